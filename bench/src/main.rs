@@ -1,0 +1,2 @@
+//! Benchmark drivers.
+fn main() {}

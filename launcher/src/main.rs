@@ -1,0 +1,2 @@
+//! The `sbx` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! What a file is, before anybody runs it.

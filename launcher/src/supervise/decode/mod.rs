@@ -1,0 +1,1 @@
+//! System-call arguments as text.

@@ -1,0 +1,3 @@
+//! Waiting for the command and saying what was refused.
+
+pub mod decode;

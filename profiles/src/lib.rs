@@ -1,0 +1,1 @@
+//! The profiles that `sbx` carries with it, and their JSON Schema.
