@@ -1,1 +1,23 @@
-//! Harness
+//! The harness of the suites that start the real `sbx`.
+//!
+//! A test builds a [`World`] (a home directory with planted secrets and a workspace inside it), runs commands in it with
+//! and without `sbx`, and looks at what happened outside: files, connections, processes. Everything here is test
+//! code, so a broken precondition panics with a sentence.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+pub mod command;
+pub mod docker;
+pub mod processes;
+pub mod servers;
+pub mod stage;
+pub mod subjects;
+pub mod sys;
+pub mod tools;
+pub mod tree;
+pub mod users;
+pub mod world;
+
+pub use command::{Cmd, Output};
+pub use tools::{have, need, skip};
+pub use users::{User, as_users};
+pub use world::World;

@@ -1,0 +1,356 @@
+//! Running one command to its end, with a time limit that cannot be got around.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use crate::tools::PATH;
+use crate::users::User;
+use crate::{docker, sys};
+
+/// How long a command may take. Generous: it only has to keep a hanging one from hanging the suite.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A command to be run; the environment holds nothing but what is set here.
+pub struct Cmd {
+    command: Command,
+    shown: Vec<OsString>,
+    stdin: Vec<u8>,
+    timeout: Duration,
+}
+
+impl Cmd {
+    /// A command with a minimal environment.
+    pub fn new(program: impl AsRef<OsStr>) -> Cmd {
+        let mut command = Command::new(program.as_ref());
+        command.env_clear().env("PATH", PATH).env("LANG", "C.UTF-8").env("TERM", "dumb").process_group(0);
+        Cmd { command, shown: vec![program.as_ref().into()], stdin: Vec::new(), timeout: TIMEOUT }
+    }
+
+    /// Appends one argument.
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Cmd {
+        self.command.arg(arg.as_ref());
+        self.shown.push(arg.as_ref().into());
+        self
+    }
+
+    /// Appends arguments.
+    pub fn args<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(self, args: I) -> Cmd {
+        args.into_iter().fold(self, Cmd::arg)
+    }
+
+    /// Sets a variable.
+    pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Cmd {
+        self.command.env(key, value);
+        self
+    }
+
+    /// Takes a variable away.
+    pub fn no_env(mut self, key: &str) -> Cmd {
+        self.command.env_remove(key);
+        self
+    }
+
+    /// Sets the working directory.
+    pub fn cwd(mut self, dir: impl AsRef<Path>) -> Cmd {
+        self.command.current_dir(dir);
+        self
+    }
+
+    /// Sets argv\[0\].
+    pub fn arg0(mut self, name: &str) -> Cmd {
+        self.command.arg0(name);
+        self
+    }
+
+    /// What the command reads; nothing by default.
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Cmd {
+        self.stdin = bytes.into();
+        self
+    }
+
+    /// Another time limit than the usual one.
+    pub fn timeout(mut self, limit: Duration) -> Cmd {
+        self.timeout = limit;
+        self
+    }
+
+    /// Runs as `user`.
+    pub fn user(mut self, user: &User) -> Cmd {
+        if user.switch {
+            // With a user number set, std also clears the supplementary groups when it starts as root.
+            self.command.uid(user.id).gid(user.id);
+        }
+        self
+    }
+
+    /// Runs where user namespaces, ptrace, mounts and pidfd_getfd are denied, as in an unprivileged container.
+    pub fn docker(mut self) -> Cmd {
+        docker::apply(&mut self.command);
+        self
+    }
+
+    /// Lowers the number of descriptors that the command may have open.
+    pub fn open_files(mut self, limit: u64) -> Cmd {
+        sys::limit_open_files(&mut self.command, limit);
+        self
+    }
+
+    /// Hands the command a descriptor under a number of its own.
+    pub fn pass_fd(mut self, fd: OwnedFd, number: i32) -> Cmd {
+        sys::inherit_as(&mut self.command, fd, number);
+        self
+    }
+
+    /// Gives the command a session keyring with a secret in it.
+    pub fn secret_in_keyring(mut self, name: &'static std::ffi::CStr) -> Cmd {
+        sys::new_keyring_with(&mut self.command, name);
+        self
+    }
+
+    /// Starts the command and leaves it running; stdout and stderr are pipes.
+    pub fn start(mut self) -> Running {
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self
+            .command
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {}: {error}", Shown(&self.shown)));
+        let stdin = child.stdin.take().unwrap();
+        let feeder = self.stdin;
+        std::thread::spawn(move || {
+            let mut stdin = stdin;
+            // A command that ends before it has read everything is none of our business.
+            let _ = stdin.write_all(&feeder);
+        });
+        let stdout = Collector::start(child.stdout.take().unwrap());
+        let stderr = Collector::start(child.stderr.take().unwrap());
+        Running { child, stdout, stderr, shown: self.shown, deadline: Instant::now() + self.timeout }
+    }
+
+    /// Runs the command to its end.
+    pub fn run(self) -> Output {
+        self.start().wait()
+    }
+}
+
+/// A command that has been started.
+pub struct Running {
+    child: Child,
+    stdout: Collector,
+    stderr: Collector,
+    shown: Vec<OsString>,
+    deadline: Instant,
+}
+
+impl Running {
+    /// The process number of the command.
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
+    /// Sends a signal to the command itself.
+    pub fn signal(&self, signal: i32) {
+        sys::kill(self.pid(), signal);
+    }
+
+    /// Sends a signal to the command's process group, as a terminal does.
+    pub fn signal_group(&self, signal: i32) {
+        sys::kill_group(self.pid(), signal);
+    }
+
+    /// Waits until the command has printed `text` on stdout.
+    #[track_caller]
+    pub fn wait_for(&self, text: &str) {
+        while Instant::now() < self.deadline {
+            if String::from_utf8_lossy(&self.stdout.so_far()).contains(text) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        panic!("{} never printed {text:?}", Shown(&self.shown));
+    }
+
+    /// Waits for the end; past the time limit the process group is killed and the test fails.
+    #[track_caller]
+    pub fn wait(mut self) -> Output {
+        let mut pause = Duration::from_micros(200);
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() > self.deadline {
+                sys::kill_group(self.pid(), libc::SIGKILL);
+                let _ = self.child.wait();
+                let out = self.output(ExitStatus::from_raw(libc::SIGKILL));
+                panic!("took too long and was killed: {out}");
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(5));
+        };
+        self.output(status)
+    }
+
+    fn output(&self, status: ExitStatus) -> Output {
+        Output {
+            code: status.code(),
+            signal: status.signal(),
+            stdout: self.stdout.finish(),
+            stderr: self.stderr.finish(),
+            shown: Shown(&self.shown).to_string(),
+        }
+    }
+}
+
+/// Reads a pipe to its end on a thread of its own.
+struct Collector {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    done: mpsc::Receiver<()>,
+}
+
+impl Collector {
+    fn start(mut pipe: impl Read + Send + 'static) -> Collector {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let (sender, done) = mpsc::channel();
+        let shared = Arc::clone(&bytes);
+        std::thread::spawn(move || {
+            let mut chunk = [0; 65536];
+            while let Ok(count @ 1..) = pipe.read(&mut chunk) {
+                shared.lock().unwrap().extend_from_slice(&chunk[..count]);
+            }
+            let _ = sender.send(());
+        });
+        Collector { bytes, done }
+    }
+
+    fn so_far(&self) -> Vec<u8> {
+        self.bytes.lock().unwrap().clone()
+    }
+
+    /// Everything that was written. A descendant that still holds the pipe is not waited for longer than a moment.
+    fn finish(&self) -> Vec<u8> {
+        let _ = self.done.recv_timeout(Duration::from_secs(2));
+        self.so_far()
+    }
+}
+
+/// What became of a command.
+pub struct Output {
+    /// The exit code, unless a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// Everything it wrote to stdout.
+    pub stdout: Vec<u8>,
+    /// Everything it wrote to stderr.
+    pub stderr: Vec<u8>,
+    shown: String,
+}
+
+impl Output {
+    /// stdout as text.
+    pub fn out(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// stderr as text.
+    pub fn err(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    /// The lines of stderr that sbx wrote.
+    pub fn sbx_lines(&self) -> Vec<String> {
+        self.err().lines().filter(|line| line.starts_with("sbx: ")).map(str::to_owned).collect()
+    }
+
+    /// The lines of stderr that the command itself wrote.
+    pub fn own_lines(&self) -> Vec<String> {
+        self.err().lines().filter(|line| !line.starts_with("sbx: ")).map(str::to_owned).collect()
+    }
+
+    /// Demands exit code 0.
+    #[track_caller]
+    pub fn success(self) -> Output {
+        self.exited(0)
+    }
+
+    /// Demands an exit code.
+    #[track_caller]
+    pub fn exited(self, code: i32) -> Output {
+        assert_eq!(self.code, Some(code), "wrong exit code: {self}");
+        self
+    }
+
+    /// Demands any exit code but 0, or a signal.
+    #[track_caller]
+    pub fn failed(self) -> Output {
+        assert_ne!(self.code, Some(0), "should have failed: {self}");
+        self
+    }
+
+    /// Demands death by a signal.
+    #[track_caller]
+    pub fn died_of(self, signal: i32) -> Output {
+        assert_eq!(self.signal, Some(signal), "wrong end: {self}");
+        self
+    }
+
+    /// Demands that stdout is exactly this.
+    #[track_caller]
+    pub fn prints(self, text: &str) -> Output {
+        assert_eq!(self.out(), text, "wrong output: {self}");
+        self
+    }
+
+    /// Demands that stderr contains this.
+    #[track_caller]
+    pub fn says(self, text: &str) -> Output {
+        assert!(self.err().contains(text), "stderr lacks {text:?}: {self}");
+        self
+    }
+
+    /// Demands that nothing was written to stderr.
+    #[track_caller]
+    pub fn silent(self) -> Output {
+        assert!(self.stderr.is_empty(), "stderr is not empty: {self}");
+        self
+    }
+
+    /// Demands a refusal before the command started: this exit code, nothing on stdout, one sentence of sbx's that holds
+    /// every one of `words`.
+    #[track_caller]
+    pub fn refused(self, code: i32, words: &[&str]) -> Output {
+        assert_eq!(self.code, Some(code), "wrong exit code: {self}");
+        assert!(self.stdout.is_empty(), "wrote to stdout: {self}");
+        assert!(!self.err().contains("panicked at"), "panicked: {self}");
+        assert!(!self.stderr.is_empty(), "no reason given: {self}");
+        for word in words {
+            assert!(self.err().contains(word), "the reason lacks {word:?}: {self}");
+        }
+        self
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n  code {:?}, signal {:?}", self.shown, self.code, self.signal)?;
+        writeln!(f, "  --- stdout\n{}", String::from_utf8_lossy(&self.stdout))?;
+        write!(f, "  --- stderr\n{}", String::from_utf8_lossy(&self.stderr))
+    }
+}
+
+struct Shown<'a>(&'a [OsString]);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, word) in self.0.iter().enumerate() {
+            write!(f, "{}{}", if index == 0 { "" } else { " " }, PathBuf::from(word).display())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! Servers on loopback that count who came, so that "the server saw no connection" can be checked.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::stage;
+
+/// What the HTTP server answers every request with.
+pub const BODY: &str = "hello from the test server\n";
+
+/// An HTTP server on 127.0.0.1. Its thread lives until the test process ends.
+pub struct HttpServer {
+    /// The port it listens on.
+    pub port: u16,
+    seen: Arc<AtomicUsize>,
+}
+
+impl HttpServer {
+    /// Starts one on a free port.
+    pub fn start() -> HttpServer {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                counter.fetch_add(1, Ordering::SeqCst);
+                std::thread::spawn(move || answer(stream));
+            }
+        });
+        HttpServer { port, seen }
+    }
+
+    /// The address of a document on it.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/file", self.port)
+    }
+
+    /// How many connections it has accepted, after a moment for a late one.
+    pub fn connections(&self) -> usize {
+        std::thread::sleep(Duration::from_millis(20));
+        self.seen.load(Ordering::SeqCst)
+    }
+}
+
+fn answer(mut stream: TcpStream) {
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+    let mut request = Vec::new();
+    let mut chunk = [0; 4096];
+    while !request.windows(4).any(|window| window == b"\r\n\r\n") {
+        match stream.read(&mut chunk) {
+            Ok(count @ 1..) if request.len() < 65536 => request.extend_from_slice(&chunk[..count]),
+            _ => return,
+        }
+    }
+    let length = BODY.len();
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close";
+    let _ = write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{BODY}");
+}
+
+/// An HTTPS server with a certificate of its own authority, run by the `openssl` tool.
+pub struct HttpsServer {
+    /// The port it listens on.
+    pub port: u16,
+    /// The authority's certificate, readable for everyone.
+    pub authority: PathBuf,
+    child: Child,
+}
+
+impl HttpsServer {
+    /// Starts one on a free port.
+    pub fn start() -> HttpsServer {
+        let dir = stage::fresh_dir(&crate::User::current());
+        let (authority, key) = (dir.join("ca.pem"), dir.join("key.pem"));
+        make_certificate(&authority, &key);
+        let mut command = Command::new("openssl");
+        command
+            .args(["s_server", "-accept", "127.0.0.1:0", "-www", "-cert"])
+            .arg(&authority)
+            .arg("-key")
+            .arg(&key);
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let port = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| line.strip_prefix("ACCEPT 127.0.0.1:").map(|port| port.trim().parse().unwrap()))
+            .expect("openssl s_server tells its port");
+        // It goes on writing; nobody reading would end it by SIGPIPE.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        HttpsServer { port, authority, child }
+    }
+
+    /// The address of its status page.
+    pub fn url(&self) -> String {
+        format!("https://localhost:{}/", self.port)
+    }
+}
+
+impl Drop for HttpsServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn make_certificate(certificate: &Path, key: &Path) {
+    let mut command = Command::new("openssl");
+    command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
+    command.args(["-days", "2", "-subj", "/CN=localhost"]);
+    command.args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]);
+    let output = command.arg("-out").arg(certificate).arg("-keyout").arg(key).output().unwrap();
+    assert!(output.status.success(), "openssl req: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A UNIX-domain listener that counts.
+pub struct UnixServer {
+    seen: Arc<AtomicUsize>,
+}
+
+impl UnixServer {
+    /// Listens on a path, for every user.
+    pub fn at(path: &Path) -> UnixServer {
+        use std::os::unix::fs::PermissionsExt;
+        let listener = UnixListener::bind(path).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+        UnixServer::serve(listener)
+    }
+
+    /// Listens on an abstract name.
+    pub fn abstract_name(name: &str) -> UnixServer {
+        let address = SocketAddr::from_abstract_name(name).unwrap();
+        UnixServer::serve(UnixListener::bind_addr(&address).unwrap())
+    }
+
+    fn serve(listener: UnixListener) -> UnixServer {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                counter.fetch_add(1, Ordering::SeqCst);
+                drop(stream);
+            }
+        });
+        UnixServer { seen }
+    }
+
+    /// How many connections it has accepted, after a moment for a late one.
+    pub fn connections(&self) -> usize {
+        std::thread::sleep(Duration::from_millis(20));
+        self.seen.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,105 @@
+//! The directory that everything of one test process lives in, readable for every user.
+//!
+//! Build directories may lie below a home that only its owner can enter, so `sbx` is copied out of there. The place is
+//! /var/tmp rather than /tmp, because a profile may give a command its own /tmp.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::command::Cmd;
+use crate::sys;
+use crate::users::User;
+
+const PREFIX: &str = "sbx-tests-";
+
+/// The staging directory of this process: made once, removed at exit.
+pub fn base() -> &'static Path {
+    static BASE: OnceLock<PathBuf> = OnceLock::new();
+    BASE.get_or_init(|| {
+        let parent =
+            std::env::var_os("SBX_TEST_DIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
+        remove_left_over(&parent);
+        let dir = parent.join(format!("{PREFIX}{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap_or_else(|error| panic!("cannot create {}: {error}", dir.display()));
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+        sys::at_exit(remove_base);
+        dir
+    })
+}
+
+extern "C" fn remove_base() {
+    let _ = fs::remove_dir_all(base());
+}
+
+/// Removes what killed test runs have left.
+fn remove_left_over(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let pid =
+            name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|pid| pid.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// A new directory of its own below [`base`], owned by `user`.
+pub fn fresh_dir(user: &User) -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let dir = base().join(format!("w{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+    fs::create_dir(&dir).unwrap();
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+    give(&dir, user);
+    dir
+}
+
+/// Makes `user` the owner of `path`.
+pub fn give(path: &Path, user: &User) {
+    if user.switch {
+        chown(path, Some(user.id), Some(user.id)).unwrap();
+    }
+}
+
+/// Copies a program to where every user can run it.
+pub fn publish(program: &Path, name: &str) -> PathBuf {
+    let dir = base().join("bin");
+    fs::create_dir_all(&dir).unwrap();
+    let target = dir.join(name);
+    fs::copy(program, &target).unwrap_or_else(|error| panic!("cannot copy {}: {error}", program.display()));
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).unwrap();
+    target
+}
+
+/// The `sbx` under test.
+pub fn sbx() -> &'static Path {
+    static SBX: OnceLock<PathBuf> = OnceLock::new();
+    SBX.get_or_init(|| publish(&find_sbx(), "sbx"))
+}
+
+fn find_sbx() -> PathBuf {
+    if let Some(path) = std::env::var_os("SBX_BIN") {
+        return PathBuf::from(path);
+    }
+    // target/PROFILE/deps/suite-HASH: the binary lies two levels up.
+    let own = std::env::current_exe().unwrap();
+    let path = own.parent().and_then(Path::parent).unwrap().join("sbx");
+    assert!(path.exists(), "no sbx at {}: run `cargo build -p sbx` first, or set SBX_BIN", path.display());
+    path
+}
+
+/// The library for use without the launcher, as `sbx shim` writes it.
+pub fn shim() -> &'static Path {
+    static SHIM: OnceLock<PathBuf> = OnceLock::new();
+    SHIM.get_or_init(|| {
+        let path = base().join("libsandbox.so");
+        Cmd::new(sbx()).args(["shim", "-o"]).arg(&path).run().success();
+        assert!(path.exists(), "`sbx shim -o` reported success and wrote nothing");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    })
+}

@@ -1,0 +1,103 @@
+//! The programs that try forbidden things, compiled once for each test process.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use crate::stage;
+
+/// How one subject is made of its source.
+struct Recipe {
+    name: &'static str,
+    source: &'static str,
+    compiler: &'static str,
+    flags: &'static [&'static str],
+}
+
+const fn c(name: &'static str, source: &'static str, flags: &'static [&'static str]) -> Recipe {
+    Recipe { name, source, compiler: "cc", flags }
+}
+
+/// Every subject. `attempt` is the versatile one, in each way a program can be linked.
+const RECIPES: &[Recipe] = &[
+    c("attempt", "attempt.c", &["-pthread"]),
+    c("attempt-static", "attempt.c", &["-pthread", "-static"]),
+    c("attempt-static-pie", "attempt.c", &["-pthread", "-static-pie"]),
+    Recipe { name: "attempt-musl", source: "attempt.c", compiler: "musl-gcc", flags: MUSL },
+    Recipe { name: "attempt-musl-static", source: "attempt.c", compiler: "musl-gcc", flags: MUSL_STATIC },
+    c("ifunc", "ifunc.c", &["-Wl,-z,now"]),
+    c("preinit", "preinit.c", &[]),
+    c("loader", "loader.c", FREESTANDING_PIE),
+    c("narrow", "narrow.c", &["-m32", "-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector"]),
+    c("hello", "hello.c", &[]),
+    c("hook.so", "hook.c", &["-shared", "-fPIC"]),
+];
+
+// musl-gcc hides the kernel's headers together with glibc's.
+const MUSL: &[&str] =
+    &["-pthread", "-idirafter", "/usr/include", "-idirafter", "/usr/include/x86_64-linux-gnu"];
+const MUSL_STATIC: &[&str] =
+    &["-pthread", "-static", "-idirafter", "/usr/include", "-idirafter", "/usr/include/x86_64-linux-gnu"];
+const FREESTANDING_PIE: &[&str] = &["-nostdlib", "-static-pie", "-ffreestanding", "-fno-stack-protector"];
+
+/// The compiled subject of this name, in a place that every user can read.
+pub fn program(name: &str) -> PathBuf {
+    once(name, || {
+        let recipe = RECIPES.iter().find(|recipe| recipe.name == name);
+        let recipe = recipe.unwrap_or_else(|| panic!("no subject {name}"));
+        let target = target(name);
+        let mut command = Command::new(recipe.compiler);
+        command.arg("-O1").arg("-o").arg(&target).arg(source(recipe.source)).args(recipe.flags);
+        build(command);
+        target
+    })
+}
+
+/// A program whose PT_INTERP names the subject `loader` at the given place.
+pub fn with_own_loader(loader: &Path) -> PathBuf {
+    let target = loader.with_file_name("own-loader");
+    let mut command = Command::new("cc");
+    command.arg("-o").arg(&target).arg(source("hello.c"));
+    command.arg(format!("-Wl,--dynamic-linker={}", loader.display()));
+    build(command);
+    target
+}
+
+/// The static Go program.
+pub fn go() -> PathBuf {
+    once("go", || {
+        let target = target("static-go");
+        let mut command = Command::new("go");
+        command.args(["build", "-o"]).arg(&target).arg(source("static.go"));
+        command.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod").env("GO111MODULE", "off");
+        command.env("GOCACHE", stage::base().join("go-cache"));
+        build(command);
+        target
+    })
+}
+
+/// Makes each subject once; others that want the same one wait, those that want another one do not.
+fn once(name: &str, make: impl FnOnce() -> PathBuf) -> PathBuf {
+    static MADE: Mutex<Option<HashMap<String, Arc<OnceLock<PathBuf>>>>> = Mutex::new(None);
+    let cell = {
+        let mut made = MADE.lock().unwrap();
+        Arc::clone(made.get_or_insert_default().entry(name.to_owned()).or_default())
+    };
+    cell.get_or_init(make).clone()
+}
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("subjects").join(name)
+}
+
+fn target(name: &str) -> PathBuf {
+    let dir = stage::base().join("subjects");
+    std::fs::create_dir_all(&dir).unwrap();
+    dir.join(name)
+}
+
+fn build(mut command: Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+    assert!(output.status.success(), "{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,165 @@
+//! Every `unsafe` block of the harness, as small safe functions.
+//!
+//! What runs between fork and exec may only make system calls: everything else is prepared before.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use libc::{c_int, c_long, sock_filter};
+
+/// The effective user number of this process.
+pub fn euid() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Sends a signal to one process.
+pub fn kill(pid: i32, signal: i32) {
+    // SAFETY: takes plain numbers. The callers' processes are not yet waited for, so the number is still theirs.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// Sends a signal to a process group that a child of ours leads.
+pub fn kill_group(leader: i32, signal: i32) {
+    assert!(leader > 1, "not a process group of a child: {leader}");
+    // SAFETY: takes plain numbers.
+    unsafe { libc::kill(-leader, signal) };
+}
+
+/// Registers a function for the end of this process.
+pub fn at_exit(function: extern "C" fn()) {
+    // SAFETY: the function is a static one, valid for the rest of the process.
+    unsafe { libc::atexit(function) };
+}
+
+/// Writes to descriptor 2, past any capturing.
+pub fn write_stderr(bytes: &[u8]) {
+    // SAFETY: descriptor 2 is open in a test process; ManuallyDrop keeps it so.
+    let mut stderr = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(2) });
+    let _ = stderr.write_all(bytes);
+}
+
+fn checked(result: c_long) -> io::Result<c_long> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn before_exec(command: &mut Command, action: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
+    // SAFETY: every action in this file makes system calls only and touches memory that was prepared before the fork.
+    unsafe { command.pre_exec(action) };
+}
+
+/// Limits how many descriptors the command may have.
+pub fn limit_open_files(command: &mut Command, limit: u64) {
+    let limits = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+    before_exec(command, move || {
+        // SAFETY: the structure outlives the call.
+        let result = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limits) };
+        checked(result.into()).map(drop)
+    });
+}
+
+/// Hands a descriptor to the command under the given number.
+pub fn inherit_as(command: &mut Command, fd: OwnedFd, number: c_int) {
+    before_exec(command, move || {
+        let result = if fd.as_raw_fd() == number {
+            // SAFETY: takes plain numbers.
+            unsafe { libc::fcntl(number, libc::F_SETFD, 0) }
+        } else {
+            // SAFETY: takes plain numbers.
+            unsafe { libc::dup2(fd.as_raw_fd(), number) }
+        };
+        checked(result.into()).map(drop)
+    });
+}
+
+/// Gives the command a new session keyring that holds a key of type `user` with this name.
+pub fn new_keyring_with(command: &mut Command, name: &'static CStr) {
+    const JOIN_SESSION_KEYRING: c_int = 1;
+    const SESSION_KEYRING: c_int = -3;
+    before_exec(command, move || {
+        let anonymous = std::ptr::null::<u8>();
+        // SAFETY: a null name asks for an anonymous keyring.
+        checked(unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, anonymous) })?;
+        let (kind, payload) = (c"user", b"hunter2");
+        // SAFETY: two C strings and a buffer with its length, all static.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_add_key,
+                kind.as_ptr(),
+                name.as_ptr(),
+                payload.as_ptr(),
+                payload.len(),
+                SESSION_KEYRING,
+            )
+        };
+        checked(result).map(drop)
+    });
+}
+
+/// Takes every capability but these out of what the command can ever have.
+pub fn keep_only_capabilities(command: &mut Command, kept: &'static [u32]) {
+    before_exec(command, move || {
+        for capability in (0..64).filter(|capability| !kept.contains(capability)) {
+            // SAFETY: takes plain numbers. Fails past the kernel's last capability and without privilege: both are fine.
+            unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+        }
+        Ok(())
+    });
+}
+
+/// Puts a seccomp filter on the command.
+pub fn install_filter(command: &mut Command, mut code: Vec<sock_filter>) {
+    let len = u16::try_from(code.len()).expect("a short filter");
+    before_exec(command, move || {
+        let program = libc::sock_fprog { len, filter: code.as_mut_ptr() };
+        // SAFETY: takes plain numbers.
+        checked(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;
+        // SAFETY: the program and its code outlive the call.
+        let result =
+            unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) };
+        checked(result).map(drop)
+    });
+}
+
+/// Makes the command the leader of a session whose terminal is the given one, on stdin, stdout and stderr.
+pub fn control_terminal(command: &mut Command, terminal: OwnedFd) {
+    before_exec(command, move || {
+        // SAFETY: takes nothing.
+        checked(unsafe { libc::setsid() }.into())?;
+        // SAFETY: takes plain numbers.
+        checked(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0) }.into())?;
+        for number in 0..3 {
+            // SAFETY: takes plain numbers.
+            checked(unsafe { libc::dup2(terminal.as_raw_fd(), number) }.into())?;
+        }
+        Ok(())
+    });
+}
+
+/// A new pseudo-terminal: the controlling side and the side for the command.
+pub fn open_terminal() -> (OwnedFd, OwnedFd) {
+    let (mut controller, mut terminal) = (-1, -1);
+    // SAFETY: two places for results; the other arguments may be null.
+    let result = unsafe {
+        libc::openpty(
+            &raw mut controller,
+            &raw mut terminal,
+            std::ptr::null_mut(),
+            std::ptr::null(),
+            std::ptr::null(),
+        )
+    };
+    checked(result.into()).expect("openpty");
+    for fd in [controller, terminal] {
+        // SAFETY: takes plain numbers.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    // SAFETY: openpty has just made this descriptor, nobody else owns it.
+    let controller = unsafe { OwnedFd::from_raw_fd(controller) };
+    // SAFETY: as above.
+    (controller, unsafe { OwnedFd::from_raw_fd(terminal) })
+}

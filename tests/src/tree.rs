@@ -1,0 +1,65 @@
+//! What a directory looks like, for comparing before with after and confined with unconfined.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Times before this one were set on purpose and are compared; later ones are just "now".
+const SET_ON_PURPOSE: i64 = 1_600_000_000;
+
+/// One file, as far as it can be compared between two runs.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Entry {
+    mode: u32,
+    links: u64,
+    time: Option<i64>,
+    what: What,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum What {
+    File(Vec<u8>),
+    Directory,
+    Link(OsString),
+    Special(char),
+}
+
+/// Everything below a directory, by relative path.
+pub type Tree = BTreeMap<PathBuf, Entry>;
+
+/// Reads a directory tree; links are not followed.
+pub fn snapshot(root: &Path) -> Tree {
+    let mut tree = Tree::new();
+    visit(root, Path::new(""), &mut tree);
+    tree
+}
+
+fn visit(root: &Path, below: &Path, tree: &mut Tree) {
+    let Ok(entries) = fs::read_dir(root.join(below)) else { return };
+    for entry in entries.flatten() {
+        let relative = below.join(entry.file_name());
+        let meta = entry.metadata().unwrap();
+        if meta.is_dir() {
+            visit(root, &relative, tree);
+        }
+        tree.insert(relative, describe(&entry.path(), &meta));
+    }
+}
+
+fn describe(path: &Path, meta: &fs::Metadata) -> Entry {
+    let kind = meta.file_type();
+    let what = if kind.is_dir() {
+        What::Directory
+    } else if kind.is_symlink() {
+        What::Link(fs::read_link(path).unwrap().into())
+    } else if kind.is_file() {
+        What::File(fs::read(path).unwrap_or_default())
+    } else {
+        What::Special(if kind.is_fifo() { 'p' } else { 's' })
+    };
+    let links = if kind.is_dir() { 0 } else { meta.nlink() };
+    let time = Some(meta.mtime()).filter(|time| *time < SET_ON_PURPOSE && !kind.is_symlink());
+    Entry { mode: meta.mode(), links, time, what }
+}

@@ -1,0 +1,52 @@
+//! Who runs a test: the current user, and an ordinary one as well when that is root.
+
+use crate::sys;
+
+/// The account that stands for "an ordinary user" when the suites run as root.
+const ORDINARY: u32 = 65534;
+
+/// The user that a test's commands run as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct User {
+    /// What the account is called in failure messages and in `USER`.
+    pub name: &'static str,
+    /// Real, effective and saved user and group number.
+    pub id: u32,
+    /// Whether commands have to give up root to become this user.
+    pub switch: bool,
+}
+
+impl User {
+    /// Whoever runs the suites.
+    pub fn current() -> User {
+        match sys::euid() {
+            0 => User { name: "root", id: 0, switch: false },
+            id => User { name: "tester", id, switch: false },
+        }
+    }
+
+    /// An ordinary user: the current one, or `nobody` when that is root.
+    pub fn ordinary() -> User {
+        match sys::euid() {
+            0 => User { name: "nobody", id: ORDINARY, switch: true },
+            _ => User::current(),
+        }
+    }
+
+    /// Whether this is root.
+    pub fn is_root(&self) -> bool {
+        self.id == 0
+    }
+}
+
+/// Runs `body` once for each user there is to try: root and an ordinary one, or only the ordinary one.
+pub fn as_users(body: impl Fn(&User)) {
+    let mut users = vec![User::current()];
+    if users[0].is_root() {
+        users.push(User::ordinary());
+    }
+    for user in &users {
+        eprintln!("--- as {}", user.name);
+        body(user);
+    }
+}
