@@ -1,1 +1,132 @@
-fn main(){}
+//! Turns `data/*.tbl` into compact tables and has seccompiler compile the named restrictions, so that the
+//! `no_std` core carries both as constants.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::{env, fs, path::Path};
+
+#[path = "src/conditions.rs"]
+mod conditions;
+#[path = "src/restrictions.rs"]
+mod restrictions;
+
+fn main() {
+    println!("cargo::rerun-if-changed=data");
+    println!("cargo::rerun-if-changed=src/restrictions.rs");
+    println!("cargo::rerun-if-changed=src/conditions.rs");
+    let mut text = String::new();
+    let names = calls(&mut text);
+    groups(&names, &mut text);
+    snippets(&names, &mut text);
+    let out = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
+    fs::write(Path::new(&out).join("tables.rs"), text).expect("OUT_DIR can be written");
+}
+
+/// Names in one string, sorted, with offsets: an array of `&str` would cost the shim a relocation each.
+fn calls(text: &mut String) -> Vec<String> {
+    let table = fs::read_to_string("data/calls.tbl").expect("data/calls.tbl");
+    let mut rows: Vec<[&str; 3]> = table
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().try_into().expect("three columns"))
+        .collect();
+    rows.sort_unstable();
+    let mut blob = String::new();
+    let mut offsets = vec![0];
+    for row in &rows {
+        blob.push_str(row[0]);
+        offsets.push(blob.len());
+    }
+    writeln!(
+        text,
+        "/// How many calls there are, over all architectures.\npub const COUNT: usize = {};",
+        rows.len()
+    )
+    .unwrap();
+    writeln!(text, "static NAMES: &str = {blob:?};").unwrap();
+    writeln!(text, "static OFFSETS: [u16; COUNT + 1] = {offsets:?};").unwrap();
+    for (column, name) in [(1, "X86_64"), (2, "AARCH64")] {
+        let numbers: Vec<u16> = rows
+            .iter()
+            .map(|row| if row[column] == "-" { u16::MAX } else { row[column].parse().unwrap() })
+            .collect();
+        writeln!(text, "static {name}: [u16; COUNT] = {numbers:?};").unwrap();
+    }
+    rows.iter().map(|row| row[0].to_string()).collect()
+}
+
+/// Each group as a bit set over the calls, its groups of groups resolved.
+fn groups(names: &[String], text: &mut String) {
+    let table = fs::read_to_string("data/groups.tbl").expect("data/groups.tbl");
+    let mut groups: BTreeMap<&str, (&str, Vec<&str>)> = BTreeMap::new();
+    let mut current = "";
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        if let Some(members) = line.strip_prefix("    ") {
+            groups.get_mut(current).expect("a group before its members").1.extend(members.split_whitespace());
+        } else {
+            let (name, meaning) = line.split_once(": ").expect("'@name: meaning'");
+            current = name;
+            assert!(groups.insert(name, (meaning, Vec::new())).is_none(), "{name} stands twice");
+        }
+    }
+    let bytes = names.len().div_ceil(8);
+    writeln!(text, "static GROUPS: &[Group] = &[").unwrap();
+    for (name, (meaning, _)) in &groups {
+        let mut members = BTreeSet::new();
+        collect(name, &groups, &mut members, 0);
+        let mut set = vec![0_u8; bytes];
+        for member in members {
+            let index = names
+                .iter()
+                .position(|n| n == member)
+                .unwrap_or_else(|| panic!("{name}: unknown call {member}"));
+            set[index / 8] |= 1 << (index % 8);
+        }
+        writeln!(text, "Group {{ name: {name:?}, meaning: {meaning:?}, members: {set:?} }},").unwrap();
+    }
+    writeln!(text, "];\nconst SET_BYTES: usize = {bytes};").unwrap();
+}
+
+fn collect<'a>(
+    name: &str,
+    groups: &BTreeMap<&str, (&'a str, Vec<&'a str>)>,
+    members: &mut BTreeSet<&'a str>,
+    depth: usize,
+) {
+    assert!(depth < 8, "{name} contains itself");
+    for member in &groups.get(name).unwrap_or_else(|| panic!("no group {name}")).1 {
+        if member.starts_with('@') {
+            collect(member, groups, members, depth + 1);
+        } else {
+            members.insert(member);
+        }
+    }
+}
+
+/// The compiled restrictions, one after the other, with the span of each.
+fn snippets(names: &[String], text: &mut String) {
+    let list = restrictions::RESTRICTIONS;
+    assert!(
+        list.windows(2).all(|w| (w[0].call, w[0].name) < (w[1].call, w[1].name)),
+        "restrictions are not sorted"
+    );
+    let mut code = Vec::new();
+    let mut spans = Vec::new();
+    for restriction in list {
+        assert!(names.iter().any(|n| n == restriction.call), "unknown call {}", restriction.call);
+        let rules: Vec<_> = restriction.any.iter().map(|all| all.to_vec()).collect();
+        let start = code.len();
+        code.extend(
+            conditions::compile(&rules)
+                .unwrap_or_else(|e| panic!("{}[{}]: {e}", restriction.call, restriction.name)),
+        );
+        spans.push((start, code.len() - start));
+    }
+    writeln!(text, "pub(crate) static SPANS: [(u16, u16); {}] = {spans:?};", spans.len()).unwrap();
+    writeln!(text, "pub(crate) static CODE: [Insn; {}] = [", code.len()).unwrap();
+    for (op, jt, jf, k) in code {
+        writeln!(text, "Insn {{ code: {op}, jt: {jt}, jf: {jf}, k: {k} }},").unwrap();
+    }
+    writeln!(text, "];").unwrap();
+}

@@ -1,0 +1,66 @@
+//! Classic BPF as seccomp takes it: `struct sock_filter` and the values a filter returns (seccomp(2)).
+
+/// `struct sock_filter`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Insn {
+    /// Operation.
+    pub code: u16,
+    /// How many instructions to skip when a comparison holds.
+    pub jt: u8,
+    /// How many to skip when it does not.
+    pub jf: u8,
+    /// Operand.
+    pub k: u32,
+}
+
+/// Load a 32-bit word of `struct seccomp_data`.
+pub const LD: u16 = 0x20;
+/// And with the operand.
+pub const AND: u16 = 0x54;
+/// Jump always.
+pub const JA: u16 = 0x05;
+/// Jump if equal.
+pub const JEQ: u16 = 0x15;
+/// Jump if greater.
+pub const JGT: u16 = 0x25;
+/// Jump if greater or equal.
+pub const JGE: u16 = 0x35;
+/// Return the operand.
+pub const RET: u16 = 0x06;
+
+/// `offsetof(struct seccomp_data, nr)`.
+pub const DATA_NR: u32 = 0;
+/// `offsetof(struct seccomp_data, arch)`.
+pub const DATA_ARCH: u32 = 4;
+
+/// Offset of the low half of an argument (little-endian machines only).
+pub const fn data_arg(index: u8) -> u32 {
+    16 + 8 * index as u32
+}
+
+/// `SECCOMP_RET_KILL_PROCESS`.
+pub const RET_KILL_PROCESS: u32 = 0x8000_0000;
+/// `SECCOMP_RET_TRAP`.
+pub const RET_TRAP: u32 = 0x0003_0000;
+/// `SECCOMP_RET_ERRNO`, to be or-ed with the error number.
+pub const RET_ERRNO: u32 = 0x0005_0000;
+/// `SECCOMP_RET_USER_NOTIF` (Linux 5.0).
+pub const RET_USER_NOTIF: u32 = 0x7fc0_0000;
+/// `SECCOMP_RET_LOG` (Linux 4.14).
+pub const RET_LOG: u32 = 0x7ffc_0000;
+/// `SECCOMP_RET_ALLOW`.
+pub const RET_ALLOW: u32 = 0x7fff_0000;
+
+/// `BPF_MAXINSNS`: the kernel takes no longer program.
+pub const MAX_INSNS: usize = 4096;
+
+/// An instruction that is no jump.
+pub const fn stmt(code: u16, k: u32) -> Insn {
+    Insn { code, jt: 0, jf: 0, k }
+}
+
+/// A conditional jump.
+pub const fn jump(code: u16, k: u32, jt: u8, jf: u8) -> Insn {
+    Insn { code, jt, jf, k }
+}

@@ -1,0 +1,198 @@
+//! System calls by name and number, groups of them, and the nearest name to a mistyped one.
+
+use crate::bpf::Insn;
+
+include!(concat!(env!("OUT_DIR"), "/tables.rs"));
+
+/// A group of calls: `@name`.
+pub struct Group {
+    /// With the `@`.
+    pub name: &'static str,
+    /// What it is for.
+    pub meaning: &'static str,
+    members: [u8; SET_BYTES],
+}
+
+/// An architecture whose calls are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arch {
+    /// 64-bit x86.
+    X86_64,
+    /// 64-bit Arm.
+    Aarch64,
+}
+
+impl Arch {
+    /// The one this code is compiled for.
+    #[cfg(target_arch = "x86_64")]
+    pub const HOST: Arch = Arch::X86_64;
+    /// The one this code is compiled for.
+    #[cfg(target_arch = "aarch64")]
+    pub const HOST: Arch = Arch::Aarch64;
+
+    /// `AUDIT_ARCH_*` (linux/audit.h).
+    pub const fn audit(self) -> u32 {
+        match self {
+            Arch::X86_64 => 0xc000_003e,
+            Arch::Aarch64 => 0xc000_00b7,
+        }
+    }
+
+    fn numbers(self) -> &'static [u16; COUNT] {
+        match self {
+            Arch::X86_64 => &X86_64,
+            Arch::Aarch64 => &AARCH64,
+        }
+    }
+
+    /// One past the highest number that a known call has here.
+    pub fn end(self) -> u32 {
+        let highest = self.numbers().iter().filter(|n| **n != u16::MAX).max();
+        highest.map_or(0, |n| u32::from(*n) + 1)
+    }
+}
+
+/// A system call: its place in the table of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Call(u16);
+
+impl Call {
+    /// By name, as in man-pages.
+    pub fn named(name: &[u8]) -> Option<Call> {
+        let (mut low, mut high) = (0, COUNT);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match Call(middle as u16).name().as_bytes().cmp(name) {
+                core::cmp::Ordering::Less => low = middle + 1,
+                core::cmp::Ordering::Greater => high = middle,
+                core::cmp::Ordering::Equal => return Some(Call(middle as u16)),
+            }
+        }
+        None
+    }
+
+    /// By number.
+    pub fn numbered(arch: Arch, number: u32) -> Option<Call> {
+        let number = u16::try_from(number).ok().filter(|n| *n != u16::MAX)?;
+        arch.numbers().iter().position(|n| *n == number).map(|index| Call(index as u16))
+    }
+
+    /// All calls of all architectures, by name.
+    pub fn all() -> impl Iterator<Item = Call> {
+        (0..COUNT as u16).map(Call)
+    }
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        let index = usize::from(self.0);
+        let (start, end) = (OFFSETS.get(index).copied(), OFFSETS.get(index + 1).copied());
+        start.zip(end).and_then(|(s, e)| NAMES.get(usize::from(s)..usize::from(e))).unwrap_or("")
+    }
+
+    /// The number, where the architecture has the call.
+    pub fn number(self, arch: Arch) -> Option<u32> {
+        let number = arch.numbers().get(usize::from(self.0)).copied()?;
+        (number != u16::MAX).then_some(u32::from(number))
+    }
+}
+
+impl Group {
+    /// By name, with the `@`.
+    pub fn named(name: &[u8]) -> Option<&'static Group> {
+        GROUPS.iter().find(|group| group.name.as_bytes() == name)
+    }
+
+    /// All groups, by name.
+    pub fn all() -> &'static [Group] {
+        GROUPS
+    }
+
+    /// The calls in it.
+    pub fn members(&self) -> impl Iterator<Item = Call> + '_ {
+        Call::all().filter(|call| self.contains(*call))
+    }
+
+    /// Whether a call is in it.
+    pub fn contains(&self, call: Call) -> bool {
+        let index = usize::from(call.0);
+        self.members.get(index / 8).is_some_and(|byte| byte & (1 << (index % 8)) != 0)
+    }
+}
+
+/// The candidate that a mistyped name most likely meant, if one is near enough.
+pub fn nearest<'a>(name: &[u8], candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (name.len() / 3).clamp(1, 3);
+    let mut best: Option<(usize, &str)> = None;
+    for candidate in candidates {
+        let distance = distance(name, candidate.as_bytes());
+        if distance <= limit && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+const LONGEST: usize = 40;
+
+/// How many letters must be put in, left out, changed, or swapped with their neighbour
+/// (optimal string alignment).
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    if a.len() >= LONGEST || b.len() >= LONGEST {
+        return usize::MAX;
+    }
+    let mut rows = [[0_usize; LONGEST]; 3];
+    rows[0].iter_mut().enumerate().for_each(|(j, cell)| *cell = j);
+    for i in 1..=a.len() {
+        let (now, before, earlier) = (i % 3, (i + 2) % 3, (i + 1) % 3);
+        rows[now][0] = i;
+        for j in 1..=b.len() {
+            let change = usize::from(a[i - 1] != b[j - 1]);
+            let mut cost = (rows[before][j - 1] + change).min(rows[before][j] + 1).min(rows[now][j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                cost = cost.min(rows[earlier][j - 2] + 1);
+            }
+            rows[now][j] = cost;
+        }
+    }
+    rows[a.len() % 3][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_agree() {
+        for arch in [Arch::X86_64, Arch::Aarch64] {
+            for call in Call::all() {
+                assert_eq!(Call::named(call.name().as_bytes()), Some(call));
+                if let Some(number) = call.number(arch) {
+                    assert_eq!(Call::numbered(arch, number), Some(call), "{}", call.name());
+                }
+            }
+        }
+        assert_eq!(Call::named(b"openat").and_then(|c| c.number(Arch::X86_64)), Some(257));
+        assert_eq!(Call::named(b"openat").and_then(|c| c.number(Arch::Aarch64)), Some(56));
+        assert_eq!(Call::named(b"open").and_then(|c| c.number(Arch::Aarch64)), None);
+        assert_eq!(Call::named(b""), None);
+        assert_eq!(Call::numbered(Arch::X86_64, 0x4000_0001), None);
+    }
+
+    #[test]
+    fn a_mistyped_name_finds_its_neighbour() {
+        let near = |name: &str| nearest(name.as_bytes(), Call::all().map(Call::name));
+        assert_eq!(near("opnat"), Some("openat"));
+        assert_eq!(near("exceve"), Some("execve"));
+        assert_eq!(near("wirte"), Some("write"));
+        assert_eq!(near("completely_different"), None);
+        assert_eq!(near(&"x".repeat(500)), None);
+    }
+
+    #[test]
+    fn groups_hold_groups() {
+        let service = Group::named(b"@system-service").unwrap();
+        assert!(service.contains(Call::named(b"read").unwrap()));
+        assert!(!service.contains(Call::named(b"mount").unwrap()));
+        assert!(Group::all().iter().all(|g| g.members().count() > 0));
+    }
+}

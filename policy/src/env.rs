@@ -1,0 +1,187 @@
+//! The environment text: the variables of `libsandbox.so`, read and written.
+
+use crate::bpf;
+use crate::calls::{Arch, nearest};
+use crate::errno;
+use crate::list::{List, Problem};
+use crate::rules::{Actions, Rules};
+
+/// Allowed calls.
+pub const ALLOW: &str = "SECCOMP_SYSCALL_ALLOW";
+/// Denied calls.
+pub const DENY: &str = "SECCOMP_SYSCALL_DENY";
+/// What a violation meets.
+pub const ACTION: &str = "SECCOMP_DEFAULT_ACTION";
+
+/// The values of the variables, where they are set.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Variables<'a> {
+    /// [`ALLOW`].
+    pub allow: Option<&'a [u8]>,
+    /// [`DENY`].
+    pub deny: Option<&'a [u8]>,
+    /// [`ACTION`].
+    pub action: Option<&'a [u8]>,
+}
+
+/// A variable that cannot be understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Error<'a> {
+    /// Its name.
+    pub variable: &'static str,
+    /// What is wrong.
+    pub cause: Cause<'a>,
+}
+
+/// What is wrong with a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause<'a> {
+    /// An entry of a list.
+    Entry(Problem<'a>),
+    /// No such action.
+    UnknownAction(&'a [u8], Option<&'static str>),
+    /// An action for lists that are not there.
+    NoLists,
+}
+
+const ACTIONS: [&str; 4] = ["kill", "log", "errno", "trap"];
+
+/// The rules that the variables ask for; `None` where none is set.
+pub fn rules<'a>(variables: &Variables<'a>, arch: Arch) -> Result<Option<Rules>, Error<'a>> {
+    let fail = |variable| move |cause| Error { variable, cause };
+    let violation = variables.action.map_or(Ok(bpf::RET_KILL_PROCESS), action).map_err(fail(ACTION))?;
+    if variables.allow.is_none() && variables.deny.is_none() {
+        return if variables.action.is_some() { Err(fail(ACTION)(Cause::NoLists)) } else { Ok(None) };
+    }
+    let actions = Actions { violation, log: bpf::RET_LOG, unknown: None };
+    let mut rules = Rules::new(arch, variables.allow.is_none(), actions);
+    for (variable, list, text) in [(ALLOW, List::Allow, variables.allow), (DENY, List::Deny, variables.deny)]
+    {
+        for entry in text.unwrap_or(b"").split(|b| *b == b':').filter(|entry| !entry.is_empty()) {
+            rules.add(list, entry).map_err(|problem| fail(variable)(Cause::Entry(problem)))?;
+        }
+    }
+    Ok(Some(rules))
+}
+
+/// What `kill`, `log`, `errno`, `errno=NAME` and `trap` make a filter return.
+pub fn action(text: &[u8]) -> Result<u32, Cause<'_>> {
+    let unknown = || Cause::UnknownAction(text, nearest(text, ACTIONS.into_iter()));
+    match text {
+        b"kill" => Ok(bpf::RET_KILL_PROCESS),
+        b"log" => Ok(bpf::RET_LOG),
+        b"trap" => Ok(bpf::RET_TRAP),
+        b"errno" => Ok(bpf::RET_ERRNO | u32::from(errno::EPERM)),
+        _ => {
+            let number = text.strip_prefix(b"errno=").and_then(errno::parse).ok_or_else(unknown)?;
+            Ok(bpf::RET_ERRNO | u32::from(number))
+        }
+    }
+}
+
+impl Error<'_> {
+    /// The sentence, in pieces.
+    pub fn write(&self, out: &mut dyn FnMut(&[u8])) {
+        out(b"cannot read ");
+        out(self.variable.as_bytes());
+        out(b": ");
+        match self.cause {
+            Cause::Entry(problem) => problem.write(out),
+            Cause::NoLists => {
+                out(b"neither SECCOMP_SYSCALL_ALLOW nor SECCOMP_SYSCALL_DENY is set; set one, or unset this")
+            }
+            Cause::UnknownAction(text, near) => {
+                out(b"unknown action '");
+                text.iter().take(80).for_each(|b| out(&[if (0x20..0x7f).contains(b) { *b } else { b'?' }]));
+                match near {
+                    Some(near) => {
+                        out(b"' (did you mean '");
+                        out(near.as_bytes());
+                        out(b"'?)");
+                    }
+                    None => out(b"'; it is one of kill, log, errno, errno=NAME, trap"),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(any(feature = "std", test))]
+mod text {
+    use super::*;
+    use crate::calls::Call;
+    use crate::restrictions::{self, RESTRICTIONS};
+    use crate::rules::Grant;
+
+    impl std::fmt::Display for Error<'_> {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            let mut text = Vec::new();
+            self.write(&mut |part| text.extend_from_slice(part));
+            f.write_str(&String::from_utf8_lossy(&text))
+        }
+    }
+
+    /// The variables that ask for given rules.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct Text {
+        /// [`ALLOW`].
+        pub allow: Option<String>,
+        /// [`DENY`].
+        pub deny: Option<String>,
+        /// [`ACTION`].
+        pub action: String,
+    }
+
+    /// Writes rules as variables; [`rules`] reads them back. `None` where the action has no text.
+    pub fn text(rules: &Rules) -> Option<Text> {
+        let allow = list(rules, |row| row.allow, |_| 0);
+        let deny = list(rules, |row| row.deny, |row| row.errno);
+        Some(Text {
+            allow: (!rules.unnamed_allowed).then_some(allow),
+            deny: (rules.unnamed_allowed || !deny.is_empty()).then_some(deny),
+            action: action_text(rules.actions.violation)?,
+        })
+    }
+
+    fn list(
+        rules: &Rules,
+        grant: fn(&crate::rules::Row) -> Grant,
+        errno: fn(&crate::rules::Row) -> u16,
+    ) -> String {
+        let mut entries = Vec::new();
+        for call in Call::all() {
+            let Some(row) = rules.row(call) else { continue };
+            let suffix = match errno(row) {
+                0 => String::new(),
+                number => format!("={}", errno::name(number).map_or(number.to_string(), str::to_string)),
+            };
+            match grant(row) {
+                Grant::None => {}
+                Grant::All => entries.push(format!("{}{suffix}", call.name())),
+                Grant::Some(mask) => {
+                    let all = restrictions::of_call(call.name());
+                    let named = all.enumerate().filter(|(bit, _)| mask & (1 << bit) != 0);
+                    entries.extend(
+                        named.map(|(_, i)| format!("{}[{}]{suffix}", call.name(), RESTRICTIONS[i].name)),
+                    );
+                }
+            }
+        }
+        entries.join(":")
+    }
+
+    fn action_text(value: u32) -> Option<String> {
+        let errno = value as u16;
+        match value {
+            bpf::RET_KILL_PROCESS => Some("kill".to_string()),
+            bpf::RET_LOG => Some("log".to_string()),
+            bpf::RET_TRAP => Some("trap".to_string()),
+            _ if value == bpf::RET_ERRNO | u32::from(errno) => {
+                Some(format!("errno={}", errno::name(errno).map_or(errno.to_string(), str::to_string)))
+            }
+            _ => None,
+        }
+    }
+}
+#[cfg(any(feature = "std", test))]
+pub use text::{Text, text};

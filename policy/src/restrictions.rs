@@ -1,0 +1,462 @@
+// Named restrictions on the arguments of a call, as data. The build script reads this file too, and has
+// seccompiler compile each entry; so it uses nothing but what it defines.
+//
+// A restriction is a list of alternatives, each a list of conditions that must all hold (the fields of
+// an OCI seccomp `args` entry). Arguments that the kernel reads as 32 bits are compared as 32 bits
+// (`Width::Dword`): a full-width comparison would let `TIOCSTI + 2^32` through.
+// Flag values are those shared by x86_64 and aarch64.
+
+/// How much of an argument is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// The low 32 bits: for arguments that the kernel takes as `int` or `unsigned int`.
+    Dword,
+    /// All 64 bits: for pointers and lengths.
+    Qword,
+}
+
+/// How an argument is compared. The names are libseccomp's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Equal.
+    Eq,
+    /// Not equal.
+    Ne,
+    /// Less than, unsigned.
+    Lt,
+    /// Less than or equal, unsigned.
+    Le,
+    /// Greater than, unsigned.
+    Gt,
+    /// Greater than or equal, unsigned.
+    Ge,
+    /// Equal after the argument is masked.
+    MaskedEq(u64),
+}
+
+/// One comparison of one argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Which argument, from 0.
+    pub arg: u8,
+    /// How much of it.
+    pub width: Width,
+    /// The comparison.
+    pub op: Op,
+    /// What it is compared with.
+    pub value: u64,
+}
+
+/// A named restriction of one call: `call[name]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Restriction {
+    /// The system call's name.
+    pub call: &'static str,
+    /// The restriction's name.
+    pub name: &'static str,
+    /// What it lets through, in words.
+    pub meaning: &'static str,
+    /// The alternatives; the call matches when all conditions of one of them hold.
+    pub any: &'static [&'static [Condition]],
+}
+
+const fn eq(arg: u8, value: u32) -> Condition {
+    Condition { arg, width: Width::Dword, op: Op::Eq, value: value as u64 }
+}
+const fn ne(arg: u8, value: u32) -> Condition {
+    Condition { arg, width: Width::Dword, op: Op::Ne, value: value as u64 }
+}
+const fn null(arg: u8) -> Condition {
+    Condition { arg, width: Width::Qword, op: Op::Eq, value: 0 }
+}
+const fn bits(arg: u8, mask: u32, value: u32) -> Condition {
+    Condition { arg, width: Width::Dword, op: Op::MaskedEq(mask as u64), value: value as u64 }
+}
+
+const CREATING: u32 = 0o100 | 0o20000000; // O_CREAT, the bit of its own in O_TMPFILE
+const CHANGING: u32 = 0o3 | CREATING | 0o1000; // O_ACCMODE, O_TRUNC
+const SET_ID: u32 = 0o6000; // S_ISUID | S_ISGID
+const NEW_NAMESPACES: u32 = 0x7e02_0000; // every CLONE_NEW* that clone(2) takes
+const CLONE_THREAD: u32 = 0x0001_0000;
+const SOCK_TYPE: u32 = 0xf; // SOCK_TYPE_MASK: the rest are SOCK_CLOEXEC and SOCK_NONBLOCK
+const STREAM: u32 = 1;
+const DGRAM: u32 = 2;
+const RAW: u32 = 3;
+const SEQPACKET: u32 = 5;
+const AF_UNIX: u32 = 1;
+const AF_INET: u32 = 2;
+const AF_INET6: u32 = 10;
+const AF_NETLINK: u32 = 16;
+const TCP: u32 = 6;
+const UDP: u32 = 17;
+const EXEC: u32 = 4; // PROT_EXEC
+const WRITE_EXEC: u32 = 6; // PROT_WRITE | PROT_EXEC
+const ANONYMOUS: u32 = 0x20; // MAP_ANONYMOUS
+const MSG_FASTOPEN: u32 = 0x2000_0000;
+
+const UNIX_STREAM: &[&[Condition]] =
+    &[&[eq(0, AF_UNIX), bits(1, SOCK_TYPE, STREAM)], &[eq(0, AF_UNIX), bits(1, SOCK_TYPE, SEQPACKET)]];
+
+/// Every named restriction, sorted by call, then by name.
+pub const RESTRICTIONS: &[Restriction] = &[
+    Restriction {
+        call: "chmod",
+        name: "no-setid",
+        meaning: "no set-user-ID or set-group-ID bit",
+        any: &[&[bits(1, SET_ID, 0)]],
+    },
+    Restriction {
+        call: "clone",
+        name: "no-namespace",
+        meaning: "processes and threads, no new namespaces",
+        any: &[&[bits(0, NEW_NAMESPACES, 0)]],
+    },
+    Restriction {
+        call: "clone",
+        name: "thread",
+        meaning: "threads only",
+        any: &[&[bits(0, CLONE_THREAD | NEW_NAMESPACES, CLONE_THREAD)]],
+    },
+    Restriction {
+        call: "creat",
+        name: "no-setid",
+        meaning: "no set-user-ID or set-group-ID bit",
+        any: &[&[bits(1, SET_ID, 0)]],
+    },
+    Restriction {
+        call: "fchmod",
+        name: "no-setid",
+        meaning: "no set-user-ID or set-group-ID bit",
+        any: &[&[bits(1, SET_ID, 0)]],
+    },
+    Restriction {
+        call: "fchmodat",
+        name: "no-setid",
+        meaning: "no set-user-ID or set-group-ID bit",
+        any: &[&[bits(2, SET_ID, 0)]],
+    },
+    Restriction {
+        call: "fchmodat2",
+        name: "no-setid",
+        meaning: "no set-user-ID or set-group-ID bit",
+        any: &[&[bits(2, SET_ID, 0)]],
+    },
+    Restriction {
+        call: "fcntl",
+        name: "basic",
+        meaning: "duplicating, flags, record locks, pipe sizes and seals; no leases, no signal delivery to others",
+        // F_DUPFD F_GETFD F_SETFD F_GETFL F_SETFL F_GETLK F_SETLK F_SETLKW are 0 to 7.
+        any: &[
+            &[Condition { arg: 1, width: Width::Dword, op: Op::Le, value: 7 }],
+            &[eq(1, 9)],    // F_GETOWN
+            &[eq(1, 36)],   // F_OFD_GETLK
+            &[eq(1, 37)],   // F_OFD_SETLK
+            &[eq(1, 38)],   // F_OFD_SETLKW
+            &[eq(1, 1030)], // F_DUPFD_CLOEXEC
+            &[eq(1, 1031)], // F_SETPIPE_SZ
+            &[eq(1, 1032)], // F_GETPIPE_SZ
+            &[eq(1, 1033)], // F_ADD_SEALS
+            &[eq(1, 1034)], // F_GET_SEALS
+        ],
+    },
+    Restriction {
+        call: "ioctl",
+        name: "query",
+        meaning: "asking a terminal or descriptor about itself, close-on-exec and non-blocking flags",
+        any: &[
+            &[eq(1, 0x5401)],      // TCGETS
+            &[eq(1, 0x540f)],      // TIOCGPGRP
+            &[eq(1, 0x5413)],      // TIOCGWINSZ
+            &[eq(1, 0x541b)],      // FIONREAD
+            &[eq(1, 0x5421)],      // FIONBIO
+            &[eq(1, 0x5450)],      // FIONCLEX
+            &[eq(1, 0x5451)],      // FIOCLEX
+            &[eq(1, 0x802c_542a)], // TCGETS2
+        ],
+    },
+    Restriction {
+        call: "ioctl",
+        name: "safe",
+        meaning: "tty-safe, and no inode flags of files that were only opened for reading",
+        any: &[&[
+            ne(1, 0x5412),
+            ne(1, 0x541c),
+            ne(1, 0x541d),
+            ne(1, 0x5423),
+            ne(1, 0x4008_6602), // FS_IOC_SETFLAGS
+            ne(1, 0x4004_6602), // FS_IOC32_SETFLAGS
+            ne(1, 0x401c_5820), // FS_IOC_FSSETXATTR
+            ne(1, 0x4008_7602), // FS_IOC_SETVERSION
+        ]],
+    },
+    Restriction {
+        call: "ioctl",
+        name: "tty-safe",
+        meaning: "nothing that types into a terminal, moves the console or changes the line discipline",
+        any: &[&[
+            ne(1, 0x5412), // TIOCSTI
+            ne(1, 0x541c), // TIOCLINUX
+            ne(1, 0x541d), // TIOCCONS
+            ne(1, 0x5423), // TIOCSETD
+        ]],
+    },
+    Restriction {
+        call: "ioprio_set",
+        name: "self",
+        meaning: "the caller's own priority",
+        any: &[&[eq(0, 1), eq(1, 0)]],
+    },
+    Restriction {
+        call: "migrate_pages",
+        name: "self",
+        meaning: "the caller's own pages",
+        any: &[&[eq(0, 0)]],
+    },
+    Restriction {
+        call: "mkdir",
+        name: "no-setid",
+        meaning: "no set-user-ID or set-group-ID bit",
+        any: &[&[bits(1, SET_ID, 0)]],
+    },
+    Restriction {
+        call: "mkdirat",
+        name: "no-setid",
+        meaning: "no set-user-ID or set-group-ID bit",
+        any: &[&[bits(2, SET_ID, 0)]],
+    },
+    Restriction {
+        call: "mknod",
+        name: "plain",
+        meaning: "regular files, FIFOs and sockets without set-id bits; no device nodes",
+        any: &[
+            &[bits(1, 0o170000 | SET_ID, 0)],
+            &[bits(1, 0o170000 | SET_ID, 0o100000)],
+            &[bits(1, 0o170000 | SET_ID, 0o010000)],
+            &[bits(1, 0o170000 | SET_ID, 0o140000)],
+        ],
+    },
+    Restriction {
+        call: "mknodat",
+        name: "plain",
+        meaning: "regular files, FIFOs and sockets without set-id bits; no device nodes",
+        any: &[
+            &[bits(2, 0o170000 | SET_ID, 0)],
+            &[bits(2, 0o170000 | SET_ID, 0o100000)],
+            &[bits(2, 0o170000 | SET_ID, 0o010000)],
+            &[bits(2, 0o170000 | SET_ID, 0o140000)],
+        ],
+    },
+    Restriction {
+        call: "mmap",
+        name: "jit",
+        meaning: "executable memory that no file backs or that is writable at the same time",
+        any: &[&[bits(2, EXEC, EXEC), bits(3, ANONYMOUS, ANONYMOUS)], &[bits(2, WRITE_EXEC, WRITE_EXEC)]],
+    },
+    Restriction {
+        call: "mmap",
+        name: "no-exec",
+        meaning: "no executable memory",
+        any: &[&[bits(2, EXEC, 0)]],
+    },
+    Restriction {
+        call: "mmap",
+        name: "no-jit",
+        meaning: "executable memory only from files, and not writable",
+        any: &[&[bits(2, EXEC, 0)], &[bits(2, WRITE_EXEC, EXEC), bits(3, ANONYMOUS, 0)]],
+    },
+    Restriction { call: "move_pages", name: "self", meaning: "the caller's own pages", any: &[&[eq(0, 0)]] },
+    Restriction {
+        call: "mprotect",
+        name: "exec",
+        meaning: "making memory executable",
+        any: &[&[bits(2, EXEC, EXEC)]],
+    },
+    Restriction {
+        call: "mprotect",
+        name: "no-exec",
+        meaning: "not making memory executable",
+        any: &[&[bits(2, EXEC, 0)]],
+    },
+    Restriction {
+        call: "open",
+        name: "no-setid",
+        meaning: "files made without set-user-ID or set-group-ID bit",
+        any: &[&[bits(1, CREATING, 0)], &[bits(2, SET_ID, 0)]],
+    },
+    Restriction {
+        call: "open",
+        name: "read",
+        meaning: "no write access, no create, no truncate",
+        any: &[&[bits(1, CHANGING, 0)]],
+    },
+    Restriction {
+        call: "openat",
+        name: "no-setid",
+        meaning: "files made without set-user-ID or set-group-ID bit",
+        any: &[&[bits(2, CREATING, 0)], &[bits(3, SET_ID, 0)]],
+    },
+    Restriction {
+        call: "openat",
+        name: "read",
+        meaning: "no write access, no create, no truncate",
+        any: &[&[bits(2, CHANGING, 0)]],
+    },
+    Restriction {
+        call: "personality",
+        name: "safe",
+        meaning: "asking, the Linux default, and no address randomisation",
+        any: &[&[eq(0, 0)], &[eq(0, 0xffff_ffff)], &[eq(0, 0x0004_0000)]],
+    },
+    Restriction {
+        call: "pkey_mprotect",
+        name: "exec",
+        meaning: "making memory executable",
+        any: &[&[bits(2, EXEC, EXEC)]],
+    },
+    Restriction {
+        call: "pkey_mprotect",
+        name: "no-exec",
+        meaning: "not making memory executable",
+        any: &[&[bits(2, EXEC, 0)]],
+    },
+    Restriction {
+        call: "prctl",
+        name: "safe",
+        meaning: "the caller's name, death signal, timers and the like; nothing that changes privileges",
+        any: &[
+            // PR_SET_PDEATHSIG PR_GET_PDEATHSIG PR_GET_DUMPABLE PR_SET_DUMPABLE are 1 to 4.
+            &[Condition { arg: 0, width: Width::Dword, op: Op::Le, value: 4 }],
+            &[eq(0, 7)],           // PR_GET_KEEPCAPS
+            &[eq(0, 15)],          // PR_SET_NAME
+            &[eq(0, 16)],          // PR_GET_NAME
+            &[eq(0, 21)],          // PR_GET_SECCOMP
+            &[eq(0, 23)],          // PR_CAPBSET_READ
+            &[eq(0, 25)],          // PR_GET_TSC
+            &[eq(0, 27)],          // PR_GET_SECUREBITS
+            &[eq(0, 29)],          // PR_SET_TIMERSLACK
+            &[eq(0, 30)],          // PR_GET_TIMERSLACK
+            &[eq(0, 34)],          // PR_MCE_KILL_GET
+            &[eq(0, 36)],          // PR_SET_CHILD_SUBREAPER
+            &[eq(0, 37)],          // PR_GET_CHILD_SUBREAPER
+            &[eq(0, 38)],          // PR_SET_NO_NEW_PRIVS
+            &[eq(0, 39)],          // PR_GET_NO_NEW_PRIVS
+            &[eq(0, 40)],          // PR_GET_TID_ADDRESS
+            &[eq(0, 41)],          // PR_SET_THP_DISABLE
+            &[eq(0, 42)],          // PR_GET_THP_DISABLE
+            &[eq(0, 47)],          // PR_CAP_AMBIENT: raising needs a permitted capability, and there is none
+            &[eq(0, 52)],          // PR_GET_SPECULATION_CTRL
+            &[eq(0, 53)],          // PR_SET_SPECULATION_CTRL
+            &[eq(0, 54)],          // PR_PAC_RESET_KEYS
+            &[eq(0, 55)],          // PR_SET_TAGGED_ADDR_CTRL
+            &[eq(0, 56)],          // PR_GET_TAGGED_ADDR_CTRL
+            &[eq(0, 62)],          // PR_SCHED_CORE
+            &[eq(0, 65)],          // PR_SET_MDWE
+            &[eq(0, 66)],          // PR_GET_MDWE
+            &[eq(0, 0x5356_4d41)], // PR_SET_VMA: names of anonymous mappings
+            &[eq(0, 0x4155_5856)], // PR_GET_AUXV
+            &[eq(0, 0x5961_6d61)], // PR_SET_PTRACER
+        ],
+    },
+    Restriction {
+        call: "prctl",
+        name: "seccomp",
+        meaning: "installing a further filter",
+        any: &[&[eq(0, 22)]],
+    },
+    Restriction {
+        call: "prlimit64",
+        name: "self",
+        meaning: "the caller's own limits; of others, asking",
+        any: &[&[eq(0, 0)], &[null(2)]],
+    },
+    Restriction {
+        call: "sched_setaffinity",
+        name: "self",
+        meaning: "the caller's own processors",
+        any: &[&[eq(0, 0)]],
+    },
+    Restriction {
+        call: "sched_setattr",
+        name: "self",
+        meaning: "the caller's own scheduling",
+        any: &[&[eq(0, 0)]],
+    },
+    Restriction {
+        call: "sched_setparam",
+        name: "self",
+        meaning: "the caller's own scheduling",
+        any: &[&[eq(0, 0)]],
+    },
+    Restriction {
+        call: "sched_setscheduler",
+        name: "self",
+        meaning: "the caller's own scheduling",
+        any: &[&[eq(0, 0)]],
+    },
+    Restriction {
+        call: "sendto",
+        name: "connected",
+        meaning: "sending on a socket that is connected already, no address and no fast open",
+        any: &[&[null(4), bits(3, MSG_FASTOPEN, 0)]],
+    },
+    Restriction {
+        call: "setpriority",
+        name: "self",
+        meaning: "the caller's own priority",
+        any: &[&[eq(0, 0), eq(1, 0)]],
+    },
+    Restriction {
+        call: "socket",
+        name: "inet",
+        meaning: "TCP and UDP over IPv4 and IPv6",
+        any: &[
+            &[eq(0, AF_INET), bits(1, SOCK_TYPE, STREAM), eq(2, 0)],
+            &[eq(0, AF_INET), bits(1, SOCK_TYPE, STREAM), eq(2, TCP)],
+            &[eq(0, AF_INET), bits(1, SOCK_TYPE, DGRAM), eq(2, 0)],
+            &[eq(0, AF_INET), bits(1, SOCK_TYPE, DGRAM), eq(2, UDP)],
+            &[eq(0, AF_INET6), bits(1, SOCK_TYPE, STREAM), eq(2, 0)],
+            &[eq(0, AF_INET6), bits(1, SOCK_TYPE, STREAM), eq(2, TCP)],
+            &[eq(0, AF_INET6), bits(1, SOCK_TYPE, DGRAM), eq(2, 0)],
+            &[eq(0, AF_INET6), bits(1, SOCK_TYPE, DGRAM), eq(2, UDP)],
+        ],
+    },
+    Restriction {
+        call: "socket",
+        name: "netlink-route",
+        meaning: "asking for interfaces and routes",
+        any: &[
+            &[eq(0, AF_NETLINK), bits(1, SOCK_TYPE, RAW), eq(2, 0)],
+            &[eq(0, AF_NETLINK), bits(1, SOCK_TYPE, DGRAM), eq(2, 0)],
+        ],
+    },
+    Restriction {
+        call: "socket",
+        name: "tcp",
+        meaning: "TCP over IPv4 and IPv6",
+        any: &[
+            &[eq(0, AF_INET), bits(1, SOCK_TYPE, STREAM), eq(2, 0)],
+            &[eq(0, AF_INET), bits(1, SOCK_TYPE, STREAM), eq(2, TCP)],
+            &[eq(0, AF_INET6), bits(1, SOCK_TYPE, STREAM), eq(2, 0)],
+            &[eq(0, AF_INET6), bits(1, SOCK_TYPE, STREAM), eq(2, TCP)],
+        ],
+    },
+    Restriction { call: "socket", name: "unix", meaning: "UNIX-domain sockets", any: &[&[eq(0, AF_UNIX)]] },
+    Restriction {
+        call: "socket",
+        name: "unix-stream",
+        meaning: "UNIX-domain sockets that send only where they are connected",
+        any: UNIX_STREAM,
+    },
+    Restriction {
+        call: "socketpair",
+        name: "unix-stream",
+        meaning: "pairs of UNIX-domain sockets that send only to each other",
+        any: UNIX_STREAM,
+    },
+    Restriction {
+        call: "unshare",
+        name: "no-namespace",
+        meaning: "own descriptors and working directory, no new namespaces",
+        any: &[&[bits(0, NEW_NAMESPACES | 0x80, 0)]], // 0x80 is CLONE_NEWTIME
+    },
+];

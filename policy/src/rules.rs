@@ -1,0 +1,254 @@
+//! The table of rules: for every call number, what is allowed, denied and noted.
+
+use crate::bpf::{self, Insn};
+use crate::calls::{Arch, Call};
+use crate::errno;
+use crate::program::{Entry, Program, Source, TABLE};
+use crate::{calls, restrictions};
+
+/// How far a call is allowed or denied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grant {
+    /// Not at all.
+    #[default]
+    None,
+    /// Where one of these restrictions matches: bit i is the i-th restriction of this call.
+    Some(u16),
+    /// Whatever its arguments are.
+    All,
+}
+
+/// The rules of one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Allowed.
+    pub allow: Grant,
+    /// Denied, which wins over allowed.
+    pub deny: Grant,
+    /// The error number of a denial; 0: the policy's action.
+    pub errno: u16,
+    /// Allowed, and noted each time.
+    pub log: bool,
+}
+
+/// The values that the program returns for what is not simply allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Actions {
+    /// For a violation.
+    pub violation: u32,
+    /// For a call that is let through but noted.
+    pub log: u32,
+    /// For a call whose number is higher than any known one.
+    pub unknown: Option<u32>,
+}
+
+/// Rules for every call of one architecture.
+#[derive(Clone)]
+pub struct Rules {
+    arch: Arch,
+    end: u32,
+    rows: [Row; TABLE as usize],
+    /// Whether a call that no rule names is allowed (a deny-list) or a violation (an allow-list).
+    pub unnamed_allowed: bool,
+    /// What the program returns.
+    pub actions: Actions,
+}
+
+/// The first argument of the prctl(2) that asks a filter about itself: "SBX1". The second is the low half
+/// of [`Rules::identity`]. The answer is an error: EALREADY from this very policy, EISCONN from another one
+/// of ours, the kernel's EINVAL where there is none.
+pub const QUERY: u32 = 0x5342_5831;
+
+/// When a piece that is not part of the table is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Before anything else.
+    First,
+    /// With the denials.
+    Deny,
+    /// With what is allowed.
+    Allow,
+}
+
+/// Pieces of program that only the launcher has: the exec token, free conditions.
+pub trait Extra {
+    /// Whether there are any for a call.
+    fn concerns(&self, number: u32) -> bool;
+    /// Writes those of one stage, with [`Program::piece`].
+    fn pieces(&self, number: u32, stage: Stage, program: &mut Program);
+}
+
+/// Rules with the launcher's extra pieces: what a program is built from.
+pub struct Layout<'a> {
+    /// The table.
+    pub rules: &'a Rules,
+    /// Further pieces.
+    pub extra: Option<&'a dyn Extra>,
+}
+
+impl Rules {
+    /// No rule yet: everything is a violation (or, as a deny-list, allowed).
+    pub fn new(arch: Arch, unnamed_allowed: bool, actions: Actions) -> Rules {
+        Rules { arch, end: arch.end(), rows: [Row::default(); TABLE as usize], unnamed_allowed, actions }
+    }
+
+    /// The architecture.
+    pub fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// The rules of a call; `None` where the architecture does not have it.
+    pub fn row(&self, call: Call) -> Option<&Row> {
+        call.number(self.arch).and_then(|number| self.rows.get(number as usize))
+    }
+
+    /// The rules of a call, to be changed.
+    pub fn row_mut(&mut self, call: Call) -> Option<&mut Row> {
+        call.number(self.arch).and_then(|number| self.rows.get_mut(number as usize))
+    }
+
+    /// A number that two different sets of rules most likely do not share (FNV-1a). Nothing is granted on
+    /// the strength of it: it spares a second copy of the same filter.
+    pub fn identity(&self) -> u32 {
+        let mut hash = 0x811c_9dc5_u32;
+        let mut add = |value: u32| {
+            for byte in value.to_le_bytes() {
+                hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+            }
+        };
+        let grant = |grant: Grant| match grant {
+            Grant::None => 0,
+            Grant::Some(mask) => u32::from(mask),
+            Grant::All => 0x1_0000,
+        };
+        add(u32::from(self.unnamed_allowed));
+        add(self.actions.violation);
+        for row in &self.rows {
+            add(grant(row.allow));
+            add(grant(row.deny) | u32::from(row.log) << 31);
+            add(u32::from(row.errno));
+        }
+        hash
+    }
+
+    fn unnamed(&self) -> u32 {
+        if self.unnamed_allowed { bpf::RET_ALLOW } else { self.actions.violation }
+    }
+
+    fn refusal(&self, row: &Row) -> u32 {
+        if row.errno == 0 { self.actions.violation } else { bpf::RET_ERRNO | u32::from(row.errno) }
+    }
+
+    fn permission(&self, row: &Row) -> u32 {
+        if row.log { self.actions.log } else { bpf::RET_ALLOW }
+    }
+
+    /// What a call meets where none of its pieces matched.
+    fn last(&self, row: &Row) -> u32 {
+        match (row.deny, row.allow) {
+            (Grant::All, _) => self.refusal(row),
+            (_, Grant::All) => self.permission(row),
+            (_, Grant::Some(_)) => self.actions.violation,
+            (_, Grant::None) if row.log => self.actions.log,
+            (_, Grant::None) => self.unnamed(),
+        }
+    }
+
+    fn is_query(&self, number: u32) -> bool {
+        Call::named(b"prctl").and_then(|call| call.number(self.arch)) == Some(number)
+    }
+}
+
+/// The compiled piece of a restriction.
+fn snippet(index: usize) -> &'static [Insn] {
+    let span = calls::SPANS.get(index).copied().unwrap_or((0, 0));
+    let (start, len) = (usize::from(span.0), usize::from(span.1));
+    calls::CODE.get(start..start + len).unwrap_or(&[])
+}
+
+/// Writes the pieces of the restrictions in `grant`.
+fn restricted(rules: &Rules, number: u32, grant: Grant, value: u32, program: &mut Program) {
+    let Grant::Some(mask) = grant else { return };
+    let Some(call) = Call::numbered(rules.arch, number) else { return };
+    for (bit, index) in restrictions::of_call(call.name()).enumerate() {
+        if mask & (1 << bit) != 0 {
+            program.piece(snippet(index), value);
+        }
+    }
+}
+
+impl Layout<'_> {
+    fn row(&self, number: u32) -> Row {
+        self.rules.rows.get(number as usize).copied().unwrap_or_default()
+    }
+
+    fn extra(&self, number: u32, stage: Stage, program: &mut Program) {
+        if let Some(extra) = self.extra {
+            extra.pieces(number, stage, program);
+        }
+    }
+
+    /// The answer to the prctl(2) that asks about the filter.
+    fn query(&self, program: &mut Program) {
+        let answer = |errno: u16| bpf::RET_ERRNO | u32::from(errno);
+        let is_query = bpf::stmt(bpf::LD, bpf::data_arg(0));
+        program.piece(
+            &[
+                is_query,
+                bpf::jump(bpf::JEQ, QUERY, 0, 3),
+                bpf::stmt(bpf::LD, bpf::data_arg(1)),
+                bpf::jump(bpf::JEQ, self.rules.identity(), 0, 1),
+                bpf::stmt(bpf::RET, 0),
+            ],
+            answer(errno::EALREADY),
+        );
+        program.piece(
+            &[is_query, bpf::jump(bpf::JEQ, QUERY, 0, 1), bpf::stmt(bpf::RET, 0)],
+            answer(errno::EISCONN),
+        );
+    }
+}
+
+impl Source for Layout<'_> {
+    fn arch(&self) -> Arch {
+        self.rules.arch
+    }
+
+    fn entry(&self, number: u32) -> Entry {
+        if number >= self.rules.end {
+            return Entry::Return(self.beyond());
+        }
+        let row = self.row(number);
+        let conditional = matches!(row.deny, Grant::Some(_))
+            || (row.deny == Grant::None && matches!(row.allow, Grant::Some(_)));
+        let extra = self.extra.is_some_and(|extra| extra.concerns(number));
+        if conditional || extra || self.rules.is_query(number) {
+            Entry::Chain
+        } else {
+            Entry::Return(self.rules.last(&row))
+        }
+    }
+
+    fn chain(&self, number: u32, program: &mut Program) {
+        let (rules, row) = (self.rules, self.row(number));
+        if rules.is_query(number) {
+            self.query(program);
+        }
+        self.extra(number, Stage::First, program);
+        if row.deny != Grant::All {
+            restricted(rules, number, row.deny, rules.refusal(&row), program);
+            self.extra(number, Stage::Deny, program);
+            restricted(rules, number, row.allow, rules.permission(&row), program);
+            self.extra(number, Stage::Allow, program);
+        }
+        program.finish(rules.last(&row));
+    }
+
+    fn beyond(&self) -> u32 {
+        self.rules.actions.unknown.unwrap_or(self.rules.unnamed())
+    }
+
+    fn violation(&self) -> u32 {
+        self.rules.actions.violation
+    }
+}
