@@ -1,0 +1,107 @@
+//! Which dynamic loaders are this system's own.
+//!
+//! Only such a loader is known to honour the preload; any other may do with it what it likes. This is about what
+//! to expect, not about trust: what binds the program is in force before any loader runs.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::sys;
+
+/// The loaders' names by each libc's own contract with the linkers: glibc's, then musl's.
+#[cfg(target_arch = "x86_64")]
+const KNOWN: [&str; 2] = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-musl-x86_64.so.1"];
+/// The loaders' names by each libc's own contract with the linkers: glibc's, then musl's.
+#[cfg(target_arch = "aarch64")]
+const KNOWN: [&str; 2] = ["/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-aarch64.so.1"];
+
+/// Where Nix and Guix keep one loader for each version of the libc. Nobody but root writes there.
+const STORES: [&str; 2] = ["/nix/store", "/gnu/store"];
+
+/// The owner that a user namespace shows for everybody it does not know, root outside included.
+const OVERFLOW_USER: u32 = 65534;
+
+/// Whether a program that names `interpreter` gets a loader of this system. `metadata` is what the name leads to.
+pub(super) fn is_known(interpreter: &Path, metadata: &Metadata) -> bool {
+    is_system_owned(metadata) && (has_known_name(interpreter) || leads_to_known(interpreter))
+}
+
+/// Whether `path` is itself one of the loaders, by whatever name.
+pub(super) fn is_loader(path: &Path, metadata: &Metadata) -> bool {
+    KNOWN.iter().filter_map(|known| std::fs::metadata(known).ok()).any(|known| same_file(&known, metadata))
+        || is_in_store(path)
+}
+
+fn has_known_name(interpreter: &Path) -> bool {
+    // As bytes: comparing as paths would let `/lib64/./ld-linux...` pass, which must be resolved first.
+    KNOWN.iter().any(|known| interpreter.as_os_str() == *known)
+}
+
+/// Another way to write the path of a known loader, such as the multiarch directory's.
+fn leads_to_known(interpreter: &Path) -> bool {
+    // A relative path means another file after the next chdir.
+    if !interpreter.is_absolute() {
+        return false;
+    }
+    let Ok(target) = interpreter.canonicalize() else { return false };
+    is_in_store(&target)
+        || KNOWN.iter().any(|known| Path::new(known).canonicalize().is_ok_and(|k| k == target))
+}
+
+/// `/nix/store/PACKAGE/lib/ld-linux-x86-64.so.2` and the like.
+fn is_in_store(path: &Path) -> bool {
+    let of_known_name = KNOWN.iter().any(|known| Path::new(known).file_name() == path.file_name());
+    let package = STORES.iter().find_map(|store| path.strip_prefix(store).ok());
+    of_known_name
+        && package.is_some_and(|rest| rest.components().count() == 3)
+        && path.parent().is_some_and(|directory| directory.ends_with("lib"))
+}
+
+/// Owned by root (or by somebody outside this user namespace) and writable by nobody else.
+fn is_system_owned(metadata: &Metadata) -> bool {
+    let owner = metadata.uid();
+    let by_root = owner == 0 || (owner == OVERFLOW_USER && sys::effective_user() != OVERFLOW_USER);
+    by_root && metadata.mode() & 0o022 == 0
+}
+
+fn same_file(a: &Metadata, b: &Metadata) -> bool {
+    a.dev() == b.dev() && a.ino() == b.ino()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn store_paths_have_one_package_and_a_lib_directory() {
+        let name = Path::new(KNOWN[0]).file_name().and_then(|name| name.to_str()).unwrap();
+        assert!(is_in_store(Path::new(&format!("/nix/store/abc-glibc-2.40/lib/{name}"))));
+        assert!(is_in_store(Path::new(&format!("/gnu/store/abc-glibc-2.39/lib/{name}"))));
+        for other in
+            ["/nix/store/lib", "/nix/store/a/b/lib", "/nix/store/a/bin", "/nix/stores/a/lib", "/home/a/lib"]
+        {
+            assert!(!is_in_store(Path::new(&format!("{other}/{name}"))), "{other}");
+        }
+        assert!(!is_in_store(Path::new("/nix/store/abc/lib/ld-other.so")));
+    }
+
+    #[test]
+    fn every_spelling_of_the_known_loader_is_known() {
+        for known in KNOWN.iter().filter(|known| Path::new(known).exists()) {
+            let metadata = std::fs::metadata(known).unwrap();
+            let resolved = Path::new(known).canonicalize().unwrap();
+            assert!(is_known(Path::new(known), &metadata));
+            assert!(is_known(&resolved, &metadata));
+            assert!(is_known(Path::new(&format!("/proc/..{known}")), &metadata));
+            assert!(is_loader(&resolved, &metadata));
+            assert!(!is_known(&Path::new("..").join(resolved.strip_prefix("/").unwrap()), &metadata));
+        }
+    }
+
+    #[test]
+    fn what_others_can_write_is_not_the_systems() {
+        assert!(!is_system_owned(&std::fs::metadata("/tmp").unwrap()));
+        assert!(is_system_owned(&std::fs::metadata("/bin/sh").unwrap()));
+    }
+}
