@@ -1,2 +1,62 @@
-//! Benchmark drivers.
-fn main() {}
+//! Benchmark drivers for `sbx`.
+//!
+//! `startup` starts each contestant once a round, in a new random order each time, so that whatever disturbs the
+//! machine disturbs all of them alike; the ratio to a bare exec is taken inside each round. `calls` measures what
+//! single system calls cost inside and outside. Both print Markdown, or JSON with `--json`.
+//!
+//! Figures are never assertions: nothing here is part of the test suites.
+
+mod calls;
+mod contestants;
+mod options;
+mod race;
+mod report;
+mod run;
+mod scratch;
+mod startup;
+mod stats;
+mod sys;
+
+use std::process::ExitCode;
+
+use options::{Job, Options};
+
+/// Everything that can go wrong is told in one sentence.
+pub(crate) type Result<T> = std::result::Result<T, String>;
+
+fn main() -> ExitCode {
+    let job = match options::parse(std::env::args_os().skip(1).collect()) {
+        Ok(job) => job,
+        Err(error) => {
+            eprintln!("sbx-bench: {error}\n\n{}", options::USAGE);
+            return ExitCode::from(2);
+        }
+    };
+    match perform(job) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("sbx-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Does the job; `false` when a contestant that is present could not be measured.
+fn perform(job: Job) -> Result<bool> {
+    match job {
+        Job::Help => {
+            println!("{}", options::USAGE);
+            Ok(true)
+        }
+        Job::Child(child) => calls::child(&child).map(|()| true),
+        Job::Startup(options) => measure(&options, startup::measure),
+        Job::Calls(options) => measure(&options, calls::measure),
+    }
+}
+
+fn measure(options: &Options, driver: fn(&Options) -> Result<report::Report>) -> Result<bool> {
+    let report = driver(options)?;
+    print!("{}", if options.json { report.to_json() } else { report.to_markdown() });
+    Ok(report.complete())
+}

@@ -1,0 +1,197 @@
+//! Who is measured: nothing at all, `sbx` in its ways to run, the library alone, and other sandboxes.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::Result;
+use crate::run::Subject;
+use crate::scratch::Scratch;
+
+/// Enough for the dynamic loader, a small program in C, and this one; about as long as a list made by hand.
+const ALLOWED: &str = "read:write:readv:writev:pread64:close:fstat:stat:lstat:newfstatat:statx:lseek:open:openat:\
+    mmap:mprotect:munmap:mremap:brk:madvise:exit:exit_group:arch_prctl:access:faccessat:faccessat2:getrandom:rseq:\
+    set_tid_address:set_robust_list:prlimit64:futex:rt_sigaction:rt_sigprocmask:rt_sigreturn:sigaltstack:poll:\
+    ppoll:ioctl:fcntl:dup:dup2:dup3:getpid:gettid:getppid:getuid:geteuid:getgid:getegid:uname:getcwd:readlink:\
+    readlinkat:getdents64:clock_gettime:clock_nanosleep:nanosleep:sched_yield:sched_getaffinity:sysinfo:statfs:\
+    fstatfs:fadvise64:pipe2:restart_syscall:tgkill:gettimeofday:time";
+
+/// Variables that are passed on, so that what `cargo run` adds (library paths above all) slows nobody down.
+const INHERITED: [&str; 5] = ["PATH", "HOME", "USER", "TERM", "XDG_CONFIG_HOME"];
+
+/// One way to run a command.
+pub(crate) struct Contestant {
+    /// Short and stable, for programs that read the JSON.
+    pub(crate) id: &'static str,
+    /// As it is shown.
+    pub(crate) name: String,
+    /// Whether a filter must be found in force inside.
+    confined: bool,
+    /// The words before the command, or why there are none.
+    pub(crate) prefix: Availability,
+    /// Variables on top of the common ones.
+    env: Vec<OsString>,
+}
+
+/// Whether a contestant can take part.
+pub(crate) enum Availability {
+    Here(Vec<OsString>),
+    Absent(String),
+    Broken(String),
+}
+
+impl Contestant {
+    /// The contestant running `command`; `None` if it cannot take part.
+    pub(crate) fn running(&self, command: &[OsString], common: &[OsString]) -> Option<Result<Subject>> {
+        let Availability::Here(prefix) = &self.prefix else { return None };
+        let argv: Vec<OsString> = prefix.iter().chain(command).cloned().collect();
+        let env: Vec<OsString> = common.iter().chain(&self.env).cloned().collect();
+        Some(Subject::new(&argv, &env))
+    }
+
+    /// Whether what runs inside is as confined as this contestant claims, given the number of filters inside and
+    /// outside: a launcher that just runs the command would be the fastest of all.
+    pub(crate) fn vouch(&self, inside: u32, outside: u32) -> Result<()> {
+        if self.confined && inside <= outside {
+            return Err("ran the command without a filter".into());
+        }
+        Ok(())
+    }
+
+    fn new(id: &'static str, name: &str, prefix: Availability) -> Self {
+        Self { id, name: name.into(), confined: false, prefix, env: Vec::new() }
+    }
+}
+
+/// Nothing in between.
+pub(crate) fn bare() -> Contestant {
+    Contestant::new("bare", "bare", Availability::Here(Vec::new()))
+}
+
+/// `sbx run` with these flags.
+pub(crate) fn sbx(id: &'static str, sbx: &Path, flags: &str) -> Contestant {
+    let words = std::iter::once("run").chain(flags.split_whitespace()).chain(["--"]);
+    let prefix = std::iter::once(sbx.into()).chain(words.map(OsString::from)).collect();
+    let name = match flags {
+        "" => "`sbx run --`".into(),
+        flags => format!("`sbx run {flags} --`"),
+    };
+    Contestant { confined: true, ..Contestant::new(id, &name, Availability::Here(prefix)) }
+}
+
+/// The library by its variables alone. `sbx shim` writes it into the scratch directory first.
+pub(crate) fn shim(sbx: &Path, scratch: &Scratch) -> Contestant {
+    let name = "`LD_PRELOAD=libsandbox.so SECCOMP_SYSCALL_ALLOW=...`";
+    let library = scratch.path().join("libsandbox.so");
+    let write: Vec<OsString> = vec![sbx.into(), "shim".into(), "-o".into(), library.clone().into()];
+    let written = Subject::new(&write, &environment(scratch)).and_then(|mut s| s.output());
+    let prefix = match written {
+        Ok(_) => Availability::Here(Vec::new()),
+        Err(e) => Availability::Broken(format!("`sbx shim -o FILE`: {e}")),
+    };
+    let mut preload = OsString::from("LD_PRELOAD=");
+    preload.push(library);
+    let env = vec![preload, format!("SECCOMP_SYSCALL_ALLOW={}", allowed()).into()];
+    Contestant { confined: true, env, ..Contestant::new("shim", name, prefix) }
+}
+
+/// The other sandboxes that people start commands with.
+pub(crate) fn others() -> Vec<Contestant> {
+    let row = |id, flags: &str| {
+        let (program, words) = flags.split_once(' ').unwrap_or((flags, ""));
+        let prefix = match in_path(program) {
+            Some(path) => {
+                let words = words.split_whitespace().map(OsString::from);
+                Availability::Here(std::iter::once(path.into()).chain(words).collect())
+            }
+            None => Availability::Absent(format!("{program} is not installed")),
+        };
+        Contestant::new(id, &format!("`{flags}`"), prefix)
+    };
+    vec![
+        row("bwrap", "bwrap --unshare-all --die-with-parent --ro-bind / / --dev /dev --proc /proc --"),
+        row("bwrap-minimal", "bwrap --ro-bind / / --"),
+        row("firejail", "firejail --quiet --noprofile --"),
+    ]
+}
+
+/// What a process's status file calls the number of filters on it.
+pub(crate) const FILTERS: &str = "Seccomp_filters:";
+
+/// The number of filters, from a status file or the line of it.
+pub(crate) fn filters(status: &str) -> Result<u32> {
+    let number = status.lines().find_map(|line| line.strip_prefix(FILTERS)?.trim().parse().ok());
+    number.ok_or_else(|| format!("the command did not say how many filters are on it: it printed {status:?}"))
+}
+
+/// The number of filters on this very process.
+pub(crate) fn filters_here() -> Result<u32> {
+    let status = fs::read_to_string("/proc/self/status");
+    filters(&status.map_err(|e| format!("cannot read '/proc/self/status': {e}"))?)
+}
+
+/// The environment that every contestant starts from; private caches land in the scratch directory.
+pub(crate) fn environment(scratch: &Scratch) -> Vec<OsString> {
+    let assignment = |name: &str, value: &std::ffi::OsStr| {
+        let mut entry = OsString::from(format!("{name}="));
+        entry.push(value);
+        entry
+    };
+    let inherited = INHERITED.iter().filter_map(|n| Some(assignment(n, &std::env::var_os(n)?)));
+    let cache = scratch.path().join("cache");
+    inherited.chain([assignment("XDG_CACHE_HOME", cache.as_os_str()), "LANG=C.UTF-8".into()]).collect()
+}
+
+/// The `sbx` to measure: the one named, else the one built beside this program, the release build first.
+pub(crate) fn find_sbx(named: Option<&Path>) -> Result<PathBuf> {
+    if let Some(path) =
+        named.map(Path::to_path_buf).or_else(|| std::env::var_os("SBX_BIN").map(PathBuf::from))
+    {
+        return path.canonicalize().map_err(|e| format!("cannot use '{}' as sbx: {e}", path.display()));
+    }
+    let own = std::env::current_exe().map_err(|e| format!("cannot find this program's own file: {e}"))?;
+    let beside = own.parent().unwrap_or(Path::new("/"));
+    let triple = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    let places = [
+        beside.join("../dist").join(triple).join("release/sbx"),
+        beside.join("../dist/release/sbx"),
+        beside.join("sbx"),
+    ];
+    let found = places.iter().filter_map(|p| p.canonicalize().ok()).find(|p| is_program(p));
+    found.ok_or_else(|| "no sbx beside this program; build it, or name one with --sbx or SBX_BIN".into())
+}
+
+/// The allow-list without the names that only some architectures have.
+fn allowed() -> String {
+    const X86_ONLY: [&str; 11] = [
+        "stat",
+        "lstat",
+        "open",
+        "arch_prctl",
+        "access",
+        "poll",
+        "dup2",
+        "readlink",
+        "time",
+        "getdents",
+        "pipe",
+    ];
+    let here = |name: &&str| cfg!(target_arch = "x86_64") || !X86_ONLY.contains(name);
+    ALLOWED.split(':').filter(here).collect::<Vec<_>>().join(":")
+}
+
+fn in_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|d| d.join(program)).find(|p| p.is_absolute() && is_program(p))
+}
+
+/// The first of these that exists.
+pub(crate) fn first_program(places: &[&str]) -> Result<PathBuf> {
+    let found = places.iter().map(PathBuf::from).find(|p| is_program(p));
+    found.ok_or_else(|| format!("none of these exists here: {}", places.join(", ")))
+}
+
+fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,160 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::Result;
+
+/// What `--help` prints, and what follows a usage error.
+pub(crate) const USAGE: &str = "\
+usage: sbx-bench startup [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json]
+       sbx-bench calls   [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--file PATH]
+
+startup   starts /bin/true under each contestant, shuffled anew every round
+calls     times getppid, openat+close and stat inside and outside the sandbox
+
+--sbx PATH    the sbx to measure; else $SBX_BIN, else the one built beside this program
+--rounds N    timed rounds (startup: 500, calls: 20)
+--warm-up N   rounds thrown away first (startup: 20, calls: 1)
+--seed N      the order of the contestants, to repeat a run
+--file PATH   the file that openat and stat are asked for (/usr/bin/env)
+--json        every figure, for programs";
+
+const MAX_ROUNDS: u64 = 1_000_000;
+
+/// What was asked for.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Job {
+    Help,
+    Startup(Options),
+    Calls(Options),
+    Child(Child),
+}
+
+/// The flags that both drivers take.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) rounds: u64,
+    pub(crate) warm_up: u64,
+    pub(crate) seed: Option<u64>,
+    pub(crate) sbx: Option<PathBuf>,
+    pub(crate) file: PathBuf,
+    pub(crate) json: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { rounds: 1, warm_up: 0, seed: None, sbx: None, file: "/usr/bin/env".into(), json: false }
+    }
+}
+
+impl Options {
+    fn new(rounds: u64, warm_up: u64) -> Self {
+        Self { rounds, warm_up, ..Self::default() }
+    }
+}
+
+/// The arguments with which `calls` starts this program again inside a contestant.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Child {
+    pub(crate) file: PathBuf,
+}
+
+/// Reads the arguments, without the program's own name.
+pub(crate) fn parse(args: Vec<OsString>) -> Result<Job> {
+    let mut args = args.into_iter();
+    let Some(command) = args.next() else { return Err("no command given".into()) };
+    match command.to_str() {
+        Some("-h" | "--help" | "help") => Ok(Job::Help),
+        Some("startup") => flags(Options::new(500, 20), args).map(|o| o.map_or(Job::Help, Job::Startup)),
+        Some("calls") => flags(Options::new(20, 1), args).map(|o| o.map_or(Job::Help, Job::Calls)),
+        Some(crate::calls::CHILD) => match args.next() {
+            Some(file) => Ok(Job::Child(Child { file: file.into() })),
+            None => Err(format!("{} needs a file", crate::calls::CHILD)),
+        },
+        _ => Err(format!("unknown command {command:?}")),
+    }
+}
+
+/// `None` when help was asked for.
+fn flags(mut options: Options, mut args: impl Iterator<Item = OsString>) -> Result<Option<Options>> {
+    while let Some(arg) = args.next() {
+        let (name, mut inline) = split(&arg);
+        let mut value = || {
+            inline.take().or_else(|| args.next()).ok_or_else(|| format!("{} needs a value", arg.display()))
+        };
+        match name {
+            "-h" | "--help" => return Ok(None),
+            "--json" => options.json = true,
+            "--sbx" => options.sbx = Some(value()?.into()),
+            "--file" => options.file = value()?.into(),
+            "--rounds" => options.rounds = number("--rounds", &value()?, 1)?,
+            "--warm-up" => options.warm_up = number("--warm-up", &value()?, 0)?,
+            "--seed" => options.seed = Some(parse_number("--seed", &value()?)?),
+            _ => return Err(format!("unknown flag {}", arg.display())),
+        }
+    }
+    Ok(Some(options))
+}
+
+/// `--flag=value` as its two parts; a flag that is not UTF-8 is no flag of ours.
+fn split(arg: &OsString) -> (&str, Option<OsString>) {
+    match arg.to_str().unwrap_or("") {
+        text if text.starts_with("--") => match text.split_once('=') {
+            Some((name, value)) => (name, Some(value.into())),
+            None => (text, None),
+        },
+        text => (text, None),
+    }
+}
+
+fn number(flag: &str, value: &OsString, least: u64) -> Result<u64> {
+    let number = parse_number(flag, value)?;
+    if (least..=MAX_ROUNDS).contains(&number) {
+        return Ok(number);
+    }
+    Err(format!("{flag} must be {least} to {MAX_ROUNDS}, not {number}"))
+}
+
+fn parse_number(flag: &str, value: &OsString) -> Result<u64> {
+    let text = value.to_str().unwrap_or("");
+    text.parse().map_err(|_| format!("{flag} needs a whole number, not {value:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(args: &[&str]) -> Result<Job> {
+        parse(args.iter().map(OsString::from).collect())
+    }
+
+    #[test]
+    fn flags_in_both_spellings() {
+        let Ok(Job::Startup(options)) = parsed(&["startup", "--rounds=7", "--sbx", "/x/sbx", "--json"])
+        else {
+            panic!("not understood")
+        };
+        assert_eq!((options.rounds, options.json), (7, true));
+        assert_eq!(options.sbx, Some(PathBuf::from("/x/sbx")));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for args in [
+            &["startup", "--rounds"][..],
+            &["startup", "--rounds", "0"],
+            &["calls", "--rounds", "-1"],
+            &["calls", "--speed"],
+            &["launch"],
+            &[],
+        ] {
+            assert!(parsed(args).is_err(), "{args:?}");
+        }
+    }
+
+    #[test]
+    fn help_wins() {
+        assert_eq!(parsed(&["startup", "--help"]), Ok(Job::Help));
+    }
+}

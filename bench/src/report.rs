@@ -1,0 +1,215 @@
+//! What was found, as Markdown for people and JSON for programs.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Map, Value, json};
+
+use crate::contestants::Availability;
+use crate::options::Options;
+use crate::sys;
+
+/// A finished measurement.
+pub(crate) struct Report {
+    pub(crate) title: String,
+    pub(crate) facts: Vec<(&'static str, String)>,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) targets: Vec<Target>,
+}
+
+/// A figure that every measured row has.
+#[derive(Clone)]
+pub(crate) struct Column {
+    pub(crate) key: &'static str,
+    pub(crate) heading: &'static str,
+    pub(crate) digits: usize,
+}
+
+/// One contestant.
+pub(crate) struct Row {
+    pub(crate) id: &'static str,
+    pub(crate) name: String,
+    pub(crate) outcome: Outcome,
+}
+
+/// How a contestant did.
+#[derive(Clone)]
+pub(crate) enum Outcome {
+    /// One figure a column, where there is one.
+    Measured(Vec<Option<f64>>),
+    Absent(String),
+    Failed(String),
+}
+
+impl Outcome {
+    /// For a contestant that could not take part at all.
+    pub(crate) fn missing(prefix: &Availability) -> Self {
+        match prefix {
+            Availability::Here(_) => Self::Failed("not tried".into()),
+            Availability::Absent(why) => Self::Absent(why.clone()),
+            Availability::Broken(why) => Self::Failed(why.clone()),
+        }
+    }
+
+    /// Why there are no figures.
+    pub(crate) fn reason(&self) -> &str {
+        match self {
+            Self::Measured(_) => "measured",
+            Self::Absent(why) | Self::Failed(why) => why,
+        }
+    }
+}
+
+/// A figure that the project wants to stay under.
+pub(crate) struct Target {
+    pub(crate) what: String,
+    pub(crate) limit: f64,
+    pub(crate) measured: Option<f64>,
+    pub(crate) unit: &'static str,
+}
+
+impl Target {
+    fn verdict(&self) -> &'static str {
+        match self.measured {
+            Some(measured) if measured <= self.limit => "met",
+            Some(_) => "missed",
+            None => "not measured",
+        }
+    }
+}
+
+impl Report {
+    /// Whether everybody who was there could be measured.
+    pub(crate) fn complete(&self) -> bool {
+        !self.rows.iter().any(|row| matches!(row.outcome, Outcome::Failed(_)))
+    }
+
+    pub(crate) fn to_markdown(&self) -> String {
+        let mut text = format!("### {}\n\n", self.title);
+        for (name, value) in &self.facts {
+            // Writing into a String cannot fail.
+            let _ = writeln!(text, "- {name}: {value}");
+        }
+        self.write_rows(&mut text);
+        self.write_reasons(&mut text);
+        self.write_targets(&mut text);
+        text
+    }
+
+    fn write_rows(&self, text: &mut String) {
+        let headings: Vec<&str> = self.columns.iter().map(|c| c.heading).collect();
+        let _ = writeln!(text, "\n| contestant | {} |", headings.join(" | "));
+        let _ = writeln!(text, "|---|{}", "--:|".repeat(self.columns.len()));
+        for row in &self.rows {
+            let cells = match &row.outcome {
+                Outcome::Measured(figures) => figures.iter().zip(&self.columns).map(cell).collect(),
+                Outcome::Absent(_) => vec!["absent".to_owned()],
+                Outcome::Failed(_) => vec!["failed".to_owned()],
+            };
+            let blanks = " |".repeat(self.columns.len().saturating_sub(cells.len()));
+            let _ = writeln!(text, "| {} | {} |{blanks}", row.name, cells.join(" | "));
+        }
+    }
+
+    fn write_reasons(&self, text: &mut String) {
+        let without = self.rows.iter().filter(|row| !matches!(row.outcome, Outcome::Measured(_)));
+        let lines: Vec<String> =
+            without.map(|row| format!("- {}: {}\n", row.name, row.outcome.reason())).collect();
+        if !lines.is_empty() {
+            let _ = write!(text, "\nNot measured:\n\n{}", lines.concat());
+        }
+    }
+
+    fn write_targets(&self, text: &mut String) {
+        if self.targets.is_empty() {
+            return;
+        }
+        text.push_str("\n| target | at most | measured | |\n|---|--:|--:|---|\n");
+        for target in &self.targets {
+            let measured = target.measured.map_or("-".into(), |m| format!("{m:.2} {}", target.unit));
+            let (what, limit, unit) = (&target.what, target.limit, target.unit);
+            let _ = writeln!(text, "| {what} | {limit} {unit} | {measured} | {} |", target.verdict());
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> String {
+        let facts: Map<String, Value> = self.facts.iter().map(|(n, v)| ((*n).into(), json!(v))).collect();
+        let rows: Vec<Value> = self.rows.iter().map(|row| self.row_to_json(row)).collect();
+        let targets: Vec<Value> = self.targets.iter().map(target_to_json).collect();
+        let title = &self.title;
+        format!("{:#}\n", json!({ "title": title, "facts": facts, "rows": rows, "targets": targets }))
+    }
+
+    fn row_to_json(&self, row: &Row) -> Value {
+        let mut object = Map::from_iter([("id".into(), json!(row.id)), ("name".into(), json!(row.name))]);
+        match &row.outcome {
+            Outcome::Measured(figures) => {
+                let keys = self.columns.iter().map(|c| c.key.to_owned());
+                object.extend(keys.zip(figures.iter().map(|f| json!(f))));
+            }
+            Outcome::Absent(why) => drop(object.insert("absent".into(), json!(why))),
+            Outcome::Failed(why) => drop(object.insert("failed".into(), json!(why))),
+        }
+        Value::Object(object)
+    }
+}
+
+fn cell((figure, column): (&Option<f64>, &Column)) -> String {
+    figure.map_or_else(String::new, |f| format!("{f:.*}", column.digits))
+}
+
+fn target_to_json(target: &Target) -> Value {
+    json!({
+        "what": target.what,
+        "limit": target.limit,
+        "unit": target.unit,
+        "measured": target.measured,
+        "verdict": target.verdict(),
+    })
+}
+
+/// What somebody must know to compare these figures with others.
+pub(crate) fn facts(sbx: &Path, options: &Options, seed: u64) -> Vec<(&'static str, String)> {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let processors = std::thread::available_parallelism().map_or(0, usize::from);
+    let release = kernel.trim();
+    vec![
+        ("machine", format!("{}, Linux {release}, {processors} processors", std::env::consts::ARCH)),
+        ("user", if sys::user() == 0 { "root".into() } else { "ordinary".into() }),
+        ("sbx", describe_sbx(sbx)),
+        ("bubblewrap", version("bwrap")),
+        ("firejail", version("firejail")),
+        (
+            "rounds",
+            format!("{} after {} thrown away, order from seed {seed}", options.rounds, options.warm_up),
+        ),
+    ]
+}
+
+fn describe_sbx(sbx: &Path) -> String {
+    let size = std::fs::metadata(sbx).map_or(0, |m| m.len() / 1024);
+    format!("{}, {size} KiB, {}", version_of(Command::new(sbx)), linkage(sbx))
+}
+
+/// Whether the program needs a dynamic loader, which decides most of its start-up time: an ELF file that does
+/// not name the loader's path near its beginning is static.
+fn linkage(path: &Path) -> &'static str {
+    let beginning = std::fs::read(path).map(|bytes| bytes.get(..4096).unwrap_or(&bytes).to_vec());
+    match beginning {
+        Ok(bytes) if bytes.windows(4).any(|w| w == b"/ld-") => "dynamically linked",
+        Ok(_) => "static",
+        Err(_) => "unreadable",
+    }
+}
+
+fn version(program: &str) -> String {
+    version_of(Command::new(program))
+}
+
+fn version_of(mut command: Command) -> String {
+    let output = command.arg("--version").output();
+    let text = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+    text.lines().next().map_or_else(|| "not there".into(), |line| line.trim().to_owned())
+}

@@ -1,0 +1,231 @@
+//! The system calls that std has no safe function for: spawning exactly as measured, raw calls without a
+//! wrapper's own work, and an alarm that ends a wait.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::ptr;
+
+use crate::Result;
+
+/// A command with its arrays already in the form the kernel takes, so that starting it does nothing else.
+pub(crate) struct Prepared {
+    program: CString,
+    argv: Pointers,
+    envp: Pointers,
+    actions: FileActions,
+    attributes: Attributes,
+}
+
+impl Prepared {
+    /// `argv[0]` is the path of the program; `streams` become its descriptors 0 to 2.
+    pub(crate) fn new<S: AsRef<OsStr>>(argv: &[S], env: &[S], streams: [BorrowedFd<'_>; 3]) -> Result<Self> {
+        let argv = Pointers::new(argv)?;
+        let program = argv.strings.first().cloned().ok_or("an empty command")?;
+        let envp = Pointers::new(env)?;
+        let actions = FileActions::new(streams).map_err(|e| format!("cannot prepare descriptors: {e}"))?;
+        let attributes = Attributes::new().map_err(|e| format!("cannot prepare signals: {e}"))?;
+        Ok(Self { program, argv, envp, actions, attributes })
+    }
+
+    /// Starts the command by vfork and exec (that is what posix_spawn does); the child's process number.
+    pub(crate) fn start(&self) -> io::Result<libc::pid_t> {
+        let mut pid = 0;
+        // SAFETY: every pointer comes from a live field of `self`; both arrays end with a null pointer.
+        let error = unsafe {
+            libc::posix_spawn(
+                &mut pid,
+                self.program.as_ptr(),
+                &*self.actions.0,
+                &*self.attributes.0,
+                self.argv.array.as_ptr(),
+                self.envp.array.as_ptr(),
+            )
+        };
+        if error == 0 { Ok(pid) } else { Err(io::Error::from_raw_os_error(error)) }
+    }
+}
+
+/// A null-terminated array of pointers to strings that it owns.
+struct Pointers {
+    strings: Vec<CString>,
+    array: Vec<*mut libc::c_char>,
+}
+
+impl Pointers {
+    fn new<S: AsRef<OsStr>>(items: &[S]) -> Result<Self> {
+        let strings = items.iter().map(|s| c_string(s.as_ref())).collect::<Result<Vec<_>>>()?;
+        let array = strings.iter().map(|s| s.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect();
+        Ok(Self { strings, array })
+    }
+}
+
+/// Bytes for the kernel.
+pub(crate) fn c_string(text: &OsStr) -> Result<CString> {
+    CString::new(text.as_bytes()).map_err(|_| format!("{text:?} has a null byte in it"))
+}
+
+struct FileActions(Box<libc::posix_spawn_file_actions_t>);
+
+impl FileActions {
+    fn new(streams: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
+        let mut raw = Box::new(MaybeUninit::uninit());
+        // SAFETY: init writes the whole object.
+        check(unsafe { libc::posix_spawn_file_actions_init(raw.as_mut_ptr()) })?;
+        // SAFETY: initialised just now.
+        let mut actions = Self(unsafe { raw.assume_init() });
+        for (number, stream) in (0..).zip(streams) {
+            // SAFETY: an initialised object and an open descriptor.
+            check(unsafe {
+                libc::posix_spawn_file_actions_adddup2(&mut *actions.0, stream.as_raw_fd(), number)
+            })?;
+        }
+        Ok(actions)
+    }
+}
+
+impl Drop for FileActions {
+    fn drop(&mut self) {
+        // SAFETY: initialised in `new`, destroyed once.
+        unsafe { libc::posix_spawn_file_actions_destroy(&mut *self.0) };
+    }
+}
+
+struct Attributes(Box<libc::posix_spawnattr_t>);
+
+impl Attributes {
+    /// The child gets SIGPIPE as a shell would hand it over: this program, like every Rust one, ignores it.
+    fn new() -> io::Result<Self> {
+        let mut raw = Box::new(MaybeUninit::uninit());
+        // SAFETY: init writes the whole object.
+        check(unsafe { libc::posix_spawnattr_init(raw.as_mut_ptr()) })?;
+        // SAFETY: initialised just now.
+        let mut attributes = Self(unsafe { raw.assume_init() });
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: sigemptyset writes the whole set.
+        unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+        // SAFETY: the set is initialised, the number is a signal's.
+        unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGPIPE) };
+        // SAFETY: both objects are initialised.
+        check(unsafe { libc::posix_spawnattr_setsigdefault(&mut *attributes.0, set.as_ptr()) })?;
+        let flags = libc::POSIX_SPAWN_SETSIGDEF as libc::c_short;
+        // SAFETY: an initialised object.
+        check(unsafe { libc::posix_spawnattr_setflags(&mut *attributes.0, flags) })?;
+        Ok(attributes)
+    }
+}
+
+impl Drop for Attributes {
+    fn drop(&mut self) {
+        // SAFETY: initialised in `new`, destroyed once.
+        unsafe { libc::posix_spawnattr_destroy(&mut *self.0) };
+    }
+}
+
+/// The posix_spawn family returns its error instead of setting errno.
+fn check(error: libc::c_int) -> io::Result<()> {
+    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+}
+
+/// Waits for a child; `Interrupted` when the alarm went off first.
+pub(crate) fn wait(pid: libc::pid_t) -> io::Result<ExitStatus> {
+    let mut status = 0;
+    // SAFETY: `status` is writable; nothing else is passed.
+    match unsafe { libc::waitpid(pid, &mut status, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(ExitStatus::from_raw(status)),
+    }
+}
+
+/// Ends a child that this program started and has not waited for.
+pub(crate) fn kill(pid: libc::pid_t) {
+    // SAFETY: takes two numbers. It can fail only if the child is gone, which is what is wanted.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+extern "C" fn ignore(_signal: libc::c_int) {}
+
+/// Makes SIGALRM interrupt a wait instead of ending this program.
+pub(crate) fn catch_alarm() -> Result<()> {
+    // SAFETY: all zero is a valid sigaction: default handler, no flags (so no SA_RESTART), empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = ignore as *const () as libc::sighandler_t;
+    // SAFETY: the handler does nothing, so it is safe at any moment.
+    match unsafe { libc::sigaction(libc::SIGALRM, &action, ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(format!("cannot handle SIGALRM: {}", io::Error::last_os_error())),
+    }
+}
+
+/// Sends SIGALRM to this process after so many seconds; 0 takes that back.
+pub(crate) fn set_alarm(seconds: u32) {
+    // SAFETY: takes a number.
+    unsafe { libc::alarm(seconds) };
+}
+
+/// An anonymous file, to catch what a child writes.
+pub(crate) fn memory_file() -> Result<File> {
+    // SAFETY: the name is a C string.
+    let descriptor = unsafe { libc::memfd_create(c"sbx-bench".as_ptr(), libc::MFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(format!("cannot make a memory file: {}", io::Error::last_os_error()));
+    }
+    // SAFETY: a new descriptor that nothing else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }.into())
+}
+
+/// mkdtemp(3): a new directory that only this user can enter.
+pub(crate) fn make_temporary_directory(template: &Path) -> Result<PathBuf> {
+    let buffer = c_string(template.as_os_str())?.into_raw();
+    // SAFETY: a writable C string that ends in XXXXXX, replaced in place by as many bytes.
+    let failed = unsafe { libc::mkdtemp(buffer) }.is_null();
+    let error = io::Error::last_os_error();
+    // SAFETY: from `into_raw` above, same length.
+    let path = unsafe { CString::from_raw(buffer) };
+    if failed {
+        return Err(format!("cannot make a directory '{}': {error}", template.display()));
+    }
+    Ok(std::ffi::OsString::from_vec(path.into_bytes()).into())
+}
+
+/// The effective user.
+pub(crate) fn user() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// getppid(2), without anything around it.
+pub(crate) fn parent() -> io::Result<()> {
+    // SAFETY: a call without arguments.
+    outcome(unsafe { libc::syscall(libc::SYS_getppid) }).map(drop)
+}
+
+/// openat(2) for reading, and close(2).
+pub(crate) fn open_and_close(path: &CStr) -> io::Result<()> {
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+    // SAFETY: a C string; the flags ask for no third argument.
+    let descriptor =
+        outcome(unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) })?;
+    // SAFETY: opened just now, and owned by nothing else.
+    outcome(unsafe { libc::syscall(libc::SYS_close, descriptor) }).map(drop)
+}
+
+/// newfstatat(2).
+pub(crate) fn stat(path: &CStr) -> io::Result<()> {
+    let mut buffer = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: a C string and room for the kernel's struct stat, which is libc's on 64-bit machines.
+    outcome(unsafe {
+        libc::syscall(libc::SYS_newfstatat, libc::AT_FDCWD, path.as_ptr(), buffer.as_mut_ptr(), 0)
+    })
+    .map(drop)
+}
+
+fn outcome(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
