@@ -52,6 +52,15 @@ impl Obstacle {
         }
     }
 
+    /// A link without target is told apart from no file at all, since what to do about it differs. For names that
+    /// somebody wrote down; a search of PATH has no need to ask again for each directory that lacks the command.
+    pub(super) fn look_for_link(self, path: &Path) -> Self {
+        match self {
+            Self::Missing if path.symlink_metadata().is_ok() => Self::DanglingLink,
+            other => other,
+        }
+    }
+
     /// 127 where there is no such file, 126 where there is one that cannot be executed.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -88,7 +97,7 @@ impl fmt::Display for Obstacle {
 
 /// Follows `path` to a regular file that this process may execute.
 pub(super) fn executable(path: &Path) -> Result<Metadata, Obstacle> {
-    let metadata = std::fs::metadata(path).map_err(|error| explain_missing(path, error))?;
+    let metadata = std::fs::metadata(path).map_err(Obstacle::from_io)?;
     if metadata.is_dir() {
         return Err(Obstacle::Directory);
     }
@@ -99,14 +108,6 @@ pub(super) fn executable(path: &Path) -> Result<Metadata, Obstacle> {
         Ok(()) => Ok(metadata),
         Err(_) if metadata.mode() & 0o111 == 0 => Err(Obstacle::NoExecuteBit),
         Err(error) => Err(Obstacle::from_io(error)),
-    }
-}
-
-/// A link without target is told apart from no file at all, since what to do about it differs.
-fn explain_missing(path: &Path, error: io::Error) -> Obstacle {
-    match Obstacle::from_io(error) {
-        Obstacle::Missing if path.symlink_metadata().is_ok() => Obstacle::DanglingLink,
-        other => other,
     }
 }
 

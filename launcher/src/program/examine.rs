@@ -57,8 +57,12 @@ enum Failure {
 impl Failure {
     /// The error for the file `path`, which `script`, if any, names as its interpreter.
     fn at(self, path: &Path, script: Option<&Link>) -> ExamineError {
+        let failure = match self {
+            Self::Obstacle(obstacle) => Self::Obstacle(obstacle.look_for_link(path)),
+            read => read,
+        };
         let path = path.to_owned();
-        match (self, script) {
+        match (failure, script) {
             (Self::Obstacle(obstacle), None) => ExamineError::Unusable { path, obstacle },
             (Self::Obstacle(obstacle), Some(script)) => {
                 ExamineError::Interpreter { path: script.path.clone(), interpreter: path, obstacle }
@@ -148,7 +152,10 @@ fn loader_kind(path: &Path, interpreter: PathBuf, cwd: &Path) -> Result<Kind, Ex
     match access::executable(&cwd.join(&interpreter)) {
         Ok(metadata) if loader::is_known(&interpreter, &metadata) => Ok(Kind::Dynamic { interpreter }),
         Ok(_) => Ok(Kind::ForeignLoader { interpreter }),
-        Err(obstacle) => Err(ExamineError::Loader { path: path.to_owned(), interpreter, obstacle }),
+        Err(obstacle) => {
+            let obstacle = obstacle.look_for_link(&cwd.join(&interpreter));
+            Err(ExamineError::Loader { path: path.to_owned(), interpreter, obstacle })
+        }
     }
 }
 

@@ -81,7 +81,11 @@ pub fn find(command: &OsStr, path_var: Option<&OsStr>, cwd: &Path) -> Result<Pat
         return Err(FindError::NulByte { command: command.to_owned() });
     }
     if bytes.contains(&b'/') {
-        return usable(cwd.join(command));
+        let path = cwd.join(command);
+        return match access::executable(&path) {
+            Ok(_) => Ok(path),
+            Err(obstacle) => Err(FindError::Unusable { obstacle: obstacle.look_for_link(&path), path }),
+        };
     }
     search(command, path_var.unwrap_or(OsStr::new(DEFAULT_PATH)), cwd)
 }
@@ -90,10 +94,11 @@ pub fn find(command: &OsStr, path_var: Option<&OsStr>, cwd: &Path) -> Result<Pat
 fn search(command: &OsStr, path_var: &OsStr, cwd: &Path) -> Result<PathBuf, FindError> {
     let mut passed_over = None;
     for entry in path_var.as_bytes().split(|&byte| byte == b':') {
-        match usable(candidate(OsStr::from_bytes(entry), command, cwd)) {
-            Ok(path) => return Ok(path),
-            Err(error) if error.exit_code() == CANNOT_EXECUTE => {
-                passed_over.get_or_insert(error);
+        let path = candidate(OsStr::from_bytes(entry), command, cwd);
+        match access::executable(&path) {
+            Ok(_) => return Ok(path),
+            Err(obstacle) if obstacle.exit_code() == CANNOT_EXECUTE => {
+                passed_over.get_or_insert(FindError::Unusable { path, obstacle });
             }
             Err(_) => {}
         }
@@ -104,11 +109,4 @@ fn search(command: &OsStr, path_var: &OsStr, cwd: &Path) -> Result<PathBuf, Find
 /// The file that `entry` of PATH stands for. An empty entry must not become `cwd/` + `/` + command.
 fn candidate(entry: &OsStr, command: &OsStr, cwd: &Path) -> PathBuf {
     if entry.is_empty() { cwd.join(command) } else { cwd.join(entry).join(command) }
-}
-
-fn usable(path: PathBuf) -> Result<PathBuf, FindError> {
-    match access::executable(&path) {
-        Ok(_) => Ok(path),
-        Err(obstacle) => Err(FindError::Unusable { path, obstacle }),
-    }
 }

@@ -152,6 +152,9 @@ impl Program {
 
     /// Whether a preloaded library is sure to be loaded: a dynamic program for this machine, started by this
     /// system's loader, which has no reason to distrust the environment.
+    ///
+    /// Set-ID bits and capabilities are such a reason only where an exec can gain by them: under no_new_privs it
+    /// cannot, and the loader then honours the preload of these files, too.
     pub fn preloadable(&self) -> bool {
         let dynamic = self.last().is_some_and(|link| matches!(link.kind, Kind::Dynamic { .. }));
         dynamic && self.set_id.is_none() && !self.file_capabilities

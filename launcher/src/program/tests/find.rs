@@ -90,6 +90,7 @@ fn says_why_nothing_was_found() {
         ("nosuch", 127, "not found in PATH"),
         ("./nosuch", 127, "no such file"),
         ("./dangling", 127, "symbolic link whose target"),
+        ("dangling", 127, "not found in PATH"),
         ("./plain/x", 127, "not a directory"),
         ("plain", 126, "no execute permission"),
         ("./plain", 126, "chmod +x"),
