@@ -10,11 +10,14 @@ use std::{env, fs, path::Path};
 mod conditions;
 #[path = "src/restrictions.rs"]
 mod restrictions;
+#[path = "src/shadow.rs"]
+mod shadow;
 
 fn main() {
     println!("cargo::rerun-if-changed=data");
     println!("cargo::rerun-if-changed=src/restrictions.rs");
     println!("cargo::rerun-if-changed=src/conditions.rs");
+    println!("cargo::rerun-if-changed=src/shadow.rs");
     let mut text = String::new();
     let names = calls(&mut text);
     groups(&names, &mut text);
@@ -23,7 +26,19 @@ fn main() {
     fs::write(Path::new(&out).join("tables.rs"), text).expect("OUT_DIR can be written");
 }
 
-/// Names in one string, sorted, with offsets: an array of `&str` would cost the shim a relocation each.
+/// Strings one after the other, with offsets: an array of `&str` would cost the shim a relocation each.
+fn strings<'a>(name: &str, offsets_name: &str, all: impl Iterator<Item = &'a str>, text: &mut String) {
+    let mut blob = String::new();
+    let mut offsets = vec![0];
+    for string in all {
+        blob.push_str(string);
+        offsets.push(blob.len());
+    }
+    writeln!(text, "pub(crate) static {name}: &str = {blob:?};").unwrap();
+    writeln!(text, "pub(crate) static {offsets_name}: [u16; {}] = {offsets:?};", offsets.len()).unwrap();
+}
+
+/// The names of the calls, sorted, and their numbers.
 fn calls(text: &mut String) -> Vec<String> {
     let table = fs::read_to_string("data/calls.tbl").expect("data/calls.tbl");
     let mut rows: Vec<[&str; 3]> = table
@@ -32,25 +47,12 @@ fn calls(text: &mut String) -> Vec<String> {
         .map(|line| line.split_whitespace().collect::<Vec<_>>().try_into().expect("three columns"))
         .collect();
     rows.sort_unstable();
-    let mut blob = String::new();
-    let mut offsets = vec![0];
-    for row in &rows {
-        blob.push_str(row[0]);
-        offsets.push(blob.len());
-    }
-    writeln!(
-        text,
-        "/// How many calls there are, over all architectures.\npub const COUNT: usize = {};",
-        rows.len()
-    )
-    .unwrap();
-    writeln!(text, "static NAMES: &str = {blob:?};").unwrap();
-    writeln!(text, "static OFFSETS: [u16; COUNT + 1] = {offsets:?};").unwrap();
+    strings("NAMES", "OFFSETS", rows.iter().map(|row| row[0]), text);
+    writeln!(text, "/// How many calls there are, over all architectures.").unwrap();
+    writeln!(text, "pub const COUNT: usize = {};", rows.len()).unwrap();
     for (column, name) in [(1, "X86_64"), (2, "AARCH64")] {
-        let numbers: Vec<u16> = rows
-            .iter()
-            .map(|row| if row[column] == "-" { u16::MAX } else { row[column].parse().unwrap() })
-            .collect();
+        let number = |text: &str| if text == "-" { u16::MAX } else { text.parse().expect("a number") };
+        let numbers: Vec<u16> = rows.iter().map(|row| number(row[column])).collect();
         writeln!(text, "static {name}: [u16; COUNT] = {numbers:?};").unwrap();
     }
     rows.iter().map(|row| row[0].to_string()).collect()
@@ -71,8 +73,9 @@ fn groups(names: &[String], text: &mut String) {
         }
     }
     let bytes = names.len().div_ceil(8);
-    writeln!(text, "static GROUPS: &[Group] = &[").unwrap();
-    for (name, (meaning, _)) in &groups {
+    strings("GROUP_NAMES", "GROUP_OFFSETS", groups.keys().copied(), text);
+    writeln!(text, "static GROUP_SETS: [[u8; {bytes}]; {}] = [", groups.len()).unwrap();
+    for name in groups.keys() {
         let mut members = BTreeSet::new();
         collect(name, &groups, &mut members, 0);
         let mut set = vec![0_u8; bytes];
@@ -83,9 +86,10 @@ fn groups(names: &[String], text: &mut String) {
                 .unwrap_or_else(|| panic!("{name}: unknown call {member}"));
             set[index / 8] |= 1 << (index % 8);
         }
-        writeln!(text, "Group {{ name: {name:?}, meaning: {meaning:?}, members: {set:?} }},").unwrap();
+        writeln!(text, "{set:?},").unwrap();
     }
-    writeln!(text, "];\nconst SET_BYTES: usize = {bytes};").unwrap();
+    let meanings: Vec<_> = groups.values().map(|(meaning, _)| meaning).collect();
+    writeln!(text, "];\nstatic GROUP_MEANINGS: &[&str] = &{meanings:?};\n").unwrap();
 }
 
 fn collect<'a>(
@@ -111,10 +115,18 @@ fn snippets(names: &[String], text: &mut String) {
         list.windows(2).all(|w| (w[0].call, w[0].name) < (w[1].call, w[1].name)),
         "restrictions are not sorted"
     );
+    strings("RESTRICTION_NAMES", "RESTRICTION_OFFSETS", list.iter().map(|r| r.name), text);
+    let of_call =
+        |r: &restrictions::Restriction| names.iter().position(|n| n == r.call).expect("a known call");
+    let calls: Vec<_> = list.iter().map(of_call).collect();
+    writeln!(text, "pub(crate) static RESTRICTED: [u16; {}] = {calls:?};", calls.len()).unwrap();
+    let overlaps: Vec<_> = list.iter().map(|r| overlaps(r, list)).collect();
+    writeln!(text, "pub(crate) static OVERLAPS: [u16; {}] = {overlaps:?};", overlaps.len()).unwrap();
     let mut code = Vec::new();
     let mut spans = Vec::new();
     for restriction in list {
-        assert!(names.iter().any(|n| n == restriction.call), "unknown call {}", restriction.call);
+        let satisfiable = restriction.any.iter().all(|all| shadow::satisfiable(all));
+        assert!(satisfiable, "{}[{}] can never match", restriction.call, restriction.name);
         let rules: Vec<_> = restriction.any.iter().map(|all| all.to_vec()).collect();
         let start = code.len();
         code.extend(
@@ -129,4 +141,14 @@ fn snippets(names: &[String], text: &mut String) {
         writeln!(text, "Insn {{ code: {op}, jt: {jt}, jf: {jf}, k: {k} }},").unwrap();
     }
     writeln!(text, "];").unwrap();
+}
+
+/// The restrictions of the same call that make this one pointless or are made pointless by it, as bits in
+/// their order.
+fn overlaps(one: &restrictions::Restriction, list: &[restrictions::Restriction]) -> u16 {
+    let siblings = list.iter().filter(|other| other.call == one.call).enumerate();
+    let overlapping = siblings.filter(|(_, other)| {
+        other.name != one.name && (shadow::covers(one.any, other.any) || shadow::covers(other.any, one.any))
+    });
+    overlapping.fold(0, |bits, (bit, _)| bits | 1 << bit)
 }

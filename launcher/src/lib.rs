@@ -2,3 +2,6 @@
 
 pub mod program;
 pub mod supervise;
+
+/// `libsandbox.so`, as launcher/build.rs linked it.
+pub static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libsandbox.so"));

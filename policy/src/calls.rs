@@ -4,14 +4,9 @@ use crate::bpf::Insn;
 
 include!(concat!(env!("OUT_DIR"), "/tables.rs"));
 
-/// A group of calls: `@name`.
-pub struct Group {
-    /// With the `@`.
-    pub name: &'static str,
-    /// What it is for.
-    pub meaning: &'static str,
-    members: [u8; SET_BYTES],
-}
+/// A group of calls, `@name`: its place in the table of groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group(u8);
 
 /// An architecture whose calls are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,9 +79,12 @@ impl Call {
 
     /// The name.
     pub fn name(self) -> &'static str {
-        let index = usize::from(self.0);
-        let (start, end) = (OFFSETS.get(index).copied(), OFFSETS.get(index + 1).copied());
-        start.zip(end).and_then(|(s, e)| NAMES.get(usize::from(s)..usize::from(e))).unwrap_or("")
+        slice(NAMES, &OFFSETS, self.0.into())
+    }
+
+    /// Its place in the table of names.
+    pub(crate) fn index(self) -> u16 {
+        self.0
     }
 
     /// The number, where the architecture has the call.
@@ -98,25 +96,42 @@ impl Call {
 
 impl Group {
     /// By name, with the `@`.
-    pub fn named(name: &[u8]) -> Option<&'static Group> {
-        GROUPS.iter().find(|group| group.name.as_bytes() == name)
+    pub fn named(name: &[u8]) -> Option<Group> {
+        Group::all().find(|group| group.name().as_bytes() == name)
     }
 
     /// All groups, by name.
-    pub fn all() -> &'static [Group] {
-        GROUPS
+    pub fn all() -> impl Iterator<Item = Group> {
+        (0..GROUP_SETS.len() as u8).map(Group)
+    }
+
+    /// The name, with the `@`.
+    pub fn name(self) -> &'static str {
+        slice(GROUP_NAMES, &GROUP_OFFSETS, self.0.into())
+    }
+
+    /// What it is for.
+    pub fn meaning(self) -> &'static str {
+        GROUP_MEANINGS.get(usize::from(self.0)).copied().unwrap_or("")
     }
 
     /// The calls in it.
-    pub fn members(&self) -> impl Iterator<Item = Call> + '_ {
-        Call::all().filter(|call| self.contains(*call))
+    pub fn members(self) -> impl Iterator<Item = Call> {
+        Call::all().filter(move |call| self.contains(*call))
     }
 
     /// Whether a call is in it.
-    pub fn contains(&self, call: Call) -> bool {
+    pub fn contains(self, call: Call) -> bool {
         let index = usize::from(call.0);
-        self.members.get(index / 8).is_some_and(|byte| byte & (1 << (index % 8)) != 0)
+        let set = GROUP_SETS.get(usize::from(self.0));
+        set.and_then(|set| set.get(index / 8)).is_some_and(|byte| byte & (1 << (index % 8)) != 0)
     }
+}
+
+/// One of the strings that stand one after the other in `blob`.
+pub(crate) fn slice(blob: &'static str, offsets: &[u16], index: usize) -> &'static str {
+    let (start, end) = (offsets.get(index).copied(), offsets.get(index + 1).copied());
+    start.zip(end).and_then(|(s, e)| blob.get(usize::from(s)..usize::from(e))).unwrap_or("")
 }
 
 /// The candidate that a mistyped name most likely meant, if one is near enough.
@@ -193,6 +208,6 @@ mod tests {
         let service = Group::named(b"@system-service").unwrap();
         assert!(service.contains(Call::named(b"read").unwrap()));
         assert!(!service.contains(Call::named(b"mount").unwrap()));
-        assert!(Group::all().iter().all(|g| g.members().count() > 0));
+        assert!(Group::all().all(|g| g.members().count() > 0));
     }
 }

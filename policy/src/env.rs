@@ -110,7 +110,7 @@ impl Error<'_> {
 mod text {
     use super::*;
     use crate::calls::Call;
-    use crate::restrictions::{self, RESTRICTIONS};
+    use crate::restrictions;
     use crate::rules::Grant;
 
     impl std::fmt::Display for Error<'_> {
@@ -159,10 +159,10 @@ mod text {
                 Grant::None => {}
                 Grant::All => entries.push(format!("{}{suffix}", call.name())),
                 Grant::Some(mask) => {
-                    let all = restrictions::of_call(call.name());
+                    let all = restrictions::of_call(call);
                     let named = all.enumerate().filter(|(bit, _)| mask & (1 << bit) != 0);
                     entries.extend(
-                        named.map(|(_, i)| format!("{}[{}]{suffix}", call.name(), RESTRICTIONS[i].name)),
+                        named.map(|(_, i)| format!("{}[{}]{suffix}", call.name(), restrictions::name(i))),
                     );
                 }
             }

@@ -1,38 +1,15 @@
 //! Error numbers by name (errno(3)), the same on x86_64 and aarch64.
 
-const NAMES: &[(u16, &str)] = &[
-    (1, "EPERM"),
-    (2, "ENOENT"),
-    (3, "ESRCH"),
-    (4, "EINTR"),
-    (5, "EIO"),
-    (6, "ENXIO"),
-    (9, "EBADF"),
-    (11, "EAGAIN"),
-    (12, "ENOMEM"),
-    (13, "EACCES"),
-    (14, "EFAULT"),
-    (16, "EBUSY"),
-    (17, "EEXIST"),
-    (19, "ENODEV"),
-    (20, "ENOTDIR"),
-    (22, "EINVAL"),
-    (23, "ENFILE"),
-    (24, "EMFILE"),
-    (25, "ENOTTY"),
-    (28, "ENOSPC"),
-    (30, "EROFS"),
-    (32, "EPIPE"),
-    (38, "ENOSYS"),
-    (40, "ELOOP"),
-    (93, "EPROTONOSUPPORT"),
-    (95, "EOPNOTSUPP"),
-    (97, "EAFNOSUPPORT"),
-    (101, "ENETUNREACH"),
-    (110, "ETIMEDOUT"),
-    (111, "ECONNREFUSED"),
-    (113, "EHOSTUNREACH"),
-];
+/// One string: an array of `&str` would cost the shim a relocation each.
+const NAMES: &str = "EPERM 1 ENOENT 2 ESRCH 3 EINTR 4 EIO 5 ENXIO 6 EBADF 9 EAGAIN 11 \
+    ENOMEM 12 EACCES 13 EFAULT 14 EBUSY 16 EEXIST 17 ENODEV 19 ENOTDIR 20 EINVAL 22 \
+    ENFILE 23 EMFILE 24 ENOTTY 25 ENOSPC 28 EROFS 30 EPIPE 32 ENOSYS 38 ELOOP 40 \
+    EPROTONOSUPPORT 93 EOPNOTSUPP 95 EAFNOSUPPORT 97 ENETUNREACH 101 ETIMEDOUT 110 ECONNREFUSED 111 EHOSTUNREACH 113";
+
+fn pairs() -> impl Iterator<Item = (&'static str, u16)> {
+    let mut words = NAMES.split(' ');
+    core::iter::from_fn(move || Some((words.next()?, number(words.next()?.as_bytes())?)))
+}
 
 /// EPERM.
 pub const EPERM: u16 = 1;
@@ -47,9 +24,11 @@ pub const MAX: u16 = 4095;
 
 /// By name, or by number.
 pub fn parse(text: &[u8]) -> Option<u16> {
-    if let Some((number, _)) = NAMES.iter().find(|(_, name)| name.as_bytes() == text) {
-        return Some(*number);
-    }
+    let named = pairs().find(|(name, _)| name.as_bytes() == text).map(|(_, number)| number);
+    named.or_else(|| number(text)).filter(|number| (1..=MAX).contains(number))
+}
+
+fn number(text: &[u8]) -> Option<u16> {
     if text.is_empty() || text.len() > 4 {
         return None;
     }
@@ -58,15 +37,15 @@ pub fn parse(text: &[u8]) -> Option<u16> {
         let digit = digit.checked_sub(b'0').filter(|d| *d < 10)?;
         number = number * 10 + u16::from(digit);
     }
-    (1..=MAX).contains(&number).then_some(number)
+    Some(number)
 }
 
 /// The name, where it is one of the common ones.
 pub fn name(number: u16) -> Option<&'static str> {
-    NAMES.iter().find(|(n, _)| *n == number).map(|(_, name)| *name)
+    pairs().find(|(_, n)| *n == number).map(|(name, _)| name)
 }
 
 /// All names, for suggestions.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    NAMES.iter().map(|(_, name)| *name)
+    pairs().map(|(name, _)| name)
 }

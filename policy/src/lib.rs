@@ -20,21 +20,36 @@ pub mod rules;
 pub mod restrictions {
     include!("restrictions.rs");
 
-    /// The place of `call[name]` in [`RESTRICTIONS`].
-    pub fn find(call: &str, name: &str) -> Option<usize> {
-        RESTRICTIONS.iter().position(|r| r.call == call && r.name == name)
-    }
+    use crate::calls::{self, Call};
+
+    // The shim asks by these functions, whose tables are small; `RESTRICTIONS` itself, a thicket of pointers,
+    // then stays out of it.
 
     /// The places of all restrictions of one call; they are consecutive.
-    pub fn of_call(call: &str) -> core::ops::Range<usize> {
-        let start = RESTRICTIONS.iter().position(|r| r.call == call).unwrap_or(RESTRICTIONS.len());
-        let count = RESTRICTIONS[start..].iter().take_while(|r| r.call == call).count();
+    pub fn of_call(call: Call) -> core::ops::Range<usize> {
+        let of = &calls::RESTRICTED;
+        let start = of.iter().position(|index| *index == call.index()).unwrap_or(of.len());
+        let count = of.iter().skip(start).take_while(|index| **index == call.index()).count();
         start..start + count
+    }
+
+    /// The name of the restriction at a place.
+    pub fn name(place: usize) -> &'static str {
+        calls::slice(calls::RESTRICTION_NAMES, &calls::RESTRICTION_OFFSETS, place)
+    }
+
+    /// Those restrictions of the same call, as bits in their order, that match all this one matches or
+    /// nothing else.
+    pub fn overlaps(place: usize) -> u16 {
+        calls::OVERLAPS.get(place).copied().unwrap_or(0)
     }
 }
 
+/// Free conditions on arguments, compiled by seccompiler.
 #[cfg(feature = "std")]
 pub mod conditions;
+/// What follows from conditions without running a program.
+pub mod shadow;
 
 pub use calls::Arch;
 pub use program::Program;

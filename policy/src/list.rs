@@ -2,7 +2,7 @@
 
 use crate::calls::{Call, Group, nearest};
 use crate::errno;
-use crate::restrictions::{self, Condition, Op, RESTRICTIONS, Width};
+use crate::restrictions;
 use crate::rules::{Grant, Row, Rules};
 
 /// Which list an entry stands in.
@@ -51,7 +51,7 @@ pub enum Cause {
 pub struct Entry {
     /// What it names.
     pub target: Target,
-    /// The place in [`RESTRICTIONS`] of its restriction.
+    /// The place of its restriction in [`restrictions::RESTRICTIONS`].
     pub restriction: Option<usize>,
     /// The error number of a denial.
     pub errno: u16,
@@ -63,7 +63,7 @@ pub enum Target {
     /// One call.
     Call(Call),
     /// Each call of a group.
-    Group(&'static Group),
+    Group(Group),
 }
 
 /// Understands an entry.
@@ -75,7 +75,7 @@ pub fn parse(text: &[u8]) -> Result<Entry, Problem<'_>> {
     };
     if body.first() == Some(&b'@') {
         let group = Group::named(body);
-        let near = || nearest(body, Group::all().iter().map(|g| g.name));
+        let near = || nearest(body, Group::all().map(Group::name));
         let group = group.ok_or_else(|| problem(Cause::UnknownGroup(near())))?;
         return Ok(Entry { target: Target::Group(group), restriction: None, errno });
     }
@@ -97,14 +97,12 @@ fn parse_errno(text: &[u8]) -> Result<u16, Cause> {
 }
 
 fn find_restriction(call: Call, name: &[u8]) -> Result<usize, Cause> {
-    let all = restrictions::of_call(call.name());
+    let all = restrictions::of_call(call);
     if all.is_empty() {
         return Err(Cause::NoRestrictions(call.name()));
     }
-    let found = all.clone().find(|i| RESTRICTIONS[*i].name.as_bytes() == name);
-    let near = || {
-        nearest(name, RESTRICTIONS[all.clone()].iter().map(|r| r.name)).or(Some(RESTRICTIONS[all.start].name))
-    };
+    let found = all.clone().find(|i| restrictions::name(*i).as_bytes() == name);
+    let near = || nearest(name, all.clone().map(restrictions::name)).or(Some(restrictions::name(all.start)));
     found.ok_or_else(|| Cause::UnknownRestriction(call.name(), near()))
 }
 
@@ -151,95 +149,16 @@ fn extend(grant: &mut Grant, call: Call, restriction: Option<usize>) -> Result<(
         (Grant::None | Grant::All, None) => Grant::All,
         (Grant::Some(_), None) | (Grant::All, Some(_)) => return Err(Cause::Shadowed(call.name())),
         (Grant::None, Some(index)) => Grant::Some(bit(call, index)),
-        (Grant::Some(mask), Some(index)) => {
-            let others =
-                restrictions::of_call(call.name()).filter(|o| *o != index && mask & bit(call, *o) != 0);
-            for other in others {
-                let (new, old) = (RESTRICTIONS[index].any, RESTRICTIONS[other].any);
-                if covers(new, old) || covers(old, new) {
-                    return Err(Cause::Shadowed(call.name()));
-                }
-            }
-            Grant::Some(mask | bit(call, index))
+        (Grant::Some(mask), Some(index)) if mask & restrictions::overlaps(index) != 0 => {
+            return Err(Cause::Shadowed(call.name()));
         }
+        (Grant::Some(mask), Some(index)) => Grant::Some(mask | bit(call, index)),
     };
     Ok(())
 }
 
 fn bit(call: Call, index: usize) -> u16 {
-    1 << (index - restrictions::of_call(call.name()).start)
-}
-
-/// Whether everything that `narrow` matches is matched by `wide`, as far as comparing their conditions
-/// one by one tells.
-pub fn covers(wide: &[&[Condition]], narrow: &[&[Condition]]) -> bool {
-    narrow.iter().all(|n| wide.iter().any(|w| w.iter().all(|wc| n.iter().any(|nc| implies(nc, wc)))))
-}
-
-/// Whether one condition cannot hold without the other.
-fn implies(a: &Condition, b: &Condition) -> bool {
-    if a.arg != b.arg || (a.width != b.width && a.width == Width::Dword) {
-        return false;
-    }
-    match (a.op, b.op) {
-        _ if a == b => true,
-        (Op::Eq, _) => holds(b, a.value),
-        (Op::MaskedEq(fine), Op::MaskedEq(coarse)) => coarse & !fine == 0 && a.value & coarse == b.value,
-        (Op::Lt | Op::Le, Op::Lt | Op::Le) => upper(a).zip(upper(b)).is_some_and(|(x, y)| x <= y),
-        (Op::Gt | Op::Ge, Op::Gt | Op::Ge) => lower(a).zip(lower(b)).is_some_and(|(x, y)| x >= y),
-        _ => false,
-    }
-}
-
-fn upper(c: &Condition) -> Option<u64> {
-    if c.op == Op::Lt { c.value.checked_sub(1) } else { Some(c.value) }
-}
-
-fn lower(c: &Condition) -> Option<u64> {
-    if c.op == Op::Gt { c.value.checked_add(1) } else { Some(c.value) }
-}
-
-/// Whether a condition holds for a value of its argument: what the compiled program must decide too.
-pub fn holds(condition: &Condition, argument: u64) -> bool {
-    let argument = if condition.width == Width::Dword { argument & 0xffff_ffff } else { argument };
-    let value = condition.value;
-    match condition.op {
-        Op::Eq => argument == value,
-        Op::Ne => argument != value,
-        Op::Lt => argument < value,
-        Op::Le => argument <= value,
-        Op::Gt => argument > value,
-        Op::Ge => argument >= value,
-        Op::MaskedEq(mask) => argument & mask == value & mask,
-    }
-}
-
-/// Whether some value of the arguments satisfies all conditions, as far as looking at them in pairs tells.
-pub fn satisfiable(conditions: &[Condition]) -> bool {
-    conditions.iter().all(alone)
-        && conditions.iter().all(|a| conditions.iter().all(|b| a.arg != b.arg || together(a, b)))
-}
-
-fn alone(c: &Condition) -> bool {
-    let most = if c.width == Width::Dword { 0xffff_ffff } else { u64::MAX };
-    match c.op {
-        Op::Lt => c.value > 0,
-        Op::Gt => c.value < most,
-        Op::Eq | Op::Ge => c.value <= most,
-        Op::Ne | Op::Le => true,
-        Op::MaskedEq(mask) => c.value & !mask == 0 && c.value <= most,
-    }
-}
-
-fn together(a: &Condition, b: &Condition) -> bool {
-    match (a.op, b.op) {
-        (Op::Eq, _) => holds(b, a.value),
-        (Op::MaskedEq(x), Op::MaskedEq(y)) => (a.value ^ b.value) & x & y == 0,
-        (Op::Lt | Op::Le, Op::Gt | Op::Ge) => {
-            upper(a).zip(lower(b)).is_some_and(|(most, least)| least <= most)
-        }
-        _ => true,
-    }
+    1 << (index - restrictions::of_call(call).start)
 }
 
 impl Problem<'_> {

@@ -170,7 +170,7 @@ fn snippet(index: usize) -> &'static [Insn] {
 fn restricted(rules: &Rules, number: u32, grant: Grant, value: u32, program: &mut Program) {
     let Grant::Some(mask) = grant else { return };
     let Some(call) = Call::numbered(rules.arch, number) else { return };
-    for (bit, index) in restrictions::of_call(call.name()).enumerate() {
+    for (bit, index) in restrictions::of_call(call).enumerate() {
         if mask & (1 << bit) != 0 {
             program.piece(snippet(index), value);
         }

@@ -6,10 +6,11 @@ use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::env::{self, Variables};
 use sbx_policy::interpret::{Data, run};
-use sbx_policy::list::{self, List};
+use sbx_policy::list::List;
 use sbx_policy::program::{TABLE, X32_BIT};
 use sbx_policy::restrictions::{self, RESTRICTIONS};
 use sbx_policy::rules::{Actions, Grant, Layout, QUERY, Row, Rules};
+use sbx_policy::shadow;
 use sbx_policy::{Program, errno};
 
 const ARCHES: [Arch; 2] = [Arch::X86_64, Arch::Aarch64];
@@ -43,12 +44,12 @@ fn expected(rules: &Rules, data: &Data) -> u32 {
     let matches = |grant: Grant| match grant {
         Grant::None => false,
         Grant::All => true,
-        Grant::Some(mask) => restrictions::of_call(call.name()).enumerate().any(|(bit, index)| {
+        Grant::Some(mask) => restrictions::of_call(call).enumerate().any(|(bit, index)| {
             mask & (1 << bit) != 0
                 && RESTRICTIONS[index]
                     .any
                     .iter()
-                    .any(|all| all.iter().all(|c| list::holds(c, data.args[usize::from(c.arg)])))
+                    .any(|all| all.iter().all(|c| shadow::holds(c, data.args[usize::from(c.arg)])))
         }),
     };
     let Row { allow, deny, errno, log } = row;
@@ -68,7 +69,7 @@ fn boundaries(call: Option<Call>) -> Vec<[u64; 6]> {
     let mut sets = vec![[0; 6], [u64::MAX; 6], [1; 6]];
     let Some(call) = call else { return sets };
     let mut values: [Vec<u64>; 6] = std::array::from_fn(|_| vec![0, u64::MAX]);
-    for index in restrictions::of_call(call.name()) {
+    for index in restrictions::of_call(call) {
         for condition in RESTRICTIONS[index].any.iter().copied().flatten() {
             let slot = &mut values[usize::from(condition.arg)];
             for base in [condition.value, condition.value | 1 << 32, condition.value | 0x8000_0000] {
@@ -177,7 +178,7 @@ fn random_lists() {
         let calls: Vec<_> = Call::all().collect();
         for _ in 0..next(300) {
             let call = calls[next(calls.len())];
-            let named = restrictions::of_call(call.name());
+            let named = restrictions::of_call(call);
             let text = match next(3) {
                 0 if !named.is_empty() => {
                     format!("{}[{}]", call.name(), RESTRICTIONS[named.start + next(named.len())].name)
@@ -210,7 +211,7 @@ fn the_text_round_trips() {
 fn every_named_restriction_can_match_and_can_miss() {
     for restriction in RESTRICTIONS {
         for all in restriction.any {
-            assert!(list::satisfiable(all), "{}[{}]", restriction.call, restriction.name);
+            assert!(shadow::satisfiable(all), "{}[{}]", restriction.call, restriction.name);
         }
     }
 }

@@ -1,1 +1,155 @@
-//! libsandbox.so
+//! `libsandbox.so`: installs a seccomp filter from environment variables before `main` runs.
+//!
+//! The whole library is one constructor. It is linked with `-z initfirst`, so it runs before the
+//! constructors of every other library and before the program's DT_PREINIT_ARRAY. libc is not initialised
+//! then, so nothing of libc is used; and since no library is needed at all, it loads under any libc.
+//!
+//! What can't be understood or enforced ends the process with 125 and a sentence.
+#![no_std]
+
+mod environment;
+mod sys;
+
+use environment::Environment;
+use sbx_policy::calls::Arch;
+use sbx_policy::env::{self, Variables};
+use sbx_policy::rules::{Layout, QUERY, Rules};
+use sbx_policy::{Program, errno};
+
+/// Refused to run: what `sbx` itself exits with too.
+const REFUSED: i32 = 125;
+const VERBOSE: &[u8] = b"SBX_VERBOSE";
+/// The launcher's: the number of the descriptor that this library was loaded from.
+const SHIM_FD: &[u8] = b"SBX_SHIM_FD";
+/// Variables of the kernel's Landlock sample, which this version cannot enforce.
+const LANDLOCK: [&[u8]; 5] = [b"LL_FS_RO", b"LL_FS_RW", b"LL_TCP_BIND", b"LL_TCP_CONNECT", b"LL_SCOPED"];
+
+fn start(environment: &mut Environment) {
+    if let Some(name) = LANDLOCK.into_iter().find(|name| environment.get(name).is_some()) {
+        refuse(&|out| {
+            out(name);
+            out(b" is set, but this version cannot enforce it; unset it, or use 'sbx run'");
+        });
+    }
+    let variables = Variables {
+        allow: environment.get(env::ALLOW.as_bytes()),
+        deny: environment.get(env::DENY.as_bytes()),
+        action: environment.get(env::ACTION.as_bytes()),
+    };
+    let verbose = environment.get(VERBOSE) == Some(b"1");
+    let rules = match env::rules(&variables, Arch::HOST) {
+        Ok(rules) => rules,
+        Err(error) => refuse(&|out| error.write(out)),
+    };
+    // Before the filter, which may forbid it.
+    close_own_descriptor(environment);
+    for name in [env::ALLOW.as_bytes(), env::DENY.as_bytes(), env::ACTION.as_bytes(), VERBOSE, SHIM_FD] {
+        environment.remove(name);
+    }
+    if let Some(rules) = rules {
+        environment.remove_preload();
+        confine(&rules, verbose);
+    }
+}
+
+fn confine(rules: &Rules, verbose: bool) {
+    let answer = sys::query(QUERY, rules.identity());
+    if answer == -i64::from(errno::EALREADY) {
+        return;
+    }
+    let Ok(program) = Program::build(&Layout { rules, extra: None }) else {
+        refuse(&|out| out(b"cannot build the filter: more rules than a seccomp program has room for"))
+    };
+    if verbose {
+        announce(&program, rules);
+    }
+    // Inside a sandbox of ours no_new_privs is set, and prctl(2) may be refused.
+    if answer != -i64::from(errno::EISCONN) {
+        let result = sys::set_no_new_privs();
+        if result < 0 {
+            fail(b"set no_new_privs: prctl(PR_SET_NO_NEW_PRIVS)", result);
+        }
+    }
+    let result = sys::install(program.insns());
+    if result < 0 {
+        fail(b"install the filter: seccomp(SECCOMP_SET_MODE_FILTER)", result);
+    }
+}
+
+/// Written before the filter is installed: afterwards write(2) may be refused.
+fn announce(program: &Program, rules: &Rules) {
+    let mut line = Line::new();
+    line.add(if rules.unnamed_allowed {
+        b"installing a deny-list of "
+    } else {
+        b"installing an allow-list of "
+    });
+    line.number(program.insns().len() as u64);
+    line.add(b" instructions\n");
+    line.print();
+}
+
+/// Where the launcher passed this library as a descriptor, that descriptor has done its work.
+fn close_own_descriptor(environment: &Environment) {
+    if let Some(number) = environment.get(SHIM_FD).and_then(environment::parse_number) {
+        sys::close(number);
+    }
+}
+
+fn fail(operation: &[u8], result: i64) -> ! {
+    refuse(&|out| {
+        out(b"cannot ");
+        out(operation);
+        out(b": ");
+        match u16::try_from(-result).ok().and_then(errno::name) {
+            Some("ENOSYS" | "EINVAL") => out(b"this kernel has no seccomp filters"),
+            Some(name) => out(name.as_bytes()),
+            None => out(b"unexpected error"),
+        }
+    })
+}
+
+fn refuse(sentence: &dyn Fn(&mut dyn FnMut(&[u8]))) -> ! {
+    let mut line = Line::new();
+    sentence(&mut |part| line.add(part));
+    line.add(b"\n");
+    line.print();
+    sys::exit(REFUSED)
+}
+
+/// One line for stderr, written with one call.
+struct Line {
+    bytes: [u8; 512],
+    len: usize,
+}
+
+impl Line {
+    fn new() -> Line {
+        let mut line = Line { bytes: [0; 512], len: 0 };
+        line.add(b"libsandbox.so: ");
+        line
+    }
+
+    fn add(&mut self, part: &[u8]) {
+        for byte in part {
+            // The last place is kept for the end of the line.
+            if self.len < self.bytes.len() - 1 || *byte == b'\n' {
+                if let Some(slot) = self.bytes.get_mut(self.len) {
+                    *slot = *byte;
+                    self.len += 1;
+                }
+            }
+        }
+    }
+
+    fn number(&mut self, number: u64) {
+        if number >= 10 {
+            self.number(number / 10);
+        }
+        self.add(&[b'0' + (number % 10) as u8]);
+    }
+
+    fn print(&self) {
+        sys::write(2, self.bytes.get(..self.len).unwrap_or(&[]));
+    }
+}

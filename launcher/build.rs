@@ -1,0 +1,103 @@
+//! Builds the shim as a shared library and leaves it where the launcher embeds it.
+//!
+//! A nested cargo, because the same crate has to be linked twice with opposite settings: the launcher with
+//! std and whatever the user asked for, the shim as a `cdylib` without any library. It has a target
+//! directory of its own (cargo holds a lock on the outer one), is always optimised, and sees none of the
+//! outer build's flags, which could put a libc or coverage counters into it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+/// What the design allows the library to weigh, since every start pays for it.
+const LIMIT: u64 = 32 * 1024;
+
+fn main() {
+    for path in [
+        "../shim",
+        "../policy/src",
+        "../policy/data",
+        "../policy/build.rs",
+        "../policy/Cargo.toml",
+        "../Cargo.toml",
+    ] {
+        println!("cargo::rerun-if-changed={path}");
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let library = build(&out.join("shim"));
+    let size = fs::metadata(&library).expect("cargo named the library it built").len();
+    assert!(size <= LIMIT, "libsandbox.so has {size} bytes, more than the {LIMIT} that it may have");
+    fs::copy(&library, out.join("libsandbox.so")).expect("OUT_DIR can be written");
+}
+
+fn build(target_dir: &Path) -> PathBuf {
+    let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"));
+    cargo.args([
+        "rustc",
+        "--package",
+        "sbx-shim",
+        "--lib",
+        "--crate-type",
+        "cdylib",
+        "--release",
+        "--offline",
+    ]);
+    cargo.args(["--message-format", "json-render-diagnostics", "--config", "profile.release.opt-level='z'"]);
+    cargo.arg("--target-dir").arg(target_dir).arg("--config").arg(format!("build.build-dir={target_dir:?}"));
+    // The library needs no libc, so the host's own target serves a musl launcher as well.
+    let (host, target) = (env::var("HOST").expect("HOST"), env::var("TARGET").expect("TARGET"));
+    if host.split('-').next() != target.split('-').next() {
+        cargo.args(["--target", &target]);
+    }
+    cargo.args([
+        "--",
+        "-Clink-arg=-nostdlib",
+        "-Clink-arg=-nostartfiles",
+        "-Clink-arg=-Wl,-soname,libsandbox.so",
+    ]);
+    // initfirst: our constructor before all others. now: no lazy binding after the filter is in place.
+    // The rest: 4 KiB pages and nothing but one read-only segment, for size.
+    cargo.arg("-Clink-arg=-Wl,-z,initfirst,-z,now,-z,noseparate-code,-z,max-page-size=4096,--build-id=none");
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", "-Cforce-unwind-tables=no");
+    for name in [
+        "RUSTFLAGS",
+        "RUSTC_WORKSPACE_WRAPPER",
+        "RUSTC_WRAPPER",
+        "CARGO_BUILD_TARGET",
+        "CARGO_TARGET_DIR",
+        "CARGO_BUILD_BUILD_DIR",
+    ] {
+        cargo.env_remove(name);
+    }
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PROFILE_")
+            || text.starts_with("CARGO_UNSTABLE_")
+            || text.starts_with("CARGO_CFG_")
+        {
+            cargo.env_remove(&name);
+        }
+    }
+    let output = cargo.stderr(Stdio::inherit()).output().expect("the cargo that builds this can be started");
+    assert!(output.status.success(), "building the shim failed: {cargo:?}");
+    product(&output.stdout).expect("cargo's messages name a cdylib")
+}
+
+/// Where cargo put the shared library, from its own messages.
+fn product(messages: &[u8]) -> Option<PathBuf> {
+    let lines = messages.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+    let mut artifacts =
+        lines.filter_map(|line| serde_json::from_slice::<serde_json::Value>(line).ok()).filter(|message| {
+            let kinds = message["target"]["crate_types"].as_array();
+            message["reason"] == "compiler-artifact"
+                && kinds.is_some_and(|kinds| kinds.iter().any(|k| k == "cdylib"))
+        });
+    let artifact = artifacts.next_back()?;
+    artifact["filenames"]
+        .as_array()?
+        .iter()
+        .filter_map(|f| f.as_str())
+        .find(|f| f.ends_with(".so"))
+        .map(PathBuf::from)
+}

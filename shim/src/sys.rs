@@ -1,0 +1,230 @@
+//! The constructor's entry, system calls without libc, and the functions that compiled code expects.
+
+use crate::environment::Environment;
+use core::arch::{asm, global_asm};
+use core::ffi::{c_char, c_int};
+use sbx_policy::bpf::Insn;
+use sbx_policy::calls::{Arch, Call};
+
+type Entries = *mut *mut c_char;
+
+#[used]
+// SAFETY: the loader calls what stands in this section with exactly these arguments, or with none.
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn(c_int, Entries, Entries) = constructor;
+
+unsafe extern "C" {
+    fn sbx_shim_environ() -> Entries;
+}
+
+/// glibc hands `argc, argv, envp` to constructors, and its `environ` is still null when an initfirst
+/// library runs. musl hands over nothing, but has set `environ` by then.
+extern "C" fn constructor(_argc: c_int, _argv: Entries, envp: Entries) {
+    // SAFETY: reads one pointer, defined below.
+    let environ = unsafe { sbx_shim_environ() };
+    let entries = if environ.is_null() { envp } else { environ };
+    if entries.is_null() {
+        return;
+    }
+    // SAFETY: the libc's own array, and no thread has been started yet.
+    let mut environment = unsafe { Environment::new(entries) };
+    crate::start(&mut environment);
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    write(2, b"libsandbox.so: internal error; the program was not started\n");
+    exit(125)
+}
+
+/// Makes a system call; the result is the kernel's, a negative error number for an error.
+///
+/// # Safety
+///
+/// The call, with these arguments, must not touch memory that Rust code relies on.
+#[cfg(target_arch = "x86_64")]
+unsafe fn syscall(number: u32, args: [u64; 5]) -> i64 {
+    let result;
+    // SAFETY: the kernel's calling convention; what the call does is the caller's promise.
+    unsafe {
+        asm!("syscall", inlateout("rax") u64::from(number) => result,
+            in("rdi") args[0], in("rsi") args[1], in("rdx") args[2], in("r10") args[3], in("r8") args[4],
+            lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    result
+}
+
+/// Makes a system call; the result is the kernel's, a negative error number for an error.
+///
+/// # Safety
+///
+/// The call, with these arguments, must not touch memory that Rust code relies on.
+#[cfg(target_arch = "aarch64")]
+unsafe fn syscall(number: u32, args: [u64; 5]) -> i64 {
+    let result;
+    // SAFETY: the kernel's calling convention; what the call does is the caller's promise.
+    unsafe {
+        asm!("svc 0", in("x8") u64::from(number), inlateout("x0") args[0] => result,
+            in("x1") args[1], in("x2") args[2], in("x3") args[3], in("x4") args[4], options(nostack));
+    }
+    result
+}
+
+const ENOSYS: i64 = 38;
+
+fn named(name: &str, args: [u64; 5]) -> i64 {
+    match Call::named(name.as_bytes()).and_then(|call| call.number(Arch::HOST)) {
+        // SAFETY: only the functions below come here, each with a call that at most reads memory of its own.
+        Some(number) => unsafe { syscall(number, args) },
+        None => -ENOSYS,
+    }
+}
+
+/// write(2), whose failure nobody could be told of.
+pub fn write(descriptor: i32, bytes: &[u8]) {
+    named("write", [descriptor as u64, bytes.as_ptr() as u64, bytes.len() as u64, 0, 0]);
+}
+
+/// close(2).
+pub fn close(descriptor: i32) {
+    named("close", [descriptor as u64, 0, 0, 0, 0]);
+}
+
+/// exit_group(2).
+pub fn exit(status: i32) -> ! {
+    loop {
+        named("exit_group", [status as u64, 0, 0, 0, 0]);
+    }
+}
+
+/// Asks an installed filter about itself, through a prctl(2) that does nothing otherwise.
+pub fn query(question: u32, identity: u32) -> i64 {
+    named("prctl", [question.into(), identity.into(), 0, 0, 0])
+}
+
+/// prctl(PR_SET_NO_NEW_PRIVS).
+pub fn set_no_new_privs() -> i64 {
+    const PR_SET_NO_NEW_PRIVS: u64 = 38;
+    named("prctl", [PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0])
+}
+
+/// `struct sock_fprog`.
+#[repr(C)]
+struct Program {
+    len: u16,
+    filter: *const Insn,
+}
+
+/// seccomp(SECCOMP_SET_MODE_FILTER).
+pub fn install(insns: &[Insn]) -> i64 {
+    const SECCOMP_SET_MODE_FILTER: u64 = 1;
+    // The core builds no program longer than BPF_MAXINSNS (4096).
+    let program = Program { len: insns.len() as u16, filter: insns.as_ptr() };
+    named("seccomp", [SECCOMP_SET_MODE_FILTER, 0, &raw const program as u64, 0, 0])
+}
+
+// Compiled code calls these. Defined here and hidden, the library needs no libc and exports nothing.
+#[cfg(target_arch = "x86_64")]
+global_asm!(
+    ".globl memcpy, memmove, memset, memcmp, bcmp, strlen, sbx_shim_environ",
+    ".hidden memcpy, memmove, memset, memcmp, bcmp, strlen, sbx_shim_environ",
+    ".weak environ",
+    "memcpy: mov rax, rdi",
+    "mov rcx, rdx",
+    "rep movsb",
+    "ret",
+    "memmove: mov rax, rdi",
+    "mov rcx, rdx",
+    "cmp rdi, rsi",
+    "ja 2f",
+    "rep movsb",
+    "ret",
+    "2: lea rdi, [rdi + rcx - 1]",
+    "lea rsi, [rsi + rcx - 1]",
+    "std",
+    "rep movsb",
+    "cld",
+    "ret",
+    "memset: mov r8, rdi",
+    "mov eax, esi",
+    "mov rcx, rdx",
+    "rep stosb",
+    "mov rax, r8",
+    "ret",
+    "bcmp:",
+    "memcmp: xor eax, eax",
+    "xor ecx, ecx",
+    "3: cmp rcx, rdx",
+    "je 4f",
+    "movzx eax, byte ptr [rdi + rcx]",
+    "movzx r8d, byte ptr [rsi + rcx]",
+    "inc rcx",
+    "sub eax, r8d",
+    "je 3b",
+    "4: ret",
+    "strlen: xor eax, eax",
+    "6: cmp byte ptr [rdi + rax], 0",
+    "je 7f",
+    "inc rax",
+    "jmp 6b",
+    "7: ret",
+    "sbx_shim_environ: mov rax, [rip + environ@GOTPCREL]",
+    "test rax, rax",
+    "je 5f",
+    "mov rax, [rax]",
+    "5: ret",
+);
+
+#[cfg(target_arch = "aarch64")]
+global_asm!(
+    ".globl memcpy, memmove, memset, memcmp, bcmp, strlen, sbx_shim_environ",
+    ".hidden memcpy, memmove, memset, memcmp, bcmp, strlen, sbx_shim_environ",
+    ".weak environ",
+    "memcpy:",
+    "memmove: cmp x0, x1",
+    "b.hi 3f",
+    "mov x3, #0",
+    "2: cmp x3, x2",
+    "b.eq 4f",
+    "ldrb w4, [x1, x3]",
+    "strb w4, [x0, x3]",
+    "add x3, x3, #1",
+    "b 2b",
+    "3: cbz x2, 4f",
+    "sub x2, x2, #1",
+    "ldrb w4, [x1, x2]",
+    "strb w4, [x0, x2]",
+    "b 3b",
+    "4: ret",
+    "memset: mov x3, #0",
+    "5: cmp x3, x2",
+    "b.eq 6f",
+    "strb w1, [x0, x3]",
+    "add x3, x3, #1",
+    "b 5b",
+    "6: ret",
+    "bcmp:",
+    "memcmp: mov x3, #0",
+    "7: cmp x3, x2",
+    "b.eq 8f",
+    "ldrb w4, [x0, x3]",
+    "ldrb w5, [x1, x3]",
+    "add x3, x3, #1",
+    "subs w4, w4, w5",
+    "b.eq 7b",
+    "mov w0, w4",
+    "ret",
+    "8: mov w0, #0",
+    "ret",
+    "strlen: mov x1, x0",
+    "10: ldrb w2, [x1], #1",
+    "cbnz w2, 10b",
+    "sub x0, x1, x0",
+    "sub x0, x0, #1",
+    "ret",
+    "sbx_shim_environ: adrp x0, :got:environ",
+    "ldr x0, [x0, :got_lo12:environ]",
+    "cbz x0, 9f",
+    "ldr x0, [x0]",
+    "9: ret",
+);
