@@ -53,6 +53,7 @@ fn calls(text: &mut String) -> Vec<String> {
     for (column, name) in [(1, "X86_64"), (2, "AARCH64")] {
         let number = |text: &str| if text == "-" { u16::MAX } else { text.parse().expect("a number") };
         let numbers: Vec<u16> = rows.iter().map(|row| number(row[column])).collect();
+        writeln!(text, "#[cfg(any(feature = \"std\", target_arch = \"{}\"))]", name.to_lowercase()).unwrap();
         writeln!(text, "static {name}: [u16; COUNT] = {numbers:?};").unwrap();
     }
     rows.iter().map(|row| row[0].to_string()).collect()

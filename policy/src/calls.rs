@@ -33,10 +33,15 @@ impl Arch {
         }
     }
 
-    fn numbers(self) -> &'static [u16; COUNT] {
+    /// The numbers by place of the name. The shim knows its own architecture alone, for size.
+    fn numbers(self) -> &'static [u16] {
         match self {
+            #[cfg(any(feature = "std", target_arch = "x86_64"))]
             Arch::X86_64 => &X86_64,
+            #[cfg(any(feature = "std", target_arch = "aarch64"))]
             Arch::Aarch64 => &AARCH64,
+            #[cfg(not(feature = "std"))]
+            _ => &[],
         }
     }
 
