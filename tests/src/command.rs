@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -29,7 +30,7 @@ impl Cmd {
     /// A command with a minimal environment.
     pub fn new(program: impl AsRef<OsStr>) -> Cmd {
         let mut command = Command::new(program.as_ref());
-        command.env_clear().env("PATH", PATH).env("LANG", "C.UTF-8").env("TERM", "dumb").process_group(0);
+        command.env_clear().env("PATH", PATH).env("LANG", "C.UTF-8").env("TERM", "dumb");
         Cmd { command, shown: vec![program.as_ref().into()], stdin: Vec::new(), timeout: TIMEOUT }
     }
 
@@ -116,11 +117,9 @@ impl Cmd {
 
     /// Starts the command and leaves it running; stdout and stderr are pipes.
     pub fn start(mut self) -> Running {
+        self.command.process_group(0);
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = self
-            .command
-            .spawn()
-            .unwrap_or_else(|error| panic!("cannot start {}: {error}", Shown(&self.shown)));
+        let mut child = self.spawn();
         let stdin = child.stdin.take().unwrap();
         let feeder = self.stdin;
         std::thread::spawn(move || {
@@ -133,9 +132,36 @@ impl Cmd {
         Running { child, stdout, stderr, shown: self.shown, deadline: Instant::now() + self.timeout }
     }
 
+    /// Starts the command as the leader of a session on a new terminal; what the terminal shows counts as stdout.
+    pub fn start_on_terminal(mut self) -> (Running, Terminal) {
+        let (controller, terminal) = sys::open_terminal();
+        sys::control_terminal(&mut self.command, terminal);
+        let child = self.spawn();
+        let controller = File::from(controller);
+        let stdout = Collector::start(controller.try_clone().unwrap());
+        let stderr = Collector::start(std::io::empty());
+        let deadline = Instant::now() + self.timeout;
+        (Running { child, stdout, stderr, shown: self.shown, deadline }, Terminal(controller))
+    }
+
+    fn spawn(&mut self) -> Child {
+        let child = self.command.spawn();
+        child.unwrap_or_else(|error| panic!("cannot start {}: {error}", Shown(&self.shown)))
+    }
+
     /// Runs the command to its end.
     pub fn run(self) -> Output {
         self.start().wait()
+    }
+}
+
+/// The controlling side of a terminal. Closing it hangs up.
+pub struct Terminal(File);
+
+impl Terminal {
+    /// Types these bytes.
+    pub fn types(&self, keys: &str) {
+        (&self.0).write_all(keys.as_bytes()).unwrap();
     }
 }
 

@@ -1,4 +1,21 @@
 //! The suites: real processes, run by the real `sbx`, judged by what happens outside.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod argument_tricks;
+mod bad_input;
+mod command_line;
+mod corpus;
+mod env_only;
 mod harness;
+mod hygiene;
+mod lifetime;
+mod log_mode;
+mod minimal;
+mod nesting;
+mod network;
+mod never_unconfined;
+mod no_exec;
+mod read_only;
+mod static_programs;
+mod workspace;
+mod write;

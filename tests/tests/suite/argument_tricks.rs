@@ -1,0 +1,260 @@
+//! Calls whose number or arguments are dressed up: other architectures, new calls whose arguments lie in memory, and
+//! values whose upper half the kernel ignores.
+
+use std::path::PathBuf;
+
+use sbx_tests::servers::HttpServer;
+use sbx_tests::{Output, User, World, as_users};
+
+const EPERM: &str = "errno 1 (Operation not permitted)\n";
+const ENOSYS: &str = "errno 38 (Function not implemented)\n";
+const UPPER_HALF: u64 = 1 << 32;
+
+struct Tricks {
+    world: World,
+    attempt: String,
+}
+
+impl Tricks {
+    fn new(user: &User) -> Tricks {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        Tricks { world, attempt }
+    }
+
+    fn run(&self, profile: &str, words: &[&str]) -> Output {
+        self.world.run(profile, [&[self.attempt.as_str()], words].concat()).run()
+    }
+
+    fn call(&self, profile: &str, number: i64, arguments: &[&str]) -> Output {
+        self.run(profile, &[&["syscall", number.to_string().as_str()], arguments].concat())
+    }
+}
+
+#[test]
+fn x32_numbers_are_violations_like_any_other() {
+    as_users(|user| {
+        let tricks = Tricks::new(user);
+        for profile in ["minimal", "workspace", "no-exec"] {
+            for call in [libc::SYS_getpid, libc::SYS_mkdir, libc::SYS_socket] {
+                let number = 0x4000_0000 + call;
+                tricks.call(profile, number, &["s:made", "0755"]).exited(1).prints(EPERM);
+                tricks
+                    .world
+                    .sbx([
+                        "run",
+                        "--exec",
+                        "-p",
+                        profile,
+                        "--",
+                        &tricks.attempt,
+                        "syscall",
+                        &number.to_string(),
+                    ])
+                    .run()
+                    .exited(1)
+                    .prints(EPERM);
+            }
+        }
+        assert!(!tricks.world.exists("made"));
+    });
+}
+
+#[test]
+fn the_32_bit_gate_kills() {
+    as_users(|user| {
+        let tricks = Tricks::new(user);
+        for profile in ["minimal", "workspace", "write", "no-exec", "network", "read-only"] {
+            tricks.run(profile, &["int80", "39", "made", "0755"]).exited(159);
+            assert!(!tricks.world.exists("made"), "{profile}");
+        }
+    });
+}
+
+#[test]
+fn clone3_is_unknown_where_threads_only_are_allowed() {
+    as_users(|user| {
+        let tricks = Tricks::new(user);
+        for profile in ["network", "no-exec"] {
+            tricks.run(profile, &["clone3"]).exited(1).prints(ENOSYS);
+            tricks.run(profile, &["fork"]).exited(1).prints(EPERM);
+            tricks.run(profile, &["thread"]).success().prints("joined\n");
+        }
+        assert!(!tricks.world.exists("cloned") && !tricks.world.exists("forked"));
+        tricks.run("workspace", &["fork"]).success();
+        tricks.run("workspace", &["thread"]).success().prints("joined\n");
+        assert!(tricks.world.exists("forked"));
+    });
+}
+
+#[test]
+fn clone3_makes_no_user_namespace() {
+    as_users(|user| {
+        let tricks = Tricks::new(user);
+        for flags in [libc::CLONE_NEWUSER, libc::CLONE_NEWUSER | libc::SIGCHLD] {
+            let out = tricks.call("workspace", libc::SYS_clone, &[&flags.to_string(), "0"]);
+            out.exited(1);
+            tricks.call("workspace", libc::SYS_unshare, &[&flags.to_string()]).exited(1);
+        }
+        tricks.world.run("workspace", ["unshare", "-Ur", "true"]).run().failed();
+    });
+}
+
+#[test]
+fn openat2_is_unknown_where_opens_are_restricted() {
+    as_users(|user| {
+        let tricks = Tricks::new(user);
+        for profile in ["minimal", "read-only"] {
+            tricks.run(profile, &["openat2", "made"]).exited(1);
+            assert!(!tricks.world.exists("made"), "{profile}");
+        }
+        tricks.run("minimal", &["openat2", "made"]).exited(1).prints(ENOSYS);
+        // In `workspace` either it works or the caller is told to fall back.
+        let out = tricks.run("workspace", &["openat2", "made"]);
+        assert!(out.code == Some(0) && tricks.world.exists("made") || out.out() == ENOSYS, "{out}");
+    });
+}
+
+#[test]
+fn opening_for_writing_is_refused_however_it_is_asked_for() {
+    as_users(|user| {
+        let tricks = Tricks::new(user);
+        let file = tricks.world.write("file", "as before\n");
+        let path = format!("s:{}", file.display());
+        let at = libc::AT_FDCWD.to_string();
+        let high = |flags: i32| (u64::try_from(flags).unwrap() | UPPER_HALF).to_string();
+        for flags in
+            [libc::O_WRONLY, libc::O_RDWR, libc::O_RDONLY | libc::O_TRUNC, libc::O_CREAT, 3, libc::O_TMPFILE]
+        {
+            for flags in [flags.to_string(), high(flags)] {
+                tricks.call("minimal", libc::SYS_openat, &[&at, &path, &flags, "0644"]).exited(1);
+                tricks.call("minimal", libc::SYS_open, &[&path, &flags, "0644"]).exited(1);
+                tricks.call("read-only", libc::SYS_openat, &[&at, &path, &flags, "0644"]).exited(1);
+            }
+        }
+        tricks.call("minimal", libc::SYS_creat, &[&path, "0644"]).exited(1);
+        tricks.call("minimal", libc::SYS_truncate, &[&path, "0"]).exited(1);
+        assert_eq!(tricks.world.read("file").as_deref(), Some("as before\n"));
+        tricks.call("minimal", libc::SYS_openat, &[&at, &path, "0"]).success();
+        tricks.call("write", libc::SYS_openat, &[&at, &path, "1"]).success();
+    });
+}
+
+#[test]
+fn io_uring_is_refused_everywhere() {
+    as_users(|user| {
+        let tricks = Tricks::new(user);
+        for profile in ["minimal", "network", "write", "no-exec", "workspace", "read-only"] {
+            let out = tricks.call(profile, libc::SYS_io_uring_setup, &["4", "z:256"]).exited(1);
+            assert!([EPERM, ENOSYS].contains(&out.out().as_str()), "{profile}: {out}");
+        }
+        tricks
+            .world
+            .bare([&tricks.attempt, "syscall", &libc::SYS_io_uring_setup.to_string(), "4", "z:256"])
+            .run()
+            .success();
+    });
+}
+
+#[test]
+fn socket_families_are_decided_by_the_lower_half() {
+    as_users(|user| {
+        let tricks = Tricks::new(user);
+        let socket = |profile: &str, family: u64, kind: u64| {
+            tricks.call(profile, libc::SYS_socket, &[&family.to_string(), &kind.to_string(), "0"])
+        };
+        let (unix, inet) = (u64::try_from(libc::AF_UNIX).unwrap(), u64::try_from(libc::AF_INET).unwrap());
+        let (packet, netlink, vsock, alg, mptcp) = (17, 16, 40, 38, 262);
+        for family in [unix, inet, packet, vsock, alg] {
+            socket("minimal", family, 1).exited(1);
+            socket("minimal", family | UPPER_HALF, 1).exited(1);
+            socket("no-exec", packet | UPPER_HALF, 3).exited(1);
+        }
+        for family in [packet, vsock, alg, netlink, 45] {
+            for family in [family, family | UPPER_HALF] {
+                let out = socket("workspace", family, 3).exited(1);
+                assert_eq!(out.out(), EPERM, "family {family}: {out}");
+            }
+        }
+        for kind in [3, 3 | UPPER_HALF, 10, 5] {
+            socket("network", inet, kind).exited(1).prints(EPERM);
+        }
+        let protocol = mptcp.to_string();
+        tricks.call("network", libc::SYS_socket, &[&inet.to_string(), "1", &protocol]).exited(1);
+        let protocol = (mptcp | UPPER_HALF).to_string();
+        tricks.call("network", libc::SYS_socket, &[&inet.to_string(), "1", &protocol]).exited(1);
+        socket("network", inet, 1).success();
+        socket("network", inet, 0o2_000_000 | 1).success();
+    });
+}
+
+#[test]
+fn set_id_bits_cannot_be_set() {
+    as_users(|user| {
+        let tricks = Tricks::new(user);
+        let at = libc::AT_FDCWD.to_string();
+        tricks.world.write("file", "");
+        for bits in [0o4755_u64, 0o2755, 0o6755, 0o4755 | UPPER_HALF] {
+            let bits = bits.to_string();
+            for profile in ["write", "workspace"] {
+                tricks.call(profile, libc::SYS_chmod, &["s:file", &bits]).exited(1);
+                tricks.call(profile, libc::SYS_fchmodat, &[&at, "s:file", &bits]).exited(1);
+                tricks.call(profile, 452, &[&at, "s:file", &bits, "0"]).exited(1);
+                tricks.call(profile, libc::SYS_openat, &[&at, "s:made", "0101", &bits]).exited(1);
+                tricks.call(profile, libc::SYS_creat, &["s:made", &bits]).exited(1);
+                tricks.call(profile, libc::SYS_mkdir, &["s:made", &bits]).exited(1);
+                tricks.call(profile, libc::SYS_mknod, &["s:made", &bits, "0"]).exited(1);
+            }
+        }
+        assert!(!tricks.world.exists("made"));
+        tricks.call("write", libc::SYS_chmod, &["s:file", "0700"]).success();
+        tricks.call("workspace", libc::SYS_fchmodat, &[&at, "s:file", "0755"]).success();
+    });
+}
+
+/// Pushes a character into the terminal's input; returns what the terminal shows.
+fn push_into_terminal(user: &User, front: &[&str], command: u64) -> String {
+    let world = World::new(user);
+    let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    let (ioctl, command) = (libc::SYS_ioctl.to_string(), command.to_string());
+    let words = [attempt.as_str(), "syscall", &ioctl, "0", &command, "s:x"];
+    let run = if front.is_empty() { world.bare(words) } else { world.sbx([front, &words].concat()) };
+    let (running, _terminal) = run.start_on_terminal();
+    running.wait().out()
+}
+
+#[test]
+fn nothing_is_pushed_into_the_terminal() {
+    let user = User::current();
+    let legacy = PathBuf::from("/proc/sys/dev/tty/legacy_tiocsti");
+    let works = std::fs::read_to_string(legacy).map_or(true, |text| text.trim() == "1") || user.is_root();
+    if !works {
+        return sbx_tests::skip("needs a kernel that still has TIOCSTI");
+    }
+    let plain = push_into_terminal(&user, &[], libc::TIOCSTI);
+    assert!(plain.contains("= 0"), "the control must succeed: {plain}");
+    for profile in ["minimal", "network", "write", "no-exec", "workspace", "read-only"] {
+        for command in [libc::TIOCSTI, libc::TIOCSTI + UPPER_HALF, 0x541C, 0x541C + UPPER_HALF] {
+            for front in [&["run", "-p", profile, "--"][..], &["run", "--exec", "-p", profile, "--"]] {
+                let seen = push_into_terminal(&user, front, command);
+                assert!(seen.contains("errno ") && !seen.contains("= 0"), "{profile} {command:#x}: {seen}");
+            }
+        }
+    }
+}
+
+#[test]
+fn data_in_the_first_packet_is_no_way_around_connect() {
+    // sendto with MSG_FASTOPEN connects by itself.
+    let server = HttpServer::start();
+    let world = World::new(&User::ordinary());
+    let script = "import socket,sys\ns=socket.socket()\ns.sendto(b'GET / HTTP/1.0\\r\\n\\r\\n', 0x20000000, \
+                  ('127.0.0.1', int(sys.argv[1])))\n";
+    let port = server.port.to_string();
+    for profile in ["minimal", "workspace", "no-exec", "read-only"] {
+        world.run(profile, ["/usr/bin/python3", "-c", script, &port]).run().failed();
+    }
+    assert_eq!(server.connections(), 0);
+    world.bare(["/usr/bin/python3", "-c", script, &port]).run().success();
+    assert_eq!(server.connections(), 1);
+}

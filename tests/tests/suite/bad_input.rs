@@ -1,0 +1,315 @@
+//! Whatever is wrong is said before the command starts: the right exit code, one sentence, a suggestion.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use sbx_tests::{Output, User, World, as_users, have, need};
+
+fn world() -> World {
+    World::new(&User::ordinary())
+}
+
+/// `sbx run FRONT -- touch made` must refuse; the command must not have run.
+#[track_caller]
+fn refuses(world: &World, code: i32, front: &[&str], words: &[&str]) -> Output {
+    let out = world.sbx([&["run"], front, &["--", "touch", "made"]].concat()).run().refused(code, words);
+    assert!(!world.exists("made"), "the command was run: {out}");
+    out
+}
+
+#[test]
+fn unknown_names_are_refused_with_the_nearest_one() {
+    as_users(|user| {
+        let world = World::new(user);
+        refuses(&world, 125, &["-p", "minimale"], &["minimale", "minimal"]);
+        refuses(&world, 125, &["-p", "netwrok"], &["netwrok", "network"]);
+        refuses(&world, 125, &["--profil", "minimal"], &["--profil"]);
+        refuses(&world, 125, &["--no-such-flag"], &["--no-such-flag"]);
+        refuses(&world, 125, &["--allow-calls", "opennat"], &["opennat", "openat"]);
+        refuses(&world, 125, &["--deny-calls", "exeve"], &["exeve", "execve"]);
+        refuses(&world, 125, &["--allow-calls", "@file-sistem"], &["@file-sistem", "@file-system"]);
+        refuses(&world, 125, &["--allow-calls", "openat[reed]"], &["reed", "read"]);
+        refuses(&world, 125, &["--on-violation", "explode"], &["explode"]);
+        refuses(&world, 125, &["--net", "some"], &["some"]);
+        refuses(&world, 125, &["--static", "maybe"], &["maybe"]);
+    });
+}
+
+#[test]
+fn contradictions_are_refused() {
+    let world = world();
+    refuses(&world, 125, &["--exec", "--log-violations"], &["--exec", "--log-violations"]);
+    refuses(&world, 125, &["-v", "-q"], &["-q"]);
+    refuses(&world, 125, &["--net", "none", "--connect", "127.0.0.1:80"], &["--connect"]);
+    refuses(&world, 125, &["--log-violations", "--on-violation", "kill"], &["--on-violation"]);
+    refuses(&world, 125, &["-p", "minimal", "-p", "network"], &[]);
+    refuses(&world, 125, &["--rw", ".", "--deny", "."], &["deny"]);
+}
+
+#[test]
+fn missing_paths_named_by_the_user_are_errors() {
+    as_users(|user| {
+        let world = World::new(user);
+        for flag in ["--ro", "--rox", "--rw", "--rwx", "--deny", "--workspace", "--cwd"] {
+            refuses(&world, 125, &[flag, "not/there"], &["not/there"]);
+        }
+        refuses(&world, 125, &["-p", "./not-there.json"], &["not-there.json"]);
+        world.write("file", "");
+        refuses(&world, 125, &["--workspace", "file"], &["file"]);
+        refuses(&world, 125, &["--cwd", "file"], &["file"]);
+        symlink("loop", world.path("loop")).unwrap();
+        refuses(&world, 125, &["--rw", "loop"], &["loop"]);
+        refuses(&world, 125, &["--pass-fd", "77"], &["77"]);
+        refuses(&world, 125, &["--pass-fd", "-1"], &[]);
+        refuses(&world, 125, &["--pass-fd", "x"], &["x"]);
+    });
+}
+
+#[test]
+fn bad_values_are_refused() {
+    let world = world();
+    for value in ["127.0.0.1", "127.0.0.1:99999", "127.0.0.1:x", ":", ""] {
+        refuses(&world, 125, &["-p", "network", "--connect", value], &[]);
+    }
+    for value in ["0x", "-5", "65536", ""] {
+        refuses(&world, 125, &["-p", "network", "--bind", value], &[]);
+    }
+    for value in ["=x", "", "A\nB"] {
+        refuses(&world, 125, &["--env", value], &[]);
+    }
+}
+
+#[test]
+fn commands_that_are_not_there_are_127() {
+    as_users(|user| {
+        let world = World::new(user);
+        let run = |name: &str| world.sbx(["run", "--", name]).run();
+        run("no-such-command").refused(127, &["no-such-command"]);
+        run("./no-such-command").refused(127, &["no-such-command"]);
+        run("/no/such/command").refused(127, &["/no/such/command"]);
+        symlink("nowhere", world.path("dangling")).unwrap();
+        run("./dangling").refused(127, &["dangling"]);
+    });
+}
+
+#[test]
+fn an_empty_command_is_a_usage_error() {
+    let world = world();
+    world.sbx(["run", "--"]).run().refused(125, &[]);
+    world.sbx(["run"]).run().refused(125, &[]);
+    world.sbx(["run", "--", ""]).run().failed();
+    world.sbx(["run", "--", "", "x"]).run().failed();
+    world.sbx(["no-such-subcommand"]).run().refused(125, &["no-such-subcommand"]);
+    world.sbx::<_, &str>([]).run().refused(125, &["sbx"]);
+}
+
+#[test]
+fn what_cannot_be_executed_is_126() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("plain", "no program\n");
+        world.make_dir(&world.path("directory"));
+        let run = |name: &str| world.sbx(["run", "--", name]).run();
+        run("./plain").refused(126, &["plain"]);
+        run("./directory").refused(126, &["directory"]);
+        symlink("loop", world.path("loop")).unwrap();
+        run("./loop").refused(126, &["loop"]);
+        world.script("empty", "");
+        world.script("garbage", b"\x00\x01\x02 not a program");
+        run("./empty").refused(126, &["empty"]);
+        run("./garbage").refused(126, &["garbage"]);
+        sbx_tests::stage::give(&world.script("unreadable", "#!/bin/sh\n"), user);
+        std::fs::set_permissions(world.path("unreadable"), std::fs::Permissions::from_mode(0o111)).unwrap();
+        run("./unreadable").failed();
+    });
+}
+
+#[test]
+fn scripts_with_broken_interpreters_are_refused() {
+    as_users(|user| {
+        let world = World::new(user);
+        let try_line = |name: &str, text: &str| {
+            world.script(name, text);
+            let out = world.sbx(["run", "--", &format!("./{name}")]).run();
+            assert!(matches!(out.code, Some(126 | 127)), "{text:?}: {out}");
+            assert!(out.stdout.is_empty() && out.err().contains(name), "{text:?}: {out}");
+        };
+        try_line("missing", "#!/no/such/interpreter\n");
+        try_line("nothing", "#!\n");
+        try_line("spaces", "#!   \n");
+        try_line("self", &format!("#!{}\n", world.path("self").display()));
+        try_line("long", &format!("#!/{}\n", "x".repeat(5000)));
+        try_line("folder", "#!/usr\n");
+        for depth in 0..7 {
+            let target = if depth == 0 { "/bin/sh".into() } else { world.path(format!("deep{}", depth - 1)) };
+            world.script(format!("deep{depth}"), format!("#!{}\n", target.display()));
+        }
+        // As deep as the kernel goes, and no deeper.
+        let plain = world.bare(["./deep2"]).run();
+        assert_eq!(world.sbx(["run", "--", "./deep2"]).run().code, plain.code);
+        world.sbx(["run", "--", "./deep6"]).run().refused(126, &["deep6"]);
+    });
+}
+
+#[test]
+fn broken_programs_are_refused_without_a_crash() {
+    let world = world();
+    let whole = std::fs::read("/bin/true").unwrap();
+    let run = |bytes: &[u8]| {
+        world.script("broken", bytes);
+        let out = world.sbx(["run", "--", "./broken"]).run();
+        assert!(!out.err().contains("panicked") && out.signal.is_none(), "{out}");
+        world.sbx(["inspect", "./broken"]).run();
+        out
+    };
+    for length in [1, 4, 5, 16, 20, 52, 63, 64, 100, 120, 200, 300] {
+        run(&whole[..length]).refused(126, &["broken"]);
+    }
+    // One header field after the other set to the extreme; the program must never be believed to be something else.
+    for offset in 4..64 {
+        let mut bytes = whole.clone();
+        bytes[offset] = 0xff;
+        let out = run(&bytes);
+        assert!(out.code.is_some(), "byte {offset}: {out}");
+    }
+    for word in [32, 40, 52, 54, 56, 58, 60, 62] {
+        let mut bytes = whole.clone();
+        bytes[word..word + 2].copy_from_slice(&[0xff, 0xff]);
+        run(&bytes);
+    }
+    // Program headers, PT_INTERP among them.
+    for offset in (64..64 + 56 * 4).step_by(4) {
+        let mut bytes = whole.clone();
+        bytes[offset..offset + 4].copy_from_slice(&[0xff; 4]);
+        run(&bytes);
+    }
+}
+
+#[test]
+fn programs_of_other_machines_are_refused() {
+    let world = world();
+    let mut bytes = std::fs::read("/bin/true").unwrap();
+    for machine in [243_u16, 8, 21, 62_000] {
+        bytes[18..20].copy_from_slice(&machine.to_le_bytes());
+        world.script("foreign", &bytes);
+        world.sbx(["run", "--", "./foreign"]).run().refused(126, &["foreign"]);
+    }
+    if cfg!(target_arch = "x86_64") {
+        let narrow = world.subject("narrow");
+        world.sbx(["run", "-p", "minimal", "--"]).arg(&narrow).run().refused(126, &["narrow"]);
+    }
+}
+
+#[test]
+fn odd_files_do_not_hang_the_check() {
+    if !need(&["mkfifo"]) {
+        return;
+    }
+    let world = world();
+    world.bare(["mkfifo", "-m", "755", "fifo"]).run().success();
+    let run = |name: &str| world.sbx(["run", "--", name]).timeout(std::time::Duration::from_secs(10)).run();
+    run("./fifo").refused(126, &["fifo"]);
+    run("/dev/zero").refused(126, &["/dev/zero"]);
+    let file = std::fs::File::create(world.path("huge")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    file.set_permissions(std::fs::Permissions::from_mode(0o755)).unwrap();
+    run("./huge").refused(126, &["huge"]);
+    world
+        .sbx(["run", "-p", "./fifo", "--", "true"])
+        .timeout(std::time::Duration::from_secs(10))
+        .run()
+        .refused(125, &["fifo"]);
+    world
+        .sbx(["run", "-p", "./huge", "--", "true"])
+        .timeout(std::time::Duration::from_secs(10))
+        .run()
+        .refused(125, &["huge"]);
+}
+
+#[test]
+fn names_that_are_no_text_are_bytes() {
+    let world = world();
+    let name = OsStr::from_bytes(b"caf\xe9 \xff");
+    world.script(name, "#!/bin/sh\necho ran\n");
+    let path = world.path(name);
+    world.sbx(["run", "--"]).arg(&path).run().success().prints("ran\n");
+    world.sbx(["run", "--", "./"]).run().failed();
+    let mut missing = path.clone().into_os_string();
+    missing.push(".missing");
+    world.sbx(["run", "--"]).arg(&missing).run().refused(127, &[]);
+    let dir = world.outside.join(name);
+    world.make_dir(&dir);
+    world.sbx(["run", "--rw"]).arg(&dir).args(["--", "touch"]).arg(dir.join("made")).run().success();
+    world.sbx(["run", "--ro"]).arg(&missing).args(["--", "true"]).run().refused(125, &[]);
+    world.sbx(["run", "--", "true"]).env("ODD", name).run().success();
+    world.sbx(["run", "--env"]).arg(OsStr::from_bytes(b"ODD=\xff")).args(["--", "env"]).run().success();
+    world.sbx(["run", "-p"]).arg(name).args(["--", "true"]).run().refused(125, &[]);
+    world.sbx(["run", "--allow-calls"]).arg(name).args(["--", "true"]).run().refused(125, &[]);
+}
+
+#[test]
+fn broken_profiles_are_refused() {
+    as_users(|user| {
+        let world = World::new(user);
+        let refused = |json: &str, words: &[&str]| {
+            let file = world.write("p.json", json);
+            world.sbx(["run", "-p"]).arg(&file).args(["--", "touch", "made"]).run().refused(125, words);
+            world.sbx(["profile", "check"]).arg(&file).run().failed();
+            assert!(!world.exists("made"), "{json}");
+        };
+        refused(r#"{"sycalls": {}}"#, &["p.json", "sycalls", "syscalls"]);
+        refused(r#"{"syscalls": {"alow": []}}"#, &["alow", "allow"]);
+        refused(r#"{"syscalls": {"allow": ["opennat"]}}"#, &["opennat", "openat"]);
+        refused(r#"{"syscalls": {"allow": ["@file-sistem"]}}"#, &["@file-system"]);
+        refused(r#"{"syscalls": {"allow": ["openat[reed]"]}}"#, &["reed"]);
+        refused(r#"{"extends": ["minimale"]}"#, &["minimale", "minimal"]);
+        refused(r#"{"extends": ["./p.json"]}"#, &["p.json"]);
+        refused(r#"{"network": {"mode": "maybe"}}"#, &["maybe"]);
+        refused(r#"{"paths": {"write": ["${WROKSPACE}/x"]}}"#, &["WROKSPACE"]);
+        refused(r#"{"description": 7}"#, &["p.json"]);
+        refused(r#"{"description": "a", "description": "b"}"#, &["description"]);
+        refused("{", &["p.json"]);
+        refused("", &["p.json"]);
+        refused("[]", &["p.json"]);
+        refused("null", &["p.json"]);
+        refused("{} {}", &["p.json"]);
+        refused(&"[".repeat(100_000), &["p.json"]);
+        refused(&format!("{{\"description\": \"{}\"}}", "x".repeat(20_000_000)), &["p.json"]);
+        world.write("q.json", r#"{"extends": ["./p.json"]}"#);
+        refused(r#"{"extends": ["./q.json"]}"#, &["p.json"]);
+    });
+}
+
+#[test]
+fn the_order_of_checks_never_starts_the_command() {
+    // A bad flag after a good one, a bad path after a bad name: still nothing runs.
+    let world = world();
+    refuses(&world, 125, &["--rw", ".", "--ro", "not/there"], &["not/there"]);
+    refuses(&world, 125, &["-p", "workspace", "--allow-calls", "read:nosuchcall"], &["nosuchcall"]);
+    let out = world.sbx(["run", "-p", "minimale", "--", "no-such-command"]).run();
+    assert!(matches!(out.code, Some(125 | 127)), "{out}");
+}
+
+#[test]
+fn messages_are_one_sentence_in_the_projects_voice() {
+    let world = world();
+    let outs = [
+        world.sbx(["run", "-p", "minimale", "--", "true"]).run(),
+        world.sbx(["run", "--ro", "not/there", "--", "true"]).run(),
+        world.sbx(["run", "--", "no-such-command"]).run(),
+        world.sbx(["run", "--", "/etc"]).run(),
+    ];
+    for out in outs {
+        assert_eq!(out.sbx_lines().len(), 1, "not one line that begins with `sbx: `: {out}");
+        assert!(out.own_lines().is_empty(), "more than the line: {out}");
+    }
+}
+
+#[test]
+fn set_id_programs_are_named_as_such() {
+    let Some(tool) = have("su") else { return sbx_tests::skip("needs su") };
+    let world = world();
+    let out = world.sbx(["inspect"]).arg(&tool).run().success().out().to_lowercase();
+    assert!(out.contains("set-user-id") || out.contains("setuid") || out.contains("set-id"), "{out}");
+}

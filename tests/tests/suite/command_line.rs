@@ -1,0 +1,193 @@
+//! What a caller sees: exit codes, streams, names, and the subcommands that run nothing.
+
+use std::os::unix::fs::symlink;
+
+use sbx_tests::{User, World, as_users, stage};
+
+#[test]
+fn the_exit_code_is_the_commands_own() {
+    as_users(|user| {
+        let world = World::new(user);
+        for code in [0, 1, 2, 42, 123, 124, 125, 126, 127, 128, 254, 255] {
+            world.sbx(["run", "--", "sh", "-c", &format!("exit {code}")]).run().exited(code).silent();
+            world
+                .sbx(["run", "--exec", "--", "sh", "-c", &format!("exit {code}")])
+                .run()
+                .exited(code)
+                .silent();
+        }
+    });
+}
+
+#[test]
+fn streams_are_the_callers_own() {
+    as_users(|user| {
+        let world = World::new(user);
+        let out = world.sbx(["run", "--", "sh", "-c", "cat; echo err >&2"]).stdin("in\n").run().success();
+        assert_eq!((out.out().as_str(), out.err().as_str()), ("in\n", "err\n"));
+        let bytes: Vec<u8> = (0..=255).collect();
+        assert_eq!(world.sbx(["run", "--", "cat"]).stdin(bytes.clone()).run().success().stdout, bytes);
+        let script = format!("{} run -- cat <&-", stage::sbx().display());
+        world.bare(["sh", "-c", &script]).run().failed();
+        let script = format!("{} run -- true >&- 2>&-", stage::sbx().display());
+        world.bare(["sh", "-c", &script]).run().success();
+    });
+}
+
+#[test]
+fn arguments_are_passed_as_they_are() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let world = World::new(&User::ordinary());
+    let odd = OsStr::from_bytes(b"\xff\xfe bytes");
+    let words = ["run", "--", "printf", "%s|"].map(OsStr::new);
+    let rest = [OsStr::new(""), OsStr::new("two words"), OsStr::new("--"), OsStr::new("-p"), odd];
+    let out = world.sbx([&words[..], &rest].concat()).run().success();
+    assert_eq!(out.stdout, b"|two words|--|-p|\xff\xfe bytes|");
+}
+
+#[test]
+fn the_program_is_called_what_it_would_be() {
+    as_users(|user| {
+        let world = World::new(user);
+        let path = world.subject("attempt");
+        let real = path.canonicalize().unwrap();
+        symlink("attempt", world.path("by-link")).unwrap();
+        for name in [path.to_str().unwrap(), "./attempt", "./by-link"] {
+            for profile in ["minimal", "workspace"] {
+                for front in
+                    [&["run", "-p", profile, "--", name][..], &["run", "--exec", "-p", profile, "--", name]]
+                {
+                    let ask = |what: &str| world.sbx([front, &[what]].concat()).run().success().out();
+                    let plain = |what: &str| world.bare([name, what]).run().success().out();
+                    assert_eq!(ask("argv0"), plain("argv0"), "argv[0] of {name}");
+                    assert_eq!(ask("comm"), plain("comm"), "process name of {name}");
+                    assert_eq!(ask("exe"), format!("{}\n", real.display()), "/proc/self/exe of {name}");
+                }
+            }
+        }
+        let words = ["run", "--", "sh", "-c", "echo $0"];
+        world.sbx(words).run().success().prints("sh\n");
+    });
+}
+
+#[test]
+fn commands_are_found_as_a_shell_finds_them() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.script("tools/mine", "#!/bin/sh\necho mine \"$@\"\n");
+        let path = format!("{}:/usr/bin:/bin", world.path("tools").display());
+        world.sbx(["run", "--", "mine", "a", "b"]).env("PATH", &path).run().success().prints("mine a b\n");
+        world.sbx(["run", "--", "mine"]).run().refused(127, &["mine"]);
+        world.sbx(["run", "--", "tools/mine"]).run().success().prints("mine \n");
+        // An empty PATH entry is the working directory only where the caller's PATH says so.
+        world.script("here", "#!/bin/sh\necho here\n");
+        world.sbx(["run", "--", "here"]).run().refused(127, &["here"]);
+    });
+}
+
+#[test]
+fn the_working_directory_can_be_chosen() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.make_dir(&world.path("below"));
+        world
+            .sbx(["run", "--cwd", "below", "--", "pwd"])
+            .run()
+            .success()
+            .prints(&format!("{}\n", world.path("below").display()));
+        world.sbx(["run", "--", "pwd"]).run().success().prints(&format!("{}\n", world.workspace.display()));
+    });
+}
+
+#[test]
+fn profiles_can_be_listed_shown_and_checked() {
+    let world = World::new(&User::ordinary());
+    let list = world.sbx(["profile", "list"]).run().success().silent().out();
+    for name in ["minimal", "network", "write", "no-exec", "custom", "workspace", "read-only", "unrestricted"]
+    {
+        assert!(list.contains(name), "{name} is not listed: {list}");
+        let shown = world.sbx(["profile", "show", name]).run().success().silent();
+        serde_json::from_slice::<serde_json::Value>(&shown.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {shown}"));
+        world.sbx(["profile", "check", name]).run().success();
+    }
+}
+
+#[test]
+fn profiles_of_the_user_work_by_path_and_by_name() {
+    as_users(|user| {
+        let world = World::new(user);
+        let json = r#"{"description": "cat and mkdir", "extends": ["minimal"],
+                       "syscalls": {"allow": ["mkdir", "mkdirat"]}, "paths": {"write": ["${WORKSPACE}"]}}"#;
+        let file = world.write(world.home.join(".config/sbx/profiles/mine.json"), json);
+        let config = world.home.join(".config");
+        world.sbx(["profile", "check"]).arg(&file).run().success();
+        world.run("mine", ["mkdir", "one"]).env("XDG_CONFIG_HOME", &config).run().success();
+        world.sbx(["run", "-p"]).arg(&file).args(["--", "mkdir", "two"]).run().success();
+        world.sbx(["run", "-p"]).arg(&file).args(["--", "touch", "three"]).run().failed();
+        assert!(world.path("one").is_dir() && world.path("two").is_dir() && !world.exists("three"));
+        // A file in the workspace is never taken for a profile unless it is named.
+        world.write("mine.json", json.replace("mkdir", "rmdir"));
+        world.run("mine", ["mkdir", "four"]).run().refused(125, &["mine"]);
+    });
+}
+
+#[test]
+fn the_users_default_is_used_without_a_name() {
+    let world = World::new(&User::ordinary());
+    let config = world.home.join(".config");
+    world.write(
+        config.join("sbx/profiles/default.json"),
+        r#"{"description": "mine", "extends": ["minimal"]}"#,
+    );
+    let touch = |name: &str| world.sbx(["run", "--", "touch", name]).env("XDG_CONFIG_HOME", &config).run();
+    touch("made").failed();
+    assert!(!world.exists("made"));
+    world.sbx(["run", "--", "touch", "made"]).run().success();
+}
+
+#[test]
+fn a_custom_list_is_built_from_nothing() {
+    as_users(|user| {
+        let world = World::new(user);
+        let hello = world.subject("hello");
+        let run =
+            |list: &str| world.sbx(["run", "-p", "custom", "--allow-calls", list, "--"]).arg(&hello).run();
+        run("fstat:newfstatat:getrandom:brk:write:exit_group").success().silent().prints("Hello, world!\n");
+        run("fstat:newfstatat:getrandom:brk:exit_group").prints("");
+    });
+}
+
+#[test]
+fn calls_can_be_taken_from_and_given_to_a_profile() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.sbx(["run", "--deny-calls", "mkdir:mkdirat", "--", "mkdir", "made"]).run().failed();
+        assert!(!world.exists("made"));
+        world.sbx(["run", "--", "mkdir", "made"]).run().success();
+    });
+}
+
+#[test]
+fn unconfined_needs_the_long_flag() {
+    let world = World::new(&User::ordinary());
+    world.run("unrestricted", ["touch", "made"]).run().refused(125, &["--dangerously-unconfined"]);
+    assert!(!world.exists("made"));
+    world
+        .sbx(["run", "-p", "unrestricted", "--dangerously-unconfined", "--", "touch", "made"])
+        .run()
+        .success();
+    assert!(world.exists("made"));
+}
+
+#[test]
+fn help_and_version_are_there() {
+    let world = World::new(&User::ordinary());
+    let help = world.sbx(["--help"]).run().success().out();
+    for word in ["run", "env", "shim", "inspect", "profile"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+    world.sbx(["run", "--help"]).run().success();
+    assert!(world.sbx(["--version"]).run().success().out().starts_with("sbx "));
+}

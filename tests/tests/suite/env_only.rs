@@ -1,0 +1,360 @@
+//! `libsandbox.so` by its variables alone, as cloudflare/sandbox is used: same variables, same effects, but silent.
+
+use sbx_tests::command::Cmd;
+use sbx_tests::{User, World, as_users, need, stage};
+
+const SIGSYS: i32 = libc::SIGSYS;
+
+/// What the smallest stdio program needs after linking, under any libc of the last ten years.
+const HELLO: &str = "fstat:newfstatat:getrandom:brk:write:exit_group";
+
+fn preloaded(world: &World, command: &[&str]) -> Cmd {
+    world.bare(command).env("LD_PRELOAD", stage::shim())
+}
+
+fn hello(world: &World) -> String {
+    world.subject("hello").into_os_string().into_string().unwrap()
+}
+
+fn attempt(world: &World) -> String {
+    world.subject("attempt").into_os_string().into_string().unwrap()
+}
+
+#[test]
+fn an_allow_list_runs_the_program_silently() {
+    as_users(|user| {
+        let world = World::new(user);
+        let out = preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", HELLO).run();
+        out.success().silent().prints("Hello, world!\n");
+    });
+}
+
+#[test]
+fn a_missing_call_dies_of_sigsys() {
+    as_users(|user| {
+        let world = World::new(user);
+        let list = HELLO.replace(":write", "");
+        let out = preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", list).run();
+        out.died_of(SIGSYS).silent().prints("");
+    });
+}
+
+#[test]
+fn an_empty_list_allows_nothing_and_empty_entries_are_skipped() {
+    let world = World::new(&User::ordinary());
+    preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", "").run().died_of(SIGSYS);
+    let list = format!("::{}::", HELLO.replace(':', "::"));
+    preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", list).run().success().silent();
+}
+
+#[test]
+fn a_deny_list_kills_at_the_named_call_only() {
+    as_users(|user| {
+        let world = World::new(user);
+        let deny = |command: &[&str]| {
+            preloaded(&world, command).env("SECCOMP_SYSCALL_DENY", "execve:mprotect").run()
+        };
+        deny(&[&hello(&world)]).success().silent().prints("Hello, world!\n");
+        deny(&["env", "true"]).died_of(SIGSYS).silent();
+    });
+}
+
+#[test]
+fn what_both_lists_name_is_denied() {
+    let world = World::new(&User::ordinary());
+    let both = |deny: &str| {
+        let cmd = preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", HELLO);
+        cmd.env("SECCOMP_SYSCALL_DENY", deny).run()
+    };
+    both("write").died_of(SIGSYS);
+    both("mkdir").success().prints("Hello, world!\n");
+}
+
+#[test]
+fn log_mode_lets_everything_through() {
+    as_users(|user| {
+        let world = World::new(user);
+        let cmd = preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", "");
+        cmd.env("SECCOMP_DEFAULT_ACTION", "log").run().success().silent().prints("Hello, world!\n");
+    });
+}
+
+#[test]
+fn a_program_can_be_linked_to_it_permanently() {
+    if !need(&["patchelf"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let program = world.subject("hello");
+        Cmd::new("patchelf").arg("--add-needed").arg(stage::shim()).arg(&program).run().success();
+        let run = |list: &str| world.bare([&program]).env("SECCOMP_SYSCALL_ALLOW", list).run();
+        run(HELLO).success().silent().prints("Hello, world!\n");
+        run("fstat:newfstatat:getrandom:brk:exit_group").died_of(SIGSYS).silent();
+        world.bare([&program]).run().success().silent();
+    });
+}
+
+#[test]
+fn the_status_file_shows_a_filter_only_where_one_is_asked_for() {
+    let world = World::new(&User::ordinary());
+    let grep = ["grep", "^Seccomp:", "/proc/self/status"];
+    preloaded(&world, &grep).run().success().silent().prints("Seccomp:\t0\n");
+    let list =
+        "brk:close:exit_group:fstat:newfstatat:futex:mmap:openat:read:rt_sigaction:sigaltstack:stat:write";
+    let cmd = preloaded(&world, &grep).env("SECCOMP_SYSCALL_ALLOW", list);
+    cmd.env("SECCOMP_DEFAULT_ACTION", "log").run().success().silent().prints("Seccomp:\t2\n");
+}
+
+#[test]
+fn each_default_action_does_what_it_says() {
+    let world = World::new(&User::ordinary());
+    let attempt = attempt(&world);
+    let mkdir = libc::SYS_mkdir.to_string();
+    let words = [attempt.as_str(), "syscall", &mkdir, "s:made", "0755"];
+    let with = |action: &str| {
+        let cmd = preloaded(&world, &words).env("SECCOMP_SYSCALL_DENY", "mkdir");
+        let out = cmd.env("SECCOMP_DEFAULT_ACTION", action).run();
+        assert!(action == "log" || !world.exists("made"), "{action} let the call through");
+        out
+    };
+    with("kill").died_of(SIGSYS).silent();
+    with("trap").died_of(SIGSYS).silent();
+    with("errno").exited(1).prints("errno 1 (Operation not permitted)\n");
+    with("errno=ENOSYS").exited(1).prints("errno 38 (Function not implemented)\n");
+    with("errno=EACCES").exited(1).prints("errno 13 (Permission denied)\n");
+    with("log").success();
+    assert!(world.exists("made"));
+}
+
+#[test]
+fn trap_can_be_caught_and_kill_cannot() {
+    if !need(&["perl"]) {
+        return;
+    }
+    let world = World::new(&User::ordinary());
+    let program = "$SIG{SYS} = sub { print qq(caught\\n); exit 3 }; mkdir q(made); print qq(went on\\n)";
+    let with = |action: &str| {
+        let cmd = preloaded(&world, &["perl", "-e", program]).env("SECCOMP_SYSCALL_DENY", "mkdir");
+        cmd.env("SECCOMP_DEFAULT_ACTION", action).run()
+    };
+    with("trap").exited(3).prints("caught\n");
+    with("kill").died_of(SIGSYS).prints("");
+}
+
+#[test]
+fn children_stay_confined_without_the_variables() {
+    as_users(|user| {
+        let world = World::new(user);
+        let deny = |script: &str| {
+            let cmd = preloaded(&world, &["sh", "-c", script]).env("SECCOMP_SYSCALL_DENY", "mkdir:mkdirat");
+            cmd.env("SECCOMP_DEFAULT_ACTION", "errno").run()
+        };
+        deny("env -i /bin/mkdir made").failed();
+        deny("exec /bin/mkdir made").failed();
+        deny("unset LD_PRELOAD SECCOMP_SYSCALL_DENY; /bin/mkdir made").failed();
+        deny("SECCOMP_SYSCALL_DENY=read SECCOMP_SYSCALL_ALLOW=mkdir /bin/mkdir made").failed();
+        assert!(!world.exists("made"));
+        deny("env -i /bin/touch allowed").success();
+        assert!(world.exists("allowed"));
+    });
+}
+
+#[test]
+fn a_static_child_stays_confined_too() {
+    let world = World::new(&User::ordinary());
+    let program = world.subject("attempt-static");
+    let mkdir = libc::SYS_mkdir.to_string();
+    let script = format!("{} syscall {mkdir} s:made 0755", program.display());
+    let cmd = preloaded(&world, &["sh", "-c", &script]).env("SECCOMP_SYSCALL_DENY", "mkdir");
+    cmd.env("SECCOMP_DEFAULT_ACTION", "errno").run().exited(1);
+    assert!(!world.exists("made"));
+}
+
+#[test]
+fn the_variables_are_gone_when_main_runs() {
+    as_users(|user| {
+        let world = World::new(user);
+        let cmd = preloaded(&world, &[&attempt(&world), "env"]).env("SECCOMP_SYSCALL_DENY", "mkdir");
+        let cmd = cmd.env(
+            "SECCOMP_SYSCALL_ALLOW",
+            "@default:mkdir:fstat:newfstatat:write:read:brk:mmap:close:getrandom",
+        );
+        let out =
+            cmd.env("SECCOMP_DEFAULT_ACTION", "log").env("AAA", "1").env("ZZZ", "2").run().success().silent();
+        let text = out.out();
+        for gone in ["SECCOMP_", "SBX_", "libsandbox"] {
+            assert!(!text.contains(gone), "{gone} is still there: {out}");
+        }
+        for kept in ["AAA=1\n", "ZZZ=2\n", "HOME="] {
+            assert!(text.contains(kept), "{kept} was lost: {out}");
+        }
+    });
+}
+
+#[test]
+fn other_preloaded_libraries_stay_in_the_environment() {
+    let world = World::new(&User::ordinary());
+    let hook = world.subject("hook.so");
+    let list = format!("{}:{}", stage::shim().display(), hook.display());
+    let cmd =
+        world.bare([&attempt(&world), "env"]).env("LD_PRELOAD", list).env("SECCOMP_SYSCALL_DENY", "mkdir");
+    let out = cmd.run().success();
+    assert!(
+        out.out().contains(&format!("LD_PRELOAD={}\n", hook.display())),
+        "the other entry was lost: {out}"
+    );
+    assert!(!out.out().contains("libsandbox"), "our own entry is still there: {out}");
+    assert!(world.exists("mark"), "the other library was not loaded");
+}
+
+#[test]
+fn verbose_says_one_line() {
+    let world = World::new(&User::ordinary());
+    let cmd = preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", HELLO);
+    let out = cmd.env("SBX_VERBOSE", "1").run().success().prints("Hello, world!\n");
+    assert_eq!(out.err().lines().count(), 1, "not one line: {out}");
+}
+
+#[test]
+fn what_cannot_be_understood_ends_with_125_before_main() {
+    as_users(|user| {
+        let world = World::new(user);
+        let hello = hello(&world);
+        let with = |key: &str, value: &str, words: &[&str]| {
+            preloaded(&world, &[&hello]).env(key, value).run().refused(125, words);
+        };
+        with("SECCOMP_SYSCALL_ALLOW", "wirte", &["wirte", "write"]);
+        with("SECCOMP_SYSCALL_ALLOW", "read:opennat:write", &["opennat", "openat"]);
+        with("SECCOMP_SYSCALL_DENY", "exeve", &["exeve", "execve"]);
+        with("SECCOMP_SYSCALL_ALLOW", "@file-sistem", &["@file-sistem", "@file-system"]);
+        with("SECCOMP_SYSCALL_ALLOW", "openat[reed]", &["reed", "read"]);
+        with("SECCOMP_SYSCALL_ALLOW", "openat[read", &["openat[read"]);
+        with("SECCOMP_SYSCALL_ALLOW", "read,write", &["read,write"]);
+        with("SECCOMP_SYSCALL_ALLOW", "READ", &["READ", "read"]);
+        with("SECCOMP_SYSCALL_ALLOW", " read", &["read"]);
+    });
+}
+
+#[test]
+fn a_bad_default_action_ends_with_125() {
+    let world = World::new(&User::ordinary());
+    let hello = hello(&world);
+    for action in ["explode", "errno=EWHAT", "errno=", "KILL", "allow", ""] {
+        let cmd = preloaded(&world, &[&hello]).env("SECCOMP_SYSCALL_ALLOW", HELLO);
+        cmd.env("SECCOMP_DEFAULT_ACTION", action).run().refused(125, &["SECCOMP_DEFAULT_ACTION"]);
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused_not_crashed_on() {
+    use std::os::unix::ffi::OsStrExt;
+    let world = World::new(&User::ordinary());
+    for bytes in [&b"\xff\xfe"[..], b"read:\x80write", b"[", b"]", b"@", b"@:", b"a[b[c]]", b"read[]", b"[x]"]
+    {
+        let value = std::ffi::OsStr::from_bytes(bytes);
+        preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", value).run().refused(125, &[]);
+    }
+}
+
+#[test]
+fn a_very_long_list_is_taken_or_refused() {
+    let world = World::new(&User::ordinary());
+    let list = format!("{}{HELLO}", "read:".repeat(20_000));
+    preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", list).run().success().silent();
+    let name = "x".repeat(100_000);
+    preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", name).run().refused(125, &[]);
+}
+
+#[test]
+fn groups_and_restrictions_work_in_lists() {
+    let world = World::new(&User::ordinary());
+    let attempt = attempt(&world);
+    world.write("file", "text\n");
+    let with = |list: &str, words: &[&str]| {
+        let cmd =
+            preloaded(&world, &[&[attempt.as_str()], words].concat()).env("SECCOMP_SYSCALL_ALLOW", list);
+        cmd.env("SECCOMP_DEFAULT_ACTION", "errno").run()
+    };
+    let base = "fstat:newfstatat:getrandom:brk:mmap:read:write:close:exit_group";
+    with(&format!("{base}:openat[read]"), &["read", "file"]).success().prints("text\n");
+    with(&format!("{base}:openat[read]"), &["create", "made"]).exited(1);
+    assert!(!world.exists("made"));
+    with(&format!("{base}:@file-system"), &["create", "made"]).success();
+    assert!(world.exists("made"));
+    with(base, &["read", "file"]).exited(1).prints("errno 1 (Operation not permitted)\n");
+}
+
+#[test]
+fn foreign_calls_do_not_get_past_a_list() {
+    let world = World::new(&User::ordinary());
+    let attempt = attempt(&world);
+    let deny = |words: &[&str]| {
+        let cmd =
+            preloaded(&world, &[&[attempt.as_str()], words].concat()).env("SECCOMP_SYSCALL_DENY", "mkdir");
+        cmd.env("SECCOMP_DEFAULT_ACTION", "errno").run()
+    };
+    deny(&["int80", "39", "made", "0755"]).died_of(SIGSYS);
+    let x32 = (0x4000_0000_i64 + libc::SYS_mkdir).to_string();
+    deny(&["syscall", &x32, "s:made", "0755"]).failed();
+    assert!(!world.exists("made"));
+}
+
+#[test]
+fn a_musl_program_is_confined_or_refused() {
+    if !need(&["musl-gcc"]) {
+        return;
+    }
+    let world = World::new(&User::ordinary());
+    let program = world.subject("attempt-musl").into_os_string().into_string().unwrap();
+    let cmd =
+        preloaded(&world, &[&program, "create", "mark"]).env("SECCOMP_SYSCALL_DENY", "open:openat:creat");
+    cmd.run().failed();
+    assert!(!world.exists("mark"));
+}
+
+#[test]
+fn descriptors_are_left_as_they_were() {
+    let world = World::new(&User::ordinary());
+    let command = [&attempt(&world), "fds"];
+    let plain = world.bare(command).run().success().out();
+    let out = world.bare(command).env("LD_PRELOAD", stage::shim()).env("SECCOMP_SYSCALL_DENY", "mkdir").run();
+    assert_eq!(out.success().out(), plain);
+}
+
+#[test]
+fn the_library_is_small_and_stands_alone() {
+    if !need(&["nm", "readelf"]) {
+        return;
+    }
+    let shim = stage::shim();
+    assert!(shim.metadata().unwrap().len() <= 32 * 1024, "larger than 32 KB");
+    let dynamic = Cmd::new("readelf").args(["-dW"]).arg(shim).run().success().out();
+    assert!(!dynamic.contains("(NEEDED)"), "needs libraries: {dynamic}");
+    assert!(dynamic.contains("INITFIRST"), "not marked initfirst: {dynamic}");
+    Cmd::new("nm").args(["-D", "--defined-only"]).arg(shim).run().success().prints("");
+}
+
+#[test]
+fn shim_writes_the_same_library_to_stdout() {
+    let world = World::new(&User::ordinary());
+    let out = world.sbx(["shim"]).run().success();
+    assert_eq!(out.stdout, std::fs::read(stage::shim()).unwrap());
+}
+
+#[test]
+fn env_prints_variables_that_confine_a_program_by_hand() {
+    let world = World::new(&User::ordinary());
+    let attempt = attempt(&world);
+    world.write("file", "text\n");
+    let script = r#"set -a; eval "$("$0" env --profile minimal)"; LD_PRELOAD="$1"; shift; exec "$@""#;
+    let run = |words: &[&str]| {
+        let front = ["sh", "-c", script].into_iter().map(std::ffi::OsString::from);
+        let middle = [stage::sbx(), stage::shim()].into_iter().map(|path| path.as_os_str().to_owned());
+        world.bare(front.chain(middle).chain(words.iter().map(std::ffi::OsString::from))).run()
+    };
+    run(&["cat", "file"]).success().prints("text\n");
+    run(&[&attempt, "create", "made"]).failed();
+    run(&[&attempt, "connect", "1"]).failed();
+    assert!(!world.exists("made"));
+}

@@ -1,0 +1,286 @@
+//! What a command inherits: as little as possible.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+
+use sbx_tests::world::SECRET;
+use sbx_tests::{User, World, as_users, processes};
+
+fn attempt(world: &World) -> String {
+    world.subject("attempt").into_os_string().into_string().unwrap()
+}
+
+fn status_field(text: &str, name: &str) -> String {
+    let line = text.lines().find(|line| line.starts_with(&format!("{name}:")));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).rsplit('\t').next().unwrap().to_owned()
+}
+
+#[test]
+fn no_capability_is_left_and_none_can_come_back() {
+    as_users(|user| {
+        let world = World::new(user);
+        for profile in ["minimal", "workspace", "no-exec"] {
+            for front in [&["run", "-p", profile, "--"][..], &["run", "--exec", "-p", profile, "--"]] {
+                let out = world.sbx([front, &["cat", "/proc/self/status"]].concat()).run().success().out();
+                for set in ["CapInh", "CapPrm", "CapEff", "CapAmb", "CapBnd"] {
+                    let value = status_field(&out, set);
+                    // Without CAP_SETPCAP the bounding set stays; no_new_privs keeps it from mattering.
+                    let may_stay = set == "CapBnd" && !user.is_root();
+                    assert!(may_stay || value == "0000000000000000", "{set} is {value}");
+                }
+                assert_eq!(status_field(&out, "NoNewPrivs"), "1");
+                assert_eq!(status_field(&out, "Seccomp"), "2");
+            }
+        }
+    });
+}
+
+#[test]
+fn descriptors_stay_behind_unless_passed() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = attempt(&world);
+        let open = || OwnedFd::from(File::open(world.home.join(".netrc")).unwrap());
+        for profile in ["minimal", "workspace", "no-exec"] {
+            for front in [&["run", "-p", profile, "--"][..], &["run", "--exec", "-p", profile, "--"]] {
+                let words = [front, &[attempt.as_str(), "fds"]].concat();
+                world.sbx(words).pass_fd(open(), 7).pass_fd(open(), 100).run().success().prints("0\n1\n2\n");
+            }
+        }
+        world.bare([attempt.as_str(), "fds"]).pass_fd(open(), 7).run().success().prints("0\n1\n2\n7\n");
+        let words = ["run", "--pass-fd", "7", "--", &attempt, "fds"];
+        world.sbx(words).pass_fd(open(), 7).pass_fd(open(), 100).run().success().prints("0\n1\n2\n7\n");
+        let words = ["run", "--pass-fd", "7", "--", "sh", "-c", "cat <&7"];
+        world.sbx(words).pass_fd(open(), 7).run().success().prints(&format!("{SECRET}\n"));
+    });
+}
+
+#[test]
+fn the_environment_is_scrubbed() {
+    as_users(|user| {
+        let world = World::new(user);
+        let secrets = [
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_SESSION_TOKEN",
+            "GITHUB_TOKEN",
+            "OPENAI_API_KEY",
+            "DB_PASSWORD",
+            "MY_SECRET_X",
+            "SSH_AUTH_SOCK",
+            "DBUS_SESSION_BUS_ADDRESS",
+            "LD_PRELOAD",
+            "LD_LIBRARY_PATH",
+            "PYTHONPATH",
+            "NODE_OPTIONS",
+            "PERL5OPT",
+            "RUBYOPT",
+            "BASH_ENV",
+            "ENV",
+            "GIT_SSH_COMMAND",
+            "SOMETHING_ELSE",
+        ];
+        let kept = [("LC_ALL", "C.UTF-8"), ("TZ", "UTC"), ("LANG", "C.UTF-8")];
+        for profile in ["minimal", "workspace", "network"] {
+            let mut cmd = world.run(profile, ["env"]);
+            for name in secrets {
+                cmd = cmd.env(name, SECRET);
+            }
+            for (name, value) in kept {
+                cmd = cmd.env(name, value);
+            }
+            let out = cmd.run().success();
+            assert!(!out.out().contains(SECRET), "a secret came through: {out}");
+            assert!(
+                !out.out().contains("SECCOMP_") && !out.out().contains("LD_PRELOAD"),
+                "ours came through: {out}"
+            );
+            for (name, value) in kept {
+                assert!(out.out().contains(&format!("{name}={value}\n")), "{name} was lost: {out}");
+            }
+            for name in ["HOME=", "PATH=", "TERM="] {
+                assert!(out.out().lines().any(|line| line.starts_with(name)), "{name} is missing: {out}");
+            }
+        }
+    });
+}
+
+#[test]
+fn variables_are_passed_by_name_but_hooks_only_on_purpose() {
+    as_users(|user| {
+        let world = World::new(user);
+        let out = world
+            .sbx(["run", "--env", "GIVEN", "--env", "SET=here", "--", "env"])
+            .env("GIVEN", "too")
+            .run()
+            .success();
+        assert!(out.out().contains("GIVEN=too\n") && out.out().contains("SET=here\n"), "{out}");
+        for hook in [
+            "LD_PRELOAD=/x.so",
+            "PYTHONPATH=/x",
+            "NODE_OPTIONS=-r /x",
+            "BASH_ENV=/x",
+            "PERL5OPT=-Mx",
+            "LD_AUDIT=/x",
+        ] {
+            world.sbx(["run", "--env", hook, "--", "env"]).run().refused(125, &["--allow-dangerous-env"]);
+        }
+        let words = ["run", "--allow-dangerous-env", "--env", "PYTHONPATH=/x", "--", "env"];
+        assert!(world.sbx(words).run().success().out().contains("PYTHONPATH=/x\n"));
+    });
+}
+
+#[test]
+fn the_launchers_own_environment_is_not_readable() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "for p in /proc/[0-9]*; do cat $p/environ; done 2>/dev/null; cat /proc/$PPID/environ 2>/dev/null; exit 0";
+        let out =
+            world.run("workspace", ["sh", "-c", script]).env("AWS_SECRET_ACCESS_KEY", SECRET).run().success();
+        assert!(!out.out().contains(SECRET), "{out}");
+        let script = "for p in /proc/[0-9]*; do head -c 1 $p/mem; ls $p/fd/ | wc -l; done 2>/dev/null >/dev/null; exit 0";
+        world.run("workspace", ["sh", "-c", script]).run().success();
+    });
+}
+
+#[test]
+fn the_scratch_directory_is_private_and_removed() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "echo \"$TMPDIR\"; stat -c %a \"$TMPDIR\"; echo x > \"$TMPDIR/file\"; mkdir -p \"$TMPDIR/a/b\"; \
+                      chmod 000 \"$TMPDIR/a\"; ln -s / \"$TMPDIR/link\"";
+        let run = || world.sbx(["run", "--", "sh", "-ec", script]).run().success().silent().out();
+        let (first, second) = (run(), run());
+        let dir = |text: &str| text.lines().next().unwrap().to_owned();
+        assert!(first.ends_with("\n700\n"), "{first}");
+        assert_ne!(dir(&first), dir(&second), "two runs share a scratch directory");
+        for text in [first, second] {
+            assert!(!std::path::Path::new(&dir(&text)).exists(), "{text} is still there");
+        }
+        assert!(world.outside.join("kept").exists());
+    });
+}
+
+#[test]
+fn two_runs_do_not_see_each_others_scratch() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "echo secret > \"$TMPDIR/file\"; echo \"at:$TMPDIR:\"; read -r line";
+        let first = world.sbx(["run", "--", "sh", "-c", script]).start();
+        first.wait_for("at:");
+        // Not yet ended or already so, the second run must not read it; the path is found by listing.
+        let look = "cat /tmp/*/file /var/tmp/*/file \"$TMPDIR\"/../*/file 2>/dev/null; exit 0";
+        let out = world.sbx(["run", "--", "sh", "-c", look]).run().success();
+        assert!(!out.out().contains("secret"), "{out}");
+        drop(first.wait());
+    });
+}
+
+#[test]
+fn the_session_keyring_is_not_inherited() {
+    let world = World::new(&User::current());
+    let attempt = attempt(&world);
+    let search = libc::SYS_request_key.to_string();
+    let name = "sbx-test-secret";
+    let words = [attempt.as_str(), "syscall", &search, "s:user", &format!("s:{name}"), "0", "0"];
+    let (with_key, secret) = (|cmd: sbx_tests::Cmd| cmd.secret_in_keyring(c"sbx-test-secret").run(), words);
+    with_key(world.bare(secret)).success();
+    for profile in ["minimal", "workspace", "no-exec"] {
+        with_key(world.run(profile, secret)).exited(1);
+    }
+    let list = with_key(world.run("workspace", ["cat", "/proc/keys"]));
+    assert!(!list.out().contains(name), "{list}");
+    // Even where the call itself is allowed, the caller's keyring is not there.
+    with_key(world.sbx(["run", "--allow-calls", "request_key", "--"]).args(secret)).exited(1);
+}
+
+#[test]
+fn processes_outside_cannot_be_touched() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = attempt(&world);
+        let marker = processes::marker();
+        let victim = world.bare([&attempt, "sleep", &marker]).start();
+        victim.wait_for("sleeping");
+        let pid = victim.pid().to_string();
+        for profile in ["minimal", "workspace", "no-exec"] {
+            world
+                .run(profile, [&attempt, "syscall", &libc::SYS_kill.to_string(), &pid, "15"])
+                .run()
+                .exited(1);
+            world
+                .run(profile, [&attempt, "syscall", &libc::SYS_tgkill.to_string(), &pid, &pid, "15"])
+                .run()
+                .exited(1);
+            let prlimit = libc::SYS_prlimit64.to_string();
+            world.run(profile, [&attempt, "syscall", &prlimit, &pid, "7", "z:16", "0"]).run().exited(1);
+            let ptrace = libc::SYS_ptrace.to_string();
+            world.run(profile, [&attempt, "syscall", &ptrace, "16", &pid]).run().exited(1);
+            let nice = libc::SYS_setpriority.to_string();
+            world.run(profile, [&attempt, "syscall", &nice, "0", &pid, "19"]).run().exited(1);
+        }
+        world.run("workspace", ["sh", "-c", &format!("kill -9 {pid}")]).run().failed();
+        world.run("workspace", ["sh", "-c", "kill -9 -1; true"]).run();
+        assert_eq!(processes::with_marker(&marker).len(), 1, "the process outside is gone");
+        victim.signal(libc::SIGTERM);
+        victim.wait().died_of(libc::SIGTERM);
+    });
+}
+
+#[test]
+fn the_launcher_cannot_be_reached_from_inside() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "import os\nfor name in os.listdir('/proc'):\n if not name.isdigit() or int(name) == os.getpid(): continue\n \
+                      try:\n  open(f'/proc/{name}/mem', 'r+b').close()\n  print(open(f'/proc/{name}/comm').read())\n except OSError: pass\n";
+        let out = world.run("workspace", ["/usr/bin/python3", "-c", script]).run().success();
+        assert!(!out.out().contains("sbx"), "the launcher's memory is open: {out}");
+    });
+}
+
+#[test]
+fn stdin_cannot_be_reopened_for_writing() {
+    as_users(|user| {
+        let world = World::new(user);
+        let file = world.write(world.outside.join("input"), "as before\n");
+        let script = "echo overwritten > /proc/self/fd/0; cat";
+        let out = format!(
+            "exec < {}; exec {} run -- sh -c '{script}'",
+            file.display(),
+            sbx_tests::stage::sbx().display()
+        );
+        world.bare(["sh", "-c", &out]).run();
+        assert_eq!(world.read(&file).as_deref(), Some("as before\n"));
+    });
+}
+
+#[test]
+fn system_v_and_posix_queues_of_the_host_are_out_of_reach() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = attempt(&world);
+        for profile in ["minimal", "network", "write", "no-exec"] {
+            for number in [libc::SYS_shmget, libc::SYS_msgget, libc::SYS_semget] {
+                world
+                    .run(profile, [&attempt, "syscall", &number.to_string(), "4242", "1", "01666"])
+                    .run()
+                    .exited(1);
+            }
+            let open = libc::SYS_mq_open.to_string();
+            world
+                .run(profile, [&attempt, "syscall", &open, "s:sbx-test", "0101", "0600", "0"])
+                .run()
+                .exited(1);
+        }
+    });
+}
+
+#[test]
+fn modes_of_new_files_obey_the_callers_umask() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = format!("umask 027; exec {} run -- touch made", sbx_tests::stage::sbx().display());
+        world.bare(["sh", "-c", &script]).run().success();
+        assert_eq!(world.path("made").metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    });
+}

@@ -1,0 +1,203 @@
+//! Signals, the terminal, and what is left when something dies.
+
+use std::time::Duration;
+
+use sbx_tests::{User, World, as_users, need, processes, stage};
+
+#[test]
+fn signals_reach_the_command() {
+    as_users(|user| {
+        let world = World::new(user);
+        for (name, number) in [
+            ("HUP", libc::SIGHUP),
+            ("INT", libc::SIGINT),
+            ("QUIT", libc::SIGQUIT),
+            ("TERM", libc::SIGTERM),
+            ("USR1", libc::SIGUSR1),
+            ("USR2", libc::SIGUSR2),
+        ] {
+            let script =
+                format!("trap 'echo got {name}; exit 7' {name}; echo up; while :; do sleep 0.02; done");
+            let running = world.run("workspace", ["sh", "-c", &script]).start();
+            running.wait_for("up\n");
+            running.signal(number);
+            let out = running.wait().exited(7);
+            assert_eq!(out.out(), format!("up\ngot {name}\n"));
+        }
+    });
+}
+
+#[test]
+fn a_signal_to_the_whole_group_arrives_once() {
+    if !need(&["perl"]) {
+        return;
+    }
+    let world = World::new(&User::ordinary());
+    let program = "$| = 1; $SIG{INT} = sub { $n++ }; print qq(up\\n); $t = time + 2; \
+                   sleep 1 while time < $t; print qq(n=$n\\n)";
+    let running = world.run("workspace", ["perl", "-e", program]).start();
+    running.wait_for("up\n");
+    running.signal_group(libc::SIGINT);
+    running.wait().success().prints("up\nn=1\n");
+}
+
+#[test]
+fn a_command_killed_by_a_signal_gives_128_and_the_number() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt");
+        for signal in
+            [libc::SIGTERM, libc::SIGKILL, libc::SIGSEGV, libc::SIGABRT, libc::SIGINT, libc::SIGPIPE]
+        {
+            for profile in ["no-exec", "workspace"] {
+                let words = [attempt.to_str().unwrap(), "say-and-die", &signal.to_string()];
+                world.run(profile, words).run().exited(128 + signal).prints("last words\n");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_broken_pipe_ends_the_command_as_usual() {
+    let world = World::new(&User::ordinary());
+    let script = format!("{} run -p minimal -- yes | head -n 1", stage::sbx().display());
+    world
+        .bare(["bash", "-c", &format!("{script}; echo ${{PIPESTATUS[0]}}")])
+        .run()
+        .success()
+        .prints("y\n141\n");
+}
+
+#[test]
+fn killing_the_supervisor_at_any_moment_leaves_no_process() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        for round in 0..40_u64 {
+            let marker = processes::marker();
+            let script = format!("{attempt} sleep {marker} & {attempt} sleep {marker} & wait");
+            let running = world.run("workspace", ["sh", "-c", &script, &marker]).start();
+            std::thread::sleep(Duration::from_micros(round * round * 12));
+            running.signal(libc::SIGKILL);
+            drop(running.wait());
+            processes::none_left(&marker);
+        }
+    });
+}
+
+#[test]
+fn a_killed_supervisor_takes_daemons_with_it() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let marker = processes::marker();
+        let script = format!("(setsid {attempt} sleep {marker} &) ; {attempt} sleep {marker}");
+        let running = world.run("workspace", ["sh", "-c", &script]).start();
+        running.wait_for("sleeping\nsleeping\n");
+        running.signal(libc::SIGKILL);
+        drop(running.wait());
+        processes::none_left(&marker);
+    });
+}
+
+#[test]
+fn the_end_of_the_command_ends_what_it_left_behind() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let marker = processes::marker();
+        let script = format!(
+            "(setsid {attempt} sleep {marker} >/dev/null 2>&1 &); {attempt} sleep {marker} >/dev/null & exit 5"
+        );
+        world.run("workspace", ["sh", "-c", &script]).run().exited(5);
+        processes::none_left(&marker);
+    });
+}
+
+#[test]
+fn a_time_limit_ends_the_whole_tree_with_124() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let marker = processes::marker();
+        let script = format!("trap '' TERM; {attempt} sleep {marker} & {attempt} sleep {marker}");
+        world
+            .sbx(["run", "-t", "300ms", "--", "sh", "-c", &script])
+            .timeout(Duration::from_secs(20))
+            .run()
+            .exited(124);
+        processes::none_left(&marker);
+        world.sbx(["run", "-t", "1m", "--", "true"]).run().success();
+    });
+}
+
+#[test]
+fn stop_and_continue_work() {
+    let world = World::new(&User::ordinary());
+    let script = "echo up; read -r line; echo \"$line\"";
+    let running = world.run("workspace", ["sh", "-c", script]).stdin("text\n").start();
+    running.wait_for("up\n");
+    running.signal(libc::SIGTSTP);
+    std::thread::sleep(Duration::from_millis(50));
+    running.signal(libc::SIGCONT);
+    running.wait().success().prints("up\ntext\n");
+}
+
+#[test]
+fn the_terminal_is_the_commands() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "test -t 0 && tty && read -r l; echo \"<$l>\"";
+        let (running, terminal) = world.sbx(["run", "--", "sh", "-c", script]).start_on_terminal();
+        terminal.types("typed\n");
+        running.wait_for("<typed>");
+        let out = running.wait().success();
+        assert!(out.out().contains("/dev/pts/"), "{out}");
+    });
+}
+
+#[test]
+fn the_interrupt_key_ends_the_command() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "echo up; exec sleep 1000";
+        let (running, terminal) = world.sbx(["run", "--", "sh", "-c", script]).start_on_terminal();
+        running.wait_for("up");
+        terminal.types("\x03");
+        running.wait().exited(130);
+    });
+}
+
+#[test]
+fn job_control_works_inside() {
+    if !need(&["bash"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let shell = world.sbx(["run", "--", "bash", "--norc", "--noprofile", "-i"]);
+        let (running, terminal) = shell.timeout(Duration::from_secs(20)).start_on_terminal();
+        terminal.types("echo up-$((40+1)); sleep 1000\n");
+        running.wait_for("up-41");
+        std::thread::sleep(Duration::from_millis(300));
+        terminal.types("\x1a");
+        running.wait_for("Stopped");
+        terminal.types("jobs; kill %1; fg; echo back-$((40+2)); exit 3\n");
+        running.wait_for("back-42");
+        let out = running.wait().exited(3);
+        assert!(!out.out().contains("no job control"), "{out}");
+    });
+}
+
+#[test]
+fn a_hangup_leaves_nothing() {
+    let world = World::new(&User::ordinary());
+    let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    let marker = processes::marker();
+    let (running, terminal) = world.run("workspace", [&attempt, "sleep", &marker]).start_on_terminal();
+    running.wait_for("sleeping");
+    running.signal(libc::SIGHUP);
+    drop(running.wait());
+    drop(terminal);
+    processes::none_left(&marker);
+}

@@ -1,0 +1,149 @@
+//! `--log-violations`: the command is let through, and everything the profile would have refused is told.
+
+use sbx_tests::servers::{BODY, HttpServer};
+use sbx_tests::{Output, World, as_users, need};
+
+fn logged(world: &World, front: &[&str], command: &[&str]) -> Output {
+    world.sbx([&["run", "--log-violations"], front, &["--"], command].concat()).run()
+}
+
+/// The flags that the lines of a run suggest, each once.
+fn suggestions(out: &Output) -> Vec<String> {
+    let mut flags: Vec<String> = Vec::new();
+    for line in out.sbx_lines() {
+        let Some((_, advice)) = line.split_once("allow it with ") else { continue };
+        let first = advice.split(" or ").next().unwrap().trim_end_matches(['.', ')']).to_owned();
+        if !flags.contains(&first) {
+            flags.push(first);
+        }
+    }
+    flags
+}
+
+#[test]
+fn curl_finishes_and_every_call_is_listed() {
+    if !need(&["curl"]) {
+        return;
+    }
+    let server = HttpServer::start();
+    as_users(|user| {
+        let world = World::new(user);
+        let url = server.url();
+        let out = logged(&world, &["-p", "minimal"], &["curl", "-sS", &url]).success().prints(BODY);
+        assert!(out.own_lines().is_empty(), "{out}");
+        let lines = out.sbx_lines();
+        let to = format!("127.0.0.1:{}", server.port);
+        for words in [&["socket(", "AF_INET"][..], &["connect(", "AF_INET", &to], &["curl["]] {
+            let found = lines.iter().any(|line| words.iter().all(|word| line.contains(word)));
+            assert!(found, "no line has {words:?}: {out}");
+        }
+        let told: std::collections::HashSet<_> = lines.iter().collect();
+        assert_eq!(told.len(), lines.len(), "a line is repeated: {out}");
+    });
+    assert!(server.connections() > 0);
+}
+
+#[test]
+fn suggestions_when_followed_make_the_run_clean() {
+    if !need(&["curl"]) {
+        return;
+    }
+    let server = HttpServer::start();
+    as_users(|user| {
+        let world = World::new(user);
+        let url = server.url();
+        let commands: &[&[&str]] =
+            &[&["curl", "-sS", &url], &["touch", "made"], &["sh", "-c", "/bin/echo ran"]];
+        for command in commands {
+            let out = logged(&world, &["-p", "minimal"], command);
+            let mut flags: Vec<String> = suggestions(&out);
+            assert!(!flags.is_empty(), "nothing is suggested: {out}");
+            // A second look may find what the first way of failing has hidden.
+            for _ in 0..3 {
+                let words: Vec<&str> = flags.iter().flat_map(|flag| flag.split_whitespace()).collect();
+                let front = if words.iter().any(|word| ["-p", "--profile"].contains(word)) {
+                    &[][..]
+                } else {
+                    &["-p", "minimal"]
+                };
+                let again = world.sbx([&["run"], front, &words, &["--"], command].concat()).run();
+                let new: Vec<String> =
+                    suggestions(&again).into_iter().filter(|flag| !flags.contains(flag)).collect();
+                if new.is_empty() {
+                    assert!(again.sbx_lines().is_empty(), "still not clean with {flags:?}: {again}");
+                    again.success();
+                    break;
+                }
+                flags.extend(new);
+            }
+        }
+    });
+}
+
+#[test]
+fn nothing_is_said_about_a_clean_run() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("file", "text\n");
+        logged(&world, &["-p", "minimal"], &["cat", "file"]).success().silent().prints("text\n");
+        logged(&world, &[], &["sh", "-c", "cat file | sort"]).success().silent().prints("text\n");
+    });
+}
+
+#[test]
+fn refused_paths_are_named_and_stay_refused() {
+    as_users(|user| {
+        let world = World::new(user);
+        let key = world.home.join(".ssh/id_rsa");
+        let key = key.to_str().unwrap();
+        for flag in ["--log-violations", "--explain"] {
+            let out = world.sbx(["run", flag, "--", "cat", key]).run().failed().prints("");
+            assert!(
+                out.sbx_lines().iter().any(|line| line.contains(key)),
+                "{flag} does not name the path: {out}"
+            );
+        }
+        let made = world.outside.join("made");
+        let out = logged(&world, &[], &["touch", made.to_str().unwrap()]).failed();
+        assert!(out.sbx_lines().iter().any(|line| line.contains(made.to_str().unwrap())), "{out}");
+        assert!(!made.exists());
+    });
+}
+
+#[test]
+fn an_ordinary_run_says_one_line_for_each_distinct_violation() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt");
+        let script = "for i in range(200):\n try: __import__('socket').socket(2, 1)\n except OSError: pass";
+        let out = world.run("minimal", ["/usr/bin/python3", "-c", script]).run().success();
+        let sockets: Vec<_> = out.sbx_lines().into_iter().filter(|line| line.contains("socket(")).collect();
+        assert!((1..=2).contains(&sockets.len()), "not one line and perhaps a sum: {out}");
+        assert!(out.err().contains("200") || out.err().contains("199"), "the repeats are not counted: {out}");
+        let out = world.run("minimal", [attempt.to_str().unwrap(), "exec", "/bin/echo"]).run().exited(1);
+        let named = out.sbx_lines().iter().any(|line| line.contains("execve(") && line.contains("/bin/echo"));
+        assert!(named, "{out}");
+    });
+}
+
+#[test]
+fn on_violation_chooses_what_happens() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt");
+        let with = |action: &str| {
+            world
+                .sbx(["run", "-p", "minimal", "--on-violation", action, "--"])
+                .args([attempt.to_str().unwrap(), "create", "made"])
+                .run()
+        };
+        with("kill").exited(159);
+        with("errno").exited(1).prints("errno 1 (Operation not permitted)\n");
+        assert!(!world.exists("made"));
+        let out = world
+            .sbx(["run", "-p", "minimal", "--on-violation", "log", "--"])
+            .args([attempt.to_str().unwrap(), "fork"])
+            .run();
+        assert!(out.sbx_lines().iter().any(|line| line.contains("clone") || line.contains("fork")), "{out}");
+    });
+}

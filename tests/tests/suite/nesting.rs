@@ -1,0 +1,139 @@
+//! `sbx` inside `sbx`, and `sbx` where user namespaces, ptrace and pidfd_getfd are denied.
+
+use sbx_tests::servers::{BODY, HttpServer};
+use sbx_tests::{World, as_users, need, processes, stage};
+
+#[test]
+fn sbx_nests() {
+    as_users(|user| {
+        let world = World::new(user);
+        let sbx = stage::sbx().to_str().unwrap();
+        let outer = ["run", "--rox", stage::base().to_str().unwrap(), "--"];
+        let nested = |words: &[&str]| world.sbx([&outer[..], &[sbx], words].concat()).run();
+        nested(&["run", "--", "true"]).success();
+        nested(&["run", "--", "sh", "-c", "exit 7"]).exited(7);
+        world.write("file", "text\n");
+        nested(&["run", "-p", "minimal", "--", "cat", "file"]).success().prints("text\n");
+        nested(&["run", "-p", "minimal", "--", "touch", "made"]).failed();
+        assert!(!world.exists("made"));
+        nested(&["run", "--", sbx, "run", "--rox", stage::base().to_str().unwrap(), "--", "true"]).failed();
+    });
+}
+
+#[test]
+fn an_inner_run_gains_nothing() {
+    let server = HttpServer::start();
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let sbx = stage::sbx().to_str().unwrap();
+        let port = server.port.to_string();
+        let outer = ["run", "--rox", stage::base().to_str().unwrap(), "--", sbx];
+        let nested = |words: &[&str]| world.sbx([&outer[..], words].concat()).run();
+        nested(&["run", "-p", "network", "--", &attempt, "connect", &port]).failed();
+        let outside = world.outside.to_str().unwrap().to_owned();
+        nested(&["run", "--rw", &outside, "--", "touch", &format!("{outside}/made")]).failed();
+        assert!(!world.outside.join("made").exists());
+    });
+    assert_eq!(server.connections(), 0);
+}
+
+#[test]
+fn a_container_without_namespaces_and_ptrace_is_enough() {
+    if !need(&["curl"]) {
+        return;
+    }
+    let server = HttpServer::start();
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("file", "b\na\n");
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let run = |profile: &str, command: &[&str]| world.run(profile, command).docker().run();
+        run("minimal", &["sort", "file"]).success().silent().prints("a\nb\n");
+        run("network", &["curl", "-sS", &server.url()]).success().silent().prints(BODY);
+        run("write", &["mkdir", "-p", "made/deep"]).success().silent();
+        assert!(world.path("made/deep").is_dir());
+        run("workspace", &["bash", "-c", "cat <(sort file) | head -n 1"]).success().silent().prints("a\n");
+        run("read-only", &["sh", "-c", "cat file | wc -l"]).success().prints("2\n");
+        run(
+            "no-exec",
+            &[
+                "/usr/bin/python3",
+                "-c",
+                "import threading as t; x = t.Thread(target=print); x.start(); x.join()",
+            ],
+        )
+        .success();
+        // And the refusals, told as anywhere else.
+        let out = run("minimal", &["curl", "-sS", &server.url()]).failed();
+        assert!(
+            out.sbx_lines().iter().any(|line| line.contains("socket(") && line.contains("--profile network")),
+            "{out}"
+        );
+        run("minimal", &[&attempt, "create", "mark"]).exited(1);
+        run("no-exec", &[&attempt, "spawn", "/bin/touch", "mark"]).failed();
+        run("workspace", &[&attempt, "connect", &server.port.to_string()]).exited(1);
+        run("workspace", &["touch", world.outside.join("made").to_str().unwrap()]).failed();
+        run("workspace", &["cat", world.home.join(".ssh/id_rsa").to_str().unwrap()]).exited(1).prints("");
+        assert!(!world.exists("mark") && !world.outside.join("made").exists());
+    });
+    assert_eq!(server.connections(), 2);
+}
+
+#[test]
+fn the_other_ways_to_run_work_in_a_container_too() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        world.write("file", "text\n");
+        world
+            .sbx(["run", "--exec", "-p", "minimal", "--", "cat", "file"])
+            .docker()
+            .run()
+            .success()
+            .prints("text\n");
+        world
+            .sbx(["run", "--exec", "-p", "minimal", "--", &attempt, "create", "mark"])
+            .docker()
+            .run()
+            .exited(1);
+        let out =
+            world.sbx(["run", "--log-violations", "-p", "minimal", "--", &attempt, "fork"]).docker().run();
+        assert!(!out.sbx_lines().is_empty(), "{out}");
+        let sbx = stage::sbx().to_str().unwrap();
+        let base = stage::base().to_str().unwrap();
+        world.sbx(["run", "--rox", base, "--", sbx, "run", "--", "true"]).docker().run().success();
+        let fixed = world.subject("attempt-static");
+        world
+            .sbx([
+                "run",
+                "-p",
+                "minimal",
+                "--static",
+                "confine",
+                "--",
+                fixed.to_str().unwrap(),
+                "create",
+                "mark",
+            ])
+            .docker()
+            .run()
+            .exited(1);
+        assert!(!world.exists("mark"));
+    });
+}
+
+#[test]
+fn a_killed_supervisor_in_a_container_leaves_nothing() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let marker = processes::marker();
+        let script = format!("{attempt} sleep {marker} & {attempt} sleep {marker}");
+        let running = world.run("workspace", ["sh", "-c", &script]).docker().start();
+        running.wait_for("sleeping\nsleeping\n");
+        running.signal(libc::SIGKILL);
+        drop(running.wait());
+        processes::none_left(&marker);
+    });
+}

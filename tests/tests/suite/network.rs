@@ -1,0 +1,176 @@
+//! `network`: clients work and nothing else does; without it no packet leaves.
+
+use sbx_tests::servers::{BODY, HttpServer, HttpsServer, UnixServer};
+use sbx_tests::world::SECRET;
+use sbx_tests::{User, World, as_users, need};
+
+const PYTHON: &str = "/usr/bin/python3";
+
+#[test]
+fn clients_work_over_http() {
+    if !need(&["curl", "wget"]) {
+        return;
+    }
+    let server = HttpServer::start();
+    as_users(|user| {
+        let world = World::new(user);
+        let url = server.url();
+        world.run("network", ["curl", "-sS", &url]).run().success().silent().prints(BODY);
+        world.run("network", ["wget", "-qO-", &url]).run().success().prints(BODY);
+        let program =
+            "import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read().decode(), end='')";
+        world.run("network", [PYTHON, "-c", program, &url]).run().success().prints(BODY);
+        let by_name = format!("http://localhost:{}/file", server.port);
+        world.run("network", ["curl", "-sS", "-4", &by_name]).run().success().prints(BODY);
+        world.run("network", ["getent", "hosts", "localhost"]).run().success();
+    });
+}
+
+#[test]
+fn curl_works_over_https_with_its_own_authority() {
+    if !need(&["curl", "openssl"]) {
+        return;
+    }
+    let server = HttpsServer::start();
+    as_users(|user| {
+        let world = World::new(user);
+        let authority = world.write("ca.pem", std::fs::read(&server.authority).unwrap());
+        let curl = ["curl", "-sS", "--cacert", authority.to_str().unwrap(), &server.url()];
+        let out = world.run("network", curl).run().success();
+        assert!(out.out().contains("HTTP"), "{out}");
+        world.run("network", ["curl", "-sS", &server.url()]).run().exited(60);
+    });
+}
+
+#[test]
+fn downloads_are_written_only_where_the_user_says() {
+    if !need(&["curl"]) {
+        return;
+    }
+    let server = HttpServer::start();
+    as_users(|user| {
+        let world = World::new(user);
+        let curl = ["curl", "-sS", "-o", "page", &server.url()];
+        world.run("network", curl).run().failed();
+        assert!(!world.exists("page"));
+        let front = ["run", "-p", "network", "--rw", ".", "--"];
+        world.sbx([&front[..], &curl].concat()).run().success();
+        assert_eq!(world.read("page").as_deref(), Some(BODY));
+        let outside = world.outside.join("page");
+        let curl = ["curl", "-sS", "-o", outside.to_str().unwrap(), &server.url()];
+        world.sbx([&front[..], &curl].concat()).run().failed();
+        assert!(!outside.exists());
+    });
+}
+
+#[test]
+fn nothing_but_the_network_is_open() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.run("network", ["sh", "-c", "id"]).run().failed().prints("");
+        world.run("network", ["sh", "-c", "echo x > made"]).run().failed();
+        world.run("network", ["touch", "made"]).run().failed();
+        assert!(!world.exists("made"));
+        let key = world.home.join(".ssh/id_rsa");
+        for file in [key.to_str().unwrap(), "/etc/shadow"] {
+            let out = world.run("network", ["cat", file]).run().failed().prints("");
+            assert!(!out.err().contains(SECRET) && !out.err().contains("root:"), "{out}");
+        }
+        world.bare(["cat", key.to_str().unwrap()]).run().success();
+    });
+}
+
+#[test]
+fn without_it_the_server_sees_no_connection() {
+    if !need(&["curl", "wget"]) {
+        return;
+    }
+    let server = HttpServer::start();
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let port = server.port.to_string();
+        for profile in ["minimal", "write", "workspace", "read-only"] {
+            world.run(profile, ["curl", "-sS", &server.url()]).run().failed().prints("");
+            world.run(profile, ["wget", "-qO-", &server.url()]).run().failed().prints("");
+            world.run(profile, [&attempt, "connect", &port]).run().exited(1);
+            world.sbx(["run", "--exec", "-p", profile, "--", &attempt, "connect", &port]).run().exited(1);
+        }
+        world.run("workspace", ["bash", "-c", &format!("exec 3<>/dev/tcp/127.0.0.1/{port}")]).run().failed();
+        world
+            .sbx(["run", "-p", "network", "--net", "none", "--", &attempt, "connect", &port])
+            .run()
+            .exited(1);
+    });
+    assert_eq!(server.connections(), 0);
+}
+
+#[test]
+fn a_refused_client_is_told_the_call_and_the_way_out_in_one_line() {
+    if !need(&["curl"]) {
+        return;
+    }
+    let server = HttpServer::start();
+    as_users(|user| {
+        let world = World::new(user);
+        let out = world.run("minimal", ["curl", "-sS", &server.url()]).run().failed();
+        let lines = out.sbx_lines();
+        let naming: Vec<_> = lines.iter().filter(|line| line.contains("socket(")).collect();
+        assert!(!naming.is_empty(), "no line names the socket call: {out}");
+        for word in ["blocked socket(AF_INET", "curl[", "minimal", "--profile network"] {
+            assert!(lines.iter().any(|line| line.contains(word)), "no line has {word:?}: {out}");
+        }
+        let inet = lines.iter().filter(|line| line.contains("blocked socket(AF_INET,")).count();
+        assert!(inet <= 1, "the same refusal is told more than once: {out}");
+    });
+    assert_eq!(server.connections(), 0);
+}
+
+#[test]
+fn quiet_means_quiet() {
+    if !need(&["curl"]) {
+        return;
+    }
+    let world = World::new(&User::ordinary());
+    let out =
+        world.sbx(["run", "-q", "-p", "minimal", "--", "curl", "-sS", "http://127.0.0.1:1/"]).run().failed();
+    assert!(out.sbx_lines().is_empty(), "{out}");
+}
+
+#[test]
+fn connect_opens_named_ports_only() {
+    let (named, other) = (HttpServer::start(), HttpServer::start());
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let allowed = format!("127.0.0.1:{}", named.port);
+        let to = |port: u16| {
+            let front = ["run", "-p", "network", "--connect", &allowed, "--"];
+            world.sbx(front).args([&attempt, "connect", &port.to_string()]).run()
+        };
+        to(named.port).success();
+        to(other.port).exited(1);
+    });
+    assert_eq!(other.connections(), 0);
+    assert!(named.connections() > 0);
+}
+
+#[test]
+fn unix_sockets_of_the_host_are_not_reachable() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let path = world.outside.join("socket");
+        let by_path = UnixServer::at(&path);
+        let name = sbx_tests::processes::marker();
+        let by_name = UnixServer::abstract_name(&name);
+        for target in [path.to_str().unwrap(), &format!("@{name}")] {
+            world.bare([&attempt, "connect-unix", target]).run().success();
+            for profile in ["minimal", "write", "network", "workspace", "read-only", "no-exec"] {
+                let out = world.run(profile, [&attempt, "connect-unix", target]).run();
+                out.exited(1);
+            }
+        }
+        assert_eq!((by_path.connections(), by_name.connections()), (1, 1));
+    });
+}

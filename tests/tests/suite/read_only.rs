@@ -1,0 +1,88 @@
+//! `read-only`: looking around with any tool, changing nothing.
+
+use sbx_tests::{World, as_users, need};
+
+use crate::corpus;
+
+#[test]
+fn looking_around_works() {
+    as_users(|user| {
+        corpus::behaves_the_same(
+            &World::new(user),
+            "read-only",
+            &[
+                &["sh", "-c", "cat lines | sort | uniq -c"],
+                &["bash", "-c", "diff <(sort lines) <(sort other)"],
+                &["find", ".", "-name", "*.sh", "-exec", "cat", "{}", ";"],
+                &["sh", "-c", "grep -rl needle . | xargs wc -l"],
+                &["ls", "-la", "dir"],
+                &["jq", ".", "data.json"],
+                &[
+                    "/usr/bin/python3",
+                    "-c",
+                    "import subprocess; print(subprocess.check_output(['cat', 'lines']))",
+                ],
+                &["node", "-p", "require('fs').readFileSync('lines', 'utf8').length"],
+                &["make", "-n", "-f", "/dev/null"],
+                &["gcc", "-fsyntax-only", "-x", "c", "/dev/null"],
+                &["awk", "{print $1}", "table"],
+                &["tar", "-tzf", "archive.tgz"],
+                &["sh", "-c", "(sleep 0.01; echo late) & wait; echo done"],
+            ],
+        );
+    });
+}
+
+#[test]
+fn git_shows_history_and_changes_none() {
+    if !need(&["git"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("file", "text\n");
+        world.write(world.home.join(".gitconfig"), "[user]\nname = A Tester\nemail = a@example.org\n");
+        world.bare(["sh", "-ec", "git init -q . && git add -A && git commit -qm first"]).run().success();
+        let git = |words: &[&str]| world.run("read-only", [&["git"], words].concat()).run();
+        let out = git(&["log", "--oneline"]).success();
+        assert!(out.out().ends_with(" first\n"), "{out}");
+        git(&["diff", "--stat", "HEAD"]).success();
+        git(&["status", "--short"]).success();
+        git(&["show", "HEAD:file"]).success().prints("text\n");
+        let before = sbx_tests::tree::snapshot(&world.workspace);
+        git(&["commit", "--allow-empty", "-m", "second"]).failed();
+        git(&["tag", "made"]).failed();
+        assert_eq!(sbx_tests::tree::snapshot(&world.workspace), before);
+    });
+}
+
+#[test]
+fn nothing_can_be_changed() {
+    as_users(|user| {
+        let world = World::new(user);
+        corpus::refused_and_without_effect(
+            &world,
+            "read-only",
+            &[
+                &["touch", "made"],
+                &["sh", "-c", "echo x > made"],
+                &["sh", "-c", "echo x >> lines"],
+                &["rm", "-rf", "dir"],
+                &["mkdir", "made"],
+                &["mv", "lines", "made"],
+                &["cp", "lines", "made"],
+                &["ln", "-s", "lines", "made"],
+                &["ln", "lines", "made"],
+                &["sed", "-i", "s/one/ONE/", "lines"],
+                &["truncate", "-s", "0", "lines"],
+                &["chmod", "600", "lines"],
+                &["touch", "-d", "@900000000", "lines"],
+                &["/usr/bin/python3", "-c", "open('made', 'w')"],
+                &["/usr/bin/python3", "-c", "import os; os.rename('lines', 'made')"],
+                &["node", "-e", "require('fs').writeFileSync('made', 'x')"],
+                &["perl", "-e", "unlink('lines') or exit 1"],
+                &["touch", "../../outside/made"],
+            ],
+        );
+    });
+}

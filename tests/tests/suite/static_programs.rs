@@ -1,0 +1,110 @@
+//! `--static`: what cannot take the shim is refused by name, or runs under the guard alone because somebody said so.
+
+use std::path::Path;
+
+use sbx_tests::{World, as_users, have, need, subjects};
+
+const BUSYBOX: &str = "/bin/busybox";
+
+fn with_mode(world: &World, profile: &str, mode: &str, command: &[&str]) -> sbx_tests::Output {
+    world.sbx([&["run", "-p", profile, "--static", mode, "--"], command].concat()).run()
+}
+
+#[test]
+fn static_programs_are_refused_with_the_way_out() {
+    if !need(&["busybox", "go"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let busybox = have("busybox").unwrap();
+        let go = world.install(&subjects::go(), "static-go");
+        for program in
+            [busybox.as_path(), &go, &world.subject("attempt-static"), &world.subject("attempt-static-pie")]
+        {
+            let shown = program.to_str().unwrap();
+            for profile in ["minimal", "network", "write", "no-exec"] {
+                let out = world.run(profile, [shown, "echo", "ran"]).run();
+                out.refused(126, &["static", "--static confine", shown]);
+            }
+            with_mode(&world, "minimal", "block", &[shown, "echo", "ran"]).refused(126, &["--static"]);
+        }
+    });
+}
+
+#[test]
+fn busybox_runs_confined_and_cannot_exec() {
+    if !need(&["busybox"]) {
+        return;
+    }
+    let busybox = if Path::new(BUSYBOX).exists() { BUSYBOX } else { "/usr/bin/busybox" };
+    as_users(|user| {
+        let world = World::new(user);
+        with_mode(&world, "minimal", "confine", &[busybox, "echo", "ran"]).success().prints("ran\n");
+        with_mode(&world, "minimal", "confine", &[busybox, "env", "/bin/echo", "ran"]).failed().prints("");
+        with_mode(&world, "minimal", "confine", &[busybox, "touch", "made"]).failed();
+        assert!(!world.exists("made"));
+        with_mode(&world, "workspace", "confine", &[busybox, "env", "/bin/echo", "ran"])
+            .success()
+            .prints("ran\n");
+        with_mode(&world, "workspace", "confine", &[busybox, "touch", "made"]).success();
+        assert!(world.exists("made"));
+    });
+}
+
+#[test]
+fn a_static_go_program_runs_confined() {
+    if !need(&["go"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let go = world.install(&subjects::go(), "static-go");
+        let go = go.to_str().unwrap();
+        let out = with_mode(&world, "no-exec", "confine", &[go]);
+        assert!(out.out().contains("create: done\nexec: "), "{out}");
+        assert!(!out.out().contains("ran"), "started a program: {out}");
+        let out = with_mode(&world, "workspace", "confine", &[go]);
+        assert_eq!(out.out(), "create: done\nexec: ran\n", "{out}");
+    });
+}
+
+#[test]
+fn warn_says_a_line_and_allow_and_confine_do_not() {
+    as_users(|user| {
+        let world = World::new(user);
+        let program = world.subject("attempt-static");
+        let command = [program.to_str().unwrap(), "argv0"];
+        let out = with_mode(&world, "minimal", "warn", &command).success().says("static");
+        assert_eq!(out.sbx_lines().len(), 1, "{out}");
+        with_mode(&world, "minimal", "allow", &command).success().silent();
+        with_mode(&world, "minimal", "confine", &command).success().silent();
+    });
+}
+
+#[test]
+fn profiles_without_a_seal_need_no_shim_and_take_static_programs() {
+    as_users(|user| {
+        let world = World::new(user);
+        let program = world.subject("attempt-static");
+        let script = format!("{} argv0", program.display());
+        world.run("workspace", ["sh", "-c", &script]).run().success();
+    });
+}
+
+#[test]
+fn inspect_tells_programs_apart() {
+    let world = World::new(&sbx_tests::User::ordinary());
+    let kind = |path: &Path| world.sbx(["inspect"]).arg(path).run().success().out().to_lowercase();
+    assert!(kind(&world.subject("attempt-static")).contains("static"));
+    assert!(kind(&world.subject("attempt-static-pie")).contains("static"));
+    let dynamic = kind(&world.subject("attempt"));
+    assert!(dynamic.contains("dynamic") && dynamic.contains("ld-linux"), "{dynamic}");
+    assert!(kind(&world.subject("narrow")).contains("32"));
+    let loader = world.subject("loader");
+    let own = kind(&subjects::with_own_loader(&loader));
+    assert!(own.contains(loader.to_str().unwrap()), "{own}");
+    let script = world.script("script", "#!/usr/bin/env python3\n");
+    let chain = kind(&script);
+    assert!(chain.contains("script") && chain.contains("/usr/bin/env"), "{chain}");
+}

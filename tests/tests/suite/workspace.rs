@@ -1,0 +1,280 @@
+//! `workspace`, the default: a developer's or an agent's day in one directory.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use sbx_tests::command::Cmd;
+use sbx_tests::servers::HttpServer;
+use sbx_tests::tools::PATH;
+use sbx_tests::{User, World, as_users, need, skip};
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// A shell script under the default profile.
+fn shell(world: &World, script: &str) -> Cmd {
+    world.sbx(["run", "--", "bash", "-ec", script])
+}
+
+#[test]
+fn git_makes_and_shows_history() {
+    if !need(&["git", "bash"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        world.write(world.home.join(".gitconfig"), "[user]\nname = A Tester\nemail = a@example.org\n");
+        let script = "git init -q . && git add -A && git commit -qm first && echo more > file && git commit -qam second \
+                      && git branch side && git checkout -q side && git log --oneline | wc -l && git status --short";
+        world.write("file", "text\n");
+        shell(&world, script).run().success().silent().prints("2\n");
+        world.bare(["git", "fsck", "--strict"]).run().success();
+        let world = World::new(user);
+        world.write("file", "text\n");
+        let control =
+            world.bare(["bash", "-ec", script]).env("GIT_AUTHOR_NAME", "x").env("GIT_COMMITTER_NAME", "x");
+        control.env("EMAIL", "x@example.org").run().success().prints("2\n");
+    });
+}
+
+#[test]
+fn git_cannot_change_its_hooks_or_configuration() {
+    if !need(&["git"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        world.bare(["git", "init", "-q", "."]).run().success();
+        let config = world.read(".git/config");
+        world.sbx(["run", "--", "git", "config", "core.pager", "touch /tmp/owned"]).run().failed();
+        shell(&world, "echo '#!/bin/sh' > .git/hooks/post-checkout").run().failed();
+        shell(&world, "mv .git/config .git/config.old").run().failed();
+        shell(&world, "rm -rf .git/hooks").run().failed();
+        assert_eq!(world.read(".git/config"), config);
+        assert!(!world.exists(".git/hooks/post-checkout"));
+        assert!(world.exists(".git/hooks"));
+    });
+}
+
+#[test]
+fn make_and_gcc_build_and_the_result_runs() {
+    if !need(&["make", "gcc"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("main.c", "#include <stdio.h>\nint main(void) { puts(\"built\"); return 0; }\n");
+        world.write("Makefile", "run: prog\n\t./prog\nprog: main.c\n\tgcc -O1 -o $@ $<\n");
+        world.sbx(["run", "--", "make", "-s", "-j2"]).run().success().silent().prints("built\n");
+    });
+}
+
+#[test]
+fn cargo_builds_and_tests_a_crate_offline() {
+    let Some(sysroot) = sysroot() else { return skip("needs rustc") };
+    let user = User::current();
+    let world = World::new(&user);
+    world.write("Cargo.toml", "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
+    world.write("src/lib.rs", "#[test]\nfn adds() {\n    assert_eq!(1 + 1, 2);\n}\n");
+    world.write("src/main.rs", "fn main() {\n    println!(\"tiny\");\n}\n");
+    let path = format!("{}/bin:{PATH}", sysroot.display());
+    let cargo = |words: &[&str]| {
+        let front = ["run", "--rox", sysroot.to_str().unwrap(), "--", "cargo"];
+        world.sbx([&front[..], words].concat()).env("PATH", &path).run().success()
+    };
+    cargo(&["build", "-q", "--offline"]);
+    cargo(&["run", "-q", "--offline"]).prints("tiny\n");
+    let out = cargo(&["test", "--offline"]);
+    assert!(out.out().contains("1 passed"), "{out}");
+    assert!(out.sbx_lines().is_empty(), "{out}");
+}
+
+/// Where the toolchain lives: past the proxies of a toolchain manager, which want a home of their own.
+fn sysroot() -> Option<PathBuf> {
+    let output = Command::new("rustc").args(["--print", "sysroot"]).output().ok()?;
+    Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))
+}
+
+#[test]
+fn node_and_npm_run() {
+    if !need(&["node", "npm"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let program = "const fs = require('fs'); fs.writeFileSync('made', 'x'); console.log([1,2,3].map(x => x * 2).join())";
+        world.sbx(["run", "--", "node", "-e", program]).run().success().silent().prints("2,4,6\n");
+        assert!(world.exists("made"));
+        world.write(
+            "package.json",
+            r#"{"name": "p", "version": "1.0.0", "scripts": {"test": "node -p 6*7"}}"#,
+        );
+        let out = world.sbx(["run", "--", "npm", "run", "--silent", "test"]).run().success();
+        assert_eq!(out.out(), "42\n", "{out}");
+    });
+}
+
+#[test]
+fn a_virtual_environment_with_pytest_works() {
+    let module = Cmd::new(PYTHON).args(["-c", "import pytest, ensurepip, venv"]).run();
+    if module.code != Some(0) {
+        return skip("needs python3-pytest and python3-venv");
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        world.write(
+            "test_it.py",
+            "def test_tmp(tmp_path):\n    (tmp_path / 'f').write_text('x')\n    assert 1 + 1 == 2\n",
+        );
+        let script =
+            format!("{PYTHON} -m venv --system-site-packages env && env/bin/python -m pytest -q test_it.py");
+        let out = shell(&world, &script).run().success();
+        assert!(out.out().contains("1 passed"), "{out}");
+    });
+}
+
+#[test]
+fn shells_have_all_their_machinery() {
+    if !need(&["bash"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let same = |script: &str| {
+            let plain = world.bare(["bash", "-ec", script]).run().success();
+            shell(&world, script).run().success().silent().prints(&plain.out());
+        };
+        same("diff <(printf 'a\\nb\\n') <(printf 'a\\nb\\n') && echo equal");
+        same("seq 5 | grep -v 3 | paste -sd+ | tee made | sed 's/+/ + /g'");
+        same("(sleep 0.05; echo late) & echo early; wait; echo done");
+        same("for i in 1 2 3; do echo $i & wait $!; done; jobs");
+        same("cat <<END\nhere\nEND");
+        same("exec 3> out; echo x >&3; exec 3>&-; cat out");
+        same("trap 'echo leaving' EXIT; (exit 3) || echo $?");
+        same("umask 077; touch private; stat -c %a private; rm private");
+        same("ulimit -n; ulimit -c");
+        same("kill -0 $$ && sleep 100 & kill $!; wait $! || echo $?");
+        same("mkfifo pipe; (echo through > pipe) & cat pipe; wait; rm pipe");
+        same("coproc cat; echo x >&${COPROC[1]}; read -r l <&${COPROC[0]}; echo $l");
+        same("xargs -P2 -n1 echo <<< 'a' | sort");
+        same("[ -n \"$HOME\" ] && [ -n \"$PATH\" ] && [ -n \"$TERM\" ] && pwd");
+        same("set -m; sleep 0.01 & fg >/dev/null; echo back");
+        same("timeout 5 echo quick; nohup echo on 2>/dev/null; nice echo nicer");
+    });
+}
+
+#[test]
+fn pythons_machinery_works() {
+    as_users(|user| {
+        let world = World::new(user);
+        let programs = [
+            "import multiprocessing as m; print(m.Pool(2).map(abs, [-1, -2]))",
+            "from multiprocessing import shared_memory as s; x = s.SharedMemory(create=True, size=8); x.close(); x.unlink()",
+            "import socket; a, b = socket.socketpair(); a.send(b'x'); print(b.recv(1))",
+            "import socket; s = socket.socket(socket.AF_UNIX); s.bind('own'); s.listen(); c = socket.socket(socket.AF_UNIX); \
+             c.connect('own')",
+            "import asyncio; asyncio.run(asyncio.sleep(0)); print('slept')",
+            "import subprocess as s; print(s.run(['echo', 'x'], capture_output=True).stdout)",
+            "import tempfile, os; d = tempfile.mkdtemp(); open(d + '/f', 'w').close(); print(os.listdir(d))",
+            "import pty, os; p, t = pty.openpty(); os.write(t, b'x'); print(os.read(p, 1))",
+            "import os; print(os.sched_getaffinity(0) != set(), os.getsid(0) != 0, os.cpu_count() > 0)",
+            "import mmap; m = mmap.mmap(-1, 4096); m[:1] = b'x'; print(m[:1])",
+        ];
+        for program in programs {
+            let out = world.sbx(["run", "--", PYTHON, "-c", program]).run().success();
+            assert!(out.sbx_lines().is_empty(), "{out}");
+        }
+    });
+}
+
+#[test]
+fn compiled_and_written_files_run_in_tmp_too() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script =
+            "printf '#!/bin/sh\\necho from tmp\\n' > \"$TMPDIR/s\"; chmod +x \"$TMPDIR/s\"; \"$TMPDIR/s\"";
+        shell(&world, script).run().success().prints("from tmp\n");
+        let script =
+            "cp /bin/echo ./mine; ./mine from here; f=$(mktemp); echo x > \"$f\"; cat \"$f\"; rm \"$f\"";
+        shell(&world, script).run().success().prints("from here\nx\n");
+    });
+}
+
+#[test]
+fn the_kernels_surface_is_closed() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt");
+        let attempt = attempt.to_str().unwrap();
+        for (name, number) in [
+            ("ptrace", libc::SYS_ptrace),
+            ("bpf", libc::SYS_bpf),
+            ("perf_event_open", libc::SYS_perf_event_open),
+            ("userfaultfd", libc::SYS_userfaultfd),
+            ("keyctl", libc::SYS_keyctl),
+            ("add_key", libc::SYS_add_key),
+            ("mount", libc::SYS_mount),
+            ("umount2", libc::SYS_umount2),
+            ("pivot_root", libc::SYS_pivot_root),
+            ("setns", libc::SYS_setns),
+            ("kexec_load", libc::SYS_kexec_load),
+            ("init_module", libc::SYS_init_module),
+            ("reboot", libc::SYS_reboot),
+            ("swapon", libc::SYS_swapon),
+            ("process_vm_writev", libc::SYS_process_vm_writev),
+            ("open_by_handle_at", libc::SYS_open_by_handle_at),
+            ("name_to_handle_at", libc::SYS_name_to_handle_at),
+            ("clock_settime", libc::SYS_clock_settime),
+            ("quotactl", libc::SYS_quotactl),
+            ("acct", libc::SYS_acct),
+        ] {
+            let out = world.sbx(["run", "--", attempt, "syscall", &number.to_string()]).run().exited(1);
+            let known = ["errno 1 (Operation not permitted)\n", "errno 38 (Function not implemented)\n"];
+            assert!(known.contains(&out.out().as_str()), "{name}: {out}");
+        }
+    });
+}
+
+#[test]
+fn loopback_of_the_host_is_not_reachable() {
+    let server = HttpServer::start();
+    as_users(|user| {
+        let world = World::new(user);
+        let script = format!("exec 3<>/dev/tcp/127.0.0.1/{}", server.port);
+        shell(&world, &script).run().failed();
+        world.bare(["bash", "-c", &script]).run().success();
+    });
+    assert!(server.connections() <= 2);
+}
+
+#[test]
+fn another_directory_can_be_the_workspace() {
+    as_users(|user| {
+        let world = World::new(user);
+        let there = world.outside.to_str().unwrap();
+        world.sbx(["run", "--workspace", there, "--cwd", there, "--", "touch", "made"]).run().success();
+        assert!(world.outside.join("made").exists());
+        let here = world.path("made").into_os_string().into_string().unwrap();
+        world.sbx(["run", "--workspace", there, "--", "touch", &here]).run().failed();
+        assert!(!world.exists("made"));
+    });
+}
+
+#[test]
+fn a_denied_path_below_an_allowed_one_holds() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("private/key", "hidden\n");
+        world.write("public/page", "shown\n");
+        let deny =
+            |command: &[&str]| world.sbx([&["run", "--deny", "private", "--"], command].concat()).run();
+        deny(&["cat", "private/key"]).failed().prints("");
+        deny(&["ls", "private"]).failed().prints("");
+        deny(&["touch", "private/made"]).failed();
+        deny(&["mv", "private", "open"]).failed();
+        deny(&["cat", "public/page"]).success().prints("shown\n");
+        deny(&["touch", "public/made"]).success();
+        assert_eq!(world.read("private/key").as_deref(), Some("hidden\n"));
+        assert!(!world.exists("private/made") && world.exists("public/made"));
+        deny(&["sh", "-c", "cd public && cat ../private/key"]).failed().prints("");
+    });
+}
