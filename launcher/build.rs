@@ -59,6 +59,8 @@ fn build(target_dir: &Path) -> PathBuf {
     // initfirst: our constructor before all others. now: no lazy binding after the filter is in place.
     // The rest: 4 KiB pages and nothing but one read-only segment, for size.
     cargo.arg("-Clink-arg=-Wl,-z,initfirst,-z,now,-z,noseparate-code,-z,max-page-size=4096,--build-id=none,--no-eh-frame-hdr");
+    let script = fs::canonicalize("../shim/libsandbox.ld").expect("the shim's linker script is there");
+    cargo.arg(format!("-Clink-arg=-Wl,-T,{}", script.display()));
     cargo.env("CARGO_ENCODED_RUSTFLAGS", "-Cforce-unwind-tables=no");
     for name in [
         "RUSTFLAGS",
