@@ -1,0 +1,50 @@
+# Thin: each target is the command that one would type. Only install and uninstall have work of their own.
+
+CARGO  ?= cargo
+PREFIX ?= /usr/local
+BINDIR  = $(DESTDIR)$(PREFIX)/bin
+LIBDIR  = $(DESTDIR)$(PREFIX)/lib/sbx
+
+.PHONY: help build test lint bench install uninstall dist
+
+help:
+	@echo 'make build      the release build that starts fastest on this machine'
+	@echo 'make test       every test; says which tools it misses'
+	@echo 'make lint       formatting, clippy and documentation, warnings being errors'
+	@echo 'make bench      start-up and per-call costs against bare exec and other sandboxes'
+	@echo 'make install    sbx and libsandbox.so below PREFIX ($(PREFIX)); DESTDIR is honoured'
+	@echo 'make uninstall  removes what install has put there'
+	@echo 'make dist       an archive for others, in target/dist'
+
+build:
+	scripts/build-release.sh
+
+test:
+	tests/check-tools
+	$(CARGO) build --workspace
+	$(CARGO) test --workspace
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps
+
+bench:
+	scripts/build-release.sh
+	$(CARGO) run --release -p sbx-bench -- startup
+	$(CARGO) run --release -p sbx-bench -- calls
+
+# The library is written by the program that is installed, so the two cannot differ.
+install:
+	set -e; sbx=$$(scripts/build-release.sh | tail -n 1); \
+	install -d '$(BINDIR)' '$(LIBDIR)'; \
+	install -m 755 "$$sbx" '$(BINDIR)/sbx'; \
+	'$(BINDIR)/sbx' shim >'$(LIBDIR)/libsandbox.so'; \
+	chmod 755 '$(LIBDIR)/libsandbox.so'
+
+uninstall:
+	rm -f '$(BINDIR)/sbx' '$(LIBDIR)/libsandbox.so'
+	rmdir '$(LIBDIR)' 2>/dev/null || true
+
+dist:
+	@if [ -x scripts/dist.sh ]; then scripts/dist.sh; else echo 'scripts/dist.sh is not there' >&2; exit 1; fi
