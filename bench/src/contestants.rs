@@ -1,7 +1,8 @@
 //! Who is measured: nothing at all, `sbx` in its ways to run, the library alone, and other sandboxes.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -133,7 +134,7 @@ pub(crate) fn filters_here() -> Result<u32> {
 
 /// The environment that every contestant starts from; private caches land in the scratch directory.
 pub(crate) fn environment(scratch: &Scratch) -> Vec<OsString> {
-    let assignment = |name: &str, value: &std::ffi::OsStr| {
+    let assignment = |name: &str, value: &OsStr| {
         let mut entry = OsString::from(format!("{name}="));
         entry.push(value);
         entry
@@ -152,12 +153,9 @@ pub(crate) fn find_sbx(named: Option<&Path>) -> Result<PathBuf> {
     }
     let own = std::env::current_exe().map_err(|e| format!("cannot find this program's own file: {e}"))?;
     let beside = own.parent().unwrap_or(Path::new("/"));
-    let triple = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
-    let places = [
-        beside.join("../dist").join(triple).join("release/sbx"),
-        beside.join("../dist/release/sbx"),
-        beside.join("sbx"),
-    ];
+    // The release script leaves the path of what it built last here.
+    let released = fs::read(beside.join("../dist/product")).unwrap_or_default();
+    let places = [PathBuf::from(OsStr::from_bytes(released.trim_ascii_end())), beside.join("sbx")];
     let found = places.iter().filter_map(|p| p.canonicalize().ok()).find(|p| is_program(p));
     found.ok_or_else(|| "no sbx beside this program; build it, or name one with --sbx or SBX_BIN".into())
 }
