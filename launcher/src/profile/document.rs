@@ -1,0 +1,366 @@
+//! One profile document, read strictly but not yet merged with its parents.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::{Fault, Place, Plain};
+use super::json::{Node, unknown_key};
+use super::location::Location;
+use super::model::{
+    Commands, Endpoint, Env, Given, Level, Limits, Network, NetworkMode, Origin, Paths, StaticMode, Syscalls,
+};
+use super::{syscalls, units};
+
+/// What a document says itself.
+#[derive(Debug, Default)]
+pub(crate) struct Document {
+    pub description: Option<String>,
+    pub extends: Vec<String>,
+    pub syscalls: Syscalls,
+    pub paths: Paths,
+    pub network: Network,
+    pub env: Env,
+    pub limits: Limits,
+    pub commands: Commands,
+    pub static_programs: Option<Given<StaticMode>>,
+    pub require: Option<Given<Level>>,
+}
+
+/// Whose document it is: for the origin of its entries.
+pub(crate) struct Author {
+    pub profile: Arc<str>,
+    pub built_in: bool,
+}
+
+impl Author {
+    pub(crate) fn origin(&self, key: &'static str, index: Option<usize>, why: Option<String>) -> Arc<Origin> {
+        Arc::new(Origin {
+            profile: self.profile.clone(),
+            built_in: self.built_in,
+            key,
+            index,
+            entry: String::new(),
+            why,
+        })
+    }
+
+    fn given<T>(&self, key: &'static str, value: T) -> Given<T> {
+        Given { value, origin: self.origin(key, None, None) }
+    }
+
+    /// A list of which each member is one thing, and none stands twice.
+    fn each<T: PartialEq>(
+        &self,
+        key: &'static str,
+        node: Node,
+        place: &Place,
+        read: impl Fn(Node, &Place) -> Result<(T, Option<String>), Fault>,
+    ) -> Result<Vec<Given<T>>, Fault> {
+        let nodes = node.list(place)?;
+        if nodes.len() > ENTRIES {
+            return Err(Fault::at(place, format_args!("more than {ENTRIES} entries")));
+        }
+        let mut list: Vec<Given<T>> = Vec::with_capacity(nodes.len());
+        for (index, node) in nodes.into_iter().enumerate() {
+            let place = Place::Index(place, index);
+            let (value, why) = read(node, &place)?;
+            if list.iter().any(|known| known.value == value) {
+                return Err(Fault::at(&place, "the same entry stands above already"));
+            }
+            list.push(Given { value, origin: self.origin(key, Some(index), why) });
+        }
+        Ok(list)
+    }
+}
+
+const KEYS: [&str; 11] = [
+    "description",
+    "extends",
+    "syscalls",
+    "paths",
+    "network",
+    "env",
+    "limits",
+    "commands",
+    "static",
+    "require",
+    "$schema",
+];
+
+/// Understands a document.
+pub(crate) fn read(node: Node, author: &Author) -> Result<Document, Fault> {
+    let top = Place::Top;
+    let mut document = Document::default();
+    for (key, node) in node.object(&top)? {
+        let place = Place::Key(&top, &key);
+        match key.as_str() {
+            "$schema" => drop(node.string(&place)?),
+            "description" => document.description = Some(node.string(&place)?),
+            "extends" => document.extends = extends(node, &place)?,
+            "syscalls" => document.syscalls = syscalls::read(node, &place, author)?,
+            "paths" => document.paths = paths(node, &place, author)?,
+            "network" => document.network = network(node, &place, author)?,
+            "env" => document.env = env(node, &place, author)?,
+            "limits" => document.limits = limits(node, &place, author)?,
+            "commands" => document.commands = commands(node, &place, author)?,
+            "static" => document.static_programs = Some(author.given("static", node.word(&place, &STATIC)?)),
+            "require" => document.require = Some(author.given("require", node.word(&place, &LEVELS)?)),
+            _ => return Err(unknown_key(&top, &key, &KEYS)),
+        }
+    }
+    Ok(document)
+}
+
+const STATIC: [(&str, StaticMode); 4] = [
+    ("block", StaticMode::Block),
+    ("warn", StaticMode::Warn),
+    ("allow", StaticMode::Allow),
+    ("confine", StaticMode::Confine),
+];
+const LEVELS: [(&str, Level); 3] =
+    [("full", Level::Full), ("standard", Level::Standard), ("minimal", Level::Minimal)];
+const MODES: [(&str, NetworkMode); 3] =
+    [("none", NetworkMode::None), ("host", NetworkMode::Host), ("allow", NetworkMode::Allow)];
+
+fn word_of<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
+    words.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
+}
+
+impl StaticMode {
+    /// As it is written in a profile.
+    pub fn word(self) -> &'static str {
+        word_of(&STATIC, self)
+    }
+}
+
+impl Level {
+    /// As it is written in a profile.
+    pub fn word(self) -> &'static str {
+        word_of(&LEVELS, self)
+    }
+}
+
+impl NetworkMode {
+    /// As it is written in a profile.
+    pub fn word(self) -> &'static str {
+        word_of(&MODES, self)
+    }
+}
+
+fn extends(node: Node, place: &Place) -> Result<Vec<String>, Fault> {
+    let nodes = match node {
+        Node::List(nodes) => nodes,
+        Node::String(name) => return Ok(vec![name]),
+        other => return other.instead(place, "a name or a list of names"),
+    };
+    let mut names = Vec::new();
+    for (index, node) in nodes.into_iter().enumerate() {
+        let place = Place::Index(place, index);
+        let name = node.string(&place)?;
+        if names.contains(&name) {
+            return Err(Fault::at(&place, format_args!("'{}' stands above already", Plain(&name))));
+        }
+        if names.len() >= PARENTS {
+            return Err(Fault::at(&place, format_args!("more than {PARENTS} parents")));
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+const PARENTS: usize = 16;
+/// More than any list of paths or names has; every entry is compared with every other.
+const ENTRIES: usize = 2000;
+
+fn paths(node: Node, place: &Place, author: &Author) -> Result<Paths, Fault> {
+    let mut paths = Paths::default();
+    for (key, node) in node.object(place)? {
+        let here = Place::Key(place, &key);
+        let (list, name) = match key.as_str() {
+            "read" => (&mut paths.read, "paths.read"),
+            "execute" => (&mut paths.execute, "paths.execute"),
+            "write" => (&mut paths.write, "paths.write"),
+            "deny" => (&mut paths.deny, "paths.deny"),
+            "protect" => (&mut paths.protect, "paths.protect"),
+            _ => return Err(unknown_key(place, &key, &["read", "execute", "write", "deny", "protect"])),
+        };
+        *list = author.each(name, node, &here, path_entry)?;
+    }
+    Ok(paths)
+}
+
+/// A string, or `{"path": ..., "why": ...}`.
+fn path_entry(node: Node, place: &Place) -> Result<(Location, Option<String>), Fault> {
+    let pairs = match node {
+        Node::String(text) => return Ok((path(&text, place)?, None)),
+        Node::Object(pairs) => pairs,
+        other => return other.instead(place, "a path, or an object with 'path' and 'why'"),
+    };
+    let (mut found, mut why) = (None, None);
+    for (key, node) in pairs {
+        let here = Place::Key(place, &key);
+        match key.as_str() {
+            "path" => found = Some(path(&node.string(&here)?, &here)?),
+            "why" => why = Some(node.string(&here)?),
+            _ => return Err(unknown_key(place, &key, &["path", "why"])),
+        }
+    }
+    Ok((found.ok_or_else(|| Fault::at(place, "the key 'path' is missing"))?, why))
+}
+
+fn path(text: &str, place: &Place) -> Result<Location, Fault> {
+    Location::path(text).map_err(|cause| Fault::at(place, cause))
+}
+
+fn network(node: Node, place: &Place, author: &Author) -> Result<Network, Fault> {
+    let mut network = Network::default();
+    for (key, node) in node.object(place)? {
+        let here = Place::Key(place, &key);
+        match key.as_str() {
+            "mode" => network.mode = Some(author.given("network.mode", node.word(&here, &MODES)?)),
+            "connect" => network.connect = author.each("network.connect", node, &here, endpoint)?,
+            "bind" => network.bind = author.each("network.bind", node, &here, port)?,
+            "unix" => network.unix = author.each("network.unix", node, &here, path_entry)?,
+            _ => return Err(unknown_key(place, &key, &["mode", "connect", "bind", "unix"])),
+        }
+    }
+    Ok(network)
+}
+
+impl Endpoint {
+    /// `HOST:PORT`, `[::1]:443`, `*:443`.
+    pub fn parse(text: &str) -> Option<Endpoint> {
+        let (host, port) = text.rsplit_once(':')?;
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let host = match bare {
+            Some(address) => address.parse::<std::net::Ipv6Addr>().ok()?.to_string(),
+            None => host.to_string(),
+        };
+        let odd = |c: char| c.is_control() || c.is_whitespace() || c == '/' || (bare.is_none() && c == ':');
+        let port = port.parse().ok().filter(|port| *port != 0)?;
+        (!host.is_empty() && !host.contains(odd)).then_some(Endpoint { host, port })
+    }
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+fn endpoint(node: Node, place: &Place) -> Result<(Endpoint, Option<String>), Fault> {
+    let text = node.string(place)?;
+    let found = Endpoint::parse(&text);
+    let cause =
+        || Fault::at(place, format_args!("'{}' is not HOST:PORT (a port is 1 to 65535)", Plain(&text)));
+    Ok((found.ok_or_else(cause)?, None))
+}
+
+fn port(node: Node, place: &Place) -> Result<(u16, Option<String>), Fault> {
+    let number = node.integer(place)?;
+    let port = u16::try_from(number).ok().filter(|port| *port != 0);
+    Ok((port.ok_or_else(|| Fault::at(place, format_args!("{number} is no port: 1 to 65535")))?, None))
+}
+
+fn env(node: Node, place: &Place, author: &Author) -> Result<Env, Fault> {
+    let mut env = Env::default();
+    for (key, node) in node.object(place)? {
+        let here = Place::Key(place, &key);
+        match key.as_str() {
+            "inherit" => env.inherit = author.each("env.inherit", node, &here, name_pattern)?,
+            "deny" => env.deny = author.each("env.deny", node, &here, name_pattern)?,
+            "set" => env.set = variables(node, &here, author)?,
+            _ => return Err(unknown_key(place, &key, &["inherit", "set", "deny"])),
+        }
+    }
+    Ok(env)
+}
+
+fn check_name(name: &str, place: &Place) -> Result<(), Fault> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(Fault::at(place, format_args!("'{}' is no name of a variable", Plain(name))));
+    }
+    Ok(())
+}
+
+fn name_pattern(node: Node, place: &Place) -> Result<(String, Option<String>), Fault> {
+    let name = node.string(place)?;
+    check_name(&name, place)?;
+    Ok((name, None))
+}
+
+fn variables(node: Node, place: &Place, author: &Author) -> Result<BTreeMap<String, Given<Location>>, Fault> {
+    let mut set = BTreeMap::new();
+    for (name, node) in node.object(place)? {
+        let here = Place::Key(place, &name);
+        check_name(&name, &here)?;
+        let value = Location::value(&node.string(&here)?).map_err(|cause| Fault::at(&here, cause))?;
+        set.insert(name, author.given("env.set", value));
+    }
+    Ok(set)
+}
+
+fn limits(node: Node, place: &Place, author: &Author) -> Result<Limits, Fault> {
+    const KEYS: [&str; 7] = ["timeout", "output", "processes", "open_files", "file_size", "memory", "cpu"];
+    let mut limits = Limits::default();
+    for (key, node) in node.object(place)? {
+        let at = Place::Key(place, &key);
+        match key.as_str() {
+            "timeout" => limits.timeout = Some(author.given("limits.timeout", time(node, &at)?)),
+            "cpu" => limits.cpu = Some(author.given("limits.cpu", time(node, &at)?)),
+            "output" => limits.output = Some(author.given("limits.output", bytes(node, &at)?)),
+            "file_size" => limits.file_size = Some(author.given("limits.file_size", bytes(node, &at)?)),
+            "memory" => limits.memory = Some(author.given("limits.memory", bytes(node, &at)?)),
+            "processes" => limits.processes = Some(author.given("limits.processes", node.integer(&at)?)),
+            "open_files" => limits.open_files = Some(author.given("limits.open_files", node.integer(&at)?)),
+            _ => return Err(unknown_key(place, &key, &KEYS)),
+        }
+    }
+    Ok(limits)
+}
+
+fn time(node: Node, place: &Place) -> Result<Duration, Fault> {
+    match node {
+        Node::Integer(seconds) => Ok(Duration::from_secs(seconds)),
+        Node::String(text) => units::duration(&text).ok_or_else(|| {
+            Fault::at(place, format_args!("'{}' is no duration, like 500ms, 30s, 5m or 2h", Plain(&text)))
+        }),
+        other => other.instead(place, "a duration"),
+    }
+}
+
+fn bytes(node: Node, place: &Place) -> Result<u64, Fault> {
+    match node {
+        Node::Integer(bytes) => Ok(bytes),
+        Node::String(text) => units::size(&text).ok_or_else(|| {
+            Fault::at(place, format_args!("'{}' is no size, like 4096, 64K, 10M or 2G", Plain(&text)))
+        }),
+        other => other.instead(place, "a size"),
+    }
+}
+
+fn commands(node: Node, place: &Place, author: &Author) -> Result<Commands, Fault> {
+    let mut commands = Commands::default();
+    for (key, node) in node.object(place)? {
+        let here = Place::Key(place, &key);
+        match key.as_str() {
+            "allow" => commands.allow = author.each("commands.allow", node, &here, command)?,
+            "block" => commands.block = author.each("commands.block", node, &here, command)?,
+            _ => return Err(unknown_key(place, &key, &["allow", "block"])),
+        }
+    }
+    Ok(commands)
+}
+
+fn command(node: Node, place: &Place) -> Result<(String, Option<String>), Fault> {
+    let text = node.string(place)?;
+    if text.is_empty() || text.contains('\0') {
+        return Err(Fault::at(place, "the name of a command is empty or contains a NUL"));
+    }
+    Ok((text, None))
+}

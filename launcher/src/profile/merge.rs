@@ -1,0 +1,134 @@
+//! How a document changes what those before it gave.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sbx_policy::calls::Call;
+
+use super::model::{CallRules, Given, Grants, Limits, Origin, Profile};
+use super::resolve::Loaded;
+
+/// Applies one document of the family to the profile.
+pub(crate) fn apply(profile: &mut Profile, family: &mut [Loaded], index: usize) {
+    let Some(loaded) = family.get_mut(index) else { return };
+    let document = std::mem::take(&mut loaded.document);
+    profile.lineage.push(loaded.name.clone());
+    profile.description = document.description.unwrap_or_default();
+    nearest(&mut profile.syscalls.default, document.syscalls.default);
+    calls(&mut profile.syscalls.calls, document.syscalls.calls, family, index);
+    unite(&mut profile.paths.read, document.paths.read);
+    unite(&mut profile.paths.execute, document.paths.execute);
+    unite(&mut profile.paths.write, document.paths.write);
+    unite(&mut profile.paths.deny, document.paths.deny);
+    unite(&mut profile.paths.protect, document.paths.protect);
+    nearest(&mut profile.network.mode, document.network.mode);
+    unite(&mut profile.network.connect, document.network.connect);
+    unite(&mut profile.network.bind, document.network.bind);
+    unite(&mut profile.network.unix, document.network.unix);
+    unite(&mut profile.env.inherit, document.env.inherit);
+    unite(&mut profile.env.deny, document.env.deny);
+    profile.env.set.extend(document.env.set);
+    limits(&mut profile.limits, document.limits);
+    unite(&mut profile.commands.allow, document.commands.allow);
+    unite(&mut profile.commands.block, document.commands.block);
+    nearest(&mut profile.static_programs, document.static_programs);
+    nearest(&mut profile.require, document.require);
+}
+
+fn nearest<T>(slot: &mut Option<T>, said: Option<T>) {
+    if said.is_some() {
+        *slot = said;
+    }
+}
+
+fn unite<T: PartialEq>(list: &mut Vec<Given<T>>, said: Vec<Given<T>>) {
+    if list.is_empty() {
+        *list = said;
+        return;
+    }
+    for given in said {
+        if !list.iter().any(|known| known.value == given.value) {
+            list.push(given);
+        }
+    }
+}
+
+fn limits(limits: &mut Limits, said: Limits) {
+    nearest(&mut limits.timeout, said.timeout);
+    nearest(&mut limits.output, said.output);
+    nearest(&mut limits.processes, said.processes);
+    nearest(&mut limits.open_files, said.open_files);
+    nearest(&mut limits.file_size, said.file_size);
+    nearest(&mut limits.memory, said.memory);
+    nearest(&mut limits.cpu, said.cpu);
+}
+
+fn calls(
+    calls: &mut BTreeMap<Call, CallRules>,
+    said: BTreeMap<Call, CallRules>,
+    family: &[Loaded],
+    index: usize,
+) {
+    if calls.is_empty() {
+        *calls = said;
+        return;
+    }
+    for (call, said) in said {
+        match calls.get_mut(&call) {
+            Some(known) => replace(known, said, |origin| inherited(origin, family, index)),
+            None => {
+                calls.insert(call, said);
+            }
+        }
+    }
+}
+
+/// Whether an entry is that of an ancestor, which a document may take back; not that of another parent of a
+/// common child.
+fn inherited(origin: &Origin, family: &[Loaded], index: usize) -> bool {
+    let place = family.iter().position(|loaded| Arc::ptr_eq(&loaded.name, &origin.profile));
+    let ancestors = family.get(index).map(|loaded| &loaded.ancestors);
+    place.zip(ancestors).is_some_and(|(place, ancestors)| ancestors.contains(&place))
+}
+
+/// What a document says about a call replaces what was said before, except that a denial under conditions
+/// only takes away, and that only its own children can take back what a document denies.
+fn replace(known: &mut CallRules, mut said: CallRules, inherited: impl Fn(&Origin) -> bool) {
+    let only_takes_away = said.allow.is_none() && matches!(said.deny, Grants::Some(_));
+    if only_takes_away {
+        known.errno = said.errno.or(known.errno);
+        deny_too(&mut known.deny, said.deny);
+        return;
+    }
+    let foreign = match std::mem::take(&mut known.deny) {
+        Grants::All(origin) if !inherited(&origin) => Grants::All(origin),
+        Grants::Some(mut refusals) => {
+            refusals.retain(|refusal| !inherited(&refusal.origin));
+            if refusals.is_empty() { Grants::None } else { Grants::Some(refusals) }
+        }
+        _ => Grants::None,
+    };
+    if !foreign.is_none() {
+        said.errno = said.errno.or(known.errno);
+        deny_too(&mut said.deny, foreign);
+        if matches!(said.deny, Grants::All(_)) {
+            (said.allow, said.log) = (Grants::None, None);
+        }
+    }
+    *known = said;
+}
+
+fn deny_too(denied: &mut Grants, more: Grants) {
+    match (&mut *denied, more) {
+        (Grants::All(_), _) | (_, Grants::None) => {}
+        (_, Grants::All(origin)) => *denied = Grants::All(origin),
+        (Grants::None, more) => *denied = more,
+        (Grants::Some(list), Grants::Some(more)) => {
+            for refusal in more {
+                if !list.iter().any(|known| known.when == refusal.when) {
+                    list.push(refusal);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! From a profile's calls to the table that a filter program is laid out from.
+
+use std::collections::BTreeMap;
+
+use sbx_policy::bpf::{self, Insn};
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::conditions;
+use sbx_policy::program::Program;
+use sbx_policy::restrictions::{self, Condition};
+use sbx_policy::rules::{Actions, Extra, Grant, Rules, Stage};
+
+use super::error::ProfileError;
+use super::model::{CallRules, DefaultAction, Grants, Syscalls, When};
+
+/// Conditions that a profile carries itself, compiled: the part of its rules that the table has no room for.
+#[derive(Clone, Debug, Default)]
+pub struct FreeConditions {
+    calls: BTreeMap<u32, Pieces>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Pieces {
+    deny: Vec<Insn>,
+    denied: u32,
+    allow: Vec<Insn>,
+    allowed: u32,
+}
+
+impl Syscalls {
+    /// The rules for one architecture. What it does not have needs no rule.
+    pub fn to_rules(&self, arch: Arch, actions: Actions) -> Result<(Rules, FreeConditions), ProfileError> {
+        let unnamed_allowed = self.default.as_deref() == Some(&DefaultAction::Allow);
+        let mut rules = Rules::new(arch, unnamed_allowed, actions);
+        let mut free = FreeConditions::default();
+        for (call, said) in &self.calls {
+            let (Some(number), Some(row)) = (call.number(arch), rules.row_mut(*call)) else { continue };
+            row.allow = grant(*call, &said.allow);
+            row.deny = grant(*call, &said.deny);
+            row.errno = said.errno.unwrap_or(0);
+            row.log = said.log.is_some();
+            if let Some(pieces) = pieces(said, actions).map_err(|cause| failure(*call, said, &cause))? {
+                free.calls.insert(number, pieces);
+            }
+        }
+        Ok((rules, free))
+    }
+}
+
+fn failure(call: Call, said: &CallRules, cause: &str) -> ProfileError {
+    let profile = said.allow.origins().chain(said.deny.origins()).next().map_or("", |origin| &origin.profile);
+    ProfileError::new(&profile, &format_args!("compiling the conditions on {}: {cause}", call.name()))
+}
+
+/// The named part of a grant. Free conditions alone still make it a conditional one.
+fn grant(call: Call, grants: &Grants) -> Grant {
+    match grants {
+        Grants::None => Grant::None,
+        Grants::All(_) => Grant::All,
+        Grants::Some(alternatives) => {
+            let first = restrictions::of_call(call).start;
+            let bits = alternatives.iter().filter_map(|alternative| match alternative.when {
+                When::Named(place) => Some(1 << (place - first)),
+                When::Free(_) => None,
+            });
+            Grant::Some(bits.fold(0, |mask: u16, bit: u16| mask | bit))
+        }
+    }
+}
+
+fn pieces(said: &CallRules, actions: Actions) -> Result<Option<Pieces>, String> {
+    let (deny, allow) = (compile(&said.deny)?, compile(&said.allow)?);
+    if deny.is_empty() && allow.is_empty() {
+        return Ok(None);
+    }
+    let denied = said.errno.map_or(actions.violation, |errno| bpf::RET_ERRNO | u32::from(errno));
+    let allowed = if said.log.is_some() { actions.log } else { bpf::RET_ALLOW };
+    Ok(Some(Pieces { deny, denied, allow, allowed }))
+}
+
+fn compile(grants: &Grants) -> Result<Vec<Insn>, String> {
+    let Grants::Some(alternatives) = grants else { return Ok(Vec::new()) };
+    let free: Vec<Vec<Condition>> = alternatives
+        .iter()
+        .filter_map(|alternative| match &alternative.when {
+            When::Free(conditions) => Some(conditions.clone()),
+            When::Named(_) => None,
+        })
+        .collect();
+    if free.is_empty() {
+        return Ok(Vec::new());
+    }
+    let code = conditions::compile(&free)?;
+    Ok(code.into_iter().map(|(code, jt, jf, k)| Insn { code, jt, jf, k }).collect())
+}
+
+impl FreeConditions {
+    /// Whether there are none at all.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+}
+
+impl Extra for FreeConditions {
+    fn concerns(&self, number: u32) -> bool {
+        self.calls.contains_key(&number)
+    }
+
+    fn pieces(&self, number: u32, stage: Stage, program: &mut Program) {
+        let Some(pieces) = self.calls.get(&number) else { return };
+        match stage {
+            Stage::First => {}
+            Stage::Deny => program.piece(&pieces.deny, pieces.denied),
+            Stage::Allow => program.piece(&pieces.allow, pieces.allowed),
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! `syscalls` of one document: entries become rules for each call, and no entry may be without effect.
+
+use std::sync::Arc;
+
+use sbx_policy::calls::{Call, Group};
+use sbx_policy::env;
+use sbx_policy::errno;
+use sbx_policy::list::{self, Target};
+
+use super::conditions;
+use super::document::Author;
+use super::error::{Fault, Place, Plain, hint};
+use super::json::{Node, unknown_key};
+use super::model::{CallRules, DefaultAction, Given, Grants, Origin, Syscalls, When};
+use super::overlap;
+
+/// Which list of a document.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Allow,
+    Deny,
+    Log,
+}
+
+impl Which {
+    fn key(self) -> &'static str {
+        match self {
+            Which::Allow => "syscalls.allow",
+            Which::Deny => "syscalls.deny",
+            Which::Log => "syscalls.log",
+        }
+    }
+}
+
+/// An entry, read.
+struct Entry {
+    targets: Vec<Target>,
+    when: Option<When>,
+    errno: Option<u16>,
+    origin: Arc<Origin>,
+}
+
+/// Reads `syscalls`.
+pub(crate) fn read(node: Node, place: &Place, author: &Author) -> Result<Syscalls, Fault> {
+    let mut lists = Lists::default();
+    let mut default = None;
+    for (key, node) in node.object(place)? {
+        let here = Place::Key(place, &key);
+        let which = match key.as_str() {
+            "default" => {
+                let origin = author.origin("syscalls.default", None, None);
+                default = Some(Given { value: action(&node.string(&here)?, &here)?, origin });
+                continue;
+            }
+            "allow" => Which::Allow,
+            "deny" => Which::Deny,
+            "log" => Which::Log,
+            _ => return Err(unknown_key(place, &key, &["default", "allow", "deny", "log"])),
+        };
+        for (index, node) in node.list(&here)?.into_iter().enumerate() {
+            let place = Place::Index(&here, index);
+            let entry = entry(node, &place, which, author, index)?;
+            lists.add(which, &entry).map_err(|cause| Fault::at(&place, cause))?;
+        }
+    }
+    Ok(Syscalls { default, calls: lists.finish()? })
+}
+
+/// `allow`, `kill`, `log`, `errno` or `errno=NAME`.
+fn action(text: &str, place: &Place) -> Result<DefaultAction, Fault> {
+    match text {
+        "allow" => return Ok(DefaultAction::Allow),
+        "kill" => return Ok(DefaultAction::Kill),
+        "log" => return Ok(DefaultAction::Log),
+        "trap" => {
+            return Err(Fault::at(
+                place,
+                "'trap' is for the library alone; use kill, log, errno or errno=NAME",
+            ));
+        }
+        _ => {}
+    }
+    if let Ok(value) = env::action(text.as_bytes()) {
+        return Ok(DefaultAction::Errno(value as u16));
+    }
+    let near = match text.strip_prefix("errno=") {
+        Some(name) => hint(name, errno::names()),
+        None => hint(text, ["allow", "kill", "log", "errno"].into_iter()),
+    };
+    let known = "allow, kill, log, errno, errno=NAME";
+    Err(Fault::at(place, format_args!("unknown action '{}'{near}; it is one of {known}", Plain(text))))
+}
+
+fn entry(node: Node, place: &Place, which: Which, author: &Author, index: usize) -> Result<Entry, Fault> {
+    let origin = |text: String, why: Option<String>| {
+        Arc::new(Origin {
+            profile: author.profile.clone(),
+            built_in: author.built_in,
+            key: which.key(),
+            index: Some(index),
+            entry: text,
+            why,
+        })
+    };
+    match node {
+        Node::String(text) => {
+            let (target, when, errno) = target(&text, place)?;
+            check_errno(errno, which, place)?;
+            Ok(Entry { targets: vec![target], when, errno, origin: origin(text, None) })
+        }
+        Node::Object(pairs) => {
+            let parts = Parts::read(pairs, place)?;
+            let (targets, when, errno) = parts.targets(place)?;
+            check_errno(errno, which, place)?;
+            let text = parts.calls.join(" ");
+            Ok(Entry { targets, when, errno, origin: origin(text, parts.why) })
+        }
+        other => other.instead(place, "a call, or an object with 'call'"),
+    }
+}
+
+fn check_errno(errno: Option<u16>, which: Which, place: &Place) -> Result<(), Fault> {
+    if errno.is_some() && which != Which::Deny {
+        return Err(Fault::at(place, "an error is named, which only 'deny' can"));
+    }
+    Ok(())
+}
+
+type Parsed = (Target, Option<When>, Option<u16>);
+
+fn target(text: &str, place: &Place) -> Result<Parsed, Fault> {
+    let entry = list::parse(text.as_bytes()).map_err(|problem| Fault::at(place, problem))?;
+    Ok((entry.target, entry.restriction.map(When::Named), (entry.errno != 0).then_some(entry.errno)))
+}
+
+/// The keys of an entry that is an object.
+#[derive(Default)]
+struct Parts {
+    calls: Vec<String>,
+    args: Option<Vec<sbx_policy::restrictions::Condition>>,
+    errno: Option<u16>,
+    why: Option<String>,
+}
+
+impl Parts {
+    fn read(pairs: Vec<(String, Node)>, place: &Place) -> Result<Parts, Fault> {
+        let mut parts = Parts::default();
+        let mut named = false;
+        for (key, node) in pairs {
+            let here = Place::Key(place, &key);
+            match key.as_str() {
+                "call" | "calls" if named => {
+                    return Err(Fault::at(place, "there is both 'call' and 'calls'; keep one of them"));
+                }
+                "call" => parts.calls = vec![node.string(&here)?],
+                "calls" => parts.calls = strings(node, &here)?,
+                "args" => parts.args = Some(conditions::read(node, &here)?),
+                "errno" => parts.errno = Some(error_number(&node.string(&here)?, &here)?),
+                "why" => parts.why = Some(node.string(&here)?),
+                _ => return Err(unknown_key(place, &key, &["call", "calls", "args", "errno", "why"])),
+            }
+            named |= key.starts_with("call");
+        }
+        if parts.calls.is_empty() {
+            return Err(Fault::at(place, "it names no call: the key 'call' is missing"));
+        }
+        Ok(parts)
+    }
+
+    /// What the names mean; a restriction or an error in one of them holds for that call alone.
+    fn targets(&self, place: &Place) -> Result<(Vec<Target>, Option<When>, Option<u16>), Fault> {
+        let (mut targets, mut when, mut errno) = (Vec::new(), None, self.errno);
+        for text in &self.calls {
+            let (target, named, inline) = target(text, place)?;
+            let alone = self.calls.len() == 1;
+            if (named.is_some() || inline.is_some()) && !alone {
+                let cause = format_args!("'{}' in 'calls' must be a bare name", Plain(text)).to_string();
+                return Err(Fault::at(place, cause));
+            }
+            if inline.is_some() && self.errno.is_some() {
+                return Err(Fault::at(place, "the error is named twice"));
+            }
+            if self.args.is_some() && (named.is_some() || matches!(target, Target::Group(_))) {
+                let cause =
+                    format_args!("'args' go with the bare name of a call, not with '{}'", Plain(text))
+                        .to_string();
+                return Err(Fault::at(place, cause));
+            }
+            when = named;
+            errno = errno.or(inline);
+            targets.push(target);
+        }
+        if let Some(conditions) = &self.args {
+            when = Some(When::Free(conditions.clone()));
+        }
+        Ok((targets, when, errno))
+    }
+}
+
+fn strings(node: Node, place: &Place) -> Result<Vec<String>, Fault> {
+    let list = node.list(place)?;
+    list.into_iter().enumerate().map(|(index, node)| node.string(&Place::Index(place, index))).collect()
+}
+
+fn error_number(text: &str, place: &Place) -> Result<u16, Fault> {
+    errno::parse(text.as_bytes()).ok_or_else(|| {
+        Fault::at(place, format_args!("unknown error '{}'{}", Plain(text), hint(text, errno::names())))
+    })
+}
+
+/// The rules of one list for each call, by the call's place.
+type Table = std::collections::BTreeMap<Call, Grants>;
+
+/// The lists of one document, while they are read.
+#[derive(Default)]
+struct Lists {
+    allow: Table,
+    log: Table,
+    deny: Table,
+    errno: Vec<(Call, u16, Arc<Origin>)>,
+    groups: Vec<(Which, Group, Arc<Origin>)>,
+}
+
+impl Lists {
+    fn add(&mut self, which: Which, entry: &Entry) -> Result<(), String> {
+        for target in &entry.targets {
+            match *target {
+                Target::Call(call) => self.add_call(which, call, entry)?,
+                Target::Group(group) => {
+                    self.add_group(which, group, entry)?;
+                    group.members().try_for_each(|call| self.add_call(which, call, entry))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A group that another group contains has no effect of its own.
+    fn add_group(&mut self, which: Which, group: Group, entry: &Entry) -> Result<(), String> {
+        let others = self.groups.iter().filter(|(list, ..)| *list == which);
+        for (_, other, origin) in others {
+            let inside = |a: Group, b: Group| a.members().all(|call| b.contains(call));
+            if inside(group, *other) {
+                return Err(overlap::sentence(&entry.origin, origin, "the latter contains the former"));
+            }
+            if inside(*other, group) {
+                return Err(overlap::sentence(&entry.origin, origin, "the former contains the latter"));
+            }
+        }
+        self.groups.push((which, group, entry.origin.clone()));
+        Ok(())
+    }
+
+    fn add_call(&mut self, which: Which, call: Call, entry: &Entry) -> Result<(), String> {
+        let table = match which {
+            Which::Allow => &mut self.allow,
+            Which::Deny => &mut self.deny,
+            Which::Log => &mut self.log,
+        };
+        overlap::extend(table.entry(call).or_default(), call, entry.when.as_ref(), &entry.origin)?;
+        if which == Which::Deny {
+            // A group after a name, or a second condition, may not change the error of the first.
+            match self.errno.iter().rev().find(|(known, ..)| *known == call) {
+                Some((_, errno, origin)) if Some(*errno).filter(|e| *e != 0) != entry.errno => {
+                    return Err(overlap::sentence(&entry.origin, origin, "one call can have one error only"));
+                }
+                Some(_) => {}
+                None => self.errno.push((call, entry.errno.unwrap_or(0), entry.origin.clone())),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<std::collections::BTreeMap<Call, CallRules>, Fault> {
+        let mut calls: std::collections::BTreeMap<Call, CallRules> = std::collections::BTreeMap::new();
+        for (call, grants) in self.allow {
+            calls.insert(call, CallRules { allow: grants, ..CallRules::default() });
+        }
+        for (call, grants) in std::mem::take(&mut self.log) {
+            let rules = calls.entry(call).or_default();
+            overlap::note(rules, grants)?;
+        }
+        for (call, grants) in std::mem::take(&mut self.deny) {
+            let rules = calls.entry(call).or_default();
+            overlap::forbid(rules, grants)?;
+            let errno =
+                self.errno.iter().find(|(known, ..)| *known == call).map_or(0, |(_, errno, _)| *errno);
+            rules.errno = Some(errno).filter(|errno| *errno != 0);
+        }
+        Ok(calls)
+    }
+}
