@@ -65,7 +65,7 @@ impl Cmd {
     }
 
     /// Sets argv\[0\].
-    pub fn arg0(mut self, name: &str) -> Cmd {
+    pub fn arg0(mut self, name: impl AsRef<OsStr>) -> Cmd {
         self.command.arg0(name);
         self
     }

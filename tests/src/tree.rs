@@ -1,7 +1,8 @@
 //! What a directory looks like, for comparing before with after and confined with unconfined.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fmt;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -20,10 +21,31 @@ pub struct Entry {
 
 #[derive(Debug, PartialEq, Eq)]
 enum What {
-    File(Vec<u8>),
+    File(Content),
     Directory,
     Link(OsString),
     Special(char),
+}
+
+/// A file's bytes, shown by their beginning.
+#[derive(PartialEq, Eq)]
+struct Content(Vec<u8>);
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let start = &self.0[..self.0.len().min(60)];
+        write!(f, "{} bytes {:?}", self.0.len(), String::from_utf8_lossy(start))
+    }
+}
+
+/// The entries that only one of two trees has, or that are not the same in both: path, first, second.
+pub fn differences<'a>(
+    first: &'a Tree,
+    second: &'a Tree,
+) -> Vec<(&'a Path, Option<&'a Entry>, Option<&'a Entry>)> {
+    let paths: BTreeSet<&PathBuf> = first.keys().chain(second.keys()).collect();
+    let pairs = paths.into_iter().map(|path| (path.as_path(), first.get(path), second.get(path)));
+    pairs.filter(|(_, one, other)| one != other).collect()
 }
 
 /// Everything below a directory, by relative path.
@@ -55,7 +77,7 @@ fn describe(path: &Path, meta: &fs::Metadata) -> Entry {
     } else if kind.is_symlink() {
         What::Link(fs::read_link(path).unwrap().into())
     } else if kind.is_file() {
-        What::File(fs::read(path).unwrap_or_default())
+        What::File(Content(fs::read(path).unwrap_or_default()))
     } else {
         What::Special(if kind.is_fifo() { 'p' } else { 's' })
     };

@@ -133,7 +133,7 @@ impl World {
         let program = words.next().expect("a command");
         let name = program.as_ref();
         let found = name.to_str().filter(|name| !name.contains('/')).and_then(tools::have);
-        self.cmd(found.as_deref().map_or(name, Path::as_os_str)).args(words)
+        self.cmd(found.as_deref().map_or(name, Path::as_os_str)).arg0(name).args(words)
     }
 }
 

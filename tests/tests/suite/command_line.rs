@@ -79,7 +79,7 @@ fn commands_are_found_as_a_shell_finds_them() {
         let path = format!("{}:/usr/bin:/bin", world.path("tools").display());
         world.sbx(["run", "--", "mine", "a", "b"]).env("PATH", &path).run().success().prints("mine a b\n");
         world.sbx(["run", "--", "mine"]).run().refused(127, &["mine"]);
-        world.sbx(["run", "--", "tools/mine"]).run().success().prints("mine \n");
+        world.sbx(["run", "--", "tools/mine"]).run().success().prints("mine\n");
         // An empty PATH entry is the working directory only where the caller's PATH says so.
         world.script("here", "#!/bin/sh\necho here\n");
         world.sbx(["run", "--", "here"]).run().refused(127, &["here"]);

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use sbx_tests::tree::{Tree, snapshot};
+use sbx_tests::tree::{Tree, differences, snapshot};
 use sbx_tests::{Output, World, need};
 
 /// What is in the workspace before each command. Old times, so that a time which a command sets can be told from "now".
-const SETUP: &str = r"
+const SETUP: &str = r#"
 set -e
 mkdir -p dir/sub
 printf 'one\ntwo\nthree\ntwo\n' > lines
@@ -15,17 +15,17 @@ printf 'b 2\na 1\nc 3\n' > table
 printf 'one\nTWO\nthree\n' > other
 printf 'needle in here\n' > dir/sub/deep
 printf 'plain\n' > dir/file
-printf '{\x22name\x22: \x22sbx\x22, \x22list\x22: [1, 2, 3]}\n' > data.json
+printf '{"name": "sbx", "list": [1, 2, 3]}\n' > data.json
 printf 'id,name\n1,x\n2,y\n' > data.csv
 printf 'echo from a script\n' > script.sh
-gzip -nc lines > lines.gz
+gzip -nc lines > packed.gz
 tar --sort=name --mtime=@1000000000 -cf archive.tar dir
 tar --sort=name --mtime=@1000000000 -czf archive.tgz dir
-diff -u lines other > change.patch || true
+diff -u --label lines --label other lines other > change.patch || true
 ln -s lines link
 chmod 755 script.sh
 find . -exec touch -h -d @1000000000 {} +
-";
+"#;
 
 /// Lays the workspace anew, by the user that will work in it.
 fn lay(world: &World) {
@@ -42,12 +42,20 @@ fn lay(world: &World) {
 }
 
 /// Everything that can be compared between two runs of one command.
-#[derive(Debug, PartialEq)]
+#[derive(PartialEq)]
 struct Seen {
     code: Option<i32>,
     stdout: String,
     stderr: Vec<String>,
     tree: Tree,
+}
+
+impl Seen {
+    /// What is different in the other, for a message.
+    fn unlike(&self, other: &Seen) -> String {
+        let tree = differences(&self.tree, &other.tree);
+        format!("code {:?}, stdout {:?}, stderr {:?}, files {tree:?}", self.code, self.stdout, self.stderr)
+    }
 }
 
 fn seen(world: &World, out: &Output) -> Seen {
@@ -70,7 +78,7 @@ pub fn behaves_the_same(world: &World, profile: &str, commands: &[&[&str]]) {
         let out = world.run(profile, *command).run();
         let found = seen(world, &out);
         if found != expected {
-            wrong.push(format!("{out}\n  expected {expected:?}\n  found    {found:?}"));
+            wrong.push(format!("{out}\n  unconfined: {}", expected.unlike(&found)));
         } else if !out.sbx_lines().is_empty() {
             wrong.push(format!("works, but something was refused: {out}"));
         }

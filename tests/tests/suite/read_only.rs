@@ -14,7 +14,7 @@ fn looking_around_works() {
                 &["sh", "-c", "cat lines | sort | uniq -c"],
                 &["bash", "-c", "diff <(sort lines) <(sort other)"],
                 &["find", ".", "-name", "*.sh", "-exec", "cat", "{}", ";"],
-                &["sh", "-c", "grep -rl needle . | xargs wc -l"],
+                &["sh", "-c", "grep -rl needle dir | xargs wc -l"],
                 &["ls", "-la", "dir"],
                 &["jq", ".", "data.json"],
                 &[
@@ -23,7 +23,7 @@ fn looking_around_works() {
                     "import subprocess; print(subprocess.check_output(['cat', 'lines']))",
                 ],
                 &["node", "-p", "require('fs').readFileSync('lines', 'utf8').length"],
-                &["make", "-n", "-f", "/dev/null"],
+                &["make", "-v"],
                 &["gcc", "-fsyntax-only", "-x", "c", "/dev/null"],
                 &["awk", "{print $1}", "table"],
                 &["tar", "-tzf", "archive.tgz"],
