@@ -107,7 +107,7 @@ fn profiles_can_be_listed_shown_and_checked() {
     for name in ["minimal", "network", "write", "no-exec", "custom", "workspace", "read-only", "unrestricted"]
     {
         assert!(list.contains(name), "{name} is not listed: {list}");
-        let shown = world.sbx(["profile", "show", name]).run().success().silent();
+        let shown = world.sbx(["profile", "show", name, "--json"]).run().success().silent();
         serde_json::from_slice::<serde_json::Value>(&shown.stdout)
             .unwrap_or_else(|error| panic!("{error}: {shown}"));
         world.sbx(["profile", "check", name]).run().success();

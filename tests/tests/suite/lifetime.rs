@@ -115,23 +115,6 @@ fn the_end_of_the_command_ends_what_it_left_behind() {
 }
 
 #[test]
-fn a_time_limit_ends_the_whole_tree_with_124() {
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
-        let marker = processes::marker();
-        let script = format!("trap '' TERM; {attempt} sleep {marker} & {attempt} sleep {marker}");
-        world
-            .sbx(["run", "-t", "300ms", "--", "sh", "-c", &script])
-            .timeout(Duration::from_secs(20))
-            .run()
-            .exited(124);
-        processes::none_left(&marker);
-        world.sbx(["run", "-t", "1m", "--", "true"]).run().success();
-    });
-}
-
-#[test]
 fn stop_and_continue_work() {
     let world = World::new(&User::ordinary());
     let script = "echo up; read -r line; echo \"$line\"";

@@ -143,7 +143,7 @@ fn connect_opens_named_ports_only() {
     as_users(|user| {
         let world = World::new(user);
         let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
-        let allowed = format!("127.0.0.1:{}", named.port);
+        let allowed = format!("*:{}", named.port);
         let to = |port: u16| {
             let front = ["run", "-p", "network", "--connect", &allowed, "--"];
             world.sbx(front).args([&attempt, "connect", &port.to_string()]).run()
