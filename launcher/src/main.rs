@@ -1,2 +1,13 @@
 //! The `sbx` command.
-fn main() {}
+//!
+//! `main` is C's, not Rust's: what std does before an ordinary `fn main` costs a third of a start, and would
+//! change what SIGPIPE does for the command. What it would have done that matters here is done by hand.
+#![no_main]
+
+/// The entry that the C library calls.
+// SAFETY: the C library calls `main` with exactly these arguments.
+#[unsafe(no_mangle)]
+pub extern "C" fn main(argc: libc::c_int, argv: *const *const libc::c_char) -> libc::c_int {
+    let status = sbx::cli::main(sbx::sys::arguments(argc, argv));
+    std::process::exit(status)
+}

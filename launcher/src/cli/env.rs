@@ -1,0 +1,44 @@
+//! `sbx env`: a profile's system calls as variables.
+
+use super::flags::Env;
+use super::{print, search};
+use crate::launch::policy::Network;
+use crate::launch::resolve::{self, Unix};
+use crate::profile;
+use crate::refusal::Refusal;
+use sbx_policy::bpf;
+use sbx_policy::calls::Arch;
+use sbx_policy::env::{ACTION, ALLOW, DENY, action};
+use sbx_policy::list::List;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+
+/// Prints the variables.
+pub fn run(flags: &Env) -> Result<i32, Refusal> {
+    let profile = profile::load(&flags.profile, &search()).map_err(|e| Refusal::new(e.to_string()))?;
+    let network = Network { mode: resolve::mode(&profile), ..Network::default() };
+    // Without Landlock nothing tells one UNIX socket from another.
+    let mut calls = resolve::calls(&profile, &network, Unix::Refused, Arch::HOST)?;
+    for list in &flags.allow_calls {
+        calls.add(List::Allow, "--allow-calls", list.as_bytes())?;
+    }
+    for list in &flags.deny_calls {
+        calls.add(List::Deny, "--deny-calls", list.as_bytes())?;
+    }
+    let violation = match &flags.action {
+        Some(text) => action(text.as_bytes()).map_err(|_| {
+            let text = text.display();
+            Refusal::new(format!("unknown action '{text}'; it is one of kill, log, errno, errno=NAME, trap"))
+        })?,
+        None => profile.syscalls.default.as_deref().and_then(|d| d.violation()).unwrap_or(bpf::RET_KILL_PROCESS),
+    };
+    let text = calls.text(violation)?;
+    let mut lines = String::new();
+    let variables = [(ALLOW, text.allow), (DENY, text.deny), (ACTION, Some(text.action))];
+    for (name, value) in variables.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+        // Nothing in the values needs more quoting than the brackets do.
+        let _ = if flags.file { writeln!(lines, "{name}={value}") } else { writeln!(lines, "export {name}='{value}'") };
+    }
+    print(lines.as_bytes())?;
+    Ok(0)
+}

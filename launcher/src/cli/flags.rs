@@ -1,0 +1,246 @@
+//! The command line, as clap sees it. What the flags mean together is decided in [`crate::launch::plan`].
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  sbx run -- npm test                                edit, build and test in this directory; no network
+  sbx run --profile network -- curl https://…        a client that writes nothing and starts nothing
+  sbx run --profile minimal -- jq . untrusted.json   reads and prints
+  sbx run --log-violations -- ./tool                 lists what would be refused, and refuses only paths
+  sbx run --profile custom --allow-calls @system-service -- ./tool
+
+Exit status: the command's own; 125 sbx refused or failed; 126 the command cannot be executed;
+127 it was not found; 128+n a signal ended it (159: the filter).";
+
+/// Runs a command that nobody should have to trust, with only the rights it needs.
+#[derive(Debug, Parser)]
+#[command(name = "sbx", version, about, after_help = EXAMPLES, disable_help_subcommand = true, max_term_width = 110)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a command under a profile
+    Run(Box<Run>),
+    /// Print the variables by which libsandbox.so alone enforces a profile's system calls
+    Env(Env),
+    /// Write libsandbox.so, for use without the launcher
+    Shim(Shim),
+    /// Tell what a program is and how sbx would treat it
+    Inspect(Inspect),
+    /// List, show and check profiles
+    Profile(ProfileCommand),
+}
+
+/// `sbx run`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Run {
+    /// Profile: a name ('sbx profile list') or a file
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub profile: Option<OsString>,
+    /// The directory to work in [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+    /// Allow reading PATH and below
+    #[arg(long, value_name = "PATH")]
+    pub ro: Vec<PathBuf>,
+    /// Allow reading and executing
+    #[arg(long, value_name = "PATH")]
+    pub rox: Vec<PathBuf>,
+    /// Allow reading and changing
+    #[arg(long, value_name = "PATH")]
+    pub rw: Vec<PathBuf>,
+    /// Allow reading, changing and executing
+    #[arg(long, value_name = "PATH")]
+    pub rwx: Vec<PathBuf>,
+    /// Deny PATH and below, although something above it is allowed
+    #[arg(long, value_name = "PATH")]
+    pub deny: Vec<PathBuf>,
+    /// Allow these system calls too: call, @group or call[restriction], separated by ':' or ','
+    #[arg(long, value_name = "LIST")]
+    pub allow_calls: Vec<OsString>,
+    /// Deny these system calls
+    #[arg(long, value_name = "LIST")]
+    pub deny_calls: Vec<OsString>,
+    /// What a refused call meets [default: the profile's, errno]
+    #[arg(long, value_name = "ACTION")]
+    pub on_violation: Option<OnViolation>,
+    /// Let every system call through, and list those that would be refused; path rules stay in force
+    #[arg(long)]
+    pub log_violations: bool,
+    /// Network: none, or the host's [default: the profile's]
+    #[arg(long, value_name = "MODE")]
+    pub net: Option<Net>,
+    /// Allow TCP connections to this port ('*:443'), and nothing else
+    #[arg(long, value_name = "HOST:PORT")]
+    pub connect: Vec<String>,
+    /// Allow listening on this TCP port, and no other
+    #[arg(long, value_name = "PORT")]
+    pub bind: Vec<u16>,
+    /// Allow connecting to the UNIX socket at PATH (Landlock ABI 9)
+    #[arg(long, value_name = "PATH")]
+    pub unix: Vec<PathBuf>,
+    /// Pass a variable on, or set it
+    #[arg(long, value_name = "K[=V]")]
+    pub env: Vec<OsString>,
+    /// Pass every variable on, but secrets and loaders' hooks
+    #[arg(long)]
+    pub inherit_env: bool,
+    /// Let --env name loaders' and interpreters' hooks (LD_PRELOAD, BASH_ENV, …)
+    #[arg(long)]
+    pub allow_dangerous_env: bool,
+    /// Start the command in DIR
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Pass descriptor N on
+    #[arg(long, value_name = "N")]
+    pub pass_fd: Vec<i32>,
+    /// Programs into which libsandbox.so cannot be loaded: refused, run with or without a line about it
+    #[arg(long = "static", value_name = "MODE")]
+    pub static_programs: Option<Static>,
+    /// Refuse to run where the kernel can enforce less
+    #[arg(long, value_name = "LEVEL")]
+    pub require: Option<Level>,
+    /// Become the command: no supervisor, no reports of what was refused, the fastest start
+    #[arg(long)]
+    pub exec: bool,
+    /// Run with profile 'unrestricted': no confinement at all
+    #[arg(long)]
+    pub dangerously_unconfined: bool,
+    /// Say what is enforced
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Say nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The command and its arguments, after '--'
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+/// `--on-violation`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnViolation {
+    /// The run ends, with status 159
+    Kill,
+    /// The call fails
+    Errno,
+    /// The call goes on and is listed
+    Log,
+}
+
+/// `--net`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Net {
+    /// No IPv4 or IPv6 sockets
+    None,
+    /// The host's network
+    Host,
+}
+
+/// `--static`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Static {
+    /// Refuse with 126
+    Block,
+    /// Run under the guard alone, and say so
+    Warn,
+    /// Run under the guard alone
+    Allow,
+    /// Run under the guard alone, as wished
+    Confine,
+}
+
+/// `--require`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Level {
+    /// System calls, files and namespaces
+    Full,
+    /// System calls and files
+    Standard,
+    /// System calls
+    Minimal,
+}
+
+/// `sbx env`.
+#[derive(Debug, Args)]
+pub struct Env {
+    /// Profile: a name or a file
+    #[arg(short, long, value_name = "NAME|FILE", default_value = "minimal")]
+    pub profile: OsString,
+    /// Allow these system calls too
+    #[arg(long, value_name = "LIST")]
+    pub allow_calls: Vec<OsString>,
+    /// Deny these system calls
+    #[arg(long, value_name = "LIST")]
+    pub deny_calls: Vec<OsString>,
+    /// What a refused call meets [default: the profile's]
+    #[arg(long, value_name = "kill|log|errno[=NAME]|trap")]
+    pub action: Option<OsString>,
+    /// NAME=value lines for systemd's EnvironmentFile=, instead of export lines for a shell
+    #[arg(long)]
+    pub file: bool,
+}
+
+/// `sbx shim`.
+#[derive(Debug, Args)]
+pub struct Shim {
+    /// Write it to FILE, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `sbx inspect`.
+#[derive(Debug, Args)]
+pub struct Inspect {
+    /// A file, or a command to be found in PATH
+    #[arg(value_name = "FILE")]
+    pub file: OsString,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `sbx profile`.
+#[derive(Debug, Args)]
+pub struct ProfileCommand {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: ProfileAction,
+}
+
+/// The subcommands of `sbx profile`.
+#[derive(Debug, Subcommand)]
+pub enum ProfileAction {
+    /// List the profiles that can be named
+    List {
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a profile with its parents merged, and where each rule comes from
+    Show {
+        /// A name or a file
+        #[arg(value_name = "NAME|FILE")]
+        profile: OsString,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check profiles: keys, names, rules that can never decide anything
+    Check {
+        /// Names or files
+        #[arg(value_name = "NAME|FILE", required = true)]
+        profiles: Vec<OsString>,
+    },
+    /// Print the JSON Schema of a profile
+    Schema,
+}

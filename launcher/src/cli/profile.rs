@@ -1,0 +1,83 @@
+//! `sbx profile`: listing, showing and checking profiles.
+
+use super::flags::ProfileAction;
+use super::{print, search};
+use crate::launch::policy::Network;
+use crate::launch::resolve::{self, Unix};
+use crate::profile;
+use crate::refusal::{REFUSED, Refusal};
+use sbx_policy::calls::Arch;
+use std::ffi::OsStr;
+use std::fmt::Write;
+
+/// Runs a subcommand.
+pub fn run(action: &ProfileAction) -> Result<i32, Refusal> {
+    match action {
+        ProfileAction::List { json } => list(*json),
+        ProfileAction::Show { profile, json } => show(profile, *json),
+        ProfileAction::Check { profiles } => {
+            let mut status = 0;
+            for profile in profiles {
+                match check(profile) {
+                    Ok(()) => print(format!("{}: ok\n", profile.display()).as_bytes())?,
+                    Err(refusal) => {
+                        eprintln!("sbx: {refusal}");
+                        status = REFUSED.into();
+                    }
+                }
+            }
+            Ok(status)
+        }
+        ProfileAction::Schema => print(profile::schema().as_bytes()).map(|()| 0),
+    }
+}
+
+fn load(name: &OsStr) -> Result<profile::Profile, Refusal> {
+    profile::load(name, &search()).map_err(|e| Refusal::new(e.to_string()))
+}
+
+/// Reads it, and builds its program for both architectures.
+fn check(name: &OsStr) -> Result<(), Refusal> {
+    let profile = load(name)?;
+    let network = Network { mode: resolve::mode(&profile), ..Network::default() };
+    for arch in [Arch::X86_64, Arch::Aarch64] {
+        resolve::calls(&profile, &network, Unix::ByPath, arch)?.strict_program()?;
+    }
+    Ok(())
+}
+
+fn show(name: &OsStr, json: bool) -> Result<i32, Refusal> {
+    let profile = load(name)?;
+    let text = if json { format!("{:#}\n", profile::show(&profile)) } else { profile::human(&profile) };
+    print(text.as_bytes()).map(|()| 0)
+}
+
+fn list(json: bool) -> Result<i32, Refusal> {
+    let profiles = profile::list(&search());
+    let source = |source: &profile::Source| match source {
+        profile::Source::BuiltIn => "built-in".to_string(),
+        profile::Source::File(path) => path.display().to_string(),
+    };
+    let mut text = String::new();
+    if json {
+        let entries: Vec<_> = profiles
+            .iter()
+            .map(|p| {
+                let (description, error) = match &p.description {
+                    Ok(description) => (Some(description), None),
+                    Err(error) => (None, Some(error.to_string())),
+                };
+                serde_json::json!({ "name": p.name, "source": source(&p.source), "description": description, "error": error })
+            })
+            .collect();
+        let _ = writeln!(text, "{:#}", serde_json::Value::from(entries));
+    } else {
+        let width = profiles.iter().map(|p| p.name.len()).max().unwrap_or(0);
+        for p in &profiles {
+            let description = p.description.as_ref().map_or_else(|e| format!("unusable: {e}"), Clone::clone);
+            let from = if p.source == profile::Source::BuiltIn { String::new() } else { format!(" ({})", source(&p.source)) };
+            let _ = writeln!(text, "{:width$}  {description}{from}", p.name);
+        }
+    }
+    print(text.as_bytes()).map(|()| 0)
+}

@@ -1,0 +1,25 @@
+//! `sbx shim`: the library for use without the launcher.
+
+use super::flags::Shim;
+use super::print;
+use crate::launch::landlock::plain;
+use crate::refusal::Refusal;
+use std::io::{IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// Writes the library.
+pub fn run(flags: &Shim) -> Result<i32, Refusal> {
+    match &flags.output {
+        Some(path) => {
+            let mut options = std::fs::OpenOptions::new();
+            let file = options.write(true).create(true).truncate(true).mode(0o755).open(path);
+            let written = file.and_then(|mut file| file.write_all(crate::SHIM));
+            written.map_err(|e| Refusal::new(format!("cannot write '{}': {}", path.display(), plain(&e))))?;
+        }
+        None if std::io::stdout().is_terminal() => {
+            return Err(Refusal::new("cannot write a library to a terminal; use 'sbx shim -o libsandbox.so'"));
+        }
+        None => print(crate::SHIM)?,
+    }
+    Ok(0)
+}

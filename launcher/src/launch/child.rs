@@ -1,0 +1,157 @@
+//! The steps of the child between its birth and the exec, in their fixed order. A step that fails ends the
+//! run; nothing runs with less than was asked for.
+
+use crate::launch::guard::Guard;
+use crate::launch::landlock::Prepared;
+use crate::launch::token::Image;
+use crate::sys::privilege::{self, Limit};
+use crate::sys::process::{self, Pid};
+use crate::sys::signal::{self, Disposition};
+use crate::sys::{Failed, descriptor, seccomp};
+use std::borrow::Cow;
+use std::fmt;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+
+/// What the steps work on.
+pub struct Steps {
+    /// The parent that has to be alive, and whose death ends the command.
+    pub parent: Option<Pid>,
+    /// Limits to lower.
+    pub limits: Vec<(Limit, u64)>,
+    /// The working directory.
+    pub directory: Option<OwnedFd>,
+    /// The path rules.
+    pub landlock: Option<Prepared>,
+    /// Descriptors above 2 that are passed on.
+    pub pass: Vec<RawFd>,
+    /// Descriptors of 0 to 2 that the caller had closed.
+    pub closed: Vec<RawFd>,
+    /// The signals that the caller had blocked.
+    pub mask: signal::Set,
+    /// What the caller had SIGPIPE do.
+    pub broken_pipe: Disposition,
+    /// Whether this process is confined by `sbx` already.
+    pub nested: bool,
+    /// The filter; `None` for a run without any.
+    pub guard: Option<Guard>,
+    /// What is exec'd.
+    pub image: Image,
+}
+
+/// How far the steps came.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The number of the notification descriptor.
+    pub listener: Option<RawFd>,
+    /// Why there is none although one was asked for.
+    pub unheard: Option<String>,
+    /// The step that failed.
+    pub failure: Option<Failure>,
+}
+
+/// A step that failed.
+#[derive(Debug)]
+pub struct Failure {
+    /// What was being done.
+    pub step: Cow<'static, str>,
+    /// The system call and its error.
+    pub cause: String,
+    /// The error number of the exec itself.
+    pub exec_errno: Option<i32>,
+}
+
+impl Failure {
+    /// Of a step before the exec.
+    pub fn new(step: &'static str, cause: String) -> Failure {
+        Failure { step: step.into(), cause, exec_errno: None }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {}: {}", self.step, self.cause)
+    }
+}
+
+trait Step<T> {
+    fn step(self, step: &'static str) -> Result<T, Failure>;
+}
+
+impl<T, E: fmt::Display> Step<T> for Result<T, E> {
+    fn step(self, step: &'static str) -> Result<T, Failure> {
+        self.map_err(|e| Failure::new(step, e.to_string()))
+    }
+}
+
+/// Takes all steps. Returns only if one of them failed; `outcome` then says which, and the filter may be in
+/// force already.
+pub fn run(steps: &mut Steps, outcome: &mut Outcome) {
+    if let Err(failure) = confine(steps, outcome) {
+        outcome.failure = Some(failure);
+        return;
+    }
+    let failed = steps.image.exec();
+    outcome.failure = Some(Failure { exec_errno: Some(failed.errno()), ..Failure::new("execute the command", failed.to_string()) });
+}
+
+fn confine(steps: &mut Steps, outcome: &mut Outcome) -> Result<(), Failure> {
+    if let Some(parent) = steps.parent {
+        process::die_with_parent(libc::SIGKILL).step("tie the command to its supervisor")?;
+        if process::parent() != parent {
+            return Err(Failure::new("start the command", "its supervisor is gone".to_string()));
+        }
+    }
+    if !steps.nested {
+        privilege::new_session_keyring().step("leave the session keyring")?;
+    }
+    for (limit, value) in &steps.limits {
+        privilege::limit(*limit, *value).step("lower the limits")?;
+    }
+    if let Some(directory) = &steps.directory {
+        process::change_directory(directory.as_fd()).step("enter the working directory")?;
+    }
+    // Landlock asks for it, where CAP_SYS_ADMIN is missing.
+    privilege::no_new_privs().step("set no_new_privs")?;
+    if let Some(landlock) = steps.landlock.take() {
+        landlock.restrict_self().step("put the path rules in force")?;
+    }
+    privilege::drop_capabilities().step("drop the capabilities")?;
+    descriptors(steps).step("pass descriptors on")?;
+    signal::dispose(libc::SIGPIPE, steps.broken_pipe);
+    signal::set_mask(&steps.mask).step("restore the signal mask")?;
+    steps.guard.as_mut().map_or(Ok(()), |guard| install(guard, outcome))
+}
+
+fn descriptors(steps: &Steps) -> Result<(), Failed> {
+    descriptor::close_all_on_exec()?;
+    for number in &steps.pass {
+        descriptor::keep_on_exec(*number)?;
+    }
+    // The table is still shared with the parent, so what has to be closed is closed by the exec.
+    for number in &steps.closed {
+        descriptor::close_on_exec(*number)?;
+    }
+    Ok(())
+}
+
+/// The filter: from here on, only the exec is sure to be allowed.
+fn install(guard: &mut Guard, outcome: &mut Outcome) -> Result<(), Failure> {
+    const STEP: &str = "install the filter";
+    let program = guard.program().step(STEP)?;
+    if !guard.listens {
+        return seccomp::install(program.insns()).step(STEP);
+    }
+    match seccomp::install_with_listener(program.insns()) {
+        Ok(listener) => {
+            outcome.listener = Some(listener);
+            Ok(())
+        }
+        // EBUSY: a sandbox around us listens already. EINVAL, ENOSYS: Linux before 5.0, or an outer filter.
+        Err(failed) if matches!(failed.errno(), libc::EBUSY | libc::EINVAL | libc::ENOSYS) && !guard.needs_listener() => {
+            outcome.unheard = Some(failed.to_string());
+            guard.listens = false;
+            seccomp::install(guard.program().step(STEP)?.insns()).step(STEP)
+        }
+        Err(failed) => Err(failed).step(STEP),
+    }
+}

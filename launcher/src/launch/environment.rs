@@ -1,0 +1,187 @@
+//! The environment that the command gets: what the profile passes on, what it sets, what the user adds.
+
+use crate::refusal::Refusal;
+use sbx_policy::env::{ACTION, ALLOW, DENY};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// Variables that make a loader or an interpreter run other code than the command's own.
+const DANGEROUS: [&str; 24] = [
+    "LD_*", "DYLD_*", "GCONV_PATH", "GLIBC_TUNABLES", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "NODE_OPTIONS",
+    "NODE_PATH", "RUBYOPT", "RUBYLIB", "PERL5OPT", "PERL5LIB", "PERL5DB", "BASH_ENV", "ENV", "BASH_FUNC_*",
+    "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "GIT_SSH*", "GIT_EXTERNAL_DIFF", "SECCOMP_*", "SBX_SHIM_FD", "LL_*",
+];
+
+/// A variable named on the command line: with a value, or passed on with the one it has.
+pub struct Named {
+    /// Its name.
+    pub name: OsString,
+    /// Its value.
+    pub value: Option<OsString>,
+}
+
+/// What decides about the environment.
+pub struct Wishes<'a> {
+    /// Patterns of names that are passed on.
+    pub inherit: &'a [String],
+    /// Patterns of names that are not, whatever `inherit` says.
+    pub deny: &'a [String],
+    /// Variables set by the profile.
+    pub set: &'a [(OsString, OsString)],
+    /// `--env`.
+    pub named: &'a [Named],
+    /// `--inherit-env`: pass on everything that is neither denied nor dangerous.
+    pub inherit_all: bool,
+    /// `--allow-dangerous-env`.
+    pub allow_dangerous: bool,
+}
+
+/// Takes `K=V` or `K` apart.
+pub fn named(text: &OsStr) -> Result<Named, Refusal> {
+    let bytes = text.as_bytes();
+    let (name, value) = match bytes.iter().position(|b| *b == b'=') {
+        Some(at) => (&bytes[..at], Some(OsStr::from_bytes(&bytes[at + 1..]).to_os_string())),
+        None => (bytes, None),
+    };
+    if name.is_empty() {
+        return Err(Refusal::new(format!("cannot set '{}': a variable needs a name, as in --env NAME=value", text.display())));
+    }
+    Ok(Named { name: OsStr::from_bytes(name).to_os_string(), value })
+}
+
+/// The command's environment.
+pub fn build(
+    host: impl Iterator<Item = (OsString, OsString)>,
+    wishes: &Wishes<'_>,
+) -> Result<BTreeMap<OsString, OsString>, Refusal> {
+    let any = |patterns: &[String], name: &OsStr| patterns.iter().any(|p| matches(p.as_bytes(), name.as_bytes()));
+    let host: BTreeMap<OsString, OsString> = host.collect();
+    let mut result = BTreeMap::new();
+    for (name, value) in &host {
+        let wanted = wishes.inherit_all || any(wishes.inherit, name);
+        if wanted && !any(wishes.deny, name) && !is_dangerous(name) {
+            result.insert(name.clone(), value.clone());
+        }
+    }
+    // Programs break in odd ways without these.
+    for (name, value) in [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("TERM", "dumb")] {
+        result.entry(name.into()).or_insert_with(|| value.into());
+    }
+    result.extend(wishes.set.iter().cloned());
+    for Named { name, value } in wishes.named {
+        if is_dangerous(name) && !wishes.allow_dangerous {
+            return Err(Refusal::new(format!(
+                "cannot pass {} to the command: it makes programs load other code; add --allow-dangerous-env if that is meant",
+                name.display()
+            )));
+        }
+        if is_ours(name) {
+            return Err(Refusal::new(format!("cannot pass {} to the command: sbx sets it itself", name.display())));
+        }
+        let value = value.as_ref().or_else(|| host.get(name));
+        match value {
+            Some(value) => drop(result.insert(name.clone(), value.clone())),
+            None => return Err(Refusal::new(format!("cannot pass {} on: it is not set; give it a value with --env {0}=VALUE", name.display()))),
+        }
+    }
+    Ok(result)
+}
+
+fn is_dangerous(name: &OsStr) -> bool {
+    DANGEROUS.iter().any(|pattern| matches(pattern.as_bytes(), name.as_bytes()))
+}
+
+/// The shim's own variables carry the seal, and are never the user's.
+fn is_ours(name: &OsStr) -> bool {
+    [ALLOW, DENY, ACTION, "SBX_SHIM_FD"].iter().any(|ours| name == *ours)
+}
+
+/// As the `NAME=value` strings of an environment.
+pub fn entries(environment: BTreeMap<OsString, OsString>) -> Vec<OsString> {
+    let entry = |(name, value): (OsString, OsString)| {
+        let mut bytes = name.into_vec();
+        bytes.push(b'=');
+        bytes.extend_from_slice(value.as_bytes());
+        OsString::from_vec(bytes)
+    };
+    environment.into_iter().map(entry).collect()
+}
+
+/// Whether a name matches a pattern in which `*` stands for anything.
+pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut star) = ((0, 0), None);
+    while at.1 < name.len() {
+        match pattern.get(at.0) {
+            Some(b'*') => {
+                star = Some(at);
+                at.0 += 1;
+            }
+            Some(letter) if *letter == name[at.1] => at = (at.0 + 1, at.1 + 1),
+            // Back to the last star, which takes one letter more.
+            _ => match &mut star {
+                Some((p, n)) => {
+                    *n += 1;
+                    at = (*p + 1, *n);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at.0..].iter().all(|letter| *letter == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name, yes) in [
+            ("PATH", "PATH", true),
+            ("PATH", "PATHS", false),
+            ("LC_*", "LC_ALL", true),
+            ("*_TOKEN", "GITHUB_TOKEN", true),
+            ("*_TOKEN", "GITHUB_TOKENS", false),
+            ("*SECRET*", "MY_SECRET_KEY", true),
+            ("*SECRET*", "SECRET", true),
+            ("*", "", true),
+            ("*a*b", "xaxbxaxb", true),
+            ("", "", true),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), yes, "{pattern} {name}");
+        }
+    }
+
+    fn wishes<'a>(inherit: &'a [String], deny: &'a [String], named: &'a [Named], all: bool) -> Wishes<'a> {
+        Wishes { inherit, deny, set: &[], named, inherit_all: all, allow_dangerous: false }
+    }
+
+    fn host() -> impl Iterator<Item = (OsString, OsString)> {
+        [("PATH", "/bin"), ("A_TOKEN", "s"), ("LD_PRELOAD", "x"), ("EDITOR", "vi")]
+            .into_iter()
+            .map(|(k, v)| (k.into(), v.into()))
+    }
+
+    #[test]
+    fn secrets_and_hooks_stay_out() {
+        let (inherit, deny) = (["PATH".to_string()], ["*_TOKEN".to_string()]);
+        let names = |all| {
+            let built = build(host(), &wishes(&inherit, &deny, &[], all)).unwrap();
+            built.into_keys().map(|k| k.into_string().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(false), ["PATH", "TERM"]);
+        assert_eq!(names(true), ["EDITOR", "PATH", "TERM"]);
+    }
+
+    #[test]
+    fn the_user_can_name_a_secret_but_no_hook() {
+        let secret = [named(OsStr::new("A_TOKEN")).unwrap()];
+        assert!(build(host(), &wishes(&[], &[], &secret, false)).unwrap().contains_key(OsStr::new("A_TOKEN")));
+        let hook = [named(OsStr::new("LD_AUDIT=x")).unwrap()];
+        assert!(build(host(), &wishes(&[], &[], &hook, false)).is_err());
+        let missing = [named(OsStr::new("NOT_THERE")).unwrap()];
+        assert!(build(host(), &wishes(&[], &[], &missing, false)).is_err());
+        assert!(named(OsStr::new("=x")).is_err());
+    }
+}

@@ -1,0 +1,89 @@
+//! Which paths a run may use, and the workspace among them.
+
+use crate::cli::Run;
+use crate::launch::landlock::{canonical, plain};
+use crate::launch::plan::merge;
+use crate::launch::policy::{PathRights, PathRule};
+use crate::profile::{PathEntry, Profile, Variables};
+use crate::program::Program;
+use crate::refusal::Refusal;
+use std::path::{Path, PathBuf};
+
+const READ: PathRights = PathRights { read: true, execute: false, write: false, devices: false };
+const EXECUTE: PathRights = PathRights { execute: true, ..READ };
+const WRITE: PathRights = PathRights { write: true, ..READ };
+
+/// Directories that are nobody's workspace by accident.
+const SYSTEM: [&str; 16] = [
+    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/srv", "/sys", "/usr",
+    "/var",
+];
+
+/// The workspace: what the user names, or the current directory unless that would open the whole home or
+/// system to the command.
+pub fn workspace(named: Option<&Path>, directory: &Path, remarks: &mut Vec<String>) -> Result<Option<PathBuf>, Refusal> {
+    let real = |path: &Path| {
+        path.canonicalize().map_err(|e| Refusal::new(format!("cannot use '{}' as workspace: {}", path.display(), plain(&e))))
+    };
+    if let Some(named) = named {
+        let path = real(named)?;
+        return if path.is_dir() {
+            Ok(Some(path))
+        } else {
+            Err(Refusal::new(format!("cannot use '{}' as workspace: it is not a directory", named.display())))
+        };
+    }
+    let path = real(directory)?;
+    let home = std::env::var_os("HOME").map(|home| canonical(Path::new(&home)));
+    let holds_home = home.is_some_and(|home| home.starts_with(&path));
+    if holds_home || SYSTEM.iter().any(|system| path == Path::new(system)) {
+        let path = path.display();
+        remarks.push(format!("'{path}' is not opened to the command as its workspace, because more than one project lives there; change to a project's directory, or name one with --workspace"));
+        return Ok(None);
+    }
+    Ok(Some(path))
+}
+
+/// The path rules of a run.
+pub fn rules(
+    flags: &Run,
+    profile: &Profile,
+    variables: &Variables<'_>,
+    program: &Program,
+    directory: &Path,
+) -> Result<Vec<PathRule>, Refusal> {
+    let mut rules = Vec::new();
+    let paths = &profile.paths;
+    for (list, rights) in [(&paths.read, READ), (&paths.execute, EXECUTE), (&paths.write, WRITE)] {
+        rules.extend(list.iter().filter_map(|entry| of_profile(entry, rights, variables)));
+    }
+    let named = [(&flags.ro, READ), (&flags.rox, EXECUTE), (&flags.rw, WRITE), (&flags.rwx, PathRights { execute: true, ..WRITE })];
+    for (list, rights) in named {
+        for path in list {
+            rules.push(PathRule { path: existing(path, directory)?, rights, optional: false });
+        }
+    }
+    // The command itself, and what the kernel starts for it.
+    for link in &program.chain {
+        if !rules.iter().any(|rule| rule.rights.execute && link.path.starts_with(&rule.path)) {
+            rules.push(PathRule { path: link.path.clone(), rights: EXECUTE, optional: false });
+        }
+    }
+    let mut denied: Vec<PathBuf> = paths.deny.iter().filter_map(|entry| entry.expand_path(variables)).collect();
+    for path in &flags.deny {
+        denied.push(existing(path, directory)?);
+    }
+    merge(rules, &denied)
+}
+
+fn of_profile(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) -> Option<PathRule> {
+    let path = entry.expand_path(variables)?;
+    let devices = path.starts_with("/dev");
+    Some(PathRule { path, rights: PathRights { devices, ..rights }, optional: entry.origin.built_in })
+}
+
+/// A path that the user named has to be there.
+fn existing(path: &Path, directory: &Path) -> Result<PathBuf, Refusal> {
+    let absolute = directory.join(path);
+    absolute.canonicalize().map_err(|e| Refusal::new(format!("cannot use '{}' in a path rule: {}", path.display(), plain(&e))))
+}

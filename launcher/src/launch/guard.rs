@@ -1,0 +1,99 @@
+//! The guard: the filter that binds the command from before its first instruction.
+
+use crate::launch::resolve::{Calls, Extras, too_long};
+use crate::launch::token::Image;
+use crate::profile::FreeConditions;
+use crate::refusal::Refusal;
+use sbx_policy::bpf::{self, Insn};
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::program::TooLong;
+use sbx_policy::rules::{Actions, Extra, Layout, Stage};
+use sbx_policy::{Program, errno};
+
+/// What a violation meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnViolation {
+    /// The call fails with this error number.
+    Errno(u16),
+    /// The run ends.
+    Kill,
+    /// The call goes on, and is noted.
+    Log,
+}
+
+impl OnViolation {
+    /// What the filter returns where nobody is notified.
+    pub fn value(self) -> u32 {
+        match self {
+            OnViolation::Errno(number) => bpf::RET_ERRNO | u32::from(number),
+            OnViolation::Kill => bpf::RET_KILL_PROCESS,
+            OnViolation::Log => bpf::RET_LOG,
+        }
+    }
+}
+
+/// The filter of one run, before it is laid out.
+pub struct Guard {
+    /// The profile's name, for errors.
+    pub profile: String,
+    /// The calls.
+    pub calls: Calls,
+    /// What is allowed beyond them.
+    pub extras: Extras,
+    /// What a violation meets.
+    pub on_violation: OnViolation,
+    /// Whether violations are notified instead.
+    pub listens: bool,
+    token: Option<(u32, Vec<Insn>)>,
+}
+
+impl Guard {
+    /// For these calls.
+    pub fn new(profile: &str, calls: Calls, extras: Extras, on_violation: OnViolation, listens: bool) -> Guard {
+        Guard { profile: profile.to_string(), calls, extras, on_violation, listens, token: None }
+    }
+
+    /// Allows the one exec of `image`.
+    pub fn allow_exec_of(&mut self, image: &Image) -> Result<(), String> {
+        let number = Call::named(b"execve").and_then(|call| call.number(Arch::HOST));
+        let number = number.ok_or("this architecture has no execve")?;
+        self.token = Some((number, image.piece()?));
+        Ok(())
+    }
+
+    /// Whether nothing would be left of what was asked for without notifications: log mode has to list.
+    pub fn needs_listener(&self) -> bool {
+        self.on_violation == OnViolation::Log
+    }
+
+    /// The program.
+    pub fn program(&self) -> Result<Program, Refusal> {
+        let violation = if self.listens { bpf::RET_USER_NOTIF } else { self.on_violation.value() };
+        let log = if self.listens { bpf::RET_USER_NOTIF } else { bpf::RET_LOG };
+        // glibc and others try calls newer than the kernel and go on with older ones, on ENOSYS alone. In log
+        // mode everything is to be seen.
+        let enosys = bpf::RET_ERRNO | u32::from(errno::ENOSYS);
+        let unknown = (self.on_violation != OnViolation::Log).then_some(enosys);
+        let (rules, free) = self.calls.rules(Actions { violation, log, unknown }, self.extras)?;
+        let extra = WithToken { free, token: self.token.as_ref() };
+        Program::build(&Layout { rules: &rules, extra: Some(&extra) }).map_err(|TooLong| too_long(&self.profile))
+    }
+}
+
+struct WithToken<'a> {
+    free: FreeConditions,
+    token: Option<&'a (u32, Vec<Insn>)>,
+}
+
+impl Extra for WithToken<'_> {
+    fn concerns(&self, number: u32) -> bool {
+        self.token.is_some_and(|(token, _)| *token == number) || self.free.concerns(number)
+    }
+
+    fn pieces(&self, number: u32, stage: Stage, program: &mut Program) {
+        if let Some((_, piece)) = self.token.filter(|(token, _)| stage == Stage::First && *token == number) {
+            program.piece(piece, bpf::RET_ALLOW);
+        }
+        self.free.pieces(number, stage, program);
+    }
+}

@@ -1,0 +1,143 @@
+//! Path rules, TCP ports and scopes, through Landlock (landlock(7)).
+//!
+//! Landlock only ever adds up: a right granted on a directory holds for everything below. So a path that is
+//! denied below a granted directory is left out by granting its siblings instead (see [`super::siblings`]).
+
+use crate::launch::policy::{Network, PathRights, PathRule};
+use crate::refusal::Refusal;
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, Scope,
+};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The rights of this kernel, from its ABI version: 0 where there is no Landlock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub i32);
+
+impl Version {
+    /// Regular files: all that there is.
+    pub const FILES: Version = Version(1);
+    /// TCP ports.
+    pub const TCP: Version = Version(4);
+    /// Abstract UNIX sockets and signals.
+    pub const SCOPES: Version = Version(6);
+    /// UNIX sockets with a path.
+    pub const UNIX: Version = Version(9);
+
+    fn abi(self) -> ABI {
+        ABI::from(self.0)
+    }
+}
+
+/// A ruleset that is ready to be put in force, and what it grants.
+pub struct Prepared {
+    ruleset: RulesetCreated,
+    /// What was granted where, for questions about refusals.
+    pub granted: Vec<PathRule>,
+}
+
+/// Builds the ruleset: every right that the kernel has is handled, so what no rule grants is refused.
+pub fn prepare(version: Version, paths: &[PathRule], network: &Network, isolate: bool) -> Result<Prepared, Refusal> {
+    let failed = |what: &str, cause: String| Refusal::new(format!("cannot {what}: {cause}"));
+    let abi = version.abi();
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(abi))
+        .map_err(|e| failed("build the Landlock ruleset", e.to_string()))?;
+    let tcp = version >= Version::TCP && network.handles_tcp();
+    if tcp {
+        ruleset = ruleset
+            .handle_access(AccessNet::from_all(abi))
+            .map_err(|e| failed("build the Landlock ruleset", e.to_string()))?;
+    }
+    if version >= Version::SCOPES && isolate {
+        ruleset =
+            ruleset.scope(Scope::from_all(abi)).map_err(|e| failed("build the Landlock ruleset", e.to_string()))?;
+    }
+    let mut ruleset = ruleset.create().map_err(|e| failed("create the Landlock ruleset", e.to_string()))?;
+    let mut granted = Vec::with_capacity(paths.len());
+    for rule in paths {
+        let Some(file) = open(rule)? else { continue };
+        let rights = rights(&file, rule.rights, abi);
+        let beneath = PathBeneath::new(file, rights);
+        ruleset = ruleset
+            .add_rule(beneath)
+            .map_err(|e| failed(&format!("add the Landlock rule for '{}'", rule.path.display()), e.to_string()))?;
+        granted.push(rule.clone());
+    }
+    if tcp {
+        for (ports, access) in [(&network.connect, AccessNet::ConnectTcp), (&network.bind, AccessNet::BindTcp)] {
+            for port in ports {
+                ruleset = ruleset
+                    .add_rule(NetPort::new(*port, access))
+                    .map_err(|e| failed(&format!("add the Landlock rule for port {port}"), e.to_string()))?;
+            }
+        }
+    }
+    Ok(Prepared { ruleset: ruleset.no_new_privs(false), granted })
+}
+
+impl Prepared {
+    /// Puts the rules in force for the calling thread, for good. Needs no_new_privs or CAP_SYS_ADMIN.
+    pub fn restrict_self(self) -> Result<(), String> {
+        self.ruleset.restrict_self().map(drop).map_err(|e| e.to_string())
+    }
+}
+
+/// Opens what a rule is about. What a built-in profile names and this system does not have is passed over;
+/// what the user named has to be there.
+fn open(rule: &PathRule) -> Result<Option<File>, Refusal> {
+    match OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(&rule.path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if rule.optional && passes_over(&error) => Ok(None),
+        Err(error) => Err(Refusal::new(format!("cannot allow '{}': {}", rule.path.display(), plain(&error)))),
+    }
+}
+
+fn passes_over(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
+}
+
+/// An error without std's number.
+pub fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}
+
+/// What read, write and execute mean for one file or directory.
+fn rights(file: &File, rights: PathRights, abi: ABI) -> BitFlags<AccessFs> {
+    let mut set = BitFlags::EMPTY;
+    if rights.read {
+        set |= AccessFs::ReadFile | AccessFs::ReadDir;
+    }
+    if rights.execute {
+        set |= AccessFs::Execute;
+    }
+    if rights.write {
+        // Device nodes are never made; IOCTL_DEV is a matter of the node itself, below.
+        set |= AccessFs::from_write(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
+    }
+    let kind = file.metadata().map(|meta| meta.file_type());
+    if rights.write && (rights.devices || kind.as_ref().is_ok_and(FileTypeExt::is_char_device)) {
+        set |= AccessFs::IoctlDev;
+    }
+    let known = AccessFs::from_all(abi);
+    match kind {
+        Ok(kind) if kind.is_dir() => set & known,
+        _ => set & known & AccessFs::from_file(abi),
+    }
+}
+
+/// The directories whose children have to be granted one by one, for `denied` to stay out.
+pub fn is_below(path: &Path, directory: &Path) -> bool {
+    path != directory && path.starts_with(directory)
+}
+
+/// A canonical path, or the path itself where it cannot be resolved.
+pub fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+}

@@ -1,0 +1,223 @@
+//! From a plan to a running, confined command.
+
+pub mod child;
+pub mod environment;
+mod files;
+pub mod guard;
+pub mod landlock;
+mod plan;
+pub mod policy;
+pub mod resolve;
+pub mod scratch;
+mod siblings;
+pub mod token;
+pub mod treatment;
+
+use crate::cli::Run;
+use crate::launch::child::{Failure, Outcome, Steps};
+use crate::launch::guard::{Guard, OnViolation};
+use crate::launch::plan::Plan;
+use crate::launch::token::{Image, ImageError};
+use crate::refusal::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
+use crate::supervise::judge::Judge;
+use crate::supervise::reaper::Reaper;
+use crate::supervise::suggest::Adviser;
+use crate::supervise::violation::{Show, Violations};
+use crate::supervise::{self, Watch};
+use crate::sys::signal::Disposition;
+use crate::sys::{Failed, descriptor, privilege, process, seccomp, signal};
+use sbx_policy::env;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+/// `sbx run`.
+pub fn run(flags: Run) -> Result<i32, Refusal> {
+    // Before anything is opened.
+    let closed = descriptor::fill_standard().map_err(cannot("make sure of standard input and output"))?;
+    let plan = plan::make(&flags)?;
+    let show = if flags.quiet { Show::Nothing } else { Show::Lines };
+    let violations = Violations::new(show);
+    for remark in &plan.remarks {
+        violations.line(remark);
+    }
+    if flags.verbose {
+        violations.line(&banner(&plan));
+    }
+    // Its secrets are in our environment and memory, which the command could read otherwise.
+    privilege::undumpable().map_err(cannot("protect the supervisor's memory"))?;
+    if flags.exec { in_place(plan, closed) } else { supervised(plan, closed, violations) }
+}
+
+fn cannot(what: &'static str) -> impl FnOnce(Failed) -> Refusal {
+    move |failed| Refusal::new(format!("cannot {what}: {failed}"))
+}
+
+fn banner(plan: &Plan) -> String {
+    let network = match plan.network.mode {
+        policy::Mode::None => "none".to_string(),
+        policy::Mode::Host => "the host's".to_string(),
+        policy::Mode::Ports => format!("TCP to ports {:?}, listening on {:?}", plan.network.connect, plan.network.bind),
+    };
+    let paths = plan.paths.as_ref().map_or("not restricted".to_string(), |paths| format!("{} rules", paths.len()));
+    format!("profile '{}', paths {paths} (Landlock ABI {}), network {network}", plan.profile.name, plan.landlock.0)
+}
+
+/// Becomes the command.
+fn in_place(plan: Plan, closed: Vec<i32>) -> Result<i32, Refusal> {
+    let mut steps = steps(plan, closed, false)?.0;
+    let mut outcome = Outcome::default();
+    child::run(&mut steps, &mut outcome);
+    Err(outcome.failure.map_or_else(|| Refusal::new("cannot execute the command"), refusal))
+}
+
+/// Starts the command and waits for it.
+fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Result<i32, Refusal> {
+    let tree = plan.calls.starts_processes();
+    let scratch = plan.scratch.take();
+    let profile = plan.profile.name.clone();
+    let (mode, on_violation) = (plan.network.mode, plan.on_violation);
+    let strict = (plan.watch_paths || plan.calls.notes()).then(|| plan.calls.strict_program()).transpose()?;
+    let listens = !plan.unconfined;
+    let signals = supervise::watched_signals();
+    let mask = signal::set_mask(&signals).map_err(cannot("block signals"))?;
+    let watched = signal::descriptor(&signals).map_err(cannot("wait for signals"))?;
+    let watch_paths = plan.watch_paths;
+    let (mut steps, granted) = steps(plan, closed, listens)?;
+    steps.mask = mask;
+    steps.broken_pipe = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
+    let (watch, outcome) = start(steps, tree, scratch.as_ref().map(|s| s.path().to_path_buf()))?;
+    if let Some(failure) = outcome.failure {
+        return Err(refusal(failure));
+    }
+    let listener = outcome.listener.map(seccomp::own_listener);
+    if let Some(why) = &outcome.unheard {
+        violations.line(&format!("violations are refused, but cannot be reported: {why} (a sandbox around this one listens already)"));
+    }
+    let _ = descriptor::release_standard();
+    let granted_write = granted.iter().any(|rule| rule.rights.write && !rule.rights.devices);
+    let mut judge = Judge {
+        on_violation,
+        strict,
+        granted: watch_paths.then(|| canonical(granted)),
+        adviser: Adviser::new(&profile, mode, granted_write),
+        violations,
+    };
+    let ending = supervise::run(&watch, listener, &watched, &mut judge).map_err(cannot("supervise the command"))?;
+    judge.violations.sum_up();
+    if ending == supervise::Ending::Killed(libc::SIGSYS) {
+        judge.violations.line("the filter ended the command: a system call of another architecture, or one that the profile kills for");
+    }
+    drop(scratch);
+    Ok(ending.status())
+}
+
+fn canonical(rules: Vec<policy::PathRule>) -> Vec<policy::PathRule> {
+    rules.into_iter().map(|rule| policy::PathRule { path: landlock::canonical(&rule.path), ..rule }).collect()
+}
+
+/// Starts the child, directly or below a reaper.
+fn start(mut steps: Steps, tree: bool, scratch: Option<std::path::PathBuf>) -> Result<(Watch, Outcome), Refusal> {
+    if tree {
+        let (reaper, outcome) = Reaper::start(steps, scratch).map_err(cannot("start the command"))?;
+        return Ok((Watch::Reaper(reaper), outcome));
+    }
+    steps.parent = Some(process::id());
+    let mut outcome = Outcome::default();
+    let pid = process::spawn_sharing(&mut || child::run(&mut steps, &mut outcome)).map_err(cannot("start the command"))?;
+    if outcome.failure.is_some() {
+        process::wait(Some(pid), true, false);
+    }
+    Ok((Watch::Direct(pid), outcome))
+}
+
+/// Everything that the child needs, laid out.
+fn steps(plan: Plan, closed: Vec<i32>, listens: bool) -> Result<(Steps, Vec<policy::PathRule>), Refusal> {
+    let logs = plan.on_violation == OnViolation::Log;
+    let seal = if plan.unconfined || logs { None } else { plan.calls.seal(plan.on_violation.value())? };
+    // The shim goes in only where it has something to take away.
+    let sealed = seal.is_some() && plan.program.preloadable();
+    let needs_loader = seal.is_some();
+    let mut environment = plan.environment.clone();
+    let shim = match seal.filter(|_| sealed) {
+        Some(seal) => Some(preload(&seal, &mut environment)?),
+        None => None,
+    };
+    let extras = plan.extras(needs_loader);
+    let mut guard = Guard::new(&plan.profile.name, plan.calls, extras, plan.on_violation, listens);
+    let path = plan.program.path.as_os_str().as_bytes();
+    let image = Image::new(path, plan.arguments, environment).map_err(|error| match error {
+        ImageError::NulByte => Refusal::new("cannot lay out the command: a name, an argument or a variable holds a NUL byte"),
+        ImageError::System(failed) => Refusal::new(format!("cannot lay out the command: {failed}")),
+    })?;
+    if !plan.unconfined && !guard.calls.allows_fully("execve") {
+        guard.allow_exec_of(&image).map_err(|e| Refusal::new(format!("cannot build the filter: {e}")))?;
+    }
+    let landlock = match &plan.paths {
+        Some(paths) => Some(landlock::prepare(plan.landlock, paths, &logged(&plan.network, logs), true)?),
+        None => None,
+    };
+    let granted = landlock.as_ref().map(|prepared| prepared.granted.clone()).unwrap_or_default();
+    let directory = File::open(&plan.directory).map(OwnedFd::from).ok();
+    let mut pass = plan.pass;
+    pass.extend(shim.as_ref().map(AsRawFd::as_raw_fd));
+    // The exec takes it along; nothing here closes it before.
+    if let Some(shim) = shim {
+        std::mem::forget(shim);
+    }
+    Ok((
+        Steps {
+            parent: None,
+            limits: plan.limits,
+            directory,
+            landlock,
+            pass,
+            closed,
+            mask: signal::mask(),
+            broken_pipe: signal::disposition(libc::SIGPIPE),
+            nested: plan.nested,
+            guard: (!plan.unconfined).then_some(guard),
+            image,
+        },
+        granted,
+    ))
+}
+
+/// In log mode system calls are let through, so the ports must not be refused a layer below.
+fn logged(network: &policy::Network, logs: bool) -> policy::Network {
+    if logs { policy::Network { mode: policy::Mode::Host, ..policy::Network::default() } } else { network.clone() }
+}
+
+/// Puts the shim and the seal's variables into the environment.
+fn preload(seal: &env::Text, environment: &mut Vec<OsString>) -> Result<OwnedFd, Refusal> {
+    let shim = descriptor::sealed_memory_file(c"libsandbox.so", crate::SHIM).map_err(cannot("make libsandbox.so available"))?;
+    let number = shim.as_raw_fd();
+    let own = format!("/proc/self/fd/{number}");
+    let others = environment.iter().position(|entry| entry.as_bytes().starts_with(b"LD_PRELOAD="));
+    match others {
+        Some(at) => {
+            // The user's own come after: what they do is bound by the seal already.
+            let mut entry = OsString::from(format!("LD_PRELOAD={own}:"));
+            entry.push(std::ffi::OsStr::from_bytes(&environment[at].as_bytes()["LD_PRELOAD=".len()..]));
+            environment[at] = entry;
+        }
+        None => environment.push(format!("LD_PRELOAD={own}").into()),
+    }
+    environment.push(format!("SBX_SHIM_FD={number}").into());
+    let variables = [(env::ALLOW, &seal.allow), (env::DENY, &seal.deny), (env::ACTION, &Some(seal.action.clone()))];
+    for (name, value) in variables {
+        environment.extend(value.iter().map(|value| OsString::from(format!("{name}={value}"))));
+    }
+    Ok(shim)
+}
+
+/// The exit status for a step that failed: that of the exec is told by what is wrong with the file.
+fn refusal(failure: Failure) -> Refusal {
+    let code = match failure.exec_errno {
+        Some(libc::ENOENT | libc::ENOTDIR) => NOT_FOUND,
+        Some(_) => NOT_EXECUTABLE,
+        None => REFUSED,
+    };
+    Refusal::with_code(code, failure.to_string())
+}

@@ -1,0 +1,69 @@
+//! The policy of one run: a profile with its variables expanded, flags merged and names resolved.
+
+use std::path::PathBuf;
+
+/// What may be done below a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathRights {
+    /// Files read, directories listed.
+    pub read: bool,
+    /// Files executed.
+    pub execute: bool,
+    /// Files changed, made, renamed and removed.
+    pub write: bool,
+    /// Devices below it controlled (ioctl(2)).
+    pub devices: bool,
+}
+
+impl PathRights {
+    /// Both.
+    pub fn union(self, other: PathRights) -> PathRights {
+        PathRights {
+            read: self.read || other.read,
+            execute: self.execute || other.execute,
+            write: self.write || other.write,
+            devices: self.devices || other.devices,
+        }
+    }
+}
+
+/// Rights on a path and everything below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRule {
+    /// Absolute.
+    pub path: PathBuf,
+    /// What may be done.
+    pub rights: PathRights,
+    /// From a built-in profile: passed over where it does not exist.
+    pub optional: bool,
+}
+
+/// Which sockets reach out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Network {
+    /// The mode.
+    pub mode: Mode,
+    /// TCP ports that may be connected to, with [`Mode::Ports`].
+    pub connect: Vec<u16>,
+    /// TCP ports that may be bound, with [`Mode::Ports`].
+    pub bind: Vec<u16>,
+}
+
+/// How far the network is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// No IPv4 or IPv6 socket at all.
+    #[default]
+    None,
+    /// TCP, and only to and from the listed ports.
+    Ports,
+    /// The host's network.
+    Host,
+}
+
+impl Network {
+    /// Whether Landlock's TCP rights are handled, so that what is not listed is refused.
+    pub fn handles_tcp(&self) -> bool {
+        self.mode != Mode::Host
+    }
+}

@@ -1,0 +1,356 @@
+//! From a profile and flags to the calls of one run.
+
+use crate::launch::policy::{Mode, Network};
+use crate::profile::{
+    self, Alternative, CallRules, FreeConditions, Grants, NetworkMode, Origin, Profile, Search, Syscalls, When,
+};
+use crate::refusal::Refusal;
+use sbx_policy::bpf::{self, Insn};
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::list::{self, List, Target};
+use sbx_policy::program::TooLong;
+use sbx_policy::restrictions;
+use sbx_policy::rules::{Actions, Extra, Grant, Layout, Rules};
+use sbx_policy::{Program, env};
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+/// Whether AF_UNIX sockets may be connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unix {
+    /// Landlock decides by their path (ABI 9).
+    ByPath,
+    /// Nobody could tell the sandbox's own sockets from those of the host.
+    Refused,
+}
+
+/// What a network needs beyond the profile's own calls.
+const NETWORK: [&str; 24] = [
+    "connect", "sendto", "sendmsg", "sendmmsg", "recvfrom", "recvmsg", "recvmmsg", "shutdown", "setsockopt", "getsockopt",
+    "getsockname", "getpeername", "poll", "ppoll", "select", "pselect6", "epoll_create1", "epoll_ctl", "epoll_wait",
+    "epoll_pwait", "epoll_create", "fcntl", "pipe2", "eventfd2",
+];
+/// What waiting for connections needs.
+const SERVER: [&str; 4] = ["bind", "listen", "accept", "accept4"];
+/// What a dynamically linked program calls before its own first instruction (glibc and musl).
+const LOADER: [(&str, &[&str]); 20] = [
+    ("read", &[]), ("pread64", &[]), ("close", &[]), ("fstat", &[]), ("newfstatat", &[]), ("brk", &[]), ("munmap", &[]),
+    ("access", &[]), ("arch_prctl", &[]), ("set_tid_address", &[]), ("set_robust_list", &[]), ("rseq", &[]),
+    ("getrandom", &[]), ("readlink", &[]), ("futex", &[]),
+    ("open", &["read", "no-setid"]), ("openat", &["read", "no-setid"]),
+    ("mmap", &["no-jit"]), ("mprotect", &["no-exec"]), ("prlimit64", &["self"]),
+];
+/// Calls whose paths Landlock judges.
+const PATH_CALLS: [&str; 21] = [
+    "open", "openat", "openat2", "creat", "truncate", "mkdir", "mkdirat", "mknod", "mknodat", "rmdir", "unlink",
+    "unlinkat", "rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "execve", "execveat",
+];
+
+/// The calls of one run.
+#[derive(Clone)]
+pub struct Calls {
+    profile: String,
+    syscalls: Syscalls,
+    network: Network,
+    unix: Unix,
+    arch: Arch,
+}
+
+/// What the guard allows beyond the calls of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// What the loader needs, to be taken away by the seal.
+    pub loader: bool,
+    /// Calls with paths are notified, although they are allowed.
+    pub watch_paths: bool,
+}
+
+/// The network that a profile asks for.
+pub fn mode(profile: &Profile) -> Mode {
+    match profile.network.mode.as_deref() {
+        Some(NetworkMode::Host) => Mode::Host,
+        Some(NetworkMode::Allow) => Mode::Ports,
+        Some(NetworkMode::None) | None => Mode::None,
+    }
+}
+
+/// The calls of a profile with a network.
+pub fn calls(profile: &Profile, network: &Network, unix: Unix, arch: Arch) -> Result<Calls, Refusal> {
+    Ok(Calls {
+        profile: profile.name.clone(),
+        syscalls: profile.syscalls.clone(),
+        network: network.clone(),
+        unix,
+        arch,
+    })
+}
+
+impl Calls {
+    /// Adds `--allow-calls` or `--deny-calls`: what they say about a call replaces what the profile says.
+    pub fn add(&mut self, list: List, flag: &'static str, text: &[u8]) -> Result<(), Refusal> {
+        let cannot = |problem: list::Problem<'_>| Refusal::new(format!("cannot read {flag}: {problem}"));
+        // A table of its own finds overlaps inside the flag's list.
+        let none = Actions { violation: bpf::RET_KILL_PROCESS, log: bpf::RET_LOG, unknown: None };
+        let mut scratch = Rules::new(self.arch, false, none);
+        let entries = || text.split(|b| matches!(b, b':' | b',')).filter(|entry| !entry.is_empty());
+        for entry in entries() {
+            scratch.add(list, entry).map_err(cannot)?;
+            let parsed = list::parse(entry).map_err(cannot)?;
+            let origin = Arc::new(Origin {
+                profile: "command line".into(),
+                built_in: false,
+                key: flag,
+                index: None,
+                entry: String::from_utf8_lossy(entry).into_owned(),
+                why: None,
+            });
+            match parsed.target {
+                Target::Call(call) => self.set(list, call, &parsed, &origin),
+                Target::Group(group) => group.members().for_each(|call| self.set(list, call, &parsed, &origin)),
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, list: List, call: Call, entry: &list::Entry, origin: &Arc<Origin>) {
+        let said = self.syscalls.calls.entry(call).or_default();
+        let from_flag = |grants: &Grants| grants.origins().any(|o| o.key == origin.key);
+        let target = if list == List::Deny { &mut said.deny } else { &mut said.allow };
+        let grown = match entry.restriction {
+            None => Grants::All(origin.clone()),
+            Some(place) => {
+                let one = Alternative { when: When::Named(place), origin: origin.clone() };
+                match target {
+                    Grants::Some(alternatives) if alternatives.iter().any(|a| a.origin.key == origin.key) => {
+                        Grants::Some(alternatives.iter().cloned().chain([one]).collect())
+                    }
+                    _ => Grants::Some(vec![one]),
+                }
+            }
+        };
+        *target = grown;
+        match list {
+            List::Deny if entry.errno != 0 => said.errno = Some(entry.errno),
+            // A denial by the profile gives way, one by a flag does not.
+            List::Allow if !said.deny.origins().any(|o| o.key.starts_with("--")) => said.deny = Grants::None,
+            _ => {}
+        }
+        debug_assert!(from_flag(&said.allow) || from_flag(&said.deny));
+    }
+
+    /// Adds what changing files takes, for a profile that only reads.
+    pub fn add_writing(&mut self) -> Result<(), Refusal> {
+        let write = profile::load(OsStr::new("write"), &Search::default()).map_err(|e| Refusal::new(e.to_string()))?;
+        for (call, rules) in &write.syscalls.calls {
+            let said = self.syscalls.calls.entry(*call).or_default();
+            let read_only = matches!(call.name(), "open" | "openat") && !matches!(said.allow, Grants::All(_));
+            if (said.allow.is_none() && said.deny.is_none()) || read_only {
+                *said = rules.clone();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a call is allowed, at least with some arguments.
+    pub fn allows(&self, name: &str) -> bool {
+        self.said(name).is_some_and(|said| !said.allow.is_none() && !matches!(said.deny, Grants::All(_)))
+            || self.syscalls.default.as_deref() == Some(&profile::DefaultAction::Allow)
+    }
+
+    /// Whether a call is allowed whatever its arguments are.
+    pub fn allows_fully(&self, name: &str) -> bool {
+        self.said(name).is_some_and(|said| matches!(said.allow, Grants::All(_)) && said.deny.is_none())
+            || self.syscalls.default.as_deref() == Some(&profile::DefaultAction::Allow)
+    }
+
+    fn said(&self, name: &str) -> Option<&CallRules> {
+        Call::named(name.as_bytes()).and_then(|call| self.syscalls.calls.get(&call))
+    }
+
+    /// Whether the command can start processes, so that there is a tree to look after.
+    pub fn starts_processes(&self) -> bool {
+        let thread_only = |said: &CallRules| match &said.allow {
+            Grants::Some(all) => all.iter().all(|a| a.when == When::Named(thread_restriction())),
+            _ => false,
+        };
+        let clone = self.said("clone").is_some_and(|said| !thread_only(said)) && self.allows("clone");
+        clone || self.allows("fork") || self.allows("vfork") || self.allows("clone3")
+    }
+
+    /// The table of rules, and the conditions beside it.
+    pub fn rules(&self, actions: Actions, extras: Extras) -> Result<(Rules, FreeConditions), Refusal> {
+        let compiled = self.syscalls.to_rules(self.arch, actions);
+        let (mut rules, free) = compiled.map_err(|e| Refusal::new(e.to_string()))?;
+        self.open_network(&mut rules);
+        if extras.loader {
+            for (call, restriction) in self.loader_needs(&rules, &free)? {
+                grant(&mut rules, call, restriction);
+            }
+            grant(&mut rules, "seccomp", None);
+        }
+        if extras.watch_paths {
+            for name in PATH_CALLS {
+                if let Some(row) = row(&mut rules, name).filter(|row| row.allow != Grant::None) {
+                    row.log = true;
+                }
+            }
+        }
+        Ok((rules, free))
+    }
+
+    fn open_network(&self, rules: &mut Rules) {
+        if self.unix == Unix::ByPath && row(rules, "socket").is_some_and(|row| row.allow != Grant::None) {
+            grant(rules, "connect", None);
+        }
+        if self.network.mode == Mode::None {
+            return;
+        }
+        let serves = self.network.mode == Mode::Host || !self.network.bind.is_empty();
+        for name in NETWORK.iter().chain(SERVER.iter().filter(|_| serves)) {
+            let restriction = match (*name, self.network.mode) {
+                // Fast open connects without asking Landlock.
+                ("sendto", Mode::Ports) => Some("connected"),
+                ("sendmsg" | "sendmmsg", Mode::Ports) => Some("no-fastopen"),
+                ("fcntl", _) => Some("basic"),
+                _ => None,
+            };
+            if *name != "fcntl" || !self.allows(name) {
+                replace(rules, name, restriction);
+            }
+        }
+        if self.unix == Unix::Refused {
+            // With connect(2) open, a UNIX socket reaches every service of the host that has one.
+            revoke(rules, "socket", &["unix", "unix-stream"]);
+        }
+        let inet = if self.network.mode == Mode::Ports { "tcp" } else { "inet" };
+        grant(rules, "socket", Some(inet));
+        grant(rules, "socket", Some("netlink-route"));
+    }
+
+    /// What the loader needs and the rules do not have.
+    fn loader_needs(&self, rules: &Rules, free: &FreeConditions) -> Result<Vec<(&'static str, Option<&'static str>)>, Refusal> {
+        let mut needs = Vec::new();
+        for (name, enough) in LOADER {
+            let Some(call) = Call::named(name.as_bytes()) else { continue };
+            let (Some(number), Some(row)) = (call.number(self.arch), rules.row(call)) else { continue };
+            match row.allow {
+                Grant::All if row.deny == Grant::None => {}
+                Grant::None if row.deny == Grant::None => needs.push((name, enough.first().copied())),
+                Grant::Some(mask) if row.deny == Grant::None && has_one(call, mask, enough) => {}
+                _ if enough.is_empty() && row.deny == Grant::None && !free.concerns(number) => needs.push((name, None)),
+                _ => {
+                    let way = enough.first().map_or(name.to_string(), |restriction| format!("{name}[{restriction}]"));
+                    return Err(Refusal::new(format!(
+                        "cannot run a program under profile '{}': its rule for {name} leaves the loader less than it needs; allow '{way}', or nothing of {name} at all",
+                        self.profile
+                    )));
+                }
+            }
+        }
+        Ok(needs)
+    }
+
+    /// The variables that make the shim take away what only the loader needed; `None` where that is nothing.
+    pub fn seal(&self, action: u32) -> Result<Option<env::Text>, Refusal> {
+        let (rules, free) = self.rules(self.plain_actions(action), Extras::default())?;
+        if rules.unnamed_allowed {
+            return Ok(None);
+        }
+        let mut denied: Vec<&str> = self.loader_needs(&rules, &free)?.into_iter().map(|(name, _)| name).collect();
+        if denied.is_empty() {
+            return Ok(None);
+        }
+        if !self.allows("seccomp") {
+            denied.push("seccomp");
+        }
+        let deny = Some(denied.join(":"));
+        let mut sealing = Rules::new(self.arch, true, self.plain_actions(action));
+        for name in &denied {
+            sealing.add(List::Deny, name.as_bytes()).map_err(|p| Refusal::new(p.to_string()))?;
+        }
+        Ok(env::text(&sealing).map(|text| env::Text { deny, ..text }))
+    }
+
+    /// The variables by which the shim alone enforces the calls.
+    pub fn text(&self, action: u32) -> Result<env::Text, Refusal> {
+        let (rules, free) = self.rules(self.plain_actions(action), Extras::default())?;
+        let conditions = "it has conditions on arguments without a name, which no variable can hold";
+        let cannot = |why: &str| Refusal::new(format!("cannot write profile '{}' as variables: {why}", self.profile));
+        if !free.is_empty() {
+            return Err(cannot(conditions));
+        }
+        env::text(&rules).ok_or_else(|| cannot("its action has no name"))
+    }
+
+    fn plain_actions(&self, violation: u32) -> Actions {
+        Actions { violation, log: bpf::RET_LOG, unknown: None }
+    }
+
+    /// The program that tells allowed, noted and refused apart: it allows, logs or traps.
+    pub fn strict_program(&self) -> Result<Vec<Insn>, Refusal> {
+        let (rules, free) = self.rules(self.plain_actions(bpf::RET_TRAP), Extras::default())?;
+        let program = Program::build(&Layout { rules: &rules, extra: Some(&free) });
+        program.map(|program| program.insns().to_vec()).map_err(|TooLong| too_long(&self.profile))
+    }
+
+    /// Whether some calls are allowed, but noted.
+    pub fn notes(&self) -> bool {
+        self.syscalls.calls.values().any(|said| said.log.is_some())
+    }
+}
+
+/// The sentence for a filter without room.
+pub fn too_long(profile: &str) -> Refusal {
+    Refusal::new(format!("cannot build the filter: profile '{profile}' has more rules than {} instructions can hold", bpf::MAX_INSNS))
+}
+
+fn thread_restriction() -> usize {
+    Call::named(b"clone")
+        .and_then(|call| restrictions::of_call(call).find(|place| restrictions::name(*place) == "thread"))
+        .unwrap_or(usize::MAX)
+}
+
+fn row<'r>(rules: &'r mut Rules, name: &str) -> Option<&'r mut sbx_policy::rules::Row> {
+    Call::named(name.as_bytes()).and_then(|call| rules.row_mut(call))
+}
+
+fn bits(name: &str, wanted: &[&str]) -> u16 {
+    let Some(call) = Call::named(name.as_bytes()) else { return 0 };
+    let places = restrictions::of_call(call).enumerate();
+    places.filter(|(_, place)| wanted.contains(&restrictions::name(*place))).fold(0, |mask, (bit, _)| mask | 1 << bit)
+}
+
+fn has_one(call: Call, mask: u16, enough: &[&str]) -> bool {
+    mask & bits(call.name(), enough) != 0
+}
+
+/// Allows a call in addition to what is allowed of it; a denial stays one.
+fn grant(rules: &mut Rules, name: &str, restriction: Option<&str>) {
+    let added = restriction.map(|restriction| bits(name, &[restriction]));
+    if let Some(row) = row(rules, name) {
+        row.allow = match (row.allow, added) {
+            (Grant::All, _) | (_, None) => Grant::All,
+            (Grant::Some(mask), Some(bit)) => Grant::Some(mask | bit),
+            (Grant::None, Some(bit)) => Grant::Some(bit),
+        };
+    }
+}
+
+/// Allows a call, and forgets what was allowed of it.
+fn replace(rules: &mut Rules, name: &str, restriction: Option<&str>) {
+    if let Some(row) = row(rules, name) {
+        row.allow = Grant::None;
+    }
+    grant(rules, name, restriction);
+}
+
+fn revoke(rules: &mut Rules, name: &str, restrictions: &[&str]) {
+    let gone = bits(name, restrictions);
+    if let Some(row) = row(rules, name) {
+        row.allow = match row.allow {
+            Grant::Some(mask) if mask & !gone == 0 => Grant::None,
+            Grant::Some(mask) => Grant::Some(mask & !gone),
+            other => other,
+        };
+    }
+}

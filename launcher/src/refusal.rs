@@ -1,0 +1,37 @@
+//! Why `sbx` did not start the command, and with which exit status it says so.
+
+use std::fmt;
+
+/// `sbx` itself failed, or refused to enforce less than was asked for.
+pub const REFUSED: u8 = 125;
+/// The command was found, but may not or cannot be executed.
+pub const NOT_EXECUTABLE: u8 = 126;
+/// The command was not found.
+pub const NOT_FOUND: u8 = 127;
+
+/// The end of a run before its command started.
+#[derive(Debug)]
+pub struct Refusal {
+    /// Exit status.
+    pub code: u8,
+    /// One sentence: what, why, what to do.
+    pub sentence: String,
+}
+
+impl Refusal {
+    /// With exit status 125.
+    pub fn new(sentence: impl Into<String>) -> Refusal {
+        Refusal { code: REFUSED, sentence: sentence.into() }
+    }
+
+    /// With another exit status.
+    pub fn with_code(code: u8, sentence: impl Into<String>) -> Refusal {
+        Refusal { code, sentence: sentence.into() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}

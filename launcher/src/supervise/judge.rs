@@ -1,0 +1,152 @@
+//! What becomes of a notified call, and what is said about it.
+
+use crate::launch::guard::OnViolation;
+use crate::launch::policy::PathRule;
+use crate::supervise::decode::{self, Access, Call as Shown, Decoded, PathArgument, ProcessMemory};
+use crate::supervise::facts::{self, Caller};
+use crate::supervise::suggest::Adviser;
+use crate::supervise::violation::{Fate, Violation, Violations};
+use crate::sys::seccomp::{self, Answer, Notification};
+use crate::sys::{Failed, process};
+use sbx_policy::bpf::{self, Insn};
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::errno::EPERM;
+use sbx_policy::interpret::{self, Data};
+use sbx_policy::program::X32_BIT;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+/// Whether the run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It does.
+    GoOn,
+    /// The first violation ends it.
+    EndRun,
+}
+
+/// Decides about notified calls.
+pub struct Judge<'a> {
+    /// What a violation meets.
+    pub on_violation: OnViolation,
+    /// The profile's own program, where calls are notified that it allows: to be noted, or to have their
+    /// paths looked at.
+    pub strict: Option<Vec<Insn>>,
+    /// The path rules in force, with resolved paths, where refused paths are to be named.
+    pub granted: Option<Vec<PathRule>>,
+    /// What is said about a violation.
+    pub adviser: Adviser<'a>,
+    /// All violations so far.
+    pub violations: Violations,
+}
+
+/// What the profile says about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finding {
+    Violation,
+    Noted,
+    Allowed,
+}
+
+impl Judge<'_> {
+    /// Takes the next notification and answers it.
+    pub fn notified(&mut self, listener: BorrowedFd<'_>) -> Result<Verdict, Failed> {
+        let Some(notification) = seccomp::receive(listener)? else { return Ok(Verdict::GoOn) };
+        let finding = self.find(&notification);
+        let name = name(&notification);
+        let shown = Shown { name: &name, args: notification.args, foreign: notification.nr & X32_BIT != 0 };
+        let decoded = decode::decode(&shown, &ProcessMemory::new(notification.pid));
+        let caller = facts::caller(notification.pid);
+        let refused_path = self.refused_path(&notification, &decoded);
+        // What was read is worth something only if the caller waits still: its number could have been reused.
+        if !seccomp::still_waits(listener, notification.id) {
+            return Ok(Verdict::GoOn);
+        }
+        if let Some((argument, path)) = refused_path.filter(|_| finding != Finding::Violation) {
+            let reason = self.adviser.path_reason(&path, argument.access);
+            self.say(Fate::Blocked, &name, &decoded, reason, &caller);
+        }
+        match finding {
+            Finding::Violation => {
+                let reason = self.adviser.call_reason(&name, &data(&notification), &decoded);
+                self.say(self.fate(), &name, &decoded, reason, &caller);
+            }
+            Finding::Noted => self.say(Fate::Noted, &name, &decoded, String::new(), &caller),
+            Finding::Allowed => {}
+        }
+        let (answer, verdict) = self.answer(finding, &caller);
+        seccomp::answer(listener, notification.id, answer)?;
+        Ok(verdict)
+    }
+
+    fn find(&self, notification: &Notification) -> Finding {
+        let Some(strict) = &self.strict else { return Finding::Violation };
+        match interpret::run(strict, &data(notification)) {
+            Some(bpf::RET_ALLOW) => Finding::Allowed,
+            Some(bpf::RET_LOG) => Finding::Noted,
+            _ => Finding::Violation,
+        }
+    }
+
+    fn fate(&self) -> Fate {
+        match self.on_violation {
+            OnViolation::Errno(_) => Fate::Blocked,
+            OnViolation::Kill => Fate::Ended,
+            OnViolation::Log => Fate::WouldBlock,
+        }
+    }
+
+    fn answer(&self, finding: Finding, caller: &Caller) -> (Answer, Verdict) {
+        match (finding, self.on_violation) {
+            (Finding::Allowed | Finding::Noted, _) | (_, OnViolation::Log) => (Answer::Continue, Verdict::GoOn),
+            (Finding::Violation, OnViolation::Errno(number)) => (Answer::Error(number), Verdict::GoOn),
+            (Finding::Violation, OnViolation::Kill) => {
+                process::signal(caller.process, libc::SIGKILL);
+                (Answer::Error(EPERM), Verdict::EndRun)
+            }
+        }
+    }
+
+    fn say(&mut self, fate: Fate, call: &str, decoded: &Decoded, reason: String, caller: &Caller) {
+        let violation = Violation { fate, call: call.to_string(), arguments: decoded.text.clone(), reason };
+        if !self.violations.again(&violation, caller) {
+            self.violations.add(violation, caller);
+        }
+    }
+
+    /// The first path argument that the path rules refuse.
+    fn refused_path<'d>(&self, call: &Notification, decoded: &'d Decoded) -> Option<(&'d PathArgument, std::path::PathBuf)> {
+        let granted = self.granted.as_ref()?;
+        decoded.paths.iter().find_map(|argument| {
+            let path = facts::resolve(call.pid, argument.dirfd, &argument.path, argument.follow)?;
+            refuses(granted, &path, argument.access).then_some((argument, path))
+        })
+    }
+}
+
+/// Whether the path rules refuse this access, as far as the file system as it stands tells: what would fail
+/// anyway, for want of a file or directory, is not blamed on them.
+fn refuses(granted: &[PathRule], path: &Path, access: Access) -> bool {
+    let creates = access.intersects(Access::CREATE);
+    let exists = path.symlink_metadata().is_ok();
+    if !exists && !(creates && path.parent().is_some_and(|parent| parent.is_dir())) {
+        return false;
+    }
+    let judged = if creates && !exists { path.parent().unwrap_or(path) } else { path };
+    let has = |right: fn(&PathRule) -> bool| granted.iter().any(|rule| right(rule) && judged.starts_with(&rule.path));
+    let reads = access.intersects(Access::READ | Access::LIST) && exists;
+    let writes = access.intersects(Access::WRITE | Access::CREATE | Access::REMOVE | Access::TRUNCATE | Access::REFER);
+    (reads && !has(|rule| rule.rights.read))
+        || (writes && !has(|rule| rule.rights.write))
+        || (access.intersects(Access::EXECUTE) && !has(|rule| rule.rights.execute))
+}
+
+fn data(notification: &Notification) -> Data {
+    Data { nr: notification.nr, arch: notification.arch, args: notification.args }
+}
+
+fn name(notification: &Notification) -> String {
+    let number = notification.nr & !X32_BIT;
+    let known = Call::numbered(Arch::HOST, number).map(|call| call.name().to_string());
+    known.unwrap_or_else(|| format!("syscall {number}"))
+}

@@ -1,0 +1,232 @@
+//! The process between the supervisor and the command, where the command may start further ones.
+//!
+//! Whichever of the two is killed, the other ends the tree: both are subreapers (prctl(2)), so orphans move
+//! up to the reaper, or past it to the supervisor, and never out of reach.
+
+use crate::launch::child::{self, Failure, Outcome, Steps};
+use crate::launch::scratch;
+use crate::sys::process::{self, Change, Pid};
+use crate::sys::{Failed, descriptor, signal};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long what the command left behind may go on by itself, once the command has ended: the far end of a
+/// process substitution still has something to write then.
+const GRACE: Duration = Duration::from_millis(250);
+/// How long killing may take: a fork bomb is killed faster than it forks, or given up on.
+const KILLING: Duration = Duration::from_secs(10);
+const TICK: Duration = Duration::from_millis(2);
+
+/// Sent by the kernel when the supervisor ends. No program uses it for anything else on us.
+fn orphaned() -> i32 {
+    libc::SIGRTMIN()
+}
+
+/// What the reaper tells the supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The command changed.
+    Command(Change),
+    /// The reaper is done, or gone.
+    End,
+}
+
+/// A reaper that has started the command.
+pub struct Reaper {
+    /// The reaper.
+    pub pid: Pid,
+    /// The command.
+    pub command: Pid,
+    events: OwnedFd,
+}
+
+impl Reaper {
+    /// Starts a reaper, which takes `steps` in a child of its own.
+    pub fn start(mut steps: Steps, scratch: Option<PathBuf>) -> Result<(Reaper, Outcome), Failed> {
+        let (events, sender) = descriptor::pipe()?;
+        let supervisor = process::id();
+        process::become_subreaper()?;
+        let pid = process::fork_sharing_descriptors()?;
+        if pid == 0 {
+            let status = reap(&mut steps, supervisor, sender.as_raw_fd(), scratch);
+            process::exit_now(status);
+        }
+        let (command, outcome) = read_outcome(events.as_raw_fd())?;
+        // Only now: until the reaper has stopped sharing descriptors, closing ours closes its own.
+        drop(sender);
+        // The steps hold descriptors too.
+        drop(steps);
+        Ok((Reaper { pid, command, events }, outcome))
+    }
+
+    /// The descriptor that can be read when there is an event.
+    pub fn events(&self) -> RawFd {
+        self.events.as_raw_fd()
+    }
+
+    /// The next event.
+    pub fn next(&self) -> Event {
+        let mut message = [0; 5];
+        match descriptor::read(self.events.as_raw_fd(), &mut message) {
+            Ok(5) => decode(message).map_or(Event::End, Event::Command),
+            _ => Event::End,
+        }
+    }
+}
+
+fn encode(change: Change) -> [u8; 5] {
+    let (kind, number) = match change {
+        Change::Exited(status) => (b'e', status),
+        Change::Killed(signal) => (b'k', signal),
+        Change::Stopped(signal) => (b's', signal),
+        Change::Continued => (b'c', 0),
+    };
+    let number = number.to_le_bytes();
+    [kind, number[0], number[1], number[2], number[3]]
+}
+
+fn decode(message: [u8; 5]) -> Option<Change> {
+    let [kind, number @ ..] = message;
+    let number = i32::from_le_bytes(number);
+    match kind {
+        b'e' => Some(Change::Exited(number)),
+        b'k' => Some(Change::Killed(number)),
+        b's' => Some(Change::Stopped(number)),
+        b'c' => Some(Change::Continued),
+        _ => None,
+    }
+}
+
+/// The life of the reaper.
+fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathBuf>) -> i32 {
+    let watched = signal::Set::of(&[libc::SIGCHLD, orphaned()]);
+    let prepared = process::die_with_parent(orphaned()).and_then(|()| process::become_subreaper());
+    let mut outcome = Outcome::default();
+    steps.parent = Some(process::id());
+    let started = prepared.and_then(|()| process::spawn_sharing(&mut || child::run(steps, &mut outcome)));
+    let command = started.unwrap_or_else(|failed| {
+        outcome.failure = Some(Failure::new("start the command", failed.to_string()));
+        0
+    });
+    // From here on our descriptors are our own; the supervisor's stay open in it.
+    let unshared = process::unshare_descriptors();
+    if unshared.is_err() || write_outcome(sender, command, &outcome).is_err() || outcome.failure.is_some() {
+        end_all(KILLING);
+        return 1;
+    }
+    descriptor::close_all_but(sender);
+    if process::parent() == supervisor {
+        watch(&watched, command, sender);
+        if process::parent() == supervisor {
+            let left = Instant::now();
+            while !process::children().is_empty() && left.elapsed() < GRACE && process::parent() == supervisor {
+                while process::wait(None, false, false).is_some() {}
+                std::thread::sleep(TICK);
+            }
+        }
+    }
+    end_all(KILLING);
+    if process::parent() != supervisor {
+        if let Some(path) = scratch {
+            scratch::remove(&path);
+        }
+    }
+    0
+}
+
+/// Reports how the command changes, until it has ended or the supervisor is gone.
+fn watch(watched: &signal::Set, command: Pid, sender: RawFd) {
+    loop {
+        while let Some((pid, change)) = process::wait(None, false, true) {
+            if pid == command {
+                let _ = descriptor::write_all(sender, &encode(change));
+                if matches!(change, Change::Exited(_) | Change::Killed(_)) {
+                    return;
+                }
+            }
+        }
+        if signal::wait(watched) == orphaned() {
+            return;
+        }
+    }
+}
+
+/// Kills every descendant. Each that dies leaves its children to us, so this comes to an end.
+pub fn end_all(limit: Duration) {
+    let start = Instant::now();
+    loop {
+        let children = process::children();
+        for child in &children {
+            process::signal(*child, libc::SIGKILL);
+        }
+        while process::wait(None, false, false).is_some() {}
+        if children.is_empty() || start.elapsed() > limit {
+            return;
+        }
+        std::thread::sleep(TICK);
+    }
+}
+
+/// `pid listener flags` and the texts, in one write.
+fn write_outcome(sender: RawFd, command: Pid, outcome: &Outcome) -> Result<(), Failed> {
+    let failure = outcome.failure.as_ref();
+    let texts = [outcome.unheard.as_deref(), failure.map(|f| &*f.step), failure.map(|f| f.cause.as_str())];
+    let mut body = Vec::new();
+    let errno = failure.and_then(|f| f.exec_errno);
+    for number in [command, outcome.listener.unwrap_or(-1), errno.unwrap_or(0)] {
+        body.extend(number.to_le_bytes());
+    }
+    for text in texts {
+        // A length of its own for "none".
+        let bytes = text.map_or(&[][..], str::as_bytes);
+        let length = text.map_or(u32::MAX, |_| bytes.len() as u32);
+        body.extend(length.to_le_bytes());
+        body.extend(bytes);
+    }
+    let mut message = (body.len() as u32).to_le_bytes().to_vec();
+    message.extend(body);
+    descriptor::write_all(sender, &message)
+}
+
+fn read_outcome(events: RawFd) -> Result<(Pid, Outcome), Failed> {
+    let mut length = [0; 4];
+    read_exactly(events, &mut length)?;
+    let mut body = vec![0; (u32::from_le_bytes(length) as usize).min(1 << 16)];
+    read_exactly(events, &mut body)?;
+    let mut rest = body.as_slice();
+    let mut number = || {
+        let (word, tail) = rest.split_first_chunk::<4>()?;
+        rest = tail;
+        Some(i32::from_le_bytes(*word))
+    };
+    let (pid, listener, errno) = (number().unwrap_or(0), number().unwrap_or(-1), number().unwrap_or(0));
+    let mut text = || {
+        let (word, tail) = rest.split_first_chunk::<4>()?;
+        let length = u32::from_le_bytes(*word);
+        rest = tail;
+        if length == u32::MAX {
+            return None;
+        }
+        let (bytes, tail) = rest.split_at_checked(length as usize)?;
+        rest = tail;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    };
+    let (unheard, step, cause) = (text(), text(), text());
+    let failure = step.zip(cause).map(|(step, cause)| Failure {
+        step: step.into(),
+        cause,
+        exec_errno: (errno != 0).then_some(errno),
+    });
+    Ok((pid, Outcome { listener: (listener >= 0).then_some(listener), unheard, failure }))
+}
+
+fn read_exactly(events: RawFd, mut buffer: &mut [u8]) -> Result<(), Failed> {
+    while !buffer.is_empty() {
+        match descriptor::read(events, buffer)? {
+            0 => return Err(Failed { call: "read", cause: std::io::ErrorKind::UnexpectedEof.into() }),
+            count => buffer = &mut buffer[count..],
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! File descriptors.
+
+use super::{Failed, checked};
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Opens /dev/null for each of 0, 1 and 2 that is closed: whatever we open later must not land there and be
+/// taken for the command's standard input or output. Tells which were closed.
+pub fn fill_standard() -> Result<Vec<RawFd>, Failed> {
+    let mut closed = Vec::new();
+    for number in 0..3 {
+        // SAFETY: asks about a number.
+        if unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0 {
+            continue;
+        }
+        // SAFETY: a constant path. The lowest free number is this one, as those below are open by now.
+        checked("open(/dev/null)", unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) }.into())?;
+        closed.push(number);
+    }
+    Ok(closed)
+}
+
+/// Whether a number is an open descriptor.
+pub fn is_open(number: RawFd) -> bool {
+    // SAFETY: asks about a number.
+    unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
+}
+
+/// Marks every descriptor from 3 up as close-on-exec.
+pub fn close_all_on_exec() -> Result<(), Failed> {
+    const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
+    // SAFETY: changes flags only; nothing is closed before an exec.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, CLOSE_RANGE_CLOEXEC) };
+    if result == 0 {
+        return Ok(());
+    }
+    // Linux before 5.11.
+    let limit = limit_of_numbers();
+    for number in 3..limit {
+        // SAFETY: a number that is not open is no error here.
+        unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    Ok(())
+}
+
+fn limit_of_numbers() -> RawFd {
+    // SAFETY: asks for a limit.
+    let limit = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
+    RawFd::try_from(limit).unwrap_or(65_536).clamp(3, 1 << 20)
+}
+
+/// Lets a descriptor pass through an exec.
+pub fn keep_on_exec(number: RawFd) -> Result<(), Failed> {
+    // SAFETY: changes a flag of a descriptor.
+    checked("fcntl(F_SETFD)", unsafe { libc::fcntl(number, libc::F_SETFD, 0) }.into()).map(drop)
+}
+
+/// Has an exec close a descriptor.
+pub fn close_on_exec(number: RawFd) -> Result<(), Failed> {
+    // SAFETY: changes a flag of a descriptor.
+    checked("fcntl(F_SETFD)", unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) }.into()).map(drop)
+}
+
+/// Puts /dev/null in the place of standard input and output: the command has them, and whoever is at their
+/// other end should see it close them, not us.
+pub fn release_standard() -> Result<(), Failed> {
+    // SAFETY: a constant path.
+    let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+    let null = own(checked("open(/dev/null)", null.into())? as RawFd);
+    for number in 0..2 {
+        // SAFETY: two open descriptors; what 0 and 1 were is nobody's `OwnedFd`.
+        checked("dup2", unsafe { libc::dup2(null.as_raw_fd(), number) }.into())?;
+    }
+    Ok(())
+}
+
+/// Closes every descriptor but one and standard error.
+pub fn close_all_but(kept: RawFd) {
+    let kept = kept.max(0) as libc::c_uint;
+    for (first, last) in [(0, 1), (3, kept.saturating_sub(1)), (kept + 1, u32::MAX)] {
+        if first <= last {
+            // SAFETY: the process that calls this goes on with raw numbers only.
+            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        }
+    }
+}
+
+/// Closes a descriptor that no owner in this program has.
+pub fn close(number: RawFd) {
+    // SAFETY: callers pass numbers that they know no `OwnedFd` holds.
+    unsafe { libc::close(number) };
+}
+
+/// Takes ownership of a descriptor that the kernel just made for us.
+pub fn own(number: RawFd) -> OwnedFd {
+    // SAFETY: callers pass a number that a system call returned to them as new.
+    unsafe { OwnedFd::from_raw_fd(number) }
+}
+
+/// A file in memory with these contents, that nothing can change any more; passes through an exec.
+pub fn sealed_memory_file(name: &CStr, contents: &[u8]) -> Result<OwnedFd, Failed> {
+    const MFD_EXEC: libc::c_uint = 0x10;
+    let flags = libc::MFD_ALLOW_SEALING;
+    // SAFETY: a constant name; the result is checked.
+    let mut number = unsafe { libc::memfd_create(name.as_ptr(), flags | MFD_EXEC) };
+    if number < 0 && Failed::last("memfd_create").errno() == libc::EINVAL {
+        // Linux before 6.3 does not know MFD_EXEC.
+        // SAFETY: as above.
+        number = unsafe { libc::memfd_create(name.as_ptr(), flags) };
+    }
+    let number = checked("memfd_create", number.into())?;
+    let file = own(number as RawFd);
+    write_all(file.as_raw_fd(), contents)?;
+    let seals = libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: a descriptor that we own.
+    checked("fcntl(F_ADD_SEALS)", unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) }.into())?;
+    Ok(file)
+}
+
+/// Writes everything, or tells why not.
+pub fn write_all(number: RawFd, mut bytes: &[u8]) -> Result<(), Failed> {
+    while !bytes.is_empty() {
+        // SAFETY: the buffer is valid for its length.
+        let written = unsafe { libc::write(number, bytes.as_ptr().cast(), bytes.len()) };
+        match checked("write", written as libc::c_long) {
+            Ok(0) => return Err(Failed { call: "write", cause: std::io::ErrorKind::WriteZero.into() }),
+            Ok(count) => bytes = bytes.get(count as usize..).unwrap_or(&[]),
+            Err(failed) if failed.errno() == libc::EINTR => {}
+            Err(failed) => return Err(failed),
+        }
+    }
+    Ok(())
+}
+
+/// A pipe whose ends are close-on-exec: read end, write end.
+pub fn pipe() -> Result<(OwnedFd, OwnedFd), Failed> {
+    let mut ends = [0; 2];
+    // SAFETY: room for two numbers.
+    checked("pipe2", unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }.into())?;
+    Ok((own(ends[0]), own(ends[1])))
+}
+
+/// Reads once.
+pub fn read(number: RawFd, buffer: &mut [u8]) -> Result<usize, Failed> {
+    loop {
+        // SAFETY: the buffer is valid for its length.
+        let count = unsafe { libc::read(number, buffer.as_mut_ptr().cast(), buffer.len()) };
+        match checked("read", count as libc::c_long) {
+            Err(failed) if failed.errno() == libc::EINTR => {}
+            result => return result.map(|count| count as usize),
+        }
+    }
+}
+
+/// Waits until one of the descriptors can be read or has hung up; tells for each (readable, hung up).
+pub fn poll<const N: usize>(numbers: [Option<RawFd>; N]) -> Result<[(bool, bool); N], Failed> {
+    let entry = |number: Option<RawFd>| libc::pollfd { fd: number.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
+    let mut entries = numbers.map(entry);
+    loop {
+        // SAFETY: an array of N entries.
+        let result = unsafe { libc::poll(entries.as_mut_ptr(), N as libc::nfds_t, -1) };
+        match checked("poll", result.into()) {
+            Err(failed) if failed.errno() == libc::EINTR => {}
+            Err(failed) => return Err(failed),
+            Ok(_) => break,
+        }
+    }
+    let gone = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
+    Ok(entries.map(|entry| (entry.revents & libc::POLLIN != 0, entry.revents & gone != 0)))
+}

@@ -1,0 +1,77 @@
+//! Memory at addresses that nobody can guess, for the one-time exec.
+
+use super::{Failed, checked};
+use std::ptr::NonNull;
+
+const PAGE: usize = 4096;
+/// Addresses are taken below 2^46, which every kernel with 4-level page tables gives to processes.
+const ADDRESS_BITS: u64 = (1 << 46) - 1;
+const LOWEST: u64 = 1 << 24;
+const TRIES: usize = 16;
+
+/// Words that stand at a random address until the process execs or ends.
+pub struct HiddenWords {
+    address: NonNull<usize>,
+    mapped: usize,
+}
+
+impl HiddenWords {
+    /// Copies `words` to a random address.
+    pub fn new(words: &[usize]) -> Result<HiddenWords, Failed> {
+        let bytes = size_of_val(words);
+        let mapped = (bytes + PAGE).next_multiple_of(PAGE);
+        for _ in 0..TRIES {
+            let random = random()?;
+            let base = (random & ADDRESS_BITS & !(PAGE as u64 - 1)).max(LOWEST);
+            // Also the place inside the page is random: 16-byte steps.
+            let offset = (random >> 48) as usize % (PAGE / 16) * 16;
+            let Some(start) = map_at(base as usize, mapped)? else { continue };
+            // SAFETY: `mapped` is at least a page more than the words take, and `offset` is below a page.
+            let address = unsafe { start.byte_add(offset) }.cast::<usize>();
+            // SAFETY: fresh memory that nothing else refers to.
+            unsafe { address.copy_from_nonoverlapping(NonNull::from(words).cast(), words.len()) };
+            return Ok(HiddenWords { address, mapped });
+        }
+        Err(Failed { call: "mmap", cause: std::io::ErrorKind::AddrInUse.into() })
+    }
+
+    /// Where they stand.
+    pub fn address(&self) -> usize {
+        self.address.addr().get()
+    }
+}
+
+impl Drop for HiddenWords {
+    fn drop(&mut self) {
+        let start = (self.address() & !(PAGE - 1)) as *mut libc::c_void;
+        // SAFETY: unmaps exactly what `new` mapped.
+        unsafe { libc::munmap(start, self.mapped) };
+    }
+}
+
+/// Maps zeroed memory there; `None` where something is mapped already.
+fn map_at(address: usize, length: usize) -> Result<Option<NonNull<u8>>, Failed> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: MAP_FIXED_NOREPLACE never replaces a mapping.
+    let result = unsafe { libc::mmap(address as *mut libc::c_void, length, protection, flags, -1, 0) };
+    if result == libc::MAP_FAILED {
+        let failed = Failed::last("mmap");
+        return if failed.errno() == libc::EEXIST { Ok(None) } else { Err(failed) };
+    }
+    if result.addr() != address {
+        // Linux before 4.17 takes the address as a hint only.
+        // SAFETY: unmaps what was just mapped.
+        unsafe { libc::munmap(result, length) };
+        return Ok(None);
+    }
+    Ok(NonNull::new(result.cast()))
+}
+
+/// 64 bits from the kernel.
+pub fn random() -> Result<u64, Failed> {
+    let mut bytes = [0_u8; 8];
+    // SAFETY: room for eight bytes.
+    checked("getrandom", unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } as libc::c_long)?;
+    Ok(u64::from_ne_bytes(bytes))
+}

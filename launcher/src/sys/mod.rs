@@ -1,0 +1,59 @@
+//! Every `unsafe` block of the launch and supervision code, as small safe functions. An error carries the
+//! name of the system call that failed.
+
+pub mod descriptor;
+pub mod memory;
+pub mod privilege;
+pub mod process;
+pub mod seccomp;
+pub mod signal;
+
+use std::ffi::{CStr, OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+/// A system call that failed.
+#[derive(Debug)]
+pub struct Failed {
+    /// The call, as in man-pages.
+    pub call: &'static str,
+    /// Why.
+    pub cause: io::Error,
+}
+
+impl Failed {
+    /// From `errno`.
+    pub fn last(call: &'static str) -> Failed {
+        Failed { call, cause: io::Error::last_os_error() }
+    }
+
+    /// The error number.
+    pub fn errno(&self) -> i32 {
+        self.cause.raw_os_error().unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The number in std's text is for programmers; what it means is enough here.
+        let text = self.cause.to_string();
+        let text = text.split(" (os error").next().unwrap_or(&text);
+        write!(f, "{}: {}", self.call, text.to_lowercase())
+    }
+}
+
+/// The result of a call that returns -1 and sets `errno`.
+pub(crate) fn checked(call: &'static str, result: libc::c_long) -> Result<libc::c_long, Failed> {
+    if result < 0 { Err(Failed::last(call)) } else { Ok(result) }
+}
+
+/// The program's arguments, as the C library hands them to `main`.
+pub fn arguments(argc: libc::c_int, argv: *const *const libc::c_char) -> Vec<OsString> {
+    let argument = |index| {
+        // SAFETY: `main` gets `argc` pointers to NUL-terminated strings.
+        let text = unsafe { CStr::from_ptr(*argv.add(index)) };
+        OsStr::from_bytes(text.to_bytes()).to_os_string()
+    };
+    (0..usize::try_from(argc).unwrap_or(0)).map(argument).collect()
+}

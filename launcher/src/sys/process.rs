@@ -1,0 +1,217 @@
+//! Starting, waiting for and ending processes.
+
+use super::{Failed, checked, descriptor};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+/// A process number.
+pub type Pid = libc::pid_t;
+
+/// Room for the child's steps: filter programs are laid out on it. Only what is used costs memory.
+const STACK: usize = 4 * 1024 * 1024;
+
+/// How a process changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It exited with this status.
+    Exited(i32),
+    /// This signal ended it.
+    Killed(i32),
+    /// This signal stopped it.
+    Stopped(i32),
+    /// It goes on after a stop.
+    Continued,
+}
+
+/// Runs `body` in a new process that shares this one's memory *and descriptors* until it execs; this one
+/// stands still meanwhile (vfork(2) on a stack of its own). Sharing makes what the body found out visible
+/// here without a pipe, and the notification descriptor of its filter ours without a socket.
+pub fn spawn_sharing(body: &mut dyn FnMut()) -> Result<Pid, Failed> {
+    extern "C" fn enter(argument: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: `argument` is the address of `body` below, which outlives the new process's use of it.
+        let body = unsafe { &mut *argument.cast::<&mut dyn FnMut()>() };
+        body();
+        stop_here()
+    }
+    let stack = Stack::new()?;
+    let mut body = body;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD;
+    // SAFETY: the stack is used by the new process alone, and this one is suspended until that one has
+    // exec'd or ended, so nothing here is used by two threads of control at a time.
+    let pid = unsafe { libc::clone(enter, stack.top(), flags, (&raw mut body).cast()) };
+    checked("clone", pid.into()).map(|pid| pid as Pid)
+}
+
+struct Stack(*mut libc::c_void);
+
+impl Stack {
+    fn new() -> Result<Stack, Failed> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: new memory at an address of the kernel's choice.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), STACK, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED { Err(Failed::last("mmap")) } else { Ok(Stack(start)) }
+    }
+
+    fn top(&self) -> *mut libc::c_void {
+        // SAFETY: one past the end of the mapping, where a stack that grows down begins.
+        unsafe { self.0.byte_add(STACK) }
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: unmaps exactly what was mapped; the process that used it has its own memory by now.
+        unsafe { libc::munmap(self.0, STACK) };
+    }
+}
+
+/// Ends the process without a system call: the filter in force may refuse exit_group(2), and its
+/// notification would wait for a supervisor that waits for us.
+fn stop_here() -> ! {
+    loop {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an undefined instruction, on purpose.
+        unsafe {
+            std::arch::asm!("ud2")
+        };
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: an undefined instruction, on purpose.
+        unsafe {
+            std::arch::asm!("udf #0")
+        };
+    }
+}
+
+/// A copy of this process that shares its descriptors. Returns 0 in the copy.
+pub fn fork_sharing_descriptors() -> Result<Pid, Failed> {
+    let none: *const libc::c_void = std::ptr::null();
+    // SAFETY: a fork without a new stack: the copy returns here too. This program has a single thread.
+    #[cfg(target_arch = "x86_64")]
+    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_FILES | libc::SIGCHLD, none, none, none, 0) };
+    // SAFETY: as above; the order of the last two differs.
+    #[cfg(target_arch = "aarch64")]
+    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_FILES | libc::SIGCHLD, none, none, 0, none) };
+    checked("clone", pid).map(|pid| pid as Pid)
+}
+
+/// Stops sharing descriptors with the parent.
+pub fn unshare_descriptors() -> Result<(), Failed> {
+    // SAFETY: affects the descriptor table of this process only.
+    checked("unshare(CLONE_FILES)", unsafe { libc::unshare(libc::CLONE_FILES) }.into()).map(drop)
+}
+
+/// execve(2) with the pointers as they are: the filter compares them. Returns only if it fails; pointers that
+/// lead nowhere are answered with EFAULT.
+pub fn exec_raw(path: usize, argv: usize, envp: usize) -> Failed {
+    // SAFETY: the kernel only reads what the pointers lead to, and checks each access itself.
+    unsafe { libc::syscall(libc::SYS_execve, path, argv, envp) };
+    Failed::last("execve")
+}
+
+/// The calling process.
+pub fn id() -> Pid {
+    // SAFETY: asks for a number.
+    unsafe { libc::getpid() }
+}
+
+/// The parent of the calling process.
+pub fn parent() -> Pid {
+    // SAFETY: asks for a number.
+    unsafe { libc::getppid() }
+}
+
+/// The user that file access is judged by.
+pub fn user() -> u32 {
+    // SAFETY: asks for a number.
+    unsafe { libc::geteuid() }
+}
+
+/// Asks for a signal when the parent ends.
+pub fn die_with_parent(signal: i32) -> Result<(), Failed> {
+    // SAFETY: plain numbers.
+    checked("prctl(PR_SET_PDEATHSIG)", unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into()).map(drop)
+}
+
+/// Becomes the parent of every descendant whose own parent ends.
+pub fn become_subreaper() -> Result<(), Failed> {
+    // SAFETY: plain numbers.
+    let result = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+    checked("prctl(PR_SET_CHILD_SUBREAPER)", result.into()).map(drop)
+}
+
+/// Changes the working directory.
+pub fn change_directory(directory: BorrowedFd<'_>) -> Result<(), Failed> {
+    // SAFETY: an open descriptor.
+    checked("fchdir", unsafe { libc::fchdir(directory.as_raw_fd()) }.into()).map(drop)
+}
+
+/// A descriptor that stands for a process, not for its number.
+pub fn open_pid(pid: Pid) -> Result<OwnedFd, Failed> {
+    // SAFETY: plain numbers.
+    let number = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    checked("pidfd_open", number).map(|number| descriptor::own(number as i32))
+}
+
+/// Sends a signal to one process. One that is gone is no error.
+pub fn signal(pid: Pid, number: i32) {
+    if pid > 0 {
+        // SAFETY: plain numbers; `pid` names one process.
+        unsafe { libc::kill(pid, number) };
+    }
+}
+
+/// Stops the calling process, as its job control asked the command to.
+pub fn stop_self() {
+    signal(id(), libc::SIGSTOP);
+}
+
+/// Takes the next change of a child (of any, for `None`), waiting for it if told to. `None`: nothing to
+/// report, or no such child.
+pub fn wait(child: Option<Pid>, block: bool, stops: bool) -> Option<(Pid, Change)> {
+    let mut flags = libc::WEXITED;
+    if stops {
+        flags |= libc::WSTOPPED | libc::WCONTINUED;
+    }
+    if !block {
+        flags |= libc::WNOHANG;
+    }
+    let (kind, id) = child.map_or((libc::P_ALL, 0), |pid| (libc::P_PID, pid as libc::id_t));
+    loop {
+        // SAFETY: all zeroes is a valid value.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: room for the answer.
+        let result = unsafe { libc::waitid(kind, id, &raw mut info, flags) };
+        if result < 0 {
+            if Failed::last("waitid").errno() == libc::EINTR {
+                continue;
+            }
+            return None;
+        }
+        // SAFETY: waitid filled the fields of a SIGCHLD, or left zeroes.
+        let pid = unsafe { info.si_pid() };
+        // SAFETY: as above.
+        let status = unsafe { info.si_status() };
+        let change = match info.si_code {
+            _ if pid == 0 => return None,
+            libc::CLD_EXITED => Change::Exited(status),
+            libc::CLD_STOPPED | libc::CLD_TRAPPED => Change::Stopped(status),
+            libc::CLD_CONTINUED => Change::Continued,
+            _ => Change::Killed(status),
+        };
+        return Some((pid, change));
+    }
+}
+
+/// The children of the calling process, from /proc (CONFIG_PROC_CHILDREN).
+pub fn children() -> Vec<Pid> {
+    let path = format!("/proc/self/task/{}/children", id());
+    let list = std::fs::read_to_string(Path::new(&path)).unwrap_or_default();
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// Ends the calling process at once: nothing is flushed, no exit handler runs.
+pub fn exit_now(status: i32) -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(status) }
+}

@@ -1,0 +1,128 @@
+//! Installing a filter and answering its notifications (seccomp(2), seccomp_unotify(2)).
+
+use super::{Failed, checked, descriptor};
+use sbx_policy::bpf::Insn;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+const SET_MODE_FILTER: libc::c_uint = 1;
+const FLAG_NEW_LISTENER: libc::c_ulong = 1 << 3;
+const FLAG_WAIT_KILLABLE_RECV: libc::c_ulong = 1 << 5;
+const RESPONSE_CONTINUE: u32 = 1;
+const IOCTL_RECV: libc::c_ulong = 0xc050_2100;
+const IOCTL_SEND: libc::c_ulong = 0xc018_2101;
+const IOCTL_ID_VALID: libc::c_ulong = 0x4008_2102;
+
+#[repr(C)]
+struct Program {
+    len: libc::c_ushort,
+    filter: *const Insn,
+}
+
+/// Binds the calling thread to a program for good.
+pub fn install(insns: &[Insn]) -> Result<(), Failed> {
+    set_filter(insns, 0).map(drop)
+}
+
+/// As [`install`], and returns the number of the descriptor on which refused calls are notified. EBUSY: one
+/// of the filters above already has such a listener.
+pub fn install_with_listener(insns: &[Insn]) -> Result<RawFd, Failed> {
+    // With the second flag (Linux 5.19) a signal does not interrupt a call that we are looking at.
+    match set_filter(insns, FLAG_NEW_LISTENER | FLAG_WAIT_KILLABLE_RECV) {
+        Err(failed) if failed.errno() == libc::EINVAL => set_filter(insns, FLAG_NEW_LISTENER),
+        result => result,
+    }
+}
+
+fn set_filter(insns: &[Insn], flags: libc::c_ulong) -> Result<RawFd, Failed> {
+    let Ok(len) = libc::c_ushort::try_from(insns.len()) else {
+        return Err(Failed { call: "seccomp", cause: std::io::ErrorKind::InvalidInput.into() });
+    };
+    let program = Program { len, filter: insns.as_ptr() };
+    // SAFETY: the kernel copies the program, which is valid for the length of the call.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, &raw const program) };
+    checked("seccomp(SECCOMP_SET_MODE_FILTER)", result).map(|number| number as RawFd)
+}
+
+/// A call that waits for an answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Notification {
+    /// What the answer has to name.
+    pub id: u64,
+    /// The thread that made the call.
+    pub pid: libc::pid_t,
+    /// The call's number.
+    pub nr: u32,
+    /// `AUDIT_ARCH_*`.
+    pub arch: u32,
+    /// Its arguments.
+    pub args: [u64; 6],
+}
+
+/// What a waiting call is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It fails with this error number.
+    Error(u16),
+    /// The kernel goes on with it. Only where it is let through whatever its arguments are, since the
+    /// process can change them in memory meanwhile.
+    Continue,
+}
+
+/// Takes the next notification; `None` when the caller died meanwhile.
+pub fn receive(listener: BorrowedFd<'_>) -> Result<Option<Notification>, Failed> {
+    // SAFETY: all zeroes is a valid value, and what the kernel asks for.
+    let mut raw: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: room for the structure that this ioctl fills; the size is part of the command's number.
+    let result = unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_RECV as _, &raw mut raw) };
+    match checked("ioctl(SECCOMP_IOCTL_NOTIF_RECV)", result.into()) {
+        Ok(_) => {}
+        Err(failed) if matches!(failed.errno(), libc::ENOENT | libc::EINTR) => return Ok(None),
+        Err(failed) => return Err(failed),
+    }
+    let data = raw.data;
+    Ok(Some(Notification { id: raw.id, pid: raw.pid as libc::pid_t, nr: data.nr as u32, arch: data.arch, args: data.args }))
+}
+
+/// Whether the call still waits: if not, its process number may be somebody else's by now.
+pub fn still_waits(listener: BorrowedFd<'_>, id: u64) -> bool {
+    // SAFETY: the kernel reads one number.
+    unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_ID_VALID as _, &raw const id) == 0 }
+}
+
+/// Answers. A caller that died meanwhile is no error.
+pub fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> Result<(), Failed> {
+    // SAFETY: all zeroes is a valid value.
+    let mut raw: libc::seccomp_notif_resp = unsafe { std::mem::zeroed() };
+    raw.id = id;
+    match answer {
+        Answer::Error(number) => raw.error = -i32::from(number),
+        Answer::Continue => raw.flags = RESPONSE_CONTINUE,
+    }
+    // SAFETY: a valid structure of the size that is part of the command's number.
+    let result = unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_SEND as _, &raw mut raw) };
+    match checked("ioctl(SECCOMP_IOCTL_NOTIF_SEND)", result.into()) {
+        Err(failed) if failed.errno() != libc::ENOENT => Err(failed),
+        _ => Ok(()),
+    }
+}
+
+/// Takes ownership of the listener whose number [`install_with_listener`] returned.
+pub fn own_listener(number: RawFd) -> OwnedFd {
+    descriptor::own(number)
+}
+
+/// Whether a filter of `sbx` binds this process: only a filter gives this answer.
+pub fn is_confined() -> bool {
+    // SAFETY: plain numbers; without such a filter the kernel knows no such option.
+    let result = unsafe { libc::prctl(sbx_policy::rules::QUERY as libc::c_int, 0, 0, 0, 0) };
+    result < 0 && Failed::last("prctl").errno() == i32::from(sbx_policy::errno::EISCONN)
+}
+
+/// The version of Landlock's ABI; 0 where there is none.
+pub fn landlock_version() -> i32 {
+    const CREATE_RULESET_VERSION: libc::c_uint = 1;
+    let none: *const libc::c_void = std::ptr::null();
+    // SAFETY: with this flag the call takes no structure and only returns a number.
+    let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, CREATE_RULESET_VERSION) };
+    i32::try_from(version).unwrap_or(0).max(0)
+}

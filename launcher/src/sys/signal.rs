@@ -1,0 +1,111 @@
+//! Signals: masks, dispositions, and reading them from a descriptor.
+
+use super::{Failed, checked, descriptor};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+/// A set of signals.
+#[derive(Clone, Copy)]
+pub struct Set(libc::sigset_t);
+
+impl Set {
+    /// These signals.
+    pub fn of(signals: &[i32]) -> Set {
+        // SAFETY: all zeroes is a valid set, and sigemptyset makes it the empty one.
+        let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+        // SAFETY: a valid set.
+        unsafe { libc::sigemptyset(&raw mut set) };
+        for signal in signals {
+            // SAFETY: a valid set; an unknown number changes nothing.
+            unsafe { libc::sigaddset(&raw mut set, *signal) };
+        }
+        Set(set)
+    }
+
+    /// Every signal.
+    pub fn full() -> Set {
+        let mut set = Set::of(&[]);
+        // SAFETY: a valid set.
+        unsafe { libc::sigfillset(&raw mut set.0) };
+        set
+    }
+}
+
+/// Replaces the mask of blocked signals, and returns the one before.
+pub fn set_mask(new: &Set) -> Result<Set, Failed> {
+    let mut old = Set::of(&[]);
+    // SAFETY: two valid sets.
+    checked("sigprocmask", unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const new.0, &raw mut old.0) }.into())?;
+    Ok(old)
+}
+
+/// The mask of blocked signals.
+pub fn mask() -> Set {
+    let mut now = Set::of(&[]);
+    // SAFETY: with no new set the call only fills the old one.
+    unsafe { libc::sigprocmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut now.0) };
+    now
+}
+
+/// A descriptor from which blocked signals are read.
+pub fn descriptor(set: &Set) -> Result<OwnedFd, Failed> {
+    // SAFETY: a valid set; -1 asks for a new descriptor.
+    let number = unsafe { libc::signalfd(-1, &raw const set.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+    checked("signalfd", number.into()).map(|number| descriptor::own(number as i32))
+}
+
+/// A signal that arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrived {
+    /// Its number.
+    pub number: i32,
+    /// Whether the kernel sent it (a key on the terminal, say) rather than a process.
+    pub from_kernel: bool,
+}
+
+/// The next signal that waits on the descriptor, if any.
+pub fn next(fd: BorrowedFd<'_>) -> Option<Arrived> {
+    // SAFETY: all zeroes is a valid value.
+    let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
+    let size = size_of::<libc::signalfd_siginfo>();
+    // SAFETY: room for one whole structure.
+    let count = unsafe { libc::read(fd.as_raw_fd(), (&raw mut info).cast(), size) };
+    const SI_KERNEL: i32 = 0x80;
+    (count == size as isize).then_some(Arrived { number: info.ssi_signo as i32, from_kernel: info.ssi_code == SI_KERNEL })
+}
+
+/// Waits for one of the blocked signals of a set.
+pub fn wait(set: &Set) -> i32 {
+    loop {
+        // SAFETY: a valid set, and no room for details.
+        let number = unsafe { libc::sigwaitinfo(&raw const set.0, std::ptr::null_mut()) };
+        if number > 0 {
+            return number;
+        }
+    }
+}
+
+/// What happens to a signal that is not blocked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// What the signal does by itself.
+    Default,
+    /// Nothing.
+    Ignore,
+}
+
+/// Sets a signal's disposition and returns the one before (a handler counts as default: an exec resets it).
+pub fn dispose(signal: i32, new: Disposition) -> Disposition {
+    let action = if new == Disposition::Ignore { libc::SIG_IGN } else { libc::SIG_DFL };
+    // SAFETY: neither value is a function that could be called at a bad moment.
+    let old = unsafe { libc::signal(signal, action) };
+    if old == libc::SIG_IGN { Disposition::Ignore } else { Disposition::Default }
+}
+
+/// A signal's disposition.
+pub fn disposition(signal: i32) -> Disposition {
+    // SAFETY: all zeroes is a valid value.
+    let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: with no new action the call only fills the old one.
+    unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut now) };
+    if now.sa_sigaction == libc::SIG_IGN { Disposition::Ignore } else { Disposition::Default }
+}
