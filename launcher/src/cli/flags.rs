@@ -122,7 +122,7 @@ pub struct Run {
     #[arg(short, long)]
     pub quiet: bool,
     /// The command and its arguments, after '--'
-    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
 

@@ -47,6 +47,8 @@ pub struct Outcome {
     pub unheard: Option<String>,
     /// The step that failed.
     pub failure: Option<Failure>,
+    /// Whether every step up to the exec succeeded.
+    pub ready: bool,
 }
 
 /// A step that failed.
@@ -64,6 +66,14 @@ impl Failure {
     /// Of a step before the exec.
     pub fn new(step: &'static str, cause: String) -> Failure {
         Failure { step: step.into(), cause, exec_errno: None }
+    }
+}
+
+impl Outcome {
+    /// Why the command was not started, if it was not. A child that ended without a word was killed.
+    pub fn into_failure(self) -> Option<Failure> {
+        let killed = || Failure::new("start the command", "something killed its process before it was confined".to_string());
+        self.failure.or_else(|| (!self.ready).then(killed))
     }
 }
 
@@ -90,6 +100,7 @@ pub fn run(steps: &mut Steps, outcome: &mut Outcome) {
         outcome.failure = Some(failure);
         return;
     }
+    outcome.ready = true;
     let failed = steps.image.exec();
     outcome.failure = Some(Failure { exec_errno: Some(failed.errno()), ..Failure::new("execute the command", failed.to_string()) });
 }

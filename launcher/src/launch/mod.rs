@@ -88,11 +88,12 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
     steps.mask = mask;
     steps.broken_pipe = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
     let (watch, outcome) = start(steps, tree, scratch.as_ref().map(|s| s.path().to_path_buf()))?;
-    if let Some(failure) = outcome.failure {
+    let listener = outcome.listener.map(seccomp::own_listener);
+    let unheard = outcome.unheard.clone();
+    if let Some(failure) = outcome.into_failure() {
         return Err(refusal(failure));
     }
-    let listener = outcome.listener.map(seccomp::own_listener);
-    if let Some(why) = &outcome.unheard {
+    if let Some(why) = unheard {
         violations.line(&format!("violations are refused, but cannot be reported: {why} (a sandbox around this one listens already)"));
     }
     let _ = descriptor::release_standard();
@@ -126,7 +127,7 @@ fn start(mut steps: Steps, tree: bool, scratch: Option<std::path::PathBuf>) -> R
     steps.parent = Some(process::id());
     let mut outcome = Outcome::default();
     let pid = process::spawn_sharing(&mut || child::run(&mut steps, &mut outcome)).map_err(cannot("start the command"))?;
-    if outcome.failure.is_some() {
+    if !outcome.ready || outcome.failure.is_some() {
         process::wait(Some(pid), true, false);
     }
     Ok((Watch::Direct(pid), outcome))

@@ -9,7 +9,7 @@ use sbx_policy::bpf;
 use sbx_policy::calls::Call;
 use sbx_policy::restrictions::{self, RESTRICTIONS};
 
-use super::location::Location;
+use super::location::{Location, Variable};
 
 /// Where an entry comes from.
 #[derive(Debug)]
@@ -326,6 +326,25 @@ impl Profile {
             commands: Commands::default(),
             static_programs: None,
             require: None,
+        }
+    }
+
+    /// Whether something in it begins with a variable: a scratch directory that nothing names need not be made.
+    pub fn uses(&self, variable: Variable) -> bool {
+        let paths = &self.paths;
+        let lists = [&paths.read, &paths.execute, &paths.write, &paths.deny, &paths.protect, &self.network.unix];
+        let mut entries = lists.into_iter().flatten().chain(self.env.set.values());
+        entries.any(|entry| entry.base == Some(variable))
+    }
+
+    /// Adds what another profile says about calls, where it allows them: so `--rw` gives a profile that opens
+    /// files for reading alone the calls of `write`. What this one denies whatever the arguments stays denied.
+    pub fn widen(&mut self, from: &Syscalls) {
+        for (call, more) in from.calls.iter().filter(|(_, rules)| !rules.allow.is_none()) {
+            let rules = self.syscalls.calls.entry(*call).or_default();
+            if !matches!(rules.allow, Grants::All(_)) && !matches!(rules.deny, Grants::All(_)) {
+                rules.allow = more.allow.clone();
+            }
         }
     }
 

@@ -55,8 +55,8 @@ impl Reaper {
         let (command, outcome) = read_outcome(events.as_raw_fd())?;
         // Only now: until the reaper has stopped sharing descriptors, closing ours closes its own.
         drop(sender);
-        // The steps hold descriptors too.
-        drop(steps);
+        // The child closed this one, in the table that was shared then.
+        std::mem::forget(steps.landlock.take());
         Ok((Reaper { pid, command, events }, outcome))
     }
 
@@ -111,7 +111,7 @@ fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathB
     });
     // From here on our descriptors are our own; the supervisor's stay open in it.
     let unshared = process::unshare_descriptors();
-    if unshared.is_err() || write_outcome(sender, command, &outcome).is_err() || outcome.failure.is_some() {
+    if unshared.is_err() || write_outcome(sender, command, &outcome).is_err() || !outcome.ready || outcome.failure.is_some() {
         end_all(KILLING);
         return 1;
     }
@@ -168,13 +168,13 @@ pub fn end_all(limit: Duration) {
     }
 }
 
-/// `pid listener flags` and the texts, in one write.
+/// The numbers and the texts, in one write.
 fn write_outcome(sender: RawFd, command: Pid, outcome: &Outcome) -> Result<(), Failed> {
     let failure = outcome.failure.as_ref();
     let texts = [outcome.unheard.as_deref(), failure.map(|f| &*f.step), failure.map(|f| f.cause.as_str())];
     let mut body = Vec::new();
     let errno = failure.and_then(|f| f.exec_errno);
-    for number in [command, outcome.listener.unwrap_or(-1), errno.unwrap_or(0)] {
+    for number in [command, outcome.listener.unwrap_or(-1), errno.unwrap_or(0), i32::from(outcome.ready)] {
         body.extend(number.to_le_bytes());
     }
     for text in texts {
@@ -200,7 +200,8 @@ fn read_outcome(events: RawFd) -> Result<(Pid, Outcome), Failed> {
         rest = tail;
         Some(i32::from_le_bytes(*word))
     };
-    let (pid, listener, errno) = (number().unwrap_or(0), number().unwrap_or(-1), number().unwrap_or(0));
+    let (pid, listener) = (number().unwrap_or(0), number().unwrap_or(-1));
+    let (errno, ready) = (number().unwrap_or(0), number() == Some(1));
     let mut text = || {
         let (word, tail) = rest.split_first_chunk::<4>()?;
         let length = u32::from_le_bytes(*word);
@@ -218,7 +219,7 @@ fn read_outcome(events: RawFd) -> Result<(Pid, Outcome), Failed> {
         cause,
         exec_errno: (errno != 0).then_some(errno),
     });
-    Ok((pid, Outcome { listener: (listener >= 0).then_some(listener), unheard, failure }))
+    Ok((pid, Outcome { listener: (listener >= 0).then_some(listener), unheard, failure, ready }))
 }
 
 fn read_exactly(events: RawFd, mut buffer: &mut [u8]) -> Result<(), Failed> {
