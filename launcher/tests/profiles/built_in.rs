@@ -1,0 +1,246 @@
+//! The eight built-in profiles: what each must contain, and what none may.
+
+use sbx::profile::{self, Grants, Profile, Variable};
+use sbx_policy::calls::Call;
+use sbx_policy::shadow;
+
+use crate::built_in_profile as built_in;
+
+const CONFINING: [&str; 7] = ["custom", "minimal", "network", "write", "no-exec", "workspace", "read-only"];
+
+/// What the documentation promises for `minimal`.
+const MINIMAL: &str = "read write close fstat stat lstat openat mmap mprotect munmap brk exit_group arch_prctl access \
+    newfstatat pread64 getrandom rseq set_tid_address set_robust_list prlimit64 madvise futex rt_sigaction rt_sigprocmask";
+/// And further for `network`; the calls on sockets themselves come with the network mode.
+const NETWORK: &str = "poll epoll_create1 epoll_ctl epoll_wait epoll_pwait fcntl ioctl clone wait4 pipe pipe2 dup dup2 getpid \
+    getuid getgid geteuid getegid uname getcwd readlink socketpair";
+const WRITE: &str = "unlink unlinkat rename renameat renameat2 mkdir mkdirat rmdir pwrite64 fsync fdatasync ftruncate getcwd \
+    chdir getpid";
+/// What Go's runtime needs without a word of libc.
+const GO: &str = "sched_getaffinity sigaltstack rt_sigaction rt_sigprocmask rt_sigreturn clone futex epoll_create1 epoll_ctl \
+    epoll_pwait mincore madvise tgkill getpid gettid nanosleep pipe2 eventfd2 timer_create timer_settime timer_delete setitimer \
+    prlimit64 sched_yield fcntl openat read mmap munmap";
+/// Never, except in `unrestricted`.
+const NEVER: &str = "shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink \
+    mq_timedsend mq_timedreceive mq_notify mq_getsetattr keyctl add_key request_key bpf perf_event_open ptrace process_vm_readv \
+    process_vm_writev userfaultfd mount umount2 move_mount open_tree fsopen fsconfig fsmount fspick mount_setattr setns \
+    kexec_load kexec_file_load init_module finit_module delete_module clock_settime clock_adjtime settimeofday adjtimex swapon \
+    swapoff quotactl quotactl_fd open_by_handle_at name_to_handle_at fanotify_init fanotify_mark acct kcmp pidfd_getfd \
+    memfd_secret lookup_dcookie vhangup syslog chroot pivot_root modify_ldt iopl ioperm reboot sethostname setdomainname \
+    io_uring_setup io_uring_enter io_uring_register connect openat2 clone3";
+
+fn rules<'a>(profile: &'a Profile, name: &str) -> Option<&'a profile::CallRules> {
+    profile.syscalls.calls.get(&Call::named(name.as_bytes()).unwrap_or_else(|| panic!("no call {name}")))
+}
+
+fn allows(profile: &Profile, name: &str) -> bool {
+    rules(profile, name).is_some_and(|rules| !rules.allow.is_none())
+}
+
+fn contains(profile: &Profile, names: &str) {
+    for name in names.split_whitespace() {
+        assert!(allows(profile, name), "{} lacks {name}", profile.name);
+    }
+}
+
+fn lacks(profile: &Profile, names: &str) {
+    for name in names.split_whitespace() {
+        assert!(!allows(profile, name), "{} allows {name}", profile.name);
+    }
+}
+
+/// A call's named restrictions in a profile: `openat[read]`.
+fn restricted(profile: &Profile, name: &str) -> Vec<String> {
+    match &rules(profile, name).unwrap().allow {
+        Grants::Some(list) => list.iter().map(|one| one.origin.entry.clone()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn each_has_its_calls() {
+    for name in ["minimal", "network", "write", "no-exec", "workspace", "read-only"] {
+        let profile = built_in(name);
+        contains(&profile, MINIMAL);
+        contains(&profile, GO);
+        lacks(&profile, NEVER);
+    }
+    contains(&built_in("network"), NETWORK);
+    contains(&built_in("write"), WRITE);
+    for name in ["minimal", "network", "write", "no-exec"] {
+        lacks(&built_in(name), "execve execveat fork vfork");
+        assert_eq!(restricted(&built_in(name), "clone"), ["clone[thread]"]);
+    }
+    for name in ["minimal", "network"] {
+        assert_eq!(restricted(&built_in(name), "openat"), ["openat[read]"]);
+        lacks(&built_in(name), "unlink mkdir rename truncate chmod socket creat kill");
+    }
+    for name in ["write", "workspace", "read-only", "no-exec"] {
+        assert_eq!(restricted(&built_in(name), "openat"), ["openat[no-setid]"]);
+        assert_eq!(restricted(&built_in(name), "mkdir"), ["mkdir[no-setid]"]);
+    }
+    contains(
+        &built_in("workspace"),
+        "execve execveat fork vfork seccomp landlock_restrict_self chmod utimensat setxattr",
+    );
+    contains(&built_in("read-only"), "execve fork vfork");
+    lacks(
+        &built_in("read-only"),
+        "chmod fchmod fchmodat fchmodat2 chown fchownat utimensat setxattr removexattr",
+    );
+    assert!(built_in("custom").syscalls.calls.is_empty());
+    assert!(CONFINING.iter().all(|name| !built_in(name).is_unrestricted()));
+    assert!(built_in("unrestricted").is_unrestricted());
+}
+
+#[test]
+fn no_file_of_secrets_is_below_an_allowed_path() {
+    let secrets = [
+        "/etc/shadow",
+        "/etc/gshadow",
+        "/etc/sudoers",
+        "/etc/ssl/private/key",
+        "/etc/ssh/ssh_host_rsa_key",
+        "/etc/pki/tls/private/k",
+        "/etc/machine-id",
+        "/var/lib/secret",
+        "/root/x",
+        "/home/other/x",
+        "${HOME}/.ssh/id_rsa",
+        "${HOME}/.aws/credentials",
+        "${HOME}/.gnupg/x",
+        "${HOME}/.netrc",
+        "${HOME}/.docker/config.json",
+        "${HOME}/.cargo/credentials.toml",
+        "${HOME}/.config/gh/hosts.yml",
+        "${HOME}/.config/git/credentials",
+        "${HOME}/.git-credentials",
+        "${HOME}/.npmrc",
+        "${HOME}/.pypirc",
+        "${HOME}/.config/pip/pip.conf",
+        "${HOME}/.bash_history",
+        "${HOME}/.m2/settings.xml",
+        "${HOME}/.local/share/keyrings/login.keyring",
+        "/run/docker.sock",
+        "/dev/sda",
+        "/dev/mem",
+        "/tmp/x",
+    ];
+    for name in CONFINING {
+        let paths = built_in(name).paths;
+        for entry in paths.read.iter().chain(&paths.execute).chain(&paths.write) {
+            let above = entry.value.to_string();
+            for secret in secrets {
+                let below =
+                    secret.strip_prefix(&above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+                assert!(!below, "{name}: {secret} is below {above}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_those_that_write_have_a_place_to_write_to() {
+    for name in ["custom", "minimal", "network"] {
+        let profile = built_in(name);
+        assert!(profile.paths.write.iter().all(|entry| entry.value.to_string().starts_with("/dev/")));
+        assert!(!profile.uses(Variable::Tmp) && !profile.uses(Variable::Cache));
+    }
+    for name in ["write", "workspace", "no-exec", "read-only"] {
+        let profile = built_in(name);
+        let workspace = profile.paths.write.iter().any(|entry| entry.value.to_string() == "${WORKSPACE}");
+        assert_eq!(workspace, name != "read-only");
+        assert!(profile.uses(Variable::Tmp));
+    }
+}
+
+#[test]
+fn every_condition_can_match_and_every_odd_rule_has_its_reason() {
+    for name in sbx_profiles::NAMES {
+        let profile = built_in(name);
+        for (call, rules) in &profile.syscalls.calls {
+            for grants in [&rules.allow, &rules.deny] {
+                let Grants::Some(list) = grants else { continue };
+                assert!(list.iter().all(|one| one.when.any().iter().all(|all| shadow::satisfiable(all))));
+            }
+            if rules.errno.is_some() {
+                assert!(rules.deny.origins().all(|origin| origin.why.is_some()), "{name}: {}", call.name());
+            }
+        }
+        assert!(!profile.description.is_empty());
+        assert!(profile::show(&profile)["syscalls"]["calls"].is_object());
+        assert!(profile::human(&profile).starts_with(name));
+    }
+}
+
+#[test]
+fn the_environment_lets_no_secret_and_no_hook_through() {
+    // Patterns have `*` alone, at either end.
+    fn matches(pattern: &str, name: &str) -> bool {
+        match pattern.split_once('*') {
+            None => pattern == name,
+            Some((head, tail)) => name.strip_prefix(head).is_some_and(|rest| {
+                (0..=rest.len()).any(|at| rest.is_char_boundary(at) && matches(tail, &rest[at..]))
+            }),
+        }
+    }
+    for name in CONFINING {
+        let env = built_in(name).env;
+        let passes = |variable: &str| {
+            env.inherit.iter().any(|p| matches(&p.value, variable))
+                && !env.deny.iter().any(|p| matches(&p.value, variable))
+        };
+        for variable in ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TERM", "TZ"] {
+            assert!(passes(variable), "{name}: {variable}");
+        }
+        for variable in [
+            "GITHUB_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_PROFILE",
+            "OPENAI_API_KEY",
+            "MY_PASSWORD",
+            "SSH_AUTH_SOCK",
+            "LD_PRELOAD",
+            "LD_LIBRARY_PATH",
+            "PYTHONPATH",
+            "NODE_OPTIONS",
+            "BASH_ENV",
+            "ENV",
+            "PERL5LIB",
+            "RUBYOPT",
+            "CMAKE_TOKEN",
+            "MISE_GITHUB_TOKEN",
+        ] {
+            assert!(!passes(variable), "{name}: {variable}");
+            assert!(
+                env.deny.iter().any(|p| matches(&p.value, variable)),
+                "{name}: {variable} is not denied by name"
+            );
+        }
+        assert!(
+            name != "workspace" || (passes("GIT_AUTHOR_NAME") && passes("CARGO_HOME") && passes("JAVA_HOME"))
+        );
+    }
+}
+
+#[test]
+fn the_schema_is_json_and_names_every_key() {
+    let schema: serde_json::Value = serde_json::from_str(profile::schema()).unwrap();
+    let keys = schema["properties"].as_object().unwrap();
+    for key in [
+        "description",
+        "extends",
+        "syscalls",
+        "paths",
+        "network",
+        "env",
+        "limits",
+        "commands",
+        "static",
+        "require",
+        "$schema",
+    ] {
+        assert!(keys.contains_key(key), "{key}");
+    }
+    assert_eq!(schema["additionalProperties"], false);
+}
