@@ -1,5 +1,5 @@
 //! The built-in profiles, how profiles extend each other, and what is said about broken ones.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "profiles/broken.rs"]
 mod broken;

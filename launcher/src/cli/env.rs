@@ -30,14 +30,20 @@ pub fn run(flags: &Env) -> Result<i32, Refusal> {
             let text = text.display();
             Refusal::new(format!("unknown action '{text}'; it is one of kill, log, errno, errno=NAME, trap"))
         })?,
-        None => profile.syscalls.default.as_deref().and_then(|d| d.violation()).unwrap_or(bpf::RET_KILL_PROCESS),
+        None => {
+            profile.syscalls.default.as_deref().and_then(|d| d.violation()).unwrap_or(bpf::RET_KILL_PROCESS)
+        }
     };
     let text = calls.text(violation)?;
     let mut lines = String::new();
     let variables = [(ALLOW, text.allow), (DENY, text.deny), (ACTION, Some(text.action))];
     for (name, value) in variables.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
         // Nothing in the values needs more quoting than the brackets do.
-        let _ = if flags.file { writeln!(lines, "{name}={value}") } else { writeln!(lines, "export {name}='{value}'") };
+        let _ = if flags.file {
+            writeln!(lines, "{name}={value}")
+        } else {
+            writeln!(lines, "export {name}='{value}'")
+        };
     }
     print(lines.as_bytes())?;
     Ok(0)

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  sbx run -- npm test                                edit, build and test in this directory; no network
-  sbx run --profile network -- curl https://…        a client that writes nothing and starts nothing
-  sbx run --profile minimal -- jq . untrusted.json   reads and prints
-  sbx run --log-violations -- ./tool                 lists what would be refused, and refuses only paths
-  sbx run --profile custom --allow-calls @system-service -- ./tool
+  sbx run -- npm test                            build and test here; no network
+  sbx run --profile network -- curl https://…    a client: writes no files, starts no programs
+  sbx run --profile minimal -- jq . some.json    reads and prints
+  sbx run --log-violations -- ./tool             lists what would be refused
 
 Exit status: the command's own; 125 sbx refused or failed; 126 the command cannot be executed;
 127 it was not found; 128+n a signal ended it (159: the filter).";
@@ -44,82 +43,87 @@ pub enum Command {
 #[command(after_help = EXAMPLES)]
 pub struct Run {
     /// Profile: a name ('sbx profile list') or a file
-    #[arg(short, long, value_name = "NAME|FILE")]
+    #[arg(help_heading = "Profile", short, long, value_name = "NAME|FILE")]
     pub profile: Option<OsString>,
     /// The directory to work in [default: the current one]
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Files", long, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
     /// Allow reading PATH and below
-    #[arg(long, value_name = "PATH")]
+    #[arg(help_heading = "Files", long, value_name = "PATH")]
     pub ro: Vec<PathBuf>,
     /// Allow reading and executing
-    #[arg(long, value_name = "PATH")]
+    #[arg(help_heading = "Files", long, value_name = "PATH")]
     pub rox: Vec<PathBuf>,
     /// Allow reading and changing
-    #[arg(long, value_name = "PATH")]
+    #[arg(help_heading = "Files", long, value_name = "PATH")]
     pub rw: Vec<PathBuf>,
     /// Allow reading, changing and executing
-    #[arg(long, value_name = "PATH")]
+    #[arg(help_heading = "Files", long, value_name = "PATH")]
     pub rwx: Vec<PathBuf>,
     /// Deny PATH and below, although something above it is allowed
-    #[arg(long, value_name = "PATH")]
+    #[arg(help_heading = "Files", long, value_name = "PATH")]
     pub deny: Vec<PathBuf>,
     /// Allow these system calls too: call, @group or call[restriction], separated by ':' or ','
-    #[arg(long, value_name = "LIST")]
+    #[arg(help_heading = "System calls", long, value_name = "LIST")]
     pub allow_calls: Vec<OsString>,
     /// Deny these system calls
-    #[arg(long, value_name = "LIST")]
+    #[arg(help_heading = "System calls", long, value_name = "LIST")]
     pub deny_calls: Vec<OsString>,
-    /// What a refused call meets [default: the profile's, errno]
-    #[arg(long, value_name = "ACTION")]
+    /// What a refused call meets: it ends the run (status 159), fails, or goes on and is listed [default: the profile's]
+    #[arg(help_heading = "System calls", long, value_name = "kill|errno|log", hide_possible_values = true)]
     pub on_violation: Option<OnViolation>,
     /// Let every system call through, and list those that would be refused; path rules stay in force
-    #[arg(long)]
+    #[arg(help_heading = "System calls", long)]
     pub log_violations: bool,
     /// Network: none, or the host's [default: the profile's]
-    #[arg(long, value_name = "MODE")]
+    #[arg(help_heading = "Network", long, value_name = "none|host", hide_possible_values = true)]
     pub net: Option<Net>,
     /// Allow TCP connections to this port ('*:443'), and nothing else
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(help_heading = "Network", long, value_name = "HOST:PORT")]
     pub connect: Vec<String>,
     /// Allow listening on this TCP port, and no other
-    #[arg(long, value_name = "PORT")]
+    #[arg(help_heading = "Network", long, value_name = "PORT")]
     pub bind: Vec<u16>,
-    /// Allow connecting to the UNIX socket at PATH (Landlock ABI 9)
-    #[arg(long, value_name = "PATH")]
+    /// Allow connecting to the UNIX socket at PATH
+    #[arg(help_heading = "Network", long, value_name = "PATH")]
     pub unix: Vec<PathBuf>,
     /// Pass a variable on, or set it
-    #[arg(long, value_name = "K[=V]")]
+    #[arg(help_heading = "Environment", long, value_name = "K[=V]")]
     pub env: Vec<OsString>,
     /// Pass every variable on, but secrets and loaders' hooks
-    #[arg(long)]
+    #[arg(help_heading = "Environment", long)]
     pub inherit_env: bool,
     /// Let --env name loaders' and interpreters' hooks (LD_PRELOAD, BASH_ENV, …)
-    #[arg(long)]
+    #[arg(help_heading = "Environment", long)]
     pub allow_dangerous_env: bool,
     /// Start the command in DIR
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Running", long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
     /// Pass descriptor N on
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Running", long, value_name = "N")]
     pub pass_fd: Vec<i32>,
-    /// Programs into which libsandbox.so cannot be loaded: refused, run with or without a line about it
-    #[arg(long = "static", value_name = "MODE")]
+    /// Programs into which libsandbox.so cannot be loaded: refuse them, or run them under the launcher's rules alone [default: block]
+    #[arg(
+        help_heading = "Running",
+        long = "static",
+        value_name = "block|warn|allow|confine",
+        hide_possible_values = true
+    )]
     pub static_programs: Option<Static>,
-    /// Refuse to run where the kernel can enforce less
-    #[arg(long, value_name = "LEVEL")]
+    /// Refuse to run where the kernel can enforce less: full, standard or minimal
+    #[arg(help_heading = "Running", long, value_name = "LEVEL", hide_possible_values = true)]
     pub require: Option<Level>,
     /// Become the command: no supervisor, no reports of what was refused, the fastest start
-    #[arg(long)]
+    #[arg(help_heading = "Running", long)]
     pub exec: bool,
     /// Run with profile 'unrestricted': no confinement at all
-    #[arg(long)]
+    #[arg(help_heading = "Running", long)]
     pub dangerously_unconfined: bool,
     /// Say what is enforced
-    #[arg(short, long, conflicts_with = "quiet")]
+    #[arg(help_heading = "Messages", short, long, conflicts_with = "quiet")]
     pub verbose: bool,
     /// Say nothing but errors
-    #[arg(short, long)]
+    #[arg(help_heading = "Messages", short, long)]
     pub quiet: bool,
     /// The command and its arguments, after '--'
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]

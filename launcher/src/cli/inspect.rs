@@ -9,7 +9,8 @@ use std::fmt::Write;
 
 /// Inspects a program.
 pub fn run(flags: &Inspect) -> Result<i32, Refusal> {
-    let cwd = std::env::current_dir().map_err(|e| Refusal::new(format!("cannot find the working directory: {e}")))?;
+    let cwd = std::env::current_dir()
+        .map_err(|e| Refusal::new(format!("cannot find the working directory: {e}")))?;
     let found = program::find(&flags.file, std::env::var_os("PATH").as_deref(), &cwd)
         .map_err(|e| Refusal::with_code(e.exit_code(), e.to_string()))?;
     let program = program::examine(&found).map_err(|e| Refusal::with_code(e.exit_code(), e.to_string()))?;

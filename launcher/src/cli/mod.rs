@@ -39,9 +39,14 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
 fn usage(error: &clap::Error) -> i32 {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let text = error.render();
-        let coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        let coloured =
+            std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
         let text = if coloured { text.ansi().to_string() } else { text.to_string() };
         return i32::from(std::io::stdout().write_all(text.as_bytes()).is_err());
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        eprintln!("sbx: no subcommand; try 'sbx --help'");
+        return REFUSED.into();
     }
     let text = error.render().to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -51,8 +56,11 @@ fn usage(error: &clap::Error) -> i32 {
     let object = if sentence.ends_with(':') { lines.clone().next().unwrap_or("") } else { "" };
     let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
     let help = tip.map_or_else(|| "try 'sbx --help'".to_string(), |tip| tip.replace('\n', " "));
-    let sentence = if sentence.contains("requires a subcommand") { "no subcommand" } else { sentence };
-    eprintln!("sbx: {}{}{object}; {help}", sentence.to_lowercase_first(), if object.is_empty() { "" } else { " " });
+    eprintln!(
+        "sbx: {}{}{object}; {help}",
+        sentence.to_lowercase_first(),
+        if object.is_empty() { "" } else { " " }
+    );
     REFUSED.into()
 }
 

@@ -75,7 +75,11 @@ fn list(json: bool) -> Result<i32, Refusal> {
         let width = profiles.iter().map(|p| p.name.len()).max().unwrap_or(0);
         for p in &profiles {
             let description = p.description.as_ref().map_or_else(|e| format!("unusable: {e}"), Clone::clone);
-            let from = if p.source == profile::Source::BuiltIn { String::new() } else { format!(" ({})", source(&p.source)) };
+            let from = if p.source == profile::Source::BuiltIn {
+                String::new()
+            } else {
+                format!(" ({})", source(&p.source))
+            };
             let _ = writeln!(text, "{:width$}  {description}{from}", p.name);
         }
     }

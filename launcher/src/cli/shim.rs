@@ -17,7 +17,9 @@ pub fn run(flags: &Shim) -> Result<i32, Refusal> {
             written.map_err(|e| Refusal::new(format!("cannot write '{}': {}", path.display(), plain(&e))))?;
         }
         None if std::io::stdout().is_terminal() => {
-            return Err(Refusal::new("cannot write a library to a terminal; use 'sbx shim -o libsandbox.so'"));
+            return Err(Refusal::new(
+                "cannot write a library to a terminal; use 'sbx shim -o libsandbox.so'",
+            ));
         }
         None => print(crate::SHIM)?,
     }

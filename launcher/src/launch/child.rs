@@ -72,7 +72,12 @@ impl Failure {
 impl Outcome {
     /// Why the command was not started, if it was not. A child that ended without a word was killed.
     pub fn into_failure(self) -> Option<Failure> {
-        let killed = || Failure::new("start the command", "something killed its process before it was confined".to_string());
+        let killed = || {
+            Failure::new(
+                "start the command",
+                "something killed its process before it was confined".to_string(),
+            )
+        };
         self.failure.or_else(|| (!self.ready).then(killed))
     }
 }
@@ -102,7 +107,10 @@ pub fn run(steps: &mut Steps, outcome: &mut Outcome) {
     }
     outcome.ready = true;
     let failed = steps.image.exec();
-    outcome.failure = Some(Failure { exec_errno: Some(failed.errno()), ..Failure::new("execute the command", failed.to_string()) });
+    outcome.failure = Some(Failure {
+        exec_errno: Some(failed.errno()),
+        ..Failure::new("execute the command", failed.to_string())
+    });
 }
 
 fn confine(steps: &mut Steps, outcome: &mut Outcome) -> Result<(), Failure> {
@@ -158,7 +166,10 @@ fn install(guard: &mut Guard, outcome: &mut Outcome) -> Result<(), Failure> {
             Ok(())
         }
         // EBUSY: a sandbox around us listens already. EINVAL, ENOSYS: Linux before 5.0, or an outer filter.
-        Err(failed) if matches!(failed.errno(), libc::EBUSY | libc::EINVAL | libc::ENOSYS) && !guard.needs_listener() => {
+        Err(failed)
+            if matches!(failed.errno(), libc::EBUSY | libc::EINVAL | libc::ENOSYS)
+                && !guard.needs_listener() =>
+        {
             outcome.unheard = Some(failed.to_string());
             guard.listens = false;
             seccomp::install(guard.program().step(STEP)?.insns()).step(STEP)

@@ -8,9 +8,30 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// Variables that make a loader or an interpreter run other code than the command's own.
 const DANGEROUS: [&str; 24] = [
-    "LD_*", "DYLD_*", "GCONV_PATH", "GLIBC_TUNABLES", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "NODE_OPTIONS",
-    "NODE_PATH", "RUBYOPT", "RUBYLIB", "PERL5OPT", "PERL5LIB", "PERL5DB", "BASH_ENV", "ENV", "BASH_FUNC_*",
-    "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "GIT_SSH*", "GIT_EXTERNAL_DIFF", "SECCOMP_*", "SBX_SHIM_FD", "LL_*",
+    "LD_*",
+    "DYLD_*",
+    "GCONV_PATH",
+    "GLIBC_TUNABLES",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "PYTHONHOME",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "RUBYOPT",
+    "RUBYLIB",
+    "PERL5OPT",
+    "PERL5LIB",
+    "PERL5DB",
+    "BASH_ENV",
+    "ENV",
+    "BASH_FUNC_*",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+    "GIT_SSH*",
+    "GIT_EXTERNAL_DIFF",
+    "SECCOMP_*",
+    "SBX_SHIM_FD",
+    "LL_*",
 ];
 
 /// A variable named on the command line: with a value, or passed on with the one it has.
@@ -45,7 +66,10 @@ pub fn named(text: &OsStr) -> Result<Named, Refusal> {
         None => (bytes, None),
     };
     if name.is_empty() {
-        return Err(Refusal::new(format!("cannot set '{}': a variable needs a name, as in --env NAME=value", text.display())));
+        return Err(Refusal::new(format!(
+            "cannot set '{}': a variable needs a name, as in --env NAME=value",
+            text.display()
+        )));
     }
     Ok(Named { name: OsStr::from_bytes(name).to_os_string(), value })
 }
@@ -55,7 +79,8 @@ pub fn build(
     host: impl Iterator<Item = (OsString, OsString)>,
     wishes: &Wishes<'_>,
 ) -> Result<BTreeMap<OsString, OsString>, Refusal> {
-    let any = |patterns: &[String], name: &OsStr| patterns.iter().any(|p| matches(p.as_bytes(), name.as_bytes()));
+    let any =
+        |patterns: &[String], name: &OsStr| patterns.iter().any(|p| matches(p.as_bytes(), name.as_bytes()));
     let host: BTreeMap<OsString, OsString> = host.collect();
     let mut result = BTreeMap::new();
     for (name, value) in &host {
@@ -77,12 +102,20 @@ pub fn build(
             )));
         }
         if is_ours(name) {
-            return Err(Refusal::new(format!("cannot pass {} to the command: sbx sets it itself", name.display())));
+            return Err(Refusal::new(format!(
+                "cannot pass {} to the command: sbx sets it itself",
+                name.display()
+            )));
         }
         let value = value.as_ref().or_else(|| host.get(name));
         match value {
             Some(value) => drop(result.insert(name.clone(), value.clone())),
-            None => return Err(Refusal::new(format!("cannot pass {} on: it is not set; give it a value with --env {0}=VALUE", name.display()))),
+            None => {
+                return Err(Refusal::new(format!(
+                    "cannot pass {} on: it is not set; give it a value with --env {0}=VALUE",
+                    name.display()
+                )));
+            }
         }
     }
     Ok(result)
@@ -177,7 +210,9 @@ mod tests {
     #[test]
     fn the_user_can_name_a_secret_but_no_hook() {
         let secret = [named(OsStr::new("A_TOKEN")).unwrap()];
-        assert!(build(host(), &wishes(&[], &[], &secret, false)).unwrap().contains_key(OsStr::new("A_TOKEN")));
+        assert!(
+            build(host(), &wishes(&[], &[], &secret, false)).unwrap().contains_key(OsStr::new("A_TOKEN"))
+        );
         let hook = [named(OsStr::new("LD_AUDIT=x")).unwrap()];
         assert!(build(host(), &wishes(&[], &[], &hook, false)).is_err());
         let missing = [named(OsStr::new("NOT_THERE")).unwrap()];

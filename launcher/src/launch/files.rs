@@ -15,15 +15,20 @@ const WRITE: PathRights = PathRights { write: true, ..READ };
 
 /// Directories that are nobody's workspace by accident.
 const SYSTEM: [&str; 16] = [
-    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/srv", "/sys", "/usr",
-    "/var",
+    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin",
+    "/srv", "/sys", "/usr", "/var",
 ];
 
 /// The workspace: what the user names, or the current directory unless that would open the whole home or
 /// system to the command.
-pub fn workspace(named: Option<&Path>, directory: &Path, remarks: &mut Vec<String>) -> Result<Option<PathBuf>, Refusal> {
+pub fn workspace(
+    named: Option<&Path>,
+    directory: &Path,
+    remarks: &mut Vec<String>,
+) -> Result<Option<PathBuf>, Refusal> {
     let real = |path: &Path| {
-        path.canonicalize().map_err(|e| Refusal::new(format!("cannot use '{}' as workspace: {}", path.display(), plain(&e))))
+        path.canonicalize()
+            .map_err(|e| Refusal::new(format!("cannot use '{}' as workspace: {}", path.display(), plain(&e))))
     };
     if let Some(named) = named {
         let path = real(named)?;
@@ -57,7 +62,12 @@ pub fn rules(
     for (list, rights) in [(&paths.read, READ), (&paths.execute, EXECUTE), (&paths.write, WRITE)] {
         rules.extend(list.iter().filter_map(|entry| of_profile(entry, rights, variables)));
     }
-    let named = [(&flags.ro, READ), (&flags.rox, EXECUTE), (&flags.rw, WRITE), (&flags.rwx, PathRights { execute: true, ..WRITE })];
+    let named = [
+        (&flags.ro, READ),
+        (&flags.rox, EXECUTE),
+        (&flags.rw, WRITE),
+        (&flags.rwx, PathRights { execute: true, ..WRITE }),
+    ];
     for (list, rights) in named {
         for path in list {
             rules.push(PathRule { path: existing(path, directory)?, rights, optional: false });
@@ -69,7 +79,8 @@ pub fn rules(
             rules.push(PathRule { path: link.path.clone(), rights: EXECUTE, optional: false });
         }
     }
-    let mut denied: Vec<PathBuf> = paths.deny.iter().filter_map(|entry| entry.expand_path(variables)).collect();
+    let mut denied: Vec<PathBuf> =
+        paths.deny.iter().filter_map(|entry| entry.expand_path(variables)).collect();
     for path in &flags.deny {
         denied.push(existing(path, directory)?);
     }
@@ -83,7 +94,9 @@ fn of_profile(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) 
 }
 
 /// A path that the user named has to be there.
-fn existing(path: &Path, directory: &Path) -> Result<PathBuf, Refusal> {
+pub fn existing(path: &Path, directory: &Path) -> Result<PathBuf, Refusal> {
     let absolute = directory.join(path);
-    absolute.canonicalize().map_err(|e| Refusal::new(format!("cannot use '{}' in a path rule: {}", path.display(), plain(&e))))
+    absolute
+        .canonicalize()
+        .map_err(|e| Refusal::new(format!("cannot use '{}' in a path rule: {}", path.display(), plain(&e))))
 }

@@ -49,7 +49,13 @@ pub struct Guard {
 
 impl Guard {
     /// For these calls.
-    pub fn new(profile: &str, calls: Calls, extras: Extras, on_violation: OnViolation, listens: bool) -> Guard {
+    pub fn new(
+        profile: &str,
+        calls: Calls,
+        extras: Extras,
+        on_violation: OnViolation,
+        listens: bool,
+    ) -> Guard {
         Guard { profile: profile.to_string(), calls, extras, on_violation, listens, token: None }
     }
 
@@ -76,7 +82,8 @@ impl Guard {
         let unknown = (self.on_violation != OnViolation::Log).then_some(enosys);
         let (rules, free) = self.calls.rules(Actions { violation, log, unknown }, self.extras)?;
         let extra = WithToken { free, token: self.token.as_ref() };
-        Program::build(&Layout { rules: &rules, extra: Some(&extra) }).map_err(|TooLong| too_long(&self.profile))
+        Program::build(&Layout { rules: &rules, extra: Some(&extra) })
+            .map_err(|TooLong| too_long(&self.profile))
     }
 }
 

@@ -6,8 +6,8 @@
 use crate::launch::policy::{Network, PathRights, PathRule};
 use crate::refusal::Refusal;
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
 };
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -41,7 +41,12 @@ pub struct Prepared {
 }
 
 /// Builds the ruleset: every right that the kernel has is handled, so what no rule grants is refused.
-pub fn prepare(version: Version, paths: &[PathRule], network: &Network, isolate: bool) -> Result<Prepared, Refusal> {
+pub fn prepare(
+    version: Version,
+    paths: &[PathRule],
+    network: &Network,
+    isolate: bool,
+) -> Result<Prepared, Refusal> {
     let failed = |what: &str, cause: String| Refusal::new(format!("cannot {what}: {cause}"));
     let abi = version.abi();
     let mut ruleset = Ruleset::default()
@@ -55,8 +60,9 @@ pub fn prepare(version: Version, paths: &[PathRule], network: &Network, isolate:
             .map_err(|e| failed("build the Landlock ruleset", e.to_string()))?;
     }
     if version >= Version::SCOPES && isolate {
-        ruleset =
-            ruleset.scope(Scope::from_all(abi)).map_err(|e| failed("build the Landlock ruleset", e.to_string()))?;
+        ruleset = ruleset
+            .scope(Scope::from_all(abi))
+            .map_err(|e| failed("build the Landlock ruleset", e.to_string()))?;
     }
     let mut ruleset = ruleset.create().map_err(|e| failed("create the Landlock ruleset", e.to_string()))?;
     let mut granted = Vec::with_capacity(paths.len());
@@ -64,13 +70,15 @@ pub fn prepare(version: Version, paths: &[PathRule], network: &Network, isolate:
         let Some(file) = open(rule)? else { continue };
         let rights = rights(&file, rule.rights, abi);
         let beneath = PathBeneath::new(file, rights);
-        ruleset = ruleset
-            .add_rule(beneath)
-            .map_err(|e| failed(&format!("add the Landlock rule for '{}'", rule.path.display()), e.to_string()))?;
+        ruleset = ruleset.add_rule(beneath).map_err(|e| {
+            failed(&format!("add the Landlock rule for '{}'", rule.path.display()), e.to_string())
+        })?;
         granted.push(rule.clone());
     }
     if tcp {
-        for (ports, access) in [(&network.connect, AccessNet::ConnectTcp), (&network.bind, AccessNet::BindTcp)] {
+        for (ports, access) in
+            [(&network.connect, AccessNet::ConnectTcp), (&network.bind, AccessNet::BindTcp)]
+        {
             for port in ports {
                 ruleset = ruleset
                     .add_rule(NetPort::new(*port, access))
@@ -99,7 +107,10 @@ fn open(rule: &PathRule) -> Result<Option<File>, Refusal> {
 }
 
 fn passes_over(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied
+    )
 }
 
 /// An error without std's number.

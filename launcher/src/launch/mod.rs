@@ -19,6 +19,7 @@ use crate::launch::guard::{Guard, OnViolation};
 use crate::launch::plan::Plan;
 use crate::launch::token::{Image, ImageError};
 use crate::refusal::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
+use crate::supervise::broker::Broker;
 use crate::supervise::judge::Judge;
 use crate::supervise::reaper::Reaper;
 use crate::supervise::suggest::Adviser;
@@ -58,10 +59,16 @@ fn banner(plan: &Plan) -> String {
     let network = match plan.network.mode {
         policy::Mode::None => "none".to_string(),
         policy::Mode::Host => "the host's".to_string(),
-        policy::Mode::Ports => format!("TCP to ports {:?}, listening on {:?}", plan.network.connect, plan.network.bind),
+        policy::Mode::Ports => {
+            format!("TCP to ports {:?}, listening on {:?}", plan.network.connect, plan.network.bind)
+        }
     };
-    let paths = plan.paths.as_ref().map_or("not restricted".to_string(), |paths| format!("{} rules", paths.len()));
-    format!("profile '{}', paths {paths} (Landlock ABI {}), network {network}", plan.profile.name, plan.landlock.0)
+    let paths =
+        plan.paths.as_ref().map_or("not restricted".to_string(), |paths| format!("{} rules", paths.len()));
+    format!(
+        "profile '{}', paths {paths} (Landlock ABI {}), network {network}",
+        plan.profile.name, plan.landlock.0
+    )
 }
 
 /// Becomes the command.
@@ -84,6 +91,7 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
     let mask = signal::set_mask(&signals).map_err(cannot("block signals"))?;
     let watched = signal::descriptor(&signals).map_err(cannot("wait for signals"))?;
     let watch_paths = plan.watch_paths;
+    let (brokers, sockets) = (plan.calls.brokers(), plan.sockets.clone());
     let (mut steps, granted) = steps(plan, closed, listens)?;
     steps.mask = mask;
     steps.broken_pipe = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
@@ -101,11 +109,13 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
     let mut judge = Judge {
         on_violation,
         strict,
+        broker: brokers.then(|| Broker { granted: canonical(granted.clone()), named: sockets }),
         granted: watch_paths.then(|| canonical(granted)),
         adviser: Adviser::new(&profile, mode, granted_write),
         violations,
     };
-    let ending = supervise::run(&watch, listener, &watched, &mut judge).map_err(cannot("supervise the command"))?;
+    let ending =
+        supervise::run(&watch, listener, &watched, &mut judge).map_err(cannot("supervise the command"))?;
     judge.violations.sum_up();
     if ending == supervise::Ending::Killed(libc::SIGSYS) {
         judge.violations.line("the filter ended the command: a system call of another architecture, or one that the profile kills for");
@@ -119,14 +129,19 @@ fn canonical(rules: Vec<policy::PathRule>) -> Vec<policy::PathRule> {
 }
 
 /// Starts the child, directly or below a reaper.
-fn start(mut steps: Steps, tree: bool, scratch: Option<std::path::PathBuf>) -> Result<(Watch, Outcome), Refusal> {
+fn start(
+    mut steps: Steps,
+    tree: bool,
+    scratch: Option<std::path::PathBuf>,
+) -> Result<(Watch, Outcome), Refusal> {
     if tree {
         let (reaper, outcome) = Reaper::start(steps, scratch).map_err(cannot("start the command"))?;
         return Ok((Watch::Reaper(reaper), outcome));
     }
     steps.parent = Some(process::id());
     let mut outcome = Outcome::default();
-    let pid = process::spawn_sharing(&mut || child::run(&mut steps, &mut outcome)).map_err(cannot("start the command"))?;
+    let pid = process::spawn_sharing(&mut || child::run(&mut steps, &mut outcome))
+        .map_err(cannot("start the command"))?;
     if !outcome.ready || outcome.failure.is_some() {
         process::wait(Some(pid), true, false);
     }
@@ -149,7 +164,9 @@ fn steps(plan: Plan, closed: Vec<i32>, listens: bool) -> Result<(Steps, Vec<poli
     let mut guard = Guard::new(&plan.profile.name, plan.calls, extras, plan.on_violation, listens);
     let path = plan.program.path.as_os_str().as_bytes();
     let image = Image::new(path, plan.arguments, environment).map_err(|error| match error {
-        ImageError::NulByte => Refusal::new("cannot lay out the command: a name, an argument or a variable holds a NUL byte"),
+        ImageError::NulByte => {
+            Refusal::new("cannot lay out the command: a name, an argument or a variable holds a NUL byte")
+        }
         ImageError::System(failed) => Refusal::new(format!("cannot lay out the command: {failed}")),
     })?;
     if !plan.unconfined && !guard.calls.allows_fully("execve") {
@@ -187,12 +204,17 @@ fn steps(plan: Plan, closed: Vec<i32>, listens: bool) -> Result<(Steps, Vec<poli
 
 /// In log mode system calls are let through, so the ports must not be refused a layer below.
 fn logged(network: &policy::Network, logs: bool) -> policy::Network {
-    if logs { policy::Network { mode: policy::Mode::Host, ..policy::Network::default() } } else { network.clone() }
+    if logs {
+        policy::Network { mode: policy::Mode::Host, ..policy::Network::default() }
+    } else {
+        network.clone()
+    }
 }
 
 /// Puts the shim and the seal's variables into the environment.
 fn preload(seal: &env::Text, environment: &mut Vec<OsString>) -> Result<OwnedFd, Refusal> {
-    let shim = descriptor::sealed_memory_file(c"libsandbox.so", crate::SHIM).map_err(cannot("make libsandbox.so available"))?;
+    let shim = descriptor::sealed_memory_file(c"libsandbox.so", crate::SHIM)
+        .map_err(cannot("make libsandbox.so available"))?;
     let number = shim.as_raw_fd();
     let own = format!("/proc/self/fd/{number}");
     let others = environment.iter().position(|entry| entry.as_bytes().starts_with(b"LD_PRELOAD="));
@@ -206,7 +228,8 @@ fn preload(seal: &env::Text, environment: &mut Vec<OsString>) -> Result<OwnedFd,
         None => environment.push(format!("LD_PRELOAD={own}").into()),
     }
     environment.push(format!("SBX_SHIM_FD={number}").into());
-    let variables = [(env::ALLOW, &seal.allow), (env::DENY, &seal.deny), (env::ACTION, &Some(seal.action.clone()))];
+    let variables =
+        [(env::ALLOW, &seal.allow), (env::DENY, &seal.deny), (env::ACTION, &Some(seal.action.clone()))];
     for (name, value) in variables {
         environment.extend(value.iter().map(|value| OsString::from(format!("{name}={value}"))));
     }

@@ -44,6 +44,8 @@ pub struct Plan {
     pub landlock: Version,
     /// The network.
     pub network: Network,
+    /// Socket files that may be connected to.
+    pub sockets: Vec<PathBuf>,
     /// Limits.
     pub limits: Vec<(privilege::Limit, u64)>,
     /// Descriptors passed on.
@@ -67,8 +69,13 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
     let unconfined = profile.is_unrestricted();
     if unconfined != flags.dangerously_unconfined {
         return Err(Refusal::new(match unconfined {
-            true => format!("refused to run under profile '{}', which confines nothing; add --dangerously-unconfined if that is meant", profile.name),
-            false => format!("--dangerously-unconfined contradicts --profile {}: name one of them", profile.name),
+            true => format!(
+                "refused to run under profile '{}', which confines nothing; add --dangerously-unconfined if that is meant",
+                profile.name
+            ),
+            false => {
+                format!("--dangerously-unconfined contradicts --profile {}: name one of them", profile.name)
+            }
         }));
     }
     let directory = working_directory(flags)?;
@@ -77,15 +84,24 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
     let landlock = Version(seccomp::landlock_version());
     let nested = seccomp::is_confined();
     let network = network(flags, &profile, landlock)?;
-    let calls = calls(flags, &profile, &network, landlock)?;
+    let sockets = sockets(flags, &profile, &network, landlock)?;
+    let mut calls = calls(flags, &profile, &network, landlock)?;
+    if !sockets.is_empty() {
+        calls.add_sockets(landlock < Version::UNIX)?;
+    }
     let on_violation = on_violation(flags, &profile);
     level(flags, &profile, landlock, unconfined, &mut remarks)?;
     unenforced(&profile)?;
 
     let workspace = files::workspace(flags.workspace.as_deref(), &directory, &mut remarks)?;
     let wants = |variable| uses(&profile, variable);
-    let scratch = if wants(Variable::Tmp) && !flags.exec && !unconfined { Some(make_scratch()?) } else { None };
-    let cache = if wants(Variable::Cache) && !unconfined { cache(workspace.as_deref(), scratch.as_ref(), &mut remarks) } else { None };
+    let scratch =
+        if wants(Variable::Tmp) && !flags.exec && !unconfined { Some(make_scratch()?) } else { None };
+    let cache = if wants(Variable::Cache) && !unconfined {
+        cache(workspace.as_deref(), scratch.as_ref(), &mut remarks)
+    } else {
+        None
+    };
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let variables = Variables {
         workspace: workspace.as_deref(),
@@ -99,7 +115,9 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
     let environment = environment(flags, &profile, &variables)?;
     for number in &flags.pass_fd {
         if *number < 3 || !descriptor::is_open(*number) {
-            return Err(Refusal::new(format!("cannot pass descriptor {number} on: it is not open, or is one of 0 to 2, which are passed anyway")));
+            return Err(Refusal::new(format!(
+                "cannot pass descriptor {number} on: it is not open, or is one of 0 to 2, which are passed anyway"
+            )));
         }
     }
     Ok(Plan {
@@ -116,6 +134,7 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         paths,
         landlock,
         network,
+        sockets,
         unconfined,
         nested,
         scratch,
@@ -136,12 +155,21 @@ fn contradictions(flags: &Run) -> Result<(), Refusal> {
         (given(flags.log_violations, "--log-violations"), given(flags.exec, "--exec")),
         (
             given(flags.log_violations, "--log-violations"),
-            given(matches!(flags.on_violation, Some(v) if v != cli::OnViolation::Log), "--on-violation kill or errno"),
+            given(
+                matches!(flags.on_violation, Some(v) if v != cli::OnViolation::Log),
+                "--on-violation kill or errno",
+            ),
         ),
         (given(flags.log_violations, "--log-violations"), given(flags.quiet, "--quiet")),
-        (given(flags.net == Some(cli::Net::Host), "--net host"), given(!flags.connect.is_empty(), "--connect")),
+        (
+            given(flags.net == Some(cli::Net::Host), "--net host"),
+            given(!flags.connect.is_empty(), "--connect"),
+        ),
         (given(flags.net == Some(cli::Net::Host), "--net host"), given(!flags.bind.is_empty(), "--bind")),
-        (given(flags.net == Some(cli::Net::None), "--net none"), given(!flags.connect.is_empty(), "--connect")),
+        (
+            given(flags.net == Some(cli::Net::None), "--net none"),
+            given(!flags.connect.is_empty(), "--connect"),
+        ),
         (given(flags.net == Some(cli::Net::None), "--net none"), given(!flags.bind.is_empty(), "--bind")),
         (
             given(flags.dangerously_unconfined, "--dangerously-unconfined"),
@@ -149,7 +177,9 @@ fn contradictions(flags: &Run) -> Result<(), Refusal> {
         ),
     ];
     match pairs.into_iter().find_map(|(a, b)| a.zip(b)) {
-        Some((a, b)) => Err(Refusal::new(format!("{a} and {b} contradict each other: leave one of them out"))),
+        Some((a, b)) => {
+            Err(Refusal::new(format!("{a} and {b} contradict each other: leave one of them out")))
+        }
         None => Ok(()),
     }
 }
@@ -176,7 +206,11 @@ fn load(flags: &Run, search: &Search) -> Result<Profile, Refusal> {
 
 fn working_directory(flags: &Run) -> Result<PathBuf, Refusal> {
     let start = flags.cwd.as_deref().or(flags.workspace.as_deref());
-    let here = || std::env::current_dir().map_err(|e| Refusal::new(format!("cannot find the working directory: {}; name one with --cwd", plain(&e))));
+    let here = || {
+        std::env::current_dir().map_err(|e| {
+            Refusal::new(format!("cannot find the working directory: {}; name one with --cwd", plain(&e)))
+        })
+    };
     let directory = match start {
         Some(path) if path.is_absolute() => path.to_path_buf(),
         Some(path) => here()?.join(path),
@@ -192,8 +226,10 @@ fn working_directory(flags: &Run) -> Result<PathBuf, Refusal> {
 fn examine(flags: &Run, profile: &Profile, directory: &Path) -> Result<(Program, Option<String>), Refusal> {
     let command = flags.command.first().map_or(OsStr::new(""), OsString::as_os_str);
     let path = std::env::var_os("PATH");
-    let found = program::find(command, path.as_deref(), directory).map_err(|e| Refusal::with_code(e.exit_code(), e.to_string()))?;
-    let program = program::examine_from(&found, directory).map_err(|e| Refusal::with_code(e.exit_code(), e.to_string()))?;
+    let found = program::find(command, path.as_deref(), directory)
+        .map_err(|e| Refusal::with_code(e.exit_code(), e.to_string()))?;
+    let program = program::examine_from(&found, directory)
+        .map_err(|e| Refusal::with_code(e.exit_code(), e.to_string()))?;
     let mode = match (flags.static_programs, profile.static_programs.as_deref()) {
         (Some(cli::Static::Block), _) | (None, Some(profile::StaticMode::Block) | None) => StaticMode::Block,
         (Some(cli::Static::Warn), _) | (None, Some(profile::StaticMode::Warn)) => StaticMode::Warn,
@@ -251,14 +287,32 @@ fn any_host(host: &str, port: u16) -> Result<u16, Refusal> {
     )))
 }
 
-fn calls(flags: &Run, profile: &Profile, network: &Network, landlock: Version) -> Result<Calls, Refusal> {
-    let unix = if landlock >= Version::UNIX { Unix::ByPath } else { Unix::Refused };
-    if unix == Unix::Refused && !(flags.unix.is_empty() && profile.network.unix.is_empty()) {
+/// The socket files that `--unix` names.
+fn sockets(
+    flags: &Run,
+    profile: &Profile,
+    network: &Network,
+    landlock: Version,
+) -> Result<Vec<PathBuf>, Refusal> {
+    if flags.unix.is_empty() && profile.network.unix.is_empty() {
+        return Ok(Vec::new());
+    }
+    if landlock < Version::UNIX && (flags.exec || network.mode != Mode::None) {
+        let other = if flags.exec { "--exec" } else { "an open network" };
         return Err(Refusal::new(format!(
-            "cannot allow one UNIX socket: that needs Landlock ABI 9 (Linux 7.1), and this kernel has {}; without it every service's socket would be open",
+            "cannot allow one UNIX socket together with {other}: without Landlock ABI 9 (Linux 7.1; here it is {}) the supervisor has to make the connection itself",
             landlock.0
         )));
     }
+    let named =
+        flags.unix.iter().map(|path| files::existing(path, Path::new("/"))).collect::<Result<Vec<_>, _>>()?;
+    let variables = Variables::default();
+    let of_profile = profile.network.unix.iter().filter_map(|entry| entry.expand_path(&variables));
+    Ok(named.into_iter().chain(of_profile).collect())
+}
+
+fn calls(flags: &Run, profile: &Profile, network: &Network, landlock: Version) -> Result<Calls, Refusal> {
+    let unix = if landlock >= Version::UNIX { Unix::ByPath } else { Unix::Refused };
     let mut calls = resolve::calls(profile, network, unix, Arch::HOST)?;
     if !flags.rw.is_empty() || !flags.rwx.is_empty() {
         calls.add_writing()?;
@@ -290,7 +344,13 @@ fn on_violation(flags: &Run, profile: &Profile) -> OnViolation {
 }
 
 /// What the kernel can enforce against what is asked for.
-fn level(flags: &Run, profile: &Profile, landlock: Version, unconfined: bool, remarks: &mut Vec<String>) -> Result<(), Refusal> {
+fn level(
+    flags: &Run,
+    profile: &Profile,
+    landlock: Version,
+    unconfined: bool,
+    remarks: &mut Vec<String>,
+) -> Result<(), Refusal> {
     let required = flags.require.map(|level| match level {
         cli::Level::Full => Level::Full,
         cli::Level::Standard => Level::Standard,
@@ -300,15 +360,23 @@ fn level(flags: &Run, profile: &Profile, landlock: Version, unconfined: bool, re
     let files = landlock >= Version::FILES;
     let has = if files { Level::Standard } else { Level::Minimal };
     if required.is_some_and(|required| required > has) {
-        let missing = if files { "this version of sbx uses no namespaces" } else { "this kernel has no Landlock" };
-        return Err(Refusal::new(format!("cannot enforce the level that --require or the profile asks for: {missing}")));
+        let missing =
+            if files { "this version of sbx uses no namespaces" } else { "this kernel has no Landlock" };
+        return Err(Refusal::new(format!(
+            "cannot enforce the level that --require or the profile asks for: {missing}"
+        )));
     }
     if !files && !unconfined {
         let lists = [&flags.ro, &flags.rox, &flags.rw, &flags.rwx, &flags.deny];
         if lists.iter().any(|list| !list.is_empty()) {
-            return Err(Refusal::new("cannot enforce path rules: this kernel has no Landlock (Linux 5.13, and 'landlock' in the list of security modules)"));
+            return Err(Refusal::new(
+                "cannot enforce path rules: this kernel has no Landlock (Linux 5.13, and 'landlock' in the list of security modules)",
+            ));
         }
-        remarks.push("warning: this kernel has no Landlock, so files are not restricted, only system calls".to_string());
+        remarks.push(
+            "warning: this kernel has no Landlock, so files are not restricted, only system calls"
+                .to_string(),
+        );
     }
     Ok(())
 }
@@ -326,9 +394,10 @@ fn unenforced(profile: &Profile) -> Result<(), Refusal> {
         ("paths.protect", !profile.paths.protect.is_empty()),
     ];
     match keys.into_iter().find(|(_, asked)| *asked) {
-        Some((key, _)) => {
-            Err(Refusal::new(format!("cannot enforce '{key}' of profile '{}': this version does not; take the key out", profile.name)))
-        }
+        Some((key, _)) => Err(Refusal::new(format!(
+            "cannot enforce '{key}' of profile '{}': this version does not; take the key out",
+            profile.name
+        ))),
         None => Ok(()),
     }
 }
@@ -358,19 +427,26 @@ fn make_scratch() -> Result<Scratch, Refusal> {
 /// The tool caches; where they cannot be made they are part of the scratch directory, and do not last.
 fn cache(workspace: Option<&Path>, scratch: Option<&Scratch>, remarks: &mut Vec<String>) -> Option<PathBuf> {
     let (cache_home, home) = (std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"));
-    let lasting = workspace.map(|workspace| scratch::cache(cache_home.as_deref(), home.as_deref(), workspace));
+    let lasting =
+        workspace.map(|workspace| scratch::cache(cache_home.as_deref(), home.as_deref(), workspace));
     match lasting {
         Some(Ok(path)) => Some(path),
         Some(Err(error)) => {
             remarks.push(format!("tool caches do not last beyond this run: {}", plain(&error)));
-            scratch.map(|scratch| scratch.path().join("cache")).filter(|path| std::fs::create_dir(path).is_ok())
+            scratch
+                .map(|scratch| scratch.path().join("cache"))
+                .filter(|path| std::fs::create_dir(path).is_ok())
         }
-        None => scratch.map(|scratch| scratch.path().join("cache")).filter(|path| std::fs::create_dir(path).is_ok()),
+        None => scratch
+            .map(|scratch| scratch.path().join("cache"))
+            .filter(|path| std::fs::create_dir(path).is_ok()),
     }
 }
 
 fn environment(flags: &Run, profile: &Profile, variables: &Variables<'_>) -> Result<Vec<OsString>, Refusal> {
-    let patterns = |list: &[profile::Given<String>]| list.iter().map(|pattern| pattern.value.clone()).collect::<Vec<_>>();
+    let patterns = |list: &[profile::Given<String>]| {
+        list.iter().map(|pattern| pattern.value.clone()).collect::<Vec<_>>()
+    };
     let (inherit, deny) = (patterns(&profile.env.inherit), patterns(&profile.env.deny));
     let set: Vec<_> = profile
         .env

@@ -2,7 +2,8 @@
 
 use crate::launch::policy::{Mode, Network};
 use crate::profile::{
-    self, Alternative, CallRules, FreeConditions, Grants, NetworkMode, Origin, Profile, Search, Syscalls, When,
+    self, Alternative, CallRules, FreeConditions, Grants, NetworkMode, Origin, Profile, Search, Syscalls,
+    When,
 };
 use crate::refusal::Refusal;
 use sbx_policy::bpf::{self, Insn};
@@ -26,24 +27,79 @@ pub enum Unix {
 
 /// What a network needs beyond the profile's own calls.
 const NETWORK: [&str; 24] = [
-    "connect", "sendto", "sendmsg", "sendmmsg", "recvfrom", "recvmsg", "recvmmsg", "shutdown", "setsockopt", "getsockopt",
-    "getsockname", "getpeername", "poll", "ppoll", "select", "pselect6", "epoll_create1", "epoll_ctl", "epoll_wait",
-    "epoll_pwait", "epoll_create", "fcntl", "pipe2", "eventfd2",
+    "connect",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "recvfrom",
+    "recvmsg",
+    "recvmmsg",
+    "shutdown",
+    "setsockopt",
+    "getsockopt",
+    "getsockname",
+    "getpeername",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_create1",
+    "epoll_ctl",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_create",
+    "fcntl",
+    "pipe2",
+    "eventfd2",
 ];
 /// What waiting for connections needs.
 const SERVER: [&str; 4] = ["bind", "listen", "accept", "accept4"];
 /// What a dynamically linked program calls before its own first instruction (glibc and musl).
 const LOADER: [(&str, &[&str]); 20] = [
-    ("read", &[]), ("pread64", &[]), ("close", &[]), ("fstat", &[]), ("newfstatat", &[]), ("brk", &[]), ("munmap", &[]),
-    ("access", &[]), ("arch_prctl", &[]), ("set_tid_address", &[]), ("set_robust_list", &[]), ("rseq", &[]),
-    ("getrandom", &[]), ("readlink", &[]), ("futex", &[]),
-    ("open", &["read", "no-setid"]), ("openat", &["read", "no-setid"]),
-    ("mmap", &["no-jit"]), ("mprotect", &["no-exec"]), ("prlimit64", &["self"]),
+    ("read", &[]),
+    ("pread64", &[]),
+    ("close", &[]),
+    ("fstat", &[]),
+    ("newfstatat", &[]),
+    ("brk", &[]),
+    ("munmap", &[]),
+    ("access", &[]),
+    ("arch_prctl", &[]),
+    ("set_tid_address", &[]),
+    ("set_robust_list", &[]),
+    ("rseq", &[]),
+    ("getrandom", &[]),
+    ("readlink", &[]),
+    ("futex", &[]),
+    ("open", &["read", "no-setid"]),
+    ("openat", &["read", "no-setid"]),
+    ("mmap", &["no-jit"]),
+    ("mprotect", &["no-exec"]),
+    ("prlimit64", &["self"]),
 ];
 /// Calls whose paths Landlock judges.
 const PATH_CALLS: [&str; 21] = [
-    "open", "openat", "openat2", "creat", "truncate", "mkdir", "mkdirat", "mknod", "mknodat", "rmdir", "unlink",
-    "unlinkat", "rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "execve", "execveat",
+    "open",
+    "openat",
+    "openat2",
+    "creat",
+    "truncate",
+    "mkdir",
+    "mkdirat",
+    "mknod",
+    "mknodat",
+    "rmdir",
+    "unlink",
+    "unlinkat",
+    "rename",
+    "renameat",
+    "renameat2",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+    "execve",
+    "execveat",
 ];
 
 /// The calls of one run.
@@ -106,7 +162,9 @@ impl Calls {
             });
             match parsed.target {
                 Target::Call(call) => self.set(list, call, &parsed, &origin),
-                Target::Group(group) => group.members().for_each(|call| self.set(list, call, &parsed, &origin)),
+                Target::Group(group) => {
+                    group.members().for_each(|call| self.set(list, call, &parsed, &origin))
+                }
             }
         }
         Ok(())
@@ -114,7 +172,6 @@ impl Calls {
 
     fn set(&mut self, list: List, call: Call, entry: &list::Entry, origin: &Arc<Origin>) {
         let said = self.syscalls.calls.entry(call).or_default();
-        let from_flag = |grants: &Grants| grants.origins().any(|o| o.key == origin.key);
         let target = if list == List::Deny { &mut said.deny } else { &mut said.allow };
         let grown = match entry.restriction {
             None => Grants::All(origin.clone()),
@@ -135,12 +192,12 @@ impl Calls {
             List::Allow if !said.deny.origins().any(|o| o.key.starts_with("--")) => said.deny = Grants::None,
             _ => {}
         }
-        debug_assert!(from_flag(&said.allow) || from_flag(&said.deny));
     }
 
     /// Adds what changing files takes, for a profile that only reads.
     pub fn add_writing(&mut self) -> Result<(), Refusal> {
-        let write = profile::load(OsStr::new("write"), &Search::default()).map_err(|e| Refusal::new(e.to_string()))?;
+        let write = profile::load(OsStr::new("write"), &Search::default())
+            .map_err(|e| Refusal::new(e.to_string()))?;
         for (call, rules) in &write.syscalls.calls {
             let said = self.syscalls.calls.entry(*call).or_default();
             let read_only = matches!(call.name(), "open" | "openat") && !matches!(said.allow, Grants::All(_));
@@ -149,6 +206,32 @@ impl Calls {
             }
         }
         Ok(())
+    }
+
+    /// Adds what connecting to a UNIX socket takes; whether the connection is the filter's or the broker's.
+    pub fn add_sockets(&mut self, brokered: bool) -> Result<(), Refusal> {
+        const CALLS: &[u8] = b"sendmsg:sendto[connected]:recvfrom:recvmsg:shutdown:setsockopt:getsockopt:getsockname:getpeername:poll:ppoll:fcntl[basic]";
+        if !self.allows("socket") {
+            self.add(List::Allow, "--unix", b"socket[unix-stream]")?;
+        }
+        if !brokered {
+            self.add(List::Allow, "--unix", b"connect")?;
+        }
+        for entry in CALLS.split(|b| *b == b':') {
+            let name = entry.split(|b| *b == b'[').next().unwrap_or(entry);
+            if !self.allows(&String::from_utf8_lossy(name)) {
+                self.add(List::Allow, "--unix", entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether connections to UNIX sockets are the supervisor's business.
+    pub fn brokers(&self) -> bool {
+        self.unix == Unix::Refused
+            && self.network.mode == Mode::None
+            && self.allows("socket")
+            && !self.allows("connect")
     }
 
     /// Whether a call is allowed, at least with some arguments.
@@ -228,7 +311,11 @@ impl Calls {
     }
 
     /// What the loader needs and the rules do not have.
-    fn loader_needs(&self, rules: &Rules, free: &FreeConditions) -> Result<Vec<(&'static str, Option<&'static str>)>, Refusal> {
+    fn loader_needs(
+        &self,
+        rules: &Rules,
+        free: &FreeConditions,
+    ) -> Result<Vec<(&'static str, Option<&'static str>)>, Refusal> {
         let mut needs = Vec::new();
         for (name, enough) in LOADER {
             let Some(call) = Call::named(name.as_bytes()) else { continue };
@@ -237,9 +324,13 @@ impl Calls {
                 Grant::All if row.deny == Grant::None => {}
                 Grant::None if row.deny == Grant::None => needs.push((name, enough.first().copied())),
                 Grant::Some(mask) if row.deny == Grant::None && has_one(call, mask, enough) => {}
-                _ if enough.is_empty() && row.deny == Grant::None && !free.concerns(number) => needs.push((name, None)),
+                _ if enough.is_empty() && row.deny == Grant::None && !free.concerns(number) => {
+                    needs.push((name, None))
+                }
                 _ => {
-                    let way = enough.first().map_or(name.to_string(), |restriction| format!("{name}[{restriction}]"));
+                    let way = enough
+                        .first()
+                        .map_or(name.to_string(), |restriction| format!("{name}[{restriction}]"));
                     return Err(Refusal::new(format!(
                         "cannot run a program under profile '{}': its rule for {name} leaves the loader less than it needs; allow '{way}', or nothing of {name} at all",
                         self.profile
@@ -256,7 +347,8 @@ impl Calls {
         if rules.unnamed_allowed {
             return Ok(None);
         }
-        let mut denied: Vec<&str> = self.loader_needs(&rules, &free)?.into_iter().map(|(name, _)| name).collect();
+        let mut denied: Vec<&str> =
+            self.loader_needs(&rules, &free)?.into_iter().map(|(name, _)| name).collect();
         if denied.is_empty() {
             return Ok(None);
         }
@@ -275,7 +367,8 @@ impl Calls {
     pub fn text(&self, action: u32) -> Result<env::Text, Refusal> {
         let (rules, free) = self.rules(self.plain_actions(action), Extras::default())?;
         let conditions = "it has conditions on arguments without a name, which no variable can hold";
-        let cannot = |why: &str| Refusal::new(format!("cannot write profile '{}' as variables: {why}", self.profile));
+        let cannot =
+            |why: &str| Refusal::new(format!("cannot write profile '{}' as variables: {why}", self.profile));
         if !free.is_empty() {
             return Err(cannot(conditions));
         }
@@ -301,7 +394,10 @@ impl Calls {
 
 /// The sentence for a filter without room.
 pub fn too_long(profile: &str) -> Refusal {
-    Refusal::new(format!("cannot build the filter: profile '{profile}' has more rules than {} instructions can hold", bpf::MAX_INSNS))
+    Refusal::new(format!(
+        "cannot build the filter: profile '{profile}' has more rules than {} instructions can hold",
+        bpf::MAX_INSNS
+    ))
 }
 
 fn thread_restriction() -> usize {
@@ -317,7 +413,9 @@ fn row<'r>(rules: &'r mut Rules, name: &str) -> Option<&'r mut sbx_policy::rules
 fn bits(name: &str, wanted: &[&str]) -> u16 {
     let Some(call) = Call::named(name.as_bytes()) else { return 0 };
     let places = restrictions::of_call(call).enumerate();
-    places.filter(|(_, place)| wanted.contains(&restrictions::name(*place))).fold(0, |mask, (bit, _)| mask | 1 << bit)
+    places
+        .filter(|(_, place)| wanted.contains(&restrictions::name(*place)))
+        .fold(0, |mask, (bit, _)| mask | 1 << bit)
 }
 
 fn has_one(call: Call, mask: u16, enough: &[&str]) -> bool {

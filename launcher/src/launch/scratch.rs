@@ -18,8 +18,16 @@ pub struct Scratch {
 impl Scratch {
     /// Makes one below the user's TMPDIR, or /tmp.
     pub fn create(tmpdir: Option<&OsStr>) -> Result<Scratch, Refusal> {
-        let base = tmpdir.map(Path::new).filter(|path| path.is_absolute() && path.is_dir()).unwrap_or(Path::new("/tmp"));
-        let failed = |cause: String| Refusal::new(format!("cannot make a scratch directory in '{}': {cause}; set TMPDIR to a directory that you can write", base.display()));
+        let base = tmpdir
+            .map(Path::new)
+            .filter(|path| path.is_absolute() && path.is_dir())
+            .unwrap_or(Path::new("/tmp"));
+        let failed = |cause: String| {
+            Refusal::new(format!(
+                "cannot make a scratch directory in '{}': {cause}; set TMPDIR to a directory that you can write",
+                base.display()
+            ))
+        };
         for _ in 0..8 {
             let random = memory::random().map_err(|e| failed(e.to_string()))?;
             let path = base.join(format!("sbx-{random:016x}"));
@@ -71,7 +79,8 @@ fn open_up(path: &Path, depth: usize) {
 pub fn cache(cache_home: Option<&OsStr>, home: Option<&OsStr>, workspace: &Path) -> io::Result<PathBuf> {
     let absolute = |value: Option<&OsStr>| value.map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute(cache_home).or_else(|| absolute(home).map(|home| home.join(".cache")));
-    let base = base.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "neither XDG_CACHE_HOME nor HOME is set"))?;
+    let base = base
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "neither XDG_CACHE_HOME nor HOME is set"))?;
     let path = base.join("sbx").join(format!("{:016x}", fingerprint(workspace.as_os_str().as_bytes())));
     DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
     Ok(path)
@@ -79,5 +88,7 @@ pub fn cache(cache_home: Option<&OsStr>, home: Option<&OsStr>, workspace: &Path)
 
 /// FNV-1a, 64 bits: names a directory, decides nothing.
 fn fingerprint(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -42,7 +42,9 @@ fn grant(rule: PathRule, denied: &[PathBuf], kept: &mut Vec<PathRule>) -> Result
     }
     let unreadable = |error: std::io::Error| {
         let (path, cause) = (rule.path.display(), plain(&error));
-        Refusal::new(format!("cannot deny a path below '{path}': listing the rest of it failed: {cause}; deny '{path}' as a whole"))
+        Refusal::new(format!(
+            "cannot deny a path below '{path}': listing the rest of it failed: {cause}; deny '{path}' as a whole"
+        ))
     };
     for entry in rule.path.read_dir().map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
@@ -64,5 +66,7 @@ fn rule_path(kept: &[PathRule]) -> PathBuf {
 
 fn too_many(path: &Path) -> Refusal {
     let path = path.display();
-    Refusal::new(format!("cannot deny paths one by one around '{path}': more than {MOST} rules; deny a whole directory instead"))
+    Refusal::new(format!(
+        "cannot deny paths one by one around '{path}': more than {MOST} rules; deny a whole directory instead"
+    ))
 }

@@ -24,7 +24,11 @@ pub struct Image {
 
 impl Image {
     /// Lays out path, arguments and environment (`NAME=value`).
-    pub fn new(path: &[u8], arguments: Vec<OsString>, environment: Vec<OsString>) -> Result<Image, ImageError> {
+    pub fn new(
+        path: &[u8],
+        arguments: Vec<OsString>,
+        environment: Vec<OsString>,
+    ) -> Result<Image, ImageError> {
         let mut strings = Vec::with_capacity(arguments.len() + environment.len());
         let mut pointers = |list: Vec<OsString>| -> Result<Vec<usize>, ImageError> {
             let mut words = Vec::with_capacity(list.len() + 1);

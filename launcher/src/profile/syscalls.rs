@@ -109,11 +109,9 @@ fn entry(node: Node, place: &Place, which: Which, author: &Author, index: usize)
             Ok(Entry { targets: vec![target], when, errno, origin: origin(text, None) })
         }
         Node::Object(pairs) => {
-            let parts = Parts::read(pairs, place)?;
-            let (targets, when, errno) = parts.targets(place)?;
-            check_errno(errno, which, place)?;
-            let text = parts.calls.join(" ");
-            Ok(Entry { targets, when, errno, origin: origin(text, parts.why) })
+            let entry = Parts::read(pairs, place)?.entry(place, origin)?;
+            check_errno(entry.errno, which, place)?;
+            Ok(entry)
         }
         other => other.instead(place, "a call, or an object with 'call'"),
     }
@@ -167,8 +165,12 @@ impl Parts {
         Ok(parts)
     }
 
-    /// What the names mean; a restriction or an error in one of them holds for that call alone.
-    fn targets(&self, place: &Place) -> Result<(Vec<Target>, Option<When>, Option<u16>), Fault> {
+    /// What the names mean. A restriction or an error belongs to one name, so it must then be the only one.
+    fn entry(
+        self,
+        place: &Place,
+        origin: impl Fn(String, Option<String>) -> Arc<Origin>,
+    ) -> Result<Entry, Fault> {
         let (mut targets, mut when, mut errno) = (Vec::new(), None, self.errno);
         for text in &self.calls {
             let (target, named, inline) = target(text, place)?;
@@ -190,10 +192,8 @@ impl Parts {
             errno = errno.or(inline);
             targets.push(target);
         }
-        if let Some(conditions) = &self.args {
-            when = Some(When::Free(conditions.clone()));
-        }
-        Ok((targets, when, errno))
+        let when = self.args.map(When::Free).or(when);
+        Ok(Entry { targets, when, errno, origin: origin(self.calls.join(" "), self.why) })
     }
 }
 

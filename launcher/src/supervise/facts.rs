@@ -25,7 +25,8 @@ pub fn caller(thread: Pid) -> Caller {
         let _ = file.take(1024).read_to_end(&mut status);
     }
     let field = |name: &[u8]| status.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(name));
-    let process = field(b"Tgid:\t").and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()).unwrap_or(thread);
+    let process =
+        field(b"Tgid:\t").and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()).unwrap_or(thread);
     Caller { name: field(b"Name:\t").unwrap_or(b"?").to_vec(), process }
 }
 

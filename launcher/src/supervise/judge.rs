@@ -2,6 +2,7 @@
 
 use crate::launch::guard::OnViolation;
 use crate::launch::policy::PathRule;
+use crate::supervise::broker::{Broker, Brokered};
 use crate::supervise::decode::{self, Access, Call as Shown, Decoded, PathArgument, ProcessMemory};
 use crate::supervise::facts::{self, Caller};
 use crate::supervise::suggest::Adviser;
@@ -34,6 +35,8 @@ pub struct Judge<'a> {
     pub strict: Option<Vec<Insn>>,
     /// The path rules in force, with resolved paths, where refused paths are to be named.
     pub granted: Option<Vec<PathRule>>,
+    /// Connections to UNIX sockets, where the supervisor makes them.
+    pub broker: Option<Broker>,
     /// What is said about a violation.
     pub adviser: Adviser<'a>,
     /// All violations so far.
@@ -62,6 +65,10 @@ impl Judge<'_> {
         if !seccomp::still_waits(listener, notification.id) {
             return Ok(Verdict::GoOn);
         }
+        if let Some(answer) = self.brokered(&name, finding, &notification, &decoded, &caller) {
+            seccomp::answer(listener, notification.id, answer)?;
+            return Ok(Verdict::GoOn);
+        }
         if let Some((argument, path)) = refused_path.filter(|_| finding != Finding::Violation) {
             let reason = self.adviser.path_reason(&path, argument.access);
             self.say(Fate::Blocked, &name, &decoded, reason, &caller);
@@ -77,6 +84,23 @@ impl Judge<'_> {
         let (answer, verdict) = self.answer(finding, &caller);
         seccomp::answer(listener, notification.id, answer)?;
         Ok(verdict)
+    }
+
+    /// The answer to a connection that the broker made, or that would have failed anyway.
+    fn brokered(
+        &self,
+        name: &str,
+        finding: Finding,
+        call: &Notification,
+        decoded: &Decoded,
+        caller: &Caller,
+    ) -> Option<Answer> {
+        let broker = self.broker.as_ref().filter(|_| name == "connect" && finding == Finding::Violation)?;
+        match broker.connect(call, decoded, caller.process) {
+            Brokered::Done => Some(Answer::Done),
+            Brokered::Fails(errno) => Some(Answer::Error(u16::try_from(errno).unwrap_or(EPERM))),
+            Brokered::Refused => None,
+        }
     }
 
     fn find(&self, notification: &Notification) -> Finding {
@@ -98,7 +122,9 @@ impl Judge<'_> {
 
     fn answer(&self, finding: Finding, caller: &Caller) -> (Answer, Verdict) {
         match (finding, self.on_violation) {
-            (Finding::Allowed | Finding::Noted, _) | (_, OnViolation::Log) => (Answer::Continue, Verdict::GoOn),
+            (Finding::Allowed | Finding::Noted, _) | (_, OnViolation::Log) => {
+                (Answer::Continue, Verdict::GoOn)
+            }
             (Finding::Violation, OnViolation::Errno(number)) => (Answer::Error(number), Verdict::GoOn),
             (Finding::Violation, OnViolation::Kill) => {
                 process::signal(caller.process, libc::SIGKILL);
@@ -115,7 +141,11 @@ impl Judge<'_> {
     }
 
     /// The first path argument that the path rules refuse.
-    fn refused_path<'d>(&self, call: &Notification, decoded: &'d Decoded) -> Option<(&'d PathArgument, std::path::PathBuf)> {
+    fn refused_path<'d>(
+        &self,
+        call: &Notification,
+        decoded: &'d Decoded,
+    ) -> Option<(&'d PathArgument, std::path::PathBuf)> {
         let granted = self.granted.as_ref()?;
         decoded.paths.iter().find_map(|argument| {
             let path = facts::resolve(call.pid, argument.dirfd, &argument.path, argument.follow)?;
@@ -133,9 +163,12 @@ fn refuses(granted: &[PathRule], path: &Path, access: Access) -> bool {
         return false;
     }
     let judged = if creates && !exists { path.parent().unwrap_or(path) } else { path };
-    let has = |right: fn(&PathRule) -> bool| granted.iter().any(|rule| right(rule) && judged.starts_with(&rule.path));
+    let has = |right: fn(&PathRule) -> bool| {
+        granted.iter().any(|rule| right(rule) && judged.starts_with(&rule.path))
+    };
     let reads = access.intersects(Access::READ | Access::LIST) && exists;
-    let writes = access.intersects(Access::WRITE | Access::CREATE | Access::REMOVE | Access::TRUNCATE | Access::REFER);
+    let writes =
+        access.intersects(Access::WRITE | Access::CREATE | Access::REMOVE | Access::TRUNCATE | Access::REFER);
     (reads && !has(|rule| rule.rights.read))
         || (writes && !has(|rule| rule.rights.write))
         || (access.intersects(Access::EXECUTE) && !has(|rule| rule.rights.execute))

@@ -4,6 +4,7 @@
 //! the [`reaper`] where there is one. It does nothing on behalf of the command: each notified call is named,
 //! counted and refused (or, in log mode, left to the kernel).
 
+pub mod broker;
 pub mod decode;
 pub mod facts;
 pub mod judge;
@@ -22,8 +23,17 @@ use std::time::Duration;
 /// Signals that are passed on to the command. SIGKILL and SIGSTOP cannot be; the kernel sends SIGTTIN,
 /// SIGTTOU and the like to whom they concern.
 const FORWARDED: [i32; 11] = [
-    libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM, libc::SIGTSTP,
-    libc::SIGCONT, libc::SIGWINCH, libc::SIGPIPE,
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGTSTP,
+    libc::SIGCONT,
+    libc::SIGWINCH,
+    libc::SIGPIPE,
 ];
 
 /// The command, and who waits for it.
@@ -68,7 +78,12 @@ pub fn watched_signals() -> Set {
 }
 
 /// Supervises until the command, and what it left behind, has ended.
-pub fn run(watch: &Watch, mut listener: Option<OwnedFd>, signals: &OwnedFd, judge: &mut Judge<'_>) -> Result<Ending, Failed> {
+pub fn run(
+    watch: &Watch,
+    mut listener: Option<OwnedFd>,
+    signals: &OwnedFd,
+    judge: &mut Judge<'_>,
+) -> Result<Ending, Failed> {
     let mut ending = None;
     // Where the rest of the tree is still being waited for after the command ended, so are its calls.
     let mut finished = false;
@@ -77,7 +92,8 @@ pub fn run(watch: &Watch, mut listener: Option<OwnedFd>, signals: &OwnedFd, judg
             Watch::Reaper(reaper) => Some(reaper.events()),
             Watch::Direct(_) => None,
         };
-        let ready = descriptor::poll([Some(signals.as_raw_fd()), listener.as_ref().map(|l| l.as_raw_fd()), events])?;
+        let ready =
+            descriptor::poll([Some(signals.as_raw_fd()), listener.as_ref().map(|l| l.as_raw_fd()), events])?;
         let [(signalled, _), (notified, unheard), (event, closed)] = ready;
         if notified {
             if let Some(listener) = &listener {

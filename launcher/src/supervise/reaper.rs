@@ -111,7 +111,11 @@ fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathB
     });
     // From here on our descriptors are our own; the supervisor's stay open in it.
     let unshared = process::unshare_descriptors();
-    if unshared.is_err() || write_outcome(sender, command, &outcome).is_err() || !outcome.ready || outcome.failure.is_some() {
+    if unshared.is_err()
+        || write_outcome(sender, command, &outcome).is_err()
+        || !outcome.ready
+        || outcome.failure.is_some()
+    {
         end_all(KILLING);
         return 1;
     }
@@ -120,7 +124,8 @@ fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathB
         watch(&watched, command, sender);
         if process::parent() == supervisor {
             let left = Instant::now();
-            while !process::children().is_empty() && left.elapsed() < GRACE && process::parent() == supervisor {
+            while !process::children().is_empty() && left.elapsed() < GRACE && process::parent() == supervisor
+            {
                 while process::wait(None, false, false).is_some() {}
                 std::thread::sleep(TICK);
             }

@@ -6,7 +6,7 @@
 use crate::launch::policy::{Mode, Network};
 use crate::launch::resolve;
 use crate::profile::{self, Search};
-use crate::supervise::decode::{Access, Decoded, escape};
+use crate::supervise::decode::{Access, Address, Decoded, escape};
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call, Group};
 use sbx_policy::interpret::{self, Data};
@@ -16,7 +16,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Profiles that are proposed, the narrowest first.
-const WAYS: [(&str, &str); 3] = [("network", "--profile network"), ("write", "--profile write"), ("workspace", "--profile workspace")];
+const WAYS: [(&str, &str); 3] =
+    [("network", "--profile network"), ("write", "--profile write"), ("workspace", "--profile workspace")];
 
 /// Knows the profile in force and the other ones.
 pub struct Adviser<'a> {
@@ -34,13 +35,21 @@ impl<'a> Adviser<'a> {
 
     /// Why a call was refused and what would allow it.
     pub fn call_reason(&mut self, name: &str, data: &Data, decoded: &Decoded) -> String {
+        if let (Some(Address::UnixPath(path)), "connect") = (&decoded.address, name) {
+            let path = quoted(Path::new(OsStr::from_bytes(path)));
+            return format!(
+                "profile '{}' may not connect to this UNIX socket; allow it with --unix {path}",
+                self.profile
+            );
+        }
         let (why, way) = (self.why(name, decoded), self.way(name, data));
         format!("profile '{}' {why}; allow it with {way}", self.profile)
     }
 
     /// Why a path was refused and what would allow it.
     pub fn path_reason(&self, path: &Path, access: Access) -> String {
-        let writes = access.intersects(Access::WRITE | Access::CREATE | Access::REMOVE | Access::TRUNCATE | Access::REFER);
+        let writes = access
+            .intersects(Access::WRITE | Access::CREATE | Access::REMOVE | Access::TRUNCATE | Access::REFER);
         let executes = access.intersects(Access::EXECUTE);
         let (verb, flag) = match (writes, executes) {
             (true, _) => ("change", "--rw"),
@@ -54,7 +63,9 @@ impl<'a> Adviser<'a> {
 
     fn why(&self, name: &str, decoded: &Decoded) -> &'static str {
         let call = Call::named(name.as_bytes());
-        let among = |group: &str| call.zip(Group::named(group.as_bytes())).is_some_and(|(call, group)| group.contains(call));
+        let among = |group: &str| {
+            call.zip(Group::named(group.as_bytes())).is_some_and(|(call, group)| group.contains(call))
+        };
         let writes = Access::WRITE | Access::CREATE | Access::REMOVE | Access::TRUNCATE | Access::REFER;
         if among("@network-io") && self.network == Mode::None {
             "has no network"
@@ -62,7 +73,10 @@ impl<'a> Adviser<'a> {
             "starts no programs"
         } else if decoded.paths.iter().any(|path| path.access.intersects(writes)) && !self.granted_write {
             "writes no files"
-        } else if ["@debug", "@module", "@mount", "@reboot", "@swap", "@clock", "@raw-io", "@keyring"].into_iter().any(among) {
+        } else if ["@debug", "@module", "@mount", "@reboot", "@swap", "@clock", "@raw-io", "@keyring"]
+            .into_iter()
+            .any(among)
+        {
             "keeps away from this part of the kernel"
         } else {
             "does not allow this"
@@ -71,8 +85,14 @@ impl<'a> Adviser<'a> {
 
     /// The flag that would allow it.
     fn way(&mut self, name: &str, data: &Data) -> String {
-        let is_network = Group::named(b"@network-io").zip(Call::named(name.as_bytes())).is_some_and(|(g, c)| g.contains(c));
-        if is_network && self.network == Mode::None && self.profile != "minimal" && self.allows(self.own(), true, data) {
+        let is_network = Group::named(b"@network-io")
+            .zip(Call::named(name.as_bytes()))
+            .is_some_and(|(g, c)| g.contains(c));
+        if is_network
+            && self.network == Mode::None
+            && self.profile != "minimal"
+            && self.allows(self.own(), true, data)
+        {
             return "--net host".to_string();
         }
         for (profile, flag) in WAYS {
@@ -94,7 +114,8 @@ impl<'a> Adviser<'a> {
 
     /// Whether a built-in profile allows the call.
     fn allows(&mut self, profile: &'static str, host_network: bool, data: &Data) -> bool {
-        let program = self.programs.entry((profile, host_network)).or_insert_with(|| program(profile, host_network));
+        let program =
+            self.programs.entry((profile, host_network)).or_insert_with(|| program(profile, host_network));
         program.as_ref().is_some_and(|program| interpret::run(program, data) == Some(bpf::RET_ALLOW))
     }
 }

@@ -70,7 +70,9 @@ pub struct Violations {
 impl Violations {
     /// None yet.
     pub fn new(show: Show) -> Violations {
-        let colour = show == Show::Lines && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::io::stderr().is_terminal();
+        let colour = show == Show::Lines
+            && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+            && std::io::stderr().is_terminal();
         let prefix = if colour { "\x1b[1;31msbx:\x1b[0m" } else { "sbx:" };
         Violations { show, seen: HashMap::new(), order: Vec::new(), uncounted: 0, lines: 0, prefix }
     }
@@ -118,7 +120,11 @@ impl Violations {
             let count = self.seen.get(key).copied().unwrap_or(1);
             if count > 1 {
                 let Violation { fate, call, arguments, .. } = &key.0;
-                self.line(&format!("{} {call}({arguments}) {count} times in {}", fate.verb(), decode::escape(&key.1, 32)));
+                self.line(&format!(
+                    "{} {call}({arguments}) {count} times in {}",
+                    fate.verb(),
+                    decode::escape(&key.1, 32)
+                ));
             }
         }
         let unsaid = self.order.len().saturating_sub(self.lines) as u64 + self.uncounted;

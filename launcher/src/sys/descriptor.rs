@@ -58,7 +58,8 @@ pub fn keep_on_exec(number: RawFd) -> Result<(), Failed> {
 /// Has an exec close a descriptor.
 pub fn close_on_exec(number: RawFd) -> Result<(), Failed> {
     // SAFETY: changes a flag of a descriptor.
-    checked("fcntl(F_SETFD)", unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) }.into()).map(drop)
+    checked("fcntl(F_SETFD)", unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) }.into())
+        .map(drop)
 }
 
 /// Puts /dev/null in the place of standard input and output: the command has them, and whoever is at their
@@ -154,7 +155,8 @@ pub fn read(number: RawFd, buffer: &mut [u8]) -> Result<usize, Failed> {
 
 /// Waits until one of the descriptors can be read or has hung up; tells for each (readable, hung up).
 pub fn poll<const N: usize>(numbers: [Option<RawFd>; N]) -> Result<[(bool, bool); N], Failed> {
-    let entry = |number: Option<RawFd>| libc::pollfd { fd: number.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
+    let entry =
+        |number: Option<RawFd>| libc::pollfd { fd: number.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
     let mut entries = numbers.map(entry);
     loop {
         // SAFETY: an array of N entries.

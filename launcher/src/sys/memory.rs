@@ -72,6 +72,7 @@ fn map_at(address: usize, length: usize) -> Result<Option<NonNull<u8>>, Failed> 
 pub fn random() -> Result<u64, Failed> {
     let mut bytes = [0_u8; 8];
     // SAFETY: room for eight bytes.
-    checked("getrandom", unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } as libc::c_long)?;
+    checked("getrandom", unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) }
+        as libc::c_long)?;
     Ok(u64::from_ne_bytes(bytes))
 }

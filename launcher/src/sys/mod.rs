@@ -7,6 +7,7 @@ pub mod privilege;
 pub mod process;
 pub mod seccomp;
 pub mod signal;
+pub mod socket;
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fmt;

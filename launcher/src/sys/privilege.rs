@@ -59,7 +59,11 @@ fn holds_none() -> Result<bool, Failed> {
 /// prctl(PR_SET_NO_NEW_PRIVS): no exec ever grants a privilege again.
 pub fn no_new_privs() -> Result<(), Failed> {
     // SAFETY: plain numbers.
-    checked("prctl(PR_SET_NO_NEW_PRIVS)", unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into()).map(drop)
+    checked(
+        "prctl(PR_SET_NO_NEW_PRIVS)",
+        unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into(),
+    )
+    .map(drop)
 }
 
 /// Joins a new, empty session keyring, so that the keys of the one inherited are out of reach.
@@ -109,5 +113,6 @@ pub fn limit(limit: Limit, value: u64) -> Result<(), Failed> {
 /// Makes the caller's memory and /proc entries unreadable for other processes of the same user.
 pub fn undumpable() -> Result<(), Failed> {
     // SAFETY: plain numbers.
-    checked("prctl(PR_SET_DUMPABLE)", unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }.into()).map(drop)
+    checked("prctl(PR_SET_DUMPABLE)", unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }.into())
+        .map(drop)
 }

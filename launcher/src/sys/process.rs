@@ -88,10 +88,12 @@ pub fn fork_sharing_descriptors() -> Result<Pid, Failed> {
     let none: *const libc::c_void = std::ptr::null();
     // SAFETY: a fork without a new stack: the copy returns here too. This program has a single thread.
     #[cfg(target_arch = "x86_64")]
-    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_FILES | libc::SIGCHLD, none, none, none, 0) };
+    let pid =
+        unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_FILES | libc::SIGCHLD, none, none, none, 0) };
     // SAFETY: as above; the order of the last two differs.
     #[cfg(target_arch = "aarch64")]
-    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_FILES | libc::SIGCHLD, none, none, 0, none) };
+    let pid =
+        unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_FILES | libc::SIGCHLD, none, none, 0, none) };
     checked("clone", pid).map(|pid| pid as Pid)
 }
 
@@ -130,7 +132,8 @@ pub fn user() -> u32 {
 /// Asks for a signal when the parent ends.
 pub fn die_with_parent(signal: i32) -> Result<(), Failed> {
     // SAFETY: plain numbers.
-    checked("prctl(PR_SET_PDEATHSIG)", unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into()).map(drop)
+    checked("prctl(PR_SET_PDEATHSIG)", unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into())
+        .map(drop)
 }
 
 /// Becomes the parent of every descendant whose own parent ends.

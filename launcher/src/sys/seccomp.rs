@@ -63,6 +63,8 @@ pub struct Notification {
 pub enum Answer {
     /// It fails with this error number.
     Error(u16),
+    /// It has been done on its behalf.
+    Done,
     /// The kernel goes on with it. Only where it is let through whatever its arguments are, since the
     /// process can change them in memory meanwhile.
     Continue,
@@ -80,7 +82,13 @@ pub fn receive(listener: BorrowedFd<'_>) -> Result<Option<Notification>, Failed>
         Err(failed) => return Err(failed),
     }
     let data = raw.data;
-    Ok(Some(Notification { id: raw.id, pid: raw.pid as libc::pid_t, nr: data.nr as u32, arch: data.arch, args: data.args }))
+    Ok(Some(Notification {
+        id: raw.id,
+        pid: raw.pid as libc::pid_t,
+        nr: data.nr as u32,
+        arch: data.arch,
+        args: data.args,
+    }))
 }
 
 /// Whether the call still waits: if not, its process number may be somebody else's by now.
@@ -96,6 +104,7 @@ pub fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> Result<(), F
     raw.id = id;
     match answer {
         Answer::Error(number) => raw.error = -i32::from(number),
+        Answer::Done => {}
         Answer::Continue => raw.flags = RESPONSE_CONTINUE,
     }
     // SAFETY: a valid structure of the size that is part of the command's number.
@@ -123,6 +132,7 @@ pub fn landlock_version() -> i32 {
     const CREATE_RULESET_VERSION: libc::c_uint = 1;
     let none: *const libc::c_void = std::ptr::null();
     // SAFETY: with this flag the call takes no structure and only returns a number.
-    let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, CREATE_RULESET_VERSION) };
+    let version =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, CREATE_RULESET_VERSION) };
     i32::try_from(version).unwrap_or(0).max(0)
 }

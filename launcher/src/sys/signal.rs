@@ -34,7 +34,10 @@ impl Set {
 pub fn set_mask(new: &Set) -> Result<Set, Failed> {
     let mut old = Set::of(&[]);
     // SAFETY: two valid sets.
-    checked("sigprocmask", unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const new.0, &raw mut old.0) }.into())?;
+    checked(
+        "sigprocmask",
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const new.0, &raw mut old.0) }.into(),
+    )?;
     Ok(old)
 }
 
@@ -70,7 +73,8 @@ pub fn next(fd: BorrowedFd<'_>) -> Option<Arrived> {
     // SAFETY: room for one whole structure.
     let count = unsafe { libc::read(fd.as_raw_fd(), (&raw mut info).cast(), size) };
     const SI_KERNEL: i32 = 0x80;
-    (count == size as isize).then_some(Arrived { number: info.ssi_signo as i32, from_kernel: info.ssi_code == SI_KERNEL })
+    (count == size as isize)
+        .then_some(Arrived { number: info.ssi_signo as i32, from_kernel: info.ssi_code == SI_KERNEL })
 }
 
 /// Waits for one of the blocked signals of a set.

@@ -1,0 +1,77 @@
+//! A socket of another process, connected on its behalf.
+
+use super::{Failed, checked, descriptor};
+use std::fs::OpenOptions;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The descriptor of another process, as one of ours (pidfd_getfd(2), Linux 5.6).
+pub fn take(process: &OwnedFd, number: i32) -> Result<OwnedFd, Failed> {
+    // SAFETY: plain numbers.
+    let taken = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) };
+    checked("pidfd_getfd", taken).map(|taken| descriptor::own(taken as i32))
+}
+
+/// Whether it is a UNIX socket that sends only where it is connected.
+pub fn is_unix_stream(socket: &OwnedFd) -> bool {
+    let kind = option(socket, libc::SO_TYPE);
+    option(socket, libc::SO_DOMAIN) == Some(libc::AF_UNIX)
+        && matches!(kind, Some(libc::SOCK_STREAM | libc::SOCK_SEQPACKET))
+}
+
+fn option(socket: &OwnedFd, name: libc::c_int) -> Option<libc::c_int> {
+    let mut value: libc::c_int = 0;
+    let mut size = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: room for one number.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, (&raw mut value).cast(), &raw mut size)
+    };
+    (result == 0).then_some(value)
+}
+
+/// A socket file, held so that no renaming changes which one it is.
+pub struct SocketFile {
+    file: std::fs::File,
+    /// Where it really is.
+    pub path: PathBuf,
+}
+
+/// Opens a socket file without connecting.
+pub fn hold(path: &Path) -> std::io::Result<SocketFile> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(path)?;
+    if !file.metadata()?.file_type().is_socket() {
+        return Err(std::io::Error::from_raw_os_error(libc::ECONNREFUSED));
+    }
+    let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    Ok(SocketFile { file, path })
+}
+
+/// How long a server whose queue is full is waited for.
+static PATIENCE: libc::timeval = libc::timeval { tv_sec: 0, tv_usec: 200_000 };
+
+/// Connects to exactly this file; an error number otherwise.
+pub fn connect(socket: &OwnedFd, target: &SocketFile) -> Result<(), i32> {
+    let text = format!("/proc/self/fd/{}", target.file.as_raw_fd());
+    // SAFETY: all zeroes is a valid address.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    for (slot, byte) in address.sun_path.iter_mut().zip(text.bytes()) {
+        *slot = byte as libc::c_char;
+    }
+    let size = size_of::<libc::timeval>() as libc::socklen_t;
+    let (fd, level) = (socket.as_raw_fd(), libc::SOL_SOCKET);
+    let mut before = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let mut before_size = size;
+    // SAFETY: room for one structure.
+    unsafe { libc::getsockopt(fd, level, libc::SO_SNDTIMEO, (&raw mut before).cast(), &raw mut before_size) };
+    // SAFETY: one valid structure.
+    unsafe { libc::setsockopt(fd, level, libc::SO_SNDTIMEO, (&raw const PATIENCE).cast(), size) };
+    let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: a valid address of this length.
+    let result = unsafe { libc::connect(fd, (&raw const address).cast(), length) };
+    let errno = if result == 0 { 0 } else { Failed::last("connect").errno() };
+    // SAFETY: one valid structure.
+    unsafe { libc::setsockopt(fd, level, libc::SO_SNDTIMEO, (&raw const before).cast(), size) };
+    if errno == 0 { Ok(()) } else { Err(errno) }
+}
