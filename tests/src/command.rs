@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::tools::PATH;
 use crate::users::User;
-use crate::{docker, sys};
+use crate::{docker, stage, sys};
 
 /// How long a command may take. Generous: it only has to keep a hanging one from hanging the suite.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -119,7 +119,7 @@ impl Cmd {
     pub fn start(mut self) -> Running {
         self.command.process_group(0);
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = self.spawn();
+        let mut child = stage::spawn(&mut self.command);
         let stdin = child.stdin.take().unwrap();
         let feeder = self.stdin;
         std::thread::spawn(move || {
@@ -136,17 +136,12 @@ impl Cmd {
     pub fn start_on_terminal(mut self) -> (Running, Terminal) {
         let (controller, terminal) = sys::open_terminal();
         sys::control_terminal(&mut self.command, terminal);
-        let child = self.spawn();
+        let child = stage::spawn(&mut self.command);
         let controller = File::from(controller);
         let stdout = Collector::start(controller.try_clone().unwrap());
         let stderr = Collector::start(std::io::empty());
         let deadline = Instant::now() + self.timeout;
         (Running { child, stdout, stderr, shown: self.shown, deadline }, Terminal(controller))
-    }
-
-    fn spawn(&mut self) -> Child {
-        let child = self.command.spawn();
-        child.unwrap_or_else(|error| panic!("cannot start {}: {error}", Shown(&self.shown)))
     }
 
     /// Runs the command to its end.

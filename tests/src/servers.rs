@@ -86,8 +86,8 @@ impl HttpsServer {
             .arg(&authority)
             .arg("-key")
             .arg(&key);
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = stage::spawn(&mut command);
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let port = lines
             .by_ref()
@@ -117,7 +117,8 @@ fn make_certificate(certificate: &Path, key: &Path) {
     command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
     command.args(["-days", "2", "-subj", "/CN=localhost"]);
     command.args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]);
-    let output = command.arg("-out").arg(certificate).arg("-keyout").arg(key).output().unwrap();
+    command.arg("-out").arg(certificate).arg("-keyout").arg(key).stderr(Stdio::piped());
+    let output = stage::spawn(&mut command).wait_with_output().unwrap();
     assert!(output.status.success(), "openssl req: {}", String::from_utf8_lossy(&output.stderr));
 }
 

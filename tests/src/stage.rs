@@ -6,8 +6,9 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::command::Cmd;
 use crate::sys;
@@ -48,6 +49,32 @@ fn remove_left_over(parent: &Path) {
     }
 }
 
+/// Held while a file is open for writing here and while a process is started: a child between fork and exec would
+/// otherwise hold the file open, and whoever runs it would be told that it is busy.
+static NOT_BOTH: Mutex<()> = Mutex::new(());
+
+fn not_both() -> MutexGuard<'static, ()> {
+    NOT_BOTH.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes a whole file.
+pub fn write(path: &Path, content: &[u8]) {
+    let _guard = not_both();
+    fs::write(path, content).unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+}
+
+/// Copies a file.
+pub fn copy(from: &Path, to: &Path) {
+    let _guard = not_both();
+    fs::copy(from, to).unwrap_or_else(|error| panic!("cannot copy {}: {error}", from.display()));
+}
+
+/// Starts a process.
+pub fn spawn(command: &mut Command) -> Child {
+    let _guard = not_both();
+    command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"))
+}
+
 /// A new directory of its own below [`base`], owned by `user`.
 pub fn fresh_dir(user: &User) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -70,7 +97,7 @@ pub fn publish(program: &Path, name: &str) -> PathBuf {
     let dir = base().join("bin");
     fs::create_dir_all(&dir).unwrap();
     let target = dir.join(name);
-    fs::copy(program, &target).unwrap_or_else(|error| panic!("cannot copy {}: {error}", program.display()));
+    copy(program, &target);
     fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).unwrap();
     target
 }

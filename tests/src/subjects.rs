@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::stage;
@@ -98,6 +98,7 @@ fn target(name: &str) -> PathBuf {
 }
 
 fn build(mut command: Command) {
-    let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+    let child = stage::spawn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()));
+    let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
 }

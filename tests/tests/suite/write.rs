@@ -42,7 +42,7 @@ const COMMANDS: &[&[&str]] = &[
     &["tar", "-cf", "made.tar", "--mtime=@1000000000", "--sort=name", "dir"],
     &["gzip", "-n", "lines"],
     &["gzip", "-nk", "lines"],
-    &["gunzip", "packed.gz", "-f"],
+    &["gzip", "-d", "packed.gz"],
     &["bzip2", "-k", "lines"],
     &["xz", "-k", "lines"],
     &["patch", "-s", "lines", "change.patch"],
