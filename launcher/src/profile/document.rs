@@ -1,6 +1,7 @@
 //! One profile document, read strictly but not yet merged with its parents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ impl Author {
     }
 
     /// A list of which each member is one thing, and none stands twice.
-    fn each<T: PartialEq>(
+    fn each<T: Eq + Hash>(
         &self,
         key: &'static str,
         node: Node,
@@ -65,12 +66,13 @@ impl Author {
         for (index, node) in nodes.into_iter().enumerate() {
             let place = Place::Index(place, index);
             let (value, why) = read(node, &place)?;
-            if list.iter().any(|known| known.value == value) {
-                return Err(Fault::at(&place, "the same entry stands above already"));
-            }
             list.push(Given { value, origin: self.origin(key, Some(index), why) });
         }
-        Ok(list)
+        let mut known = HashSet::with_capacity(list.len());
+        match list.iter().position(|given| !known.insert(&given.value)) {
+            Some(index) => Err(Fault::at(&Place::Index(place, index), "the same entry stands above already")),
+            None => Ok(list),
+        }
     }
 }
 
@@ -170,7 +172,7 @@ fn extends(node: Node, place: &Place) -> Result<Vec<String>, Fault> {
 }
 
 const PARENTS: usize = 16;
-/// More than any list of paths or names has; every entry is compared with every other.
+/// More than any list of paths or names has.
 const ENTRIES: usize = 2000;
 
 fn paths(node: Node, place: &Place, author: &Author) -> Result<Paths, Fault> {

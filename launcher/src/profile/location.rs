@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::error::{Plain, hint, join};
 
 /// A variable that a path may begin with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Variable {
     /// The directory that the command works in.
     Workspace,
@@ -58,7 +58,7 @@ impl<'a> Variables<'a> {
 }
 
 /// A path, or the value of an environment variable.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
     /// The variable at its beginning.
     pub base: Option<Variable>,

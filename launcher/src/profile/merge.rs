@@ -1,6 +1,7 @@
 //! How a document changes what those before it gave.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use sbx_policy::calls::Call;
@@ -41,16 +42,12 @@ fn nearest<T>(slot: &mut Option<T>, said: Option<T>) {
     }
 }
 
-fn unite<T: PartialEq>(list: &mut Vec<Given<T>>, said: Vec<Given<T>>) {
-    if list.is_empty() {
-        *list = said;
-        return;
+fn unite<T: Eq + Hash>(list: &mut Vec<Given<T>>, mut said: Vec<Given<T>>) {
+    if !list.is_empty() && !said.is_empty() {
+        let known: HashSet<&T> = list.iter().map(|given| &given.value).collect();
+        said.retain(|given| !known.contains(&given.value));
     }
-    for given in said {
-        if !list.iter().any(|known| known.value == given.value) {
-            list.push(given);
-        }
-    }
+    list.append(&mut said);
 }
 
 fn limits(limits: &mut Limits, said: Limits) {

@@ -240,7 +240,7 @@ pub enum NetworkMode {
 }
 
 /// Where a connection may go: a host (any, where it is `*`) and a port.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     /// A name, an address, or `*`.
     pub host: String,
