@@ -62,11 +62,17 @@ impl Author {
         if nodes.len() > ENTRIES {
             return Err(Fault::at(place, format_args!("more than {ENTRIES} entries")));
         }
+        let shared = self.built_in.then(|| self.origin(key, None, None));
         let mut list: Vec<Given<T>> = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.into_iter().enumerate() {
             let place = Place::Index(place, index);
             let (value, why) = read(node, &place)?;
-            list.push(Given { value, origin: self.origin(key, Some(index), why) });
+            // The long lists of the built-in profiles share one origin: their values say where they stand.
+            let origin = match &shared {
+                Some(shared) if why.is_none() => Arc::clone(shared),
+                _ => self.origin(key, Some(index), why),
+            };
+            list.push(Given { value, origin });
         }
         let mut known = HashSet::with_capacity(list.len());
         match list.iter().position(|given| !known.insert(&given.value)) {

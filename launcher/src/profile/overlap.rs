@@ -34,7 +34,7 @@ pub(crate) fn extend(
     origin: &Arc<Origin>,
 ) -> Result<(), String> {
     let name = call.name();
-    let wider = format!("{name} whatever its arguments are leaves nothing to the narrower one");
+    let wider = || format!("{name} whatever its arguments are leaves nothing to the narrower one");
     match (&mut *grants, when) {
         (Grants::None, None) => *grants = Grants::All(origin.clone()),
         (Grants::None, Some(when)) => *grants = Grants::Some(vec![alternative(when, origin)]),
@@ -44,10 +44,10 @@ pub(crate) fn extend(
                 return Err(sentence(origin, other, &format!("both mean every {name}")));
             }
         }
-        (Grants::All(other), Some(_)) => return Err(sentence(origin, other, &wider)),
+        (Grants::All(other), Some(_)) => return Err(sentence(origin, other, &wider())),
         (Grants::Some(others), None) => {
             let other = others.first().map_or(origin, |other| &other.origin);
-            return Err(sentence(origin, other, &wider));
+            return Err(sentence(origin, other, &wider()));
         }
         (Grants::Some(others), Some(when)) => {
             if let Some(other) =

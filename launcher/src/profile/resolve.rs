@@ -73,7 +73,11 @@ impl Identity {
 impl Family<'_> {
     /// Reads a document and its parents; its place in the list of documents.
     fn load(&mut self, name: &OsStr, beside: Option<&Path>) -> Result<usize, Fault> {
-        let found = search::find(name, beside, self.search).map_err(Fault)?;
+        // The parents of a built-in profile are built in.
+        let inside = self.open.last().is_some_and(|child| child.source == Source::BuiltIn);
+        let nowhere = Search::default();
+        let search = if inside { &nowhere } else { self.search };
+        let found = search::find(name, beside, search).map_err(Fault)?;
         let identity = self.identity(name, &found.source);
         if self.open.iter().any(|open| open.is(&identity.name, &identity.source)) {
             let chain: Vec<_> = self.open.iter().chain([&identity]).map(|s| &*s.name).collect();

@@ -162,3 +162,18 @@ fn files_name_their_parents_from_where_they_are() {
     assert_eq!(profile.paths.read.len(), 1);
     assert!(!profile.paths.read[0].origin.built_in);
 }
+
+#[test]
+fn the_guides_examples_work() {
+    let guide = include_str!("../../../docs/profiles.md");
+    let shelf = Shelf::new();
+    let examples: Vec<&str> =
+        guide.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(examples.len() >= 3);
+    for example in examples {
+        shelf.file(example).unwrap_or_else(|error| panic!("{example}: {error}"));
+    }
+    let both = shelf.file(r#"{"extends": ["network", "write"]}"#).unwrap();
+    let openat = &both.syscalls.calls[&Call::named(b"openat").unwrap()];
+    assert_eq!(allowed(&openat.allow), "openat[no-setid]");
+}
