@@ -5,13 +5,14 @@
 
 use crate::launch::policy::{Network, PathRights, PathRule};
 use crate::refusal::Refusal;
+use crate::sys::descriptor;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
 };
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// The rights of this kernel, from its ABI version: 0 where there is no Landlock.
@@ -99,7 +100,7 @@ impl Prepared {
 /// Opens what a rule is about. What a built-in profile names and this system does not have is passed over;
 /// what the user named has to be there.
 fn open(rule: &PathRule) -> Result<Option<File>, Refusal> {
-    match OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(&rule.path) {
+    match descriptor::open_path(&rule.path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if rule.optional && passes_over(&error) => Ok(None),
         Err(error) => Err(Refusal::new(format!("cannot allow '{}': {}", rule.path.display(), plain(&error)))),

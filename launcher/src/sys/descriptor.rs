@@ -1,8 +1,12 @@
 //! File descriptors.
 
 use super::{Failed, checked};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Opens /dev/null for each of 0, 1 and 2 that is closed: whatever we open later must not land there and be
 /// taken for the command's standard input or output. Tells which were closed.
@@ -18,6 +22,16 @@ pub fn fill_standard() -> Result<Vec<RawFd>, Failed> {
         closed.push(number);
     }
     Ok(closed)
+}
+
+/// Opens a file as a place only (O_PATH): nothing is read, no device or FIFO is waked.
+///
+/// Not through std: musl counts O_PATH to the access mode, and std takes the access mode out of custom flags.
+pub fn open_path(path: &Path) -> io::Result<File> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: a NUL-terminated path.
+    let number = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC) };
+    if number < 0 { Err(io::Error::last_os_error()) } else { Ok(own(number).into()) }
 }
 
 /// Whether a number is an open descriptor.

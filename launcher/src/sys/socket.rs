@@ -1,9 +1,8 @@
 //! A socket of another process, connected on its behalf.
 
 use super::{Failed, checked, descriptor};
-use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// The descriptor of another process, as one of ours (pidfd_getfd(2), Linux 5.6).
@@ -39,7 +38,7 @@ pub struct SocketFile {
 
 /// Opens a socket file without connecting.
 pub fn hold(path: &Path) -> std::io::Result<SocketFile> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(path)?;
+    let file = descriptor::open_path(path)?;
     if !file.metadata()?.file_type().is_socket() {
         return Err(std::io::Error::from_raw_os_error(libc::ECONNREFUSED));
     }
