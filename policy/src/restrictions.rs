@@ -393,8 +393,18 @@ pub const RESTRICTIONS: &[Restriction] = &[
         meaning: "the caller's own scheduling",
         any: &[&[eq(0, 0)]],
     },
-    Restriction { call: "sendmmsg", name: "no-fastopen", meaning: "no TCP fast open", any: &[&[bits(3, MSG_FASTOPEN, 0)]] },
-    Restriction { call: "sendmsg", name: "no-fastopen", meaning: "no TCP fast open", any: &[&[bits(2, MSG_FASTOPEN, 0)]] },
+    Restriction {
+        call: "sendmmsg",
+        name: "no-fastopen",
+        meaning: "no TCP fast open",
+        any: &[&[bits(3, MSG_FASTOPEN, 0)]],
+    },
+    Restriction {
+        call: "sendmsg",
+        name: "no-fastopen",
+        meaning: "no TCP fast open",
+        any: &[&[bits(2, MSG_FASTOPEN, 0)]],
+    },
     Restriction {
         call: "sendto",
         name: "connected",

@@ -47,6 +47,7 @@ pub struct Actions {
 pub struct Rules {
     arch: Arch,
     end: u32,
+    query: u32,
     rows: [Row; TABLE as usize],
     /// Whether a call that no rule names is allowed (a deny-list) or a violation (an allow-list).
     pub unnamed_allowed: bool,
@@ -89,7 +90,15 @@ pub struct Layout<'a> {
 impl Rules {
     /// No rule yet: everything is a violation (or, as a deny-list, allowed).
     pub fn new(arch: Arch, unnamed_allowed: bool, actions: Actions) -> Rules {
-        Rules { arch, end: arch.end(), rows: [Row::default(); TABLE as usize], unnamed_allowed, actions }
+        let query = Call::named(b"prctl").and_then(|call| call.number(arch)).unwrap_or(u32::MAX);
+        Rules {
+            arch,
+            end: arch.end(),
+            query,
+            rows: [Row::default(); TABLE as usize],
+            unnamed_allowed,
+            actions,
+        }
     }
 
     /// The architecture.
@@ -152,10 +161,6 @@ impl Rules {
             (_, Grant::None) if row.log => self.actions.log,
             (_, Grant::None) => self.unnamed(),
         }
-    }
-
-    fn is_query(&self, number: u32) -> bool {
-        Call::named(b"prctl").and_then(|call| call.number(self.arch)) == Some(number)
     }
 }
 
@@ -222,7 +227,7 @@ impl Source for Layout<'_> {
         let conditional = matches!(row.deny, Grant::Some(_))
             || (row.deny == Grant::None && matches!(row.allow, Grant::Some(_)));
         let extra = self.extra.is_some_and(|extra| extra.concerns(number));
-        if conditional || extra || self.rules.is_query(number) {
+        if conditional || extra || number == self.rules.query {
             Entry::Chain
         } else {
             Entry::Return(self.rules.last(&row))
@@ -231,7 +236,7 @@ impl Source for Layout<'_> {
 
     fn chain(&self, number: u32, program: &mut Program) {
         let (rules, row) = (self.rules, self.row(number));
-        if rules.is_query(number) {
+        if number == rules.query {
             self.query(program);
         }
         self.extra(number, Stage::First, program);

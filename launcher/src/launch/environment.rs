@@ -45,9 +45,9 @@ pub struct Named {
 /// What decides about the environment.
 pub struct Wishes<'a> {
     /// Patterns of names that are passed on.
-    pub inherit: &'a [String],
+    pub inherit: &'a [&'a str],
     /// Patterns of names that are not, whatever `inherit` says.
-    pub deny: &'a [String],
+    pub deny: &'a [&'a str],
     /// Variables set by the profile.
     pub set: &'a [(OsString, OsString)],
     /// `--env`.
@@ -80,7 +80,7 @@ pub fn build(
     wishes: &Wishes<'_>,
 ) -> Result<BTreeMap<OsString, OsString>, Refusal> {
     let any =
-        |patterns: &[String], name: &OsStr| patterns.iter().any(|p| matches(p.as_bytes(), name.as_bytes()));
+        |patterns: &[&str], name: &OsStr| patterns.iter().any(|p| matches(p.as_bytes(), name.as_bytes()));
     let host: BTreeMap<OsString, OsString> = host.collect();
     let mut result = BTreeMap::new();
     for (name, value) in &host {
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    fn wishes<'a>(inherit: &'a [String], deny: &'a [String], named: &'a [Named], all: bool) -> Wishes<'a> {
+    fn wishes<'a>(inherit: &'a [&'a str], deny: &'a [&'a str], named: &'a [Named], all: bool) -> Wishes<'a> {
         Wishes { inherit, deny, set: &[], named, inherit_all: all, allow_dangerous: false }
     }
 
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn secrets_and_hooks_stay_out() {
-        let (inherit, deny) = (["PATH".to_string()], ["*_TOKEN".to_string()]);
+        let (inherit, deny) = (["PATH"], ["*_TOKEN"]);
         let names = |all| {
             let built = build(host(), &wishes(&inherit, &deny, &[], all)).unwrap();
             built.into_keys().map(|k| k.into_string().unwrap()).collect::<Vec<_>>()

@@ -169,7 +169,9 @@ fn steps(plan: Plan, closed: Vec<i32>, listens: bool) -> Result<(Steps, Vec<poli
         }
         ImageError::System(failed) => Refusal::new(format!("cannot lay out the command: {failed}")),
     })?;
-    if !plan.unconfined && !guard.calls.allows_fully("execve") {
+    // A notified exec would wait for a supervisor that waits for it.
+    let plain_exec = guard.calls.allows_fully("execve") && !plan.watch_paths && !guard.calls.notes();
+    if !plan.unconfined && !plain_exec {
         guard.allow_exec_of(&image).map_err(|e| Refusal::new(format!("cannot build the filter: {e}")))?;
     }
     let landlock = match &plan.paths {

@@ -444,9 +444,9 @@ fn cache(workspace: Option<&Path>, scratch: Option<&Scratch>, remarks: &mut Vec<
 }
 
 fn environment(flags: &Run, profile: &Profile, variables: &Variables<'_>) -> Result<Vec<OsString>, Refusal> {
-    let patterns = |list: &[profile::Given<String>]| {
-        list.iter().map(|pattern| pattern.value.clone()).collect::<Vec<_>>()
-    };
+    fn patterns(list: &[profile::Given<String>]) -> Vec<&str> {
+        list.iter().map(|pattern| pattern.value.as_str()).collect()
+    }
     let (inherit, deny) = (patterns(&profile.env.inherit), patterns(&profile.env.deny));
     let set: Vec<_> = profile
         .env

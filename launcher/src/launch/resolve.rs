@@ -11,7 +11,7 @@ use sbx_policy::calls::{Arch, Call};
 use sbx_policy::list::{self, List, Target};
 use sbx_policy::program::TooLong;
 use sbx_policy::restrictions;
-use sbx_policy::rules::{Actions, Extra, Grant, Layout, Rules};
+use sbx_policy::rules::{Actions, Grant, Layout, Rules};
 use sbx_policy::{Program, env};
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -266,7 +266,7 @@ impl Calls {
         let (mut rules, free) = compiled.map_err(|e| Refusal::new(e.to_string()))?;
         self.open_network(&mut rules);
         if extras.loader {
-            for (call, restriction) in self.loader_needs(&rules, &free)? {
+            for (call, restriction) in self.loader_needs()? {
                 grant(&mut rules, call, restriction);
             }
             grant(&mut rules, "seccomp", None);
@@ -310,23 +310,27 @@ impl Calls {
         grant(rules, "socket", Some("netlink-route"));
     }
 
-    /// What the loader needs and the rules do not have.
-    fn loader_needs(
-        &self,
-        rules: &Rules,
-        free: &FreeConditions,
-    ) -> Result<Vec<(&'static str, Option<&'static str>)>, Refusal> {
+    /// What the loader needs and the calls do not have.
+    fn loader_needs(&self) -> Result<Vec<(&'static str, Option<&'static str>)>, Refusal> {
         let mut needs = Vec::new();
         for (name, enough) in LOADER {
-            let Some(call) = Call::named(name.as_bytes()) else { continue };
-            let (Some(number), Some(row)) = (call.number(self.arch), rules.row(call)) else { continue };
-            match row.allow {
-                Grant::All if row.deny == Grant::None => {}
-                Grant::None if row.deny == Grant::None => needs.push((name, enough.first().copied())),
-                Grant::Some(mask) if row.deny == Grant::None && has_one(call, mask, enough) => {}
-                _ if enough.is_empty() && row.deny == Grant::None && !free.concerns(number) => {
-                    needs.push((name, None))
-                }
+            let Some(call) = Call::named(name.as_bytes()).filter(|call| call.number(self.arch).is_some())
+            else {
+                continue;
+            };
+            let Some(said) = self.syscalls.calls.get(&call) else {
+                needs.push((name, enough.first().copied()));
+                continue;
+            };
+            let suits = |when: &When| match when {
+                When::Named(place) => enough.contains(&restrictions::name(*place)),
+                When::Free(_) => false,
+            };
+            match (&said.allow, &said.deny) {
+                (Grants::All(_), Grants::None) => {}
+                (Grants::Some(all), Grants::None) if all.iter().any(|a| suits(&a.when)) => {}
+                (Grants::None, Grants::None) => needs.push((name, enough.first().copied())),
+                (Grants::All(_), Grants::Some(denied)) if denied.iter().all(|d| harmless(&d.when)) => {}
                 _ => {
                     let way = enough
                         .first()
@@ -343,12 +347,11 @@ impl Calls {
 
     /// The variables that make the shim take away what only the loader needed; `None` where that is nothing.
     pub fn seal(&self, action: u32) -> Result<Option<env::Text>, Refusal> {
-        let (rules, free) = self.rules(self.plain_actions(action), Extras::default())?;
-        if rules.unnamed_allowed {
+        if self.syscalls.default.as_deref() == Some(&profile::DefaultAction::Allow) {
             return Ok(None);
         }
         let mut denied: Vec<&str> =
-            self.loader_needs(&rules, &free)?.into_iter().map(|(name, _)| name).collect();
+            self.loader_needs()?.into_iter().map(|(name, _)| name).collect();
         if denied.is_empty() {
             return Ok(None);
         }
@@ -418,8 +421,9 @@ fn bits(name: &str, wanted: &[&str]) -> u16 {
         .fold(0, |mask, (bit, _)| mask | 1 << bit)
 }
 
-fn has_one(call: Call, mask: u16, enough: &[&str]) -> bool {
-    mask & bits(call.name(), enough) != 0
+/// Denials that no loader meets: executable memory without a file behind it.
+fn harmless(when: &When) -> bool {
+    matches!(when, When::Named(place) if matches!(restrictions::name(*place), "jit" | "exec"))
 }
 
 /// Allows a call in addition to what is allowed of it; a denial stays one.

@@ -101,7 +101,11 @@ fn decode(message: [u8; 5]) -> Option<Change> {
 /// The life of the reaper.
 fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathBuf>) -> i32 {
     let watched = signal::Set::of(&[libc::SIGCHLD, orphaned()]);
-    let prepared = process::die_with_parent(orphaned()).and_then(|()| process::become_subreaper());
+    // All of them: what is meant for the command or the supervisor must not end us, nor the one that tells of
+    // the supervisor's end.
+    let prepared = signal::set_mask(&signal::Set::full())
+        .and_then(|_| process::die_with_parent(orphaned()))
+        .and_then(|()| process::become_subreaper());
     let mut outcome = Outcome::default();
     steps.parent = Some(process::id());
     let started = prepared.and_then(|()| process::spawn_sharing(&mut || child::run(steps, &mut outcome)));

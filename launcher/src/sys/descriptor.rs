@@ -138,7 +138,7 @@ pub fn write_all(number: RawFd, mut bytes: &[u8]) -> Result<(), Failed> {
         // SAFETY: the buffer is valid for its length.
         let written = unsafe { libc::write(number, bytes.as_ptr().cast(), bytes.len()) };
         match checked("write", written as libc::c_long) {
-            Ok(0) => return Err(Failed { call: "write", cause: std::io::ErrorKind::WriteZero.into() }),
+            Ok(0) => return Err(Failed { call: "write", cause: io::ErrorKind::WriteZero.into() }),
             Ok(count) => bytes = bytes.get(count as usize..).unwrap_or(&[]),
             Err(failed) if failed.errno() == libc::EINTR => {}
             Err(failed) => return Err(failed),
