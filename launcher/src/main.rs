@@ -4,6 +4,10 @@
 //! change what SIGPIPE does for the command. What it would have done that matters here is done by hand.
 #![no_main]
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 /// The entry that the C library calls.
 // SAFETY: the C library calls `main` with exactly these arguments.
 #[unsafe(no_mangle)]

@@ -15,6 +15,8 @@ fn pairs() -> impl Iterator<Item = (&'static str, u16)> {
 pub const EPERM: u16 = 1;
 /// ENOSYS.
 pub const ENOSYS: u16 = 38;
+/// EOPNOTSUPP.
+pub const EOPNOTSUPP: u16 = 95;
 /// What the self-query answers in a process that this very policy confines.
 pub const EALREADY: u16 = 114;
 /// What it answers in a process that some policy of ours confines.

@@ -9,6 +9,7 @@ use sbx_policy::calls::{Arch, Call};
 use sbx_policy::program::TooLong;
 use sbx_policy::rules::{Actions, Extra, Layout, Stage};
 use sbx_policy::{Program, errno};
+use std::rc::Rc;
 
 /// What a violation meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub struct Guard {
     /// The profile's name, for errors.
     pub profile: String,
     /// The calls.
-    pub calls: Calls,
+    pub calls: Rc<Calls>,
     /// What is allowed beyond them.
     pub extras: Extras,
     /// What a violation meets.

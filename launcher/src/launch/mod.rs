@@ -20,7 +20,7 @@ use crate::launch::plan::Plan;
 use crate::launch::token::{Image, ImageError};
 use crate::refusal::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
 use crate::supervise::broker::Broker;
-use crate::supervise::judge::Judge;
+use crate::supervise::judge::{Judge, Strict};
 use crate::supervise::reaper::Reaper;
 use crate::supervise::suggest::Adviser;
 use crate::supervise::violation::{Show, Violations};
@@ -85,7 +85,9 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
     let scratch = plan.scratch.take();
     let profile = plan.profile.name.clone();
     let (mode, on_violation) = (plan.network.mode, plan.on_violation);
-    let strict = (plan.watch_paths || plan.calls.notes()).then(|| plan.calls.strict_program()).transpose()?;
+    let attributes = plan.guards_attributes();
+    let looks = attributes || plan.watch_paths || plan.calls.notes();
+    let strict = looks.then(|| Strict::new(plan.calls.clone()));
     let listens = !plan.unconfined;
     let signals = supervise::watched_signals();
     let mask = signal::set_mask(&signals).map_err(cannot("block signals"))?;
@@ -105,12 +107,16 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
         violations.line(&format!("violations are refused, but cannot be reported: {why} (a sandbox around this one listens already)"));
     }
     let _ = descriptor::release_standard();
+    // What it does on the command's behalf the kernel judges as if the command did it.
+    privilege::drop_capabilities().map_err(cannot("drop the supervisor's capabilities"))?;
     let granted_write = granted.iter().any(|rule| rule.rights.write && !rule.rights.devices);
     let mut judge = Judge {
         on_violation,
         strict,
         broker: brokers.then(|| Broker { granted: canonical(granted.clone()), named: sockets }),
-        granted: watch_paths.then(|| canonical(granted)),
+        granted: canonical(granted),
+        watch_paths,
+        attributes,
         adviser: Adviser::new(&profile, mode, granted_write),
         violations,
     };

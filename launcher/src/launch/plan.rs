@@ -19,6 +19,7 @@ use sbx_policy::list::List;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// What one run will be.
 pub struct Plan {
@@ -33,7 +34,7 @@ pub struct Plan {
     /// Its working directory.
     pub directory: PathBuf,
     /// The calls.
-    pub calls: Calls,
+    pub calls: Rc<Calls>,
     /// What a violation meets.
     pub on_violation: OnViolation,
     /// Whether refused paths are named.
@@ -129,7 +130,7 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         program,
         environment,
         directory,
-        calls,
+        calls: Rc::new(calls),
         on_violation,
         paths,
         landlock,
@@ -143,9 +144,15 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
 }
 
 impl Plan {
+    /// Whether changing modes, owners and times is the supervisor's business: where there are path rules, and
+    /// system calls are not let through anyway.
+    pub fn guards_attributes(&self) -> bool {
+        self.paths.is_some() && self.on_violation != OnViolation::Log
+    }
+
     /// What the guard allows beyond the calls.
     pub fn extras(&self, sealed: bool) -> Extras {
-        Extras { loader: sealed, watch_paths: self.watch_paths }
+        Extras { loader: sealed, watch_paths: self.watch_paths, attributes: self.guards_attributes() }
     }
 }
 
@@ -391,7 +398,6 @@ fn unenforced(profile: &Profile) -> Result<(), Refusal> {
         ("limits.memory", limits.memory.is_some()),
         ("commands.allow", !profile.commands.allow.is_empty()),
         ("commands.block", !profile.commands.block.is_empty()),
-        ("paths.protect", !profile.paths.protect.is_empty()),
     ];
     match keys.into_iter().find(|(_, asked)| *asked) {
         Some((key, _)) => Err(Refusal::new(format!(

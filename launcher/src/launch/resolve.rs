@@ -6,12 +6,14 @@ use crate::profile::{
     When,
 };
 use crate::refusal::Refusal;
+use crate::supervise::attributes;
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::list::{self, List, Target};
 use sbx_policy::program::TooLong;
 use sbx_policy::restrictions;
-use sbx_policy::rules::{Actions, Grant, Layout, Rules};
+use sbx_policy::errno::EOPNOTSUPP;
+use sbx_policy::rules::{Actions, Grant, Layout, Row, Rules};
 use sbx_policy::{Program, env};
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -119,6 +121,8 @@ pub struct Extras {
     pub loader: bool,
     /// Calls with paths are notified, although they are allowed.
     pub watch_paths: bool,
+    /// Changing modes, owners and times is the supervisor's business.
+    pub attributes: bool,
 }
 
 /// The network that a profile asks for.
@@ -271,6 +275,15 @@ impl Calls {
             }
             grant(&mut rules, "seccomp", None);
         }
+        if extras.attributes {
+            for name in attributes::CALLS {
+                // A violation, and so a notification: without a listener it is refused.
+                replace_all(&mut rules, name, Row::default());
+            }
+            for name in attributes::XATTRS {
+                replace_all(&mut rules, name, Row { deny: Grant::All, errno: EOPNOTSUPP, ..Row::default() });
+            }
+        }
         if extras.watch_paths {
             for name in PATH_CALLS {
                 if let Some(row) = row(&mut rules, name).filter(|row| row.allow != Grant::None) {
@@ -409,7 +422,7 @@ fn thread_restriction() -> usize {
         .unwrap_or(usize::MAX)
 }
 
-fn row<'r>(rules: &'r mut Rules, name: &str) -> Option<&'r mut sbx_policy::rules::Row> {
+fn row<'r>(rules: &'r mut Rules, name: &str) -> Option<&'r mut Row> {
     Call::named(name.as_bytes()).and_then(|call| rules.row_mut(call))
 }
 
@@ -444,6 +457,13 @@ fn replace(rules: &mut Rules, name: &str, restriction: Option<&str>) {
         row.allow = Grant::None;
     }
     grant(rules, name, restriction);
+}
+
+/// Gives a call that is allowed other rules.
+fn replace_all(rules: &mut Rules, name: &str, other: Row) {
+    if let Some(row) = row(rules, name).filter(|row| row.allow != Grant::None) {
+        *row = other;
+    }
 }
 
 fn revoke(rules: &mut Rules, name: &str, restrictions: &[&str]) {

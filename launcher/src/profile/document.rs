@@ -190,8 +190,7 @@ fn paths(node: Node, place: &Place, author: &Author) -> Result<Paths, Fault> {
             "execute" => (&mut paths.execute, "paths.execute"),
             "write" => (&mut paths.write, "paths.write"),
             "deny" => (&mut paths.deny, "paths.deny"),
-            "protect" => (&mut paths.protect, "paths.protect"),
-            _ => return Err(unknown_key(place, &key, &["read", "execute", "write", "deny", "protect"])),
+            _ => return Err(unknown_key(place, &key, &["read", "execute", "write", "deny"])),
         };
         *list = author.each(name, node, &here, path_entry)?;
     }

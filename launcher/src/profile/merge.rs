@@ -21,7 +21,6 @@ pub(crate) fn apply(profile: &mut Profile, family: &mut [Loaded], index: usize) 
     unite(&mut profile.paths.execute, document.paths.execute);
     unite(&mut profile.paths.write, document.paths.write);
     unite(&mut profile.paths.deny, document.paths.deny);
-    unite(&mut profile.paths.protect, document.paths.protect);
     nearest(&mut profile.network.mode, document.network.mode);
     unite(&mut profile.network.connect, document.network.connect);
     unite(&mut profile.network.bind, document.network.bind);

@@ -208,8 +208,6 @@ pub struct Paths {
     pub write: Vec<PathEntry>,
     /// Neither, although something above is allowed.
     pub deny: Vec<PathEntry>,
-    /// Not changing, although something above may be changed.
-    pub protect: Vec<PathEntry>,
 }
 
 /// One path of a list.
@@ -332,8 +330,7 @@ impl Profile {
     /// Whether something in it begins with a variable: a scratch directory that nothing names need not be made.
     pub fn uses(&self, variable: Variable) -> bool {
         let paths = &self.paths;
-        let lists =
-            [&paths.read, &paths.execute, &paths.write, &paths.deny, &paths.protect, &self.network.unix];
+        let lists = [&paths.read, &paths.execute, &paths.write, &paths.deny, &self.network.unix];
         let mut entries = lists.into_iter().flatten().chain(self.env.set.values());
         entries.any(|entry| entry.base == Some(variable))
     }

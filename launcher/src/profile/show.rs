@@ -41,7 +41,6 @@ pub fn show(profile: &Profile) -> Value {
             "execute": paths(&profile.paths.execute),
             "write": paths(&profile.paths.write),
             "deny": paths(&profile.paths.deny),
-            "protect": paths(&profile.paths.protect),
         },
         "network": {
             "mode": optional(&profile.network.mode, |mode| mode.word().to_string()),
@@ -230,6 +229,5 @@ pub fn human(profile: &Profile) -> String {
     section("paths to read and execute", paths(&profile.paths.execute));
     section("paths to read and write", paths(&profile.paths.write));
     section("paths not to touch", paths(&profile.paths.deny));
-    section("paths not to change", paths(&profile.paths.protect));
     text
 }

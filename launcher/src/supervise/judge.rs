@@ -2,6 +2,8 @@
 
 use crate::launch::guard::OnViolation;
 use crate::launch::policy::PathRule;
+use crate::launch::resolve::Calls;
+use crate::supervise::attributes::{self, Changed};
 use crate::supervise::broker::{Broker, Brokered};
 use crate::supervise::decode::{self, Access, Call as Shown, Decoded, PathArgument, ProcessMemory};
 use crate::supervise::facts::{self, Caller};
@@ -14,8 +16,10 @@ use sbx_policy::calls::{Arch, Call};
 use sbx_policy::errno::EPERM;
 use sbx_policy::interpret::{self, Data};
 use sbx_policy::program::X32_BIT;
+use std::cell::OnceCell;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::rc::Rc;
 
 /// Whether the run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,15 +36,38 @@ pub struct Judge<'a> {
     pub on_violation: OnViolation,
     /// The profile's own program, where calls are notified that it allows: to be noted, or to have their
     /// paths looked at.
-    pub strict: Option<Vec<Insn>>,
-    /// The path rules in force, with resolved paths, where refused paths are to be named.
-    pub granted: Option<Vec<PathRule>>,
+    pub strict: Option<Strict>,
+    /// The path rules in force, with resolved paths.
+    pub granted: Vec<PathRule>,
+    /// Whether refused paths are to be named.
+    pub watch_paths: bool,
+    /// Whether the supervisor changes modes, owners and times.
+    pub attributes: bool,
     /// Connections to UNIX sockets, where the supervisor makes them.
     pub broker: Option<Broker>,
     /// What is said about a violation.
     pub adviser: Adviser<'a>,
     /// All violations so far.
     pub violations: Violations,
+}
+
+/// The profile's own program, laid out when it is first asked.
+pub struct Strict {
+    calls: Rc<Calls>,
+    program: OnceCell<Option<Vec<Insn>>>,
+}
+
+impl Strict {
+    /// Of these calls.
+    pub fn new(calls: Rc<Calls>) -> Strict {
+        Strict { calls, program: OnceCell::new() }
+    }
+
+    /// What it returns; `None` where it can't be laid out, which counts as a refusal.
+    fn ask(&self, data: &Data) -> Option<u32> {
+        let program = self.program.get_or_init(|| self.calls.strict_program().ok());
+        program.as_ref().and_then(|program| interpret::run(program, data))
+    }
 }
 
 /// What the profile says about a call.
@@ -58,7 +85,8 @@ impl Judge<'_> {
         let finding = self.find(&notification);
         let name = name(&notification);
         let shown = Shown { name: &name, args: notification.args, foreign: notification.nr & X32_BIT != 0 };
-        let decoded = decode::decode(&shown, &ProcessMemory::new(notification.pid));
+        let memory = ProcessMemory::new(notification.pid);
+        let decoded = decode::decode(&shown, &memory);
         let caller = facts::caller(notification.pid);
         let refused_path = self.refused_path(&notification, &decoded);
         // What was read is worth something only if the caller waits still: its number could have been reused.
@@ -66,6 +94,20 @@ impl Judge<'_> {
             return Ok(Verdict::GoOn);
         }
         if let Some(answer) = self.brokered(&name, finding, &notification, &decoded, &caller) {
+            seccomp::answer(listener, notification.id, answer)?;
+            return Ok(Verdict::GoOn);
+        }
+        if self.attributes && finding == Finding::Allowed && attributes::CALLS.contains(&name.as_str()) {
+            let answer = match attributes::change(&name, &notification, &decoded, &memory, &self.granted) {
+                Changed::Done => Answer::Done,
+                Changed::Fails(errno) => Answer::Error(u16::try_from(errno).unwrap_or(EPERM)),
+                Changed::Refused(place) => {
+                    let place = place.unwrap_or_default();
+                    let reason = self.adviser.path_reason(&place, Access::WRITE);
+                    self.say(Fate::Blocked, &name, &decoded, reason, &caller);
+                    Answer::Error(EPERM)
+                }
+            };
             seccomp::answer(listener, notification.id, answer)?;
             return Ok(Verdict::GoOn);
         }
@@ -105,7 +147,7 @@ impl Judge<'_> {
 
     fn find(&self, notification: &Notification) -> Finding {
         let Some(strict) = &self.strict else { return Finding::Violation };
-        match interpret::run(strict, &data(notification)) {
+        match strict.ask(&data(notification)) {
             Some(bpf::RET_ALLOW) => Finding::Allowed,
             Some(bpf::RET_LOG) => Finding::Noted,
             _ => Finding::Violation,
@@ -146,10 +188,12 @@ impl Judge<'_> {
         call: &Notification,
         decoded: &'d Decoded,
     ) -> Option<(&'d PathArgument, std::path::PathBuf)> {
-        let granted = self.granted.as_ref()?;
+        if !self.watch_paths {
+            return None;
+        }
         decoded.paths.iter().find_map(|argument| {
             let path = facts::resolve(call.pid, argument.dirfd, &argument.path, argument.follow)?;
-            refuses(granted, &path, argument.access).then_some((argument, path))
+            refuses(&self.granted, &path, argument.access).then_some((argument, path))
         })
     }
 }

@@ -4,6 +4,7 @@
 //! the [`reaper`] where there is one. It does nothing on behalf of the command: each notified call is named,
 //! counted and refused (or, in log mode, left to the kernel).
 
+pub mod attributes;
 pub mod broker;
 pub mod decode;
 pub mod facts;

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Opens /dev/null for each of 0, 1 and 2 that is closed: whatever we open later must not land there and be
 /// taken for the command's standard input or output. Tells which were closed.
@@ -28,9 +28,15 @@ pub fn fill_standard() -> Result<Vec<RawFd>, Failed> {
 ///
 /// Not through std: musl counts O_PATH to the access mode, and std takes the access mode out of custom flags.
 pub fn open_path(path: &Path) -> io::Result<File> {
+    open_place(path, true)
+}
+
+/// As [`open_path`]; a symbolic link at its end is followed or held itself.
+pub fn open_place(path: &Path, follow: bool) -> io::Result<File> {
     let path = CString::new(path.as_os_str().as_bytes())?;
+    let follow = if follow { 0 } else { libc::O_NOFOLLOW };
     // SAFETY: a NUL-terminated path.
-    let number = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC) };
+    let number = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC | follow) };
     if number < 0 { Err(io::Error::last_os_error()) } else { Ok(own(number).into()) }
 }
 
@@ -67,6 +73,11 @@ fn limit_of_numbers() -> RawFd {
 pub fn keep_on_exec(number: RawFd) -> Result<(), Failed> {
     // SAFETY: changes a flag of a descriptor.
     checked("fcntl(F_SETFD)", unsafe { libc::fcntl(number, libc::F_SETFD, 0) }.into()).map(drop)
+}
+
+/// Where a file that is held open really is, by now.
+pub fn place(file: &File) -> io::Result<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// Has an exec close a descriptor.

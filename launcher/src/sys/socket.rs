@@ -42,7 +42,7 @@ pub fn hold(path: &Path) -> std::io::Result<SocketFile> {
     if !file.metadata()?.file_type().is_socket() {
         return Err(std::io::Error::from_raw_os_error(libc::ECONNREFUSED));
     }
-    let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let path = descriptor::place(&file)?;
     Ok(SocketFile { file, path })
 }
 

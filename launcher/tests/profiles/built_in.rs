@@ -94,6 +94,23 @@ fn each_has_its_calls() {
 }
 
 #[test]
+fn executable_memory_is_refused_quietly_where_no_compiler_has_to_run() {
+    for name in ["minimal", "network", "write", "no-exec", "read-only", "workspace"] {
+        let profile = built_in(name);
+        let compilers = matches!(name, "read-only" | "workspace");
+        for (call, restriction) in [("mmap", "jit"), ("mprotect", "exec"), ("pkey_mprotect", "exec")] {
+            let rules = rules(&profile, call).unwrap();
+            let denied: Vec<_> = match &rules.deny {
+                Grants::Some(list) => list.iter().map(|one| one.origin.entry.clone()).collect(),
+                _ => Vec::new(),
+            };
+            let expected = if compilers { vec![] } else { vec![format!("{call}[{restriction}]=EACCES")] };
+            assert_eq!((denied, rules.errno), (expected, (!compilers).then_some(13)), "{name}: {call}");
+        }
+    }
+}
+
+#[test]
 fn no_file_of_secrets_is_below_an_allowed_path() {
     let secrets = [
         "/etc/shadow",
