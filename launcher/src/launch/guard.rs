@@ -52,7 +52,7 @@ impl Guard {
     /// For these calls.
     pub fn new(
         profile: &str,
-        calls: Calls,
+        calls: Rc<Calls>,
         extras: Extras,
         on_violation: OnViolation,
         listens: bool,
