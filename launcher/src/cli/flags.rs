@@ -75,6 +75,9 @@ pub struct Run {
     /// Let every system call through, and list those that would be refused; path rules stay in force
     #[arg(help_heading = "System calls", long)]
     pub log_violations: bool,
+    /// Name refused paths too; everything stays refused (each call with a path takes longer)
+    #[arg(help_heading = "System calls", long)]
+    pub explain: bool,
     /// Network: none, or the host's [default: the profile's]
     #[arg(help_heading = "Network", long, value_name = "none|host", hide_possible_values = true)]
     pub net: Option<Net>,

@@ -125,7 +125,7 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         limits: limits(&profile),
         arguments: flags.command.clone(),
         pass: flags.pass_fd.clone(),
-        watch_paths: flags.log_violations,
+        watch_paths: flags.log_violations || flags.explain,
         profile,
         program,
         environment,
@@ -144,10 +144,9 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
 }
 
 impl Plan {
-    /// Whether changing modes, owners and times is the supervisor's business: where there are path rules, and
-    /// system calls are not let through anyway.
+    /// Whether changing modes, owners and times is the supervisor's business: where there are path rules.
     pub fn guards_attributes(&self) -> bool {
-        self.paths.is_some() && self.on_violation != OnViolation::Log
+        self.paths.is_some()
     }
 
     /// What the guard allows beyond the calls.
@@ -168,6 +167,9 @@ fn contradictions(flags: &Run) -> Result<(), Refusal> {
             ),
         ),
         (given(flags.log_violations, "--log-violations"), given(flags.quiet, "--quiet")),
+        (given(flags.explain, "--explain"), given(flags.exec, "--exec")),
+        (given(flags.explain, "--explain"), given(flags.quiet, "--quiet")),
+        (given(flags.explain, "--explain"), given(flags.log_violations, "--log-violations")),
         (
             given(flags.net == Some(cli::Net::Host), "--net host"),
             given(!flags.connect.is_empty(), "--connect"),
@@ -247,8 +249,19 @@ fn examine(flags: &Run, profile: &Profile, directory: &Path) -> Result<(Program,
         return Ok((program, None));
     }
     let name = crate::supervise::decode::escape(command.as_bytes(), 200);
-    let remark = treatment::of(&program).decide(mode, &name)?;
-    Ok((program, remark))
+    let decided = treatment::of(&program).decide(mode, &name);
+    match decided {
+        // sbx itself may well be static, and has to be able to run inside sbx.
+        Err(_) if is_own(&program) => Ok((program, None)),
+        decided => decided.map(|remark| (program, remark)),
+    }
+}
+
+fn is_own(program: &Program) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |path: &Path| path.metadata().map(|meta| (meta.dev(), meta.ino())).ok();
+    let own = identity(Path::new("/proc/self/exe"));
+    own.is_some() && program.chain.last().and_then(|link| identity(&link.path)) == own
 }
 
 fn network(flags: &Run, profile: &Profile, landlock: Version) -> Result<Network, Refusal> {

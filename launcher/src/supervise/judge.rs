@@ -13,7 +13,7 @@ use crate::sys::seccomp::{self, Answer, Notification};
 use crate::sys::{Failed, process};
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
-use sbx_policy::errno::EPERM;
+use sbx_policy::errno::{EOPNOTSUPP, EPERM};
 use sbx_policy::interpret::{self, Data};
 use sbx_policy::program::X32_BIT;
 use std::cell::OnceCell;
@@ -97,17 +97,7 @@ impl Judge<'_> {
             seccomp::answer(listener, notification.id, answer)?;
             return Ok(Verdict::GoOn);
         }
-        if self.attributes && finding == Finding::Allowed && attributes::CALLS.contains(&name.as_str()) {
-            let answer = match attributes::change(&name, &notification, &decoded, &memory, &self.granted) {
-                Changed::Done => Answer::Done,
-                Changed::Fails(errno) => Answer::Error(u16::try_from(errno).unwrap_or(EPERM)),
-                Changed::Refused(place) => {
-                    let place = place.unwrap_or_default();
-                    let reason = self.adviser.path_reason(&place, Access::WRITE);
-                    self.say(Fate::Blocked, &name, &decoded, reason, &caller);
-                    Answer::Error(EPERM)
-                }
-            };
+        if let Some(answer) = self.changed(&name, finding, &notification, &decoded, &memory, &caller) {
             seccomp::answer(listener, notification.id, answer)?;
             return Ok(Verdict::GoOn);
         }
@@ -126,6 +116,41 @@ impl Judge<'_> {
         let (answer, verdict) = self.answer(finding, &caller);
         seccomp::answer(listener, notification.id, answer)?;
         Ok(verdict)
+    }
+
+    /// The answer to a change of mode, owner or times, which path rules decide about in log mode too.
+    fn changed(
+        &mut self,
+        name: &str,
+        finding: Finding,
+        call: &Notification,
+        decoded: &Decoded,
+        memory: &ProcessMemory,
+        caller: &Caller,
+    ) -> Option<Answer> {
+        let logs = self.on_violation == OnViolation::Log;
+        if !self.attributes || (finding == Finding::Violation && !logs) {
+            return None;
+        }
+        if attributes::XATTRS.contains(&name) {
+            return Some(Answer::Error(EOPNOTSUPP));
+        }
+        if !attributes::CALLS.contains(&name) {
+            return None;
+        }
+        if finding == Finding::Violation {
+            let reason = self.adviser.call_reason(name, &data(call), decoded);
+            self.say(Fate::WouldBlock, name, decoded, reason, caller);
+        }
+        Some(match attributes::change(name, call, decoded, memory, &self.granted) {
+            Changed::Done => Answer::Done,
+            Changed::Fails(errno) => Answer::Error(u16::try_from(errno).unwrap_or(EPERM)),
+            Changed::Refused(place) => {
+                let reason = self.adviser.path_reason(&place.unwrap_or_default(), Access::WRITE);
+                self.say(Fate::Blocked, name, decoded, reason, caller);
+                Answer::Error(EPERM)
+            }
+        })
     }
 
     /// The answer to a connection that the broker made, or that would have failed anyway.

@@ -152,9 +152,13 @@ fn changed(command: Pid, change: Change, ending: &mut Option<Ending>) -> bool {
     true
 }
 
-/// What the terminal sends reaches the command directly, as a member of the same process group.
+/// What the terminal sends, or anybody to the whole process group, reaches the command directly.
 fn forward(watch: &Watch, arrived: signal::Arrived) {
-    if arrived.number != libc::SIGCHLD && !arrived.from_kernel {
+    let reaches_all = || match watch {
+        Watch::Reaper(reaper) => reaper.has_waiting(arrived.number),
+        Watch::Direct(_) => false,
+    };
+    if arrived.number != libc::SIGCHLD && !arrived.from_kernel && !reaches_all() {
         process::signal(command(watch), arrived.number);
     }
 }

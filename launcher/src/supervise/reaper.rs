@@ -23,6 +23,11 @@ fn orphaned() -> i32 {
     libc::SIGRTMIN()
 }
 
+/// Sent by the supervisor when it has looked at the signals that wait for the reaper.
+fn looked_at() -> i32 {
+    libc::SIGRTMIN() + 1
+}
+
 /// What the reaper tells the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -65,6 +70,19 @@ impl Reaper {
         self.events.as_raw_fd()
     }
 
+    /// Whether a signal was sent to the whole process group, command included: the reaper, a member like it,
+    /// blocks all signals, so its copy still waits.
+    pub fn has_waiting(&self, number: i32) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:\t"));
+        let pending = pending.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
+        let waits = pending & (1 << (number - 1)) != 0;
+        if waits {
+            process::signal(self.pid, looked_at());
+        }
+        waits
+    }
+
     /// The next event.
     pub fn next(&self) -> Event {
         let mut message = [0; 5];
@@ -100,7 +118,7 @@ fn decode(message: [u8; 5]) -> Option<Change> {
 
 /// The life of the reaper.
 fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathBuf>) -> i32 {
-    let watched = signal::Set::of(&[libc::SIGCHLD, orphaned()]);
+    let watched = signal::Set::of(&[libc::SIGCHLD, orphaned(), looked_at()]);
     // All of them: what is meant for the command or the supervisor must not end us, nor the one that tells of
     // the supervisor's end.
     let prepared = signal::set_mask(&signal::Set::full())
@@ -114,12 +132,12 @@ fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathB
         0
     });
     // From here on our descriptors are our own; the supervisor's stay open in it.
-    let unshared = process::unshare_descriptors();
-    if unshared.is_err()
-        || write_outcome(sender, command, &outcome).is_err()
-        || !outcome.ready
-        || outcome.failure.is_some()
-    {
+    if let Err(failed) = process::unshare_descriptors() {
+        outcome.failure = Some(Failure::new("separate the supervisor from its helper", failed.to_string()));
+    }
+    let failed = !outcome.ready || outcome.failure.is_some();
+    // The supervisor waits for this word, whatever it is.
+    if write_outcome(sender, command, &outcome).is_err() || failed {
         end_all(KILLING);
         return 1;
     }
@@ -155,8 +173,10 @@ fn watch(watched: &signal::Set, command: Pid, sender: RawFd) {
                 }
             }
         }
-        if signal::wait(watched) == orphaned() {
-            return;
+        match signal::wait(watched) {
+            signal if signal == orphaned() => return,
+            signal if signal == looked_at() => signal::drain(&signal::Set::of(&super::FORWARDED)),
+            _ => {}
         }
     }
 }

@@ -88,6 +88,13 @@ pub fn wait(set: &Set) -> i32 {
     }
 }
 
+/// Takes the blocked signals of a set that wait for this process, and forgets them.
+pub fn drain(set: &Set) {
+    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid set, no room for details, a valid time.
+    while unsafe { libc::sigtimedwait(&raw const set.0, std::ptr::null_mut(), &raw const at_once) } > 0 {}
+}
+
 /// What happens to a signal that is not blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {

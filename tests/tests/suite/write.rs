@@ -174,24 +174,3 @@ fn no_program_is_started() {
         assert!(!world.exists("made"));
     });
 }
-
-#[test]
-fn what_runs_later_outside_cannot_be_planted() {
-    as_users(|user| {
-        let world = World::new(user);
-        world.write(".git/hooks/pre-commit.sample", "#!/bin/sh\n");
-        world.write(".git/config", "[core]\n");
-        world.write(".envrc", "export A=1\n");
-        world.write("text", "planted\n");
-        for profile in ["write", "workspace"] {
-            for file in [".git/hooks/pre-commit", ".git/config", ".envrc", ".git/hooks/pre-commit.sample"] {
-                let before = world.read(file);
-                world.run(profile, ["cp", "text", file]).run().failed();
-                assert_eq!(world.read(file), before, "{file} changed under {profile}");
-            }
-            world.run(profile, ["mv", ".git/hooks", ".git/elsewhere"]).run().failed();
-            assert!(world.exists(".git/hooks/pre-commit.sample"));
-        }
-        world.run("workspace", ["cp", "text", ".git/description"]).run().success();
-    });
-}
