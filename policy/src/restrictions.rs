@@ -434,6 +434,12 @@ pub const RESTRICTIONS: &[Restriction] = &[
     },
     Restriction {
         call: "socket",
+        name: "inet6",
+        meaning: "sockets for IPv6",
+        any: &[&[eq(0, AF_INET6)]],
+    },
+    Restriction {
+        call: "socket",
         name: "netlink-route",
         meaning: "asking for interfaces and routes",
         any: &[

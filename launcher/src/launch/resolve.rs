@@ -191,7 +191,8 @@ impl Calls {
         };
         *target = grown;
         match list {
-            List::Deny if entry.errno != 0 => said.errno = Some(entry.errno),
+            // Without an error of its own it is reported, whatever the profile answers quietly.
+            List::Deny => said.errno = (entry.errno != 0).then_some(entry.errno),
             // A denial by the profile gives way, one by a flag does not.
             List::Allow if !said.deny.origins().any(|o| o.key.starts_with("--")) => said.deny = Grants::None,
             _ => {}
@@ -318,9 +319,27 @@ impl Calls {
             // With connect(2) open, a UNIX socket reaches every service of the host that has one.
             revoke(rules, "socket", &["unix", "unix-stream"]);
         }
+        self.pardon(rules);
         let inet = if self.network.mode == Mode::Ports { "tcp" } else { "inet" };
         grant(rules, "socket", Some(inet));
         grant(rules, "socket", Some("netlink-route"));
+    }
+
+    /// Takes back what the built-in profiles answer quietly where there is no network. What a user's profile or
+    /// a flag denies stays denied.
+    fn pardon(&self, rules: &mut Rules) {
+        let Some(Grants::Some(refusals)) = self.said("socket").map(|said| &said.deny) else { return };
+        let quiet = refusals.iter().filter(|refusal| refusal.origin.built_in);
+        let names: Vec<_> = quiet
+            .filter_map(|refusal| match refusal.when {
+                When::Named(place) => Some(restrictions::name(place)),
+                When::Free(_) => None,
+            })
+            .filter(|name| matches!(*name, "inet6" | "netlink-route"))
+            .collect();
+        if let Some(row) = row(rules, "socket") {
+            row.deny = without(row.deny, bits("socket", &names));
+        }
     }
 
     /// What the loader needs and the calls do not have.
@@ -469,10 +488,14 @@ fn replace_all(rules: &mut Rules, name: &str, other: Row) {
 fn revoke(rules: &mut Rules, name: &str, restrictions: &[&str]) {
     let gone = bits(name, restrictions);
     if let Some(row) = row(rules, name) {
-        row.allow = match row.allow {
-            Grant::Some(mask) if mask & !gone == 0 => Grant::None,
-            Grant::Some(mask) => Grant::Some(mask & !gone),
-            other => other,
-        };
+        row.allow = without(row.allow, gone);
+    }
+}
+
+fn without(grant: Grant, gone: u16) -> Grant {
+    match grant {
+        Grant::Some(mask) if mask & !gone == 0 => Grant::None,
+        Grant::Some(mask) => Grant::Some(mask & !gone),
+        other => other,
     }
 }

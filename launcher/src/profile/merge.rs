@@ -93,7 +93,8 @@ fn replace(known: &mut CallRules, mut said: CallRules, inherited: impl Fn(&Origi
     let only_takes_away = said.allow.is_none() && matches!(said.deny, Grants::Some(_));
     if only_takes_away {
         known.errno = said.errno.or(known.errno);
-        deny_too(&mut known.deny, said.deny);
+        let earlier = std::mem::replace(&mut known.deny, said.deny);
+        deny_too(&mut known.deny, earlier);
         return;
     }
     let foreign = match std::mem::take(&mut known.deny) {
