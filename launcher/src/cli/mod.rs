@@ -6,7 +6,7 @@ mod inspect;
 mod profile;
 mod shim;
 
-pub use flags::{Cli, Level, Net, OnViolation, Run, Static};
+pub use flags::{Cli, Command, Level, Net, OnViolation, Run, Static};
 
 use crate::launch;
 use crate::profile::Search;
@@ -23,11 +23,11 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
         Err(error) => return usage(&error),
     };
     let result = match cli.command {
-        flags::Command::Run(run) => launch::run(*run),
-        flags::Command::Env(flags) => env::run(&flags),
-        flags::Command::Shim(flags) => shim::run(&flags),
-        flags::Command::Inspect(flags) => inspect::run(&flags),
-        flags::Command::Profile(flags) => profile::run(&flags.action),
+        Command::Run(run) => launch::run(*run),
+        Command::Env(flags) => env::run(&flags),
+        Command::Shim(flags) => shim::run(&flags),
+        Command::Inspect(flags) => inspect::run(&flags),
+        Command::Profile(flags) => profile::run(&flags.action),
     };
     result.unwrap_or_else(|refusal| {
         eprintln!("sbx: {refusal}");

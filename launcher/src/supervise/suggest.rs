@@ -1,138 +1,159 @@
 //! Why a call was refused, and which flag would allow it.
 //!
-//! The answer is not a table of opinions: each way out is tried, by asking the programs of the built-in
-//! profiles about this very call with these very arguments.
+//! The answer is not a table of opinions: each way out is tried, by building the calls that the run would have
+//! with it and asking their program about this very call with these very arguments. What would not help is
+//! not proposed, and where nothing would, nothing is.
 
-use crate::launch::policy::{Mode, Network};
-use crate::launch::resolve;
-use crate::profile::{self, Search};
-use crate::supervise::decode::{Access, Address, Decoded, escape};
-use sbx_policy::bpf::{self, Insn};
-use sbx_policy::calls::{Arch, Call, Group};
-use sbx_policy::interpret::{self, Data};
-use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+mod attempt;
+mod place;
+#[cfg(test)]
+mod tests;
+mod topic;
+mod way;
 
-/// Profiles that are proposed, the narrowest first.
-const WAYS: [(&str, &str); 3] =
-    [("network", "--profile network"), ("write", "--profile write"), ("workspace", "--profile workspace")];
+use crate::launch::policy::Mode;
+use crate::supervise::decode::{Access, Decoded, escape};
+use crate::sys::process::Pid;
+use attempt::Attempts;
+use sbx_policy::bpf;
+use sbx_policy::calls::Call;
+use sbx_policy::interpret::Data;
+use sbx_policy::list::{self, Target};
+use sbx_policy::program::X32_BIT;
+use sbx_policy::restrictions::RESTRICTIONS;
+use sbx_policy::shadow;
+use std::path::{Path, PathBuf};
+use topic::Topic;
 
 /// Knows the profile in force and the other ones.
 pub struct Adviser<'a> {
     profile: &'a str,
     network: Mode,
-    programs: HashMap<(&'static str, bool), Option<Vec<Insn>>>,
     granted_write: bool,
+    denied: Vec<String>,
+    workspace: Option<PathBuf>,
+    attempts: Attempts,
+}
+
+/// A refused call, with everything that is known about it.
+struct Refused<'r> {
+    name: &'r str,
+    data: &'r Data,
+    decoded: &'r Decoded,
+    /// Whose call it is, to find out where its relative paths start.
+    thread: Option<Pid>,
+    topic: Topic,
 }
 
 impl<'a> Adviser<'a> {
-    /// For a run of `profile`.
+    /// For a run of `profile`, in the current directory.
     pub fn new(profile: &'a str, network: Mode, granted_write: bool) -> Adviser<'a> {
-        Adviser { profile, network, programs: HashMap::new(), granted_write }
+        let workspace = std::env::current_dir().ok();
+        let attempts = Attempts::new(profile, network);
+        Adviser { profile, network, granted_write, denied: Vec::new(), workspace, attempts }
     }
 
-    /// Why a call was refused and what would allow it.
+    /// With what `--deny-calls` was given: lists, as they were written.
+    #[must_use]
+    pub fn with_denied(self, names: Vec<String>) -> Adviser<'a> {
+        Adviser { denied: names, ..self }
+    }
+
+    /// With another workspace than the current directory, or none.
+    #[must_use]
+    pub fn with_workspace(self, workspace: Option<PathBuf>) -> Adviser<'a> {
+        Adviser { workspace, ..self }
+    }
+
+    /// Why a call was refused and what would allow it. Without a thread, relative paths are taken to start
+    /// at the workspace.
     pub fn call_reason(&mut self, name: &str, data: &Data, decoded: &Decoded) -> String {
-        if let (Some(Address::UnixPath(path)), "connect") = (&decoded.address, name) {
-            let path = quoted(Path::new(OsStr::from_bytes(path)));
-            return format!(
-                "profile '{}' may not connect to this UNIX socket; allow it with --unix {path}",
-                self.profile
-            );
+        self.reason_of(None, name, data, decoded)
+    }
+
+    /// The same for the call of a thread, which must still be waiting for its answer.
+    pub fn reason_of(&mut self, thread: Option<Pid>, name: &str, data: &Data, decoded: &Decoded) -> String {
+        if data.nr & X32_BIT != 0 {
+            return "it is an x32 call, which is never allowed".to_string();
         }
-        let (why, way) = (self.why(name, decoded), self.way(name, data));
-        format!("profile '{}' {why}; allow it with {way}", self.profile)
+        let Some(call) = Call::named(name.as_bytes()) else {
+            return "sbx does not know this call, so no profile allows it".to_string();
+        };
+        if self.denies(call, data) {
+            return "--deny-calls refuses it".to_string();
+        }
+        let refused = Refused { name, data, decoded, thread, topic: topic::of(call, data, decoded) };
+        let why = self.why(&refused);
+        let reason = format!("profile '{}' {why}", escape(self.profile.as_bytes(), 100));
+        match self.way(&refused) {
+            Some(way) => format!("{reason}; allow it with {way}"),
+            None => reason,
+        }
     }
 
     /// Why a path was refused and what would allow it.
     pub fn path_reason(&self, path: &Path, access: Access) -> String {
-        let writes = access
-            .intersects(Access::WRITE | Access::CREATE | Access::REMOVE | Access::TRUNCATE | Access::REFER);
+        let writes = access.intersects(place::CHANGES);
         let executes = access.intersects(Access::EXECUTE);
         let (verb, flag) = match (writes, executes) {
             (true, _) => ("change", "--rw"),
             (_, true) => ("execute", "--rox"),
             _ => ("read", "--ro"),
         };
-        let target = if writes { path.parent().unwrap_or(path) } else { path };
-        let (path, target) = (quoted(path), quoted(target));
-        format!("profile '{}' may not {verb} {path}; allow it with {flag} {target}", self.profile)
-    }
-
-    fn why(&self, name: &str, decoded: &Decoded) -> &'static str {
-        let call = Call::named(name.as_bytes());
-        let among = |group: &str| {
-            call.zip(Group::named(group.as_bytes())).is_some_and(|(call, group)| group.contains(call))
-        };
-        let writes = Access::WRITE | Access::CREATE | Access::REMOVE | Access::TRUNCATE | Access::REFER;
-        if among("@network-io") && self.network == Mode::None {
-            "has no network"
-        } else if matches!(name, "execve" | "execveat" | "fork" | "vfork" | "clone" | "clone3") {
-            "starts no programs"
-        } else if decoded.paths.iter().any(|path| path.access.intersects(writes)) && !self.granted_write {
-            "writes no files"
-        } else if ["@debug", "@module", "@mount", "@reboot", "@swap", "@clock", "@raw-io", "@keyring"]
-            .into_iter()
-            .any(among)
-        {
-            "keeps away from this part of the kernel"
-        } else {
-            "does not allow this"
+        let target = if writes { place::to_open(path) } else { Some(path.to_path_buf()) };
+        let profile = escape(self.profile.as_bytes(), 100);
+        let reason = format!("profile '{profile}' may not {verb} {}", place::quoted(path));
+        match target {
+            Some(target) => format!("{reason}; allow it with {flag} {}", place::quoted(&target)),
+            None => reason,
         }
     }
 
-    /// The flag that would allow it.
-    fn way(&mut self, name: &str, data: &Data) -> String {
-        let is_network = Group::named(b"@network-io")
-            .zip(Call::named(name.as_bytes()))
-            .is_some_and(|(g, c)| g.contains(c));
-        if is_network
-            && self.network == Mode::None
-            && self.profile != "minimal"
-            && self.allows(self.own(), true, data)
-        {
-            return "--net host".to_string();
-        }
-        for (profile, flag) in WAYS {
-            if profile == self.profile {
-                continue;
+    fn why(&mut self, refused: &Refused<'_>) -> &'static str {
+        match refused.topic {
+            Topic::Namespaces => "makes no namespaces",
+            Topic::Mounts => "mounts nothing",
+            Topic::Processes => "starts no programs",
+            Topic::Threads => "starts no threads",
+            Topic::Kernel => "keeps away from this part of the kernel",
+            Topic::UnixConnection => "may not connect to this UNIX socket",
+            Topic::UnixAbstract => "reaches no UNIX sockets without a file",
+            Topic::UnixSocket if self.attempts.makes_unix_sockets() => "makes no UNIX sockets of this type",
+            Topic::UnixSocket => "makes no UNIX sockets",
+            Topic::Internet | Topic::Socket if self.network == Mode::None => "has no network",
+            Topic::Internet if self.network == Mode::Ports => {
+                "may only use TCP, on the ports that were named"
             }
-            let loses = self.network == Mode::Host && profile != "network";
-            if self.allows(profile, self.network == Mode::Host, data) {
-                return if loses { format!("{flag} --net host") } else { flag.to_string() };
-            }
+            Topic::Internet => "makes no internet sockets of this type",
+            Topic::Netlink => "asks the kernel nothing about the network",
+            Topic::OtherFamily => "makes no sockets of this family",
+            _ if !self.granted_write && place::changed(refused.decoded).next().is_some() => "writes no files",
+            _ => "does not allow this",
         }
-        format!("--allow-calls {name}")
     }
 
-    /// The profile in force, where it is a built-in one.
-    fn own(&self) -> &'static str {
-        sbx_profiles::NAMES.into_iter().find(|name| *name == self.profile).unwrap_or("workspace")
-    }
-
-    /// Whether a built-in profile allows the call.
-    fn allows(&mut self, profile: &'static str, host_network: bool, data: &Data) -> bool {
-        let program =
-            self.programs.entry((profile, host_network)).or_insert_with(|| program(profile, host_network));
-        program.as_ref().is_some_and(|program| interpret::run(program, data) == Some(bpf::RET_ALLOW))
+    /// Whether `--deny-calls` is what refuses the call.
+    fn denies(&self, call: Call, data: &Data) -> bool {
+        let lists = self.denied.iter().flat_map(|list| list.split([':', ',']));
+        lists.filter_map(|entry| list::parse(entry.as_bytes()).ok()).any(|entry| {
+            let named = match entry.target {
+                Target::Call(named) => named == call,
+                Target::Group(group) => group.contains(call),
+            };
+            named && entry.restriction.is_none_or(|place| matches(place, data))
+        })
     }
 }
 
-/// The program of a built-in profile, without the needs of the loader.
-fn program(name: &str, host_network: bool) -> Option<Vec<Insn>> {
-    let profile = profile::load(OsStr::new(name), &Search { dirs: Vec::new() }).ok()?;
-    let mode = if host_network { Mode::Host } else { resolve::mode(&profile) };
-    let network = Network { mode, ..Network::default() };
-    let resolved = resolve::calls(&profile, &network, resolve::Unix::Refused, Arch::HOST).ok()?;
-    resolved.strict_program().ok()
+/// Whether a named restriction matches these arguments.
+fn matches(place: usize, data: &Data) -> bool {
+    let holds = |c: &sbx_policy::restrictions::Condition| {
+        data.args.get(usize::from(c.arg)).is_some_and(|argument| shadow::holds(c, *argument))
+    };
+    RESTRICTIONS.get(place).is_some_and(|restriction| restriction.any.iter().any(|all| all.iter().all(holds)))
 }
 
-/// A path for a shell.
-fn quoted(path: &Path) -> String {
-    let bytes = path.as_os_str().as_bytes();
-    let plain = bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"/._-+@%,:".contains(b));
-    let text = escape(bytes, 200);
-    if plain { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+/// Whether a program allows a call.
+fn lets_through(program: &[bpf::Insn], data: &Data) -> bool {
+    matches!(sbx_policy::interpret::run(program, data), Some(bpf::RET_ALLOW | bpf::RET_LOG))
 }

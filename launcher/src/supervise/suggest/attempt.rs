@@ -1,0 +1,119 @@
+//! Trying ways out: the calls that the run would have with a flag more, or under another profile.
+
+use super::lets_through;
+use crate::launch::landlock::Version;
+use crate::launch::policy::{Mode, Network};
+use crate::launch::resolve::{self, Calls, Unix};
+use crate::profile::{self, CallRules, Profile, Search};
+use crate::sys::seccomp;
+use sbx_policy::bpf::{self, Insn};
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::interpret::Data;
+use sbx_policy::list::List;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+
+/// Programs that are kept. There are far fewer ways out than this.
+const MOST: usize = 64;
+
+/// Something that could be changed about a run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// Nothing.
+    Nothing,
+    /// Another profile, with the host's network if that is what there is now.
+    Profile(&'static str),
+    /// `--net host`.
+    HostNetwork,
+    /// `--rw`.
+    Writing,
+    /// `--allow-calls`.
+    Calls(String),
+}
+
+/// Tries changes, and remembers their programs.
+pub struct Attempts {
+    /// The built-in profile in force; a profile of the user's own may have changed since, so `custom`,
+    /// which allows nothing, stands for it.
+    own: &'static str,
+    network: Mode,
+    unix: Unix,
+    profile: Option<Option<Profile>>,
+    programs: HashMap<Change, Option<Vec<Insn>>>,
+}
+
+impl Attempts {
+    /// For a run of `profile`.
+    pub fn new(profile: &str, network: Mode) -> Attempts {
+        let own = sbx_profiles::NAMES.into_iter().find(|name| *name == profile).unwrap_or("custom");
+        let by_path = Version(seccomp::landlock_version()) >= Version::UNIX;
+        let unix = if by_path { Unix::ByPath } else { Unix::Refused };
+        Attempts { own, network, unix, profile: None, programs: HashMap::new() }
+    }
+
+    /// The profile in force, or the one that stands for it.
+    pub fn own(&self) -> &'static str {
+        self.own
+    }
+
+    /// Whether a change lets the call through.
+    pub fn help(&mut self, change: Change, data: &Data) -> bool {
+        if self.programs.len() >= MOST {
+            self.programs.clear();
+        }
+        if !self.programs.contains_key(&change) {
+            let program = self.calls(&change).and_then(|calls| program(&calls));
+            self.programs.insert(change.clone(), program);
+        }
+        self.programs.get(&change).and_then(Option::as_ref).is_some_and(|program| lets_through(program, data))
+    }
+
+    /// Whether the profile in force makes UNIX sockets of the usual type.
+    pub fn makes_unix_sockets(&mut self) -> bool {
+        let number = Call::named(b"socket").and_then(|call| call.number(Arch::HOST)).unwrap_or(u32::MAX);
+        let args = [libc::AF_UNIX as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0];
+        self.help(Change::Nothing, &Data { nr: number, arch: Arch::HOST.audit(), args })
+    }
+
+    /// What the profile in force says about a call.
+    pub fn rules(&mut self, call: Call) -> Option<&CallRules> {
+        self.own_profile()?.syscalls.calls.get(&call)
+    }
+
+    fn own_profile(&mut self) -> Option<&Profile> {
+        let own = self.own;
+        self.profile.get_or_insert_with(|| built_in(own)).as_ref()
+    }
+
+    fn calls(&mut self, change: &Change) -> Option<Calls> {
+        let (unix, network) = (self.unix, self.network);
+        let of = |profile: &Profile, mode: Mode| {
+            let network = Network { mode, ..Network::default() };
+            resolve::calls(profile, &network, unix, Arch::HOST).ok()
+        };
+        if let Change::Profile(name) = change {
+            let profile = built_in(name)?;
+            let mode = if network == Mode::Host { Mode::Host } else { resolve::mode(&profile) };
+            return of(&profile, mode);
+        }
+        let mode = if *change == Change::HostNetwork { Mode::Host } else { network };
+        let mut calls = of(self.own_profile()?, mode)?;
+        match change {
+            Change::Writing => calls.add_writing().ok()?,
+            Change::Calls(list) => calls.add(List::Allow, "--allow-calls", list.as_bytes()).ok()?,
+            _ => {}
+        }
+        Some(calls)
+    }
+}
+
+fn built_in(name: &str) -> Option<Profile> {
+    profile::load(OsStr::new(name), &Search::default()).ok()
+}
+
+/// The program without the needs of the loader; none where the loader could not do its work any more, for
+/// such a run is refused.
+fn program(calls: &Calls) -> Option<Vec<Insn>> {
+    calls.seal(bpf::RET_TRAP).ok()?;
+    calls.strict_program().ok()
+}

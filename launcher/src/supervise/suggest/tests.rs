@@ -1,0 +1,442 @@
+//! What is advised is followed: the flags are parsed, the calls of a run with them are built, and must let
+//! through the very call that was refused.
+
+use super::*;
+use crate::cli::{Cli, Command, Net, Run};
+use crate::launch::policy::Network;
+use crate::launch::resolve::{self, Unix};
+use crate::profile::{self, Search};
+use crate::supervise::decode::{Address, PathArgument};
+use clap::Parser;
+use sbx_policy::calls::Arch;
+use sbx_policy::list::List;
+use std::ffi::OsStr;
+use std::net::{IpAddr, Ipv4Addr};
+
+const NEWUSER: u64 = 0x1000_0000;
+const CREATE: u64 = 0o101;
+const STREAM: u64 = 1;
+const DGRAM: u64 = 2;
+
+fn data(name: &str, args: &[u64]) -> Data {
+    let number = Call::named(name.as_bytes()).unwrap().number(Arch::HOST).unwrap();
+    let mut all = [0; 6];
+    all[..args.len()].copy_from_slice(args);
+    Data { nr: number, arch: Arch::HOST.audit(), args: all }
+}
+
+fn changing(path: &str) -> Decoded {
+    let access = Access::WRITE | Access::CREATE;
+    let path = path.as_bytes().to_vec();
+    let argument = PathArgument { dirfd: None, path, access, follow: true, empty_path_ok: false };
+    Decoded { paths: vec![argument], ..Decoded::default() }
+}
+
+fn to(address: Address) -> Decoded {
+    Decoded { address: Some(address), ..Decoded::default() }
+}
+
+fn loopback() -> Decoded {
+    to(Address::Inet { ip: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 80 })
+}
+
+fn none() -> Decoded {
+    Decoded::default()
+}
+
+fn adviser(profile: &str, network: Mode) -> Adviser<'_> {
+    Adviser::new(profile, network, false).with_workspace(Some("/usr/share".into()))
+}
+
+/// The flags in a reason, as a shell would take them apart; no escapes occur here.
+fn advised(reason: &str) -> Option<Vec<String>> {
+    let (_, way) = reason.split_once("; allow it with ")?;
+    let way = way.split(" (").next()?.split(" instead of").next()?;
+    Some(way.split(' ').map(|word| word.trim_matches('\'').to_string()).collect())
+}
+
+fn parsed(flags: &[String]) -> Run {
+    let front = ["sbx", "run"].into_iter().map(String::from);
+    let line = front.chain(flags.iter().cloned()).chain(["--".to_string(), "true".to_string()]);
+    let cli = Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{flags:?}: {error}"));
+    match cli.command {
+        Command::Run(run) => *run,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Whether a run of `profile` with the advised flags lets the call through.
+fn helps(profile: &str, network: Mode, flags: &[String], data: &Data) -> bool {
+    let flags = parsed(flags);
+    let name = flags.profile.as_deref().unwrap_or(OsStr::new(profile));
+    let profile = profile::load(name, &Search::default()).unwrap();
+    // The profile's own network, or the one that this run had by flags that stay.
+    let mode = match flags.net {
+        Some(Net::Host) => Mode::Host,
+        Some(Net::None) => Mode::None,
+        None if flags.profile.is_some() => resolve::mode(&profile),
+        None => network,
+    };
+    let network = Network { mode, ..Network::default() };
+    let mut calls = resolve::calls(&profile, &network, Unix::Refused, Arch::HOST).unwrap();
+    if !flags.rw.is_empty() {
+        calls.add_writing().unwrap();
+    }
+    for list in &flags.allow_calls {
+        calls.add(List::Allow, "--allow-calls", list.as_encoded_bytes()).unwrap();
+    }
+    calls.seal(bpf::RET_TRAP).unwrap();
+    lets_through(&calls.strict_program().unwrap(), data)
+}
+
+type Case = (&'static str, Mode, &'static str, Vec<u64>, Decoded, &'static str, &'static str);
+
+/// Profile, network, call, arguments, what was decoded, why, the way out.
+fn cases() -> Vec<Case> {
+    use Mode::{Host, None as Off, Ports};
+    let starts = "starts no programs";
+    let writes = "writes no files";
+    let no_network = "has no network";
+    let namespaces = "makes no namespaces";
+    let kernel = "keeps away from this part of the kernel";
+    vec![
+        ("minimal", Off, "execve", vec![], none(), starts, "--profile workspace"),
+        ("minimal", Off, "vfork", vec![], none(), starts, "--profile workspace"),
+        ("minimal", Off, "clone", vec![17], none(), starts, "--profile workspace"),
+        ("network", Host, "vfork", vec![], none(), starts, "--profile workspace --net host"),
+        ("no-exec", Off, "execve", vec![], none(), starts, "--profile workspace"),
+        ("no-exec", Host, "execve", vec![], none(), starts, "--profile workspace --net host"),
+        ("custom", Off, "execve", vec![], none(), starts, "--allow-calls execve"),
+        ("custom", Off, "clone", vec![17], none(), starts, "--allow-calls 'clone[no-namespace]'"),
+        (
+            "custom",
+            Off,
+            "clone",
+            vec![0x1_0000],
+            none(),
+            "starts no threads",
+            "--allow-calls 'clone[thread]'",
+        ),
+        (
+            "workspace",
+            Off,
+            "unshare",
+            vec![NEWUSER],
+            none(),
+            namespaces,
+            "--allow-calls unshare (opens new parts of the kernel)",
+        ),
+        (
+            "workspace",
+            Off,
+            "unshare",
+            vec![0x80],
+            none(),
+            namespaces,
+            "--allow-calls unshare (opens new parts of the kernel)",
+        ),
+        (
+            "workspace",
+            Off,
+            "clone",
+            vec![NEWUSER | 17],
+            none(),
+            namespaces,
+            "--allow-calls clone (opens new parts of the kernel)",
+        ),
+        (
+            "minimal",
+            Off,
+            "clone",
+            vec![NEWUSER | 17],
+            none(),
+            namespaces,
+            "--allow-calls clone (opens new parts of the kernel)",
+        ),
+        (
+            "workspace",
+            Off,
+            "setns",
+            vec![3],
+            none(),
+            namespaces,
+            "--allow-calls setns (opens new parts of the kernel)",
+        ),
+        (
+            "workspace",
+            Off,
+            "mount",
+            vec![],
+            none(),
+            "mounts nothing",
+            "--allow-calls mount (opens new parts of the kernel)",
+        ),
+        (
+            "workspace",
+            Off,
+            "pivot_root",
+            vec![],
+            none(),
+            "mounts nothing",
+            "--allow-calls pivot_root (opens new parts of the kernel)",
+        ),
+        ("minimal", Off, "unshare", vec![0x400], none(), "does not allow this", "--profile workspace"),
+        ("workspace", Off, "ptrace", vec![0], none(), kernel, "--allow-calls ptrace"),
+        ("minimal", Off, "perf_event_open", vec![0], none(), kernel, "--allow-calls perf_event_open"),
+        ("minimal", Off, "openat", vec![0, 0, CREATE, 0o666], changing("made"), writes, "--profile write"),
+        (
+            "minimal",
+            Host,
+            "openat",
+            vec![0, 0, CREATE, 0o666],
+            changing("made"),
+            writes,
+            "--profile write --net host",
+        ),
+        (
+            "network",
+            Host,
+            "openat",
+            vec![0, 0, CREATE, 0o666],
+            changing("made"),
+            writes,
+            "--profile write --net host",
+        ),
+        (
+            "minimal",
+            Off,
+            "openat",
+            vec![0, 0, CREATE, 0o666],
+            changing("/usr/lib/made"),
+            writes,
+            "--rw /usr/lib",
+        ),
+        (
+            "minimal",
+            Off,
+            "openat",
+            vec![0, 0, CREATE, 0o666],
+            changing("../lib/made"),
+            writes,
+            "--rw /usr/lib",
+        ),
+        ("minimal", Off, "mkdir", vec![0, 0o755], changing("/usr/lib/no/such/made"), writes, "--rw /usr/lib"),
+        ("network", Host, "mkdir", vec![0, 0o755], changing("/usr/lib/made"), writes, "--rw /usr/lib"),
+        ("custom", Off, "mkdir", vec![0, 0o755], changing("made"), writes, "--rw /usr/share"),
+        ("mine", Off, "mkdir", vec![0, 0o755], changing("made"), writes, "--rw /usr/share"),
+        ("read-only", Off, "chmod", vec![0, 0o644], changing("file"), writes, "--profile workspace"),
+        ("minimal", Off, "ftruncate", vec![3, 0], none(), "does not allow this", "--profile write"),
+        ("minimal", Off, "socket", vec![2, STREAM, 6], none(), no_network, "--profile network"),
+        ("workspace", Off, "socket", vec![2, STREAM, 6], none(), no_network, "--net host"),
+        ("write", Off, "socket", vec![10, DGRAM, 0], none(), no_network, "--net host"),
+        ("custom", Off, "socket", vec![2, STREAM, 0], none(), no_network, "--net host"),
+        ("mine", Off, "socket", vec![2, STREAM, 0], none(), no_network, "--net host"),
+        ("workspace", Off, "connect", vec![3, 1, 16], loopback(), no_network, "--net host"),
+        ("workspace", Off, "sendto", vec![3, 1, 1, 0, 1, 16], loopback(), no_network, "--net host"),
+        (
+            "workspace",
+            Ports,
+            "socket",
+            vec![2, DGRAM, 17],
+            none(),
+            "may only use TCP, on the ports that were named",
+            "--net host instead of naming ports",
+        ),
+        (
+            "network",
+            Host,
+            "socket",
+            vec![2, 3, 1],
+            none(),
+            "makes no internet sockets of this type",
+            "--allow-calls socket (with any arguments)",
+        ),
+        (
+            "workspace",
+            Off,
+            "socket",
+            vec![16, 3, 0],
+            none(),
+            "asks the kernel nothing about the network",
+            "--net host",
+        ),
+        (
+            "minimal",
+            Off,
+            "socket",
+            vec![16, 3, 0],
+            none(),
+            "asks the kernel nothing about the network",
+            "--profile network",
+        ),
+        (
+            "workspace",
+            Off,
+            "socket",
+            vec![40, STREAM, 0],
+            none(),
+            "makes no sockets of this family",
+            "--allow-calls socket (with any arguments)",
+        ),
+        (
+            "workspace",
+            Off,
+            "socket",
+            vec![1, DGRAM, 0],
+            none(),
+            "makes no UNIX sockets of this type",
+            "--allow-calls 'socket[unix]'",
+        ),
+        (
+            "custom",
+            Off,
+            "socket",
+            vec![1, STREAM, 0],
+            none(),
+            "makes no UNIX sockets",
+            "--allow-calls 'socket[unix-stream]'",
+        ),
+        (
+            "minimal",
+            Off,
+            "socketpair",
+            vec![1, STREAM, 0],
+            none(),
+            "makes no UNIX sockets",
+            "--profile network",
+        ),
+        (
+            "workspace",
+            Host,
+            "socket",
+            vec![1, STREAM, 0],
+            none(),
+            "makes no UNIX sockets",
+            "--allow-calls socket (opens every UNIX socket of this machine that file permissions do not close)",
+        ),
+        (
+            "workspace",
+            Off,
+            "ioctl",
+            vec![0, 0x5412],
+            none(),
+            "does not allow this",
+            "--allow-calls ioctl (with any arguments)",
+        ),
+        ("minimal", Off, "ioctl", vec![0, 0x5402], none(), "does not allow this", "--profile workspace"),
+        (
+            "custom",
+            Off,
+            "ioctl",
+            vec![0, 0x5401],
+            none(),
+            "does not allow this",
+            "--allow-calls 'ioctl[query]'",
+        ),
+        (
+            "custom",
+            Off,
+            "mmap",
+            vec![0, 1, 3, 0x22],
+            none(),
+            "does not allow this",
+            "--allow-calls 'mmap[no-jit]'",
+        ),
+        (
+            "workspace",
+            Off,
+            "prctl",
+            vec![22],
+            none(),
+            "does not allow this",
+            "--allow-calls 'prctl[safe]:prctl[seccomp]'",
+        ),
+        ("workspace", Off, "keyctl", vec![0], none(), kernel, "--allow-calls keyctl"),
+    ]
+}
+
+#[test]
+fn each_case_is_told_with_its_way_out() {
+    for (profile, network, name, args, decoded, why, way) in cases() {
+        let reason = adviser(profile, network).call_reason(name, &data(name, &args), &decoded);
+        assert_eq!(reason, format!("profile '{profile}' {why}; allow it with {way}"), "{name}({args:x?})");
+    }
+}
+
+#[test]
+fn what_is_advised_lets_the_call_through() {
+    for (profile, network, name, args, decoded, ..) in cases() {
+        let data = data(name, &args);
+        let reason = adviser(profile, network).call_reason(name, &data, &decoded);
+        let flags = advised(&reason).unwrap_or_default();
+        // A profile of the user's own allows nothing here, as custom does.
+        let profile = if profile == "mine" { "custom" } else { profile };
+        assert!(
+            !helps(profile, network, &[], &data),
+            "{name}({args:x?}) is allowed under {profile} as it is"
+        );
+        assert!(helps(profile, network, &flags, &data), "{name}({args:x?}) under {profile}: {reason}");
+    }
+}
+
+#[test]
+fn what_cannot_be_allowed_has_no_way_out() {
+    let mut adviser = adviser("workspace", Mode::None);
+    let x32 = Data { nr: 39 | X32_BIT, ..data("getpid", &[]) };
+    assert_eq!(adviser.call_reason("getpid", &x32, &none()), "it is an x32 call, which is never allowed");
+    let unknown = Data { nr: 500, ..data("getpid", &[]) };
+    let reason = adviser.call_reason("syscall 500", &unknown, &none());
+    assert_eq!(reason, "sbx does not know this call, so no profile allows it");
+    let name = to(Address::UnixAbstract(b"bus".to_vec()));
+    let reason = adviser.call_reason("connect", &data("connect", &[3, 1, 6]), &name);
+    assert_eq!(reason, "profile 'workspace' reaches no UNIX sockets without a file");
+}
+
+#[test]
+fn a_socket_file_is_named_where_there_is_one() {
+    let connect = data("connect", &[3, 1, 20]);
+    let mut adviser = adviser("workspace", Mode::None);
+    let mut reason = |path: &str| {
+        adviser.call_reason("connect", &connect, &to(Address::UnixPath(path.as_bytes().to_vec())))
+    };
+    let why = "profile 'workspace' may not connect to this UNIX socket";
+    assert_eq!(reason("/usr/lib"), format!("{why}; allow it with --unix /usr/lib"));
+    assert_eq!(reason("../lib"), format!("{why}; allow it with --unix /usr/lib"));
+    assert_eq!(reason("/no/such/socket"), why);
+}
+
+#[test]
+fn a_denial_by_flag_is_its_own_reason() {
+    let denied = |lists: &[&str], name: &str, args: &[u64]| {
+        let lists = lists.iter().map(ToString::to_string).collect();
+        let mut adviser = adviser("workspace", Mode::None).with_denied(lists);
+        adviser.call_reason(name, &data(name, args), &none()) == "--deny-calls refuses it"
+    };
+    assert!(denied(&["mkdir:mkdirat"], "mkdirat", &[]));
+    assert!(denied(&["read,mkdir=EACCES"], "mkdir", &[]));
+    assert!(denied(&["read", "@mount"], "mount", &[]));
+    assert!(denied(&["socket[unix-stream]"], "socket", &[1, STREAM]));
+    assert!(!denied(&["socket[unix-stream]"], "socket", &[2, STREAM]));
+    assert!(!denied(&["mkdir"], "mkdirat", &[]));
+    assert!(!denied(&["", ":no-such-call["], "mkdirat", &[]));
+}
+
+#[test]
+fn the_root_is_never_proposed() {
+    let made = data("mkdir", &[0, 0o755]);
+    let reason = adviser("minimal", Mode::None).call_reason("mkdir", &made, &changing("/made"));
+    assert!(!reason.contains("--rw / ") && !reason.ends_with("--rw /"), "{reason}");
+}
+
+#[test]
+fn paths_are_quoted_for_a_shell() {
+    let quoted = |bytes: &[u8]| place::quoted(Path::new(OsStr::from_bytes(bytes)));
+    use std::os::unix::ffi::OsStrExt;
+    assert_eq!(quoted(b"/a/b-c.d"), "/a/b-c.d");
+    assert_eq!(quoted(b"/a b"), "'/a b'");
+    assert_eq!(quoted(b"/it's \"\\"), "'/it'\\''s \"\\'");
+    assert_eq!(quoted("/größe 1".as_bytes()), "'/größe 1'");
+    assert_eq!(quoted(b"/a\nb\xff'\\"), "$'/a\\nb\\xff\\'\\\\'");
+    assert_eq!(quoted("/\u{202e}".as_bytes()), "$'/\\xe2\\x80\\xae'");
+    assert!(quoted(&[b'/'; 5000]).len() < 500);
+}
