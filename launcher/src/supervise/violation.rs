@@ -10,6 +10,8 @@ use std::io::{IsTerminal, Write};
 const MOST: usize = 1024;
 /// Lines that are written while the command runs, for the same reason.
 const MOST_LINES: usize = 200;
+/// Lines of the sum at the end.
+const MOST_SUMS: usize = 5;
 
 /// What happened to the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,12 +59,17 @@ pub enum Show {
     Lines,
 }
 
+/// A violation, and the name of the process that made it: the same refusal in a thousand processes of one name
+/// is one line.
+type Key = (Violation, Vec<u8>);
+
 /// All violations of a run.
 pub struct Violations {
     show: Show,
-    seen: HashMap<(Violation, Vec<u8>), u64>,
-    order: Vec<(Violation, Vec<u8>)>,
-    uncounted: u64,
+    seen: HashMap<Key, u64>,
+    order: Vec<Key>,
+    /// How often something was refused that is not in `order` any more.
+    unremembered: u64,
     lines: usize,
     prefix: &'static str,
 }
@@ -70,16 +77,13 @@ pub struct Violations {
 impl Violations {
     /// None yet.
     pub fn new(show: Show) -> Violations {
-        let colour = show == Show::Lines
-            && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
-            && std::io::stderr().is_terminal();
+        let colour = show == Show::Lines && wants_colour();
         let prefix = if colour { "\x1b[1;31msbx:\x1b[0m" } else { "sbx:" };
-        Violations { show, seen: HashMap::new(), order: Vec::new(), uncounted: 0, lines: 0, prefix }
+        Violations { show, seen: HashMap::new(), order: Vec::new(), unremembered: 0, lines: 0, prefix }
     }
 
     /// Whether this one is known already; if so, it is counted.
     pub fn again(&mut self, violation: &Violation, caller: &Caller) -> bool {
-        // One process name a violation: the same refusal in a thousand processes is one line.
         match self.seen.get_mut(&(violation.clone(), caller.name.clone())) {
             Some(count) => {
                 *count += 1;
@@ -92,7 +96,7 @@ impl Violations {
     /// Takes a new one in, and says it.
     pub fn add(&mut self, violation: Violation, caller: &Caller) {
         if self.order.len() >= MOST {
-            self.uncounted += 1;
+            self.unremembered += 1;
             return;
         }
         if self.lines < MOST_LINES {
@@ -114,27 +118,113 @@ impl Violations {
         }
     }
 
-    /// Sums up what happened more than once.
+    /// Sums up what happened more than once, and what was not said at all.
     pub fn sum_up(&self) {
-        for key in &self.order {
-            let count = self.seen.get(key).copied().unwrap_or(1);
-            if count > 1 {
-                let Violation { fate, call, arguments, .. } = &key.0;
-                self.line(&format!(
-                    "{} {call}({arguments}) {count} times in {}",
-                    fate.verb(),
-                    decode::escape(&key.1, 32)
-                ));
-            }
+        for line in self.sums() {
+            self.line(&line);
         }
-        let unsaid = self.order.len().saturating_sub(self.lines) as u64 + self.uncounted;
+    }
+
+    /// The lines of the sum: the most frequent first, and one for the others.
+    fn sums(&self) -> Vec<String> {
+        let (said, unsaid) = self.order.split_at(self.lines.min(self.order.len()));
+        let mut repeated: Vec<(u64, &Key)> =
+            said.iter().map(|key| (self.count(key), key)).filter(|(count, _)| *count > 1).collect();
+        // Stable: among equals the order in which they happened.
+        repeated.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+        let (first, others) = repeated.split_at(repeated.len().min(MOST_SUMS));
+        let mut lines: Vec<String> = first.iter().map(|(count, key)| sum(*count, key)).collect();
+        if !others.is_empty() {
+            let times: u64 = others.iter().map(|(count, _)| count).sum();
+            lines.push(format!("and {} more, {times} times in all", others.len()));
+        }
+        let unsaid = unsaid.iter().map(|key| self.count(key)).sum::<u64>() + self.unremembered;
         if unsaid > 0 {
-            self.line(&format!("and {unsaid} more violations with other arguments"));
+            lines.push(format!("and {unsaid} more violations with other arguments, which are not listed"));
         }
+        lines
+    }
+
+    fn count(&self, key: &Key) -> u64 {
+        self.seen.get(key).copied().unwrap_or(1)
     }
 
     /// How many distinct ones there were.
     pub fn distinct(&self) -> usize {
         self.order.len()
+    }
+}
+
+fn sum(count: u64, (violation, name): &Key) -> String {
+    let Violation { fate, call, arguments, .. } = violation;
+    format!("{} {call}({arguments}) {count} times in {}", fate.verb(), decode::escape(name, 32))
+}
+
+/// Only for people at a terminal, who have not asked for none.
+fn wants_colour() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    !set("NO_COLOR") && !dumb && std::io::stderr().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(calls: &[(&str, u64)]) -> Violations {
+        let mut violations = Violations::new(Show::Nothing);
+        let caller = Caller { name: b"tool".to_vec(), process: 7 };
+        for (call, count) in calls {
+            for _ in 0..*count {
+                let violation = Violation {
+                    fate: Fate::Blocked,
+                    call: call.to_string(),
+                    arguments: "0".to_string(),
+                    reason: String::new(),
+                };
+                if !violations.again(&violation, &caller) {
+                    violations.add(violation, &caller);
+                }
+            }
+        }
+        violations
+    }
+
+    #[test]
+    fn what_happened_once_is_not_summed_up() {
+        assert!(all(&[]).sums().is_empty());
+        assert!(all(&[("a", 1), ("b", 1)]).sums().is_empty());
+    }
+
+    #[test]
+    fn the_most_frequent_come_first_and_the_others_together() {
+        let violations =
+            all(&[("a", 2), ("b", 9), ("c", 1), ("d", 3), ("e", 2), ("f", 2), ("g", 2), ("h", 4)]);
+        let sums = violations.sums();
+        let expected = [
+            "blocked b(0) 9 times in tool",
+            "blocked h(0) 4 times in tool",
+            "blocked d(0) 3 times in tool",
+            "blocked a(0) 2 times in tool",
+            "blocked e(0) 2 times in tool",
+            "and 2 more, 4 times in all",
+        ];
+        assert_eq!(sums, expected);
+        assert_eq!(violations.distinct(), 8);
+    }
+
+    #[test]
+    fn memory_and_lines_are_bounded_and_the_count_is_exact() {
+        let names: Vec<String> = (0..2000).map(|number| format!("c{number}")).collect();
+        let calls: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 3)).collect();
+        let violations = all(&calls);
+        let sums = violations.sums();
+        assert_eq!(violations.distinct(), MOST);
+        assert_eq!(sums.len(), MOST_SUMS + 2);
+        assert_eq!(sums[MOST_SUMS], "and 195 more, 585 times in all");
+        assert_eq!(
+            sums[MOST_SUMS + 1],
+            "and 5400 more violations with other arguments, which are not listed"
+        );
     }
 }
