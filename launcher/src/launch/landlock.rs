@@ -114,10 +114,15 @@ fn passes_over(error: &io::Error) -> bool {
     )
 }
 
-/// An error without std's number.
+/// An error without std's number. The kernel's own sentences begin with a capital letter.
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+    let sentence = text.split(" (os error").next().unwrap_or(&text);
+    if error.raw_os_error().is_none() {
+        return sentence.to_string();
+    }
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 /// What read, write and execute mean for one file or directory.

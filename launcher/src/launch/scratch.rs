@@ -1,7 +1,14 @@
 //! The private directories of a run: scratch, removed afterwards, and tool caches, which last.
+//!
+//! A scratch directory is called `sbx-`, then 16 hexadecimal digits, so that people can tell what it is. The
+//! supervisor removes it when the command has ended; where the supervisor was killed, the reaper does, once
+//! nothing of the command is left. Only when both are killed at once, or the run has no reaper because its
+//! profile starts no processes, a killed supervisor leaves one behind. Nothing looks for those at a start,
+//! for that would cost every run, and a directory of a living run looks the same.
 
 use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
+use crate::supervise::decode::escape;
 use crate::sys::memory;
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
@@ -22,22 +29,25 @@ impl Scratch {
             .map(Path::new)
             .filter(|path| path.is_absolute() && path.is_dir())
             .unwrap_or(Path::new("/tmp"));
-        let failed = |cause: String| {
-            Refusal::new(format!(
-                "cannot make a scratch directory in '{}': {cause}; set TMPDIR to a directory that you can write",
-                base.display()
-            ))
+        let failed = |cause: &str, way: &str| {
+            let base = escape(base.as_os_str().as_bytes(), 400);
+            Refusal::new(format!("cannot make a scratch directory in '{base}': {cause}{way}"))
         };
+        const ELSEWHERE: &str = "; set TMPDIR to a directory that you can write";
         for _ in 0..8 {
-            let random = memory::random().map_err(|e| failed(e.to_string()))?;
+            let random = memory::random().map_err(|e| failed(&e.to_string(), ""))?;
             let path = base.join(format!("sbx-{random:016x}"));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Scratch { path }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(failed(plain(&error))),
+                // Permissions and Landlock give EACCES, filters EPERM.
+                Err(error) if error.raw_os_error() == Some(libc::EPERM) && is_filtered() => {
+                    return Err(failed("a sandbox around this one refuses it", ""));
+                }
+                Err(error) => return Err(failed(&plain(&error), ELSEWHERE)),
             }
         }
-        Err(failed("every name that was tried exists".to_string()))
+        Err(failed("every name that was tried exists", ELSEWHERE))
     }
 
     /// Where it is.
@@ -50,6 +60,11 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         remove(&self.path);
     }
+}
+
+/// Whether this process is under a filter already.
+fn is_filtered() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("\nSeccomp:\t2"))
 }
 
 /// Removes a scratch directory with whatever the command left in it, directories without permissions too.
