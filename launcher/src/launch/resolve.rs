@@ -27,6 +27,8 @@ pub enum Unix {
     Refused,
 }
 
+/// What a kernel without a family of sockets answers.
+const EAFNOSUPPORT: u16 = libc::EAFNOSUPPORT as u16;
 /// What a network needs beyond the profile's own calls.
 const NETWORK: [&str; 24] = [
     "connect",
@@ -315,11 +317,12 @@ impl Calls {
                 replace(rules, name, restriction);
             }
         }
+        self.pardon(rules);
         if self.unix == Unix::Refused {
+            answer_quietly(rules);
             // With connect(2) open, a UNIX socket reaches every service of the host that has one.
             revoke(rules, "socket", &["unix", "unix-stream"]);
         }
-        self.pardon(rules);
         let inet = if self.network.mode == Mode::Ports { "tcp" } else { "inet" };
         grant(rules, "socket", Some(inet));
         grant(rules, "socket", Some("netlink-route"));
@@ -489,6 +492,15 @@ fn revoke(rules: &mut Rules, name: &str, restrictions: &[&str]) {
     let gone = bits(name, restrictions);
     if let Some(row) = row(rules, name) {
         row.allow = without(row.allow, gone);
+    }
+}
+
+/// Every name lookup asks name service daemons first, and goes on without them.
+fn answer_quietly(rules: &mut Rules) {
+    let unix = bits("socket", &["unix"]);
+    let Some(row) = row(rules, "socket") else { return };
+    if row.deny == Grant::None && row.allow != Grant::All && (row.errno == 0 || row.errno == EAFNOSUPPORT) {
+        (row.deny, row.errno) = (Grant::Some(unix), EAFNOSUPPORT);
     }
 }
 
