@@ -131,7 +131,7 @@ fn confine(steps: &mut Steps, outcome: &mut Outcome) -> Result<(), Failure> {
     }
     // Landlock asks for it, where CAP_SYS_ADMIN is missing.
     privilege::no_new_privs().step("set no_new_privs")?;
-    if let Some(landlock) = steps.landlock.take() {
+    if let Some(landlock) = &mut steps.landlock {
         landlock.restrict_self().step("put the path rules in force")?;
     }
     privilege::drop_capabilities().step("drop the capabilities")?;

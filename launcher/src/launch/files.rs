@@ -70,7 +70,9 @@ pub fn rules(
     ];
     for (list, rights) in named {
         for path in list {
-            rules.push(PathRule { path: existing(path, directory)?, rights, optional: false });
+            let path = existing(path, directory)?;
+            let devices = path.starts_with("/dev");
+            rules.push(PathRule { path, rights: PathRights { devices, ..rights }, optional: false });
         }
     }
     // The command itself, and what the kernel starts for it.

@@ -12,7 +12,6 @@ use landlock::{
 };
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// The rights of this kernel, from its ABI version: 0 where there is no Landlock.
@@ -36,7 +35,10 @@ impl Version {
 
 /// A ruleset that is ready to be put in force, and what it grants.
 pub struct Prepared {
-    ruleset: RulesetCreated,
+    ruleset: Option<RulesetCreated>,
+    /// The files that the rules are about. Closing each takes a system call, so they are left to the exec, or
+    /// to the supervisor when the command is under way.
+    _held: Vec<File>,
     /// What was granted where, for questions about refusals.
     pub granted: Vec<PathRule>,
 }
@@ -65,16 +67,19 @@ pub fn prepare(
             .scope(Scope::from_all(abi))
             .map_err(|e| failed("build the Landlock ruleset", e.to_string()))?;
     }
-    let mut ruleset = ruleset.create().map_err(|e| failed("create the Landlock ruleset", e.to_string()))?;
-    let mut granted = Vec::with_capacity(paths.len());
+    let created = ruleset.create().map_err(|e| failed("create the Landlock ruleset", e.to_string()))?;
+    // What the kernel handles has just been required; the rights of a rule are a part of that, but a file's
+    // rule has none of those that only directories have, and the crate finds that out anyway.
+    let mut ruleset = created.set_compatibility(CompatLevel::BestEffort);
+    let (mut granted, mut held) = (Vec::with_capacity(paths.len()), Vec::with_capacity(paths.len()));
     for rule in paths {
         let Some(file) = open(rule)? else { continue };
-        let rights = rights(&file, rule.rights, abi);
-        let beneath = PathBeneath::new(file, rights);
+        let beneath = PathBeneath::new(&file, rights(rule.rights, abi));
         ruleset = ruleset.add_rule(beneath).map_err(|e| {
             failed(&format!("add the Landlock rule for '{}'", rule.path.display()), e.to_string())
         })?;
         granted.push(rule.clone());
+        held.push(file);
     }
     if tcp {
         for (ports, access) in
@@ -87,13 +92,19 @@ pub fn prepare(
             }
         }
     }
-    Ok(Prepared { ruleset: ruleset.no_new_privs(false), granted })
+    Ok(Prepared { ruleset: Some(ruleset.no_new_privs(false)), _held: held, granted })
 }
 
 impl Prepared {
     /// Puts the rules in force for the calling thread, for good. Needs no_new_privs or CAP_SYS_ADMIN.
-    pub fn restrict_self(self) -> Result<(), String> {
-        self.ruleset.restrict_self().map(drop).map_err(|e| e.to_string())
+    pub fn restrict_self(&mut self) -> Result<(), String> {
+        let ruleset = self.ruleset.take().ok_or("they are in force already")?;
+        ruleset.restrict_self().map(drop).map_err(|e| e.to_string())
+    }
+
+    /// Forgets the ruleset without closing it: a copy of this process did, in the table that both share.
+    pub fn forget(&mut self) {
+        std::mem::forget(self.ruleset.take());
     }
 }
 
@@ -125,8 +136,8 @@ pub fn plain(error: &io::Error) -> String {
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// What read, write and execute mean for one file or directory.
-fn rights(file: &File, rights: PathRights, abi: ABI) -> BitFlags<AccessFs> {
+/// What read, write and execute mean.
+fn rights(rights: PathRights, abi: ABI) -> BitFlags<AccessFs> {
     let mut set = BitFlags::EMPTY;
     if rights.read {
         set |= AccessFs::ReadFile | AccessFs::ReadDir;
@@ -135,18 +146,13 @@ fn rights(file: &File, rights: PathRights, abi: ABI) -> BitFlags<AccessFs> {
         set |= AccessFs::Execute;
     }
     if rights.write {
-        // Device nodes are never made; IOCTL_DEV is a matter of the node itself, below.
+        // Device nodes are never made, and controlled only where they are what a rule is about.
         set |= AccessFs::from_write(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
     }
-    let kind = file.metadata().map(|meta| meta.file_type());
-    if rights.write && (rights.devices || kind.as_ref().is_ok_and(FileTypeExt::is_char_device)) {
+    if rights.write && rights.devices {
         set |= AccessFs::IoctlDev;
     }
-    let known = AccessFs::from_all(abi);
-    match kind {
-        Ok(kind) if kind.is_dir() => set & known,
-        _ => set & known & AccessFs::from_file(abi),
-    }
+    set & AccessFs::from_all(abi)
 }
 
 /// The directories whose children have to be granted one by one, for `denied` to stay out.

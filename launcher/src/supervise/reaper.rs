@@ -4,6 +4,7 @@
 //! up to the reaper, or past it to the supervisor, and never out of reach.
 
 use crate::launch::child::{self, Failure, Outcome, Steps};
+use crate::launch::landlock::Prepared;
 use crate::launch::scratch;
 use crate::sys::process::{self, Change, Pid};
 use crate::sys::{Failed, descriptor, signal};
@@ -61,7 +62,7 @@ impl Reaper {
         // Only now: until the reaper has stopped sharing descriptors, closing ours closes its own.
         drop(sender);
         // The child closed this one, in the table that was shared then.
-        std::mem::forget(steps.landlock.take());
+        steps.landlock.iter_mut().for_each(Prepared::forget);
         Ok((Reaper { pid, command, events }, outcome))
     }
 

@@ -35,8 +35,9 @@ pub fn open_path(path: &Path) -> io::Result<File> {
 pub fn open_place(path: &Path, follow: bool) -> io::Result<File> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let follow = if follow { 0 } else { libc::O_NOFOLLOW };
-    // SAFETY: a NUL-terminated path.
-    let number = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC | follow) };
+    let flags = libc::O_PATH | libc::O_CLOEXEC | follow;
+    // SAFETY: a NUL-terminated path. The bare call: musl's open sets close-on-exec a second time.
+    let number = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) } as RawFd;
     if number < 0 { Err(io::Error::last_os_error()) } else { Ok(own(number).into()) }
 }
 
