@@ -38,6 +38,8 @@ fn build(target_dir: &Path) -> PathBuf {
         "--package",
         "sbx-shim",
         "--lib",
+        "--features",
+        "library",
         "--crate-type",
         "cdylib",
         "--release",

@@ -31,6 +31,7 @@ extern "C" fn constructor(_argc: c_int, _argv: Entries, envp: Entries) {
     crate::start(&mut environment);
 }
 
+#[cfg(feature = "library")]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     write(2, b"libsandbox.so: internal error; the program was not started\n");

@@ -16,6 +16,7 @@ mod network;
 mod never_unconfined;
 mod no_exec;
 mod read_only;
+mod readme;
 mod static_programs;
 mod workspace;
 mod write;
