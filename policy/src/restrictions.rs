@@ -432,12 +432,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
             &[eq(0, AF_INET6), bits(1, SOCK_TYPE, DGRAM), eq(2, UDP)],
         ],
     },
-    Restriction {
-        call: "socket",
-        name: "inet6",
-        meaning: "sockets for IPv6",
-        any: &[&[eq(0, AF_INET6)]],
-    },
+    Restriction { call: "socket", name: "inet6", meaning: "sockets for IPv6", any: &[&[eq(0, AF_INET6)]] },
     Restriction {
         call: "socket",
         name: "netlink-route",

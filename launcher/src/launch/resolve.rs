@@ -9,10 +9,10 @@ use crate::refusal::Refusal;
 use crate::supervise::attributes;
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
+use sbx_policy::errno::EOPNOTSUPP;
 use sbx_policy::list::{self, List, Target};
 use sbx_policy::program::TooLong;
 use sbx_policy::restrictions;
-use sbx_policy::errno::EOPNOTSUPP;
 use sbx_policy::rules::{Actions, Grant, Layout, Row, Rules};
 use sbx_policy::{Program, env};
 use std::ffi::OsStr;
@@ -385,8 +385,7 @@ impl Calls {
         if self.syscalls.default.as_deref() == Some(&profile::DefaultAction::Allow) {
             return Ok(None);
         }
-        let mut denied: Vec<&str> =
-            self.loader_needs()?.into_iter().map(|(name, _)| name).collect();
+        let mut denied: Vec<&str> = self.loader_needs()?.into_iter().map(|(name, _)| name).collect();
         if denied.is_empty() {
             return Ok(None);
         }

@@ -17,12 +17,29 @@ use std::path::{Path, PathBuf};
 
 /// The calls, by what they change. Extended attributes are not among them: see [`XATTRS`].
 pub const CALLS: [&str; 12] = [
-    "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat", "utime", "utimes", "futimesat",
+    "chmod",
+    "fchmod",
+    "fchmodat",
+    "fchmodat2",
+    "chown",
+    "lchown",
+    "fchown",
+    "fchownat",
+    "utime",
+    "utimes",
+    "futimesat",
     "utimensat",
 ];
 /// Answered as by a file system without extended attributes: programs that copy them go on without.
 pub const XATTRS: [&str; 9] = [
-    "setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat",
+    "setxattr",
+    "lsetxattr",
+    "fsetxattr",
+    "setxattrat",
+    "removexattr",
+    "lremovexattr",
+    "fremovexattr",
+    "removexattrat",
     "file_setattr",
 ];
 /// Set-user-ID and set-group-ID: never set in the command's name.
@@ -46,7 +63,13 @@ enum Change {
 }
 
 /// Makes the change, if the command may.
-pub fn change(name: &str, call: &Notification, decoded: &Decoded, memory: &dyn Memory, granted: &[PathRule]) -> Changed {
+pub fn change(
+    name: &str,
+    call: &Notification,
+    decoded: &Decoded,
+    memory: &dyn Memory,
+    granted: &[PathRule],
+) -> Changed {
     let change = match read(name, &call.args, memory) {
         Ok(Some(change)) => change,
         Ok(None) => return Changed::Refused(None),
@@ -111,7 +134,8 @@ fn times(memory: &dyn Memory, address: u64, unit: Unit) -> Result<Times, i32> {
         word.map_or(0, i64::from_ne_bytes)
     };
     let time = |seconds: i64, nanoseconds: i64| libc::timespec { tv_sec: seconds, tv_nsec: nanoseconds };
-    let micro = |value: i64| if (0..1_000_000).contains(&value) { Ok(value * 1000) } else { Err(libc::EINVAL) };
+    let micro =
+        |value: i64| if (0..1_000_000).contains(&value) { Ok(value * 1000) } else { Err(libc::EINVAL) };
     Ok(match unit {
         Unit::Seconds => [time(word(0), 0), time(word(1), 0)],
         Unit::Microseconds => [time(word(0), micro(word(1))?), time(word(2), micro(word(3))?)],

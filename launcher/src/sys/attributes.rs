@@ -36,7 +36,8 @@ pub fn set_owner(file: &File, user: u32, group: u32) -> Result<(), Failed> {
 /// utimensat(2), of a symbolic link itself where that is what is held.
 pub fn set_times(file: &File, times: &Times) -> Result<(), Failed> {
     // SAFETY: an empty path, a descriptor that stays open, two times.
-    let result = unsafe { libc::utimensat(file.as_raw_fd(), c"".as_ptr(), times.as_ptr(), libc::AT_EMPTY_PATH) };
+    let result =
+        unsafe { libc::utimensat(file.as_raw_fd(), c"".as_ptr(), times.as_ptr(), libc::AT_EMPTY_PATH) };
     match checked("utimensat", result.into()) {
         // Linux before 5.8 knows no empty path here.
         Err(failed) if failed.errno() == libc::EINVAL => {
