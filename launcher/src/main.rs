@@ -11,7 +11,8 @@ static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 /// The entry that the C library calls.
 // SAFETY: the C library calls `main` with exactly these arguments.
 #[unsafe(no_mangle)]
-pub extern "C" fn main(argc: libc::c_int, argv: *const *const libc::c_char) -> libc::c_int {
-    let status = sbx::cli::main(sbx::sys::arguments(argc, argv));
-    std::process::exit(status)
+extern "C" fn main(argc: libc::c_int, argv: *const *const libc::c_char) -> libc::c_int {
+    // SAFETY: what the C library passes to `main`.
+    let arguments = unsafe { sbx::sys::arguments(argc, argv) };
+    std::process::exit(sbx::cli::main(arguments))
 }

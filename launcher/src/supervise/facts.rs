@@ -45,10 +45,8 @@ pub fn resolve(thread: Pid, dirfd: Option<i32>, path: &[u8], follow: bool) -> Op
         directory.join(path)
     };
     let absolute = own_entries(thread, &absolute);
-    if follow {
-        if let Ok(target) = absolute.canonicalize() {
-            return Some(target);
-        }
+    if follow && let Ok(target) = absolute.canonicalize() {
+        return Some(target);
     }
     // What does not exist yet is judged by the directory that it would be in.
     let (parent, name) = (absolute.parent()?, absolute.file_name()?);

@@ -228,7 +228,8 @@ impl Judge<'_> {
 fn refuses(granted: &[PathRule], path: &Path, access: Access) -> bool {
     let creates = access.intersects(Access::CREATE);
     let exists = path.symlink_metadata().is_ok();
-    if !exists && !(creates && path.parent().is_some_and(|parent| parent.is_dir())) {
+    let can_be_made = creates && path.parent().is_some_and(Path::is_dir);
+    if !exists && !can_be_made {
         return false;
     }
     let judged = if creates && !exists { path.parent().unwrap_or(path) } else { path };

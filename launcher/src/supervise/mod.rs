@@ -97,11 +97,11 @@ pub fn run(
             descriptor::poll([Some(signals.as_raw_fd()), listener.as_ref().map(|l| l.as_raw_fd()), events])?;
         let [(signalled, _), (notified, unheard), (event, closed)] = ready;
         if notified {
-            if let Some(listener) = &listener {
-                if judge.notified(listener.as_fd())? == judge::Verdict::EndRun {
-                    end_run(watch);
-                    ending = Some(Ending::Violation);
-                }
+            if let Some(listener) = &listener
+                && judge.notified(listener.as_fd())? == judge::Verdict::EndRun
+            {
+                end_run(watch);
+                ending = Some(Ending::Violation);
             }
         } else if unheard {
             // Nobody is left that the filter binds.

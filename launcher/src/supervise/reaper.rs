@@ -155,10 +155,10 @@ fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathB
         }
     }
     end_all(KILLING);
-    if process::parent() != supervisor {
-        if let Some(path) = scratch {
-            scratch::remove(&path);
-        }
+    if process::parent() != supervisor
+        && let Some(path) = scratch
+    {
+        scratch::remove(&path);
     }
     0
 }

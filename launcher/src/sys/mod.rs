@@ -51,10 +51,18 @@ pub(crate) fn checked(call: &'static str, result: libc::c_long) -> Result<libc::
 }
 
 /// The program's arguments, as the C library hands them to `main`.
-pub fn arguments(argc: libc::c_int, argv: *const *const libc::c_char) -> Vec<OsString> {
+///
+/// # Safety
+///
+/// `argv` is an array of `argc` pointers to NUL-terminated strings.
+pub unsafe fn arguments(argc: libc::c_int, argv: *const *const libc::c_char) -> Vec<OsString> {
     let argument = |index| {
-        // SAFETY: `main` gets `argc` pointers to NUL-terminated strings.
-        let text = unsafe { CStr::from_ptr(*argv.add(index)) };
+        // SAFETY: below `argc`, so inside the array.
+        let pointer = unsafe { argv.add(index) };
+        // SAFETY: as above.
+        let text = unsafe { *pointer };
+        // SAFETY: the caller's promise.
+        let text = unsafe { CStr::from_ptr(text) };
         OsStr::from_bytes(text.to_bytes()).to_os_string()
     };
     (0..usize::try_from(argc).unwrap_or(0)).map(argument).collect()

@@ -34,10 +34,8 @@ impl Set {
 pub fn set_mask(new: &Set) -> Result<Set, Failed> {
     let mut old = Set::of(&[]);
     // SAFETY: two valid sets.
-    checked(
-        "sigprocmask",
-        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const new.0, &raw mut old.0) }.into(),
-    )?;
+    let result = unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const new.0, &raw mut old.0) };
+    checked("sigprocmask", result.into())?;
     Ok(old)
 }
 
