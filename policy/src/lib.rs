@@ -1,7 +1,7 @@
 //! What a confined program may do, and how the kernel is told.
 //!
 //! The path of a rule: a list of entries ([`list`]) fills a [`Rules`] table, one row a call number; a
-//! [`Program`] is laid out from the table. The environment text ([`env`]) is one source of lists, a
+//! [`Program`] is laid out from the table. The environment text ([`mod@env`]) is one source of lists, a
 //! profile another. Everything here is pure: nothing opens a file or makes a system call.
 //!
 //! The core is `no_std` and does not allocate, because the shim carries it into every program.

@@ -109,7 +109,10 @@ fn fail(operation: &[u8], result: i64) -> ! {
     })
 }
 
-fn refuse(sentence: &dyn Fn(&mut dyn FnMut(&[u8]))) -> ! {
+/// Writes its parts to the function it is given.
+type Sentence<'a> = &'a dyn Fn(&mut dyn FnMut(&[u8]));
+
+fn refuse(sentence: Sentence<'_>) -> ! {
     let mut line = Line::new();
     sentence(&mut |part| line.add(part));
     line.add(b"\n");
@@ -133,11 +136,10 @@ impl Line {
     fn add(&mut self, part: &[u8]) {
         for byte in part {
             // The last place is kept for the end of the line.
-            if self.len < self.bytes.len() - 1 || *byte == b'\n' {
-                if let Some(slot) = self.bytes.get_mut(self.len) {
-                    *slot = *byte;
-                    self.len += 1;
-                }
+            let room = self.len < self.bytes.len() - 1 || *byte == b'\n';
+            if let Some(slot) = self.bytes.get_mut(self.len).filter(|_| room) {
+                *slot = *byte;
+                self.len += 1;
             }
         }
     }

@@ -1,4 +1,5 @@
 //! The command line, as clap sees it. What the flags mean together is decided in [`crate::launch::plan`].
+#![allow(rustdoc::broken_intra_doc_links)] // brackets in a flag's help are part of what the user types
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   sbx run -- npm test                            build and test here; no network
-  sbx run --profile network -- curl https://…    a client: writes no files, starts no programs
+  sbx run --profile network -- curl https://...  a client: writes no files, starts no programs
   sbx run --profile minimal -- jq . some.json    reads and prints
   sbx run --log-violations -- ./tool             lists what would be refused
 
@@ -16,7 +17,7 @@ Exit status: the command's own; 125 sbx refused or failed; 126 the command canno
 
 /// Runs a command that nobody should have to trust, with only the rights it needs.
 #[derive(Debug, Parser)]
-#[command(name = "sbx", version, about, after_help = EXAMPLES, disable_help_subcommand = true, max_term_width = 110)]
+#[command(name = "sbx", version, about, after_help = EXAMPLES, max_term_width = 110)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -96,7 +97,7 @@ pub struct Run {
     /// Pass every variable on, but secrets and loaders' hooks
     #[arg(help_heading = "Environment", long)]
     pub inherit_env: bool,
-    /// Let --env name loaders' and interpreters' hooks (LD_PRELOAD, BASH_ENV, …)
+    /// Let --env name loaders' and interpreters' hooks (LD_PRELOAD, BASH_ENV ...)
     #[arg(help_heading = "Environment", long)]
     pub allow_dangerous_env: bool,
     /// Start the command in DIR

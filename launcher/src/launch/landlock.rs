@@ -1,7 +1,7 @@
 //! Path rules, TCP ports and scopes, through Landlock (landlock(7)).
 //!
 //! Landlock only ever adds up: a right granted on a directory holds for everything below. So a path that is
-//! denied below a granted directory is left out by granting its siblings instead (see [`super::siblings`]).
+//! denied below a granted directory is left out by granting its siblings instead (see `siblings`).
 
 use crate::launch::policy::{Network, PathRights, PathRule};
 use crate::refusal::Refusal;

@@ -2,6 +2,11 @@
 
 use crate::program::{Kind, Link, Program};
 use crate::refusal::{NOT_EXECUTABLE, Refusal};
+use crate::supervise::decode::escape;
+use std::os::unix::ffi::OsStrExt;
+
+/// What holds for a program that the library is not loaded into.
+const BOUND: &str = "the filter and path rules bind it all the same";
 
 /// `--static`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,23 +45,39 @@ pub fn of(program: &Program) -> Treatment {
             what()
         )),
         Kind::OtherArchitecture { .. } => Treatment::Never(format!("{}, which this machine is not", what())),
-        _ if program.preloadable() => Treatment::Both,
+        _ if takes_library(program) => Treatment::Both,
         _ => Treatment::GuardAlone(what()),
     }
+}
+
+/// Whether libsandbox.so can be loaded into this program, so that it can be sealed.
+///
+/// Set-id bits do not hinder that: under no_new_privs they change no identity, so the loader is not on its
+/// guard. File capabilities do: the kernel still calls such a start privileged, for ordinary users.
+pub fn takes_library(program: &Program) -> bool {
+    let dynamic = program.last().is_some_and(|link| matches!(link.kind, Kind::Dynamic { .. }));
+    dynamic && !program.file_capabilities
 }
 
 fn describe(program: &Program, last: &Link) -> String {
     let file = if last.path == program.path {
         "it".to_string()
     } else {
-        format!("its interpreter '{}'", last.path.display())
+        format!("its interpreter '{}'", escape(last.path.as_os_str().as_bytes(), 200))
     };
-    let special = program.set_id.is_some() || program.file_capabilities;
     match &last.kind {
-        Kind::Dynamic { .. } if special => {
-            format!("{file} has set-id bits or file capabilities, which have no effect here")
-        }
+        Kind::Dynamic { .. } if program.file_capabilities => format!("{file} has file capabilities"),
         kind => format!("{file} is {kind}"),
+    }
+}
+
+/// What the program's file promises and does not get, for people.
+pub fn without_effect(program: &Program) -> Option<&'static str> {
+    match (program.set_id.is_some(), program.file_capabilities) {
+        (true, true) => Some("its set-id bits and file capabilities have no effect under sbx"),
+        (true, false) => Some("its set-id bits have no effect under sbx"),
+        (false, true) => Some("its file capabilities have no effect under sbx"),
+        (false, false) => None,
     }
 }
 
@@ -75,9 +96,7 @@ impl Treatment {
         match self {
             Treatment::Both => "sbx runs it".to_string(),
             Treatment::GuardAlone(what) => {
-                format!(
-                    "sbx refuses it unless told otherwise, because {what} and libsandbox.so cannot be loaded into it; --static confine runs it, bound by the filter and path rules that the launcher installs"
-                )
+                format!("sbx runs it only with --static confine, because {what}; {BOUND}")
             }
             Treatment::Never(what) => format!("sbx cannot run it: {what}"),
         }
@@ -94,14 +113,73 @@ impl Treatment {
                 StaticMode::Block => Err(Refusal::with_code(
                     NOT_EXECUTABLE,
                     format!(
-                        "refused to run '{name}': {what}, so libsandbox.so cannot be loaded into it; run it under the launcher's filter and path rules alone with --static confine"
+                        "refused to run '{name}': {what}, and sbx runs such programs only when told to; add --static confine ({BOUND})"
                     ),
                 )),
-                StaticMode::Warn => Ok(Some(format!(
-                    "'{name}' runs under the launcher's filter and path rules alone: {what}"
-                ))),
+                StaticMode::Warn => Ok(Some(format!("warning: '{name}' runs although {what}; {BOUND}"))),
                 StaticMode::Allow | StaticMode::Confine => Ok(None),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::SetId;
+    use std::path::PathBuf;
+
+    fn program(kind: Kind) -> Program {
+        let path = PathBuf::from("/bin/tool");
+        let mut program = crate::program::examine(std::path::Path::new("/bin/sh")).unwrap();
+        program.chain = vec![Link { path: path.clone(), kind }];
+        program.path = path;
+        program
+    }
+
+    fn dynamic() -> Program {
+        program(Kind::Dynamic { interpreter: "/lib/ld.so".into() })
+    }
+
+    #[test]
+    fn a_static_program_is_refused_with_the_way_out() {
+        let treatment = of(&program(Kind::Static));
+        let refusal = treatment.decide(StaticMode::Block, "busybox").unwrap_err();
+        assert_eq!(refusal.code, NOT_EXECUTABLE);
+        let sentence = "refused to run 'busybox': it is statically linked, and sbx runs such programs only when told to; add --static confine (the filter and path rules bind it all the same)";
+        assert_eq!(refusal.sentence, sentence);
+        let said = treatment.decide(StaticMode::Warn, "busybox").unwrap().unwrap();
+        assert!(said.contains("busybox") && said.contains("statically linked"), "{said}");
+        for mode in [StaticMode::Allow, StaticMode::Confine] {
+            assert!(treatment.decide(mode, "busybox").unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn set_id_bits_do_not_matter() {
+        let mut program = dynamic();
+        program.set_id = Some(SetId { user: Some(0), group: None });
+        assert_eq!(of(&program), Treatment::Both);
+        assert!(without_effect(&program).unwrap().contains("set-id"));
+        program.chain[0].kind = Kind::Static;
+        assert!(matches!(of(&program), Treatment::GuardAlone(_)));
+    }
+
+    #[test]
+    fn file_capabilities_keep_the_library_out() {
+        let mut program = dynamic();
+        assert!(takes_library(&program) && without_effect(&program).is_none());
+        program.file_capabilities = true;
+        assert!(!takes_library(&program));
+        assert_eq!(of(&program), Treatment::GuardAlone("it has file capabilities".to_string()));
+    }
+
+    #[test]
+    fn an_interpreter_is_named() {
+        let mut program = dynamic();
+        let kind = Kind::Static;
+        program.chain.push(Link { path: "/bin/busy\nbox".into(), kind });
+        let Treatment::GuardAlone(what) = of(&program) else { panic!() };
+        assert_eq!(what, "its interpreter '/bin/busy\\nbox' is statically linked");
     }
 }

@@ -4,7 +4,7 @@
 //! for telling a person what was tried, never for deciding what to let through. Reads are bounded, a read that fails leaves
 //! the bare number, and the text is short and printable whatever the memory holds.
 //!
-//! [`table`] says what the arguments of each call are, [`flags`] how numbers are named, [`names`] holds the names.
+//! `table` says what the arguments of each call are, `flags` how numbers are named, `names` holds the names.
 
 mod arguments;
 mod escape;
