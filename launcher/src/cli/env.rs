@@ -6,6 +6,7 @@ use crate::launch::policy::Network;
 use crate::launch::resolve::{self, Unix};
 use crate::profile;
 use crate::refusal::Refusal;
+use crate::supervise::decode::escape;
 use sbx_policy::bpf;
 use sbx_policy::calls::Arch;
 use sbx_policy::env::{ACTION, ALLOW, DENY, action};
@@ -27,7 +28,7 @@ pub fn run(flags: &Env) -> Result<i32, Refusal> {
     }
     let violation = match &flags.action {
         Some(text) => action(text.as_bytes()).map_err(|_| {
-            let text = text.display();
+            let text = escape(text.as_bytes(), 100);
             Refusal::new(format!("unknown action '{text}'; it is one of kill, log, errno, errno=NAME, trap"))
         })?,
         None => {
@@ -36,13 +37,14 @@ pub fn run(flags: &Env) -> Result<i32, Refusal> {
     };
     let text = calls.text(violation)?;
     let mut lines = String::new();
-    let variables = [(ALLOW, text.allow), (DENY, text.deny), (ACTION, Some(text.action))];
-    for (name, value) in variables.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+    for (name, value) in [(ALLOW, text.allow), (DENY, text.deny), (ACTION, Some(text.action))] {
         // Nothing in the values needs more quoting than the brackets do.
-        let _ = if flags.file {
-            writeln!(lines, "{name}={value}")
-        } else {
-            writeln!(lines, "export {name}='{value}'")
+        let _ = match value {
+            Some(value) if flags.file => writeln!(lines, "{name}={value}"),
+            Some(value) => writeln!(lines, "export {name}='{value}'"),
+            // What an earlier profile has left there would be mixed into this one.
+            None if !flags.file => writeln!(lines, "unset {name}"),
+            None => Ok(()),
         };
     }
     print(lines.as_bytes())?;

@@ -5,6 +5,7 @@ mod flags;
 mod inspect;
 mod profile;
 mod shim;
+mod usage;
 
 pub use flags::{Cli, Command, Level, Net, OnViolation, Run, Static};
 
@@ -18,9 +19,9 @@ use std::io::{IsTerminal, Write};
 
 /// Runs `sbx` with these arguments, the program's name first, and returns its exit status.
 pub fn main(arguments: Vec<OsString>) -> i32 {
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&error, &arguments),
     };
     let result = match cli.command {
         Command::Run(run) => launch::run(*run),
@@ -30,49 +31,33 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
         Command::Profile(flags) => profile::run(&flags.action),
     };
     result.unwrap_or_else(|refusal| {
-        eprintln!("sbx: {refusal}");
+        complain(&refusal.to_string());
         refusal.code.into()
     })
 }
 
 /// Help and version go to stdout; anything else is one sentence on stderr.
-fn usage(error: &clap::Error) -> i32 {
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        let text = error.render();
-        let coloured =
-            std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-        let text = if coloured { text.ansi().to_string() } else { text.to_string() };
-        return i32::from(std::io::stdout().write_all(text.as_bytes()).is_err());
-    }
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        eprintln!("sbx: no subcommand; try 'sbx --help'");
+fn usage(error: &clap::Error, arguments: &[OsString]) -> i32 {
+    if !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        complain(&usage::sentence(error, arguments));
         return REFUSED.into();
     }
-    let text = error.render().to_string();
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().unwrap_or("error: unusable arguments");
-    let sentence = first.strip_prefix("error: ").unwrap_or(first);
-    // Where the sentence ends in a colon, its object stands on the lines below.
-    let object = if sentence.ends_with(':') { lines.clone().next().unwrap_or("") } else { "" };
-    let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
-    let help = tip.map_or_else(|| "try 'sbx --help'".to_string(), |tip| tip.replace('\n', " "));
-    eprintln!(
-        "sbx: {}{}{object}; {help}",
-        sentence.to_lowercase_first(),
-        if object.is_empty() { "" } else { " " }
-    );
-    REFUSED.into()
-}
-
-trait LowercaseFirst {
-    fn to_lowercase_first(&self) -> String;
-}
-
-impl LowercaseFirst for str {
-    fn to_lowercase_first(&self) -> String {
-        let mut letters = self.chars();
-        letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+    let text = error.render();
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let coloured = std::io::stdout().is_terminal() && !plain;
+    let text = if coloured { text.ansi().to_string() } else { text.to_string() };
+    match print(text.as_bytes()) {
+        Ok(()) => 0,
+        Err(refusal) => {
+            complain(&refusal.to_string());
+            refusal.code.into()
+        }
     }
+}
+
+/// One line on stderr; where that is gone there is nobody to tell.
+fn complain(sentence: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "sbx: {sentence}");
 }
 
 /// Where profiles are looked for.

@@ -1,14 +1,16 @@
 //! `sbx profile`: listing, showing and checking profiles.
 
 use super::flags::ProfileAction;
-use super::{print, search};
+use super::{complain, print, search};
 use crate::launch::policy::Network;
 use crate::launch::resolve::{self, Unix};
 use crate::profile;
 use crate::refusal::{REFUSED, Refusal};
+use crate::supervise::decode::escape;
 use sbx_policy::calls::Arch;
 use std::ffi::OsStr;
 use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
 
 /// Runs a subcommand.
 pub fn run(action: &ProfileAction) -> Result<i32, Refusal> {
@@ -19,9 +21,9 @@ pub fn run(action: &ProfileAction) -> Result<i32, Refusal> {
             let mut status = 0;
             for profile in profiles {
                 match check(profile) {
-                    Ok(()) => print(format!("{}: ok\n", profile.display()).as_bytes())?,
+                    Ok(()) => print(format!("{}: ok\n", escape(profile.as_bytes(), 400)).as_bytes())?,
                     Err(refusal) => {
-                        eprintln!("sbx: {refusal}");
+                        complain(&refusal.to_string());
                         status = REFUSED.into();
                     }
                 }
@@ -72,16 +74,29 @@ fn list(json: bool) -> Result<i32, Refusal> {
             .collect();
         let _ = writeln!(text, "{:#}", serde_json::Value::from(entries));
     } else {
-        let width = profiles.iter().map(|p| p.name.len()).max().unwrap_or(0);
-        for p in &profiles {
-            let description = p.description.as_ref().map_or_else(|e| format!("unusable: {e}"), Clone::clone);
+        let names: Vec<String> = profiles.iter().map(|p| escape(p.name.as_bytes(), 40)).collect();
+        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        for (name, p) in names.iter().zip(&profiles) {
+            let description = match &p.description {
+                Ok(description) => one_line(description),
+                Err(error) => format!("unusable: {}", one_line(&error.to_string())),
+            };
             let from = if p.source == profile::Source::BuiltIn {
                 String::new()
             } else {
-                format!(" ({})", source(&p.source))
+                format!(" ({})", one_line(&source(&p.source)))
             };
-            let _ = writeln!(text, "{:width$}  {description}{from}", p.name);
+            let _ = writeln!(text, "{name:width$}  {description}{from}");
         }
     }
     print(text.as_bytes()).map(|()| 0)
+}
+
+/// A text from a file, fit for a line of a terminal.
+fn one_line(text: &str) -> String {
+    text.split(char::is_whitespace)
+        .filter(|word| !word.is_empty())
+        .map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>())
+        .collect::<Vec<_>>()
+        .join(" ")
 }

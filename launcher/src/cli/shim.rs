@@ -4,7 +4,9 @@ use super::flags::Shim;
 use super::print;
 use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
+use crate::supervise::decode::escape;
 use std::io::{IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Writes the library.
@@ -14,7 +16,10 @@ pub fn run(flags: &Shim) -> Result<i32, Refusal> {
             let mut options = std::fs::OpenOptions::new();
             let file = options.write(true).create(true).truncate(true).mode(0o755).open(path);
             let written = file.and_then(|mut file| file.write_all(crate::SHIM));
-            written.map_err(|e| Refusal::new(format!("cannot write '{}': {}", path.display(), plain(&e))))?;
+            written.map_err(|e| {
+                let path = escape(path.as_os_str().as_bytes(), 400);
+                Refusal::new(format!("cannot write '{path}': {}", plain(&e)))
+            })?;
         }
         None if std::io::stdout().is_terminal() => {
             return Err(Refusal::new(

@@ -297,13 +297,13 @@ fn cases() -> Vec<Case> {
             "--allow-calls 'socket[unix-stream]'",
         ),
         (
-            "minimal",
+            "custom",
             Off,
             "socketpair",
             vec![1, STREAM, 0],
             none(),
             "makes no UNIX sockets",
-            "--profile network",
+            "--allow-calls 'socketpair[unix-stream]'",
         ),
         (
             "workspace",
