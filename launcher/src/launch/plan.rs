@@ -3,19 +3,20 @@
 
 use crate::cli::{self, Run};
 use crate::launch::environment::{self, Wishes};
+use crate::launch::files;
 use crate::launch::guard::OnViolation;
 use crate::launch::landlock::{Version, plain};
-use crate::launch::policy::{Mode, Network, PathRights, PathRule};
+use crate::launch::policy::{Mode, Network, PathRule};
 use crate::launch::resolve::{self, Calls, Extras, Unix};
 use crate::launch::scratch::{self, Scratch};
 use crate::launch::treatment::{self, StaticMode};
-use crate::launch::{files, siblings};
 use crate::profile::{self, DefaultAction, Level, PathEntry, Profile, Search, Variable, Variables};
 use crate::program::{self, Program};
 use crate::refusal::Refusal;
 use crate::sys::{descriptor, privilege, seccomp};
 use sbx_policy::calls::Arch;
 use sbx_policy::list::List;
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -110,8 +111,10 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         tmp: scratch.as_ref().map(Scratch::path),
         cache: cache.as_deref(),
     };
+    // Before ABI 9 the supervisor connects, and Landlock knows no such right.
+    let by_path = if landlock >= Version::UNIX { sockets.clone() } else { Vec::new() };
     let paths = (!unconfined && landlock >= Version::FILES)
-        .then(|| files::rules(flags, &profile, &variables, &program, &directory))
+        .then(|| files::rules(flags, &profile, &variables, &program, &directory, &by_path, &mut remarks))
         .transpose()?;
     let environment = environment(flags, &profile, &variables)?;
     for number in &flags.pass_fd {
@@ -463,15 +466,15 @@ fn cache(workspace: Option<&Path>, scratch: Option<&Scratch>, remarks: &mut Vec<
 }
 
 fn environment(flags: &Run, profile: &Profile, variables: &Variables<'_>) -> Result<Vec<OsString>, Refusal> {
-    fn patterns(list: &[profile::Given<String>]) -> Vec<&str> {
-        list.iter().map(|pattern| pattern.value.as_str()).collect()
+    fn patterns<'a>(list: &'a [profile::Given<Cow<'static, str>>]) -> Vec<&'a str> {
+        list.iter().map(|pattern| &*pattern.value).collect()
     }
     let (inherit, deny) = (patterns(&profile.env.inherit), patterns(&profile.env.deny));
     let set: Vec<_> = profile
         .env
         .set
         .iter()
-        .filter_map(|(name, value)| Some((OsString::from(name), value.expand(variables)?)))
+        .filter_map(|(name, value)| Some((OsString::from(&**name), value.expand(variables)?)))
         .collect();
     let named = flags.env.iter().map(|text| environment::named(text)).collect::<Result<Vec<_>, _>>()?;
     let wishes = Wishes {
@@ -486,19 +489,4 @@ fn environment(flags: &Run, profile: &Profile, variables: &Variables<'_>) -> Res
     let fallback = variables.tmp.unwrap_or(Path::new("/"));
     built.entry("HOME".into()).or_insert_with(|| fallback.into());
     Ok(environment::entries(built))
-}
-
-/// Path rules of the flags and of the profile, denied paths taken out.
-pub(crate) fn merge(rules: Vec<PathRule>, denied: &[PathBuf]) -> Result<Vec<PathRule>, Refusal> {
-    let mut merged: Vec<PathRule> = Vec::with_capacity(rules.len());
-    for rule in rules {
-        match merged.iter_mut().find(|known| known.path == rule.path) {
-            Some(known) => {
-                known.rights = PathRights::union(known.rights, rule.rights);
-                known.optional &= rule.optional;
-            }
-            None => merged.push(rule),
-        }
-    }
-    siblings::without(merged, denied)
 }

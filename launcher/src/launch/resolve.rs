@@ -163,7 +163,7 @@ impl Calls {
                 built_in: false,
                 key: flag,
                 index: None,
-                entry: String::from_utf8_lossy(entry).into_owned(),
+                entry: String::from_utf8_lossy(entry).into_owned().into(),
                 why: None,
             });
             match parsed.target {

@@ -68,7 +68,7 @@ fn condition(node: Node, place: &Place) -> Result<Condition, Fault> {
     let (mut arg, mut value, mut mask, mut op, mut width) = (None, None, None, None, Width::Qword);
     for (key, node) in node.object(place)? {
         let here = Place::Key(place, &key);
-        match key.as_str() {
+        match &*key {
             "index" => arg = Some(argument(node, &here)?),
             "value" => value = Some(number(node, &here)?),
             "mask" => mask = Some(number(node, &here)?),

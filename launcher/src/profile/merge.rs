@@ -14,7 +14,7 @@ pub(crate) fn apply(profile: &mut Profile, family: &mut [Loaded], index: usize) 
     let Some(loaded) = family.get_mut(index) else { return };
     let document = std::mem::take(&mut loaded.document);
     profile.lineage.push(loaded.name.clone());
-    profile.description = document.description.unwrap_or_default();
+    profile.description = document.description.unwrap_or_default().into_owned();
     nearest(&mut profile.syscalls.default, document.syscalls.default);
     calls(&mut profile.syscalls.calls, document.syscalls.calls, family, index);
     unite(&mut profile.paths.read, document.paths.read);

@@ -1,5 +1,6 @@
 //! What a profile is once it is read and its parents are merged into it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -23,9 +24,9 @@ pub struct Origin {
     /// The place in the list, where the key is one.
     pub index: Option<usize>,
     /// The entry of a list of calls, as it was written.
-    pub entry: String,
+    pub entry: Cow<'static, str>,
     /// The reason that the profile gives.
-    pub why: Option<String>,
+    pub why: Option<Cow<'static, str>>,
 }
 
 impl std::fmt::Display for Origin {
@@ -250,11 +251,11 @@ pub struct Endpoint {
 #[derive(Clone, Debug, Default)]
 pub struct Env {
     /// Names that are passed on, `*` standing for anything.
-    pub inherit: Vec<Given<String>>,
+    pub inherit: Vec<Given<Cow<'static, str>>>,
     /// Variables that are set.
-    pub set: BTreeMap<String, Given<Location>>,
+    pub set: BTreeMap<Cow<'static, str>, Given<Location>>,
     /// Names that are never passed on, whatever `inherit` says.
-    pub deny: Vec<Given<String>>,
+    pub deny: Vec<Given<Cow<'static, str>>>,
 }
 
 /// Resource limits.
@@ -280,9 +281,9 @@ pub struct Limits {
 #[derive(Clone, Debug, Default)]
 pub struct Commands {
     /// Only these, unless empty.
-    pub allow: Vec<Given<String>>,
+    pub allow: Vec<Given<Cow<'static, str>>>,
     /// Not these.
-    pub block: Vec<Given<String>>,
+    pub block: Vec<Given<Cow<'static, str>>>,
 }
 
 /// `static`: what becomes of programs that never load the shim.

@@ -105,7 +105,7 @@ impl Family<'_> {
         let mut ancestors = BTreeSet::new();
         for parent in &document.extends {
             let index = self
-                .load(OsStr::new(parent), directory.as_deref())
+                .load(OsStr::new(&**parent), directory.as_deref())
                 .map_err(|fault| Fault(format!("extends '{}': {}", Plain(parent), fault.0)))?;
             ancestors.insert(index);
             ancestors.extend(self.documents.get(index).into_iter().flat_map(|d| &d.ancestors).copied());
@@ -128,10 +128,10 @@ impl Family<'_> {
         }
     }
 
-    fn read(&self, identity: &Identity, text: &str) -> Result<Document, Fault> {
+    fn read(&self, identity: &Identity, text: &'static str) -> Result<Document, Fault> {
         let author = Author { profile: identity.name.clone(), built_in: identity.source == Source::BuiltIn };
         let node = match &identity.source {
-            Source::BuiltIn => json::parse(text.as_bytes())?,
+            Source::BuiltIn => json::parse_built_in(text)?,
             Source::File(path) => json::parse(&search::read(path).map_err(Fault)?)?,
         };
         document::read(node, &author)

@@ -25,7 +25,7 @@ pub fn show(profile: &Profile) -> Value {
         .env
         .set
         .iter()
-        .map(|(name, value)| (name.clone(), given(value, ToString::to_string)))
+        .map(|(name, value)| (name.to_string(), given(value, ToString::to_string)))
         .collect();
     json!({
         "name": profile.name,
@@ -49,14 +49,14 @@ pub fn show(profile: &Profile) -> Value {
             "unix": paths(&profile.network.unix),
         },
         "env": {
-            "inherit": list(&profile.env.inherit, Clone::clone),
+            "inherit": list(&profile.env.inherit, ToString::to_string),
             "set": env_set,
-            "deny": list(&profile.env.deny, Clone::clone),
+            "deny": list(&profile.env.deny, ToString::to_string),
         },
         "limits": limits(&profile.limits),
         "commands": {
-            "allow": list(&profile.commands.allow, Clone::clone),
-            "block": list(&profile.commands.block, Clone::clone),
+            "allow": list(&profile.commands.allow, ToString::to_string),
+            "block": list(&profile.commands.block, ToString::to_string),
         },
         "static": optional(&profile.static_programs, |mode| mode.word().to_string()),
         "require": optional(&profile.require, |level| level.word().to_string()),

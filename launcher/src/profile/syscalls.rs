@@ -1,5 +1,6 @@
 //! `syscalls` of one document: entries become rules for each call, and no entry may be without effect.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sbx_policy::calls::{Call, Group};
@@ -10,7 +11,7 @@ use sbx_policy::list::{self, Target};
 use super::conditions;
 use super::document::Author;
 use super::error::{Fault, Place, Plain, hint};
-use super::json::{Node, unknown_key};
+use super::json::{Node, Text, unknown_key};
 use super::model::{CallRules, DefaultAction, Given, Grants, Origin, Syscalls, When};
 use super::overlap;
 
@@ -34,7 +35,8 @@ impl Which {
 
 /// An entry, read.
 struct Entry {
-    targets: Vec<Target>,
+    first: Target,
+    more: Vec<Target>,
     when: Option<When>,
     errno: Option<u16>,
     origin: Arc<Origin>,
@@ -46,7 +48,7 @@ pub(crate) fn read(node: Node, place: &Place, author: &Author) -> Result<Syscall
     let mut default = None;
     for (key, node) in node.object(place)? {
         let here = Place::Key(place, &key);
-        let which = match key.as_str() {
+        let which = match &*key {
             "default" => {
                 let origin = author.origin("syscalls.default", None, None);
                 default = Some(Given { value: action(&node.string(&here)?, &here)?, origin });
@@ -92,7 +94,7 @@ fn action(text: &str, place: &Place) -> Result<DefaultAction, Fault> {
 }
 
 fn entry(node: Node, place: &Place, which: Which, author: &Author, index: usize) -> Result<Entry, Fault> {
-    let origin = |text: String, why: Option<String>| {
+    let origin = |text: Text, why: Option<Text>| {
         Arc::new(Origin {
             profile: author.profile.clone(),
             built_in: author.built_in,
@@ -106,7 +108,7 @@ fn entry(node: Node, place: &Place, which: Which, author: &Author, index: usize)
         Node::String(text) => {
             let (target, when, errno) = target(&text, place)?;
             check_errno(errno, which, place)?;
-            Ok(Entry { targets: vec![target], when, errno, origin: origin(text, None) })
+            Ok(Entry { first: target, more: Vec::new(), when, errno, origin: origin(text, None) })
         }
         Node::Object(pairs) => {
             let entry = Parts::read(pairs, place)?.entry(place, origin)?;
@@ -134,19 +136,19 @@ fn target(text: &str, place: &Place) -> Result<Parsed, Fault> {
 /// The keys of an entry that is an object.
 #[derive(Default)]
 struct Parts {
-    calls: Vec<String>,
+    calls: Vec<Text>,
     args: Option<Vec<sbx_policy::restrictions::Condition>>,
     errno: Option<u16>,
-    why: Option<String>,
+    why: Option<Text>,
 }
 
 impl Parts {
-    fn read(pairs: Vec<(String, Node)>, place: &Place) -> Result<Parts, Fault> {
+    fn read(pairs: Vec<(Text, Node)>, place: &Place) -> Result<Parts, Fault> {
         let mut parts = Parts::default();
         let mut named = false;
         for (key, node) in pairs {
             let here = Place::Key(place, &key);
-            match key.as_str() {
+            match &*key {
                 "call" | "calls" if named => {
                     return Err(Fault::at(place, "there is both 'call' and 'calls'; keep one of them"));
                 }
@@ -159,9 +161,6 @@ impl Parts {
             }
             named |= key.starts_with("call");
         }
-        if parts.calls.is_empty() {
-            return Err(Fault::at(place, "it names no call: the key 'call' is missing"));
-        }
         Ok(parts)
     }
 
@@ -169,9 +168,9 @@ impl Parts {
     fn entry(
         self,
         place: &Place,
-        origin: impl Fn(String, Option<String>) -> Arc<Origin>,
+        origin: impl Fn(Text, Option<Text>) -> Arc<Origin>,
     ) -> Result<Entry, Fault> {
-        let (mut targets, mut when, mut errno) = (Vec::new(), None, self.errno);
+        let (mut first, mut more, mut when, mut errno) = (None, Vec::new(), None, self.errno);
         for text in &self.calls {
             let (target, named, inline) = target(text, place)?;
             let alone = self.calls.len() == 1;
@@ -190,14 +189,20 @@ impl Parts {
             }
             when = named;
             errno = errno.or(inline);
-            targets.push(target);
+            match first {
+                None => first = Some(target),
+                Some(_) => more.push(target),
+            }
         }
+        let first = first.ok_or_else(|| Fault::at(place, "it names no call: the key 'call' is missing"))?;
         let when = self.args.map(When::Free).or(when);
-        Ok(Entry { targets, when, errno, origin: origin(self.calls.join(" "), self.why) })
+        let mut calls = self.calls;
+        let name = if more.is_empty() { calls.swap_remove(0) } else { calls.join(" ").into() };
+        Ok(Entry { first, more, when, errno, origin: origin(name, self.why) })
     }
 }
 
-fn strings(node: Node, place: &Place) -> Result<Vec<String>, Fault> {
+fn strings(node: Node, place: &Place) -> Result<Vec<Text>, Fault> {
     let list = node.list(place)?;
     list.into_iter().enumerate().map(|(index, node)| node.string(&Place::Index(place, index))).collect()
 }
@@ -208,22 +213,26 @@ fn error_number(text: &str, place: &Place) -> Result<u16, Fault> {
     })
 }
 
-/// The rules of one list for each call, by the call's place.
-type Table = std::collections::BTreeMap<Call, Grants>;
+/// What the lists of one document say about one call, while they are read.
+#[derive(Default)]
+struct Draft {
+    allow: Grants,
+    log: Grants,
+    deny: Grants,
+    /// The error of its denials, 0 for none, and whose word that is.
+    errno: Option<(u16, Arc<Origin>)>,
+}
 
 /// The lists of one document, while they are read.
 #[derive(Default)]
 struct Lists {
-    allow: Table,
-    log: Table,
-    deny: Table,
-    errno: Vec<(Call, u16, Arc<Origin>)>,
+    drafts: BTreeMap<Call, Draft>,
     groups: Vec<(Which, Group, Arc<Origin>)>,
 }
 
 impl Lists {
     fn add(&mut self, which: Which, entry: &Entry) -> Result<(), String> {
-        for target in &entry.targets {
+        for target in [&entry.first].into_iter().chain(&entry.more) {
             match *target {
                 Target::Call(call) => self.add_call(which, call, entry)?,
                 Target::Group(group) => {
@@ -252,41 +261,37 @@ impl Lists {
     }
 
     fn add_call(&mut self, which: Which, call: Call, entry: &Entry) -> Result<(), String> {
-        let table = match which {
-            Which::Allow => &mut self.allow,
-            Which::Deny => &mut self.deny,
-            Which::Log => &mut self.log,
+        let draft = self.drafts.entry(call).or_default();
+        let grants = match which {
+            Which::Allow => &mut draft.allow,
+            Which::Deny => &mut draft.deny,
+            Which::Log => &mut draft.log,
         };
-        overlap::extend(table.entry(call).or_default(), call, entry.when.as_ref(), &entry.origin)?;
+        overlap::extend(grants, call, entry.when.as_ref(), &entry.origin)?;
         if which == Which::Deny {
             // A group after a name, or a second condition, may not change the error of the first.
-            match self.errno.iter().rev().find(|(known, ..)| *known == call) {
-                Some((_, errno, origin)) if Some(*errno).filter(|e| *e != 0) != entry.errno => {
+            match &draft.errno {
+                Some((errno, origin)) if Some(*errno).filter(|e| *e != 0) != entry.errno => {
                     return Err(overlap::sentence(&entry.origin, origin, "one call can have one error only"));
                 }
                 Some(_) => {}
-                None => self.errno.push((call, entry.errno.unwrap_or(0), entry.origin.clone())),
+                None => draft.errno = Some((entry.errno.unwrap_or(0), entry.origin.clone())),
             }
         }
         Ok(())
     }
 
-    fn finish(mut self) -> Result<std::collections::BTreeMap<Call, CallRules>, Fault> {
-        let mut calls: std::collections::BTreeMap<Call, CallRules> = std::collections::BTreeMap::new();
-        for (call, grants) in self.allow {
-            calls.insert(call, CallRules { allow: grants, ..CallRules::default() });
-        }
-        for (call, grants) in std::mem::take(&mut self.log) {
-            let rules = calls.entry(call).or_default();
-            overlap::note(rules, grants)?;
-        }
-        for (call, grants) in std::mem::take(&mut self.deny) {
-            let rules = calls.entry(call).or_default();
-            overlap::forbid(rules, grants)?;
-            let errno =
-                self.errno.iter().find(|(known, ..)| *known == call).map_or(0, |(_, errno, _)| *errno);
-            rules.errno = Some(errno).filter(|errno| *errno != 0);
-        }
-        Ok(calls)
+    fn finish(self) -> Result<BTreeMap<Call, CallRules>, Fault> {
+        self.drafts.into_iter().map(|(call, draft)| Ok((call, draft.finish()?))).collect()
+    }
+}
+
+impl Draft {
+    fn finish(self) -> Result<CallRules, Fault> {
+        let mut rules = CallRules { allow: self.allow, ..CallRules::default() };
+        overlap::note(&mut rules, self.log)?;
+        overlap::forbid(&mut rules, self.deny)?;
+        rules.errno = self.errno.map(|(errno, _)| errno).filter(|errno| *errno != 0);
+        Ok(rules)
     }
 }

@@ -4,7 +4,7 @@ use sbx::profile::{self, Grants, Profile, Variable};
 use sbx_policy::calls::Call;
 use sbx_policy::shadow;
 
-use crate::built_in_profile as built_in;
+use crate::{Shelf, built_in_profile as built_in};
 
 const CONFINING: [&str; 7] = ["custom", "minimal", "network", "write", "no-exec", "workspace", "read-only"];
 
@@ -52,7 +52,7 @@ fn lacks(profile: &Profile, names: &str) {
 /// A call's named restrictions in a profile: `openat[read]`.
 fn restricted(profile: &Profile, name: &str) -> Vec<String> {
     match &rules(profile, name).unwrap().allow {
-        Grants::Some(list) => list.iter().map(|one| one.origin.entry.clone()).collect(),
+        Grants::Some(list) => list.iter().map(|one| one.origin.entry.to_string()).collect(),
         _ => Vec::new(),
     }
 }
@@ -93,6 +93,26 @@ fn each_has_its_calls() {
     assert!(built_in("unrestricted").is_unrestricted());
 }
 
+/// What is not looked for at each start, because the texts do not change.
+#[test]
+fn their_texts_pass_as_files_and_name_nothing_twice() {
+    fn twice<'a, T: ToString + 'a>(list: impl IntoIterator<Item = &'a profile::Given<T>>) -> Option<String> {
+        let mut all: Vec<String> = list.into_iter().map(|given| given.value.to_string()).collect();
+        all.sort();
+        all.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
+    }
+    let shelf = Shelf::new();
+    for name in sbx_profiles::NAMES {
+        let file = shelf.file(sbx_profiles::built_in(name).unwrap()).unwrap();
+        let profile = built_in(name);
+        assert_eq!(file.syscalls.calls.len(), profile.syscalls.calls.len());
+        for list in [&profile.paths.read, &profile.paths.execute, &profile.paths.write, &file.paths.read] {
+            assert_eq!(twice(list), None, "{name}");
+        }
+        assert_eq!(twice(&profile.env.inherit).or(twice(&profile.env.deny)), None, "{name}");
+    }
+}
+
 #[test]
 fn executable_memory_is_refused_quietly_where_no_compiler_has_to_run() {
     for name in ["minimal", "network", "write", "no-exec", "read-only", "workspace"] {
@@ -101,7 +121,7 @@ fn executable_memory_is_refused_quietly_where_no_compiler_has_to_run() {
         for (call, restriction) in [("mmap", "jit"), ("mprotect", "exec"), ("pkey_mprotect", "exec")] {
             let rules = rules(&profile, call).unwrap();
             let denied: Vec<_> = match &rules.deny {
-                Grants::Some(list) => list.iter().map(|one| one.origin.entry.clone()).collect(),
+                Grants::Some(list) => list.iter().map(|one| one.origin.entry.to_string()).collect(),
                 _ => Vec::new(),
             };
             let expected = if compilers { vec![] } else { vec![format!("{call}[{restriction}]=EACCES")] };

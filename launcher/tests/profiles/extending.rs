@@ -9,7 +9,9 @@ fn allowed(grants: &Grants) -> String {
     match grants {
         Grants::None => "none".to_string(),
         Grants::All(origin) => format!("all from {}", origin.profile),
-        Grants::Some(list) => list.iter().map(|one| one.origin.entry.clone()).collect::<Vec<_>>().join(" "),
+        Grants::Some(list) => {
+            list.iter().map(|one| one.origin.entry.to_string()).collect::<Vec<_>>().join(" ")
+        }
     }
 }
 
@@ -87,7 +89,7 @@ fn lists_unite_and_single_values_are_the_nearest() {
     assert_eq!(profile.env.set["X"].to_string(), "2");
     assert_eq!(&*profile.env.set["X"].origin.profile, "b");
     assert_eq!(profile.env.set["Y"].to_string(), "1");
-    assert_eq!(profile.env.inherit.iter().map(|e| e.value.as_str()).collect::<Vec<_>>(), ["A", "B"]);
+    assert_eq!(profile.env.inherit.iter().map(|e| &*e.value).collect::<Vec<_>>(), ["A", "B"]);
     assert_eq!(profile.limits.timeout.as_deref().map(std::time::Duration::as_secs), Some(120));
     assert_eq!(profile.limits.memory.as_deref(), Some(&(1 << 30)));
     assert_eq!(profile.static_programs.as_ref().map(|s| s.word()), Some("warn"));
