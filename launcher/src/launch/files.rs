@@ -2,14 +2,15 @@
 
 use crate::cli::Run;
 use crate::launch::landlock::{canonical, plain};
-use crate::launch::plan::merge;
 use crate::launch::policy::{PathRights, PathRule};
+use crate::launch::siblings;
 use crate::profile::{PathEntry, Profile, Variables};
 use crate::program::Program;
 use crate::refusal::Refusal;
 use std::path::{Path, PathBuf};
 
-const READ: PathRights = PathRights { read: true, execute: false, write: false, devices: false };
+const READ: PathRights =
+    PathRights { read: true, execute: false, write: false, devices: false, connect: false };
 const EXECUTE: PathRights = PathRights { execute: true, ..READ };
 const WRITE: PathRights = PathRights { write: true, ..READ };
 
@@ -30,18 +31,23 @@ pub fn workspace(
         path.canonicalize()
             .map_err(|e| Refusal::new(format!("cannot use '{}' as workspace: {}", path.display(), plain(&e))))
     };
+    let home = std::env::var_os("HOME").map(|home| canonical(Path::new(&home)));
+    let holds_home = |path: &Path| home.as_ref().is_some_and(|home| home.starts_with(path));
     if let Some(named) = named {
         let path = real(named)?;
-        return if path.is_dir() {
-            Ok(Some(path))
-        } else {
-            Err(Refusal::new(format!("cannot use '{}' as workspace: it is not a directory", named.display())))
-        };
+        if !path.is_dir() {
+            return Err(Refusal::new(format!(
+                "cannot use '{}' as workspace: it is not a directory",
+                named.display()
+            )));
+        }
+        if holds_home(&path) {
+            remarks.push(format!("warning: the workspace '{}' holds your home directory, and so its keys and passwords, all open to the command", path.display()));
+        }
+        return Ok(Some(path));
     }
     let path = real(directory)?;
-    let home = std::env::var_os("HOME").map(|home| canonical(Path::new(&home)));
-    let holds_home = home.is_some_and(|home| home.starts_with(&path));
-    if holds_home || SYSTEM.iter().any(|system| path == Path::new(system)) {
+    if holds_home(&path) || SYSTEM.iter().any(|system| path == Path::new(system)) {
         let path = path.display();
         remarks.push(format!("'{path}' is not opened to the command as its workspace, because more than one project lives there; change to a project's directory, or name one with --workspace"));
         return Ok(None);
@@ -56,6 +62,8 @@ pub fn rules(
     variables: &Variables<'_>,
     program: &Program,
     directory: &Path,
+    sockets: &[PathBuf],
+    remarks: &mut Vec<String>,
 ) -> Result<Vec<PathRule>, Refusal> {
     let mut rules = Vec::new();
     let paths = &profile.paths;
@@ -81,12 +89,38 @@ pub fn rules(
             rules.push(PathRule { path: link.path.clone(), rights: EXECUTE, optional: false });
         }
     }
+    let connect = PathRights { connect: true, ..PathRights::default() };
+    rules.extend(sockets.iter().map(|path| PathRule {
+        path: path.clone(),
+        rights: connect,
+        optional: false,
+    }));
     let mut denied: Vec<PathBuf> =
         paths.deny.iter().filter_map(|entry| entry.expand_path(variables)).collect();
     for path in &flags.deny {
         denied.push(existing(path, directory)?);
     }
-    merge(rules, &denied)
+    let rules = merge(rules);
+    let (rules, opened) = siblings::without(rules, &denied)?;
+    for path in opened {
+        remarks.push(format!("'{}' itself cannot be listed, and nothing new be made directly in it, so that what is denied below it stays out", path.display()));
+    }
+    Ok(rules)
+}
+
+/// One rule a path.
+fn merge(rules: Vec<PathRule>) -> Vec<PathRule> {
+    let mut merged: Vec<PathRule> = Vec::with_capacity(rules.len());
+    for rule in rules {
+        match merged.iter_mut().find(|known| known.path == rule.path) {
+            Some(known) => {
+                known.rights = PathRights::union(known.rights, rule.rights);
+                known.optional &= rule.optional;
+            }
+            None => merged.push(rule),
+        }
+    }
+    merged
 }
 
 fn of_profile(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) -> Option<PathRule> {

@@ -152,6 +152,9 @@ fn rights(rights: PathRights, abi: ABI) -> BitFlags<AccessFs> {
     if rights.write && rights.devices {
         set |= AccessFs::IoctlDev;
     }
+    if rights.connect {
+        set |= AccessFs::ResolveUnix;
+    }
     set & AccessFs::from_all(abi)
 }
 

@@ -123,6 +123,9 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
     let ending =
         supervise::run(&watch, listener, &watched, &mut judge).map_err(cannot("supervise the command"))?;
     judge.violations.sum_up();
+    if ending == supervise::Ending::Lost {
+        judge.violations.line("something killed the supervisor's helper, and so the command was ended too");
+    }
     if ending == supervise::Ending::Killed(libc::SIGSYS) {
         judge.violations.line("the filter ended the command: a system call of another architecture, or one that the profile kills for");
     }

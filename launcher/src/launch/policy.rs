@@ -13,6 +13,8 @@ pub struct PathRights {
     pub write: bool,
     /// Devices below it controlled (ioctl(2)).
     pub devices: bool,
+    /// UNIX sockets connected to (Landlock ABI 9).
+    pub connect: bool,
 }
 
 impl PathRights {
@@ -23,6 +25,7 @@ impl PathRights {
             execute: self.execute || other.execute,
             write: self.write || other.write,
             devices: self.devices || other.devices,
+            connect: self.connect || other.connect,
         }
     }
 }

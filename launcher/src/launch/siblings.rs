@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 /// More rules than this are a mistake: each costs microseconds at every start.
 const MOST: usize = 4096;
 
-/// The same rules without the denied paths.
-pub fn without(rules: Vec<PathRule>, denied: &[PathBuf]) -> Result<Vec<PathRule>, Refusal> {
+/// The same rules without the denied paths, and the directories that are granted by their children only.
+pub fn without(rules: Vec<PathRule>, denied: &[PathBuf]) -> Result<(Vec<PathRule>, Vec<PathBuf>), Refusal> {
     if denied.is_empty() {
-        return Ok(rules);
+        return Ok((rules, Vec::new()));
     }
     let denied: Vec<PathBuf> = denied.iter().map(|path| resolve(path)).collect();
-    let mut kept = Vec::with_capacity(rules.len());
+    let (mut kept, mut opened) = (Vec::with_capacity(rules.len()), Vec::new());
     for rule in rules {
         let rule = PathRule { path: canonical(&rule.path), ..rule };
         if !denied.iter().any(|d| rule.path.starts_with(d)) {
-            grant(rule, &denied, &mut kept)?;
+            grant(rule, &denied, &mut kept, &mut opened)?;
         }
     }
-    Ok(kept)
+    Ok((kept, opened))
 }
 
 /// Where a denied path really is. Of one that does not exist, the part that does is resolved, so that it can't
@@ -35,7 +35,12 @@ fn resolve(path: &Path) -> PathBuf {
     if rest.as_os_str().is_empty() { canonical(existing) } else { canonical(existing).join(rest) }
 }
 
-fn grant(rule: PathRule, denied: &[PathBuf], kept: &mut Vec<PathRule>) -> Result<(), Refusal> {
+fn grant(
+    rule: PathRule,
+    denied: &[PathBuf],
+    kept: &mut Vec<PathRule>,
+    opened: &mut Vec<PathBuf>,
+) -> Result<(), Refusal> {
     if !denied.iter().any(|d| is_below(d, &rule.path)) {
         kept.push(rule);
         return if kept.len() > MOST { Err(too_many(&rule_path(kept))) } else { Ok(()) };
@@ -46,6 +51,9 @@ fn grant(rule: PathRule, denied: &[PathBuf], kept: &mut Vec<PathRule>) -> Result
             "cannot deny a path below '{path}': listing the rest of it failed: {cause}; deny '{path}' as a whole"
         ))
     };
+    if !opened.contains(&rule.path) {
+        opened.push(rule.path.clone());
+    }
     for entry in rule.path.read_dir().map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let kind = entry.file_type().map_err(unreadable)?;
@@ -55,7 +63,7 @@ fn grant(rule: PathRule, denied: &[PathBuf], kept: &mut Vec<PathRule>) -> Result
             continue;
         }
         // Gone by the time it is opened: nothing is lost.
-        grant(PathRule { path, optional: true, ..rule }, denied, kept)?;
+        grant(PathRule { path, optional: true, ..rule }, denied, kept, opened)?;
     }
     Ok(())
 }
