@@ -50,7 +50,12 @@ fn check(name: &OsStr) -> Result<(), Refusal> {
 
 fn show(name: &OsStr, json: bool) -> Result<i32, Refusal> {
     let profile = load(name)?;
-    let text = if json { format!("{:#}\n", profile::show(&profile)) } else { profile::human(&profile) };
+    let text = if json {
+        format!("{:#}\n", profile::show(&profile))
+    } else {
+        // The texts in it are whatever the file holds.
+        profile::human(&profile).chars().filter(|c| *c == '\n' || !c.is_control()).collect()
+    };
     print(text.as_bytes()).map(|()| 0)
 }
 
@@ -81,10 +86,12 @@ fn list(json: bool) -> Result<i32, Refusal> {
                 Ok(description) => one_line(description),
                 Err(error) => format!("unusable: {}", one_line(&error.to_string())),
             };
-            let from = if p.source == profile::Source::BuiltIn {
-                String::new()
-            } else {
-                format!(" ({})", one_line(&source(&p.source)))
+            let from = match &p.source {
+                // An error names the file itself.
+                profile::Source::File(path) if p.description.is_ok() => {
+                    format!(" ({})", escape(path.as_os_str().as_bytes(), 400))
+                }
+                _ => String::new(),
             };
             let _ = writeln!(text, "{name:width$}  {description}{from}");
         }

@@ -12,6 +12,7 @@ mod topic;
 mod way;
 
 use crate::launch::policy::Mode;
+use crate::profile::Profile;
 use crate::supervise::decode::{Access, Decoded, escape};
 use crate::sys::process::Pid;
 use attempt::Attempts;
@@ -63,6 +64,13 @@ impl<'a> Adviser<'a> {
     #[must_use]
     pub fn with_workspace(self, workspace: Option<PathBuf>) -> Adviser<'a> {
         Adviser { workspace, ..self }
+    }
+
+    /// With the profile itself, where it is not a built-in one. Without it, one that allows nothing stands for it.
+    #[must_use]
+    pub fn with_profile(mut self, profile: Profile) -> Adviser<'a> {
+        self.attempts.set_profile(profile);
+        self
     }
 
     /// Why a call was refused and what would allow it. Without a thread, relative paths are taken to start

@@ -4,7 +4,7 @@ use super::lets_through;
 use crate::launch::landlock::Version;
 use crate::launch::policy::{Mode, Network};
 use crate::launch::resolve::{self, Calls, Unix};
-use crate::profile::{self, CallRules, Profile, Search};
+use crate::profile::{self, CallRules, Profile, Search, Source};
 use crate::sys::seccomp;
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
@@ -33,8 +33,8 @@ pub enum Change {
 
 /// Tries changes, and remembers their programs.
 pub struct Attempts {
-    /// The built-in profile in force; a profile of the user's own may have changed since, so `custom`,
-    /// which allows nothing, stands for it.
+    /// The built-in profile in force. For a user's own profile, whose file may have changed since, `custom`
+    /// stands, which allows nothing.
     own: &'static str,
     network: Mode,
     unix: Unix,
@@ -51,7 +51,14 @@ impl Attempts {
         Attempts { own, network, unix, profile: None, programs: HashMap::new() }
     }
 
-    /// The profile in force, or the one that stands for it.
+    /// Takes the user's own profile in place of the one that stands for it.
+    pub fn set_profile(&mut self, profile: Profile) {
+        if profile.source != Source::BuiltIn {
+            self.profile = Some(Some(profile));
+        }
+    }
+
+    /// The built-in profile in force, or the one that stands for it.
     pub fn own(&self) -> &'static str {
         self.own
     }

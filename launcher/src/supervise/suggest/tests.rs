@@ -406,6 +406,18 @@ fn a_socket_file_is_named_where_there_is_one() {
 }
 
 #[test]
+fn a_profile_of_the_users_own_keeps_what_it_has() {
+    let mut own = profile::load(OsStr::new("workspace"), &Search::default()).unwrap();
+    own.source = profile::Source::File("mine.json".into());
+    own.name = "mine".to_string();
+    let mut adviser = adviser("mine", Mode::None).with_profile(own);
+    let reason = adviser.call_reason("prctl", &data("prctl", &[22]), &none());
+    assert_eq!(advised(&reason).unwrap(), ["--allow-calls", "prctl[safe]:prctl[seccomp]"]);
+    let reason = adviser.call_reason("socket", &data("socket", &[1, DGRAM, 0]), &none());
+    assert!(reason.contains("makes no UNIX sockets of this type"), "{reason}");
+}
+
+#[test]
 fn a_denial_by_flag_is_its_own_reason() {
     let denied = |lists: &[&str], name: &str, args: &[u64]| {
         let lists = lists.iter().map(ToString::to_string).collect();
