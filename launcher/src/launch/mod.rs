@@ -1,6 +1,7 @@
 //! From a plan to a running, confined command.
 
 pub mod child;
+mod demands;
 pub mod environment;
 mod files;
 pub mod guard;
@@ -8,6 +9,7 @@ pub mod landlock;
 mod plan;
 pub mod policy;
 pub mod resolve;
+mod rows;
 pub mod scratch;
 mod siblings;
 pub mod token;

@@ -2,15 +2,16 @@
 //! what cannot be understood or enforced ends the run.
 
 use crate::cli::{self, Run};
+use crate::launch::demands;
 use crate::launch::environment::{self, Wishes};
 use crate::launch::files;
 use crate::launch::guard::OnViolation;
 use crate::launch::landlock::{Version, plain};
-use crate::launch::policy::{Mode, Network, PathRule};
+use crate::launch::policy::{Network, PathRule};
 use crate::launch::resolve::{self, Calls, Extras, Unix};
 use crate::launch::scratch::{self, Scratch};
 use crate::launch::treatment::{self, StaticMode};
-use crate::profile::{self, DefaultAction, Level, PathEntry, Profile, Search, Variable, Variables};
+use crate::profile::{self, PathEntry, Profile, Search, Variable, Variables};
 use crate::program::{self, Program};
 use crate::refusal::Refusal;
 use crate::sys::{descriptor, privilege, seccomp};
@@ -64,7 +65,7 @@ pub struct Plan {
 
 /// Makes the plan.
 pub fn make(flags: &Run) -> Result<Plan, Refusal> {
-    contradictions(flags)?;
+    demands::contradictions(flags)?;
     let search = cli::search();
     let profile = load(flags, &search)?;
     let mut remarks = Vec::new();
@@ -85,15 +86,15 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
     remarks.extend(remark);
     let landlock = Version(seccomp::landlock_version());
     let nested = seccomp::is_confined();
-    let network = network(flags, &profile, landlock)?;
-    let sockets = sockets(flags, &profile, &network, landlock)?;
+    let network = demands::network(flags, &profile, landlock)?;
+    let sockets = demands::sockets(flags, &profile, &network, landlock)?;
     let mut calls = calls(flags, &profile, &network, landlock)?;
     if !sockets.is_empty() {
         calls.add_sockets(landlock < Version::UNIX)?;
     }
-    let on_violation = on_violation(flags, &profile);
-    level(flags, &profile, landlock, unconfined, &mut remarks)?;
-    unenforced(&profile)?;
+    let on_violation = demands::on_violation(flags, &profile);
+    demands::level(flags, &profile, landlock, unconfined, &mut remarks)?;
+    demands::unenforced(&profile)?;
 
     let workspace = files::workspace(flags.workspace.as_deref(), &directory, &mut remarks)?;
     let wants = |variable| uses(&profile, variable);
@@ -125,7 +126,7 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         }
     }
     Ok(Plan {
-        limits: limits(&profile),
+        limits: demands::limits(&profile),
         arguments: flags.command.clone(),
         pass: flags.pass_fd.clone(),
         watch_paths: flags.log_violations || flags.explain,
@@ -156,55 +157,6 @@ impl Plan {
     pub fn extras(&self, sealed: bool) -> Extras {
         Extras { loader: sealed, watch_paths: self.watch_paths, attributes: self.guards_attributes() }
     }
-}
-
-fn contradictions(flags: &Run) -> Result<(), Refusal> {
-    let given = |yes: bool, what: &'static str| yes.then_some(what);
-    let pairs = [
-        (given(flags.log_violations, "--log-violations"), given(flags.exec, "--exec")),
-        (
-            given(flags.log_violations, "--log-violations"),
-            given(
-                matches!(flags.on_violation, Some(v) if v != cli::OnViolation::Log),
-                "--on-violation kill or errno",
-            ),
-        ),
-        (given(flags.log_violations, "--log-violations"), given(flags.quiet, "--quiet")),
-        (given(flags.explain, "--explain"), given(flags.exec, "--exec")),
-        (given(flags.explain, "--explain"), given(flags.quiet, "--quiet")),
-        (given(flags.explain, "--explain"), given(flags.log_violations, "--log-violations")),
-        (
-            given(flags.net == Some(cli::Net::Host), "--net host"),
-            given(!flags.connect.is_empty(), "--connect"),
-        ),
-        (given(flags.net == Some(cli::Net::Host), "--net host"), given(!flags.bind.is_empty(), "--bind")),
-        (
-            given(flags.net == Some(cli::Net::None), "--net none"),
-            given(!flags.connect.is_empty(), "--connect"),
-        ),
-        (given(flags.net == Some(cli::Net::None), "--net none"), given(!flags.bind.is_empty(), "--bind")),
-        (
-            given(flags.dangerously_unconfined, "--dangerously-unconfined"),
-            given(restricts(flags), "flags that confine"),
-        ),
-    ];
-    match pairs.into_iter().find_map(|(a, b)| a.zip(b)) {
-        Some((a, b)) => {
-            Err(Refusal::new(format!("{a} and {b} contradict each other: leave one of them out")))
-        }
-        None => Ok(()),
-    }
-}
-
-fn restricts(flags: &Run) -> bool {
-    let lists = [&flags.deny, &flags.ro, &flags.rox, &flags.rw, &flags.rwx, &flags.unix];
-    lists.iter().any(|list| !list.is_empty())
-        || !flags.deny_calls.is_empty()
-        || !flags.allow_calls.is_empty()
-        || flags.net.is_some()
-        || flags.on_violation.is_some()
-        || flags.log_violations
-        || flags.require.is_some()
 }
 
 fn load(flags: &Run, search: &Search) -> Result<Profile, Refusal> {
@@ -267,73 +219,6 @@ fn is_own(program: &Program) -> bool {
     own.is_some() && program.chain.last().and_then(|link| identity(&link.path)) == own
 }
 
-fn network(flags: &Run, profile: &Profile, landlock: Version) -> Result<Network, Refusal> {
-    let mut network = Network { mode: resolve::mode(profile), ..Network::default() };
-    if network.mode == Mode::Ports {
-        network.bind = profile.network.bind.iter().map(|port| port.value).collect();
-        for endpoint in &profile.network.connect {
-            network.connect.push(any_host(&endpoint.host, endpoint.port)?);
-        }
-    }
-    match flags.net {
-        Some(cli::Net::Host) => network = Network { mode: Mode::Host, ..Network::default() },
-        Some(cli::Net::None) => network = Network::default(),
-        None => {}
-    }
-    if !flags.connect.is_empty() || !flags.bind.is_empty() {
-        network.mode = Mode::Ports;
-        for text in &flags.connect {
-            let (host, port) = text.rsplit_once(':').unwrap_or(("*", text));
-            let port = port.parse().map_err(|_| {
-                Refusal::new(format!("cannot read --connect '{text}': '{port}' is no port; write '*:443'"))
-            })?;
-            network.connect.push(any_host(host, port)?);
-        }
-        network.bind.extend(&flags.bind);
-    }
-    if network.mode == Mode::Ports && landlock < Version::TCP {
-        return Err(Refusal::new(format!(
-            "cannot restrict TCP to some ports: that needs Landlock ABI 4 (Linux 6.7), and this kernel has {}; use --net none or --net host",
-            landlock.0
-        )));
-    }
-    Ok(network)
-}
-
-/// Landlock knows ports, not addresses.
-fn any_host(host: &str, port: u16) -> Result<u16, Refusal> {
-    if host == "*" {
-        return Ok(port);
-    }
-    Err(Refusal::new(format!(
-        "cannot restrict connections to the host '{host}': the kernel can check the port, not the address; allow the port on every host with '*:{port}'"
-    )))
-}
-
-/// The socket files that `--unix` names.
-fn sockets(
-    flags: &Run,
-    profile: &Profile,
-    network: &Network,
-    landlock: Version,
-) -> Result<Vec<PathBuf>, Refusal> {
-    if flags.unix.is_empty() && profile.network.unix.is_empty() {
-        return Ok(Vec::new());
-    }
-    if landlock < Version::UNIX && (flags.exec || network.mode != Mode::None) {
-        let other = if flags.exec { "--exec" } else { "an open network" };
-        return Err(Refusal::new(format!(
-            "cannot allow one UNIX socket together with {other}: without Landlock ABI 9 (Linux 7.1; here it is {}) the supervisor has to make the connection itself",
-            landlock.0
-        )));
-    }
-    let named =
-        flags.unix.iter().map(|path| files::existing(path, Path::new("/"))).collect::<Result<Vec<_>, _>>()?;
-    let variables = Variables::default();
-    let of_profile = profile.network.unix.iter().filter_map(|entry| entry.expand_path(&variables));
-    Ok(named.into_iter().chain(of_profile).collect())
-}
-
 fn calls(flags: &Run, profile: &Profile, network: &Network, landlock: Version) -> Result<Calls, Refusal> {
     let unix = if landlock >= Version::UNIX { Unix::ByPath } else { Unix::Refused };
     let mut calls = resolve::calls(profile, network, unix, Arch::HOST)?;
@@ -347,91 +232,6 @@ fn calls(flags: &Run, profile: &Profile, network: &Network, landlock: Version) -
         calls.add(List::Deny, "--deny-calls", list.as_bytes())?;
     }
     Ok(calls)
-}
-
-fn on_violation(flags: &Run, profile: &Profile) -> OnViolation {
-    let by_profile = match profile.syscalls.default.as_deref() {
-        Some(DefaultAction::Kill) => OnViolation::Kill,
-        Some(DefaultAction::Log) => OnViolation::Log,
-        Some(DefaultAction::Errno(number)) => OnViolation::Errno(*number),
-        Some(DefaultAction::Allow) | None => OnViolation::Errno(sbx_policy::errno::EPERM),
-    };
-    match (flags.on_violation, by_profile) {
-        _ if flags.log_violations => OnViolation::Log,
-        (None, by_profile) => by_profile,
-        (Some(cli::OnViolation::Kill), _) => OnViolation::Kill,
-        (Some(cli::OnViolation::Log), _) => OnViolation::Log,
-        (Some(cli::OnViolation::Errno), OnViolation::Errno(number)) => OnViolation::Errno(number),
-        (Some(cli::OnViolation::Errno), _) => OnViolation::Errno(sbx_policy::errno::EPERM),
-    }
-}
-
-/// What the kernel can enforce against what is asked for.
-fn level(
-    flags: &Run,
-    profile: &Profile,
-    landlock: Version,
-    unconfined: bool,
-    remarks: &mut Vec<String>,
-) -> Result<(), Refusal> {
-    let required = flags.require.map(|level| match level {
-        cli::Level::Full => Level::Full,
-        cli::Level::Standard => Level::Standard,
-        cli::Level::Minimal => Level::Minimal,
-    });
-    let required = required.or(profile.require.as_deref().copied());
-    let files = landlock >= Version::FILES;
-    let has = if files { Level::Standard } else { Level::Minimal };
-    if required.is_some_and(|required| required > has) {
-        let missing =
-            if files { "this version of sbx uses no namespaces" } else { "this kernel has no Landlock" };
-        return Err(Refusal::new(format!(
-            "cannot enforce the level that --require or the profile asks for: {missing}"
-        )));
-    }
-    if !files && !unconfined {
-        let lists = [&flags.ro, &flags.rox, &flags.rw, &flags.rwx, &flags.deny];
-        if lists.iter().any(|list| !list.is_empty()) {
-            return Err(Refusal::new(
-                "cannot enforce path rules: this kernel has no Landlock (Linux 5.13, and 'landlock' in the list of security modules)",
-            ));
-        }
-        remarks.push(
-            "warning: this kernel has no Landlock, so files are not restricted, only system calls"
-                .to_string(),
-        );
-    }
-    Ok(())
-}
-
-/// Keys whose enforcement is not there yet: what a profile asks for is enforced or refused, never passed over.
-fn unenforced(profile: &Profile) -> Result<(), Refusal> {
-    let limits = &profile.limits;
-    let keys = [
-        ("limits.timeout", limits.timeout.is_some()),
-        ("limits.output", limits.output.is_some()),
-        ("limits.processes", limits.processes.is_some()),
-        ("limits.memory", limits.memory.is_some()),
-        ("commands.allow", !profile.commands.allow.is_empty()),
-        ("commands.block", !profile.commands.block.is_empty()),
-    ];
-    match keys.into_iter().find(|(_, asked)| *asked) {
-        Some((key, _)) => Err(Refusal::new(format!(
-            "cannot enforce '{key}' of profile '{}': this version does not; take the key out",
-            profile.name
-        ))),
-        None => Ok(()),
-    }
-}
-
-fn limits(profile: &Profile) -> Vec<(privilege::Limit, u64)> {
-    let limits = &profile.limits;
-    // A core file would hold what the command had in memory, and lie about for others.
-    let mut all = vec![(privilege::Limit::Core, 0)];
-    all.extend(limits.open_files.as_deref().map(|n| (privilege::Limit::OpenFiles, *n)));
-    all.extend(limits.file_size.as_deref().map(|n| (privilege::Limit::FileSize, *n)));
-    all.extend(limits.cpu.as_deref().map(|time| (privilege::Limit::Cpu, time.as_secs().max(1))));
-    all
 }
 
 /// Whether a profile's paths or variables mention a variable.
