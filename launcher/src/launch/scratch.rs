@@ -107,3 +107,45 @@ fn fingerprint(bytes: &[u8]) -> u64 {
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_scratch_directory_is_private_recognisable_and_goes() {
+        let scratch = Scratch::create(None).unwrap();
+        let path = scratch.path().to_path_buf();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let digits = name.strip_prefix("sbx-").unwrap();
+        assert!(digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit()), "{name}");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o700);
+        fs::create_dir_all(path.join("closed/deep")).unwrap();
+        fs::set_permissions(path.join("closed"), fs::Permissions::from_mode(0)).unwrap();
+        drop(scratch);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_is_no_directory_is_passed_over() {
+        let scratch = Scratch::create(Some(OsStr::new("relative"))).unwrap();
+        assert!(scratch.path().starts_with("/tmp"));
+        assert!(Scratch::create(Some(OsStr::new("/no/such"))).unwrap().path().starts_with("/tmp"));
+    }
+
+    #[test]
+    fn a_place_without_room_for_one_is_named() {
+        let Err(refusal) = Scratch::create(Some(OsStr::new("/proc/self"))) else { panic!() };
+        let said = refusal.to_string();
+        assert!(said.starts_with("cannot make a scratch directory in '/proc/self': "), "{said}");
+    }
+
+    #[test]
+    fn names_in_errors_keep_their_letters() {
+        let error = cache(None, None, Path::new("/")).unwrap_err();
+        assert_eq!(plain(&error), "neither XDG_CACHE_HOME nor HOME is set");
+        assert_eq!(plain(&io::Error::from_raw_os_error(libc::ENOENT)), "no such file or directory");
+    }
+}
