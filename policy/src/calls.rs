@@ -52,6 +52,24 @@ impl Arch {
     }
 }
 
+/// What the first of all names may begin with: _sysctl.
+const FIRST: u8 = b'_';
+/// Where the names of each letter begin; they are sorted.
+const LETTERS: [u16; (b'z' - FIRST) as usize + 2] = {
+    let mut starts = [0; (b'z' - FIRST) as usize + 2];
+    let mut place = 0;
+    while place < COUNT {
+        let letter = (NAMES.as_bytes()[OFFSETS[place] as usize] - FIRST) as usize;
+        place += 1;
+        let mut later = letter + 1;
+        while later < starts.len() {
+            starts[later] = place as u16;
+            later += 1;
+        }
+    }
+    starts
+};
+
 /// A system call: its place in the table of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Call(u16);
@@ -59,16 +77,25 @@ pub struct Call(u16);
 impl Call {
     /// By name, as in man-pages.
     pub fn named(name: &[u8]) -> Option<Call> {
-        let (mut low, mut high) = (0, COUNT);
+        let letter = usize::from(name.first()?.checked_sub(FIRST)?);
+        let mut low = *LETTERS.get(letter)?;
+        let mut high = *LETTERS.get(letter + 1)?;
         while low < high {
             let middle = low + (high - low) / 2;
-            match Call(middle as u16).name().as_bytes().cmp(name) {
+            match Call(middle).bytes().cmp(name) {
                 core::cmp::Ordering::Less => low = middle + 1,
                 core::cmp::Ordering::Greater => high = middle,
-                core::cmp::Ordering::Equal => return Some(Call(middle as u16)),
+                core::cmp::Ordering::Equal => return Some(Call(middle)),
             }
         }
         None
+    }
+
+    fn bytes(self) -> &'static [u8] {
+        let index = usize::from(self.0);
+        let (start, end) = (OFFSETS.get(index).copied(), OFFSETS.get(index + 1).copied());
+        let range = start.zip(end).map(|(start, end)| usize::from(start)..usize::from(end));
+        range.and_then(|range| NAMES.as_bytes().get(range)).unwrap_or(&[])
     }
 
     /// By number.

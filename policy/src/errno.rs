@@ -26,8 +26,9 @@ pub const MAX: u16 = 4095;
 
 /// By name, or by number.
 pub fn parse(text: &[u8]) -> Option<u16> {
-    let named = pairs().find(|(name, _)| name.as_bytes() == text).map(|(_, number)| number);
-    named.or_else(|| number(text)).filter(|number| (1..=MAX).contains(number))
+    let mut words = NAMES.as_bytes().split(|byte| *byte == b' ');
+    let named = words.find(|word| *word == text).filter(|_| text.first() == Some(&b'E'));
+    named.map_or(Some(text), |_| words.next()).and_then(number).filter(|number| (1..=MAX).contains(number))
 }
 
 fn number(text: &[u8]) -> Option<u16> {

@@ -24,6 +24,14 @@ enum Which {
 }
 
 impl Which {
+    fn name(self) -> &'static str {
+        match self {
+            Which::Allow => "allow",
+            Which::Deny => "deny",
+            Which::Log => "log",
+        }
+    }
+
     fn key(self) -> &'static str {
         match self {
             Which::Allow => "syscalls.allow",
@@ -59,13 +67,16 @@ pub(crate) fn read(node: Node, place: &Place, author: &Author) -> Result<Syscall
             "log" => Which::Log,
             _ => return Err(unknown_key(place, &key, &["default", "allow", "deny", "log"])),
         };
-        for (index, node) in node.list(&here)?.into_iter().enumerate() {
+        let nodes = node.list(&here)?;
+        lists.entries.reserve(nodes.len());
+        lists.said.reserve(nodes.len() * 2);
+        for (index, node) in nodes.into_iter().enumerate() {
             let place = Place::Index(&here, index);
             let entry = entry(node, &place, which, author, index)?;
-            lists.add(which, &entry).map_err(|cause| Fault::at(&place, cause))?;
+            lists.add(which, index, entry).map_err(|cause| Fault::at(&place, cause))?;
         }
     }
-    Ok(Syscalls { default, calls: lists.finish()? })
+    Ok(Syscalls { default, calls: lists.finish(place)? })
 }
 
 /// `allow`, `kill`, `log`, `errno` or `errno=NAME`.
@@ -226,21 +237,26 @@ struct Draft {
 /// The lists of one document, while they are read.
 #[derive(Default)]
 struct Lists {
-    drafts: BTreeMap<Call, Draft>,
+    /// With the list and the place in it.
+    entries: Vec<(Which, usize, Entry)>,
+    /// Which call is named by which entry.
+    said: Vec<(Call, u32)>,
     groups: Vec<(Which, Group, Arc<Origin>)>,
 }
 
 impl Lists {
-    fn add(&mut self, which: Which, entry: &Entry) -> Result<(), String> {
+    fn add(&mut self, which: Which, index: usize, entry: Entry) -> Result<(), String> {
+        let number = self.entries.len() as u32;
         for target in [&entry.first].into_iter().chain(&entry.more) {
             match *target {
-                Target::Call(call) => self.add_call(which, call, entry)?,
+                Target::Call(call) => self.said.push((call, number)),
                 Target::Group(group) => {
-                    self.add_group(which, group, entry)?;
-                    group.members().try_for_each(|call| self.add_call(which, call, entry))?;
+                    self.add_group(which, group, &entry)?;
+                    self.said.extend(group.members().map(|call| (call, number)));
                 }
             }
         }
+        self.entries.push((which, index, entry));
         Ok(())
     }
 
@@ -260,33 +276,47 @@ impl Lists {
         Ok(())
     }
 
-    fn add_call(&mut self, which: Which, call: Call, entry: &Entry) -> Result<(), String> {
-        let draft = self.drafts.entry(call).or_default();
+    /// The rules of each call, in the order of the calls: so the map is built at once.
+    fn finish(mut self, place: &Place) -> Result<BTreeMap<Call, CallRules>, Fault> {
+        self.said.sort_unstable();
+        let mut calls = Vec::with_capacity(self.said.len());
+        for said in self.said.chunk_by(|one, other| one.0 == other.0) {
+            let Some((call, _)) = said.first() else { continue };
+            let mut draft = Draft::default();
+            for (_, number) in said {
+                let Some((which, index, entry)) = self.entries.get(*number as usize) else { continue };
+                draft.add(*which, *call, entry).map_err(|cause| {
+                    let list = Place::Key(place, which.name());
+                    Fault::at(&Place::Index(&list, *index), cause)
+                })?;
+            }
+            calls.push((*call, draft.finish()?));
+        }
+        Ok(calls.into_iter().collect())
+    }
+}
+
+impl Draft {
+    fn add(&mut self, which: Which, call: Call, entry: &Entry) -> Result<(), String> {
         let grants = match which {
-            Which::Allow => &mut draft.allow,
-            Which::Deny => &mut draft.deny,
-            Which::Log => &mut draft.log,
+            Which::Allow => &mut self.allow,
+            Which::Deny => &mut self.deny,
+            Which::Log => &mut self.log,
         };
         overlap::extend(grants, call, entry.when.as_ref(), &entry.origin)?;
         if which == Which::Deny {
             // A group after a name, or a second condition, may not change the error of the first.
-            match &draft.errno {
+            match &self.errno {
                 Some((errno, origin)) if Some(*errno).filter(|e| *e != 0) != entry.errno => {
                     return Err(overlap::sentence(&entry.origin, origin, "one call can have one error only"));
                 }
                 Some(_) => {}
-                None => draft.errno = Some((entry.errno.unwrap_or(0), entry.origin.clone())),
+                None => self.errno = Some((entry.errno.unwrap_or(0), entry.origin.clone())),
             }
         }
         Ok(())
     }
 
-    fn finish(self) -> Result<BTreeMap<Call, CallRules>, Fault> {
-        self.drafts.into_iter().map(|(call, draft)| Ok((call, draft.finish()?))).collect()
-    }
-}
-
-impl Draft {
     fn finish(self) -> Result<CallRules, Fault> {
         let mut rules = CallRules { allow: self.allow, ..CallRules::default() };
         overlap::note(&mut rules, self.log)?;
