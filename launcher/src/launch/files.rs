@@ -79,7 +79,7 @@ pub fn rules(
     for (list, rights) in named {
         for path in list {
             let path = existing(path, directory)?;
-            let devices = path.starts_with("/dev");
+            let devices = is_device(&path);
             rules.push(PathRule { path, rights: PathRights { devices, ..rights }, optional: false });
         }
     }
@@ -125,7 +125,7 @@ fn merge(rules: Vec<PathRule>) -> Vec<PathRule> {
 
 fn of_profile(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) -> Option<PathRule> {
     let path = entry.expand_path(variables)?;
-    let devices = path.starts_with("/dev");
+    let devices = is_device(&path);
     Some(PathRule { path, rights: PathRights { devices, ..rights }, optional: entry.origin.built_in })
 }
 
@@ -135,4 +135,9 @@ pub fn existing(path: &Path, directory: &Path) -> Result<PathBuf, Refusal> {
     absolute
         .canonicalize()
         .map_err(|e| Refusal::new(format!("cannot use '{}' in a path rule: {}", path.display(), plain(&e))))
+}
+
+/// Below /dev, but for the directory of shared memory, which holds files.
+fn is_device(path: &Path) -> bool {
+    path.starts_with("/dev") && !path.starts_with("/dev/shm")
 }

@@ -68,6 +68,11 @@ impl Guard {
         Ok(())
     }
 
+    fn mortal(&self) -> Option<u32> {
+        let tied = self.listens && !self.calls.starts_processes();
+        Call::named(b"prctl").and_then(|call| call.number(Arch::HOST)).filter(|_| tied)
+    }
+
     /// Whether nothing would be left of what was asked for without notifications: log mode has to list.
     pub fn needs_listener(&self) -> bool {
         self.on_violation == OnViolation::Log
@@ -82,7 +87,7 @@ impl Guard {
         let enosys = bpf::RET_ERRNO | u32::from(errno::ENOSYS);
         let unknown = (self.on_violation != OnViolation::Log).then_some(enosys);
         let (rules, free) = self.calls.rules(Actions { violation, log, unknown }, self.extras)?;
-        let extra = WithToken { free, token: self.token.as_ref() };
+        let extra = WithToken { free, token: self.token.as_ref(), mortal: self.mortal() };
         Program::build(&Layout { rules: &rules, extra: Some(&extra) })
             .map_err(|TooLong| too_long(&self.profile))
     }
@@ -91,16 +96,30 @@ impl Guard {
 struct WithToken<'a> {
     free: FreeConditions,
     token: Option<&'a (u32, Vec<Insn>)>,
+    /// The number of prctl(2), where its PR_SET_PDEATHSIG is refused.
+    mortal: Option<u32>,
 }
+
+/// prctl(PR_SET_PDEATHSIG, ...). A command without a reaper is tied to its supervisor by this signal alone, and
+/// must not untie itself.
+const DEATH_SIGNAL: [Insn; 3] = [
+    bpf::stmt(bpf::LD, bpf::data_arg(0)),
+    bpf::jump(bpf::JEQ, libc::PR_SET_PDEATHSIG as u32, 0, 1),
+    bpf::stmt(bpf::RET, 0),
+];
 
 impl Extra for WithToken<'_> {
     fn concerns(&self, number: u32) -> bool {
-        self.token.is_some_and(|(token, _)| *token == number) || self.free.concerns(number)
+        let token = self.token.is_some_and(|(token, _)| *token == number);
+        token || self.mortal == Some(number) || self.free.concerns(number)
     }
 
     fn pieces(&self, number: u32, stage: Stage, program: &mut Program) {
         if let Some((_, piece)) = self.token.filter(|(token, _)| stage == Stage::First && *token == number) {
             program.piece(piece, bpf::RET_ALLOW);
+        }
+        if stage == Stage::First && self.mortal == Some(number) {
+            program.piece(&DEATH_SIGNAL, bpf::RET_ERRNO | u32::from(errno::EPERM));
         }
         self.free.pieces(number, stage, program);
     }

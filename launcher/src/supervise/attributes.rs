@@ -163,23 +163,20 @@ fn open(call: &Notification, argument: &PathArgument) -> io::Result<File> {
             None => Err(io::Error::from_raw_os_error(libc::ENOENT)),
         };
     }
-    let path = facts::resolve(call.pid, argument.dirfd, &argument.path, argument.follow)
-        .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))?;
-    descriptor::open_place(&path, argument.follow)
+    facts::hold(call.pid, argument.dirfd, &argument.path, argument.follow)
 }
 
-/// A descriptor of the caller, through /proc: the very file, not its name.
+/// A descriptor of the caller.
 fn of_caller(call: &Notification, number: i32) -> io::Result<File> {
-    let held = descriptor::open_path(Path::new(&format!("/proc/{}/fd/{number}", call.pid)));
-    held.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => io::Error::from_raw_os_error(libc::EBADF),
-        _ => error,
-    })
+    facts::descriptor_of(call.pid, number)
 }
 
 /// What may be written may have its attributes changed; so may what is no file with a name at all.
 fn writable(granted: &[PathRule], place: &Path) -> bool {
-    !place.is_absolute() || granted.iter().any(|rule| rule.rights.write && place.starts_with(&rule.path))
+    !place.is_absolute() || {
+        let changes = |rule: &&PathRule| rule.rights.write && !rule.rights.devices;
+        granted.iter().filter(changes).any(|rule| place.starts_with(&rule.path))
+    }
 }
 
 fn apply(file: &File, change: &Change) -> Result<(), Failed> {

@@ -36,10 +36,8 @@ impl Broker {
     /// Connects on behalf of the caller, if it may.
     pub fn connect(&self, call: &Notification, decoded: &Decoded, process: Pid) -> Brokered {
         let Some(Address::UnixPath(name)) = &decoded.address else { return Brokered::Refused };
-        let Some(path) = facts::resolve(call.pid, None, name, true) else {
-            return Brokered::Fails(libc::ENOENT);
-        };
-        let target = match socket::hold(&path) {
+        let held = facts::hold(call.pid, None, name, true).and_then(socket::hold);
+        let target = match held {
             Ok(target) => target,
             // Also what is missing is told only where it may be seen; but that much stat(2) tells as well.
             Err(error) => return Brokered::Fails(error.raw_os_error().unwrap_or(libc::ECONNREFUSED)),

@@ -1,10 +1,12 @@
 //! What /proc says about the process that made a call. It is hostile, and may be gone at any moment.
 
+use crate::sys::descriptor;
 use crate::sys::process::Pid;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::io::Read;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// Who made a call.
@@ -20,7 +22,7 @@ pub struct Caller {
 pub fn caller(thread: Pid) -> Caller {
     // One kibibyte holds the first lines, which are Name, Umask, State and Tgid.
     let mut status = Vec::new();
-    let file = fs::File::open(format!("/proc/{thread}/status"));
+    let file = File::open(format!("/proc/{thread}/status"));
     if let Ok(file) = file {
         let _ = file.take(1024).read_to_end(&mut status);
     }
@@ -30,7 +32,40 @@ pub fn caller(thread: Pid) -> Caller {
     Caller { name: field(b"Name:\t").unwrap_or(b"?").to_vec(), process }
 }
 
-/// The file that a path argument names, seen from the thread: absolute, with every symbolic link on the way
+/// Holds the file that a path argument names, seen from the thread, as a place. Its own descriptors are reached
+/// by the names that /proc has for them; no other magic link is followed.
+pub fn hold(thread: Pid, dirfd: Option<i32>, path: &[u8], follow: bool) -> io::Result<File> {
+    if let Some(number) = own_descriptor(thread, path) {
+        return descriptor_of(thread, number);
+    }
+    if path.starts_with(b"/") {
+        return descriptor::open_place(None, path, follow);
+    }
+    let directory = match dirfd {
+        None => descriptor::open_path(Path::new(&format!("/proc/{thread}/cwd")))?,
+        Some(number) => descriptor_of(thread, number)?,
+    };
+    descriptor::open_place(Some(&directory), path, follow)
+}
+
+/// A descriptor of the thread: the very file, not its name.
+pub fn descriptor_of(thread: Pid, number: i32) -> io::Result<File> {
+    let held = descriptor::open_path(Path::new(&format!("/proc/{thread}/fd/{number}")));
+    held.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => io::Error::from_raw_os_error(libc::EBADF),
+        _ => error,
+    })
+}
+
+/// The number in `/proc/self/fd/N` and its other names.
+fn own_descriptor(thread: Pid, path: &[u8]) -> Option<i32> {
+    let text = std::str::from_utf8(path).ok()?;
+    let own = format!("/proc/{thread}/fd/");
+    let prefixes = ["/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/", own.as_str()];
+    prefixes.iter().find_map(|prefix| text.strip_prefix(prefix))?.parse().ok()
+}
+
+/// The file that a path argument names, for a message: absolute, with every symbolic link on the way
 /// resolved (the last one only if it is to be followed). `None` where that cannot be found out.
 pub fn resolve(thread: Pid, dirfd: Option<i32>, path: &[u8], follow: bool) -> Option<PathBuf> {
     let path = Path::new(OsString::from_vec(path.to_vec()).as_os_str()).to_path_buf();
@@ -61,9 +96,4 @@ fn own_entries(thread: Pid, path: &Path) -> PathBuf {
         }
     }
     path.to_path_buf()
-}
-
-/// Whether a path has no component that could not be printed as it is.
-pub fn is_plain(path: &Path) -> bool {
-    path.as_os_str().as_bytes().iter().all(|b| b.is_ascii_graphic())
 }

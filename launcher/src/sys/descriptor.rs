@@ -28,17 +28,29 @@ pub fn fill_standard() -> Result<Vec<RawFd>, Failed> {
 ///
 /// Not through std: musl counts O_PATH to the access mode, and std takes the access mode out of custom flags.
 pub fn open_path(path: &Path) -> io::Result<File> {
-    open_place(path, true)
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let flags = libc::O_PATH | libc::O_CLOEXEC;
+    // SAFETY: a NUL-terminated path. The bare call: musl's open sets close-on-exec a second time.
+    opened(unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) })
 }
 
-/// As [`open_path`]; a symbolic link at its end is followed or held itself.
-pub fn open_place(path: &Path, follow: bool) -> io::Result<File> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    let follow = if follow { 0 } else { libc::O_NOFOLLOW };
-    let flags = libc::O_PATH | libc::O_CLOEXEC | follow;
-    // SAFETY: a NUL-terminated path. The bare call: musl's open sets close-on-exec a second time.
-    let number = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) } as RawFd;
-    if number < 0 { Err(io::Error::last_os_error()) } else { Ok(own(number).into()) }
+/// As [`open_path`], relative to a directory, and never through a magic link of /proc (openat2(2), Linux 5.6):
+/// those lead where the one who asks may go, and that is not the one on whose behalf we ask. A symbolic link at
+/// the end is followed or held itself.
+pub fn open_place(directory: Option<&File>, path: &[u8], follow: bool) -> io::Result<File> {
+    let path = CString::new(path)?;
+    // SAFETY: all zeroes is a valid value.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = (libc::O_PATH | libc::O_CLOEXEC | if follow { 0 } else { libc::O_NOFOLLOW }) as u64;
+    how.resolve = libc::RESOLVE_NO_MAGICLINKS;
+    let directory = directory.map_or(libc::AT_FDCWD, AsRawFd::as_raw_fd);
+    let size = size_of::<libc::open_how>();
+    // SAFETY: a NUL-terminated path, and a structure of this size.
+    opened(unsafe { libc::syscall(libc::SYS_openat2, directory, path.as_ptr(), &raw const how, size) })
+}
+
+fn opened(result: libc::c_long) -> io::Result<File> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(own(result as RawFd).into()) }
 }
 
 /// Whether a number is an open descriptor.

@@ -3,7 +3,7 @@
 use super::{Failed, checked, descriptor};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The descriptor of another process, as one of ours (pidfd_getfd(2), Linux 5.6).
 pub fn take(process: &OwnedFd, number: i32) -> Result<OwnedFd, Failed> {
@@ -36,9 +36,8 @@ pub struct SocketFile {
     pub path: PathBuf,
 }
 
-/// Opens a socket file without connecting.
-pub fn hold(path: &Path) -> std::io::Result<SocketFile> {
-    let file = descriptor::open_path(path)?;
+/// Takes a place that has to be a socket file.
+pub fn hold(file: std::fs::File) -> std::io::Result<SocketFile> {
     if !file.metadata()?.file_type().is_socket() {
         return Err(std::io::Error::from_raw_os_error(libc::ECONNREFUSED));
     }
