@@ -1,8 +1,12 @@
 //! The eight built-in profiles: what each must contain, and what none may.
 
+use sbx::launch::policy::{Mode, Network};
+use sbx::launch::resolve::{self, Extras, Unix};
 use sbx::profile::{self, Grants, Profile, Variable};
-use sbx_policy::calls::Call;
-use sbx_policy::shadow;
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::interpret::{Data, run};
+use sbx_policy::rules::{Actions, Layout};
+use sbx_policy::{Program, bpf, shadow};
 
 use crate::{Shelf, built_in_profile as built_in};
 
@@ -91,6 +95,52 @@ fn each_has_its_calls() {
     assert!(built_in("custom").syscalls.calls.is_empty());
     assert!(CONFINING.iter().all(|name| !built_in(name).is_unrestricted()));
     assert!(built_in("unrestricted").is_unrestricted());
+}
+
+#[test]
+fn sockets_that_are_merely_tried_are_refused_quietly() {
+    const EAFNOSUPPORT: u16 = 97;
+    for name in ["minimal", "network", "write", "no-exec", "read-only", "workspace"] {
+        let profile = built_in(name);
+        let rules = rules(&profile, "socket").unwrap();
+        let Grants::Some(denied) = &rules.deny else { panic!("{name} denies no sockets") };
+        let denied: Vec<_> = denied.iter().map(|one| one.origin.entry.to_string()).collect();
+        for family in ["socket[inet6]=EAFNOSUPPORT", "socket[netlink-route]=EAFNOSUPPORT"] {
+            assert!(denied.contains(&family.to_string()), "{name}: {family}");
+        }
+        assert_eq!(rules.errno, Some(EAFNOSUPPORT), "{name}");
+        assert!(!denied.iter().any(|entry| entry.contains("[inet]")), "{name}: IPv4 has to be reported");
+    }
+}
+
+/// The calls of a run with a network, as the filter decides them.
+fn socket_decision(profile: &Profile, mode: Mode, family: u64) -> u32 {
+    let network = Network { mode, ..Network::default() };
+    let calls = resolve::calls(profile, &network, Unix::Refused, Arch::X86_64).unwrap();
+    let actions = Actions { violation: bpf::RET_USER_NOTIF, log: bpf::RET_LOG, unknown: None };
+    let (rules, free) = calls.rules(actions, Extras::default()).unwrap();
+    let program = Program::build(&Layout { rules: &rules, extra: Some(&free) }).ok().unwrap();
+    let number = Call::named(b"socket").unwrap().number(Arch::X86_64).unwrap();
+    let data = Data { nr: number, arch: Arch::X86_64.audit(), args: [family, 1, 0, 0, 0, 0] };
+    run(program.insns(), &data).unwrap()
+}
+
+#[test]
+fn a_network_takes_the_quiet_refusals_away_but_not_the_users() {
+    let quiet = bpf::RET_ERRNO | 97;
+    let (unix, inet, inet6) = (1, 2, 10);
+    for name in ["minimal", "write", "read-only", "workspace", "no-exec"] {
+        let profile = built_in(name);
+        assert_eq!(socket_decision(&profile, Mode::None, inet), bpf::RET_USER_NOTIF, "{name}");
+        assert_eq!(socket_decision(&profile, Mode::Host, unix), quiet, "{name}");
+        assert_eq!(socket_decision(&profile, Mode::Host, inet), bpf::RET_ALLOW, "{name}");
+        assert_eq!(socket_decision(&profile, Mode::None, inet6), quiet, "{name}");
+        assert_eq!(socket_decision(&profile, Mode::Host, inet6), bpf::RET_ALLOW, "{name}");
+    }
+    let shelf = Shelf::new();
+    let own = shelf.file(r#"{"extends": "workspace", "syscalls": {"deny": ["socket[inet6]"]}}"#).unwrap();
+    assert_eq!(socket_decision(&own, Mode::Host, inet6), quiet);
+    assert_eq!(socket_decision(&own, Mode::Host, inet), bpf::RET_ALLOW);
 }
 
 /// What is not looked for at each start, because the texts do not change.
