@@ -161,6 +161,12 @@ pub const RESTRICTIONS: &[Restriction] = &[
     },
     Restriction {
         call: "ioctl",
+        name: "clone-file",
+        meaning: "sharing the contents of files between files that are open already",
+        any: &[&[eq(1, 0x4004_9409)], &[eq(1, 0x4020_940d)]], // FICLONE, FICLONERANGE
+    },
+    Restriction {
+        call: "ioctl",
         name: "query",
         meaning: "asking a terminal or descriptor about itself, close-on-exec and non-blocking flags",
         any: &[

@@ -20,6 +20,7 @@ use crate::launch::child::{Failure, Outcome, Steps};
 use crate::launch::guard::{Guard, OnViolation};
 use crate::launch::plan::Plan;
 use crate::launch::token::{Image, ImageError};
+use crate::profile::Source;
 use crate::refusal::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
 use crate::supervise::broker::Broker;
 use crate::supervise::judge::{Judge, Strict};
@@ -85,7 +86,9 @@ fn in_place(plan: Plan, closed: Vec<i32>) -> Result<i32, Refusal> {
 fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Result<i32, Refusal> {
     let tree = plan.calls.starts_processes();
     let scratch = plan.scratch.take();
-    let profile = plan.profile.name.clone();
+    let name = plan.profile.name.clone();
+    let own = (plan.profile.source != Source::BuiltIn).then(|| plan.profile.clone());
+    let (denied, workspace) = (plan.denied_calls.clone(), plan.workspace.clone());
     let (mode, on_violation) = (plan.network.mode, plan.on_violation);
     let attributes = plan.guards_attributes();
     let looks = attributes || plan.watch_paths || plan.calls.notes();
@@ -112,6 +115,10 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
     // What it does on the command's behalf the kernel judges as if the command did it.
     privilege::drop_capabilities().map_err(cannot("drop the supervisor's capabilities"))?;
     let granted_write = granted.iter().any(|rule| rule.rights.write && !rule.rights.devices);
+    let mut adviser = Adviser::new(&name, mode, granted_write).with_denied(denied).with_workspace(workspace);
+    if let Some(profile) = own {
+        adviser = adviser.with_profile(profile);
+    }
     let mut judge = Judge {
         on_violation,
         strict,
@@ -119,7 +126,7 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
         granted: canonical(granted),
         watch_paths,
         attributes,
-        adviser: Adviser::new(&profile, mode, granted_write),
+        adviser,
         violations,
     };
     let ending =
@@ -164,7 +171,7 @@ fn steps(plan: Plan, closed: Vec<i32>, listens: bool) -> Result<(Steps, Vec<poli
     let logs = plan.on_violation == OnViolation::Log;
     let seal = if plan.unconfined || logs { None } else { plan.calls.seal(plan.on_violation.value())? };
     // The shim goes in only where it has something to take away.
-    let sealed = seal.is_some() && plan.program.preloadable();
+    let sealed = seal.is_some() && treatment::takes_library(&plan.program);
     let needs_loader = seal.is_some();
     let mut environment = plan.environment.clone();
     let shim = match seal.filter(|_| sealed) {

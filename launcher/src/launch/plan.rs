@@ -47,6 +47,10 @@ pub struct Plan {
     pub landlock: Version,
     /// The network.
     pub network: Network,
+    /// The workspace.
+    pub workspace: Option<PathBuf>,
+    /// What --deny-calls names.
+    pub denied_calls: Vec<String>,
     /// Socket files that may be connected to.
     pub sockets: Vec<PathBuf>,
     /// Limits.
@@ -128,6 +132,8 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
     Ok(Plan {
         limits: demands::limits(&profile),
         arguments: flags.command.clone(),
+        denied_calls: flags.deny_calls.iter().map(|list| list.to_string_lossy().into_owned()).collect(),
+        workspace,
         pass: flags.pass_fd.clone(),
         watch_paths: flags.log_violations || flags.explain,
         profile,

@@ -86,7 +86,11 @@ impl Judge<'_> {
         let name = name(&notification);
         let shown = Shown { name: &name, args: notification.args, foreign: notification.nr & X32_BIT != 0 };
         let memory = ProcessMemory::new(notification.pid);
-        let decoded = decode::decode(&shown, &memory);
+        let mut decoded = decode::decode(&shown, &memory);
+        if shown.foreign {
+            // Their arguments mean nothing here, and would make each call another violation.
+            decoded.text.clear();
+        }
         let caller = facts::caller(notification.pid);
         let refused_path = self.refused_path(&notification, &decoded);
         // What was read is worth something only if the caller waits still: its number could have been reused.
@@ -107,7 +111,8 @@ impl Judge<'_> {
         }
         match finding {
             Finding::Violation => {
-                let reason = self.adviser.call_reason(&name, &data(&notification), &decoded);
+                let reason =
+                    self.adviser.reason_of(Some(notification.pid), &name, &data(&notification), &decoded);
                 self.say(self.fate(), &name, &decoded, reason, &caller);
             }
             Finding::Noted => self.say(Fate::Noted, &name, &decoded, String::new(), &caller),
@@ -139,7 +144,7 @@ impl Judge<'_> {
             return None;
         }
         if finding == Finding::Violation {
-            let reason = self.adviser.call_reason(name, &data(call), decoded);
+            let reason = self.adviser.reason_of(Some(call.pid), name, &data(call), decoded);
             self.say(Fate::WouldBlock, name, decoded, reason, caller);
         }
         Some(match attributes::change(name, call, decoded, memory, &self.granted) {
