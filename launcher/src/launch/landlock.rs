@@ -163,6 +163,13 @@ pub fn is_below(path: &Path, directory: &Path) -> bool {
     path != directory && path.starts_with(directory)
 }
 
+/// Puts the calling process into a domain of its own that signals do not leave, and nothing else (ABI 6).
+pub fn scope_signals() -> Result<(), String> {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(Scope::Signal);
+    let created = ruleset.and_then(Ruleset::create).map_err(|e| e.to_string())?;
+    created.restrict_self().map(drop).map_err(|e| e.to_string())
+}
+
 /// A canonical path, or the path itself where it cannot be resolved.
 pub fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())

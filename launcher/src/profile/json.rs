@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Tree<'de>, A::Error> {
-        let mut list = Vec::new();
+        let mut list = Vec::with_capacity(FEW);
         while let Some(node) = seq.next_element()? {
             list.push(node);
         }
@@ -135,7 +135,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// Up to this many keys, looking through them all is faster than a set.
+/// Up to this many keys, looking through them all is faster than a set; and most lists are no longer.
 const FEW: usize = 32;
 
 impl Tree<'_> {

@@ -44,7 +44,8 @@ fn nearest<T>(slot: &mut Option<T>, said: Option<T>) {
 fn unite<T: Eq + Hash>(list: &mut Vec<Given<T>>, mut said: Vec<Given<T>>) {
     // Of the built-in profiles a test says that they do not repeat each other.
     let built_in = |list: &[Given<T>]| list.iter().all(|given| given.origin.built_in);
-    if !list.is_empty() && !said.is_empty() && !(built_in(list) && built_in(&said)) {
+    let apart = list.is_empty() || said.is_empty() || (built_in(list) && built_in(&said));
+    if !apart {
         let known: HashSet<&T> = list.iter().map(|given| &given.value).collect();
         said.retain(|given| !known.contains(&given.value));
     }

@@ -131,7 +131,7 @@ pub fn run(
     if let Watch::Reaper(reaper) = watch {
         process::wait(Some(reaper.pid), true, false);
         // A reaper that was killed leaves its descendants to us.
-        reaper::end_all(Duration::from_secs(10));
+        reaper::end_all(Duration::from_secs(10), None);
     }
     Ok(ending.unwrap_or(Ending::Lost))
 }

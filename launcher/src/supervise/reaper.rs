@@ -4,10 +4,10 @@
 //! up to the reaper, or past it to the supervisor, and never out of reach.
 
 use crate::launch::child::{self, Failure, Outcome, Steps};
-use crate::launch::landlock::Prepared;
+use crate::launch::landlock::{self, Prepared};
 use crate::launch::scratch;
-use crate::sys::process::{self, Change, Pid};
-use crate::sys::{Failed, descriptor, signal};
+use crate::sys::process::{self, Change, Pid, SignalScope};
+use crate::sys::{Failed, descriptor, privilege, signal};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -125,6 +125,7 @@ fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathB
     let prepared = signal::set_mask(&signal::Set::full())
         .and_then(|_| process::die_with_parent(orphaned()))
         .and_then(|()| process::become_subreaper());
+    let scope = scope(supervisor);
     let mut outcome = Outcome::default();
     steps.parent = Some(process::id());
     let started = prepared.and_then(|()| process::spawn_sharing(&mut || child::run(steps, &mut outcome)));
@@ -139,7 +140,7 @@ fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathB
     let failed = !outcome.ready || outcome.failure.is_some();
     // The supervisor waits for this word, whatever it is.
     if write_outcome(sender, command, &outcome).is_err() || failed {
-        end_all(KILLING);
+        end_all(KILLING, scope.as_ref());
         return 1;
     }
     descriptor::close_all_but(sender);
@@ -154,7 +155,7 @@ fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathB
             }
         }
     }
-    end_all(KILLING);
+    end_all(KILLING, scope.as_ref());
     if process::parent() != supervisor
         && let Some(path) = scratch
     {
@@ -182,10 +183,21 @@ fn watch(watched: &signal::Set, command: Pid, sender: RawFd) {
     }
 }
 
-/// Kills every descendant. Each that dies leaves its children to us, so this comes to an end.
-pub fn end_all(limit: Duration) {
+/// A Landlock domain of the reaper's own, around the command's: what it kills can be nothing else then.
+fn scope(supervisor: Pid) -> Option<SignalScope> {
+    privilege::no_new_privs().ok()?;
+    landlock::scope_signals().ok()?;
+    SignalScope::prove(supervisor)
+}
+
+/// Kills every descendant: at once where signals are scoped, else one after the other. Each that dies leaves its
+/// children to us, so that comes to an end as well, unless they fork faster than they are found.
+pub fn end_all(limit: Duration, scope: Option<&SignalScope>) {
     let start = Instant::now();
     loop {
+        if let Some(scope) = scope {
+            scope.kill_all();
+        }
         let children = process::children();
         for child in &children {
             process::signal(*child, libc::SIGKILL);

@@ -171,6 +171,31 @@ pub fn signal(pid: Pid, number: i32) {
     }
 }
 
+/// Whether a process could be sent a signal.
+pub fn can_signal(pid: Pid) -> bool {
+    // SAFETY: plain numbers; signal 0 is never delivered.
+    pid > 0 && unsafe { libc::kill(pid, 0) } == 0
+}
+
+/// Proof that no signal of this process reaches a process that is not its descendant.
+pub struct SignalScope(());
+
+impl SignalScope {
+    /// To be called in a fresh Landlock domain that scopes signals, with a live process outside of it that the
+    /// user may signal otherwise: only if that one is out of reach is there a proof.
+    pub fn prove(outside: Pid) -> Option<SignalScope> {
+        let refused = !can_signal(outside) && Failed::last("kill").errno() == libc::EPERM;
+        refused.then_some(SignalScope(()))
+    }
+
+    /// Kills every process in reach but the calling one, all at the same moment: a process that forks meanwhile
+    /// is killed with its child or before it has one (kill(2) of -1).
+    pub fn kill_all(&self) {
+        // SAFETY: reaches descendants only, which is what `self` proves.
+        unsafe { libc::kill(-1, libc::SIGKILL) };
+    }
+}
+
 /// Stops the calling process, as its job control asked the command to.
 pub fn stop_self() {
     signal(id(), libc::SIGSTOP);
