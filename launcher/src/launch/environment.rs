@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// Variables that make a loader or an interpreter run other code than the command's own.
-const DANGEROUS: [&str; 24] = [
+const DANGEROUS: [&str; 36] = [
     "LD_*",
     "DYLD_*",
     "GCONV_PATH",
@@ -15,6 +15,7 @@ const DANGEROUS: [&str; 24] = [
     "PYTHONPATH",
     "PYTHONSTARTUP",
     "PYTHONHOME",
+    "PYTHONUSERBASE",
     "NODE_OPTIONS",
     "NODE_PATH",
     "RUBYOPT",
@@ -22,13 +23,24 @@ const DANGEROUS: [&str; 24] = [
     "PERL5OPT",
     "PERL5LIB",
     "PERL5DB",
+    "LUA_INIT*",
+    "LUA_PATH*",
+    "LUA_CPATH*",
+    "PHPRC",
+    "PHP_INI_SCAN_DIR",
     "BASH_ENV",
     "ENV",
     "BASH_FUNC_*",
     "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
     "_JAVA_OPTIONS",
+    "OPENSSL_CONF",
+    "OPENSSL_MODULES",
+    "LESSOPEN",
+    "LESSCLOSE",
     "GIT_SSH*",
     "GIT_EXTERNAL_DIFF",
+    "GIT_CONFIG_*",
     "SECCOMP_*",
     "SBX_SHIM_FD",
     "LL_*",
@@ -141,7 +153,8 @@ pub fn entries(environment: BTreeMap<OsString, OsString>) -> Vec<OsString> {
     environment.into_iter().map(entry).collect()
 }
 
-/// Whether a name matches a pattern in which `*` stands for anything.
+/// Whether a name matches a pattern in which `*` stands for anything. Case counts for nothing: `my_token` is as
+/// much of a secret as `MY_TOKEN`.
 pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut star) = ((0, 0), None);
     while at.1 < name.len() {
@@ -150,7 +163,7 @@ pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
                 star = Some(at);
                 at.0 += 1;
             }
-            Some(letter) if *letter == name[at.1] => at = (at.0 + 1, at.1 + 1),
+            Some(letter) if letter.eq_ignore_ascii_case(&name[at.1]) => at = (at.0 + 1, at.1 + 1),
             // Back to the last star, which takes one letter more.
             _ => match &mut star {
                 Some((p, n)) => {
@@ -181,6 +194,7 @@ mod tests {
             ("*", "", true),
             ("*a*b", "xaxbxaxb", true),
             ("", "", true),
+            ("*_TOKEN", "github_token", true),
         ] {
             assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), yes, "{pattern} {name}");
         }

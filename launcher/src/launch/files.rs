@@ -7,6 +7,7 @@ use crate::launch::siblings;
 use crate::profile::{PathEntry, Profile, Variables};
 use crate::program::Program;
 use crate::refusal::Refusal;
+use crate::sys::descriptor;
 use std::path::{Path, PathBuf};
 
 const READ: PathRights =
@@ -83,6 +84,7 @@ pub fn rules(
             rules.push(PathRule { path, rights: PathRights { devices, ..rights }, optional: false });
         }
     }
+    rules.extend(own_terminals(&rules));
     // The command itself, and what the kernel starts for it.
     for link in &program.chain {
         if !rules.iter().any(|rule| rule.rights.execute && link.path.starts_with(&rule.path)) {
@@ -140,4 +142,14 @@ pub fn existing(path: &Path, directory: &Path) -> Result<PathBuf, Refusal> {
 /// Below /dev, but for the directory of shared memory, which holds files.
 fn is_device(path: &Path) -> bool {
     path.starts_with("/dev") && !path.starts_with("/dev/shm")
+}
+
+/// The terminals that the command is given as standard input, output and error, by their own names: where a
+/// profile lets it use its terminal, the other ones in /dev/pts are still none of its business.
+fn own_terminals(rules: &[PathRule]) -> Vec<PathRule> {
+    let uses_terminal = rules.iter().any(|rule| rule.rights.write && rule.path == Path::new("/dev/tty"));
+    let rights = PathRights { devices: true, ..WRITE };
+    let names = (0..3).filter(|number| uses_terminal && descriptor::is_terminal(*number));
+    let paths = names.filter_map(|number| std::fs::read_link(format!("/proc/self/fd/{number}")).ok());
+    paths.map(|path| PathRule { path, rights, optional: true }).collect()
 }

@@ -73,6 +73,9 @@ pub fn prepare(
     let mut ruleset = created.set_compatibility(CompatLevel::BestEffort);
     let (mut granted, mut held) = (Vec::with_capacity(paths.len()), Vec::with_capacity(paths.len()));
     for rule in paths {
+        if is_covered_link(rule, paths) {
+            continue;
+        }
         let Some(file) = open(rule)? else { continue };
         let beneath = PathBeneath::new(&file, rights(rule.rights, abi));
         ruleset = ruleset.add_rule(beneath).map_err(|e| {
@@ -106,6 +109,17 @@ impl Prepared {
     pub fn forget(&mut self) {
         std::mem::forget(self.ruleset.take());
     }
+}
+
+/// Whether a rule is about `/bin`, `/lib` or the like, where that is a link to below a directory with the same
+/// rights: the usual case, and a rule of its own would cost three system calls.
+fn is_covered_link(rule: &PathRule, paths: &[PathRule]) -> bool {
+    let is_top = rule.path.parent() == Some(Path::new("/"));
+    let covers = |target: PathBuf| {
+        let target = Path::new("/").join(target);
+        paths.iter().any(|other| other.rights == rule.rights && is_below(&target, &other.path))
+    };
+    is_top && rule.optional && std::fs::read_link(&rule.path).is_ok_and(covers)
 }
 
 /// Opens what a rule is about. What a built-in profile names and this system does not have is passed over;

@@ -53,6 +53,12 @@ fn opened(result: libc::c_long) -> io::Result<File> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(own(result as RawFd).into()) }
 }
 
+/// Whether a descriptor is a terminal.
+pub fn is_terminal(number: RawFd) -> bool {
+    // SAFETY: asks about a number.
+    unsafe { libc::isatty(number) == 1 }
+}
+
 /// Whether a number is an open descriptor.
 pub fn is_open(number: RawFd) -> bool {
     // SAFETY: asks about a number.
