@@ -1,6 +1,6 @@
 //! The compiled program decides exactly as the rules say: for every call number, architecture, x32 bit and
 //! for arguments at the boundaries of every condition.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};

@@ -37,6 +37,11 @@ impl Environment {
         (0..).map_while(|index| self.at(index)).find_map(|entry| value(entry, name))
     }
 
+    /// Whether there are two entries of this name: which one was meant cannot be known.
+    pub fn is_twice(&self, name: &[u8]) -> bool {
+        (0..).map_while(|index| self.at(index)).filter(|entry| value(*entry, name).is_some()).nth(1).is_some()
+    }
+
     /// Takes every entry of this name out.
     pub fn remove(&mut self, name: &[u8]) {
         let mut kept = 0;

@@ -31,6 +31,13 @@ fn start(environment: &mut Environment) {
             out(b" is set, but this version cannot enforce it; unset it, or use 'sbx run'");
         });
     }
+    let own = [env::ALLOW.as_bytes(), env::DENY.as_bytes(), env::ACTION.as_bytes(), VERBOSE, SHIM_FD];
+    if let Some(name) = own.into_iter().find(|name| environment.is_twice(name)) {
+        refuse(&|out| {
+            out(name);
+            out(b" is set twice; set it once");
+        });
+    }
     let variables = Variables {
         allow: environment.get(env::ALLOW.as_bytes()),
         deny: environment.get(env::DENY.as_bytes()),
@@ -43,7 +50,7 @@ fn start(environment: &mut Environment) {
     };
     // Before the filter, which may forbid it.
     close_own_descriptor(environment);
-    for name in [env::ALLOW.as_bytes(), env::DENY.as_bytes(), env::ACTION.as_bytes(), VERBOSE, SHIM_FD] {
+    for name in own {
         environment.remove(name);
     }
     if let Some(rules) = rules {

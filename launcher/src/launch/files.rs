@@ -1,7 +1,7 @@
 //! Which paths a run may use, and the workspace among them.
 
 use crate::cli::Run;
-use crate::launch::landlock::{canonical, plain};
+use crate::launch::landlock::{canonical, is_below, plain};
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::siblings;
 use crate::profile::{PathEntry, Profile, Variables};
@@ -16,9 +16,9 @@ const EXECUTE: PathRights = PathRights { execute: true, ..READ };
 const WRITE: PathRights = PathRights { write: true, ..READ };
 
 /// Directories that are nobody's workspace by accident.
-const SYSTEM: [&str; 16] = [
-    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin",
-    "/srv", "/sys", "/usr", "/var",
+const SYSTEM: [&str; 22] = [
+    "/", "/bin", "/boot", "/dev", "/dev/shm", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt",
+    "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/tmp",
 ];
 
 /// The workspace: what the user names, or the current directory unless that would open the whole home or
@@ -48,7 +48,10 @@ pub fn workspace(
         return Ok(Some(path));
     }
     let path = real(directory)?;
-    if holds_home(&path) || SYSTEM.iter().any(|system| path == Path::new(system)) {
+    // Also homes of which HOME does not tell.
+    let shared =
+        SYSTEM.iter().any(|system| path == Path::new(system)) || path.parent() == Some(Path::new("/home"));
+    if holds_home(&path) || shared {
         let path = path.display();
         remarks.push(format!("'{path}' is not opened to the command as its workspace, because more than one project lives there; change to a project's directory, or name one with --workspace"));
         return Ok(None);
@@ -69,7 +72,16 @@ pub fn rules(
     let mut rules = Vec::new();
     let paths = &profile.paths;
     for (list, rights) in [(&paths.read, READ), (&paths.execute, EXECUTE), (&paths.write, WRITE)] {
-        rules.extend(list.iter().filter_map(|entry| of_profile(entry, rights, variables)));
+        for rule in list.iter().filter_map(|entry| of_profile(entry, rights, variables)) {
+            if let Some(real) = variables
+                .workspace
+                .filter(|w| is_below(&rule.path, w))
+                .and_then(|_| rule.path.canonicalize().ok())
+            {
+                inside(real, &rule.path, variables)?;
+            }
+            rules.push(rule);
+        }
     }
     let named = [
         (&flags.ro, READ),
@@ -79,7 +91,7 @@ pub fn rules(
     ];
     for (list, rights) in named {
         for path in list {
-            let path = existing(path, directory)?;
+            let path = inside(existing(path, directory)?, &directory.join(path), variables)?;
             let devices = is_device(&path);
             rules.push(PathRule { path, rights: PathRights { devices, ..rights }, optional: false });
         }
@@ -129,6 +141,20 @@ fn of_profile(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) 
     let path = entry.expand_path(variables)?;
     let devices = is_device(&path);
     Some(PathRule { path, rights: PathRights { devices, ..rights }, optional: entry.origin.built_in })
+}
+
+/// What is named below the workspace has to be there too: an earlier command may have put a link in its place.
+fn inside(real: PathBuf, named: &Path, variables: &Variables<'_>) -> Result<PathBuf, Refusal> {
+    match variables.workspace {
+        Some(workspace) if named.starts_with(workspace) && !real.starts_with(workspace) => {
+            Err(Refusal::new(format!(
+                "cannot use '{}' in a path rule: it leads out of the workspace, to '{}'; name that path itself if it is meant",
+                named.display(),
+                real.display()
+            )))
+        }
+        _ => Ok(real),
+    }
 }
 
 /// A path that the user named has to be there.

@@ -33,13 +33,25 @@ impl Version {
     }
 }
 
+/// Of which rules the real paths are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// None.
+    Nothing,
+    /// Those that let something be changed.
+    Writable,
+    /// All.
+    All,
+}
+
 /// A ruleset that is ready to be put in force, and what it grants.
 pub struct Prepared {
     ruleset: Option<RulesetCreated>,
     /// The files that the rules are about. Closing each takes a system call, so they are left to the exec, or
     /// to the supervisor when the command is under way.
     _held: Vec<File>,
-    /// What was granted where, for questions about refusals.
+    /// What was granted where, by real paths: what the supervisor decides by. Found out before the command runs
+    /// and from the files themselves, for the command may rename and link what leads to them.
     pub granted: Vec<PathRule>,
 }
 
@@ -48,7 +60,7 @@ pub fn prepare(
     version: Version,
     paths: &[PathRule],
     network: &Network,
-    isolate: bool,
+    report: Report,
 ) -> Result<Prepared, Refusal> {
     let failed = |what: &str, cause: String| Refusal::new(format!("cannot {what}: {cause}"));
     let abi = version.abi();
@@ -62,7 +74,7 @@ pub fn prepare(
             .handle_access(AccessNet::from_all(abi))
             .map_err(|e| failed("build the Landlock ruleset", e.to_string()))?;
     }
-    if version >= Version::SCOPES && isolate {
+    if version >= Version::SCOPES {
         ruleset = ruleset
             .scope(Scope::from_all(abi))
             .map_err(|e| failed("build the Landlock ruleset", e.to_string()))?;
@@ -81,7 +93,11 @@ pub fn prepare(
         ruleset = ruleset.add_rule(beneath).map_err(|e| {
             failed(&format!("add the Landlock rule for '{}'", rule.path.display()), e.to_string())
         })?;
-        granted.push(rule.clone());
+        if report == Report::All || (report == Report::Writable && rule.rights.write) {
+            let path = descriptor::place(&file)
+                .map_err(|e| failed(&format!("find out where '{}' is", rule.path.display()), plain(&e)))?;
+            granted.push(PathRule { path, ..*rule });
+        }
         held.push(file);
     }
     if tcp {

@@ -18,6 +18,7 @@ pub mod treatment;
 use crate::cli::Run;
 use crate::launch::child::{Failure, Outcome, Steps};
 use crate::launch::guard::{Guard, OnViolation};
+use crate::launch::landlock::Report;
 use crate::launch::plan::Plan;
 use crate::launch::token::{Image, ImageError};
 use crate::profile::Source;
@@ -90,7 +91,7 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
     let own = (plan.profile.source != Source::BuiltIn).then(|| plan.profile.clone());
     let (denied, workspace) = (plan.denied_calls.clone(), plan.workspace.clone());
     let (mode, on_violation) = (plan.network.mode, plan.on_violation);
-    let attributes = plan.guards_attributes();
+    let attributes = plan.attributes;
     let looks = attributes || plan.watch_paths || plan.calls.notes();
     let strict = looks.then(|| Strict::new(plan.calls.clone()));
     let listens = !plan.unconfined;
@@ -99,6 +100,8 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
     let watched = signal::descriptor(&signals).map_err(cannot("wait for signals"))?;
     let watch_paths = plan.watch_paths;
     let (brokers, sockets) = (plan.calls.brokers(), plan.sockets.clone());
+    let writes = |rule: &policy::PathRule| rule.rights.write && !rule.rights.devices;
+    let granted_write = plan.paths.iter().flatten().any(writes);
     let (mut steps, granted) = steps(plan, closed, listens)?;
     steps.mask = mask;
     steps.broken_pipe = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
@@ -114,7 +117,6 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
     let _ = descriptor::release_standard();
     // What it does on the command's behalf the kernel judges as if the command did it.
     privilege::drop_capabilities().map_err(cannot("drop the supervisor's capabilities"))?;
-    let granted_write = granted.iter().any(|rule| rule.rights.write && !rule.rights.devices);
     let mut adviser = Adviser::new(&name, mode, granted_write).with_denied(denied).with_workspace(workspace);
     if let Some(profile) = own {
         adviser = adviser.with_profile(profile);
@@ -122,8 +124,8 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
     let mut judge = Judge {
         on_violation,
         strict,
-        broker: brokers.then(|| Broker { granted: canonical(granted.clone()), named: sockets }),
-        granted: canonical(granted),
+        broker: brokers.then(|| Broker { granted: granted.clone(), named: sockets }),
+        granted,
         watch_paths,
         attributes,
         adviser,
@@ -140,10 +142,6 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
     }
     drop(scratch);
     Ok(ending.status())
-}
-
-fn canonical(rules: Vec<policy::PathRule>) -> Vec<policy::PathRule> {
-    rules.into_iter().map(|rule| policy::PathRule { path: landlock::canonical(&rule.path), ..rule }).collect()
 }
 
 /// Starts the child, directly or below a reaper.
@@ -192,8 +190,13 @@ fn steps(plan: Plan, closed: Vec<i32>, listens: bool) -> Result<(Steps, Vec<poli
     if !plan.unconfined && !plain_exec {
         guard.allow_exec_of(&image).map_err(|e| Refusal::new(format!("cannot build the filter: {e}")))?;
     }
+    let report = match (plan.watch_paths, guard.calls.brokers() || plan.attributes) {
+        (true, _) => Report::All,
+        (_, true) => Report::Writable,
+        _ => Report::Nothing,
+    };
     let landlock = match &plan.paths {
-        Some(paths) => Some(landlock::prepare(plan.landlock, paths, &logged(&plan.network, logs), true)?),
+        Some(paths) => Some(landlock::prepare(plan.landlock, paths, &logged(&plan.network, logs), report)?),
         None => None,
     };
     let granted = landlock.as_ref().map(|prepared| prepared.granted.clone()).unwrap_or_default();

@@ -14,6 +14,7 @@ use crate::launch::treatment::{self, StaticMode};
 use crate::profile::{self, PathEntry, Profile, Search, Variable, Variables};
 use crate::program::{self, Program};
 use crate::refusal::Refusal;
+use crate::supervise::attributes;
 use crate::sys::{descriptor, privilege, seccomp};
 use sbx_policy::calls::Arch;
 use sbx_policy::list::List;
@@ -47,6 +48,9 @@ pub struct Plan {
     pub landlock: Version,
     /// The network.
     pub network: Network,
+    /// Whether changing modes, owners and times is the supervisor's business: where there are path rules, and
+    /// calls that could get round them.
+    pub attributes: bool,
     /// The workspace.
     pub workspace: Option<PathBuf>,
     /// What --deny-calls names.
@@ -129,7 +133,9 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
             )));
         }
     }
+    let changes = attributes::CALLS.iter().chain(&attributes::XATTRS).any(|name| calls.allows(name));
     Ok(Plan {
+        attributes: paths.is_some() && (changes || on_violation == OnViolation::Log),
         limits: demands::limits(&profile),
         arguments: flags.command.clone(),
         denied_calls: flags.deny_calls.iter().map(|list| list.to_string_lossy().into_owned()).collect(),
@@ -154,14 +160,9 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
 }
 
 impl Plan {
-    /// Whether changing modes, owners and times is the supervisor's business: where there are path rules.
-    pub fn guards_attributes(&self) -> bool {
-        self.paths.is_some()
-    }
-
     /// What the guard allows beyond the calls.
     pub fn extras(&self, sealed: bool) -> Extras {
-        Extras { loader: sealed, watch_paths: self.watch_paths, attributes: self.guards_attributes() }
+        Extras { loader: sealed, watch_paths: self.watch_paths, attributes: self.attributes }
     }
 }
 

@@ -123,7 +123,7 @@ mod tests {
         assert!(digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit()), "{name}");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o700);
         fs::create_dir_all(path.join("closed/deep")).unwrap();
-        fs::set_permissions(path.join("closed"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(path.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
         drop(scratch);
         assert!(!path.exists());
     }
