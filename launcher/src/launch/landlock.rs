@@ -193,11 +193,19 @@ pub fn is_below(path: &Path, directory: &Path) -> bool {
     path != directory && path.starts_with(directory)
 }
 
-/// Puts the calling process into a domain of its own that signals do not leave, and nothing else (ABI 6).
+/// Puts the calling process into a domain of its own that signals do not leave (ABI 6).
+///
+/// Renaming across directories is refused in every domain that does not allow it, whatever else it is about; so
+/// that much is allowed everywhere, and the command's own domain decides.
 pub fn scope_signals() -> Result<(), String> {
-    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(Scope::Signal);
-    let created = ruleset.and_then(Ruleset::create).map_err(|e| e.to_string())?;
-    created.restrict_self().map(drop).map_err(|e| e.to_string())
+    let root = descriptor::open_path(Path::new("/")).map_err(|e| plain(&e))?;
+    let scoped = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::Refer)
+        .and_then(|ruleset| ruleset.scope(Scope::Signal))
+        .and_then(Ruleset::create)
+        .and_then(|created| created.add_rule(PathBeneath::new(&root, AccessFs::Refer)));
+    scoped.and_then(RulesetCreated::restrict_self).map(drop).map_err(|e| e.to_string())
 }
 
 /// A canonical path, or the path itself where it cannot be resolved.
