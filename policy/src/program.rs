@@ -4,7 +4,8 @@
 //!   load arch; not ours: KILL_PROCESS      a call of another architecture is never let through
 //!   load nr
 //!   binary search over ranges of numbers   the kernel walks the program once for every number when it is
-//!     └─ leaf: return, or jump to a chain  installed, and once a call that has arguments to check
+//!     └─ return, or jump to a chain        installed, and once a call that has arguments to check
+//!   returns: each value once               the time that installing takes goes by the length of the whole
 //!   chains: one a call with restrictions: piece, piece, ..., final return
 //! ```
 //!
@@ -35,16 +36,17 @@ pub trait Source {
     /// What becomes of a number below [`TABLE`].
     fn entry(&self, number: u32) -> Entry;
     /// Writes the chain of a number whose entry is [`Entry::Chain`], ending in [`Program::finish`].
-    fn chain(&self, number: u32, program: &mut Program);
+    fn chain(&self, number: u32, program: &mut Program<'_>);
     /// What becomes of the numbers from [`TABLE`] to x32's.
     fn beyond(&self) -> u32;
     /// What becomes of x32's numbers.
     fn violation(&self) -> u32;
 }
 
-/// A filter program, of at most [`bpf::MAX_INSNS`] instructions.
-pub struct Program {
-    insns: [Insn; bpf::MAX_INSNS],
+/// A filter program, in a buffer of the caller's: room for [`bpf::MAX_INSNS`] is always enough, but most need a
+/// tenth, and memory that is not touched costs nothing.
+pub struct Program<'b> {
+    insns: &'b mut [Insn],
     len: usize,
     overflow: bool,
 }
@@ -63,21 +65,26 @@ struct Run {
 /// operation of BPF.
 const UNPLACED: u16 = 0xffff;
 const RUNS: usize = TABLE as usize + 2;
+/// The largest search whose every comparison reaches the returns behind it with one conditional jump, up to 75
+/// different ones.
+const BLOCK: usize = 180;
 
-impl Program {
+/// Comparisons that lead to a return: which, on which outcome, and the value returned.
+struct Exits {
+    list: [(u16, bool, u32); 2 * BLOCK],
+    len: usize,
+}
+
+impl<'b> Program<'b> {
     /// Lays the program out.
-    pub fn build(source: &dyn Source) -> Result<Program, TooLong> {
-        let mut program = Program {
-            insns: [bpf::stmt(bpf::RET, bpf::RET_KILL_PROCESS); bpf::MAX_INSNS],
-            len: 0,
-            overflow: false,
-        };
+    pub fn build(source: &dyn Source, buffer: &'b mut [Insn]) -> Result<Program<'b>, TooLong> {
+        let mut program = Program { insns: buffer, len: 0, overflow: false };
         program.push(bpf::stmt(bpf::LD, bpf::DATA_ARCH));
         program.push(bpf::jump(bpf::JEQ, source.arch().audit(), 1, 0));
         program.push(bpf::stmt(bpf::RET, bpf::RET_KILL_PROCESS));
         program.push(bpf::stmt(bpf::LD, bpf::DATA_NR));
         let (runs, count) = runs(source);
-        program.search(&runs[..count]);
+        program.block(&runs[..count]);
         program.place_chains(source);
         if program.overflow { Err(TooLong) } else { Ok(program) }
     }
@@ -110,27 +117,62 @@ impl Program {
         self.push(bpf::stmt(bpf::RET, value));
     }
 
-    fn search(&mut self, runs: &[Run]) {
-        let [first, rest @ ..] = runs else { return };
-        if rest.is_empty() {
-            return self.push(match first.entry {
-                Entry::Return(value) => bpf::stmt(bpf::RET, value),
-                Entry::Chain => bpf::stmt(UNPLACED, first.start),
-            });
+    /// A search with the returns that it leads to, each once; one that is too large, as two.
+    fn block(&mut self, runs: &[Run]) {
+        if size(runs) > BLOCK {
+            let (left, right) = runs.split_at(runs.len() / 2);
+            let Some(middle) = right.first() else { return };
+            self.push(bpf::jump(bpf::JGE, middle.start, 0, 1));
+            let skip = self.len;
+            self.push(bpf::stmt(bpf::JA, 0));
+            self.block(left);
+            let skipped = self.len.saturating_sub(skip + 1);
+            if let Some(jump) = self.insns.get_mut(skip) {
+                jump.k = skipped as u32;
+            }
+            return self.block(right);
+        }
+        let mut exits = Exits { list: [(0, false, 0); 2 * BLOCK], len: 0 };
+        match runs {
+            [Run { entry: Entry::Return(value), .. }] => self.finish(*value),
+            _ => self.search(runs, &mut exits),
+        }
+        self.place_returns(&exits);
+    }
+
+    fn search(&mut self, runs: &[Run], exits: &mut Exits) {
+        if let [only] = runs {
+            return self.push(bpf::stmt(UNPLACED, only.start));
         }
         let (left, right) = runs.split_at(runs.len() / 2);
         let Some(middle) = right.first() else { return };
-        let skipped = size(left.len());
-        match u8::try_from(skipped) {
-            Ok(skipped) => self.push(bpf::jump(bpf::JGE, middle.start, skipped, 0)),
-            Err(_) => {
-                // Too far for a conditional jump.
-                self.push(bpf::jump(bpf::JGE, middle.start, 0, 1));
-                self.push(bpf::stmt(bpf::JA, skipped as u32));
+        let here = self.len;
+        // At most BLOCK, as the whole is.
+        self.push(bpf::jump(bpf::JGE, middle.start, size(left) as u8, 0));
+        for (side, holds) in [(left, false), (right, true)] {
+            match side {
+                [Run { entry: Entry::Return(value), .. }] => exits.add(here, holds, *value),
+                _ => self.search(side, exits),
             }
         }
-        self.search(left);
-        self.search(right);
+    }
+
+    fn place_returns(&mut self, exits: &Exits) {
+        let first = self.len;
+        for (from, holds, value) in exits.list.iter().take(exits.len) {
+            let placed =
+                self.insns.get(first..self.len).unwrap_or(&[]).iter().position(|insn| insn.k == *value);
+            let place = first + placed.unwrap_or(self.len - first);
+            if placed.is_none() {
+                self.finish(*value);
+            }
+            let from = usize::from(*from);
+            match (u8::try_from(place.saturating_sub(from + 1)), self.insns.get_mut(from)) {
+                (Ok(distance), Some(insn)) if *holds => insn.jt = distance,
+                (Ok(distance), Some(insn)) => insn.jf = distance,
+                _ => self.overflow = true,
+            }
+        }
     }
 
     fn place_chains(&mut self, source: &dyn Source) {
@@ -144,13 +186,40 @@ impl Program {
     }
 }
 
-/// Instructions that a search over `runs` runs takes.
-fn size(runs: usize) -> usize {
-    if runs <= 1 {
-        return runs;
+impl Exits {
+    fn add(&mut self, from: usize, holds: bool, value: u32) {
+        if let Some(slot) = self.list.get_mut(self.len) {
+            *slot = (from as u16, holds, value);
+            self.len += 1;
+        }
     }
-    let left = size(runs / 2);
-    1 + usize::from(left > usize::from(u8::MAX)) + left + size(runs - runs / 2)
+}
+
+/// Instructions that a search takes, without its returns.
+fn size(runs: &[Run]) -> usize {
+    match runs {
+        [] => 0,
+        [Run { entry: Entry::Return(_), .. }] => 0,
+        [_] => 1,
+        _ => {
+            let (left, right) = runs.split_at(runs.len() / 2);
+            1 + size(left) + size(right)
+        }
+    }
+}
+
+/// Builds a program in memory of its own: most fit the first try.
+#[cfg(any(feature = "std", test))]
+pub fn assemble(source: &dyn Source) -> Result<Vec<Insn>, TooLong> {
+    let empty = bpf::stmt(bpf::RET, bpf::RET_KILL_PROCESS);
+    for room in [512, bpf::MAX_INSNS] {
+        let mut buffer = vec![empty; room];
+        if let Ok(Program { len, .. }) = Program::build(source, &mut buffer) {
+            buffer.truncate(len);
+            return Ok(buffer);
+        }
+    }
+    Err(TooLong)
 }
 
 /// Consecutive numbers that meet the same value are one run. A call with a chain is a run of its own.

@@ -76,7 +76,7 @@ pub trait Extra {
     /// Whether there are any for a call.
     fn concerns(&self, number: u32) -> bool;
     /// Writes those of one stage, with [`Program::piece`].
-    fn pieces(&self, number: u32, stage: Stage, program: &mut Program);
+    fn pieces(&self, number: u32, stage: Stage, program: &mut Program<'_>);
 }
 
 /// Rules with the launcher's extra pieces: what a program is built from.
@@ -172,7 +172,7 @@ fn snippet(index: usize) -> &'static [Insn] {
 }
 
 /// Writes the pieces of the restrictions in `grant`.
-fn restricted(rules: &Rules, number: u32, grant: Grant, value: u32, program: &mut Program) {
+fn restricted(rules: &Rules, number: u32, grant: Grant, value: u32, program: &mut Program<'_>) {
     let Grant::Some(mask) = grant else { return };
     let Some(call) = Call::numbered(rules.arch, number) else { return };
     for (bit, index) in restrictions::of_call(call).enumerate() {
@@ -187,14 +187,14 @@ impl Layout<'_> {
         self.rules.rows.get(number as usize).copied().unwrap_or_default()
     }
 
-    fn extra(&self, number: u32, stage: Stage, program: &mut Program) {
+    fn extra(&self, number: u32, stage: Stage, program: &mut Program<'_>) {
         if let Some(extra) = self.extra {
             extra.pieces(number, stage, program);
         }
     }
 
     /// The answer to the prctl(2) that asks about the filter.
-    fn query(&self, program: &mut Program) {
+    fn query(&self, program: &mut Program<'_>) {
         let answer = |errno: u16| bpf::RET_ERRNO | u32::from(errno);
         let is_query = bpf::stmt(bpf::LD, bpf::data_arg(0));
         program.piece(
@@ -234,7 +234,7 @@ impl Source for Layout<'_> {
         }
     }
 
-    fn chain(&self, number: u32, program: &mut Program) {
+    fn chain(&self, number: u32, program: &mut Program<'_>) {
         let (rules, row) = (self.rules, self.row(number));
         if number == rules.query {
             self.query(program);

@@ -5,18 +5,18 @@
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::env::{self, Variables};
+use sbx_policy::errno;
 use sbx_policy::interpret::{Data, run};
 use sbx_policy::list::List;
-use sbx_policy::program::{TABLE, X32_BIT};
+use sbx_policy::program::{self, TABLE, X32_BIT};
 use sbx_policy::restrictions::{self, RESTRICTIONS};
 use sbx_policy::rules::{Actions, Grant, Layout, QUERY, Row, Rules};
 use sbx_policy::shadow;
-use sbx_policy::{Program, errno};
 
 const ARCHES: [Arch; 2] = [Arch::X86_64, Arch::Aarch64];
 
 fn compile(rules: &Rules) -> Vec<Insn> {
-    Program::build(&Layout { rules, extra: None }).unwrap().insns().to_vec()
+    program::assemble(&Layout { rules, extra: None }).unwrap()
 }
 
 /// What the rules say, without a program.

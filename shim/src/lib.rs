@@ -13,8 +13,9 @@ mod sys;
 use environment::Environment;
 use sbx_policy::calls::Arch;
 use sbx_policy::env::{self, Variables};
+use sbx_policy::program::TooLong;
 use sbx_policy::rules::{Layout, QUERY, Rules};
-use sbx_policy::{Program, errno};
+use sbx_policy::{Program, bpf, errno};
 
 /// Refused to run: what `sbx` itself exits with too.
 const REFUSED: i32 = 125;
@@ -64,14 +65,31 @@ fn confine(rules: &Rules, verbose: bool) {
     if answer == -i64::from(errno::EALREADY) {
         return;
     }
-    let Ok(program) = Program::build(&Layout { rules, extra: None }) else {
-        refuse(&|out| out(b"cannot build the filter: more rules than a seccomp program has room for"))
-    };
+    let already_bound = answer == -i64::from(errno::EISCONN);
+    // Most programs are short, and a stack that is not touched costs nothing.
+    install::<SHORT>(rules, already_bound, verbose)
+        .or_else(|TooLong| long(rules, already_bound, verbose))
+        .unwrap_or_else(|TooLong| {
+            refuse(&|out| out(b"cannot build the filter: more rules than a seccomp program has room for"))
+        });
+}
+
+const SHORT: usize = 640;
+
+#[inline(never)]
+fn long(rules: &Rules, already_bound: bool, verbose: bool) -> Result<(), TooLong> {
+    install::<{ bpf::MAX_INSNS }>(rules, already_bound, verbose)
+}
+
+#[inline(never)]
+fn install<const ROOM: usize>(rules: &Rules, already_bound: bool, verbose: bool) -> Result<(), TooLong> {
+    let mut buffer = [bpf::stmt(bpf::RET, bpf::RET_KILL_PROCESS); ROOM];
+    let program = Program::build(&Layout { rules, extra: None }, &mut buffer)?;
     if verbose {
         announce(&program, rules);
     }
     // Inside a sandbox of ours no_new_privs is set, and prctl(2) may be refused.
-    if answer != -i64::from(errno::EISCONN) {
+    if !already_bound {
         let result = sys::set_no_new_privs();
         if result < 0 {
             fail(b"set no_new_privs: prctl(PR_SET_NO_NEW_PRIVS)", result);
@@ -81,10 +99,11 @@ fn confine(rules: &Rules, verbose: bool) {
     if result < 0 {
         fail(b"install the filter: seccomp(SECCOMP_SET_MODE_FILTER)", result);
     }
+    Ok(())
 }
 
 /// Written before the filter is installed: afterwards write(2) may be refused.
-fn announce(program: &Program, rules: &Rules) {
+fn announce(program: &Program<'_>, rules: &Rules) {
     let mut line = Line::new();
     line.add(if rules.unnamed_allowed {
         b"installing a deny-list of "

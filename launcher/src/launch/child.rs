@@ -158,9 +158,9 @@ fn install(guard: &mut Guard, outcome: &mut Outcome) -> Result<(), Failure> {
     const STEP: &str = "install the filter";
     let program = guard.program().step(STEP)?;
     if !guard.listens {
-        return seccomp::install(program.insns()).step(STEP);
+        return seccomp::install(&program).step(STEP);
     }
-    match seccomp::install_with_listener(program.insns()) {
+    match seccomp::install_with_listener(&program) {
         Ok(listener) => {
             outcome.listener = Some(listener);
             Ok(())
@@ -172,7 +172,7 @@ fn install(guard: &mut Guard, outcome: &mut Outcome) -> Result<(), Failure> {
         {
             outcome.unheard = Some(failed.to_string());
             guard.listens = false;
-            seccomp::install(guard.program().step(STEP)?.insns()).step(STEP)
+            seccomp::install(&guard.program().step(STEP)?).step(STEP)
         }
         Err(failed) => Err(failed).step(STEP),
     }

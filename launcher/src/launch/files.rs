@@ -126,7 +126,7 @@ pub fn rules(
 fn merge(rules: Vec<PathRule>) -> Vec<PathRule> {
     let mut merged: Vec<PathRule> = Vec::with_capacity(rules.len());
     for rule in rules {
-        match merged.iter_mut().find(|known| known.path == rule.path) {
+        match merged.iter_mut().find(|known| known.path.as_os_str() == rule.path.as_os_str()) {
             Some(known) => {
                 known.rights = PathRights::union(known.rights, rule.rights);
                 known.optional &= rule.optional;

@@ -6,7 +6,7 @@ use crate::profile::FreeConditions;
 use crate::refusal::Refusal;
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
-use sbx_policy::program::TooLong;
+use sbx_policy::program::{self, TooLong};
 use sbx_policy::rules::{Actions, Extra, Layout, Stage};
 use sbx_policy::{Program, errno};
 use std::rc::Rc;
@@ -79,7 +79,7 @@ impl Guard {
     }
 
     /// The program.
-    pub fn program(&self) -> Result<Program, Refusal> {
+    pub fn program(&self) -> Result<Vec<Insn>, Refusal> {
         let violation = if self.listens { bpf::RET_USER_NOTIF } else { self.on_violation.value() };
         let log = if self.listens { bpf::RET_USER_NOTIF } else { bpf::RET_LOG };
         // glibc and others try calls newer than the kernel and go on with older ones, on ENOSYS alone. In log
@@ -88,7 +88,7 @@ impl Guard {
         let unknown = (self.on_violation != OnViolation::Log).then_some(enosys);
         let (rules, free) = self.calls.rules(Actions { violation, log, unknown }, self.extras)?;
         let extra = WithToken { free, token: self.token.as_ref(), mortal: self.mortal() };
-        Program::build(&Layout { rules: &rules, extra: Some(&extra) })
+        program::assemble(&Layout { rules: &rules, extra: Some(&extra) })
             .map_err(|TooLong| too_long(&self.profile))
     }
 }
@@ -114,7 +114,7 @@ impl Extra for WithToken<'_> {
         token || self.mortal == Some(number) || self.free.concerns(number)
     }
 
-    fn pieces(&self, number: u32, stage: Stage, program: &mut Program) {
+    fn pieces(&self, number: u32, stage: Stage, program: &mut Program<'_>) {
         if let Some((_, piece)) = self.token.filter(|(token, _)| stage == Stage::First && *token == number) {
             program.piece(piece, bpf::RET_ALLOW);
         }

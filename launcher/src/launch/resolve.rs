@@ -10,12 +10,12 @@ use crate::refusal::Refusal;
 use crate::supervise::attributes;
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
+use sbx_policy::env;
 use sbx_policy::errno::EOPNOTSUPP;
 use sbx_policy::list::{self, List, Target};
-use sbx_policy::program::TooLong;
+use sbx_policy::program::{self, TooLong};
 use sbx_policy::restrictions;
 use sbx_policy::rules::{Actions, Grant, Layout, Row, Rules};
-use sbx_policy::{Program, env};
 use std::ffi::OsStr;
 use std::sync::Arc;
 
@@ -418,8 +418,8 @@ impl Calls {
     /// The program that tells allowed, noted and refused apart: it allows, logs or traps.
     pub fn strict_program(&self) -> Result<Vec<Insn>, Refusal> {
         let (rules, free) = self.rules(self.plain_actions(bpf::RET_TRAP), Extras::default())?;
-        let program = Program::build(&Layout { rules: &rules, extra: Some(&free) });
-        program.map(|program| program.insns().to_vec()).map_err(|TooLong| too_long(&self.profile))
+        program::assemble(&Layout { rules: &rules, extra: Some(&free) })
+            .map_err(|TooLong| too_long(&self.profile))
     }
 
     /// Whether some calls are allowed, but noted.

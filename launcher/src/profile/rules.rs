@@ -105,7 +105,7 @@ impl Extra for FreeConditions {
         self.calls.contains_key(&number)
     }
 
-    fn pieces(&self, number: u32, stage: Stage, program: &mut Program) {
+    fn pieces(&self, number: u32, stage: Stage, program: &mut Program<'_>) {
         let Some(pieces) = self.calls.get(&number) else { return };
         match stage {
             Stage::First => {}

@@ -5,8 +5,9 @@ use sbx::launch::resolve::{self, Extras, Unix};
 use sbx::profile::{self, Grants, Profile, Variable};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::interpret::{Data, run};
+use sbx_policy::program::assemble;
 use sbx_policy::rules::{Actions, Layout};
-use sbx_policy::{Program, bpf, shadow};
+use sbx_policy::{bpf, shadow};
 
 use crate::{Shelf, built_in_profile as built_in};
 
@@ -119,10 +120,10 @@ fn socket_decision(profile: &Profile, mode: Mode, family: u64) -> u32 {
     let calls = resolve::calls(profile, &network, Unix::Refused, Arch::X86_64).unwrap();
     let actions = Actions { violation: bpf::RET_USER_NOTIF, log: bpf::RET_LOG, unknown: None };
     let (rules, free) = calls.rules(actions, Extras::default()).unwrap();
-    let program = Program::build(&Layout { rules: &rules, extra: Some(&free) }).ok().unwrap();
+    let program = assemble(&Layout { rules: &rules, extra: Some(&free) }).unwrap();
     let number = Call::named(b"socket").unwrap().number(Arch::X86_64).unwrap();
     let data = Data { nr: number, arch: Arch::X86_64.audit(), args: [family, 1, 0, 0, 0, 0] };
-    run(program.insns(), &data).unwrap()
+    run(&program, &data).unwrap()
 }
 
 #[test]

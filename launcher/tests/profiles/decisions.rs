@@ -6,7 +6,7 @@ use sbx_policy::bpf;
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::errno;
 use sbx_policy::interpret::{Data, run};
-use sbx_policy::program::{Program, X32_BIT};
+use sbx_policy::program::{X32_BIT, assemble};
 use sbx_policy::restrictions::{Condition, Op, Width};
 use sbx_policy::rules::{Actions, Layout, QUERY};
 
@@ -113,8 +113,8 @@ fn boundaries(rules: Option<&CallRules>) -> Vec<[u64; 6]> {
 fn check(profile: &Profile) {
     for (arch, other) in [(Arch::X86_64, 0x4000_0003), (Arch::Aarch64, 0x4000_0028)] {
         let (rules, free) = profile.syscalls.to_rules(arch, ACTIONS).unwrap();
-        let program = Program::build(&Layout { rules: &rules, extra: Some(&free) }).unwrap();
-        assert!(program.insns().len() < bpf::MAX_INSNS);
+        let program = assemble(&Layout { rules: &rules, extra: Some(&free) }).unwrap();
+        assert!(program.len() < bpf::MAX_INSNS);
         for number in (0..520).chain([X32_BIT - 1, 0x8000_0000, u32::MAX]) {
             let call = Call::numbered(arch, number);
             let said = call.and_then(|call| profile.syscalls.calls.get(&call));
@@ -122,7 +122,7 @@ fn check(profile: &Profile) {
                 for nr in [number, number | X32_BIT] {
                     for audit in [arch.audit(), other] {
                         let data = Data { nr, arch: audit, args };
-                        let decided = run(program.insns(), &data);
+                        let decided = run(&program, &data);
                         let meant = Some(expected(profile, arch, &data, rules.identity()));
                         assert_eq!(decided, meant, "{} {call:?} {data:x?}", profile.name);
                     }
