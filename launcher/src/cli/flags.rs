@@ -39,6 +39,16 @@ pub enum Command {
     Profile(ProfileCommand),
 }
 
+/// `sbx run` alone: clap builds every subcommand it knows before it reads the first word, and a run needs none of
+/// the others.
+#[derive(Debug, Parser)]
+#[command(name = "sbx run", about = "Run a command under a profile", after_help = EXAMPLES, max_term_width = 110)]
+pub struct RunOnly {
+    /// Its flags.
+    #[command(flatten)]
+    pub run: Run,
+}
+
 /// `sbx run`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

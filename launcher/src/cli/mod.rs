@@ -7,7 +7,7 @@ mod profile;
 mod shim;
 mod usage;
 
-pub use flags::{Cli, Command, Level, Net, OnViolation, Run, Static};
+pub use flags::{Cli, Command, Level, Net, OnViolation, Run, RunOnly, Static};
 
 use crate::launch;
 use crate::profile::Search;
@@ -19,17 +19,27 @@ use std::io::{IsTerminal, Write};
 
 /// Runs `sbx` with these arguments, the program's name first, and returns its exit status.
 pub fn main(arguments: Vec<OsString>) -> i32 {
+    // Anything that is not plainly a run, its errors included, is for the whole command line.
+    if arguments.get(1).is_some_and(|word| word == "run")
+        && let Ok(RunOnly { run }) = RunOnly::try_parse_from(&arguments[1..])
+    {
+        return finish(launch::run(run));
+    }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return usage(&error, &arguments),
     };
-    let result = match cli.command {
+    finish(match cli.command {
         Command::Run(run) => launch::run(*run),
         Command::Env(flags) => env::run(&flags),
         Command::Shim(flags) => shim::run(&flags),
         Command::Inspect(flags) => inspect::run(&flags),
         Command::Profile(flags) => profile::run(&flags.action),
-    };
+    })
+}
+
+/// The exit status, and the sentence of a refusal.
+fn finish(result: Result<i32, Refusal>) -> i32 {
     result.unwrap_or_else(|refusal| {
         complain(&refusal.to_string());
         refusal.code.into()
