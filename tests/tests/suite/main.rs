@@ -18,5 +18,6 @@ mod no_exec;
 mod read_only;
 mod readme;
 mod static_programs;
+mod supervisor;
 mod workspace;
 mod write;

@@ -1,0 +1,138 @@
+//! What the supervisor does on the command's behalf gets the command nowhere that its rules do not lead, and the
+//! command does not get rid of the supervisor.
+
+use sbx_tests::processes;
+use sbx_tests::users::as_users;
+use sbx_tests::world::World;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+fn mode(path: impl AsRef<Path>) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn modes_and_times_change_inside_and_nowhere_else() {
+    as_users(|user| {
+        let world = World::new(user);
+        let (inside, outside) = (world.write("file", ""), world.outside.join("kept"));
+        let before = (mode(&outside), fs::metadata(&outside).unwrap().modified().unwrap());
+        for profile in ["write", "workspace"] {
+            for program in [["chmod", "0600"], ["touch", "-d2020-01-01"], ["chown", ":0"]] {
+                world.run(profile, [program[0], program[1], outside.to_str().unwrap()]).run().failed();
+            }
+            fs::set_permissions(&inside, fs::Permissions::from_mode(0o644)).unwrap();
+            world.run(profile, ["chmod", "0600", "file"]).run().success().silent();
+            world.run(profile, ["touch", "-d2020-01-01", "file"]).run().success().silent();
+            assert_eq!(mode(&inside), 0o600);
+        }
+        assert_eq!((mode(&outside), fs::metadata(&outside).unwrap().modified().unwrap()), before);
+        let control = world.bare(["chmod", "0600", outside.to_str().unwrap()]);
+        control.run().success();
+        assert_eq!(mode(&outside), 0o600);
+    });
+}
+
+#[test]
+fn a_directory_that_turns_into_a_link_takes_nobody_along() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.make_dir(&world.path("build"));
+        let kept = world.outside.join("kept");
+        let before = mode(&kept);
+        let script = format!(
+            "mv build moved; ln -s / build; i=0; while [ $i -lt 20 ]; do chmod 0600 {0} build{0}; i=$((i+1)); done; chmod 0700 moved",
+            kept.display()
+        );
+        world.sbx(["run", "-q", "--rw", "build", "--", "sh", "-c", &script]).run().success();
+        assert_eq!(mode(&kept), before);
+        assert_eq!(mode(world.path("moved")), 0o700);
+    });
+}
+
+#[test]
+fn what_an_earlier_command_linked_is_not_allowed_by_name() {
+    as_users(|user| {
+        let world = World::new(user);
+        symlink(&world.outside, world.path("build")).unwrap();
+        let made = world.outside.join("made");
+        let out = world.sbx(["run", "--rw", "build", "--", "touch", "build/made"]).run();
+        out.refused(125, &["build", "leads out of the workspace"]);
+        assert!(!made.exists());
+        let outside = world.outside.to_str().unwrap();
+        world.sbx(["run", "--rw", outside, "--", "touch", "build/made"]).run().success();
+        assert!(made.exists());
+    });
+}
+
+#[test]
+fn other_processes_descriptors_stay_theirs() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt");
+        let kept = world.outside.join("kept");
+        let script = format!("exec {} sleep < {}", attempt.display(), kept.display());
+        let holder = world.bare(["sh", "-c", &script]).start();
+        holder.wait_for("sleeping\n");
+        let link = format!("/proc/{}/fd/0", holder.pid());
+        let before = mode(&kept);
+        world.run("workspace", ["chmod", "0611", &link]).run().failed();
+        assert_eq!(mode(&kept), before);
+        world.bare(["chmod", "0611", &link]).run().success();
+        assert_eq!(mode(&kept), 0o611);
+        holder.signal(libc::SIGKILL);
+        drop(holder.wait());
+        world.write("own", "");
+        world.run("workspace", ["sh", "-c", "chmod 0611 /proc/self/fd/0 < own"]).run().success();
+        assert_eq!(mode(world.path("own")), 0o611);
+    });
+}
+
+#[test]
+fn devices_keep_their_modes() {
+    let before = mode("/dev/null");
+    as_users(|user| {
+        let world = World::new(user);
+        world.run("workspace", ["chmod", "0600", "/dev/null"]).run().failed();
+        assert_eq!(mode("/dev/null"), before);
+    });
+}
+
+#[test]
+fn processes_that_fork_and_end_for_ever_are_ended() {
+    as_users(|user| {
+        let world = World::new(user);
+        let marker = processes::marker();
+        let chains = format!(
+            "import os, time\nend = time.time() + 20\nfor i in range(8):\n    if os.fork() == 0:\n        os.setsid()\n        \
+             while time.time() < end and os.fork() == 0: pass\n        os._exit(0)\n# {marker}"
+        );
+        // The chains end by themselves one day, should nobody end them.
+        let start = Instant::now();
+        world
+            .run("workspace", ["/usr/bin/python3", "-c", &chains])
+            .timeout(Duration::from_secs(30))
+            .run()
+            .success();
+        assert!(start.elapsed() < Duration::from_secs(15));
+        processes::none_left(&marker);
+    });
+}
+
+#[test]
+fn a_command_without_a_reaper_cannot_untie_itself() {
+    as_users(|user| {
+        let world = World::new(user);
+        let marker = processes::marker();
+        let script = format!(
+            "import ctypes, time\nprint(ctypes.CDLL(None).prctl(1, 0), flush=True)\ntime.sleep(60)\n# {marker}"
+        );
+        let running = world.run("minimal", ["/usr/bin/python3", "-c", &script]).start();
+        running.wait_for("-1\n");
+        running.signal(libc::SIGKILL);
+        drop(running.wait());
+        processes::none_left(&marker);
+    });
+}
