@@ -150,7 +150,7 @@ fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathB
             let left = Instant::now();
             while !process::children().is_empty() && left.elapsed() < GRACE && process::parent() == supervisor
             {
-                while process::wait(None, false, false).is_some() {}
+                reap_some();
                 std::thread::sleep(TICK);
             }
         }
@@ -183,6 +183,12 @@ fn watch(watched: &signal::Set, command: Pid, sender: RawFd) {
     }
 }
 
+/// Takes note of dead children, but not of endlessly many: some die faster than they can be counted.
+fn reap_some() {
+    const MOST: usize = 256;
+    (0..MOST).take_while(|_| process::wait(None, false, false).is_some()).for_each(drop);
+}
+
 /// A Landlock domain of the reaper's own, around the command's: what it kills can be nothing else then.
 fn scope(supervisor: Pid) -> Option<SignalScope> {
     privilege::no_new_privs().ok()?;
@@ -202,7 +208,7 @@ pub fn end_all(limit: Duration, scope: Option<&SignalScope>) {
         for child in &children {
             process::signal(*child, libc::SIGKILL);
         }
-        while process::wait(None, false, false).is_some() {}
+        reap_some();
         if children.is_empty() || start.elapsed() > limit {
             return;
         }
