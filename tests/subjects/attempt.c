@@ -18,7 +18,6 @@
  *   attempt env                    print the environment, raw
  *   attempt argv0 | exe | comm     what this program is called
  *   attempt sleep                  until a signal comes
- *   attempt comets                 chains of processes that fork and end, for twenty seconds; each leaves a byte in ./beats
  *   attempt close-all ACTION...    close every descriptor first
  *   attempt say-and-die SIGNAL     print a word, then die
  */
@@ -43,7 +42,6 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -260,25 +258,6 @@ static int written_code(void)
 	return 0;
 }
 
-static int comets(void)
-{
-	time_t end = time(NULL) + 20;
-	int beats = open("beats", O_CREAT | O_WRONLY | O_APPEND, 0644);
-	for (int i = 0; i < 60; i++) {
-		if (fork())
-			continue;
-		setsid();
-		while (time(NULL) < end) {
-			if (fork())
-				_exit(0);
-			if (write(beats, ".", 1) != 1)
-				_exit(1);
-		}
-		_exit(0);
-	}
-	return 0;
-}
-
 static int list_descriptors(void)
 {
 	for (int fd = 0; fd < 256; fd++)
@@ -328,8 +307,6 @@ static int act(char **argv, char **words)
 			puts(*entry);
 		return 0;
 	}
-	if (!strcmp(what, "comets"))
-		return comets();
 	if (!strcmp(what, "sleep")) {
 		puts("sleeping");
 		fflush(stdout);

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_millis(250);
 /// How long killing may take: a fork bomb is killed faster than it forks, or given up on.
 const KILLING: Duration = Duration::from_secs(10);
+/// More dead children than this at a time are no ordinary end of a command.
+const STORM: usize = 256;
 const TICK: Duration = Duration::from_millis(2);
 
 /// Sent by the kernel when the supervisor ends. No program uses it for anything else on us.
@@ -148,9 +150,12 @@ fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathB
         watch(&watched, command, sender);
         if process::parent() == supervisor {
             let left = Instant::now();
-            while !process::children().is_empty() && left.elapsed() < GRACE && process::parent() == supervisor
+            // A storm of processes gets no grace: it would use up the machine's process numbers meanwhile.
+            while !process::children().is_empty()
+                && reap_some() < STORM
+                && left.elapsed() < GRACE
+                && process::parent() == supervisor
             {
-                reap_some();
                 std::thread::sleep(TICK);
             }
         }
@@ -184,9 +189,8 @@ fn watch(watched: &signal::Set, command: Pid, sender: RawFd) {
 }
 
 /// Takes note of dead children, but not of endlessly many: some die faster than they can be counted.
-fn reap_some() {
-    const MOST: usize = 256;
-    (0..MOST).take_while(|_| process::wait(None, false, false).is_some()).for_each(drop);
+fn reap_some() -> usize {
+    (0..STORM).take_while(|_| process::wait(None, false, false).is_some()).count()
 }
 
 /// A Landlock domain of the reaper's own, around the command's: what it kills can be nothing else then.
