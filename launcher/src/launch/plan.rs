@@ -11,7 +11,7 @@ use crate::launch::policy::{Network, PathRule};
 use crate::launch::resolve::{self, Calls, Extras, Unix};
 use crate::launch::scratch::{self, Scratch};
 use crate::launch::treatment::{self, StaticMode};
-use crate::profile::{self, PathEntry, Profile, Search, Variable, Variables};
+use crate::profile::{self, Profile, Search, Variable, Variables};
 use crate::program::{self, Program};
 use crate::refusal::Refusal;
 use crate::supervise::attributes;
@@ -105,7 +105,7 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
     demands::unenforced(&profile)?;
 
     let workspace = files::workspace(flags.workspace.as_deref(), &directory, &mut remarks)?;
-    let wants = |variable| uses(&profile, variable);
+    let wants = |variable| profile.uses(variable);
     let scratch =
         if wants(Variable::Tmp) && !flags.exec && !unconfined { Some(make_scratch()?) } else { None };
     let cache = if wants(Variable::Cache) && !unconfined {
@@ -239,14 +239,6 @@ fn calls(flags: &Run, profile: &Profile, network: &Network, landlock: Version) -
         calls.add(List::Deny, "--deny-calls", list.as_bytes())?;
     }
     Ok(calls)
-}
-
-/// Whether a profile's paths or variables mention a variable.
-fn uses(profile: &Profile, variable: Variable) -> bool {
-    let paths = &profile.paths;
-    let lists: [&[PathEntry]; 3] = [&paths.read, &paths.execute, &paths.write];
-    lists.into_iter().flatten().any(|entry| entry.base == Some(variable))
-        || profile.env.set.values().any(|value| value.base == Some(variable))
 }
 
 fn make_scratch() -> Result<Scratch, Refusal> {

@@ -336,17 +336,6 @@ impl Profile {
         entries.any(|entry| entry.base == Some(variable))
     }
 
-    /// Adds what another profile says about calls, where it allows them: so `--rw` gives a profile that opens
-    /// files for reading alone the calls of `write`. What this one denies whatever the arguments stays denied.
-    pub fn widen(&mut self, from: &Syscalls) {
-        for (call, more) in from.calls.iter().filter(|(_, rules)| !rules.allow.is_none()) {
-            let rules = self.syscalls.calls.entry(*call).or_default();
-            if !matches!(rules.allow, Grants::All(_)) && !matches!(rules.deny, Grants::All(_)) {
-                rules.allow = more.allow.clone();
-            }
-        }
-    }
-
     /// Whether it allows everything, so that it needs `--dangerously-unconfined`.
     pub fn is_unrestricted(&self) -> bool {
         self.syscalls.default.as_deref() == Some(&DefaultAction::Allow)

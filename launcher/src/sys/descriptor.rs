@@ -130,12 +130,6 @@ pub fn close_all_but(kept: RawFd) {
     }
 }
 
-/// Closes a descriptor that no owner in this program has.
-pub fn close(number: RawFd) {
-    // SAFETY: callers pass numbers that they know no `OwnedFd` holds.
-    unsafe { libc::close(number) };
-}
-
 /// Takes ownership of a descriptor that the kernel just made for us.
 pub fn own(number: RawFd) -> OwnedFd {
     // SAFETY: callers pass a number that a system call returned to them as new.
