@@ -104,6 +104,16 @@ impl Call {
         arch.numbers().iter().position(|n| *n == number).map(|index| Call(index as u16))
     }
 
+    /// By its place in the table of names: for tables that are written when something is built.
+    pub const fn at(place: u16) -> Call {
+        Call(place)
+    }
+
+    /// Its place in the table of names.
+    pub const fn place(self) -> u16 {
+        self.0
+    }
+
     /// All calls of all architectures, by name.
     pub fn all() -> impl Iterator<Item = Call> {
         (0..COUNT as u16).map(Call)

@@ -65,7 +65,7 @@ pub fn network(flags: &Run, profile: &Profile, landlock: Version) -> Result<Netw
     let mut network = Network { mode: resolve::mode(profile), ..Network::default() };
     if network.mode == Mode::Ports {
         network.bind = profile.network.bind.iter().map(|port| port.value).collect();
-        for endpoint in &profile.network.connect {
+        for endpoint in profile.network.connect.iter() {
             network.connect.push(any_host(&endpoint.host, endpoint.port)?);
         }
     }

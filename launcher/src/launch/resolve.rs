@@ -3,8 +3,8 @@
 use crate::launch::policy::{Mode, Network};
 use crate::launch::rows::{answer_quietly, bits, grant, replace, replace_all, revoke, row, without};
 use crate::profile::{
-    self, Alternative, CallRules, FreeConditions, Grants, NetworkMode, Origin, Profile, Search, Syscalls,
-    When,
+    self, Alternative, CallRules, FreeConditions, Grants, NetworkMode, Origin, Profile, Search, Shared,
+    Syscalls, Text, When,
 };
 use crate::refusal::Refusal;
 use crate::supervise::attributes;
@@ -17,7 +17,6 @@ use sbx_policy::program::{self, TooLong};
 use sbx_policy::restrictions;
 use sbx_policy::rules::{Actions, Grant, Layout, Row, Rules};
 use std::ffi::OsStr;
-use std::sync::Arc;
 
 /// Whether AF_UNIX sockets may be connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +107,7 @@ const PATH_CALLS: [&str; 21] = [
 /// The calls of one run.
 #[derive(Clone)]
 pub struct Calls {
-    profile: String,
+    profile: Text,
     syscalls: Syscalls,
     network: Network,
     unix: Unix,
@@ -157,8 +156,8 @@ impl Calls {
         for entry in entries() {
             scratch.add(list, entry).map_err(cannot)?;
             let parsed = list::parse(entry).map_err(cannot)?;
-            let origin = Arc::new(Origin {
-                profile: "command line".into(),
+            let origin = Shared::from(Origin {
+                profile: Shared::Fixed("command line"),
                 built_in: false,
                 key: flag,
                 index: None,
@@ -175,41 +174,21 @@ impl Calls {
         Ok(())
     }
 
-    fn set(&mut self, list: List, call: Call, entry: &list::Entry, origin: &Arc<Origin>) {
-        let said = self.syscalls.calls.entry(call).or_default();
-        let target = if list == List::Deny { &mut said.deny } else { &mut said.allow };
-        let grown = match entry.restriction {
-            None => Grants::All(origin.clone()),
-            Some(place) => {
-                let one = Alternative { when: When::Named(place), origin: origin.clone() };
-                match target {
-                    Grants::Some(alternatives) if alternatives.iter().any(|a| a.origin.key == origin.key) => {
-                        Grants::Some(alternatives.iter().cloned().chain([one]).collect())
-                    }
-                    _ => Grants::Some(vec![one]),
-                }
-            }
-        };
-        *target = grown;
-        match list {
-            // Without an error of its own it is reported, whatever the profile answers quietly.
-            List::Deny => said.errno = (entry.errno != 0).then_some(entry.errno),
-            // A denial by the profile gives way, one by a flag does not.
-            List::Allow if !said.deny.origins().any(|o| o.key.starts_with("--")) => said.deny = Grants::None,
-            _ => {}
-        }
+    fn set(&mut self, list: List, call: Call, entry: &list::Entry, origin: &Shared<Origin>) {
+        self.syscalls.calls.change(call, |said| change(said, list, entry, origin));
     }
 
     /// Adds what changing files takes, for a profile that only reads.
     pub fn add_writing(&mut self) -> Result<(), Refusal> {
         let write = profile::load(OsStr::new("write"), &Search::default())
             .map_err(|e| Refusal::new(e.to_string()))?;
-        for (call, rules) in &write.syscalls.calls {
-            let said = self.syscalls.calls.entry(*call).or_default();
-            let read_only = matches!(call.name(), "open" | "openat") && !matches!(said.allow, Grants::All(_));
-            if (said.allow.is_none() && said.deny.is_none()) || read_only {
-                *said = rules.clone();
-            }
+        for (call, rules) in write.syscalls.calls.iter() {
+            self.syscalls.calls.change(call, |said| {
+                let opens = matches!(call.name(), "open" | "openat") && !matches!(said.allow, Grants::All(_));
+                if (said.allow.is_none() && said.deny.is_none()) || opens {
+                    *said = rules.clone();
+                }
+            });
         }
         Ok(())
     }
@@ -253,7 +232,7 @@ impl Calls {
     }
 
     fn said(&self, name: &str) -> Option<&CallRules> {
-        Call::named(name.as_bytes()).and_then(|call| self.syscalls.calls.get(&call))
+        Call::named(name.as_bytes()).and_then(|call| self.syscalls.calls.get(call))
     }
 
     /// Whether the command can start processes, so that there is a tree to look after.
@@ -352,7 +331,7 @@ impl Calls {
             else {
                 continue;
             };
-            let Some(said) = self.syscalls.calls.get(&call) else {
+            let Some(said) = self.syscalls.calls.get(call) else {
                 needs.push((name, enough.first().copied()));
                 continue;
             };
@@ -424,7 +403,32 @@ impl Calls {
 
     /// Whether some calls are allowed, but noted.
     pub fn notes(&self) -> bool {
-        self.syscalls.calls.values().any(|said| said.log.is_some())
+        self.syscalls.calls.iter().any(|(_, said)| said.log.is_some())
+    }
+}
+
+/// What a flag says about a call replaces what the profile says.
+fn change(said: &mut CallRules, list: List, entry: &list::Entry, origin: &Shared<Origin>) {
+    let target = if list == List::Deny { &mut said.deny } else { &mut said.allow };
+    let grown = match entry.restriction {
+        None => Grants::All(origin.clone()),
+        Some(place) => {
+            let one = Alternative { when: When::Named(place), origin: origin.clone() };
+            match target {
+                Grants::Some(alternatives) if alternatives.iter().any(|a| a.origin.key == origin.key) => {
+                    Grants::Some(alternatives.iter().cloned().chain([one]).collect())
+                }
+                _ => Grants::Some(vec![one].into()),
+            }
+        }
+    };
+    *target = grown;
+    match list {
+        // Without an error of its own it is reported, whatever the profile answers quietly.
+        List::Deny => said.errno = (entry.errno != 0).then_some(entry.errno),
+        // A denial by the profile gives way, one by a flag does not.
+        List::Allow if !said.deny.origins().any(|o| o.key.starts_with("--")) => said.deny = Grants::None,
+        _ => {}
     }
 }
 

@@ -1,16 +1,16 @@
 //! One profile document, read strictly but not yet merged with its parents.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::hash::Hash;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::{Fault, Place, Plain};
-use super::json::{Node, Text, unknown_key};
+use super::json::{Node, unknown_key};
 use super::location::Location;
 use super::model::{
-    Commands, Endpoint, Env, Given, Level, Limits, Network, NetworkMode, Origin, Paths, StaticMode, Syscalls,
+    Commands, Endpoint, Env, Given, Level, Limits, List, Network, NetworkMode, Origin, Paths, Shared,
+    StaticMode, Syscalls, Text,
 };
 use super::{syscalls, units};
 
@@ -31,13 +31,18 @@ pub(crate) struct Document {
 
 /// Whose document it is: for the origin of its entries.
 pub(crate) struct Author {
-    pub profile: Arc<str>,
+    pub profile: Shared<str>,
     pub built_in: bool,
 }
 
 impl Author {
-    pub(crate) fn origin(&self, key: &'static str, index: Option<usize>, why: Option<Text>) -> Arc<Origin> {
-        Arc::new(Origin {
+    pub(crate) fn origin(
+        &self,
+        key: &'static str,
+        index: Option<usize>,
+        why: Option<Text>,
+    ) -> Shared<Origin> {
+        Shared::from(Origin {
             profile: self.profile.clone(),
             built_in: self.built_in,
             key,
@@ -52,13 +57,13 @@ impl Author {
     }
 
     /// A list of which each member is one thing, and none stands twice.
-    fn each<T: Eq + Hash>(
+    fn each<T: Eq + Hash + Clone>(
         &self,
         key: &'static str,
         node: Node,
         place: &Place,
         read: impl Fn(Node, &Place) -> Result<(T, Option<Text>), Fault>,
-    ) -> Result<Vec<Given<T>>, Fault> {
+    ) -> Result<List<Given<T>>, Fault> {
         let nodes = node.list(place)?;
         if nodes.len() > ENTRIES {
             return Err(Fault::at(place, format_args!("more than {ENTRIES} entries")));
@@ -70,19 +75,19 @@ impl Author {
             let (value, why) = read(node, &place)?;
             // The long lists of the built-in profiles share one origin: their values say where they stand.
             let origin = match &shared {
-                Some(shared) if why.is_none() => Arc::clone(shared),
+                Some(shared) if why.is_none() => shared.clone(),
                 _ => self.origin(key, Some(index), why),
             };
             list.push(Given { value, origin });
         }
         // A test says it of the built-in ones, so that no start has to.
         if self.built_in {
-            return Ok(list);
+            return Ok(list.into());
         }
         let mut known = HashSet::with_capacity(list.len());
         match list.iter().position(|given| !known.insert(&given.value)) {
             Some(index) => Err(Fault::at(&Place::Index(place, index), "the same entry stands above already")),
-            None => Ok(list),
+            None => Ok(list.into()),
         }
     }
 }
@@ -245,9 +250,9 @@ impl Endpoint {
     pub fn parse(text: &str) -> Option<Endpoint> {
         let (host, port) = text.rsplit_once(':')?;
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        let host = match bare {
-            Some(address) => address.parse::<std::net::Ipv6Addr>().ok()?.to_string(),
-            None => host.to_string(),
+        let host: Text = match bare {
+            Some(address) => address.parse::<std::net::Ipv6Addr>().ok()?.to_string().into(),
+            None => host.to_string().into(),
         };
         let odd = |c: char| c.is_control() || c.is_whitespace() || c == '/' || (bare.is_none() && c == ':');
         let port = port.parse().ok().filter(|port| *port != 0)?;
@@ -306,15 +311,16 @@ fn name_pattern(node: Node, place: &Place) -> Result<(Text, Option<Text>), Fault
     Ok((name, None))
 }
 
-fn variables(node: Node, place: &Place, author: &Author) -> Result<BTreeMap<Text, Given<Location>>, Fault> {
-    let mut set = BTreeMap::new();
+fn variables(node: Node, place: &Place, author: &Author) -> Result<List<(Text, Given<Location>)>, Fault> {
+    let mut set = Vec::new();
     for (name, node) in node.object(place)? {
         let here = Place::Key(place, &name);
         check_name(&name, &here)?;
         let value = Location::value(node.string(&here)?).map_err(|cause| Fault::at(&here, cause))?;
-        set.insert(name, author.given("env.set", value));
+        set.push((name, author.given("env.set", value)));
     }
-    Ok(set)
+    set.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(set.into())
 }
 
 fn limits(node: Node, place: &Place, author: &Author) -> Result<Limits, Fault> {

@@ -7,9 +7,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::error::{Fault, Place, Plain, hint, join};
-
-/// A string of a document: part of the built-in text, or a copy.
-pub(crate) type Text = Cow<'static, str>;
+use super::model::Text;
 
 /// A JSON value that needs nothing else to live.
 pub(crate) type Node = Tree<'static>;

@@ -6,7 +6,7 @@ use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use super::error::{Plain, hint, join};
-use super::json::Text;
+use super::model::Text;
 
 /// A variable that a path may begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,20 +1,18 @@
 //! How a document changes what those before it gave.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::hash::Hash;
-use std::sync::Arc;
 
-use sbx_policy::calls::Call;
-
-use super::model::{CallRules, Given, Grants, Limits, Origin, Profile};
+use super::location::Location;
+use super::model::{CallRules, CallTable, Given, Grants, Limits, List, Origin, Profile, Text};
 use super::resolve::Loaded;
 
 /// Applies one document of the family to the profile.
 pub(crate) fn apply(profile: &mut Profile, family: &mut [Loaded], index: usize) {
     let Some(loaded) = family.get_mut(index) else { return };
     let document = std::mem::take(&mut loaded.document);
-    profile.lineage.push(loaded.name.clone());
-    profile.description = document.description.unwrap_or_default().into_owned();
+    profile.lineage.to_mut().push(loaded.name.clone());
+    profile.description = document.description.unwrap_or_default();
     nearest(&mut profile.syscalls.default, document.syscalls.default);
     calls(&mut profile.syscalls.calls, document.syscalls.calls, family, index);
     unite(&mut profile.paths.read, document.paths.read);
@@ -27,7 +25,7 @@ pub(crate) fn apply(profile: &mut Profile, family: &mut [Loaded], index: usize) 
     unite(&mut profile.network.unix, document.network.unix);
     unite(&mut profile.env.inherit, document.env.inherit);
     unite(&mut profile.env.deny, document.env.deny);
-    profile.env.set.extend(document.env.set);
+    set(&mut profile.env.set, document.env.set);
     limits(&mut profile.limits, document.limits);
     unite(&mut profile.commands.allow, document.commands.allow);
     unite(&mut profile.commands.block, document.commands.block);
@@ -41,7 +39,8 @@ fn nearest<T>(slot: &mut Option<T>, said: Option<T>) {
     }
 }
 
-fn unite<T: Eq + Hash>(list: &mut Vec<Given<T>>, mut said: Vec<Given<T>>) {
+fn unite<T: Eq + Hash + Clone>(list: &mut List<Given<T>>, said: List<Given<T>>) {
+    let mut said = said.into_owned();
     // Of the built-in profiles a test says that they do not repeat each other.
     let built_in = |list: &[Given<T>]| list.iter().all(|given| given.origin.built_in);
     let apart = list.is_empty() || said.is_empty() || (built_in(list) && built_in(&said));
@@ -49,7 +48,18 @@ fn unite<T: Eq + Hash>(list: &mut Vec<Given<T>>, mut said: Vec<Given<T>>) {
         let known: HashSet<&T> = list.iter().map(|given| &given.value).collect();
         said.retain(|given| !known.contains(&given.value));
     }
-    list.append(&mut said);
+    list.to_mut().append(&mut said);
+}
+
+/// The value that was said last counts.
+fn set(list: &mut List<(Text, Given<Location>)>, said: List<(Text, Given<Location>)>) {
+    let list = list.to_mut();
+    for (name, value) in said.into_owned() {
+        match list.binary_search_by(|(known, _)| known.cmp(&name)) {
+            Ok(place) => list[place].1 = value,
+            Err(place) => list.insert(place, (name, value)),
+        }
+    }
 }
 
 fn limits(limits: &mut Limits, said: Limits) {
@@ -62,30 +72,20 @@ fn limits(limits: &mut Limits, said: Limits) {
     nearest(&mut limits.cpu, said.cpu);
 }
 
-fn calls(
-    calls: &mut BTreeMap<Call, CallRules>,
-    said: BTreeMap<Call, CallRules>,
-    family: &[Loaded],
-    index: usize,
-) {
-    if calls.is_empty() {
+fn calls(calls: &mut CallTable, said: CallTable, family: &[Loaded], index: usize) {
+    if calls.0.is_empty() {
         *calls = said;
         return;
     }
-    for (call, said) in said {
-        match calls.get_mut(&call) {
-            Some(known) => replace(known, said, |origin| inherited(origin, family, index)),
-            None => {
-                calls.insert(call, said);
-            }
-        }
+    for (call, said) in said.0.into_owned() {
+        calls.change(call, |known| replace(known, said, |origin| inherited(origin, family, index)));
     }
 }
 
 /// Whether an entry is that of an ancestor, which a document may take back; not that of another parent of a
 /// common child.
 fn inherited(origin: &Origin, family: &[Loaded], index: usize) -> bool {
-    let place = family.iter().position(|loaded| Arc::ptr_eq(&loaded.name, &origin.profile));
+    let place = family.iter().position(|loaded| std::ptr::eq(&*loaded.name, &*origin.profile));
     let ancestors = family.get(index).map(|loaded| &loaded.ancestors);
     place.zip(ancestors).is_some_and(|(place, ancestors)| ancestors.contains(&place))
 }
@@ -103,7 +103,7 @@ fn replace(known: &mut CallRules, mut said: CallRules, inherited: impl Fn(&Origi
     let foreign = match std::mem::take(&mut known.deny) {
         Grants::All(origin) if !inherited(&origin) => Grants::All(origin),
         Grants::Some(mut refusals) => {
-            refusals.retain(|refusal| !inherited(&refusal.origin));
+            refusals.to_mut().retain(|refusal| !inherited(&refusal.origin));
             if refusals.is_empty() { Grants::None } else { Grants::Some(refusals) }
         }
         _ => Grants::None,
@@ -124,9 +124,9 @@ fn deny_too(denied: &mut Grants, more: Grants) {
         (_, Grants::All(origin)) => *denied = Grants::All(origin),
         (Grants::None, more) => *denied = more,
         (Grants::Some(list), Grants::Some(more)) => {
-            for refusal in more {
+            for refusal in more.into_owned() {
                 if !list.iter().any(|known| known.when == refusal.when) {
-                    list.push(refusal);
+                    list.to_mut().push(refusal);
                 }
             }
         }

@@ -5,6 +5,8 @@
 //! here opens anything but profiles or looks at the machine: variables in paths stay variables until
 //! [`Location::expand`].
 
+#[cfg(built_in_tables)]
+mod built_in;
 mod conditions;
 mod document;
 mod error;
@@ -25,8 +27,9 @@ use std::ffi::OsStr;
 pub use error::ProfileError;
 pub use location::{Location, Variable, Variables};
 pub use model::{
-    Alternative, CallRules, Commands, DefaultAction, Endpoint, Env, Given, Grants, Level, Limits, Network,
-    NetworkMode, Origin, PathEntry, Paths, Profile, Source, StaticMode, Syscalls, When,
+    Alternative, CallRules, CallTable, Commands, DefaultAction, Endpoint, Env, Given, Grants, Level, Limits,
+    List, Network, NetworkMode, Origin, PathEntry, Paths, Profile, Shared, Source, StaticMode, Syscalls,
+    Text, When,
 };
 pub use rules::FreeConditions;
 pub use search::{SIZE_LIMIT, Search};
@@ -37,6 +40,12 @@ pub const FALLBACK: &str = "workspace";
 
 /// Reads a profile and its parents: a file where `name_or_path` contains a `/` or ends in `.json`, else by name.
 pub fn load(name_or_path: &OsStr, search: &Search) -> Result<Profile, ProfileError> {
+    #[cfg(built_in_tables)]
+    if let Some(profile) = name_or_path.to_str().and_then(built_in::find)
+        && !search.has(name_or_path)
+    {
+        return Ok(profile.clone());
+    }
     resolve::resolve(name_or_path, search)
 }
 
@@ -54,7 +63,7 @@ pub struct Listed {
     /// Built in, or a file.
     pub source: Source,
     /// Its description, or what is wrong with it.
-    pub description: Result<String, ProfileError>,
+    pub description: Result<Text, ProfileError>,
 }
 
 /// Every profile that has a name: the built-in ones, then the users'.

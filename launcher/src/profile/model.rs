@@ -1,7 +1,7 @@
 //! What a profile is once it is read and its parents are merged into it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,11 +12,57 @@ use sbx_policy::restrictions::{self, RESTRICTIONS};
 
 use super::location::{Location, Variable};
 
+/// Something that many entries share: part of the program, for the built-in profiles, or counted.
+pub enum Shared<T: ?Sized + 'static> {
+    /// Part of the program.
+    Fixed(&'static T),
+    /// Read from a file, or from the command line.
+    Counted(Arc<T>),
+}
+
+impl<T: ?Sized> Clone for Shared<T> {
+    fn clone(&self) -> Shared<T> {
+        match self {
+            Shared::Fixed(value) => Shared::Fixed(value),
+            Shared::Counted(value) => Shared::Counted(Arc::clone(value)),
+        }
+    }
+}
+
+impl<T: ?Sized> Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match self {
+            Shared::Fixed(value) => value,
+            Shared::Counted(value) => value,
+        }
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T> From<T> for Shared<T> {
+    fn from(value: T) -> Shared<T> {
+        Shared::Counted(Arc::new(value))
+    }
+}
+
+/// A text: part of the program, or a copy.
+pub type Text = Cow<'static, str>;
+
+/// A list: part of the program, or memory of its own.
+pub type List<T> = Cow<'static, [T]>;
+
 /// Where an entry comes from.
 #[derive(Debug)]
 pub struct Origin {
     /// The profile's name, or the path of its file.
-    pub profile: Arc<str>,
+    pub profile: Shared<str>,
     /// Whether it is one of the built-in profiles: their paths may be missing on this machine.
     pub built_in: bool,
     /// The key: `syscalls.allow`.
@@ -24,18 +70,18 @@ pub struct Origin {
     /// The place in the list, where the key is one.
     pub index: Option<usize>,
     /// The entry of a list of calls, as it was written.
-    pub entry: Cow<'static, str>,
+    pub entry: Text,
     /// The reason that the profile gives.
-    pub why: Option<Cow<'static, str>>,
+    pub why: Option<Text>,
 }
 
-impl std::fmt::Display for Origin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.key)?;
         if let Some(index) = self.index {
             write!(f, "[{index}]")?;
         }
-        write!(f, " of profile '{}'", self.profile)
+        write!(f, " of profile '{}'", &*self.profile)
     }
 }
 
@@ -45,7 +91,7 @@ pub struct Given<T> {
     /// The value.
     pub value: T,
     /// The profile and key.
-    pub origin: Arc<Origin>,
+    pub origin: Shared<Origin>,
 }
 
 impl<T> Deref for Given<T> {
@@ -69,13 +115,13 @@ pub enum Source {
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// The name it was asked for by; for a path, the file's name without `.json`.
-    pub name: String,
+    pub name: Text,
     /// Built in, or a file.
     pub source: Source,
     /// What it is for.
-    pub description: String,
+    pub description: Text,
     /// The documents it was put together from, parents first, itself last.
-    pub lineage: Vec<Arc<str>>,
+    pub lineage: List<Shared<str>>,
     /// System calls.
     pub syscalls: Syscalls,
     /// Files.
@@ -100,7 +146,7 @@ pub struct Syscalls {
     /// What a call meets that is not allowed.
     pub default: Option<Given<DefaultAction>>,
     /// The rules of each call that is named anywhere.
-    pub calls: BTreeMap<Call, CallRules>,
+    pub calls: CallTable,
 }
 
 /// `syscalls.default`.
@@ -128,6 +174,40 @@ impl DefaultAction {
     }
 }
 
+/// The calls that are named, each once, in the order of [`Call`].
+#[derive(Clone, Debug, Default)]
+pub struct CallTable(pub List<(Call, CallRules)>);
+
+impl CallTable {
+    fn place(&self, call: Call) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&call, |(known, _)| *known)
+    }
+
+    /// The rules of a call.
+    pub fn get(&self, call: Call) -> Option<&CallRules> {
+        let (_, rules) = self.0.get(self.place(call).ok()?)?;
+        Some(rules)
+    }
+
+    /// Changes the rules of a call; it has none yet where nothing names it.
+    pub fn change(&mut self, call: Call, change: impl FnOnce(&mut CallRules)) {
+        let place = self.place(call);
+        let rows = self.0.to_mut();
+        let place = place.unwrap_or_else(|free| {
+            rows.insert(free, (call, CallRules::default()));
+            free
+        });
+        if let Some((_, rules)) = rows.get_mut(place) {
+            change(rules);
+        }
+    }
+
+    /// Every call with its rules.
+    pub fn iter(&self) -> impl Iterator<Item = (Call, &CallRules)> {
+        self.0.iter().map(|(call, rules)| (*call, rules))
+    }
+}
+
 /// The rules of one call.
 #[derive(Clone, Debug, Default)]
 pub struct CallRules {
@@ -138,7 +218,7 @@ pub struct CallRules {
     /// The error number of a denial; `None`: the default action.
     pub errno: Option<u16>,
     /// Allowed calls are noted.
-    pub log: Option<Arc<Origin>>,
+    pub log: Option<Shared<Origin>>,
 }
 
 /// How far a call is allowed or denied.
@@ -148,9 +228,9 @@ pub enum Grants {
     #[default]
     None,
     /// Whatever its arguments are.
-    All(Arc<Origin>),
+    All(Shared<Origin>),
     /// Where one of these holds.
-    Some(Vec<Alternative>),
+    Some(List<Alternative>),
 }
 
 impl Grants {
@@ -160,11 +240,11 @@ impl Grants {
     }
 
     /// Where the entries come from.
-    pub fn origins(&self) -> impl Iterator<Item = &Arc<Origin>> {
+    pub fn origins(&self) -> impl Iterator<Item = &Shared<Origin>> {
         let (all, some) = match self {
             Grants::None => (None, &[][..]),
             Grants::All(origin) => (Some(origin), &[][..]),
-            Grants::Some(alternatives) => (None, alternatives.as_slice()),
+            Grants::Some(alternatives) => (None, &**alternatives),
         };
         all.into_iter().chain(some.iter().map(|alternative| &alternative.origin))
     }
@@ -176,7 +256,7 @@ pub struct Alternative {
     /// What must hold.
     pub when: When,
     /// Where the entry comes from.
-    pub origin: Arc<Origin>,
+    pub origin: Shared<Origin>,
 }
 
 /// A condition on a call's arguments.
@@ -185,7 +265,7 @@ pub enum When {
     /// A named restriction: its place in [`RESTRICTIONS`].
     Named(usize),
     /// All of these comparisons.
-    Free(Vec<restrictions::Condition>),
+    Free(List<restrictions::Condition>),
 }
 
 impl When {
@@ -202,13 +282,13 @@ impl When {
 #[derive(Clone, Debug, Default)]
 pub struct Paths {
     /// Reading.
-    pub read: Vec<PathEntry>,
+    pub read: List<PathEntry>,
     /// Reading and executing.
-    pub execute: Vec<PathEntry>,
+    pub execute: List<PathEntry>,
     /// Reading and changing.
-    pub write: Vec<PathEntry>,
+    pub write: List<PathEntry>,
     /// Neither, although something above is allowed.
-    pub deny: Vec<PathEntry>,
+    pub deny: List<PathEntry>,
 }
 
 /// One path of a list.
@@ -220,11 +300,11 @@ pub struct Network {
     /// Which network there is.
     pub mode: Option<Given<NetworkMode>>,
     /// Where TCP connections may go.
-    pub connect: Vec<Given<Endpoint>>,
+    pub connect: List<Given<Endpoint>>,
     /// TCP ports that may be listened on.
-    pub bind: Vec<Given<u16>>,
+    pub bind: List<Given<u16>>,
     /// AF_UNIX sockets that may be connected to.
-    pub unix: Vec<PathEntry>,
+    pub unix: List<PathEntry>,
 }
 
 /// `network.mode`.
@@ -242,7 +322,7 @@ pub enum NetworkMode {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     /// A name, an address, or `*`.
-    pub host: String,
+    pub host: Text,
     /// The TCP port.
     pub port: u16,
 }
@@ -251,11 +331,11 @@ pub struct Endpoint {
 #[derive(Clone, Debug, Default)]
 pub struct Env {
     /// Names that are passed on, `*` standing for anything.
-    pub inherit: Vec<Given<Cow<'static, str>>>,
+    pub inherit: List<Given<Text>>,
     /// Variables that are set.
-    pub set: BTreeMap<Cow<'static, str>, Given<Location>>,
+    pub set: List<(Text, Given<Location>)>,
     /// Names that are never passed on, whatever `inherit` says.
-    pub deny: Vec<Given<Cow<'static, str>>>,
+    pub deny: List<Given<Text>>,
 }
 
 /// Resource limits.
@@ -281,9 +361,9 @@ pub struct Limits {
 #[derive(Clone, Debug, Default)]
 pub struct Commands {
     /// Only these, unless empty.
-    pub allow: Vec<Given<Cow<'static, str>>>,
+    pub allow: List<Given<Text>>,
     /// Not these.
-    pub block: Vec<Given<Cow<'static, str>>>,
+    pub block: List<Given<Text>>,
 }
 
 /// `static`: what becomes of programs that never load the shim.
@@ -311,12 +391,12 @@ pub enum Level {
 }
 
 impl Profile {
-    pub(crate) fn empty(name: String, source: Source) -> Profile {
+    pub(crate) fn empty(name: Text, source: Source) -> Profile {
         Profile {
             name,
             source,
-            description: String::new(),
-            lineage: Vec::new(),
+            description: Text::default(),
+            lineage: List::default(),
             syscalls: Syscalls::default(),
             paths: Paths::default(),
             network: Network::default(),
@@ -332,7 +412,8 @@ impl Profile {
     pub fn uses(&self, variable: Variable) -> bool {
         let paths = &self.paths;
         let lists = [&paths.read, &paths.execute, &paths.write, &paths.deny, &self.network.unix];
-        let mut entries = lists.into_iter().flatten().chain(self.env.set.values());
+        let mut entries =
+            lists.into_iter().flat_map(|list| list.iter()).chain(self.env.set.iter().map(|(_, value)| value));
         entries.any(|entry| entry.base == Some(variable))
     }
 

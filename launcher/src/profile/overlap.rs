@@ -1,12 +1,10 @@
 //! Rules for one call, side by side: none of them may make another pointless.
 
-use std::sync::Arc;
-
 use sbx_policy::calls::Call;
 use sbx_policy::shadow;
 
 use super::error::{Fault, Plain};
-use super::model::{Alternative, CallRules, Grants, Origin, When};
+use super::model::{Alternative, CallRules, Grants, Origin, Shared, When};
 
 /// More conditions than this for one call are a mistake; each is compared with every other.
 const ALTERNATIVES: usize = 64;
@@ -31,13 +29,13 @@ pub(crate) fn extend(
     grants: &mut Grants,
     call: Call,
     when: Option<&When>,
-    origin: &Arc<Origin>,
+    origin: &Shared<Origin>,
 ) -> Result<(), String> {
     let name = call.name();
     let wider = || format!("{name} whatever its arguments are leaves nothing to the narrower one");
     match (&mut *grants, when) {
         (Grants::None, None) => *grants = Grants::All(origin.clone()),
-        (Grants::None, Some(when)) => *grants = Grants::Some(vec![alternative(when, origin)]),
+        (Grants::None, Some(when)) => *grants = Grants::Some(vec![alternative(when, origin)].into()),
         (Grants::All(other), None) => {
             // Groups may share calls; a name that a group contains has no effect of its own.
             if !is_group(origin) || !is_group(other) {
@@ -59,13 +57,13 @@ pub(crate) fn extend(
             if others.len() >= ALTERNATIVES {
                 return Err(format!("{name} has more than {ALTERNATIVES} conditions"));
             }
-            others.push(alternative(when, origin));
+            others.to_mut().push(alternative(when, origin));
         }
     }
     Ok(())
 }
 
-fn alternative(when: &When, origin: &Arc<Origin>) -> Alternative {
+fn alternative(when: &When, origin: &Shared<Origin>) -> Alternative {
     Alternative { when: when.clone(), origin: origin.clone() }
 }
 
@@ -114,7 +112,7 @@ pub(crate) fn forbid(rules: &mut CallRules, denied: Grants) -> Result<(), Fault>
                 rules.deny = denied;
                 return Ok(());
             };
-            for allowed in permissions {
+            for allowed in permissions.iter() {
                 if let Some(refusal) = refusals.iter().find(|refusal| covers(&refusal.when, &allowed.when)) {
                     return dead(&allowed.origin, &refusal.origin);
                 }

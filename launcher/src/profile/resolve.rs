@@ -6,13 +6,12 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::document::{self, Author, Document};
 use super::error::{Fault, Plain, ProfileError, plain};
 use super::json;
 use super::merge;
-use super::model::{Profile, Source};
+use super::model::{Profile, Shared, Source, Text};
 use super::search::{self, Search};
 
 /// How far parents of parents may go.
@@ -23,7 +22,7 @@ const DOCUMENTS: usize = 32;
 /// A document with what is known about its place.
 pub(crate) struct Loaded {
     pub document: Document,
-    pub name: Arc<str>,
+    pub name: Shared<str>,
     pub source: Source,
     /// Its parents and theirs, as places in the list of documents.
     pub ancestors: BTreeSet<usize>,
@@ -44,10 +43,11 @@ pub(crate) fn resolve(name: &OsStr, search: &Search) -> Result<Profile, ProfileE
 }
 
 /// A path's name is its file's, without the ending.
-fn display_name(name: &OsStr) -> String {
+fn display_name(name: &OsStr) -> Text {
     let file = if search::is_path(name) { Path::new(name).file_name().unwrap_or(name) } else { name };
     let text = plain(file);
-    text.strip_suffix(".json").filter(|_| search::is_path(name)).map_or(text.clone(), str::to_string)
+    let name = text.strip_suffix(".json").filter(|_| search::is_path(name)).map(str::to_string);
+    name.unwrap_or(text).into()
 }
 
 struct Family<'a> {
@@ -60,7 +60,7 @@ struct Family<'a> {
 /// A document's place, comparable.
 #[derive(Clone)]
 struct Identity {
-    name: Arc<str>,
+    name: Shared<str>,
     source: Source,
 }
 
@@ -118,12 +118,14 @@ impl Family<'_> {
 
     fn identity(&self, name: &OsStr, source: &Source) -> Identity {
         match source {
-            Source::BuiltIn => Identity { name: plain(name).into(), source: Source::BuiltIn },
+            Source::BuiltIn => {
+                Identity { name: Shared::Counted(plain(name).into()), source: Source::BuiltIn }
+            }
             // By its real place, so that a chain through links and `..` is seen to be one.
             Source::File(path) => {
                 let real = path.canonicalize().unwrap_or_else(|_| path.clone());
                 let name = if search::is_path(name) { plain(path.as_os_str()) } else { plain(name) };
-                Identity { name: name.into(), source: Source::File(real) }
+                Identity { name: Shared::Counted(name.into()), source: Source::File(real) }
             }
         }
     }

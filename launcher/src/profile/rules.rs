@@ -32,13 +32,13 @@ impl Syscalls {
         let unnamed_allowed = self.default.as_deref() == Some(&DefaultAction::Allow);
         let mut rules = Rules::new(arch, unnamed_allowed, actions);
         let mut free = FreeConditions::default();
-        for (call, said) in &self.calls {
-            let (Some(number), Some(row)) = (call.number(arch), rules.row_mut(*call)) else { continue };
-            row.allow = grant(*call, &said.allow);
-            row.deny = grant(*call, &said.deny);
+        for (call, said) in self.calls.iter() {
+            let (Some(number), Some(row)) = (call.number(arch), rules.row_mut(call)) else { continue };
+            row.allow = grant(call, &said.allow);
+            row.deny = grant(call, &said.deny);
             row.errno = said.errno.unwrap_or(0);
             row.log = said.log.is_some();
-            if let Some(pieces) = pieces(said, actions).map_err(|cause| failure(*call, said, &cause))? {
+            if let Some(pieces) = pieces(said, actions).map_err(|cause| failure(call, said, &cause))? {
                 free.calls.insert(number, pieces);
             }
         }
@@ -82,7 +82,7 @@ fn compile(grants: &Grants) -> Result<Vec<Insn>, String> {
     let free: Vec<Vec<Condition>> = alternatives
         .iter()
         .filter_map(|alternative| match &alternative.when {
-            When::Free(conditions) => Some(conditions.clone()),
+            When::Free(conditions) => Some(conditions.to_vec()),
             When::Named(_) => None,
         })
         .collect();

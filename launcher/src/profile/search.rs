@@ -45,6 +45,11 @@ impl Search {
         self.dirs.iter().map(move |dir| dir.join(&file)).filter(|path| exists(path))
     }
 
+    /// Whether some directory has a profile of this name.
+    pub(crate) fn has(&self, name: &OsStr) -> bool {
+        self.files(name).next().is_some()
+    }
+
     /// Names of the profiles in the directories, with their files.
     pub(crate) fn user_profiles(&self) -> Vec<(String, PathBuf)> {
         let mut found: Vec<(String, PathBuf)> = Vec::new();

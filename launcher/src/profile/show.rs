@@ -193,12 +193,12 @@ pub fn human(profile: &Profile) -> String {
     };
     let foreign = |origin: &Origin| {
         let why = origin.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
-        format!("  ({} {}{why})", origin.profile, key_of(origin))
+        format!("  ({} {}{why})", &*origin.profile, key_of(origin))
     };
     let mut allowed = Vec::new();
     let mut noted = Vec::new();
     let mut denied = Vec::new();
-    for (call, rules) in &profile.syscalls.calls {
+    for (call, rules) in profile.syscalls.calls.iter() {
         let errno = rules.errno.map_or(String::new(), |number| format!("={}", errno_word(number)));
         let lines = |grants: &Grants, suffix: &str| match grants {
             Grants::None => Vec::new(),

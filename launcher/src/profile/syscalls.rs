@@ -1,8 +1,5 @@
 //! `syscalls` of one document: entries become rules for each call, and no entry may be without effect.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use sbx_policy::calls::{Call, Group};
 use sbx_policy::env;
 use sbx_policy::errno;
@@ -11,8 +8,10 @@ use sbx_policy::list::{self, Target};
 use super::conditions;
 use super::document::Author;
 use super::error::{Fault, Place, Plain, hint};
-use super::json::{Node, Text, unknown_key};
-use super::model::{CallRules, DefaultAction, Given, Grants, Origin, Syscalls, When};
+use super::json::{Node, unknown_key};
+use super::model::{
+    CallRules, CallTable, DefaultAction, Given, Grants, Origin, Shared, Syscalls, Text, When,
+};
 use super::overlap;
 
 /// Which list of a document.
@@ -47,7 +46,7 @@ struct Entry {
     more: Vec<Target>,
     when: Option<When>,
     errno: Option<u16>,
-    origin: Arc<Origin>,
+    origin: Shared<Origin>,
 }
 
 /// Reads `syscalls`.
@@ -106,7 +105,7 @@ fn action(text: &str, place: &Place) -> Result<DefaultAction, Fault> {
 
 fn entry(node: Node, place: &Place, which: Which, author: &Author, index: usize) -> Result<Entry, Fault> {
     let origin = |text: Text, why: Option<Text>| {
-        Arc::new(Origin {
+        Shared::from(Origin {
             profile: author.profile.clone(),
             built_in: author.built_in,
             key: which.key(),
@@ -179,7 +178,7 @@ impl Parts {
     fn entry(
         self,
         place: &Place,
-        origin: impl Fn(Text, Option<Text>) -> Arc<Origin>,
+        origin: impl Fn(Text, Option<Text>) -> Shared<Origin>,
     ) -> Result<Entry, Fault> {
         let (mut first, mut more, mut when, mut errno) = (None, Vec::new(), None, self.errno);
         for text in &self.calls {
@@ -206,7 +205,7 @@ impl Parts {
             }
         }
         let first = first.ok_or_else(|| Fault::at(place, "it names no call: the key 'call' is missing"))?;
-        let when = self.args.map(When::Free).or(when);
+        let when = self.args.map(|all| When::Free(all.into())).or(when);
         let mut calls = self.calls;
         let name = if more.is_empty() { calls.swap_remove(0) } else { calls.join(" ").into() };
         Ok(Entry { first, more, when, errno, origin: origin(name, self.why) })
@@ -231,7 +230,7 @@ struct Draft {
     log: Grants,
     deny: Grants,
     /// The error of its denials, 0 for none, and whose word that is.
-    errno: Option<(u16, Arc<Origin>)>,
+    errno: Option<(u16, Shared<Origin>)>,
 }
 
 /// The lists of one document, while they are read.
@@ -241,7 +240,7 @@ struct Lists {
     entries: Vec<(Which, usize, Entry)>,
     /// Which call is named by which entry.
     said: Vec<(Call, u32)>,
-    groups: Vec<(Which, Group, Arc<Origin>)>,
+    groups: Vec<(Which, Group, Shared<Origin>)>,
 }
 
 impl Lists {
@@ -276,8 +275,8 @@ impl Lists {
         Ok(())
     }
 
-    /// The rules of each call, in the order of the calls: so the map is built at once.
-    fn finish(mut self, place: &Place) -> Result<BTreeMap<Call, CallRules>, Fault> {
+    /// The rules of each call, in the order of the calls.
+    fn finish(mut self, place: &Place) -> Result<CallTable, Fault> {
         self.said.sort_unstable();
         let mut calls = Vec::with_capacity(self.said.len());
         for said in self.said.chunk_by(|one, other| one.0 == other.0) {
@@ -292,7 +291,7 @@ impl Lists {
             }
             calls.push((*call, draft.finish()?));
         }
-        Ok(calls.into_iter().collect())
+        Ok(CallTable(calls.into()))
     }
 }
 

@@ -58,7 +58,7 @@ fn expected(profile: &Profile, arch: Arch, data: &Data, identity: u32) -> u32 {
         let number = if data.args[1] as u32 == identity { errno::EALREADY } else { errno::EISCONN };
         return bpf::RET_ERRNO | u32::from(number);
     }
-    let Some(rules) = profile.syscalls.calls.get(&call) else { return unnamed };
+    let Some(rules) = profile.syscalls.calls.get(call) else { return unnamed };
     if granted(&rules.deny, &data.args) {
         rules.errno.map_or(ACTIONS.violation, |number| bpf::RET_ERRNO | u32::from(number))
     } else if granted(&rules.allow, &data.args) {
@@ -72,7 +72,7 @@ fn expected(profile: &Profile, arch: Arch, data: &Data, identity: u32) -> u32 {
 
 fn conditions(rules: &CallRules) -> Vec<Condition> {
     let alternatives = [&rules.allow, &rules.deny].into_iter().flat_map(|grants| match grants {
-        Grants::Some(list) => list.as_slice(),
+        Grants::Some(list) => &**list,
         _ => &[],
     });
     alternatives.flat_map(|one| When::any(&one.when)).flatten().copied().collect()
@@ -117,7 +117,7 @@ fn check(profile: &Profile) {
         assert!(program.len() < bpf::MAX_INSNS);
         for number in (0..520).chain([X32_BIT - 1, 0x8000_0000, u32::MAX]) {
             let call = Call::numbered(arch, number);
-            let said = call.and_then(|call| profile.syscalls.calls.get(&call));
+            let said = call.and_then(|call| profile.syscalls.calls.get(call));
             for args in boundaries(said) {
                 for nr in [number, number | X32_BIT] {
                     for audit in [arch.audit(), other] {

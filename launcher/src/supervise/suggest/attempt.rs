@@ -84,7 +84,7 @@ impl Attempts {
 
     /// What the profile in force says about a call.
     pub fn rules(&mut self, call: Call) -> Option<&CallRules> {
-        self.own_profile()?.syscalls.calls.get(&call)
+        self.own_profile()?.syscalls.calls.get(call)
     }
 
     fn own_profile(&mut self) -> Option<&Profile> {

@@ -409,7 +409,7 @@ fn a_socket_file_is_named_where_there_is_one() {
 fn a_profile_of_the_users_own_keeps_what_it_has() {
     let mut own = profile::load(OsStr::new("workspace"), &Search::default()).unwrap();
     own.source = profile::Source::File("mine.json".into());
-    own.name = "mine".to_string();
+    own.name = "mine".into();
     let mut adviser = adviser("mine", Mode::None).with_profile(own);
     let reason = adviser.call_reason("prctl", &data("prctl", &[22]), &none());
     assert_eq!(advised(&reason).unwrap(), ["--allow-calls", "prctl[safe]:prctl[seccomp]"]);
