@@ -50,7 +50,7 @@ pub struct RunOnly {
 }
 
 /// `sbx run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Run {
     /// Profile: a name ('sbx profile list') or a file

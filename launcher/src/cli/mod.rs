@@ -3,6 +3,7 @@
 mod env;
 mod flags;
 mod inspect;
+mod plain;
 mod profile;
 mod shim;
 mod usage;
@@ -20,10 +21,12 @@ use std::io::{IsTerminal, Write};
 /// Runs `sbx` with these arguments, the program's name first, and returns its exit status.
 pub fn main(arguments: Vec<OsString>) -> i32 {
     // Anything that is not plainly a run, its errors included, is for the whole command line.
-    if arguments.get(1).is_some_and(|word| word == "run")
-        && let Ok(RunOnly { run }) = RunOnly::try_parse_from(&arguments[1..])
-    {
-        return finish(launch::run(run));
+    if arguments.get(1).is_some_and(|word| word == "run") {
+        let run = plain::parse(&arguments[2..]);
+        let run = run.or_else(|| RunOnly::try_parse_from(&arguments[1..]).ok().map(|only| only.run));
+        if let Some(run) = run {
+            return finish(launch::run(run));
+        }
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
