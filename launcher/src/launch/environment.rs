@@ -93,20 +93,32 @@ pub fn build(
 ) -> Result<BTreeMap<OsString, OsString>, Refusal> {
     let any =
         |patterns: &[&str], name: &OsStr| patterns.iter().any(|p| matches(p.as_bytes(), name.as_bytes()));
-    let host: BTreeMap<OsString, OsString> = host.collect();
     let mut result = BTreeMap::new();
-    for (name, value) in &host {
-        let wanted = wishes.inherit_all || any(wishes.inherit, name);
-        if wanted && !any(wishes.deny, name) && !is_dangerous(name) {
-            result.insert(name.clone(), value.clone());
+    // Of those that are not passed on, the ones that the user names.
+    let mut others = Vec::new();
+    for (name, value) in host {
+        let wanted = wishes.inherit_all || any(wishes.inherit, &name);
+        if wanted && !any(wishes.deny, &name) && !is_dangerous(&name) {
+            result.insert(name, value);
+        } else if wishes.named.iter().any(|named| named.name == name) {
+            others.push((name, value));
         }
     }
+    let of_host = |name: &OsStr, passed_on: &BTreeMap<OsString, OsString>| {
+        let other = others.iter().rev().find(|(other, _)| other == name).map(|(_, value)| value);
+        other.or_else(|| passed_on.get(name)).cloned()
+    };
+    let named: Vec<Option<OsString>> = wishes
+        .named
+        .iter()
+        .map(|named| named.value.clone().or_else(|| of_host(&named.name, &result)))
+        .collect();
     // Programs break in odd ways without these.
     for (name, value) in [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("TERM", "dumb")] {
         result.entry(name.into()).or_insert_with(|| value.into());
     }
     result.extend(wishes.set.iter().cloned());
-    for Named { name, value } in wishes.named {
+    for (Named { name, .. }, value) in wishes.named.iter().zip(named) {
         if is_dangerous(name) && !wishes.allow_dangerous {
             return Err(Refusal::new(format!(
                 "cannot pass {} to the command: it makes programs load other code; add --allow-dangerous-env if that is meant",
@@ -119,9 +131,8 @@ pub fn build(
                 name.display()
             )));
         }
-        let value = value.as_ref().or_else(|| host.get(name));
         match value {
-            Some(value) => drop(result.insert(name.clone(), value.clone())),
+            Some(value) => drop(result.insert(name.clone(), value)),
             None => {
                 return Err(Refusal::new(format!(
                     "cannot pass {} on: it is not set; give it a value with --env {0}=VALUE",

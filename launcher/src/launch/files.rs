@@ -7,7 +7,7 @@ use crate::launch::siblings;
 use crate::profile::{PathEntry, Profile, Variables};
 use crate::program::Program;
 use crate::refusal::Refusal;
-use crate::sys::descriptor;
+use crate::sys::{descriptor, path};
 use std::path::{Path, PathBuf};
 
 const READ: PathRights =
@@ -29,7 +29,7 @@ pub fn workspace(
     remarks: &mut Vec<String>,
 ) -> Result<Option<PathBuf>, Refusal> {
     let real = |path: &Path| {
-        path.canonicalize()
+        path::real(path)
             .map_err(|e| Refusal::new(format!("cannot use '{}' as workspace: {}", path.display(), plain(&e))))
     };
     let home = std::env::var_os("HOME").map(|home| canonical(Path::new(&home)));

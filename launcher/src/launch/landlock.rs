@@ -5,7 +5,7 @@
 
 use crate::launch::policy::{Network, PathRights, PathRule};
 use crate::refusal::Refusal;
-use crate::sys::descriptor;
+use crate::sys::{descriptor, path};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
@@ -210,5 +210,5 @@ pub fn scope_signals() -> Result<(), String> {
 
 /// A canonical path, or the path itself where it cannot be resolved.
 pub fn canonical(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+    path::real(path).unwrap_or_else(|_| path.to_path_buf())
 }

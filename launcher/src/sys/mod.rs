@@ -4,6 +4,7 @@
 pub mod attributes;
 pub mod descriptor;
 pub mod memory;
+pub mod path;
 pub mod privilege;
 pub mod process;
 pub mod seccomp;
