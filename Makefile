@@ -47,4 +47,4 @@ uninstall:
 	rmdir '$(LIBDIR)' 2>/dev/null || true
 
 dist:
-	@if [ -x scripts/dist.sh ]; then scripts/dist.sh; else echo 'scripts/dist.sh is not there' >&2; exit 1; fi
+	scripts/dist.sh
