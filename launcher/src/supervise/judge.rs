@@ -7,8 +7,8 @@ use crate::supervise::attributes::{self, Changed};
 use crate::supervise::broker::{Broker, Brokered};
 use crate::supervise::decode::{self, Access, Call as Shown, Decoded, PathArgument, ProcessMemory};
 use crate::supervise::facts::{self, Caller};
-use crate::supervise::suggest::Adviser;
-use crate::supervise::violation::{Fate, Violation, Violations};
+use crate::supervise::suggest::{Adviser, Reason};
+use crate::supervise::violation::{Confidence, Fate, Kind, Violation, Violations};
 use crate::sys::seccomp::{self, Answer, Notification};
 use crate::sys::{Failed, process};
 use sbx_policy::bpf::{self, Insn};
@@ -18,7 +18,8 @@ use sbx_policy::interpret::{self, Data};
 use sbx_policy::program::X32_BIT;
 use std::cell::OnceCell;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Whether the run goes on.
@@ -70,6 +71,16 @@ impl Strict {
     }
 }
 
+/// What decided about a call.
+enum About {
+    /// The filter.
+    Call,
+    /// The supervisor, by the path that the call is about.
+    Place(PathBuf),
+    /// The kernel, by what the path rules say about this path.
+    Rules(PathBuf),
+}
+
 /// What the profile says about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finding {
@@ -107,15 +118,17 @@ impl Judge<'_> {
         }
         if let Some((argument, path)) = refused_path.filter(|_| finding != Finding::Violation) {
             let reason = self.adviser.path_reason(&path, argument.access);
-            self.say(Fate::Blocked, &name, &decoded, reason, &caller);
+            self.say(Fate::Blocked, &name, &decoded, reason, About::Rules(path), &caller);
         }
         match finding {
             Finding::Violation => {
                 let reason =
                     self.adviser.reason_of(Some(notification.pid), &name, &data(&notification), &decoded);
-                self.say(self.fate(), &name, &decoded, reason, &caller);
+                self.say(self.fate(), &name, &decoded, reason, About::Call, &caller);
             }
-            Finding::Noted => self.say(Fate::Noted, &name, &decoded, String::new(), &caller),
+            Finding::Noted => {
+                self.say(Fate::Noted, &name, &decoded, Reason::default(), About::Call, &caller);
+            }
             Finding::Allowed => {}
         }
         let (answer, verdict) = self.answer(finding, &caller);
@@ -145,14 +158,15 @@ impl Judge<'_> {
         }
         if finding == Finding::Violation {
             let reason = self.adviser.reason_of(Some(call.pid), name, &data(call), decoded);
-            self.say(Fate::WouldBlock, name, decoded, reason, caller);
+            self.say(Fate::WouldBlock, name, decoded, reason, About::Call, caller);
         }
         Some(match attributes::change(name, call, decoded, memory, &self.granted) {
             Changed::Done => Answer::Done,
             Changed::Fails(errno) => Answer::Error(u16::try_from(errno).unwrap_or(EPERM)),
             Changed::Refused(place) => {
-                let reason = self.adviser.path_reason(&place.unwrap_or_default(), Access::WRITE);
-                self.say(Fate::Blocked, name, decoded, reason, caller);
+                let place = place.unwrap_or_default();
+                let reason = self.adviser.path_reason(&place, Access::WRITE);
+                self.say(Fate::Blocked, name, decoded, reason, About::Place(place), caller);
                 Answer::Error(EPERM)
             }
         })
@@ -205,8 +219,25 @@ impl Judge<'_> {
         }
     }
 
-    fn say(&mut self, fate: Fate, call: &str, decoded: &Decoded, reason: String, caller: &Caller) {
-        let violation = Violation { fate, call: call.to_string(), arguments: decoded.text.clone(), reason };
+    fn say(
+        &mut self,
+        fate: Fate,
+        call: &str,
+        decoded: &Decoded,
+        reason: Reason,
+        about: About,
+        caller: &Caller,
+    ) {
+        let given = || decoded.paths.first().map(|argument| argument.path.clone());
+        let (kind, confidence, path) = match about {
+            About::Call if decoded.address.is_some() => (Kind::Address, Confidence::Observed, given()),
+            About::Call => (Kind::Syscall, Confidence::Observed, given()),
+            About::Place(path) => (Kind::Path, Confidence::Observed, Some(path.into_os_string().into_vec())),
+            About::Rules(path) => (Kind::Path, Confidence::Inferred, Some(path.into_os_string().into_vec())),
+        };
+        let (call, arguments) = (call.to_string(), decoded.text.clone());
+        let address = decoded.address.clone();
+        let violation = Violation { fate, kind, confidence, call, arguments, path, address, reason };
         if !self.violations.again(&violation, caller) {
             self.violations.add(violation, caller);
         }
@@ -217,7 +248,7 @@ impl Judge<'_> {
         &self,
         call: &Notification,
         decoded: &'d Decoded,
-    ) -> Option<(&'d PathArgument, std::path::PathBuf)> {
+    ) -> Option<(&'d PathArgument, PathBuf)> {
         if !self.watch_paths {
             return None;
         }

@@ -6,22 +6,24 @@
 
 mod attempt;
 mod place;
+mod reason;
 #[cfg(test)]
 mod tests;
 mod topic;
 mod way;
 
 use crate::launch::policy::Mode;
-use crate::profile::Profile;
+use crate::profile::{Grants, Profile};
 use crate::supervise::decode::{Access, Decoded, escape};
 use crate::sys::process::Pid;
 use attempt::Attempts;
+pub use reason::{Reason, Rule, Way};
 use sbx_policy::bpf;
 use sbx_policy::calls::Call;
 use sbx_policy::interpret::Data;
 use sbx_policy::list::{self, Target};
 use sbx_policy::program::X32_BIT;
-use sbx_policy::restrictions::RESTRICTIONS;
+use sbx_policy::restrictions::{Condition, RESTRICTIONS};
 use sbx_policy::shadow;
 use std::path::{Path, PathBuf};
 use topic::Topic;
@@ -74,46 +76,52 @@ impl<'a> Adviser<'a> {
     }
 
     /// Why a call was refused and what would allow it. Without a thread, relative paths are taken to start
-    /// at the workspace.
-    pub fn call_reason(&mut self, name: &str, data: &Data, decoded: &Decoded) -> String {
-        self.reason_of(None, name, data, decoded)
-    }
-
-    /// The same for the call of a thread, which must still be waiting for its answer.
-    pub fn reason_of(&mut self, thread: Option<Pid>, name: &str, data: &Data, decoded: &Decoded) -> String {
+    /// at the workspace; a thread must still be waiting for its answer.
+    pub fn reason_of(&mut self, thread: Option<Pid>, name: &str, data: &Data, decoded: &Decoded) -> Reason {
         if data.nr & X32_BIT != 0 {
-            return "it is an x32 call, which is never allowed".to_string();
+            return Reason::always("it is an x32 call, which is never allowed");
         }
         let Some(call) = Call::named(name.as_bytes()) else {
-            return "sbx does not know this call, so no profile allows it".to_string();
+            return Reason::always("sbx does not know this call, so no profile allows it");
         };
         if self.denies(call, data) {
-            return "--deny-calls refuses it".to_string();
+            let text = "--deny-calls refuses it".to_string();
+            return Reason { rule: Some(Rule { text, profile: None, key: Some("--deny-calls") }), way: None };
         }
         let refused = Refused { name, data, decoded, thread, topic: topic::of(call, data, decoded) };
-        let why = self.why(&refused);
-        let reason = format!("profile '{}' {why}", escape(self.profile.as_bytes(), 100));
-        match self.way(&refused) {
-            Some(way) => format!("{reason}; allow it with {way}"),
-            None => reason,
-        }
+        let (why, key) = (self.why(&refused), self.key(call, &refused));
+        Reason { rule: Some(self.rule(why, key)), way: self.way(&refused) }
     }
 
     /// Why a path was refused and what would allow it.
-    pub fn path_reason(&self, path: &Path, access: Access) -> String {
+    pub fn path_reason(&self, path: &Path, access: Access) -> Reason {
         let writes = access.intersects(place::CHANGES);
         let executes = access.intersects(Access::EXECUTE);
-        let (verb, flag) = match (writes, executes) {
-            (true, _) => ("change", "--rw"),
-            (_, true) => ("execute", "--rox"),
-            _ => ("read", "--ro"),
+        let (verb, flag, key) = match (writes, executes) {
+            (true, _) => ("change", "--rw", "paths.write"),
+            (_, true) => ("execute", "--rox", "paths.execute"),
+            _ => ("read", "--ro", "paths.read"),
         };
         let target = if writes { place::to_open(path) } else { Some(path.to_path_buf()) };
-        let profile = escape(self.profile.as_bytes(), 100);
-        let reason = format!("profile '{profile}' may not {verb} {}", place::quoted(path));
-        match target {
-            Some(target) => format!("{reason}; allow it with {flag} {}", place::quoted(&target)),
-            None => reason,
+        let rule = self.rule(&format!("may not {verb} {}", place::quoted(path)), key);
+        Reason { rule: Some(rule), way: target.map(|target| Way::default().and(flag, &target)) }
+    }
+
+    fn rule(&self, what: &str, key: &'static str) -> Rule {
+        let text = format!("profile '{}' {what}", escape(self.profile.as_bytes(), 100));
+        Rule { text, profile: Some(self.profile.to_string()), key: Some(key) }
+    }
+
+    /// The key of the profile that decides. What no key names meets the default.
+    fn key(&mut self, call: Call, refused: &Refused<'_>) -> &'static str {
+        if self.attempts.rules(call).is_some_and(|said| holds(&said.deny, refused.data)) {
+            return "syscalls.deny";
+        }
+        match (refused.topic, self.network) {
+            (Topic::UnixConnection, _) => "network.unix",
+            (Topic::Internet, Mode::Ports) => "network.connect",
+            (Topic::Internet | Topic::Socket | Topic::Netlink, Mode::None) => "network.mode",
+            _ => "syscalls.default",
         }
     }
 
@@ -155,10 +163,24 @@ impl<'a> Adviser<'a> {
 
 /// Whether a named restriction matches these arguments.
 fn matches(place: usize, data: &Data) -> bool {
-    let holds = |c: &sbx_policy::restrictions::Condition| {
-        data.args.get(usize::from(c.arg)).is_some_and(|argument| shadow::holds(c, *argument))
-    };
-    RESTRICTIONS.get(place).is_some_and(|restriction| restriction.any.iter().any(|all| all.iter().all(holds)))
+    RESTRICTIONS.get(place).is_some_and(|restriction| restriction.any.iter().any(|all| all_hold(all, data)))
+}
+
+/// Whether an entry of a profile is about these arguments.
+fn holds(grants: &Grants, data: &Data) -> bool {
+    match grants {
+        Grants::None => false,
+        Grants::All(_) => true,
+        Grants::Some(entries) => {
+            entries.iter().any(|entry| entry.when.any().iter().any(|all| all_hold(all, data)))
+        }
+    }
+}
+
+fn all_hold(conditions: &[Condition], data: &Data) -> bool {
+    let holds =
+        |c: &Condition| data.args.get(usize::from(c.arg)).is_some_and(|argument| shadow::holds(c, *argument));
+    conditions.iter().all(holds)
 }
 
 /// Whether a program allows a call.

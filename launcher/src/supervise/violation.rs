@@ -1,9 +1,12 @@
 //! Violations, counted: one line on stderr for each distinct one, a sum at the end.
 
-use crate::supervise::decode;
+use crate::supervise::decode::{self, Address};
 use crate::supervise::facts::Caller;
+use crate::supervise::suggest::Reason;
+use crate::sys::process::Pid;
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
+use std::rc::Rc;
 
 /// Distinct violations that are remembered. A command can make up any number of different arguments; what
 /// goes beyond is counted together.
@@ -37,17 +40,45 @@ impl Fate {
     }
 }
 
+/// What a call was refused for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// What it is, or its arguments in registers.
+    Syscall,
+    /// What it would do to a path.
+    Path,
+    /// Where it would send something, or listen.
+    Address,
+}
+
+/// How it is known that `sbx` refused it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Confidence {
+    /// By having refused it.
+    Observed,
+    /// By the path rules, which the kernel applies without telling.
+    Inferred,
+}
+
 /// One refused or noted call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Violation {
     /// What happened to it.
     pub fate: Fate,
+    /// What it was refused for.
+    pub kind: Kind,
+    /// How that is known.
+    pub confidence: Confidence,
     /// The call's name.
     pub call: String,
     /// Its arguments, decoded.
     pub arguments: String,
+    /// The path it is about: where it leads for [`Kind::Path`], else as it was given.
+    pub path: Option<Vec<u8>>,
+    /// The address in its arguments.
+    pub address: Option<Address>,
     /// The rule that decides, and the way to allow it.
-    pub reason: String,
+    pub reason: Reason,
 }
 
 /// How violations are shown.
@@ -63,11 +94,23 @@ pub enum Show {
 /// is one line.
 type Key = (Violation, Vec<u8>);
 
+/// One distinct violation for a report.
+pub struct Record<'a> {
+    /// What was refused.
+    pub violation: &'a Violation,
+    /// The name of the process that made the call.
+    pub name: &'a [u8],
+    /// The first process that made it.
+    pub process: Pid,
+    /// How often it happened.
+    pub count: u64,
+}
+
 /// All violations of a run.
 pub struct Violations {
     show: Show,
-    seen: HashMap<Key, u64>,
-    order: Vec<Key>,
+    seen: HashMap<Rc<Key>, u64>,
+    order: Vec<(Rc<Key>, Pid)>,
     /// How often something was refused that is not in `order` any more.
     unremembered: u64,
     lines: usize,
@@ -100,13 +143,13 @@ impl Violations {
             return;
         }
         if self.lines < MOST_LINES {
-            let Violation { fate, call, arguments, reason } = &violation;
+            let Violation { fate, call, arguments, reason, .. } = &violation;
             let (name, process) = (decode::escape(&caller.name, 32), caller.process);
             self.line(&format!("{} {call}({arguments}) in {name}[{process}]: {reason}", fate.verb()));
             self.lines += 1;
         }
-        let key = (violation, caller.name.clone());
-        self.order.push(key.clone());
+        let key = Rc::new((violation, caller.name.clone()));
+        self.order.push((Rc::clone(&key), caller.process));
         self.seen.insert(key, 1);
     }
 
@@ -129,7 +172,7 @@ impl Violations {
     fn sums(&self) -> Vec<String> {
         let (said, unsaid) = self.order.split_at(self.lines.min(self.order.len()));
         let mut repeated: Vec<(u64, &Key)> =
-            said.iter().map(|key| (self.count(key), key)).filter(|(count, _)| *count > 1).collect();
+            said.iter().map(|(key, _)| (self.count(key), &**key)).filter(|(count, _)| *count > 1).collect();
         // Stable: among equals the order in which they happened.
         repeated.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
         let (first, others) = repeated.split_at(repeated.len().min(MOST_SUMS));
@@ -138,7 +181,7 @@ impl Violations {
             let times: u64 = others.iter().map(|(count, _)| count).sum();
             lines.push(format!("and {} more, {times} times in all", others.len()));
         }
-        let unsaid = unsaid.iter().map(|key| self.count(key)).sum::<u64>() + self.unremembered;
+        let unsaid = unsaid.iter().map(|(key, _)| self.count(key)).sum::<u64>() + self.unremembered;
         if unsaid > 0 {
             lines.push(format!("and {unsaid} more violations with other arguments, which are not listed"));
         }
@@ -152,6 +195,19 @@ impl Violations {
     /// How many distinct ones there were.
     pub fn distinct(&self) -> usize {
         self.order.len()
+    }
+
+    /// Each distinct one, in the order in which they first happened.
+    pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
+        self.order.iter().map(|(key, process)| {
+            let (violation, name) = &**key;
+            Record { violation, name, process: *process, count: self.count(key) }
+        })
+    }
+
+    /// How often something was refused or noted that is in no record.
+    pub fn unlisted(&self) -> u64 {
+        self.unremembered
     }
 }
 
@@ -178,9 +234,13 @@ mod tests {
             for _ in 0..*count {
                 let violation = Violation {
                     fate: Fate::Blocked,
+                    kind: Kind::Syscall,
+                    confidence: Confidence::Observed,
                     call: call.to_string(),
                     arguments: "0".to_string(),
-                    reason: String::new(),
+                    path: None,
+                    address: None,
+                    reason: Reason::default(),
                 };
                 if !violations.again(&violation, &caller) {
                     violations.add(violation, &caller);
@@ -221,6 +281,8 @@ mod tests {
         let sums = violations.sums();
         assert_eq!(violations.distinct(), MOST);
         assert_eq!(sums.len(), MOST_SUMS + 2);
+        assert_eq!((violations.records().count(), violations.unlisted()), (MOST, (2000 - MOST as u64) * 3));
+        assert!(violations.records().all(|record| record.count == 3 && record.process == 7));
         assert_eq!(sums[MOST_SUMS], "and 195 more, 585 times in all");
         assert_eq!(
             sums[MOST_SUMS + 1],

@@ -136,7 +136,7 @@ impl BitOr for Access {
 }
 
 /// A socket address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
     /// IPv4 or IPv6.
     Inet {

@@ -48,10 +48,16 @@ fn adviser(profile: &str, network: Mode) -> Adviser<'_> {
     Adviser::new(profile, network, false).with_workspace(Some("/usr/share".into()))
 }
 
+impl Adviser<'_> {
+    fn call_reason(&mut self, name: &str, data: &Data, decoded: &Decoded) -> String {
+        self.reason_of(None, name, data, decoded).to_string()
+    }
+}
+
 /// The flags in a reason, as a shell would take them apart; no escapes occur here.
 fn advised(reason: &str) -> Option<Vec<String>> {
     let (_, way) = reason.split_once("; allow it with ")?;
-    let way = way.split(" (").next()?.split(" instead of").next()?;
+    let way = way.split(" (").next()?;
     Some(way.split(' ').map(|word| word.trim_matches('\'').to_string()).collect())
 }
 
@@ -240,7 +246,7 @@ fn cases() -> Vec<Case> {
             vec![2, DGRAM, 17],
             none(),
             "may only use TCP, on the ports that were named",
-            "--net host instead of naming ports",
+            "--net host (instead of naming ports)",
         ),
         (
             "network",
@@ -431,6 +437,20 @@ fn a_denial_by_flag_is_its_own_reason() {
     assert!(!denied(&["socket[unix-stream]"], "socket", &[2, STREAM]));
     assert!(!denied(&["mkdir"], "mkdirat", &[]));
     assert!(!denied(&["", ":no-such-call["], "mkdirat", &[]));
+}
+
+#[test]
+fn the_key_that_decides_is_named() {
+    let key = |profile: &str, name: &str, args: &[u64]| {
+        let mut adviser = adviser(profile, Mode::None).with_denied(vec!["getcwd".to_string()]);
+        let rule = adviser.reason_of(None, name, &data(name, args), &none()).rule.unwrap();
+        (rule.profile, rule.key.unwrap())
+    };
+    let of = |profile: &str| Some(profile.to_string());
+    assert_eq!(key("minimal", "mkdir", &[]), (of("minimal"), "syscalls.default"));
+    assert_eq!(key("minimal", "socket", &[2, STREAM]), (of("minimal"), "network.mode"));
+    assert_eq!(key("no-exec", "execve", &[]), (of("no-exec"), "syscalls.deny"));
+    assert_eq!(key("workspace", "getcwd", &[]), (None, "--deny-calls"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::attempt::Change;
 use super::topic::Topic;
-use super::{Adviser, Refused, matches, place};
+use super::{Adviser, Refused, Way, matches, place};
 use crate::launch::policy::Mode;
 use crate::profile::{Grants, When};
 use crate::supervise::decode::{Access, Address, PathArgument};
@@ -17,7 +17,7 @@ const FOR_DENIALS: [&str; 2] = ["exec", "jit"];
 
 impl Adviser<'_> {
     /// What would allow the call; `None` where no single flag does.
-    pub(super) fn way(&mut self, refused: &Refused<'_>) -> Option<String> {
+    pub(super) fn way(&mut self, refused: &Refused<'_>) -> Option<Way> {
         match refused.topic {
             Topic::UnixConnection if refused.name == "connect" => return self.socket_file(refused),
             // Landlock keeps them apart, whatever the filter allows.
@@ -33,7 +33,7 @@ impl Adviser<'_> {
     }
 
     /// `--unix` for a socket that there is, and where the supervisor can tell it from others.
-    fn socket_file(&self, refused: &Refused<'_>) -> Option<String> {
+    fn socket_file(&self, refused: &Refused<'_>) -> Option<Way> {
         let Some(Address::UnixPath(path)) = &refused.decoded.address else { return None };
         let argument = PathArgument {
             dirfd: None,
@@ -44,12 +44,12 @@ impl Adviser<'_> {
         };
         let path = place::absolute(&argument, refused.thread, self.workspace.as_deref())?;
         let usable = self.network == Mode::None && path.exists();
-        usable.then(|| format!("--unix {}", place::quoted(&path)))
+        usable.then(|| Way::default().and("--unix", &path))
     }
 
     /// `--rw`, where something outside the workspace would be changed, or no profile that changes the
     /// workspace could take the place of this one.
-    fn writing(&mut self, refused: &Refused<'_>) -> Option<String> {
+    fn writing(&mut self, refused: &Refused<'_>) -> Option<Way> {
         let base = self.workspace.clone();
         let paths: Vec<Option<PathBuf>> = place::changed(refused.decoded)
             .map(|argument| place::absolute(argument, refused.thread, base.as_deref()))
@@ -67,13 +67,11 @@ impl Adviser<'_> {
         }
         let places: Option<BTreeSet<PathBuf>> =
             paths.iter().map(|path| place::to_open(path.as_deref()?)).collect();
-        let flags: Vec<String> =
-            places?.iter().map(|directory| format!("--rw {}", place::quoted(directory))).collect();
-        Some(flags.join(" "))
+        Some(places?.iter().fold(Way::default(), |way, directory| way.and("--rw", directory)))
     }
 
     /// `--net host` for what needs a network; under `minimal` the profile that is meant for it.
-    fn host_network(&mut self, refused: &Refused<'_>) -> Option<String> {
+    fn host_network(&mut self, refused: &Refused<'_>) -> Option<Way> {
         let networked = matches!(refused.topic, Topic::Internet | Topic::Netlink | Topic::Socket);
         if !networked || self.network == Mode::Host || self.attempts.own() == "minimal" {
             return None;
@@ -81,12 +79,12 @@ impl Adviser<'_> {
         if !self.attempts.help(Change::HostNetwork, refused.data) {
             return None;
         }
-        let instead = if self.network == Mode::Ports { " instead of naming ports" } else { "" };
-        Some(format!("--net host{instead}"))
+        let note = (self.network == Mode::Ports).then_some("instead of naming ports");
+        Some(Way::of(["--net", "host"]).noting(note))
     }
 
     /// A built-in profile that is made for such calls.
-    fn other_profile(&mut self, refused: &Refused<'_>) -> Option<String> {
+    fn other_profile(&mut self, refused: &Refused<'_>) -> Option<Way> {
         // Who looks around with any tool, or builds, is not helped by a profile that starts none.
         let ways: &[&'static str] = match self.attempts.own() {
             "minimal" | "network" | "write" => &["network", "write", "workspace"],
@@ -97,7 +95,10 @@ impl Adviser<'_> {
         for name in ways {
             if self.attempts.help(Change::Profile(name), refused.data) {
                 let keep = self.network == Mode::Host && *name != "network";
-                return Some(format!("--profile {name}{}", if keep { " --net host" } else { "" }));
+                return Some(match keep {
+                    true => Way::of(["--profile", name, "--net", "host"]),
+                    false => Way::of(["--profile", name]),
+                });
             }
         }
         None
@@ -105,7 +106,7 @@ impl Adviser<'_> {
 
     /// The narrowest named restriction of the call that matches these arguments, besides what is allowed of
     /// the call now: the flag replaces that.
-    fn restricted_call(&mut self, refused: &Refused<'_>) -> Option<String> {
+    fn restricted_call(&mut self, refused: &Refused<'_>) -> Option<Way> {
         let call = Call::named(refused.name.as_bytes())?;
         let allowed = match self.attempts.rules(call).map(|rules| &rules.allow) {
             Some(Grants::All(_)) => return None,
@@ -128,26 +129,26 @@ impl Adviser<'_> {
                 .collect();
             let list = entries.join(":");
             if self.attempts.help(Change::Calls(list.clone()), refused.data) {
-                return Some(format!("--allow-calls '{list}'"));
+                return Some(Way::of(["--allow-calls", &list]));
             }
         }
         None
     }
 
     /// The call with any arguments.
-    fn whole_call(&mut self, refused: &Refused<'_>) -> Option<String> {
+    fn whole_call(&mut self, refused: &Refused<'_>) -> Option<Way> {
         let name = refused.name;
         let helps = self.attempts.help(Change::Calls(name.to_string()), refused.data);
         let restricted = Call::named(name.as_bytes()).is_some_and(|c| !restrictions::of_call(c).is_empty());
-        let warning = match refused.topic {
-            Topic::Namespaces | Topic::Mounts => " (opens new parts of the kernel)",
+        let note = match refused.topic {
+            Topic::Namespaces | Topic::Mounts => Some("opens new parts of the kernel"),
             Topic::UnixSocket if self.network != Mode::None => {
-                " (opens every UNIX socket of this machine that file permissions do not close)"
+                Some("opens every UNIX socket of this machine that file permissions do not close")
             }
-            _ if restricted => " (with any arguments)",
-            _ => "",
+            _ if restricted => Some("with any arguments"),
+            _ => None,
         };
-        helps.then(|| format!("--allow-calls {name}{warning}"))
+        helps.then(|| Way::of(["--allow-calls", name]).noting(note))
     }
 }
 

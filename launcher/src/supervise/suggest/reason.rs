@@ -1,0 +1,87 @@
+//! What is said about a refusal: the parts, for a report, and the sentence that they make.
+
+use super::place;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+
+/// Why a call was refused, and what would allow it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Reason {
+    /// What decides; `None` where nothing refuses the call, and it is only noted.
+    pub rule: Option<Rule>,
+    /// The narrowest way out, where there is one.
+    pub way: Option<Way>,
+}
+
+/// What decides about a call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rule {
+    /// As a clause of a sentence.
+    pub text: String,
+    /// The profile that has it, if a profile has.
+    pub profile: Option<String>,
+    /// The profile's key, or the flag.
+    pub key: Option<&'static str>,
+}
+
+/// Flags that would allow a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Way {
+    /// The words, as they are passed to `sbx run`.
+    pub flags: Vec<OsString>,
+    /// What else there is to know before they are used.
+    pub note: Option<&'static str>,
+}
+
+impl Reason {
+    /// Nobody's rule: it holds for every run.
+    pub fn always(text: &str) -> Reason {
+        let rule = Rule { text: text.to_string(), profile: None, key: None };
+        Reason { rule: Some(rule), way: None }
+    }
+}
+
+impl Way {
+    /// These words.
+    pub fn of<const N: usize>(words: [&str; N]) -> Way {
+        Way { flags: words.iter().map(OsString::from).collect(), note: None }
+    }
+
+    /// One flag and a path, after what is there.
+    #[must_use]
+    pub fn and(mut self, flag: &str, path: &Path) -> Way {
+        self.flags.extend([flag.into(), path.as_os_str().to_os_string()]);
+        self
+    }
+
+    /// With something to know beforehand.
+    #[must_use]
+    pub fn noting(self, note: Option<&'static str>) -> Way {
+        Way { note, ..self }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(rule) = &self.rule {
+            f.write_str(&rule.text)?;
+        }
+        match &self.way {
+            Some(way) => write!(f, "; allow it with {way}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// As a shell takes it.
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self.flags.iter().map(|word| place::quoted(Path::new(word))).collect();
+        f.write_str(&words.join(" "))?;
+        match self.note {
+            Some(note) => write!(f, " ({note})"),
+            None => Ok(()),
+        }
+    }
+}
