@@ -5,6 +5,7 @@ pub mod launch;
 pub mod profile;
 pub mod program;
 pub mod refusal;
+pub mod report;
 pub mod supervise;
 pub mod sys;
 

@@ -1,5 +1,6 @@
 //! Why `sbx` did not start the command, and with which exit status it says so.
 
+use crate::report::model::Cause;
 use std::fmt;
 
 /// `sbx` itself failed, or refused to enforce less than was asked for.
@@ -16,17 +17,30 @@ pub struct Refusal {
     pub code: u8,
     /// One sentence: what, why, what to do.
     pub sentence: String,
+    /// The same for a report, which tells a program that cannot be executed from one that is refused.
+    pub cause: Cause,
 }
 
 impl Refusal {
     /// With exit status 125.
     pub fn new(sentence: impl Into<String>) -> Refusal {
-        Refusal { code: REFUSED, sentence: sentence.into() }
+        Refusal::with_code(REFUSED, sentence)
     }
 
     /// With another exit status.
     pub fn with_code(code: u8, sentence: impl Into<String>) -> Refusal {
-        Refusal { code, sentence: sentence.into() }
+        let cause = match code {
+            NOT_FOUND => Cause::NotFound,
+            NOT_EXECUTABLE => Cause::NotExecutable,
+            _ => Cause::Refused,
+        };
+        Refusal { code, sentence: sentence.into(), cause }
+    }
+
+    /// Whatever the exit status is, this is what we refuse.
+    #[must_use]
+    pub fn by_choice(self) -> Refusal {
+        Refusal { cause: Cause::Refused, ..self }
     }
 }
 

@@ -37,6 +37,8 @@ pub enum Command {
     Inspect(Inspect),
     /// List, show and check profiles
     Profile(ProfileCommand),
+    /// Describe the reports of runs
+    Report(ReportCommand),
 }
 
 /// `sbx run` alone: clap builds every subcommand it knows before it reads the first word, and a run needs none of
@@ -133,6 +135,15 @@ pub struct Run {
     /// Run with profile 'unrestricted': no confinement at all
     #[arg(help_heading = "Running", long)]
     pub dangerously_unconfined: bool,
+    /// Write what happened to FILE, as JSON ('sbx report schema')
+    #[arg(help_heading = "Messages", long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Write it to descriptor N, which the command does not get
+    #[arg(help_heading = "Messages", long, value_name = "N")]
+    pub report_fd: Option<i32>,
+    /// Add it to FILE as one line
+    #[arg(help_heading = "Messages", long, value_name = "FILE")]
+    pub audit_log: Option<PathBuf>,
     /// Say what is enforced
     #[arg(help_heading = "Messages", short, long, conflicts_with = "quiet")]
     pub verbose: bool,
@@ -260,5 +271,20 @@ pub enum ProfileAction {
         profiles: Vec<OsString>,
     },
     /// Print the JSON Schema of a profile
+    Schema,
+}
+
+/// `sbx report`.
+#[derive(Debug, Args)]
+pub struct ReportCommand {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: ReportAction,
+}
+
+/// The subcommands of `sbx report`.
+#[derive(Debug, Subcommand)]
+pub enum ReportAction {
+    /// Print the JSON Schema of a report
     Schema,
 }

@@ -12,7 +12,8 @@ pub use flags::{Cli, Command, Level, Net, OnViolation, Run, RunOnly, Static};
 
 use crate::launch;
 use crate::profile::Search;
-use crate::refusal::{REFUSED, Refusal};
+use crate::refusal::Refusal;
+use crate::report;
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
@@ -38,6 +39,9 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
         Command::Shim(flags) => shim::run(&flags),
         Command::Inspect(flags) => inspect::run(&flags),
         Command::Profile(flags) => profile::run(&flags.action),
+        Command::Report(flags) => match flags.action {
+            flags::ReportAction::Schema => print(report::SCHEMA.as_bytes()).map(|()| 0),
+        },
     })
 }
 
@@ -52,8 +56,9 @@ fn finish(result: Result<i32, Refusal>) -> i32 {
 /// Help and version go to stdout; anything else is one sentence on stderr.
 fn usage(error: &clap::Error, arguments: &[OsString]) -> i32 {
     if !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        complain(&usage::sentence(error, arguments));
-        return REFUSED.into();
+        let refusal = Refusal::new(usage::sentence(error, arguments));
+        let runs = arguments.get(1).is_some_and(|word| word == "run");
+        return finish(if runs { report::misunderstood(arguments, refusal) } else { Err(refusal) });
     }
     let text = error.render();
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

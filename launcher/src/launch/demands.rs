@@ -14,6 +14,11 @@ use std::path::{Path, PathBuf};
 
 pub fn contradictions(flags: &Run) -> Result<(), Refusal> {
     let given = |yes: bool, what: &'static str| yes.then_some(what);
+    // With --exec nobody is left to write one.
+    let reports = given(flags.report.is_some(), "--report")
+        .or(given(flags.report_fd.is_some(), "--report-fd"))
+        .or(given(flags.audit_log.is_some(), "--audit-log"));
+    let unheard = flags.quiet && reports.is_none();
     let pairs = [
         (given(flags.log_violations, "--log-violations"), given(flags.exec, "--exec")),
         (
@@ -23,9 +28,10 @@ pub fn contradictions(flags: &Run) -> Result<(), Refusal> {
                 "--on-violation kill or errno",
             ),
         ),
-        (given(flags.log_violations, "--log-violations"), given(flags.quiet, "--quiet")),
+        (given(flags.log_violations, "--log-violations"), given(unheard, "--quiet")),
         (given(flags.explain, "--explain"), given(flags.exec, "--exec")),
-        (given(flags.explain, "--explain"), given(flags.quiet, "--quiet")),
+        (given(flags.explain, "--explain"), given(unheard, "--quiet")),
+        (given(flags.exec, "--exec"), reports),
         (given(flags.explain, "--explain"), given(flags.log_violations, "--log-violations")),
         (
             given(flags.net == Some(cli::Net::Host), "--net host"),

@@ -6,7 +6,7 @@ pub mod environment;
 mod files;
 pub mod guard;
 pub mod landlock;
-mod plan;
+pub mod plan;
 pub mod policy;
 pub mod resolve;
 mod rows;
@@ -23,6 +23,7 @@ use crate::launch::plan::Plan;
 use crate::launch::token::{Image, ImageError};
 use crate::profile::Source;
 use crate::refusal::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
+use crate::report::Reporter;
 use crate::supervise::broker::Broker;
 use crate::supervise::judge::{Judge, Strict};
 use crate::supervise::reaper::Reaper;
@@ -41,7 +42,20 @@ use std::os::unix::ffi::OsStrExt;
 pub fn run(flags: Run) -> Result<i32, Refusal> {
     // Before anything is opened.
     let closed = descriptor::fill_standard().map_err(cannot("make sure of standard input and output"))?;
-    let plan = plan::make(&flags)?;
+    let passable = plan::passable(&flags.pass_fd);
+    let (mut reporter, opened) = Reporter::open(&flags);
+    let result = passable.and(opened).and_then(|()| planned(&flags, closed, reporter.as_mut()));
+    match reporter {
+        Some(reporter) => reporter.finish(result),
+        None => result,
+    }
+}
+
+fn planned(flags: &Run, closed: Vec<i32>, mut reporter: Option<&mut Reporter>) -> Result<i32, Refusal> {
+    let mut plan = plan::make(flags)?;
+    if let Some(reporter) = &mut reporter {
+        reporter.planned(&mut plan);
+    }
     let show = if flags.quiet { Show::Nothing } else { Show::Lines };
     let violations = Violations::new(show);
     for remark in &plan.remarks {
@@ -52,7 +66,7 @@ pub fn run(flags: Run) -> Result<i32, Refusal> {
     }
     // Its secrets are in our environment and memory, which the command could read otherwise.
     privilege::undumpable().map_err(cannot("protect the supervisor's memory"))?;
-    if flags.exec { in_place(plan, closed) } else { supervised(plan, closed, violations) }
+    if flags.exec { in_place(plan, closed) } else { supervised(plan, closed, violations, reporter) }
 }
 
 fn cannot(what: &'static str) -> impl FnOnce(Failed) -> Refusal {
@@ -84,7 +98,12 @@ fn in_place(plan: Plan, closed: Vec<i32>) -> Result<i32, Refusal> {
 }
 
 /// Starts the command and waits for it.
-fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Result<i32, Refusal> {
+fn supervised(
+    mut plan: Plan,
+    closed: Vec<i32>,
+    violations: Violations,
+    mut reporter: Option<&mut Reporter>,
+) -> Result<i32, Refusal> {
     let tree = plan.calls.starts_processes();
     let scratch = plan.scratch.take();
     let name = plan.profile.name.clone();
@@ -111,6 +130,9 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
     if let Some(failure) = outcome.into_failure() {
         return Err(refusal(failure));
     }
+    if let Some(reporter) = &mut reporter {
+        reporter.started(watch.command(), unheard.as_deref());
+    }
     if let Some(why) = unheard {
         violations.line(&format!("violations are refused, but cannot be reported: {why} (a sandbox around this one listens already)"));
     }
@@ -131,8 +153,11 @@ fn supervised(mut plan: Plan, closed: Vec<i32>, violations: Violations) -> Resul
         adviser,
         violations,
     };
-    let ending =
-        supervise::run(&watch, listener, &watched, &mut judge).map_err(cannot("supervise the command"))?;
+    let ending = supervise::run(&watch, listener, &watched, &mut judge);
+    if let Some(reporter) = reporter {
+        reporter.ended(ending.as_ref().ok().copied(), &judge.violations);
+    }
+    let ending = ending.map_err(cannot("supervise the command"))?;
     judge.violations.sum_up();
     if ending == supervise::Ending::Lost {
         judge.violations.line("something killed the supervisor's helper, and so the command was ended too");

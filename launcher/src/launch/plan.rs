@@ -126,13 +126,6 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         .then(|| files::rules(flags, &profile, &variables, &program, &directory, &by_path, &mut remarks))
         .transpose()?;
     let environment = environment(flags, &profile, &variables)?;
-    for number in &flags.pass_fd {
-        if *number < 3 || !descriptor::is_open(*number) {
-            return Err(Refusal::new(format!(
-                "cannot pass descriptor {number} on: it is not open, or is one of 0 to 2, which are passed anyway"
-            )));
-        }
-    }
     let changes = attributes::CALLS.iter().chain(&attributes::XATTRS).any(|name| calls.allows(name));
     Ok(Plan {
         attributes: paths.is_some() && (changes || on_violation == OnViolation::Log),
@@ -157,6 +150,16 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         scratch,
         remarks,
     })
+}
+
+/// Makes sure that the descriptors to be passed on are the caller's: before one is opened that is ours.
+pub fn passable(numbers: &[i32]) -> Result<(), Refusal> {
+    match numbers.iter().find(|number| **number < 3 || !descriptor::is_open(**number)) {
+        None => Ok(()),
+        Some(number) => Err(Refusal::new(format!(
+            "cannot pass descriptor {number} on: it is not open, or is one of 0 to 2, which are passed anyway"
+        ))),
+    }
 }
 
 impl Plan {

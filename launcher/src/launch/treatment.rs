@@ -115,7 +115,8 @@ impl Treatment {
                     format!(
                         "refused to run '{name}': {what}, and sbx runs such programs only when told to; add --static confine ({BOUND})"
                     ),
-                )),
+                )
+                .by_choice()),
                 StaticMode::Warn => Ok(Some(format!("warning: '{name}' runs although {what}; {BOUND}"))),
                 StaticMode::Allow | StaticMode::Confine => Ok(None),
             },

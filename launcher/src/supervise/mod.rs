@@ -45,6 +45,16 @@ pub enum Watch {
     Reaper(Reaper),
 }
 
+impl Watch {
+    /// The command.
+    pub fn command(&self) -> Pid {
+        match self {
+            Watch::Direct(command) => *command,
+            Watch::Reaper(reaper) => reaper.command,
+        }
+    }
+}
+
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -159,18 +169,11 @@ fn forward(watch: &Watch, arrived: signal::Arrived) {
         Watch::Direct(_) => false,
     };
     if arrived.number != libc::SIGCHLD && !arrived.from_kernel && !reaches_all() {
-        process::signal(command(watch), arrived.number);
-    }
-}
-
-fn command(watch: &Watch) -> Pid {
-    match watch {
-        Watch::Direct(command) => *command,
-        Watch::Reaper(reaper) => reaper.command,
+        process::signal(watch.command(), arrived.number);
     }
 }
 
 /// Ends the command and all that it started.
 fn end_run(watch: &Watch) {
-    process::signal(command(watch), libc::SIGKILL);
+    process::signal(watch.command(), libc::SIGKILL);
 }

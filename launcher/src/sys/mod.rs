@@ -3,6 +3,7 @@
 
 pub mod attributes;
 pub mod descriptor;
+pub mod file;
 pub mod memory;
 pub mod path;
 pub mod privilege;
@@ -10,6 +11,7 @@ pub mod process;
 pub mod seccomp;
 pub mod signal;
 pub mod socket;
+pub mod usage;
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fmt;

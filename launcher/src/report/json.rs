@@ -1,0 +1,48 @@
+//! Reports as text: one line of printable ASCII, so that what a command called its files does nothing to the
+//! terminal that a report is looked at on.
+
+use super::model::Report;
+use serde::Serialize;
+use serde_json::ser::{Formatter, Serializer};
+use std::io::{self, Write};
+
+/// The report and a newline.
+pub fn line(report: &Report) -> io::Result<Vec<u8>> {
+    let mut line = Vec::with_capacity(2048);
+    report.serialize(&mut Serializer::with_formatter(&mut line, Ascii))?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+struct Ascii;
+
+impl Formatter for Ascii {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, text: &str) -> io::Result<()> {
+        let mut rest = text;
+        while let Some(at) = rest.find(|c: char| !(' '..='~').contains(&c)) {
+            let (plain, odd) = rest.split_at(at);
+            writer.write_all(plain.as_bytes())?;
+            let mut letters = odd.chars();
+            for unit in letters.next().into_iter().flat_map(|c| c.encode_utf16(&mut [0; 2]).to_vec()) {
+                write!(writer, "\\u{unit:04x}")?;
+            }
+            rest = letters.as_str();
+        }
+        writer.write_all(rest.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_ascii_and_means_the_same() {
+        for text in ["", "plain", "größe", "\u{202e}\u{7f}\u{9b}", "a\u{1f600}b\n\"\\\u{1}"] {
+            let mut written = Vec::new();
+            text.serialize(&mut Serializer::with_formatter(&mut written, Ascii)).unwrap();
+            assert!(written.iter().all(|byte| (b' '..=b'~').contains(byte)), "{written:?}");
+            assert_eq!(serde_json::from_slice::<String>(&written).unwrap(), text);
+        }
+    }
+}

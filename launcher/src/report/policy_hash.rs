@@ -1,0 +1,95 @@
+//! A name for what one run enforces: equal for equal policies, whatever profile and flags they come from.
+
+use crate::launch::guard::Guard;
+use crate::launch::plan::Plan;
+use crate::launch::policy::PathRights;
+use sbx_policy::env::Text;
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The hash, in hexadecimal digits. What differs from run to run by chance (the scratch directory's name, the
+/// addresses of the exec) is left out. `None` where there is no filter to be had, which ends the run anyway.
+pub fn of(plan: &Plan, seal: Option<&Text>) -> Option<String> {
+    let mut hash = Hash(Sha256::new());
+    hash.part("sbx policy 1", []);
+    if !plan.unconfined {
+        let calls = plan.calls.clone();
+        let extras = plan.extras(seal.is_some());
+        let guard = Guard::new(&plan.profile.name, calls, extras, plan.on_violation, true);
+        let program = guard.program().ok()?;
+        hash.part("filter", program.iter().map(instruction));
+        hash.part("seal", seal.and_then(|text| text.deny.as_deref()).map(|deny| deny.as_bytes().to_vec()));
+        hash.part("violation", [plan.on_violation.value().to_le_bytes().to_vec()]);
+    }
+    hash.part("landlock", [plan.landlock.0.to_le_bytes().to_vec()]);
+    hash.part("paths", paths(plan));
+    hash.part("connect", plan.network.connect.iter().map(|port| port.to_le_bytes().to_vec()));
+    hash.part("bind", plan.network.bind.iter().map(|port| port.to_le_bytes().to_vec()));
+    hash.part("network", [vec![plan.network.mode as u8]]);
+    hash.part("sockets", plan.sockets.iter().map(|path| path.as_os_str().as_bytes().to_vec()));
+    hash.part("environment", names(plan));
+    hash.part("limits", plan.limits.iter().map(|(limit, value)| format!("{limit:?}={value}").into_bytes()));
+    Some(hash.digits())
+}
+
+struct Hash(Sha256);
+
+impl Hash {
+    /// Takes a list in, with lengths, so that no two lists look alike.
+    fn part(&mut self, name: &str, items: impl IntoIterator<Item = Vec<u8>>) {
+        self.bytes(name.as_bytes());
+        let mut count = 0_u64;
+        for item in items {
+            self.bytes(&item);
+            count += 1;
+        }
+        self.0.update(count.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    fn digits(self) -> String {
+        self.0.finalize().iter().fold(String::from("sha256:"), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+}
+
+fn instruction(insn: &sbx_policy::bpf::Insn) -> Vec<u8> {
+    [&insn.code.to_le_bytes()[..], &[insn.jt, insn.jf], &insn.k.to_le_bytes()].concat()
+}
+
+fn paths(plan: &Plan) -> Vec<Vec<u8>> {
+    let scratch = plan.scratch.as_ref().map(|scratch| scratch.path());
+    let stable = |path: &Path| match scratch.and_then(|scratch| path.strip_prefix(scratch).ok()) {
+        Some(below) => Path::new("${TMP}").join(below),
+        None => path.to_path_buf(),
+    };
+    let mut all: Vec<Vec<u8>> = plan
+        .paths
+        .iter()
+        .flatten()
+        .map(|rule| [&[rights(rule.rights)], stable(&rule.path).as_os_str().as_bytes()].concat())
+        .collect();
+    all.sort();
+    all
+}
+
+fn rights(rights: PathRights) -> u8 {
+    let PathRights { read, execute, write, devices, connect } = rights;
+    [read, execute, write, devices, connect].iter().fold(0, |bits, bit| bits << 1 | u8::from(*bit))
+}
+
+/// Names only: values are secrets, or differ.
+fn names(plan: &Plan) -> Vec<Vec<u8>> {
+    let name = |entry: &[u8]| entry.split(|byte| *byte == b'=').next().unwrap_or(entry).to_vec();
+    let mut names: Vec<Vec<u8>> = plan.environment.iter().map(|entry| name(entry.as_bytes())).collect();
+    names.sort();
+    names
+}
