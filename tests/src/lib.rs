@@ -8,6 +8,7 @@
 pub mod command;
 pub mod docker;
 pub mod processes;
+pub mod schema;
 pub mod servers;
 pub mod stage;
 pub mod subjects;

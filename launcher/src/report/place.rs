@@ -196,7 +196,7 @@ impl AuditLog {
         let written = file::write(file, line).map_err(say)?;
         if written < line.len() {
             file::truncate(file, before).map_err(say)?;
-            return Err("no space left".to_string());
+            return Err("only a part of the line fitted, and was taken back".to_string());
         }
         Ok(())
     }
@@ -204,4 +204,75 @@ impl AuditLog {
 
 fn shown(path: &Path) -> String {
     escape(path.as_os_str().as_bytes(), 400)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new() -> Directory {
+            let path = std::env::temp_dir().join(format!("sbx-place-{:016x}", memory::random().unwrap()));
+            fs::create_dir(&path).unwrap();
+            Directory(path)
+        }
+
+        fn names(&self) -> Vec<OsString> {
+            fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_file_is_replaced_with_and_without_unnamed_files() {
+        let directory = Directory::new();
+        let path = directory.0.join("report");
+        for (unnamed, contents) in [(true, "one"), (false, "two"), (true, "three")] {
+            let mut place = Replaced::prepare(&path).unwrap();
+            if !unnamed {
+                place.unnamed = None;
+            }
+            place.write(contents.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), contents);
+            assert_eq!(directory.names(), ["report"]);
+        }
+    }
+
+    #[test]
+    fn what_fails_leaves_nothing_behind() {
+        let directory = Directory::new();
+        let path = directory.0.join("report");
+        for unnamed in [true, false] {
+            let mut place = Replaced::prepare(&path).unwrap();
+            if !unnamed {
+                place.unnamed = None;
+            }
+            fs::create_dir(&path).unwrap();
+            let why = place.write(b"text").unwrap_err();
+            assert!(why.ends_with("is a directory"), "{why}");
+            assert_eq!(directory.names(), ["report"]);
+            fs::remove_dir(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn lines_are_added_one_run_at_a_time() {
+        let directory = Directory::new();
+        let path = directory.0.join("log");
+        AuditLog::prepare(&path).unwrap().write(b"one\n").unwrap();
+        let log = AuditLog::prepare(&path).unwrap();
+        let holder = AuditLog::prepare(&path).unwrap();
+        assert!(file::try_lock(holder.file.as_fd()).unwrap() && !file::try_lock(log.file.as_fd()).unwrap());
+        drop(holder);
+        log.write(b"two\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+    }
 }

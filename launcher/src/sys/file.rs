@@ -147,13 +147,13 @@ pub fn try_lock(file: BorrowedFd<'_>) -> Result<bool, Failed> {
 }
 
 /// How long a file is.
-pub fn length(file: BorrowedFd<'_>) -> Result<i64, Failed> {
+pub fn length(file: BorrowedFd<'_>) -> Result<libc::c_long, Failed> {
     // SAFETY: an open descriptor. Where it stands does not matter to one that appends.
-    checked("lseek", unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_END) }).map(|length| length as i64)
+    checked("lseek", unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_END) })
 }
 
 /// Cuts a file off.
-pub fn truncate(file: BorrowedFd<'_>, length: i64) -> Result<(), Failed> {
+pub fn truncate(file: BorrowedFd<'_>, length: libc::c_long) -> Result<(), Failed> {
     // SAFETY: an open descriptor.
     checked("ftruncate", unsafe { libc::ftruncate(file.as_raw_fd(), length) }.into()).map(drop)
 }

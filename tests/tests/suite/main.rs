@@ -17,6 +17,7 @@ mod never_unconfined;
 mod no_exec;
 mod read_only;
 mod readme;
+mod report;
 mod static_programs;
 mod supervisor;
 mod workspace;

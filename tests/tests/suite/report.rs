@@ -1,0 +1,424 @@
+//! What is reported is what happened, and reports get where they were to go, whole, or the run says so.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use sbx_tests::{Cmd, Output, User, World, as_users, schema, stage};
+use serde_json::{Value, json};
+
+fn described() -> Value {
+    let out = World::new(&User::ordinary()).sbx(["report", "schema"]).run().success().silent();
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// A report that fits the schema.
+#[track_caller]
+fn parsed(text: &str) -> Value {
+    assert!(text.ends_with('\n') && text.lines().count() == 1, "not one line: {text:?}");
+    assert!(text.trim_end().bytes().all(|byte| (b' '..=b'~').contains(&byte)), "not plain ASCII: {text}");
+    let report: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let faults = schema::faults(&described(), &report);
+    assert!(faults.is_empty(), "{faults:#?}\n{report:#}");
+    report
+}
+
+/// Runs a command with a report in a file that the command cannot reach.
+#[track_caller]
+fn reported(world: &World, flags: &[&str], command: &[&str]) -> (Value, Output) {
+    let file = world.outside.join("report.json");
+    let place = file.to_str().unwrap();
+    let out = world.sbx([&["run", "--report", place], flags, &["--"], command].concat()).run();
+    let report = parsed(&fs::read_to_string(&file).unwrap_or_else(|error| panic!("{error}: {out}")));
+    let status = out.code.map_or(Value::Null, Value::from);
+    assert_eq!(report["exit_status"], status, "{out}");
+    fs::remove_file(file).unwrap();
+    let left: Vec<_> =
+        fs::read_dir(&world.outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| name == "kept" || name == "dir"), "something is left: {left:?}");
+    (report, out)
+}
+
+#[test]
+fn every_ending_has_its_cause() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("no-program", "text");
+        fs::set_permissions(world.path("no-program"), fs::Permissions::from_mode(0o644)).unwrap();
+        let fixed = world.subject("attempt-static").into_os_string().into_string().unwrap();
+        let shell = |script: &'static str| vec!["sh", "-c", script];
+        let kill: &[&str] = &["-p", "minimal", "--on-violation", "kill"];
+        let cases: Vec<(&[&str], Vec<&str>, i32, &str, Value)> = vec![
+            (&[], vec!["true"], 0, "exited", json!([0, null])),
+            (&[], shell("exit 3"), 3, "exited", json!([3, null])),
+            (&[], shell("exit 124"), 124, "exited", json!([124, null])),
+            (&[], shell("exit 127"), 127, "exited", json!([127, null])),
+            (&["-p", "minimal"], vec!["false"], 1, "exited", json!([1, null])),
+            (&[], shell("kill -TERM $$"), 143, "signalled", json!([null, "SIGTERM"])),
+            (&[], shell("kill -KILL $$"), 137, "signalled", json!([null, "SIGKILL"])),
+            (&[], shell("kill -SYS $$"), 159, "signalled", json!([null, "SIGSYS"])),
+            (&[], shell("kill -PIPE $$"), 141, "signalled", json!([null, "SIGPIPE"])),
+            (kill, shell("id; true"), 159, "violation", Value::Null),
+            (&[], vec!["no-such-command"], 127, "not-found", Value::Null),
+            (&[], vec!["./no-program"], 126, "not-executable", Value::Null),
+            (&[], vec![&fixed, "argv0"], 126, "refused", Value::Null),
+            (&["--static", "confine"], vec![&fixed, "argv0"], 0, "exited", json!([0, null])),
+            (&["-p", "unrestricted"], vec!["true"], 125, "refused", Value::Null),
+            (&["-p", "no-such-profile"], vec!["true"], 125, "refused", Value::Null),
+            (&["--rw", "not/there"], vec!["true"], 125, "refused", Value::Null),
+            (&["--pass-fd", "77"], vec!["true"], 125, "refused", Value::Null),
+            (&["--exec"], vec!["true"], 125, "refused", Value::Null),
+            (&["--no-such-flag"], vec!["true"], 125, "refused", Value::Null),
+            (&["--net", "some"], vec!["true"], 125, "refused", Value::Null),
+        ];
+        for (flags, command, status, cause, exit) in &cases {
+            let (report, out) = reported(&world, flags, command);
+            assert_eq!(out.code, Some(*status), "{out}");
+            assert_eq!(report["cause"], *cause, "{out}");
+            let found = &report["exit"];
+            let found =
+                if found.is_null() { Value::Null } else { json!([found["code"], found["signal_name"]]) };
+            assert_eq!(found, *exit, "{out}");
+            let started = matches!(*cause, "exited" | "signalled" | "violation");
+            assert_eq!(report["pid"].is_number() && report["rusage"].is_object(), started, "{out}");
+            match report["error"].as_str() {
+                Some(error) => assert!(!started && out.err().contains(error), "{out}"),
+                None => assert!(started, "no reason is given: {out}"),
+            }
+        }
+        world.sbx(["run", "--report-fd", "7", "--pass-fd", "7", "--", "true"]).run().refused(125, &["7"]);
+    });
+}
+
+#[test]
+fn what_was_run_and_how_is_told() {
+    as_users(|user| {
+        let world = World::new(user);
+        let (report, _) = reported(&world, &[], &["sh", "-c", "sleep 0.1; exit 0"]);
+        assert_eq!(report["command"], json!(["sh", "-c", "sleep 0.1; exit 0"]));
+        assert!(report["program"].as_str().unwrap().ends_with("/sh"));
+        assert_eq!(report["profile"]["name"], "workspace");
+        assert_eq!(report["workspace"], world.workspace.to_str().unwrap());
+        assert_eq!(report["network"]["mode"], "none");
+        assert!(report["duration_ms"].as_f64().unwrap() >= 100.0);
+        assert!(report["rusage"]["max_rss_kib"].as_u64().unwrap() > 100);
+        let layer = |report: &Value, name: &str| {
+            let layers = report["layers"].as_array().unwrap();
+            layers.iter().find(|layer| layer["name"] == name).unwrap()["state"].clone()
+        };
+        assert_eq!(layer(&report, "seccomp"), "enforced");
+        assert_eq!(layer(&report, "notification"), "enforced");
+        assert_eq!(layer(&report, "seal"), "not-needed");
+        let (report, _) = reported(&world, &["-q", "-p", "custom", "--allow-calls", "@basic-io"], &["true"]);
+        assert_eq!(layer(&report, "seal"), "enforced");
+        let free = ["-p", "unrestricted", "--dangerously-unconfined"];
+        let (report, _) = reported(&world, &free, &["true"]);
+        assert_eq!((&report["level"], layer(&report, "seccomp")), (&json!("none"), json!("not-needed")));
+        let (report, _) = reported(&world, &["--log-violations", "-q"], &["true"]);
+        assert_eq!(layer(&report, "seccomp"), "partial");
+    });
+}
+
+#[test]
+fn equal_policies_have_equal_hashes() {
+    let world = World::new(&User::ordinary());
+    let hash = |flags: &[&str], command: &[&str]| {
+        reported(&world, flags, command).0["policy_hash"].as_str().unwrap().to_owned()
+    };
+    let plain = hash(&[], &["true"]);
+    assert_eq!(plain, hash(&[], &["sh", "-c", "exit 1"]));
+    assert_eq!(plain, hash(&["-p", "workspace", "-q"], &["true"]));
+    world.write("own.json", r#"{"description": "the same", "extends": "workspace"}"#);
+    assert_eq!(plain, hash(&["-p", "./own.json"], &["true"]));
+    let others: &[&[&str]] = &[
+        &["-p", "minimal"],
+        &["--net", "host"],
+        &["--ro", "/var"],
+        &["--deny-calls", "mkdir"],
+        &["--on-violation", "kill"],
+        &["--env", "NAME=value"],
+    ];
+    let mut seen = vec![plain];
+    for flags in others {
+        let other = hash(flags, &["true"]);
+        assert!(!seen.contains(&other), "{flags:?} changes nothing");
+        seen.push(other);
+    }
+}
+
+#[test]
+fn violations_are_records_with_their_counts() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "import socket\nfor i in range(5):\n try: socket.socket()\n except OSError: pass\n\
+                      try: open('/etc/shadow')\nexcept OSError: pass";
+        let (report, out) = reported(&world, &["--explain", "-q"], &["python3", "-c", script]);
+        out.success().silent();
+        let records = report["violations"].as_array().unwrap();
+        let named = |call: &str| records.iter().find(|record| record["call"] == call).unwrap();
+        let socket = named("socket");
+        assert_eq!((&socket["count"], &socket["kind"]), (&json!(5), &json!("syscall")));
+        assert_eq!((&socket["fate"], &socket["confidence"]), (&json!("blocked"), &json!("observed")));
+        assert_eq!(socket["rule"]["key"], "network.mode");
+        assert_eq!(socket["suggestion"]["flags"], json!(["--net", "host"]));
+        let total: u64 = records.iter().map(|record| record["count"].as_u64().unwrap()).sum();
+        assert_eq!(report["violations_total"], total);
+        let path = records.iter().find(|record| record["path"] == "/etc/shadow");
+        // Root without capabilities is refused by the rules; for others the file's own mode comes first or with them.
+        if let Some(path) = path {
+            assert_eq!((&path["kind"], &path["confidence"]), (&json!("path"), &json!("inferred")));
+        }
+        // What is suggested, word by word, lets it through.
+        let flags: Vec<&str> = socket["suggestion"]["flags"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|flag| flag.as_str().unwrap())
+            .collect();
+        let (report, _) = reported(&world, &flags, &["python3", "-c", "import socket; socket.socket()"]);
+        assert_eq!((&report["violations_total"], &report["exit_status"]), (&json!(0), &json!(0)));
+    });
+}
+
+#[test]
+fn the_line_and_the_record_say_the_same() {
+    let world = World::new(&User::ordinary());
+    let (report, out) = reported(&world, &["-p", "minimal"], &["sh", "-c", "id; true"]);
+    let record = &report["violations"][0];
+    let text = |key: &str| record[key].as_str().unwrap();
+    let flags: Vec<&str> =
+        record["suggestion"]["flags"].as_array().unwrap().iter().map(|flag| flag.as_str().unwrap()).collect();
+    let line = format!(
+        "sbx: blocked {}({}) in {}[{}]: {}; allow it with {}",
+        text("call"),
+        text("args"),
+        text("process"),
+        record["pid"],
+        record["rule"]["text"].as_str().unwrap(),
+        flags.join(" ")
+    );
+    assert_eq!(out.sbx_lines(), [line]);
+}
+
+#[test]
+fn bytes_that_are_no_text_are_kept() {
+    let world = World::new(&User::ordinary());
+    let file = world.outside.join("report.json");
+    let odd = OsStr::from_bytes(b"a\xffb");
+    let words = ["run", "--report", file.to_str().unwrap(), "--", "echo"].map(OsStr::new);
+    world.sbx(words).arg(odd).arg("\u{202e}").run().success();
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(parsed(&text)["command"], json!(["echo", {"base64": "Yf9i"}, "\u{202e}"]));
+}
+
+#[test]
+fn the_file_is_the_users_alone_and_replaces_what_was_there() {
+    as_users(|user| {
+        let world = World::new(user);
+        let run =
+            |script: &str| world.sbx(["run", "--report", "report.json", "--", "sh", "-c", script]).run();
+        let kept = || fs::read_to_string(world.outside.join("kept")).unwrap();
+        let path = world.path("report.json");
+        run("true").success().silent();
+        let meta = path.symlink_metadata().unwrap();
+        assert_eq!((meta.mode() & 0o7777, meta.uid(), meta.nlink()), (0o600, user.id, 1));
+        // Whatever stands there by the end, before or during the run, makes room.
+        let target = world.outside.join("kept");
+        let link = format!("ln -sf {} report.json", target.display());
+        let planted = [
+            link.as_str(),
+            "rm report.json; mkfifo report.json",
+            "rm report.json; ln -s /nowhere report.json",
+            "echo forged > report.json",
+            "chmod 666 report.json",
+        ];
+        for script in planted {
+            run(script).success();
+            assert!(path.symlink_metadata().unwrap().is_file(), "{script}");
+            assert_eq!(path.metadata().unwrap().mode() & 0o7777, 0o600, "{script}");
+            assert_eq!(parsed(&world.read("report.json").unwrap())["cause"], "exited", "{script}");
+        }
+        fs::remove_file(&path).unwrap();
+        symlink(&target, &path).unwrap();
+        run("true").success();
+        assert!(path.symlink_metadata().unwrap().is_file());
+        assert_eq!(kept(), "outside\n");
+        // A directory in its place is in the way, and is said to be.
+        run("rm report.json; mkdir report.json").refused(125, &["report.json", "directory", "exited with 0"]);
+    });
+}
+
+#[test]
+fn a_directory_that_is_swapped_leads_nowhere_else() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.make_dir(&world.path("logs"));
+        let victim = world.write(world.outside.join("logs/report.json"), "mine\n");
+        let script = format!("mv logs old; ln -s {} logs", world.outside.join("logs").display());
+        world.sbx(["run", "--report", "logs/report.json", "--", "sh", "-c", &script]).run().success();
+        assert_eq!(fs::read_to_string(victim).unwrap(), "mine\n");
+        parsed(&world.read("old/report.json").unwrap());
+        // The control: the command did swap them.
+        assert!(world.path("logs").symlink_metadata().unwrap().is_symlink());
+    });
+}
+
+#[test]
+fn what_cannot_be_written_is_said_before_anything_is_started() {
+    as_users(|user| {
+        let world = World::new(user);
+        let refuses = |flags: &[&str], words: &[&str]| {
+            world.sbx([&["run"], flags, &["--", "touch", "made"]].concat()).run().refused(125, words);
+            assert!(!world.exists("made"), "{flags:?}");
+        };
+        world.write("file", "");
+        world.make_dir(&world.path("dir"));
+        symlink("elsewhere", world.path("link")).unwrap();
+        Cmd::new("mkfifo").arg(world.path("fifo")).run().success();
+        Cmd::new("chmod").arg("666").arg(world.path("fifo")).run().success();
+        for flag in ["--report", "--audit-log"] {
+            refuses(&[flag, "missing/report.json"], &["missing", "no such file or directory"]);
+            refuses(&[flag, "file/report.json"], &["file", "not a directory"]);
+            refuses(&[flag, "dir"], &["dir", "is a directory"]);
+            refuses(&[flag, "fifo"], &["fifo", "no ordinary file"]);
+            refuses(&[flag, "/dev/null"], &["/dev/null", "no ordinary file"]);
+        }
+        refuses(&["--report", ""], &[]);
+        refuses(&["--report", "dir/.."], &["names no file"]);
+        refuses(&["--report", "/dev/stdout"], &["use --report-fd"]);
+        refuses(&["--audit-log", "link"], &["link", "symbolic link"]);
+        assert!(!world.exists("elsewhere"));
+        for number in ["-1", "0", "1", "2", "77", "x", "2147483648"] {
+            refuses(&["--report-fd", number], &[]);
+        }
+        if !user.is_root() {
+            refuses(&["--report", "/etc/report.json"], &["permission denied"]);
+            refuses(&["--audit-log", "/etc/audit.log"], &["permission denied"]);
+        }
+        // The places that are in order hear of those that are not.
+        let good = world.outside.join("report.json");
+        refuses(&["--report", good.to_str().unwrap(), "--audit-log", "missing/log"], &["missing/log"]);
+        assert_eq!(parsed(&fs::read_to_string(good).unwrap())["cause"], "refused");
+        refuses(&["--report", "file", "--exec"], &["--report", "--exec"]);
+        refuses(&["--report", "file", "--report", "file"], &["--report", "twice"]);
+    });
+}
+
+fn pipe() -> (OwnedFd, OwnedFd) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    (reader.into(), writer.into())
+}
+
+fn read(reader: OwnedFd) -> String {
+    std::io::read_to_string(File::from(reader)).unwrap()
+}
+
+#[test]
+fn a_descriptor_gets_the_report_and_the_command_does_not_get_it() {
+    as_users(|user| {
+        let world = World::new(user);
+        for profile in ["workspace", "minimal"] {
+            let (reader, writer) = pipe();
+            let script = "echo forged >&5; echo $?";
+            let command = ["run", "-p", profile, "--report-fd", "5", "--", "sh", "-c", script];
+            let out = world.sbx(command).pass_fd(writer, 5).run();
+            assert!(!out.out().contains('0') && out.err().contains("5"), "{out}");
+            let report = parsed(&read(reader));
+            assert_eq!(report["cause"], "exited");
+            // The control: without the flag, and passed on, it is the command's.
+            let (reader, writer) = pipe();
+            let command = ["run", "-p", profile, "--pass-fd", "5", "--", "sh", "-c", script];
+            world.sbx(command).pass_fd(writer, 5).run().success();
+            assert_eq!(read(reader), "forged\n");
+        }
+        let (reader, writer) = pipe();
+        world
+            .sbx(["run", "--report-fd", "5", "--bad", "--", "true"])
+            .pass_fd(writer, 5)
+            .run()
+            .refused(125, &[]);
+        assert_eq!(parsed(&read(reader))["cause"], "refused");
+    });
+}
+
+#[test]
+fn a_descriptor_that_cannot_take_it_is_said() {
+    let world = World::new(&User::ordinary());
+    let run = |command: &[&str]| world.sbx([&["run", "--report-fd", "5", "--"], command].concat());
+    let (reader, writer) = pipe();
+    drop(reader);
+    run(&["touch", "made"]).pass_fd(writer, 5).run().refused(125, &["descriptor 5", "nobody"]);
+    let (reader, writer) = pipe();
+    drop(writer);
+    run(&["touch", "made"]).pass_fd(reader, 5).run().refused(125, &["descriptor 5", "not open for writing"]);
+    assert!(!world.exists("made"));
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    run(&["sh", "-c", "exit 3"])
+        .pass_fd(full.into(), 5)
+        .run()
+        .refused(125, &["descriptor 5", "no space left on device", "exited with 3"]);
+    // A reader that goes away during the run.
+    let (reader, writer) = pipe();
+    let wait = "echo up; until [ -e go ]; do sleep 0.02; done; exit 3";
+    let running = run(&["sh", "-c", wait]).pass_fd(writer, 5).start();
+    running.wait_for("up\n");
+    drop(reader);
+    world.write("go", "");
+    let out = running.wait().exited(125);
+    out.says("descriptor 5").says("broken pipe").says("exited with 3");
+}
+
+#[test]
+fn the_audit_log_has_one_whole_line_for_each_run() {
+    as_users(|user| {
+        let world = World::new(user);
+        let log = world.outside.join("audit.log");
+        let flags = ["run", "-q", "--audit-log", log.to_str().unwrap()];
+        let running: Vec<_> = (0..20)
+            .map(|number| {
+                let command = match number % 4 {
+                    0 => vec!["--", "no-such-command"],
+                    1 => vec!["-p", "minimal", "--", "sh", "-c", "id; true"],
+                    2 => vec!["--no-such-flag", "--", "true"],
+                    _ => vec!["--", "sh", "-c", "exit 3"],
+                };
+                world.sbx([&flags[..], &command].concat()).start()
+            })
+            .collect();
+        for run in running {
+            run.wait();
+        }
+        let text = fs::read_to_string(&log).unwrap();
+        let reports: Vec<Value> = text.lines().map(|line| parsed(&format!("{line}\n"))).collect();
+        let caused = |cause: &str| reports.iter().filter(|report| report["cause"] == cause).count();
+        assert_eq!((caused("not-found"), caused("refused"), caused("exited")), (5, 5, 10));
+        let meta = log.metadata().unwrap();
+        assert_eq!((meta.mode() & 0o7777, meta.uid()), (0o600, user.id));
+    });
+}
+
+#[test]
+fn an_audit_log_that_the_command_may_change_is_warned_of() {
+    let world = World::new(&User::ordinary());
+    let run = |log: &Path| world.sbx(["run", "--audit-log"]).arg(log).args(["--", "true"]).run().success();
+    run(&world.outside.join("audit.log")).silent();
+    run(Path::new("audit.log")).says("the command may write where the audit log is");
+    let report = parsed(&world.read("audit.log").unwrap());
+    assert_eq!(report["degradations"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn nested_runs_report_too() {
+    let world = World::new(&User::ordinary());
+    let sbx = stage::sbx().to_str().unwrap();
+    let outer = ["run", "--rox", stage::base().to_str().unwrap(), "--", sbx];
+    world.sbx([&outer[..], &["run", "--report", "report.json", "--", "true"]].concat()).run().success();
+    let report = parsed(&world.read("report.json").unwrap());
+    let layers = report["layers"].as_array().unwrap();
+    let heard = layers.iter().find(|layer| layer["name"] == "notification").unwrap();
+    assert_eq!((&report["cause"], &heard["state"]), (&json!("exited"), &json!("absent")));
+    assert_eq!(report["degradations"].as_array().unwrap().len(), 1, "{report:#}");
+}
