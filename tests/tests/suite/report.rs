@@ -42,6 +42,9 @@ fn reported(world: &World, flags: &[&str], command: &[&str]) -> (Value, Output) 
     (report, out)
 }
 
+/// Flags, command, exit status, cause, the command's own code and signal.
+type Ending<'a> = (&'a [&'a str], Vec<&'a str>, i32, &'a str, Value);
+
 #[test]
 fn every_ending_has_its_cause() {
     as_users(|user| {
@@ -51,7 +54,7 @@ fn every_ending_has_its_cause() {
         let fixed = world.subject("attempt-static").into_os_string().into_string().unwrap();
         let shell = |script: &'static str| vec!["sh", "-c", script];
         let kill: &[&str] = &["-p", "minimal", "--on-violation", "kill"];
-        let cases: Vec<(&[&str], Vec<&str>, i32, &str, Value)> = vec![
+        let cases: Vec<Ending> = vec![
             (&[], vec!["true"], 0, "exited", json!([0, null])),
             (&[], shell("exit 3"), 3, "exited", json!([3, null])),
             (&[], shell("exit 124"), 124, "exited", json!([124, null])),
@@ -89,7 +92,6 @@ fn every_ending_has_its_cause() {
                 None => assert!(started, "no reason is given: {out}"),
             }
         }
-        world.sbx(["run", "--report-fd", "7", "--pass-fd", "7", "--", "true"]).run().refused(125, &["7"]);
     });
 }
 
@@ -154,7 +156,8 @@ fn violations_are_records_with_their_counts() {
     as_users(|user| {
         let world = World::new(user);
         let script = "import socket\nfor i in range(5):\n try: socket.socket()\n except OSError: pass\n\
-                      try: open('/etc/shadow')\nexcept OSError: pass";
+                      try: open('/etc/shadow')\nexcept OSError: pass\n\
+                      try: socket.socket(socket.AF_UNIX).connect('\\0name')\nexcept OSError: pass";
         let (report, out) = reported(&world, &["--explain", "-q"], &["python3", "-c", script]);
         out.success().silent();
         let records = report["violations"].as_array().unwrap();
@@ -162,6 +165,9 @@ fn violations_are_records_with_their_counts() {
         let socket = named("socket");
         assert_eq!((&socket["count"], &socket["kind"]), (&json!(5), &json!("syscall")));
         assert_eq!((&socket["fate"], &socket["confidence"]), (&json!("blocked"), &json!("observed")));
+        let connect = named("connect");
+        assert_eq!(connect["kind"], "address");
+        assert_eq!(connect["address"], json!({"family": "unix-abstract", "name": "name"}));
         assert_eq!(socket["rule"]["key"], "network.mode");
         assert_eq!(socket["suggestion"]["flags"], json!(["--net", "host"]));
         let total: u64 = records.iter().map(|record| record["count"].as_u64().unwrap()).sum();
@@ -334,6 +340,10 @@ fn a_descriptor_gets_the_report_and_the_command_does_not_get_it() {
             world.sbx(command).pass_fd(writer, 5).run().success();
             assert_eq!(read(reader), "forged\n");
         }
+        let (_reader, writer) = pipe();
+        let both = ["run", "--report-fd", "5", "--pass-fd", "5", "--", "touch", "made"];
+        world.sbx(both).pass_fd(writer, 5).run().refused(125, &["descriptor 5", "--pass-fd"]);
+        assert!(!world.exists("made"));
         let (reader, writer) = pipe();
         world
             .sbx(["run", "--report-fd", "5", "--bad", "--", "true"])
@@ -408,6 +418,29 @@ fn an_audit_log_that_the_command_may_change_is_warned_of() {
     run(Path::new("audit.log")).says("the command may write where the audit log is");
     let report = parsed(&world.read("audit.log").unwrap());
     assert_eq!(report["degradations"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_does_not_fit_is_not_written_at_all() {
+    as_users(|user| {
+        let world = World::new(user);
+        let run = |flag: &str, limit: &str| {
+            let script =
+                format!("ulimit -f {limit}; exec {} run {flag} -- sh -c 'exit 3'", stage::sbx().display());
+            world.bare(["sh", "-c", &script]).run()
+        };
+        let (report, log) = (world.outside.join("report.json"), world.outside.join("audit.log"));
+        let to_log = format!("--audit-log {}", log.display());
+        let to_file = format!("--report {}", report.display());
+        run(&to_log, "1").refused(125, &["audit.log", "taken back", "exited with 3"]);
+        assert_eq!(log.metadata().unwrap().len(), 0);
+        run(&to_file, "1").refused(125, &["report.json", "file too large", "exited with 3"]);
+        assert!(report.symlink_metadata().is_err());
+        run(&to_log, "100").exited(3);
+        run(&to_file, "100").exited(3);
+        parsed(&fs::read_to_string(log).unwrap());
+        parsed(&fs::read_to_string(report).unwrap());
+    });
 }
 
 #[test]
