@@ -231,3 +231,51 @@ fn empty(command: &[OsString]) -> Report {
         violations_unlisted: 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    const GUIDE: &str = include_str!("../../../docs/report.md");
+
+    /// The names of properties and the words of enumerations, wherever they are.
+    fn words(schema: &Value, all: &mut Vec<String>) {
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            all.extend(properties.keys().cloned());
+        }
+        let choices = schema.get("enum").and_then(Value::as_array);
+        all.extend(choices.into_iter().flatten().filter_map(Value::as_str).map(str::to_string));
+        let children: Vec<&Value> = match schema {
+            Value::Object(map) => map.values().collect(),
+            Value::Array(list) => list.iter().collect(),
+            _ => Vec::new(),
+        };
+        children.into_iter().for_each(|child| words(child, all));
+    }
+
+    #[test]
+    fn the_guide_explains_every_word_of_the_schema() {
+        let mut all = Vec::new();
+        words(&serde_json::from_str(SCHEMA).unwrap(), &mut all);
+        assert!(all.len() > 80, "{all:?}");
+        let missing: Vec<_> = all
+            .iter()
+            .filter(|word| !GUIDE.contains(&format!("`{word}`")) && !GUIDE.contains(&format!("\"{word}\"")))
+            .collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
+    fn a_report_has_exactly_the_fields_of_the_schema() {
+        let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+        let line = json::line(&empty(&[])).unwrap();
+        let report: Value = serde_json::from_slice(&line).unwrap();
+        let names = |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
+        assert_eq!(names(&report), names(&schema["properties"]));
+        let mut required: Vec<&str> =
+            schema["required"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        required.sort_unstable();
+        assert_eq!(required, names(&report));
+    }
+}
