@@ -16,7 +16,7 @@ pub fn profile(plan: &Plan) -> ProfileUsed {
         Source::File(path) => Some(Bytes::from(path.as_path())),
     };
     let lineage = profile.lineage.iter().map(|name| name.to_string()).collect();
-    ProfileUsed { name: profile.name.clone(), file, lineage }
+    ProfileUsed { name: profile.name.to_string(), file, lineage }
 }
 
 pub fn network(plan: &Plan) -> NetworkUsed {
