@@ -6,6 +6,7 @@ pub mod profile;
 pub mod program;
 pub mod refusal;
 pub mod report;
+pub mod status;
 pub mod supervise;
 pub mod sys;
 

@@ -39,6 +39,8 @@ pub enum Command {
     Profile(ProfileCommand),
     /// Describe the reports of runs
     Report(ReportCommand),
+    /// Tell what this machine can enforce, by trying it
+    Status(Status),
 }
 
 /// `sbx run` alone: clap builds every subcommand it knows before it reads the first word, and a run needs none of
@@ -233,6 +235,14 @@ pub struct Inspect {
     /// A file, or a command to be found in PATH
     #[arg(value_name = "FILE")]
     pub file: OsString,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `sbx status`.
+#[derive(Debug, Args)]
+pub struct Status {
     /// JSON on standard output
     #[arg(long)]
     pub json: bool,

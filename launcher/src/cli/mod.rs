@@ -6,6 +6,7 @@ mod inspect;
 mod plain;
 mod profile;
 mod shim;
+mod status;
 mod usage;
 
 pub use flags::{Cli, Command, Level, Net, OnViolation, Run, RunOnly, Static};
@@ -42,6 +43,7 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
         Command::Report(flags) => match flags.action {
             flags::ReportAction::Schema => print(report::SCHEMA.as_bytes()).map(|()| 0),
         },
+        Command::Status(flags) => status::run(&flags),
     })
 }
 
@@ -61,9 +63,7 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> i32 {
         return finish(if runs { report::misunderstood(arguments, refusal) } else { Err(refusal) });
     }
     let text = error.render();
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let coloured = std::io::stdout().is_terminal() && !plain;
-    let text = if coloured { text.ansi().to_string() } else { text.to_string() };
+    let text = if coloured() { text.ansi().to_string() } else { text.to_string() };
     match print(text.as_bytes()) {
         Ok(()) => 0,
         Err(refusal) => {
@@ -76,6 +76,12 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> i32 {
 /// One line on stderr; where that is gone there is nobody to tell.
 fn complain(sentence: &str) {
     let _ = writeln!(std::io::stderr().lock(), "sbx: {sentence}");
+}
+
+/// Whether standard output is a terminal whose user wants colours.
+fn coloured() -> bool {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    std::io::stdout().is_terminal() && !plain
 }
 
 /// Where profiles are looked for.

@@ -9,7 +9,8 @@ use crate::launch::policy::{Mode, Network};
 use crate::launch::resolve;
 use crate::profile::{DefaultAction, Level, Profile, Variables};
 use crate::refusal::Refusal;
-use crate::sys::privilege;
+use crate::status;
+use crate::sys::{privilege, seccomp};
 use std::path::{Path, PathBuf};
 
 pub fn contradictions(flags: &Run) -> Result<(), Refusal> {
@@ -169,7 +170,7 @@ pub fn level(
     let has = if files { Level::Standard } else { Level::Minimal };
     if required.is_some_and(|required| required > has) {
         let missing =
-            if files { "this version of sbx uses no namespaces" } else { "this kernel has no Landlock" };
+            if files { "this version of sbx uses no namespaces".to_string() } else { no_landlock() };
         return Err(Refusal::new(format!(
             "cannot enforce the level that --require or the profile asks for: {missing}"
         )));
@@ -177,16 +178,19 @@ pub fn level(
     if !files && !unconfined {
         let lists = [&flags.ro, &flags.rox, &flags.rw, &flags.rwx, &flags.deny];
         if lists.iter().any(|list| !list.is_empty()) {
-            return Err(Refusal::new(
-                "cannot enforce path rules: this kernel has no Landlock (Linux 5.13, and 'landlock' in the list of security modules)",
-            ));
+            return Err(Refusal::new(format!("cannot enforce path rules: {}", no_landlock())));
         }
-        remarks.push(
-            "warning: this kernel has no Landlock, so files are not restricted, only system calls"
-                .to_string(),
-        );
+        remarks.push(format!(
+            "warning: {}, so files are not restricted by this run, only system calls",
+            no_landlock()
+        ));
     }
     Ok(())
+}
+
+/// Why there is none: the kernel, its settings, or a sandbox around this one.
+fn no_landlock() -> String {
+    seccomp::landlock_abi().err().map_or_else(String::new, |failed| status::why_none(&failed))
 }
 
 /// Keys whose enforcement is not there yet: what a profile asks for is enforced or refused, never passed over.

@@ -7,6 +7,7 @@ pub mod file;
 pub mod memory;
 pub mod path;
 pub mod privilege;
+pub mod probe;
 pub mod process;
 pub mod seccomp;
 pub mod signal;

@@ -129,10 +129,15 @@ pub fn is_confined() -> bool {
 
 /// The version of Landlock's ABI; 0 where there is none.
 pub fn landlock_version() -> i32 {
+    landlock_abi().unwrap_or(0)
+}
+
+/// As [`landlock_version`], and why there is none.
+pub fn landlock_abi() -> Result<i32, Failed> {
     const CREATE_RULESET_VERSION: libc::c_uint = 1;
     let none: *const libc::c_void = std::ptr::null();
     // SAFETY: with this flag the call takes no structure and only returns a number.
     let version =
         unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, CREATE_RULESET_VERSION) };
-    i32::try_from(version).unwrap_or(0).max(0)
+    checked("landlock_create_ruleset", version).map(|version| i32::try_from(version).unwrap_or(0))
 }
