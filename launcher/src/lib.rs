@@ -1,5 +1,6 @@
 //! `sbx`: runs a command that nobody should have to trust, with only the rights it needs.
 
+pub mod canary;
 pub mod cli;
 pub mod launch;
 pub mod profile;

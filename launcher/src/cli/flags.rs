@@ -41,6 +41,8 @@ pub enum Command {
     Report(ReportCommand),
     /// Tell what this machine can enforce, by trying it
     Status(Status),
+    /// Try, inside the real sandbox, everything that profiles promise to refuse
+    Test(Test),
 }
 
 /// `sbx run` alone: clap builds every subcommand it knows before it reads the first word, and a run needs none of
@@ -54,7 +56,7 @@ pub struct RunOnly {
 }
 
 /// `sbx run`.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Run {
     /// Profile: a name ('sbx profile list') or a file
@@ -131,6 +133,9 @@ pub struct Run {
     /// Refuse to run where the kernel can enforce less: full, standard or minimal
     #[arg(help_heading = "Running", long, value_name = "LEVEL", hide_possible_values = true)]
     pub require: Option<Level>,
+    /// First try what the run must refuse, on files and processes made for that; refuse to run if something is not
+    #[arg(help_heading = "Running", long)]
+    pub verify: bool,
     /// Become the command: no supervisor, no reports of what was refused, the fastest start
     #[arg(help_heading = "Running", long)]
     pub exec: bool,
@@ -243,6 +248,20 @@ pub struct Inspect {
 /// `sbx status`.
 #[derive(Debug, Args)]
 pub struct Status {
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `sbx test`.
+#[derive(Debug, Args)]
+pub struct Test {
+    /// Profile to test: a name or a file [default: every built-in one that restricts a program by itself]
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub profile: Vec<OsString>,
+    /// Hold it to what another profile promises
+    #[arg(long, value_name = "NAME|FILE")]
+    pub against: Option<OsString>,
     /// JSON on standard output
     #[arg(long)]
     pub json: bool,

@@ -7,10 +7,12 @@ mod plain;
 mod profile;
 mod shim;
 mod status;
+mod test;
 mod usage;
 
 pub use flags::{Cli, Command, Level, Net, OnViolation, Run, RunOnly, Static};
 
+use crate::canary;
 use crate::launch;
 use crate::profile::Search;
 use crate::refusal::Refusal;
@@ -30,6 +32,9 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
             return finish(launch::run(run));
         }
     }
+    if arguments.get(1).is_some_and(|word| word == canary::WORD) {
+        return canary::main(arguments.get(2..).unwrap_or(&[]));
+    }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return usage(&error, &arguments),
@@ -44,6 +49,7 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
             flags::ReportAction::Schema => print(report::SCHEMA.as_bytes()).map(|()| 0),
         },
         Command::Status(flags) => status::run(&flags),
+        Command::Test(flags) => test::run(&flags),
     })
 }
 

@@ -30,6 +30,8 @@ pub fn contradictions(flags: &Run) -> Result<(), Refusal> {
             ),
         ),
         (given(flags.log_violations, "--log-violations"), given(unheard, "--quiet")),
+        (given(flags.verify, "--verify"), given(flags.log_violations, "--log-violations")),
+        (given(flags.verify, "--verify"), given(flags.dangerously_unconfined, "--dangerously-unconfined")),
         (given(flags.explain, "--explain"), given(flags.exec, "--exec")),
         (given(flags.explain, "--explain"), given(unheard, "--quiet")),
         (given(flags.exec, "--exec"), reports),

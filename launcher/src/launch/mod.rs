@@ -1,9 +1,9 @@
 //! From a plan to a running, confined command.
 
 pub mod child;
-mod demands;
+pub(crate) mod demands;
 pub mod environment;
-mod files;
+pub(crate) mod files;
 pub mod guard;
 pub mod landlock;
 pub mod plan;
@@ -15,6 +15,7 @@ mod siblings;
 pub mod token;
 pub mod treatment;
 
+use crate::canary;
 use crate::cli::Run;
 use crate::launch::child::{Failure, Outcome, Steps};
 use crate::launch::guard::{Guard, OnViolation};
@@ -52,6 +53,9 @@ pub fn run(flags: Run) -> Result<i32, Refusal> {
 }
 
 fn planned(flags: &Run, closed: Vec<i32>, mut reporter: Option<&mut Reporter>) -> Result<i32, Refusal> {
+    if flags.verify {
+        canary::verify(flags)?;
+    }
     let mut plan = plan::make(flags)?;
     if let Some(reporter) = &mut reporter {
         reporter.planned(&mut plan);

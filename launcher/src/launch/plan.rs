@@ -229,7 +229,13 @@ fn is_own(program: &Program) -> bool {
     own.is_some() && program.chain.last().and_then(|link| identity(&link.path)) == own
 }
 
-fn calls(flags: &Run, profile: &Profile, network: &Network, landlock: Version) -> Result<Calls, Refusal> {
+/// The calls of a run, with what the flags say about them.
+pub(crate) fn calls(
+    flags: &Run,
+    profile: &Profile,
+    network: &Network,
+    landlock: Version,
+) -> Result<Calls, Refusal> {
     let unix = if landlock >= Version::UNIX { Unix::ByPath } else { Unix::Refused };
     let mut calls = resolve::calls(profile, network, unix, Arch::HOST)?;
     if !flags.rw.is_empty() || !flags.rwx.is_empty() {

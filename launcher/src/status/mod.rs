@@ -13,7 +13,7 @@ mod system;
 mod trial;
 
 pub use landlock::why_none;
-pub use show::{human, json};
+pub use show::{human, json, paint};
 pub use trial::{Fault, Layer, State};
 
 use crate::profile::Level;

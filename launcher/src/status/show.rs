@@ -58,7 +58,9 @@ pub fn human(status: &Status, coloured: bool) -> String {
         let _ = writeln!(text, "  {}", escape(line.as_bytes(), 2 * LONGEST));
     }
     text.push('\n');
-    let width = status.layers.iter().map(|layer| layer.name.len()).max().unwrap_or(0);
+    let names = status.layers.iter().map(|layer| layer.name);
+    let keys = status.system.keys().chain(status.around.keys()).map(|key| label(key));
+    let width = names.chain(keys).map(str::len).max().unwrap_or(0);
     for layer in &status.layers {
         let state = paint(&format!("{:<7}", layer.state.word()), state_colour(layer.state), coloured);
         let detail = escape(layer.detail.as_bytes(), LONGEST);

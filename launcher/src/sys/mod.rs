@@ -2,6 +2,7 @@
 //! name of the system call that failed.
 
 pub mod attributes;
+pub mod canary;
 pub mod descriptor;
 pub mod file;
 pub mod memory;

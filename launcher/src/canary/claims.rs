@@ -1,0 +1,158 @@
+//! What a run promises, by its own rules: the calls, the paths, the network, and what this kernel can enforce.
+
+use super::stage::Stage;
+use crate::cli::{self, Run};
+use crate::launch::landlock::{Version, canonical};
+use crate::launch::policy::{Mode, PathRule};
+use crate::launch::{demands, files, plan};
+use crate::profile::{self, Profile, Variables};
+use crate::program;
+use crate::refusal::Refusal;
+use crate::sys::seccomp;
+use sbx_policy::bpf::{self, Insn};
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::interpret::{self, Data};
+use std::path::Path;
+
+/// Whether something is promised; if not, why.
+pub type Claim = Result<(), &'static str>;
+
+const BY_CHOICE: &str = "the profile allows it";
+const NO_LANDLOCK: &str = "there is no Landlock here";
+
+/// The rules of one run.
+pub struct Claims {
+    filter: Vec<Insn>,
+    paths: Option<Vec<PathRule>>,
+    abi: Version,
+    mode: Mode,
+    starts_processes: bool,
+    unconfined: bool,
+}
+
+impl Claims {
+    /// Of a run with these flags on this stage.
+    pub fn of(flags: &Run, stage: &Stage) -> Result<Claims, Refusal> {
+        let search = cli::search();
+        let profile: Profile = match &flags.profile {
+            Some(name) => profile::load(name, &search),
+            None => profile::default_profile(&search),
+        }
+        .map_err(|error| Refusal::new(error.to_string()))?;
+        let abi = Version(seccomp::landlock_version());
+        let network = demands::network(flags, &profile, abi)?;
+        let calls = plan::calls(flags, &profile, &network, abi)?;
+        let (workspace, home, tmp, cache) =
+            (stage.path("home/project"), stage.path("home"), stage.path("tmp/run"), stage.path("cache/run"));
+        let variables = Variables {
+            workspace: Some(&workspace),
+            home: Some(&home),
+            tmp: Some(&tmp),
+            cache: Some(&cache),
+        };
+        let own =
+            program::examine(Path::new("/proc/self/exe")).map_err(|error| Refusal::new(error.to_string()))?;
+        let mut remarks = Vec::new();
+        let unconfined = profile.is_unrestricted();
+        let paths = (abi >= Version::FILES && !unconfined)
+            .then(|| files::rules(flags, &profile, &variables, &own, &workspace, &[], &mut remarks))
+            .transpose()?;
+        Ok(Claims {
+            filter: calls.strict_program()?,
+            paths,
+            abi,
+            mode: network.mode,
+            starts_processes: calls.starts_processes(),
+            unconfined,
+        })
+    }
+
+    /// Of every confined run.
+    pub fn always(&self) -> Claim {
+        if self.unconfined { Err(BY_CHOICE) } else { Ok(()) }
+    }
+
+    /// The filter refuses a call with these arguments.
+    pub fn refuses(&self, name: &str, args: &[u64]) -> Claim {
+        let number = Call::named(name.as_bytes()).and_then(|call| call.number(Arch::HOST));
+        let Some(nr) = number else { return Err("this architecture has no such call") };
+        let mut all = [0; 6];
+        all.iter_mut().zip(args).for_each(|(slot, value)| *slot = *value);
+        let answer = interpret::run(&self.filter, &Data { nr, arch: Arch::HOST.audit(), args: all });
+        self.always()?;
+        if matches!(answer, Some(bpf::RET_ALLOW | bpf::RET_LOG)) { Err(BY_CHOICE) } else { Ok(()) }
+    }
+
+    /// Whatever Landlock does by being there, whatever its rules are.
+    pub fn with_landlock(&self) -> Claim {
+        self.always()?;
+        if self.paths.is_some() { Ok(()) } else { Err(NO_LANDLOCK) }
+    }
+
+    fn covered(&self, path: &Path, wants: impl Fn(&PathRule) -> bool) -> Claim {
+        let Some(rules) = &self.paths else { return Err(NO_LANDLOCK) };
+        let real = canonical(path);
+        let open = rules.iter().any(|rule| wants(rule) && real.starts_with(canonical(&rule.path)));
+        if open { Err(BY_CHOICE) } else { Ok(()) }
+    }
+
+    /// Nothing below the path can be read.
+    pub fn no_reading(&self, path: &Path) -> Claim {
+        self.covered(path, |rule| rule.rights.read)
+    }
+
+    /// Nothing below the path can be made or changed: by path rules, or because the filter refuses to open for it.
+    pub fn no_writing(&self, path: &Path) -> Claim {
+        const APPENDING: u64 = (libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC) as u64;
+        self.refuses("openat", &[0, 0, APPENDING, 0o666])
+            .or_else(|_| self.covered(path, |rule| rule.rights.write))
+    }
+
+    /// As [`Claims::no_writing`], for what this call does.
+    pub fn no_change(&self, path: &Path, call: &str) -> Claim {
+        self.refuses(call, &[]).or_else(|_| self.covered(path, |rule| rule.rights.write))
+    }
+
+    /// Emptying a file takes a Landlock right of its own, from ABI 3.
+    pub fn no_truncation(&self, path: &Path) -> Claim {
+        self.refuses("truncate", &[]).or_else(|_| match self.abi >= Version(3) {
+            true => self.covered(path, |rule| rule.rights.write),
+            false => Err("it needs Landlock ABI 3"),
+        })
+    }
+
+    /// Signals stay inside: by Landlock, or because the filter refuses the call.
+    pub fn scoped(&self, call: &str, args: &[u64]) -> Claim {
+        self.refuses(call, args).or_else(|_| match self.abi >= Version::SCOPES && self.paths.is_some() {
+            true => Ok(()),
+            false => Err("it needs Landlock ABI 6"),
+        })
+    }
+
+    /// No internet socket.
+    pub fn no_network(&self) -> Claim {
+        self.always()?;
+        if self.mode == Mode::None { Ok(()) } else { Err(BY_CHOICE) }
+    }
+
+    /// No socket of the host's is connected to.
+    pub fn no_unix(&self, path: &Path) -> Claim {
+        self.always()?;
+        if self.paths.is_none() {
+            return self.refuses("socket", &[libc::AF_UNIX as u64, libc::SOCK_STREAM as u64]);
+        }
+        self.covered(path, |rule| rule.rights.write || rule.rights.connect)
+    }
+
+    /// There can be processes that would outlive the run.
+    pub fn ends_tree(&self) -> Claim {
+        self.always()?;
+        if self.starts_processes { Ok(()) } else { Err("it starts no processes that could be left") }
+    }
+
+    /// It cannot start processes.
+    pub fn no_processes(&self) -> Claim {
+        self.always()?;
+        if self.starts_processes { Err(BY_CHOICE) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,91 @@
+//! From what was seen to a verdict on each promise. Nothing here touches the system.
+
+use super::claims::Claim;
+use super::rows::Row;
+use super::run::{BY_FILTER, Reply, Seen};
+
+/// The verdict on one promise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Tried, refused, and nothing was touched.
+    Holds,
+    /// It does not hold: what was seen.
+    Broken(String),
+    /// This run does not promise it.
+    NotPromised(String),
+    /// It could not be tried here: why.
+    Untried(String),
+}
+
+/// Error numbers by which sandboxes refuse. With any other one the kernel has gone on to look at the arguments.
+const REFUSALS: [i32; 8] = [
+    libc::EPERM,
+    libc::EACCES,
+    libc::ENOSYS,
+    libc::EAFNOSUPPORT,
+    libc::EOPNOTSUPP,
+    libc::EXDEV,
+    libc::ECONNREFUSED,
+    libc::EPROTONOSUPPORT,
+];
+
+/// Whether an act got past whatever might have refused it.
+fn through(reply: &Reply) -> bool {
+    match reply {
+        Reply::Done => true,
+        Reply::Errno(number) => !REFUSALS.contains(number),
+        Reply::Ended(_) => false,
+    }
+}
+
+/// Judges one promise. `control` is what the same acts came to without a sandbox; where it is not known, every act
+/// counts as one that could have succeeded.
+pub fn judge(row: &Row, claim: Claim, twin: Claim, inside: &Seen, control: Option<&Seen>) -> Verdict {
+    if let Err(why) = claim {
+        return Verdict::NotPromised(why.to_string());
+    }
+    if let Some(touched) = row.evidence.iter().find(|name| inside.touched.contains(*name)) {
+        return Verdict::Broken(format!("seen from outside: {}", touched.replace('-', " ")));
+    }
+    let mut proven = 0;
+    for act in row.acts {
+        match inside.replies.get(*act) {
+            Some(reply) if through(reply) => return Verdict::Broken(format!("{act}: {}", words(reply))),
+            Some(Reply::Ended(status)) if *status != BY_FILTER => {
+                return Verdict::Untried(format!("the canary ended at {act} with status {status}"));
+            }
+            None => return Verdict::Untried(format!("{act} was not tried")),
+            Some(_) => {
+                proven += usize::from(control.is_none_or(|seen| seen.replies.get(*act).is_some_and(through)))
+            }
+        }
+    }
+    if inside.blind && row.acts.is_empty() {
+        return Verdict::Untried("/proc does not show it".to_string());
+    }
+    if let Some((act, _)) = row.twin.filter(|_| twin.is_ok())
+        && inside.replies.get(act) != Some(&Reply::Done)
+    {
+        return Verdict::Untried(format!("{act}, which is allowed, fails too"));
+    }
+    let would_show = control.is_none_or(|seen| row.evidence.iter().any(|name| seen.touched.contains(name)));
+    let provable = if row.acts.is_empty() { would_show } else { proven > 0 };
+    if provable { Verdict::Holds } else { Verdict::Untried(without(row, control)) }
+}
+
+/// Why the control proves nothing.
+fn without(row: &Row, control: Option<&Seen>) -> String {
+    let reply = row.acts.first().and_then(|act| Some((act, control?.replies.get(*act)?)));
+    match reply {
+        Some((act, reply)) => format!("without sbx too, {act}: {}", words(reply)),
+        None => "it is the same without sbx".to_string(),
+    }
+}
+
+fn words(reply: &Reply) -> String {
+    match reply {
+        Reply::Done => "succeeded".to_string(),
+        Reply::Errno(number) => crate::launch::landlock::plain(&std::io::Error::from_raw_os_error(*number)),
+        Reply::Ended(status) => format!("ended the canary with status {status}"),
+    }
+}

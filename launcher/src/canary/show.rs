@@ -1,0 +1,64 @@
+//! The results for people and for programs.
+
+use super::{Report, VERSION, Verdict};
+use crate::status::paint;
+use crate::supervise::decode::escape;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+
+fn parts(verdict: &Verdict) -> (&'static str, &'static str, Option<&str>) {
+    match verdict {
+        Verdict::Holds => ("holds", "32", None),
+        Verdict::Broken(why) => ("broken", "31", Some(why)),
+        Verdict::NotPromised(why) => ("not promised", "2", Some(why)),
+        Verdict::Untried(why) => ("untried", "33", Some(why)),
+    }
+}
+
+fn name(report: &Report) -> String {
+    escape(report.profile.as_bytes(), 200)
+}
+
+/// A versioned object.
+pub fn json(reports: &[Report]) -> String {
+    let profiles: Vec<Value> = reports
+        .iter()
+        .map(|report| {
+            let rows: Vec<Value> = report
+                .rows
+                .iter()
+                .map(|(row, verdict)| {
+                    let (word, _, why) = parts(verdict);
+                    let word = word.replace(' ', "-");
+                    json!({ "name": row.name, "promise": row.promise, "result": word, "reason": why })
+                })
+                .collect();
+            json!({ "profile": report.profile.to_string_lossy(), "broken": report.is_broken(), "rows": rows })
+        })
+        .collect();
+    let value = json!({ "version": VERSION, "sbx": env!("CARGO_PKG_VERSION"), "profiles": profiles });
+    format!("{value:#}\n")
+}
+
+/// A table for each profile, and what it comes to.
+pub fn human(reports: &[Report], coloured: bool) -> String {
+    let mut text = String::new();
+    for report in reports {
+        let _ = writeln!(text, "profile '{}'", name(report));
+        for (row, verdict) in &report.rows {
+            let (word, colour, why) = parts(verdict);
+            let word = paint(&format!("{word:<12}"), colour, coloured);
+            let why = why.map_or_else(String::new, |why| format!(" ({})", escape(why.as_bytes(), 300)));
+            let _ = writeln!(text, "  {:<17}  {word}  {}{why}", row.name, row.promise);
+        }
+        let _ = writeln!(text, "  {}\n", counts(report));
+    }
+    text
+}
+
+fn counts(report: &Report) -> String {
+    let words = ["holds", "broken", "not promised", "untried"];
+    let count = |word: &str| report.rows.iter().filter(|(_, verdict)| parts(verdict).0 == word).count();
+    words.map(|word| format!("{} {word}", count(word))).join(", ")
+}
