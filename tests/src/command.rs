@@ -97,6 +97,12 @@ impl Cmd {
         self
     }
 
+    /// Runs where these calls are answered with these error numbers, or, with 0, as if they had succeeded.
+    pub fn answering(mut self, answers: &[(libc::c_long, i32)]) -> Cmd {
+        docker::answer(&mut self.command, answers);
+        self
+    }
+
     /// Lowers the number of descriptors that the command may have open.
     pub fn open_files(mut self, limit: u64) -> Cmd {
         sys::limit_open_files(&mut self.command, limit);

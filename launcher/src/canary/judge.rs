@@ -18,7 +18,9 @@ pub enum Verdict {
 }
 
 /// Error numbers by which sandboxes refuse. With any other one the kernel has gone on to look at the arguments.
-const REFUSALS: [i32; 8] = [
+/// (No such file, no listener: what was to be reached could not be made, so nothing is known.)
+const REFUSALS: [i32; 9] = [
+    libc::ENOENT,
     libc::EPERM,
     libc::EACCES,
     libc::ENOSYS,

@@ -19,9 +19,11 @@ pub use show::{human, json};
 
 use crate::cli::{OnViolation, Run, RunOnly};
 use crate::launch;
+use crate::launch::landlock::Version;
 use crate::profile::{self, DefaultAction};
 use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
+use crate::sys::seccomp;
 use claims::Claims;
 use clap::Parser;
 use rows::{ROWS, Row};
@@ -128,8 +130,8 @@ fn confined(flags: &Run, stage: &Stage, rows: &[&'static Row]) -> Result<Seen, R
 /// The flags by which a profile is tested: a violation is an error for the canary, which would not get far
 /// otherwise.
 fn flags(own: &Path, profile: &OsStr, stage: &Stage) -> Result<Run, Refusal> {
-    let (workspace, granted) = (stage.path("home/project"), stage.path("granted"));
-    let words: [&OsStr; 12] = [
+    let workspace = stage.path("home/project");
+    let words: [&OsStr; 10] = [
         OsStr::new("run"),
         OsStr::new("--quiet"),
         OsStr::new("--on-violation"),
@@ -138,13 +140,12 @@ fn flags(own: &Path, profile: &OsStr, stage: &Stage) -> Result<Run, Refusal> {
         profile,
         OsStr::new("--workspace"),
         workspace.as_os_str(),
-        OsStr::new("--ro"),
-        granted.as_os_str(),
         OsStr::new("--"),
         own.as_os_str(),
     ];
     let parsed = RunOnly::try_parse_from(words).map_err(|error| Refusal::new(error.to_string()))?;
     let mut flags = parsed.run;
+    flags.ro = granted(stage);
     let search = crate::cli::search();
     let loaded = profile::load(profile, &search).map_err(|error| Refusal::new(error.to_string()))?;
     let name = escape(profile.as_bytes(), 200);
@@ -165,6 +166,12 @@ fn flags(own: &Path, profile: &OsStr, stage: &Stage) -> Result<Run, Refusal> {
     Ok(flags)
 }
 
+/// What is opened for reading only, where path rules are to be had.
+fn granted(stage: &Stage) -> Vec<PathBuf> {
+    let there = Version(seccomp::landlock_version()) >= Version::FILES;
+    there.then(|| stage.path("granted")).into_iter().collect()
+}
+
 /// The flags of a run, for a canary on a stage in place of the command.
 fn staged(flags: &Run, stage: &Stage) -> Result<Run, Refusal> {
     let own = std::env::current_exe().map_err(|error| {
@@ -175,7 +182,7 @@ fn staged(flags: &Run, stage: &Stage) -> Result<Run, Refusal> {
     let here = std::env::current_dir().unwrap_or_default().join(start);
     let absolute = |paths: &[PathBuf]| paths.iter().map(|path| here.join(path)).collect::<Vec<_>>();
     let mut ro = absolute(&flags.ro);
-    ro.push(stage.path("granted"));
+    ro.extend(granted(stage));
     Ok(Run {
         workspace: Some(stage.path("home/project")),
         cwd: None,

@@ -148,7 +148,7 @@ impl Canary {
         let status = sys::wait(self.pid);
         match own {
             None => Err(Refusal::new(format!(
-                "cannot test: the canary did not get to say anything (exit status {status})"
+                "cannot test: the canary could not even say that it had begun (exit status {status}); the profile has to let a program start and write to its standard output"
             ))),
             Some(_) => Ok(status),
         }

@@ -3,6 +3,7 @@
 
 mod argument_tricks;
 mod bad_input;
+mod canaries;
 mod command_line;
 mod corpus;
 mod env_only;
@@ -19,6 +20,7 @@ mod read_only;
 mod readme;
 mod report;
 mod static_programs;
+mod status;
 mod supervisor;
 mod workspace;
 mod write;

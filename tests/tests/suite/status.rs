@@ -1,0 +1,178 @@
+//! `sbx status`, and the levels of a run: on this kernel, and on one that a filter makes of it.
+
+use sbx_tests::{Cmd, Output, User, World, as_users, need, stage};
+use serde_json::Value;
+
+const CREATE: libc::c_long = libc::SYS_landlock_create_ruleset;
+
+fn status(cmd: Cmd, code: i32) -> Value {
+    let out = cmd.run().exited(code);
+    serde_json::from_slice(&out.stdout).unwrap_or_else(|error| panic!("{error}: {out}"))
+}
+
+#[track_caller]
+fn state(status: &Value, layer: &str, expected: &str, detail: &str) {
+    let layer = &status["layers"][layer];
+    assert_eq!(layer["state"], expected, "{layer}");
+    assert!(layer["detail"].as_str().unwrap().contains(detail), "{layer}");
+}
+
+fn json(world: &World) -> Cmd {
+    world.sbx(["status", "--json"])
+}
+
+#[test]
+fn what_this_machine_has_is_found_by_using_it() {
+    as_users(|user| {
+        let world = World::new(user);
+        let found = status(json(&world), 0);
+        assert_eq!(found["version"], 1);
+        assert_eq!(found["level"], "standard", "{found}");
+        for layer in ["processes", "seccomp", "notification", "landlock", "landlock-files"] {
+            state(&found, layer, "works", "");
+        }
+        let abi = found["layers"]["landlock"]["abi"].as_i64().unwrap();
+        for (layer, least) in [("landlock-tcp", 4), ("landlock-signals", 6), ("landlock-abstract", 6)] {
+            state(&found, layer, if abi >= least { "works" } else { "missing" }, "");
+        }
+        assert_eq!(found["layers"]["landlock"]["features"]["truncate"], abi >= 3);
+        assert_eq!(found["around"]["sbx"], false);
+        assert!(found["raise"][0].as_str().unwrap().contains("level full"), "{found}");
+        // The verbose line of a run goes by the same version.
+        let said = world.sbx(["run", "-v", "--", "true"]).run().success();
+        assert!(said.err().contains(&format!("Landlock ABI {abi}")), "{said}");
+    });
+}
+
+#[test]
+fn the_table_is_plain_where_nobody_wants_colours() {
+    let world = World::new(&User::current());
+    let out = world.sbx(["status"]).run().success();
+    assert!(out.out().starts_with("level standard: ") && !out.out().contains('\x1b'), "{out}");
+    let shown = |cmd: Cmd| -> Output {
+        let (running, _terminal) = cmd.start_on_terminal();
+        running.wait().success()
+    };
+    assert!(shown(world.sbx(["status"])).out().contains("\x1b[32mstandard"));
+    assert!(!shown(world.sbx(["status"]).env("NO_COLOR", "1")).out().contains('\x1b'));
+}
+
+#[test]
+fn a_kernel_without_landlock_is_level_minimal_and_each_run_says_so() {
+    as_users(|user| {
+        let world = World::new(user);
+        let secret = world.home.join(".netrc");
+        for (errno, reason) in [
+            (libc::ENOSYS, "this kernel has no Landlock"),
+            (libc::EOPNOTSUPP, "turned off in this kernel"),
+            (libc::EPERM, "a sandbox around this one refuses Landlock"),
+        ] {
+            let without = |cmd: Cmd| cmd.answering(&[(CREATE, errno)]);
+            let found = status(without(json(&world)), 0);
+            assert_eq!(found["level"], "minimal");
+            assert_eq!(found["layers"]["landlock"]["abi"], 0);
+            state(&found, "landlock", if errno == libc::EPERM { "refused" } else { "missing" }, reason);
+            assert!(found["raise"][0].as_str().unwrap().contains(reason), "{found}");
+            let run = |flags: &[&str], command: &[&str]| {
+                without(world.sbx([&["run"], flags, &["--"], command].concat())).run()
+            };
+            // The promise that is gone, and the warning that it is; system calls stay restricted.
+            let cat = ["cat", secret.to_str().unwrap()];
+            run(&["-p", "minimal"], &cat)
+                .success()
+                .says("warning: ")
+                .says(reason)
+                .says("files are not restricted");
+            world.run("minimal", cat).run().failed();
+            run(&["-p", "minimal"], &["touch", "made"]).failed();
+            run(&["--require", "minimal"], &["true"]).success();
+            run(&["--require", "standard"], &["touch", "made"]).refused(125, &["--require", reason]);
+            run(&["--ro", "/etc"], &["touch", "made"]).refused(125, &["cannot enforce path rules", reason]);
+            assert!(!world.exists("made"));
+        }
+    });
+}
+
+#[test]
+fn full_is_refused_everywhere_and_the_reason_is_given() {
+    let world = World::new(&User::current());
+    world.sbx(["run", "--require", "full", "--", "true"]).run().refused(125, &["uses no namespaces"]);
+    world.sbx(["run", "--require", "standard", "--", "true"]).run().success();
+}
+
+#[test]
+fn without_filters_nothing_can_be_run() {
+    as_users(|user| {
+        let world = World::new(user);
+        let without = |cmd: Cmd| cmd.answering(&[(libc::SYS_seccomp, libc::ENOSYS)]);
+        let found = status(without(json(&world)), 1);
+        assert_eq!(found["level"], "none");
+        state(&found, "seccomp", "missing", "not implemented");
+        without(world.sbx(["run", "--", "touch", "made"])).run().refused(125, &["install the filter"]);
+        assert!(!world.exists("made"));
+    });
+}
+
+#[test]
+fn what_only_pretends_to_work_does_not_count() {
+    as_users(|user| {
+        let world = World::new(user);
+        let pretends = json(&world).answering(&[(libc::SYS_landlock_restrict_self, 0)]);
+        let found = status(pretends, 0);
+        assert_eq!(found["level"], "minimal", "{found}");
+        state(&found, "landlock", "missing", "not refused");
+    });
+}
+
+#[test]
+fn a_container_is_told_from_a_kernel_that_lacks_namespaces() {
+    as_users(|user| {
+        let world = World::new(user);
+        let found = status(json(&world).docker(), 0);
+        assert_eq!(found["level"], "standard");
+        state(&found, "pidfd-getfd", "refused", "not permitted");
+        for layer in ["user-namespace", "mount-namespace", "net-namespace"] {
+            state(&found, layer, "refused", ": ");
+        }
+        assert_eq!(found["around"]["seccomp"], true);
+        let lacks = json(&world).answering(&[(libc::SYS_unshare, libc::EINVAL)]);
+        state(&status(lacks, 0), "user-namespace", "missing", "invalid argument");
+    });
+}
+
+#[test]
+fn inside_sbx_the_sandbox_around_is_named() {
+    as_users(|user| {
+        let world = World::new(user);
+        let sbx = stage::sbx().to_str().unwrap();
+        let inside = |profile: &str| world.run(profile, [sbx, "status", "--json"]);
+        let found = status(inside("workspace"), 0);
+        assert_eq!((&found["level"], &found["around"]["sbx"]), (&"standard".into(), &true.into()));
+        state(&found, "notification", "refused", "listens already");
+        state(&found, "user-namespace", "refused", "an sbx around this process");
+        // Nothing can be started there, so nothing can be run.
+        let found = status(inside("minimal"), 1);
+        assert_eq!(found["level"], "none");
+        state(&found, "processes", "untried", "not permitted");
+        state(&found, "landlock", "refused", "a sandbox around this one refuses Landlock");
+    });
+}
+
+#[test]
+fn proc_is_not_needed() {
+    if !need(&["unshare", "mount"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let script = format!("mount -t tmpfs none /proc && exec {} status --json", stage::sbx().display());
+        let mut words = vec!["unshare", "--mount"];
+        if !user.is_root() {
+            words.extend(["--map-root-user", "--user"]);
+        }
+        let found = status(world.bare([&words[..], &["sh", "-c", &script]].concat()), 0);
+        // Its own mount namespace is what takes /proc away, so Landlock is as it was.
+        assert_eq!((&found["level"], &found["around"]["proc"]), (&"standard".into(), &false.into()));
+        state(&found, "cgroup", "missing", "/proc is not there");
+    });
+}
