@@ -3,7 +3,7 @@
 use super::stage::Stage;
 use crate::cli::{self, Run};
 use crate::launch::landlock::{Version, canonical};
-use crate::launch::policy::{Mode, PathRule};
+use crate::launch::policy::{Mode, Network, PathRule};
 use crate::launch::{demands, files, plan};
 use crate::profile::{self, Profile, Variables};
 use crate::program;
@@ -25,7 +25,7 @@ pub struct Claims {
     filter: Vec<Insn>,
     paths: Option<Vec<PathRule>>,
     abi: Version,
-    mode: Mode,
+    network: Network,
     starts_processes: bool,
     unconfined: bool,
 }
@@ -61,7 +61,7 @@ impl Claims {
             filter: calls.strict_program()?,
             paths,
             abi,
-            mode: network.mode,
+            network,
             starts_processes: calls.starts_processes(),
             unconfined,
         })
@@ -129,10 +129,18 @@ impl Claims {
         })
     }
 
-    /// No internet socket.
-    pub fn no_network(&self) -> Claim {
-        self.always()?;
-        if self.mode == Mode::None { Ok(()) } else { Err(BY_CHOICE) }
+    /// No internet socket of this kind, or none that is let out by this call.
+    pub fn no_socket_out(&self, kind: i32, out: (&str, &[u64])) -> Claim {
+        let made = self.refuses("socket", &[libc::AF_INET as u64, kind as u64, 0]);
+        made.or_else(|_| self.refuses(out.0, out.1))
+    }
+
+    /// No TCP connection to this port: none at all, or Landlock lets others through.
+    pub fn no_tcp(&self, port: u16) -> Claim {
+        if self.network.mode == Mode::Ports && !self.network.connect.contains(&port) {
+            return self.always();
+        }
+        self.no_socket_out(libc::SOCK_STREAM, ("connect", &[]))
     }
 
     /// No socket of the host's is connected to.

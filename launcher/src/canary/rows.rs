@@ -137,11 +137,16 @@ pub const ROWS: &[Row] = &[
     row("device", "no device node can be made", &["device"], &["device-made"], |c, _| {
         c.refuses("mknodat", &[0, 0, u64::from(libc::S_IFCHR | 0o600)])
     }),
-    row("tcp", "no TCP connection can be made, to loopback either", &["tcp"], &["tcp-connection"], |c, _| {
-        c.no_network()
+    row("tcp", "no TCP connection can be made, to loopback either", &["tcp"], &["tcp-connection"], |c, s| {
+        c.no_tcp(s.brief().ports.0)
     }),
-    row("udp", "no UDP packet can be sent", &["udp"], &["udp-packet"], |c, _| c.no_network()),
-    row("inet6", "no IPv6 socket can be made", &["inet6"], &[], |c, _| c.no_network()),
+    row("udp", "no UDP packet can be sent", &["udp"], &["udp-packet"], |c, _| {
+        // With an address, which the fifth argument is.
+        c.no_socket_out(libc::SOCK_DGRAM, ("sendto", &[3, 1, 1, 0, 1, 16]))
+    }),
+    row("inet6", "no IPv6 socket can be made", &["inet6"], &[], |c, _| {
+        socket(c, libc::AF_INET6, libc::SOCK_STREAM, 0)
+    }),
     row("unix", "no UNIX socket of the host can be connected to", &["unix"], &["unix-connection"], |c, s| {
         c.no_unix(&s.path("outside/socket"))
     }),

@@ -65,7 +65,7 @@ fn a_promise_that_a_profile_breaks_is_the_row_that_fails() {
         ("minimal", calls(r#""fork", "vfork", "clone[no-namespace]""#), &["processes"]),
         ("minimal", calls(r#""execve""#), &["exec"]),
         ("minimal", calls(r#""ioctl""#), &["terminal"]),
-        ("minimal", calls(r#""setpriority""#), &["other-processes"]),
+        ("minimal", calls(r#""prlimit64""#), &["other-processes"]),
         ("minimal", calls(r#""socket""#), &["inet6", "netlink"]),
         ("write", calls(r#""openat""#), &["set-id"]),
         ("workspace", calls(r#""clone", "unshare""#), &["namespaces"]),
