@@ -4,6 +4,12 @@
 use super::claims::{Claim, Claims};
 use super::stage::Stage;
 
+/// A question to the rules of a run.
+type Ask = fn(&Claims, &Stage) -> Claim;
+
+/// The command of ioctl(2) that types into a terminal.
+const TIOCSTI: u64 = 0x5412;
+
 /// One promise.
 pub struct Row {
     /// Its name, the same in the documentation.
@@ -15,11 +21,11 @@ pub struct Row {
     /// What has to be untouched outside.
     pub evidence: &'static [&'static str],
     /// What has to succeed inside, or the refusal proves nothing.
-    pub twin: Option<(&'static str, fn(&Claims, &Stage) -> Claim)>,
+    pub twin: Option<(&'static str, Ask)>,
     /// Whether it takes long, or ends the canary: not for `--verify`.
     pub slow: bool,
     /// Whether the run promises it.
-    pub claim: fn(&Claims, &Stage) -> Claim,
+    pub claim: Ask,
 }
 
 const fn row(
@@ -27,7 +33,7 @@ const fn row(
     promise: &'static str,
     acts: &'static [&'static str],
     evidence: &'static [&'static str],
-    claim: fn(&Claims, &Stage) -> Claim,
+    claim: Ask,
 ) -> Row {
     Row { name, promise, acts, evidence, twin: None, slow: false, claim }
 }
@@ -225,7 +231,7 @@ pub const ROWS: &[Row] = &[
     row("mount", "nothing can be mounted", &["mount"], &[], |c, _| c.refuses("mount", &[])),
     row("clock", "the clock cannot be set", &["clock"], &[], |c, _| c.refuses("clock_settime", &[])),
     row("terminal", "nothing can be typed into the terminal", &["type", "type-high"], &[], |c, _| {
-        c.refuses("ioctl", &[0, libc::TIOCSTI as u64])
+        c.refuses("ioctl", &[0, TIOCSTI])
     }),
     row(
         "executable-memory",
