@@ -1,8 +1,8 @@
 //! Writes the built-in profiles as Rust source: values that need neither parsing nor memory when a run begins.
 
 use crate::profile::{
-    Alternative, CallRules, Given, Grants, Limits, List, Location, Origin, Profile, Search, Shared, Text,
-    When,
+    Alternative, Bound, CallRules, Given, Grants, Limits, List, Location, Origin, Profile, Search, Shared,
+    Text, When,
 };
 use sbx_policy::calls::Call;
 use sbx_policy::restrictions::{Condition, Op};
@@ -195,9 +195,12 @@ impl Tables {
 
     fn limits(&mut self, limits: &Limits) -> String {
         let Limits { timeout, output, processes, open_files, file_size, memory, cpu } = limits;
-        let time = |time: &Duration| format!("Duration::from_nanos({})", time.as_nanos());
+        let time = |limit: &Bound<Duration>| {
+            bound(*limit, |time| format!("std::time::Duration::from_nanos({})", time.as_nanos()))
+        };
         let (timeout, cpu) = (self.optional(timeout, time), self.optional(cpu, time));
-        let mut number = |limit| self.optional(limit, u64::to_string);
+        let mut number =
+            |limit| self.optional(limit, |limit| bound(*limit, |number: u64| number.to_string()));
         format!(
             "Limits {{ timeout: {timeout}, output: {}, processes: {}, open_files: {}, file_size: {}, memory: {}, cpu: {cpu} }}",
             number(output),
@@ -216,6 +219,13 @@ fn text(text: &str) -> String {
 fn location(location: &Location) -> String {
     let base = location.base.map_or("None".to_string(), |base| format!("Some(Variable::{base:?})"));
     format!("Location {{ base: {base}, rest: {} }}", text(&location.rest))
+}
+
+fn bound<T>(bound: Bound<T>, value: impl Fn(T) -> String) -> String {
+    match bound {
+        Bound::At(limit) => format!("super::units::Bound::At({})", value(limit)),
+        Bound::Unlimited => "super::units::Bound::Unlimited".to_string(),
+    }
 }
 
 /// A variant of an enumeration, as `Debug` writes it.

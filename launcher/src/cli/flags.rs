@@ -1,9 +1,12 @@
 //! The command line, as clap sees it. What the flags mean together is decided in [`crate::launch::plan`].
 #![allow(rustdoc::broken_intra_doc_links)] // brackets in a flag's help are part of what the user types
 
+use crate::profile::Bound;
+use crate::profile::units;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -12,7 +15,7 @@ Examples:
   sbx run --profile minimal -- jq . some.json    reads and prints
   sbx run --log-violations -- ./tool             lists what would be refused
 
-Exit status: the command's own; 125 sbx refused or failed; 126 the command cannot be executed;
+Exit status: the command's own; 124 its time was up; 125 sbx refused or failed; 126 the command cannot be executed;
 127 it was not found; 128+n a signal ended it (159: the filter).";
 
 /// Runs a command that nobody should have to trust, with only the rights it needs.
@@ -116,6 +119,33 @@ pub struct Run {
     /// Let --env name loaders' and interpreters' hooks (LD_PRELOAD, BASH_ENV ...)
     #[arg(help_heading = "Environment", long)]
     pub allow_dangerous_env: bool,
+    /// End the command and all that it started after DURATION, with status 124 ('90s', '2m', 'none')
+    #[arg(help_heading = "Limits", short, long, value_name = "DURATION", value_parser = units::duration, allow_negative_numbers = true)]
+    pub timeout: Option<Bound<Duration>>,
+    /// Time between SIGTERM and SIGKILL then [default: 5s]
+    #[arg(help_heading = "Limits", long, value_name = "DURATION", value_parser = units::duration, allow_negative_numbers = true)]
+    pub kill_after: Option<Bound<Duration>>,
+    /// Pass on so much of stdout, and of stderr: the head and the tail ('64K', '1MiB', 'none')
+    #[arg(help_heading = "Limits", long, value_name = "SIZE", value_parser = units::size, allow_negative_numbers = true)]
+    pub max_output: Option<Bound<u64>>,
+    /// Processes and threads at a time
+    #[arg(help_heading = "Limits", long, value_name = "N", value_parser = units::count, allow_negative_numbers = true)]
+    pub max_processes: Option<Bound<u64>>,
+    /// Memory of all processes together
+    #[arg(help_heading = "Limits", long, value_name = "SIZE", value_parser = units::size, allow_negative_numbers = true)]
+    pub max_memory: Option<Bound<u64>>,
+    /// Processor time of each process
+    #[arg(help_heading = "Limits", long, value_name = "DURATION", value_parser = units::duration, allow_negative_numbers = true)]
+    pub max_cpu: Option<Bound<Duration>>,
+    /// Open files of each process
+    #[arg(help_heading = "Limits", long, value_name = "N", value_parser = units::count, allow_negative_numbers = true)]
+    pub max_open_files: Option<Bound<u64>>,
+    /// Size of each file that is written
+    #[arg(help_heading = "Limits", long, value_name = "SIZE", value_parser = units::size, allow_negative_numbers = true)]
+    pub max_file_size: Option<Bound<u64>>,
+    /// Leave alone what the command has left running when it ends
+    #[arg(help_heading = "Running", long)]
+    pub keep_background: bool,
     /// Start the command in DIR
     #[arg(help_heading = "Running", long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,

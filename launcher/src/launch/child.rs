@@ -3,21 +3,26 @@
 
 use crate::launch::guard::Guard;
 use crate::launch::landlock::Prepared;
+use crate::launch::limits::Resource;
 use crate::launch::token::Image;
-use crate::sys::privilege::{self, Limit};
+use crate::sys::privilege;
 use crate::sys::process::{self, Pid};
 use crate::sys::signal::{self, Disposition};
 use crate::sys::{Failed, descriptor, seccomp};
 use std::borrow::Cow;
 use std::fmt;
-use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 /// What the steps work on.
 pub struct Steps {
     /// The parent that has to be alive, and whose death ends the command.
     pub parent: Option<Pid>,
     /// Limits to lower.
-    pub limits: Vec<(Limit, u64)>,
+    pub limits: Vec<Resource>,
+    /// The file by which the command enters its control group.
+    pub door: Option<OwnedFd>,
+    /// A low number that is kept free for the notification descriptor, where open files are limited.
+    pub spare: Option<OwnedFd>,
     /// The working directory.
     pub directory: Option<OwnedFd>,
     /// The path rules.
@@ -123,8 +128,11 @@ fn confine(steps: &mut Steps, outcome: &mut Outcome) -> Result<(), Failure> {
     if !steps.nested {
         privilege::new_session_keyring().step("leave the session keyring")?;
     }
-    for (limit, value) in &steps.limits {
-        privilege::limit(*limit, *value).step("lower the limits")?;
+    if let Some(door) = &steps.door {
+        descriptor::write_all(door.as_raw_fd(), b"0").step("enter the control group")?;
+    }
+    for (limit, soft, hard) in &steps.limits {
+        privilege::limit(*limit, *soft, *hard).step("lower the limits")?;
     }
     if let Some(directory) = &steps.directory {
         process::change_directory(directory.as_fd()).step("enter the working directory")?;
@@ -138,6 +146,7 @@ fn confine(steps: &mut Steps, outcome: &mut Outcome) -> Result<(), Failure> {
     descriptors(steps).step("pass descriptors on")?;
     signal::dispose(libc::SIGPIPE, steps.broken_pipe);
     signal::set_mask(&steps.mask).step("restore the signal mask")?;
+    drop(steps.spare.take());
     steps.guard.as_mut().map_or(Ok(()), |guard| install(guard, outcome))
 }
 

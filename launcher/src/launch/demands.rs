@@ -10,7 +10,7 @@ use crate::launch::resolve;
 use crate::profile::{DefaultAction, Level, Profile, Variables};
 use crate::refusal::Refusal;
 use crate::status;
-use crate::sys::{privilege, seccomp};
+use crate::sys::seccomp;
 use std::path::{Path, PathBuf};
 
 pub fn contradictions(flags: &Run) -> Result<(), Refusal> {
@@ -36,6 +36,9 @@ pub fn contradictions(flags: &Run) -> Result<(), Refusal> {
         (given(flags.explain, "--explain"), given(unheard, "--quiet")),
         (given(flags.exec, "--exec"), reports),
         (given(flags.explain, "--explain"), given(flags.log_violations, "--log-violations")),
+        (given(flags.keep_background, "--keep-background"), given(flags.exec, "--exec")),
+        (given(flags.keep_background, "--keep-background"), given(flags.log_violations, "--log-violations")),
+        (given(flags.keep_background, "--keep-background"), given(flags.explain, "--explain")),
         (
             given(flags.net == Some(cli::Net::Host), "--net host"),
             given(!flags.connect.is_empty(), "--connect"),
@@ -197,12 +200,7 @@ fn no_landlock() -> String {
 
 /// Keys whose enforcement is not there yet: what a profile asks for is enforced or refused, never passed over.
 pub fn unenforced(profile: &Profile) -> Result<(), Refusal> {
-    let limits = &profile.limits;
     let keys = [
-        ("limits.timeout", limits.timeout.is_some()),
-        ("limits.output", limits.output.is_some()),
-        ("limits.processes", limits.processes.is_some()),
-        ("limits.memory", limits.memory.is_some()),
         ("commands.allow", !profile.commands.allow.is_empty()),
         ("commands.block", !profile.commands.block.is_empty()),
     ];
@@ -213,14 +211,4 @@ pub fn unenforced(profile: &Profile) -> Result<(), Refusal> {
         ))),
         None => Ok(()),
     }
-}
-
-pub fn limits(profile: &Profile) -> Vec<(privilege::Limit, u64)> {
-    let limits = &profile.limits;
-    // A core file would hold what the command had in memory, and lie about for others.
-    let mut all = vec![(privilege::Limit::Core, 0)];
-    all.extend(limits.open_files.as_deref().map(|n| (privilege::Limit::OpenFiles, *n)));
-    all.extend(limits.file_size.as_deref().map(|n| (privilege::Limit::FileSize, *n)));
-    all.extend(limits.cpu.as_deref().map(|time| (privilege::Limit::Cpu, time.as_secs().max(1))));
-    all
 }

@@ -73,9 +73,10 @@ impl Guard {
         Call::named(b"prctl").and_then(|call| call.number(Arch::HOST)).filter(|_| tied)
     }
 
-    /// Whether nothing would be left of what was asked for without notifications: log mode has to list.
+    /// Whether something that was asked for would be missing without notifications: log mode has to list, and a
+    /// limit to count.
     pub fn needs_listener(&self) -> bool {
-        self.on_violation == OnViolation::Log
+        self.on_violation == OnViolation::Log || self.extras.counts_tasks
     }
 
     /// The program.

@@ -1,11 +1,13 @@
 //! From a plan to a running, confined command.
 
+pub mod cgroup;
 pub mod child;
 pub(crate) mod demands;
 pub mod environment;
 pub(crate) mod files;
 pub mod guard;
 pub mod landlock;
+pub mod limits;
 pub mod plan;
 pub mod policy;
 pub mod resolve;
@@ -17,27 +19,35 @@ pub mod treatment;
 
 use crate::canary;
 use crate::cli::Run;
+use crate::launch::cgroup::Group;
 use crate::launch::child::{Failure, Outcome, Steps};
 use crate::launch::guard::{Guard, OnViolation};
 use crate::launch::landlock::Report;
+use crate::launch::limits::Limits;
 use crate::launch::plan::Plan;
+use crate::launch::resolve::Extras;
+use crate::launch::scratch::Scratch;
 use crate::launch::token::{Image, ImageError};
 use crate::profile::Source;
 use crate::refusal::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
 use crate::report::Reporter;
 use crate::supervise::broker::Broker;
+use crate::supervise::census::Census;
 use crate::supervise::judge::{Judge, Strict};
-use crate::supervise::reaper::Reaper;
+use crate::supervise::output::{self, Diverted};
+use crate::supervise::reaper::{Afterwards, Reaper};
 use crate::supervise::suggest::Adviser;
 use crate::supervise::violation::{Show, Violations};
-use crate::supervise::{self, Watch};
+use crate::supervise::{self, Ending, Summary, Task, Watch, memory};
+use crate::sys::privilege::Limit;
 use crate::sys::signal::Disposition;
-use crate::sys::{Failed, descriptor, privilege, process, seccomp, signal};
+use crate::sys::{Failed, descriptor, privilege, process, seccomp, signal, stream};
 use sbx_policy::env;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
 
 /// `sbx run`.
 pub fn run(flags: Run) -> Result<i32, Refusal> {
@@ -94,8 +104,9 @@ fn banner(plan: &Plan) -> String {
 }
 
 /// Becomes the command.
-fn in_place(plan: Plan, closed: Vec<i32>) -> Result<i32, Refusal> {
-    let mut steps = steps(plan, closed, false)?.0;
+fn in_place(mut plan: Plan, closed: Vec<i32>) -> Result<i32, Refusal> {
+    let limits = std::mem::take(&mut plan.limits);
+    let mut steps = steps(plan, &limits, closed, false)?.0;
     let mut outcome = Outcome::default();
     child::run(&mut steps, &mut outcome);
     Err(outcome.failure.map_or_else(|| Refusal::new("cannot execute the command"), refusal))
@@ -108,6 +119,9 @@ fn supervised(
     violations: Violations,
     mut reporter: Option<&mut Reporter>,
 ) -> Result<i32, Refusal> {
+    // The lowest number that is free now is the notification descriptor's, where their number is limited.
+    let spare = limits_files(&plan.limits).then(|| stream::duplicate(0)).transpose();
+    let spare = spare.map_err(cannot("keep a descriptor free"))?;
     let tree = plan.calls.starts_processes();
     let scratch = plan.scratch.take();
     let name = plan.profile.name.clone();
@@ -115,7 +129,8 @@ fn supervised(
     let (denied, workspace) = (plan.denied_calls.clone(), plan.workspace.clone());
     let (mode, on_violation) = (plan.network.mode, plan.on_violation);
     let attributes = plan.attributes;
-    let looks = attributes || plan.watch_paths || plan.calls.notes();
+    let limits = std::mem::take(&mut plan.limits);
+    let looks = attributes || plan.watch_paths || plan.calls.notes() || limits.counted.is_some();
     let strict = looks.then(|| Strict::new(plan.calls.clone()));
     let listens = !plan.unconfined;
     let signals = supervise::watched_signals();
@@ -125,10 +140,23 @@ fn supervised(
     let (brokers, sockets) = (plan.calls.brokers(), plan.sockets.clone());
     let writes = |rule: &policy::PathRule| rule.rights.write && !rule.rights.devices;
     let granted_write = plan.paths.iter().flatten().any(writes);
-    let (mut steps, granted) = steps(plan, closed, listens)?;
+    let closed_streams = closed.clone();
+    let (mut steps, granted) = steps(plan, &limits, closed, listens)?;
     steps.mask = mask;
+    steps.spare = spare;
     steps.broken_pipe = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
-    let (watch, outcome) = start(steps, tree, scratch.as_ref().map(|s| s.path().to_path_buf()))?;
+    let afterwards = Afterwards {
+        keep_background: limits.keep_background,
+        scratch: scratch.as_ref().map(|scratch| scratch.path().to_path_buf()),
+        group: limits.group.as_ref().map(|group| group.path().to_path_buf()),
+    };
+    let diverted = limits.output.map(|cap| output::divert(cap, &closed_streams)).transpose();
+    let (pumps, diverted) = diverted.map_err(cannot("lead the output through a pipe"))?.unzip();
+    let started = Instant::now();
+    let result = start(steps, tree, &afterwards);
+    // Whatever there is to say is said to the caller, not to ourselves.
+    diverted.map_or(Ok(()), Diverted::restore).map_err(cannot("put standard output back"))?;
+    let (watch, outcome) = result?;
     let listener = outcome.listener.map(seccomp::own_listener);
     let unheard = outcome.unheard.clone();
     if let Some(failure) = outcome.into_failure() {
@@ -139,6 +167,9 @@ fn supervised(
     }
     if let Some(why) = unheard {
         violations.line(&format!("violations are refused, but cannot be reported: {why} (a sandbox around this one listens already)"));
+    }
+    for name in pumps.iter().flat_map(|pumps| &pumps.terminals) {
+        violations.line(&format!("{name} is a terminal, so the limit of output does not hold for it"));
     }
     let _ = descriptor::release_standard();
     // What it does on the command's behalf the kernel judges as if the command did it.
@@ -154,33 +185,77 @@ fn supervised(
         granted,
         watch_paths,
         attributes,
+        census: limits.counted.map(|count| Census::new(watch.root(), count)),
         adviser,
         violations,
     };
-    let ending = supervise::run(&watch, listener, &watched, &mut judge);
+    let task = Task {
+        memory: limits.watched.map(|bytes| memory::Watch::new(watch.root(), bytes)),
+        watch,
+        listener,
+        signals: watched,
+        started,
+        timeout: limits.timeout,
+        kill_after: limits.kill_after,
+        pumps,
+        group: limits.group,
+        keep_background: limits.keep_background,
+        limits: limits.applied,
+    };
+    let summary = supervise::run(task, &mut judge);
     if let Some(reporter) = reporter {
-        reporter.ended(ending.as_ref().ok().copied(), &judge.violations);
+        reporter.ended(summary.as_ref().ok(), &judge.violations);
     }
-    let ending = ending.map_err(cannot("supervise the command"))?;
+    let summary = summary.map_err(cannot("supervise the command"))?;
     judge.violations.sum_up();
-    if ending == supervise::Ending::Lost {
-        judge.violations.line("something killed the supervisor's helper, and so the command was ended too");
+    conclude(&summary, &judge.violations, scratch)
+}
+
+fn limits_files(limits: &Limits) -> bool {
+    limits.resources.iter().any(|(limit, ..)| *limit == Limit::OpenFiles)
+}
+
+/// Says why the command ended, where it is not plain to see.
+fn conclude(summary: &Summary, violations: &Violations, scratch: Option<Scratch>) -> Result<i32, Refusal> {
+    let limit =
+        |name| summary.limits.iter().find(|applied| applied.limit == name).map_or(0, |applied| applied.value);
+    match summary.ending {
+        Ending::Lost => {
+            violations.line("something killed the supervisor's helper, and so the command was ended too");
+        }
+        Ending::Killed(libc::SIGSYS) => {
+            violations.line("the filter ended the command: a system call of another architecture, or one that the profile kills for");
+        }
+        Ending::Timeout => {
+            let time = Duration::from_millis(limit("timeout"));
+            violations.line(&format!("ended the run: its time, {time:?}, was up; allow more with --timeout"));
+        }
+        Ending::Memory => {
+            let bytes = limit("memory");
+            violations.line(&format!(
+                "ended the run: it used more than {bytes} bytes of memory; allow more with --max-memory"
+            ));
+        }
+        Ending::Exited(_) | Ending::Killed(_) | Ending::Violation | Ending::OutputFailed => {}
     }
-    if ending == supervise::Ending::Killed(libc::SIGSYS) {
-        judge.violations.line("the filter ended the command: a system call of another architecture, or one that the profile kills for");
+    if summary.kept_background
+        && let Some(scratch) = scratch
+    {
+        violations.line(&format!(
+            "what runs on in the background keeps its directory '{}'",
+            scratch.keep().display()
+        ));
     }
-    drop(scratch);
-    Ok(ending.status())
+    match &summary.failure {
+        Some(sentence) => Err(Refusal::new(format!("{sentence}; the command was ended"))),
+        None => Ok(summary.ending.status()),
+    }
 }
 
 /// Starts the child, directly or below a reaper.
-fn start(
-    mut steps: Steps,
-    tree: bool,
-    scratch: Option<std::path::PathBuf>,
-) -> Result<(Watch, Outcome), Refusal> {
+fn start(mut steps: Steps, tree: bool, afterwards: &Afterwards) -> Result<(Watch, Outcome), Refusal> {
     if tree {
-        let (reaper, outcome) = Reaper::start(steps, scratch).map_err(cannot("start the command"))?;
+        let (reaper, outcome) = Reaper::start(steps, afterwards).map_err(cannot("start the command"))?;
         return Ok((Watch::Reaper(reaper), outcome));
     }
     steps.parent = Some(process::id());
@@ -194,7 +269,12 @@ fn start(
 }
 
 /// Everything that the child needs, laid out.
-fn steps(plan: Plan, closed: Vec<i32>, listens: bool) -> Result<(Steps, Vec<policy::PathRule>), Refusal> {
+fn steps(
+    plan: Plan,
+    limits: &Limits,
+    closed: Vec<i32>,
+    listens: bool,
+) -> Result<(Steps, Vec<policy::PathRule>), Refusal> {
     let logs = plan.on_violation == OnViolation::Log;
     let seal = if plan.unconfined || logs { None } else { plan.calls.seal(plan.on_violation.value())? };
     // The shim goes in only where it has something to take away.
@@ -205,7 +285,7 @@ fn steps(plan: Plan, closed: Vec<i32>, listens: bool) -> Result<(Steps, Vec<poli
         Some(seal) => Some(preload(&seal, &mut environment)?),
         None => None,
     };
-    let extras = plan.extras(needs_loader);
+    let extras = Extras { counts_tasks: limits.counted.is_some(), ..plan.extras(needs_loader) };
     let mut guard = Guard::new(&plan.profile.name, plan.calls, extras, plan.on_violation, listens);
     let path = plan.program.path.as_os_str().as_bytes();
     let image = Image::new(path, plan.arguments, environment).map_err(|error| match error {
@@ -229,6 +309,9 @@ fn steps(plan: Plan, closed: Vec<i32>, listens: bool) -> Result<(Steps, Vec<poli
         None => None,
     };
     let granted = landlock.as_ref().map(|prepared| prepared.granted.clone()).unwrap_or_default();
+    let door = limits.group.as_ref().map(Group::door).transpose();
+    let door =
+        door.map_err(|e| Refusal::new(format!("cannot open the control group: {}", landlock::plain(&e))))?;
     let directory = File::open(&plan.directory).map(OwnedFd::from).ok();
     let mut pass = plan.pass;
     pass.extend(shim.as_ref().map(AsRawFd::as_raw_fd));
@@ -239,7 +322,9 @@ fn steps(plan: Plan, closed: Vec<i32>, listens: bool) -> Result<(Steps, Vec<poli
     Ok((
         Steps {
             parent: None,
-            limits: plan.limits,
+            limits: limits.resources.clone(),
+            door,
+            spare: None,
             directory,
             landlock,
             pass,

@@ -7,6 +7,7 @@ use crate::launch::environment::{self, Wishes};
 use crate::launch::files;
 use crate::launch::guard::OnViolation;
 use crate::launch::landlock::{Version, plain};
+use crate::launch::limits::{self, Limits, Situation};
 use crate::launch::policy::{Network, PathRule};
 use crate::launch::resolve::{self, Calls, Extras, Unix};
 use crate::launch::scratch::{self, Scratch};
@@ -15,7 +16,7 @@ use crate::profile::{self, Profile, Search, Variable, Variables};
 use crate::program::{self, Program};
 use crate::refusal::Refusal;
 use crate::supervise::attributes;
-use crate::sys::{descriptor, privilege, seccomp};
+use crate::sys::{descriptor, seccomp};
 use sbx_policy::calls::Arch;
 use sbx_policy::list::List;
 use std::borrow::Cow;
@@ -58,7 +59,7 @@ pub struct Plan {
     /// Socket files that may be connected to.
     pub sockets: Vec<PathBuf>,
     /// Limits.
-    pub limits: Vec<(privilege::Limit, u64)>,
+    pub limits: Limits,
     /// Descriptors passed on.
     pub pass: Vec<i32>,
     /// Whether no filter at all is wanted.
@@ -126,10 +127,12 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         .then(|| files::rules(flags, &profile, &variables, &program, &directory, &by_path, &mut remarks))
         .transpose()?;
     let environment = environment(flags, &profile, &variables)?;
+    let situation = Situation { supervised: !flags.exec, listens: !flags.exec && !unconfined && !nested };
+    let limits = limits::resolve(flags, &profile, situation)?;
     let changes = attributes::CALLS.iter().chain(&attributes::XATTRS).any(|name| calls.allows(name));
     Ok(Plan {
         attributes: paths.is_some() && (changes || on_violation == OnViolation::Log),
-        limits: demands::limits(&profile),
+        limits,
         arguments: flags.command.clone(),
         denied_calls: flags.deny_calls.iter().map(|list| list.to_string_lossy().into_owned()).collect(),
         workspace,
@@ -165,7 +168,12 @@ pub fn passable(numbers: &[i32]) -> Result<(), Refusal> {
 impl Plan {
     /// What the guard allows beyond the calls.
     pub fn extras(&self, sealed: bool) -> Extras {
-        Extras { loader: sealed, watch_paths: self.watch_paths, attributes: self.attributes }
+        Extras {
+            loader: sealed,
+            watch_paths: self.watch_paths,
+            attributes: self.attributes,
+            counts_tasks: false,
+        }
     }
 }
 

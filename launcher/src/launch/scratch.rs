@@ -54,6 +54,12 @@ impl Scratch {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Leaves it there: somebody still uses it.
+    pub fn keep(self) -> PathBuf {
+        let kept = std::mem::ManuallyDrop::new(self);
+        kept.path.clone()
+    }
 }
 
 impl Drop for Scratch {

@@ -12,6 +12,7 @@ use super::model::{
     Commands, Endpoint, Env, Given, Level, Limits, List, Network, NetworkMode, Origin, Paths, Shared,
     StaticMode, Syscalls, Text,
 };
+use super::units::Bound;
 use super::{syscalls, units};
 
 /// What a document says itself.
@@ -334,32 +335,41 @@ fn limits(node: Node, place: &Place, author: &Author) -> Result<Limits, Fault> {
             "output" => limits.output = Some(author.given("limits.output", bytes(node, &at)?)),
             "file_size" => limits.file_size = Some(author.given("limits.file_size", bytes(node, &at)?)),
             "memory" => limits.memory = Some(author.given("limits.memory", bytes(node, &at)?)),
-            "processes" => limits.processes = Some(author.given("limits.processes", node.integer(&at)?)),
-            "open_files" => limits.open_files = Some(author.given("limits.open_files", node.integer(&at)?)),
+            "processes" => limits.processes = Some(author.given("limits.processes", count(node, &at)?)),
+            "open_files" => limits.open_files = Some(author.given("limits.open_files", count(node, &at)?)),
             _ => return Err(unknown_key(place, &key, &KEYS)),
         }
     }
     Ok(limits)
 }
 
-fn time(node: Node, place: &Place) -> Result<Duration, Fault> {
+fn time(node: Node, place: &Place) -> Result<Bound<Duration>, Fault> {
     match node {
-        Node::Integer(seconds) => Ok(Duration::from_secs(seconds)),
-        Node::String(text) => units::duration(&text).ok_or_else(|| {
-            Fault::at(place, format_args!("'{}' is no duration, like 500ms, 30s, 5m or 2h", Plain(&text)))
-        }),
+        Node::Integer(seconds) => {
+            units::plain(Duration::from_secs(seconds)).map_err(|why| Fault::at(place, why))
+        }
+        Node::String(text) => units::duration(&text).map_err(|why| unreadable(place, &text, &why)),
         other => other.instead(place, "a duration"),
     }
 }
 
-fn bytes(node: Node, place: &Place) -> Result<u64, Fault> {
+fn bytes(node: Node, place: &Place) -> Result<Bound<u64>, Fault> {
     match node {
-        Node::Integer(bytes) => Ok(bytes),
-        Node::String(text) => units::size(&text).ok_or_else(|| {
-            Fault::at(place, format_args!("'{}' is no size, like 4096, 64K, 10M or 2G", Plain(&text)))
-        }),
+        Node::Integer(bytes) => units::plain(bytes).map_err(|why| Fault::at(place, why)),
+        Node::String(text) => units::size(&text).map_err(|why| unreadable(place, &text, &why)),
         other => other.instead(place, "a size"),
     }
+}
+
+fn count(node: Node, place: &Place) -> Result<Bound<u64>, Fault> {
+    match node {
+        Node::String(text) => units::count(&text).map_err(|why| unreadable(place, &text, &why)),
+        other => units::plain(other.integer(place)?).map_err(|why| Fault::at(place, why)),
+    }
+}
+
+fn unreadable(place: &Place, text: &str, why: &str) -> Fault {
+    Fault::at(place, format_args!("'{}': {why}", Plain(text)))
 }
 
 fn commands(node: Node, place: &Place, author: &Author) -> Result<Commands, Fault> {

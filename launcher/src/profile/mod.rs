@@ -34,6 +34,7 @@ pub use model::{
 pub use rules::FreeConditions;
 pub use search::{SIZE_LIMIT, Search};
 pub use show::{human, show};
+pub use units::Bound;
 
 /// The profile that runs commands where the user has no default of their own.
 pub const FALLBACK: &str = "workspace";

@@ -5,12 +5,14 @@ use std::fmt;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sbx_policy::bpf;
 use sbx_policy::calls::Call;
 use sbx_policy::restrictions::{self, RESTRICTIONS};
 
 use super::location::{Location, Variable};
+use super::units::Bound;
 
 /// Something that many entries share: part of the program, for the built-in profiles, or counted.
 pub enum Shared<T: ?Sized + 'static> {
@@ -338,23 +340,23 @@ pub struct Env {
     pub deny: List<Given<Text>>,
 }
 
-/// Resource limits.
+/// Resource limits. What a document lifts explicitly is there as [`Bound::Unlimited`].
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     /// How long the command may run.
-    pub timeout: Option<Given<std::time::Duration>>,
-    /// How many bytes it may write to stdout and stderr.
-    pub output: Option<Given<u64>>,
-    /// How many processes there may be.
-    pub processes: Option<Given<u64>>,
+    pub timeout: Option<Given<Bound<Duration>>>,
+    /// How many bytes of what it writes to stdout, and to stderr, are passed on.
+    pub output: Option<Given<Bound<u64>>>,
+    /// How many processes and threads there may be at a time.
+    pub processes: Option<Given<Bound<u64>>>,
     /// How many descriptors a process may have.
-    pub open_files: Option<Given<u64>>,
+    pub open_files: Option<Given<Bound<u64>>>,
     /// How big a file may be made.
-    pub file_size: Option<Given<u64>>,
-    /// How much memory a process may use.
-    pub memory: Option<Given<u64>>,
+    pub file_size: Option<Given<Bound<u64>>>,
+    /// How much memory all processes together may use.
+    pub memory: Option<Given<Bound<u64>>>,
     /// How much processor time a process may use.
-    pub cpu: Option<Given<std::time::Duration>>,
+    pub cpu: Option<Given<Bound<Duration>>>,
 }
 
 /// Which commands may be the one that is run, by name or path; `*` stands for anything.

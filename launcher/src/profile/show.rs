@@ -1,5 +1,7 @@
 //! A resolved profile for people and programs to read, with the origin of every entry.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use sbx_policy::errno;
@@ -8,6 +10,7 @@ use sbx_policy::restrictions::{self, Condition, Op, Width};
 use super::model::{
     CallRules, DefaultAction, Given, Grants, Limits, Origin, PathEntry, Profile, Source, When,
 };
+use super::units::Bound;
 
 /// The resolved profile as JSON.
 pub fn show(profile: &Profile) -> Value {
@@ -107,16 +110,24 @@ fn paths(list_of: &[PathEntry]) -> Vec<Value> {
 }
 
 fn limits(limits: &Limits) -> Value {
-    let seconds = |time: &std::time::Duration| format!("{}ms", time.as_millis());
+    let time = |bound: &Bound<Duration>| word(bound, |time| format!("{}ms", time.as_millis()));
+    let amount = |bound: &Bound<u64>| word(bound, ToString::to_string);
     json!({
-        "timeout": optional(&limits.timeout, seconds),
-        "output": optional(&limits.output, ToString::to_string),
-        "processes": optional(&limits.processes, ToString::to_string),
-        "open_files": optional(&limits.open_files, ToString::to_string),
-        "file_size": optional(&limits.file_size, ToString::to_string),
-        "memory": optional(&limits.memory, ToString::to_string),
-        "cpu": optional(&limits.cpu, seconds),
+        "timeout": optional(&limits.timeout, time),
+        "output": optional(&limits.output, amount),
+        "processes": optional(&limits.processes, amount),
+        "open_files": optional(&limits.open_files, amount),
+        "file_size": optional(&limits.file_size, amount),
+        "memory": optional(&limits.memory, amount),
+        "cpu": optional(&limits.cpu, time),
     })
+}
+
+fn word<T>(bound: &Bound<T>, shown: impl Fn(&T) -> String) -> String {
+    match bound {
+        Bound::Unlimited => "none".to_string(),
+        Bound::At(limit) => shown(limit),
+    }
 }
 
 fn call_rules(rules: &CallRules) -> Value {

@@ -1,37 +1,205 @@
-//! Sizes and durations as people write them: `64M`, `90s`.
+//! Sizes, durations and counts as people write them: `64M`, `90s`, `20`. One parser for flags and profiles.
 
 use std::time::Duration;
 
-/// A number of bytes: `4096`, `64K`, `10M`, `2G` (powers of 1024; `KiB` and `KB` are taken for `K`).
-pub fn size(text: &str) -> Option<u64> {
-    let (number, unit) = split(text)?;
-    let shift = match unit.to_ascii_uppercase().as_str() {
-        "" | "B" => 0,
-        "K" | "KB" | "KIB" => 10,
-        "M" | "MB" | "MIB" => 20,
-        "G" | "GB" | "GIB" => 30,
-        "T" | "TB" | "TIB" => 40,
-        _ => return None,
-    };
-    number.checked_mul(1 << shift)
+/// A limit, or the word that lifts one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound<T> {
+    /// No limit: `none` or `unlimited`.
+    Unlimited,
+    /// This much, and never zero.
+    At(T),
 }
 
-/// A time: `30` and `30s` are seconds; `500ms`, `5m`, `2h`.
-pub fn duration(text: &str) -> Option<Duration> {
-    let (number, unit) = split(text)?;
-    let seconds = |factor: u64| number.checked_mul(factor).map(Duration::from_secs);
-    match unit {
-        "ms" => Some(Duration::from_millis(number)),
-        "" | "s" => seconds(1),
-        "m" => seconds(60),
-        "h" => seconds(3600),
-        "d" => seconds(86_400),
-        _ => None,
+impl<T> Bound<T> {
+    /// The limit, if there is one.
+    pub fn limit(self) -> Option<T> {
+        match self {
+            Bound::Unlimited => None,
+            Bound::At(limit) => Some(limit),
+        }
     }
 }
 
-fn split(text: &str) -> Option<(u64, &str)> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    Some((number.parse().ok()?, unit))
+/// More than this is a slip, and would not fit into the kernel's clocks.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
+/// File offsets are signed.
+const LARGEST: u64 = i64::MAX as u64;
+
+/// Parts of one: what follows the decimal point counts in these.
+const PARTS: u128 = 1_000_000_000;
+
+const DURATIONS: &[(&str, u128)] = &[
+    ("d", 86_400_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", PARTS),
+    ("ms", 1_000_000),
+];
+
+const NO_SIZE: &str = "no size, like 4096, 64K, 10MiB, 1.5G or 'none'";
+const NO_DURATION: &str = "no duration, like 500ms, 1.5s, 90s, 1m30s, 2h or 'none'";
+const NO_COUNT: &str = "no number, like 20, or 'none'";
+
+/// A number of bytes: `4096`, `64K`, `10MB`, `1.5GiB`. All are powers of 1024: `M`, `MB` and `MiB` mean the same.
+pub fn size(text: &str) -> Result<Bound<u64>, String> {
+    bound(text, NO_SIZE, |text| {
+        let (value, unit) = number(text).ok_or(Problem::Unknown)?;
+        let shift = match unit.to_ascii_uppercase().as_str() {
+            "" | "B" => 0,
+            "K" | "KB" | "KIB" => 10,
+            "M" | "MB" | "MIB" => 20,
+            "G" | "GB" | "GIB" => 30,
+            "T" | "TB" | "TIB" => 40,
+            _ => return Err(Problem::Unknown),
+        };
+        let bytes = value.checked_mul(1 << shift).ok_or(Problem::TooMuch)? / PARTS;
+        u64::try_from(bytes).ok().filter(|bytes| *bytes <= LARGEST).ok_or(Problem::TooMuch)
+    })
+}
+
+/// A time: `30` and `30s` are seconds; `500ms`, `1.5s`, `5m`, `2h`, `1d`, and in falling order together: `1m30s`.
+pub fn duration(text: &str) -> Result<Bound<Duration>, String> {
+    bound(text, NO_DURATION, |text| {
+        let (mut rest, mut units, mut total) = (text, DURATIONS, 0_u128);
+        while !rest.is_empty() {
+            let (value, tail) = number(rest).ok_or(Problem::Unknown)?;
+            let end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+            let (unit, tail) = tail.split_at(end);
+            let bare = unit.is_empty() && rest.len() == text.len();
+            let place = units.iter().position(|(name, _)| *name == unit || (bare && *name == "s"));
+            let place = place.ok_or(Problem::Unknown)?;
+            let part = value.checked_mul(units[place].1).ok_or(Problem::TooMuch)? / PARTS;
+            total = total.checked_add(part).ok_or(Problem::TooMuch)?;
+            (rest, units) = (tail, &units[place + 1..]);
+        }
+        let nanoseconds = u64::try_from(total).map_err(|_| Problem::TooMuch)?;
+        let time = Duration::from_nanos(nanoseconds);
+        if time > LONGEST { Err(Problem::TooMuch) } else { Ok(time) }
+    })
+}
+
+/// A number of things.
+pub fn count(text: &str) -> Result<Bound<u64>, String> {
+    bound(text, NO_COUNT, |text| {
+        if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(Problem::Unknown);
+        }
+        text.parse().ok().filter(|count| *count <= u64::from(u32::MAX)).ok_or(Problem::TooMuch)
+    })
+}
+
+/// A number that a profile gives without a unit.
+pub fn plain<T: Default + PartialEq>(value: T) -> Result<Bound<T>, String> {
+    if value == T::default() { Err(ZERO.to_string()) } else { Ok(Bound::At(value)) }
+}
+
+const ZERO: &str = "a limit of zero lets nothing run: write 'none' for no limit";
+
+enum Problem {
+    Unknown,
+    TooMuch,
+}
+
+fn bound<T: Default + PartialEq>(
+    text: &str,
+    expected: &str,
+    parse: impl FnOnce(&str) -> Result<T, Problem>,
+) -> Result<Bound<T>, String> {
+    if matches!(text, "none" | "unlimited") {
+        return Ok(Bound::Unlimited);
+    }
+    match parse(text) {
+        Ok(value) => plain(value),
+        Err(Problem::TooMuch) => Err("it is more than can be counted: write 'none' for no limit".to_string()),
+        Err(Problem::Unknown) if text.starts_with('-') => Err("it is negative".to_string()),
+        Err(Problem::Unknown) => Err(format!("it is {expected}")),
+    }
+}
+
+/// The decimal number that a text begins with, in parts, and what follows it.
+fn number(text: &str) -> Option<(u128, &str)> {
+    let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (whole, rest) = text.split_at(digits(text));
+    let (fraction, rest) = match rest.strip_prefix('.') {
+        Some(after) => after.split_at(digits(after)),
+        None => ("0", rest),
+    };
+    if whole.is_empty() || fraction.is_empty() || fraction.len() > 9 {
+        return None;
+    }
+    // Twenty digits overflow every unit; more would overflow the parts.
+    let whole: u128 = if whole.len() > 20 { u128::from(u64::MAX) } else { whole.parse().ok()? };
+    let parts = format!("{fraction:0<9}").parse::<u128>().ok()?;
+    Some((whole.checked_mul(PARTS)?.checked_add(parts)?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_in_every_usual_spelling() {
+        for (text, bytes) in [
+            ("1", 1),
+            ("4096", 4096),
+            ("4096B", 4096),
+            ("64K", 65_536),
+            ("64k", 65_536),
+            ("1MiB", 1 << 20),
+            ("1M", 1 << 20),
+            ("1MB", 1 << 20),
+            ("1.5m", 3 << 19),
+            ("2G", 2 << 30),
+            ("1TiB", 1 << 40),
+        ] {
+            assert_eq!(size(text), Ok(Bound::At(bytes)), "{text}");
+        }
+        assert_eq!(size("none"), Ok(Bound::Unlimited));
+        assert_eq!(size("unlimited"), Ok(Bound::Unlimited));
+    }
+
+    #[test]
+    fn durations_in_every_usual_spelling() {
+        for (text, milliseconds) in [
+            ("30", 30_000),
+            ("90s", 90_000),
+            ("500ms", 500),
+            ("2m", 120_000),
+            ("1h", 3_600_000),
+            ("1d", 86_400_000),
+            ("1m30s", 90_000),
+            ("1h1ms", 3_600_001),
+            ("1.5s", 1500),
+            ("0.5", 500),
+        ] {
+            assert_eq!(duration(text), Ok(Bound::At(Duration::from_millis(milliseconds))), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_a_reason() {
+        for text in
+            ["", " ", "x", "1X", "1 M", "M", "0x10", "1e3", "1.", ".5", "1.5.5", "1,5", "+1", "1\0", "1é"]
+        {
+            assert!(size(text).is_err_and(|why| why.contains("no size")), "{text}");
+            assert!(duration(text).is_err_and(|why| why.contains("no duration")), "{text}");
+            assert!(count(text).is_err_and(|why| why.contains("no number")), "{text}");
+        }
+        for text in ["30s1m", "1m1m", "5 s", "1m30", "s"] {
+            assert!(duration(text).is_err_and(|why| why.contains("no duration")), "{text}");
+        }
+        let huge = "9".repeat(500);
+        for text in [&huge, "99999999999999999999", "9223372036854775808", "18446744073709551616T"] {
+            assert!(size(text).is_err_and(|why| why.contains("more than can be counted")), "{text}");
+            assert!(duration(text).is_err_and(|why| why.contains("more than can be counted")), "{text}");
+            assert!(count(text).is_err_and(|why| why.contains("more than can be counted")), "{text}");
+        }
+        for text in ["0", "0K", "0.0", "0.1B"] {
+            assert!(size(text).is_err_and(|why| why.contains("zero")), "{text}");
+        }
+        assert!(duration("0s").is_err_and(|why| why.contains("zero")));
+        assert!(count("-1").is_err_and(|why| why.contains("negative")));
+        assert!(size("-1M").is_err_and(|why| why.contains("negative")));
+    }
 }

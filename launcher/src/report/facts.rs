@@ -1,11 +1,12 @@
 //! What a plan and the kernel's accounts say, in the words of a report.
 
 use super::bytes::Bytes;
-use super::model::{LimitUsed, NetworkMode, NetworkUsed, ProfileUsed, Rusage, Unit};
+use super::model::{LimitUsed, NetworkMode, NetworkUsed, Output, ProfileUsed, Rusage, Stream, Unit};
+use crate::launch::limits::Applied;
 use crate::launch::plan::Plan;
 use crate::launch::policy::Mode;
 use crate::profile::Source;
-use crate::sys::privilege::Limit;
+use crate::supervise;
 use crate::sys::usage::Usage;
 use std::path::Path;
 
@@ -32,14 +33,22 @@ pub fn network(plan: &Plan) -> NetworkUsed {
     }
 }
 
-pub fn limit(limit: Limit, value: u64) -> LimitUsed {
-    let (name, value, unit) = match limit {
-        Limit::Core => ("core", value, Unit::Bytes),
-        Limit::OpenFiles => ("open_files", value, Unit::Count),
-        Limit::FileSize => ("file_size", value, Unit::Bytes),
-        Limit::Cpu => ("cpu", value.saturating_mul(1_000), Unit::Ms),
+pub fn limit(applied: &Applied) -> LimitUsed {
+    let unit = match applied.limit {
+        "timeout" | "cpu" => Unit::Ms,
+        "processes" | "open_files" => Unit::Count,
+        _ => Unit::Bytes,
     };
-    LimitUsed { name, value, unit, mechanism: "rlimit" }
+    LimitUsed { name: applied.limit, value: applied.value, unit, mechanism: applied.means.word() }
+}
+
+/// What went through us; where both streams are one file, it counts as standard output.
+pub fn output(streams: &[supervise::output::Stream]) -> Output {
+    let of = |name: &str| {
+        let stream = streams.iter().find(|stream| stream.name.starts_with(name))?;
+        Some(Stream { bytes: stream.bytes, left_out: stream.left_out })
+    };
+    Output { stdout: of("stdout"), stderr: of("stderr") }
 }
 
 pub fn rusage(usage: Usage) -> Rusage {

@@ -16,9 +16,9 @@ mod records;
 use crate::cli::{Run, RunOnly};
 use crate::launch::plan::Plan;
 use crate::refusal::Refusal;
-use crate::supervise::Ending;
 use crate::supervise::decode::signal_name;
 use crate::supervise::violation::Violations;
+use crate::supervise::{Ending, Summary};
 use crate::sys::process::Pid;
 use crate::sys::signal::{self, Disposition};
 use crate::sys::usage;
@@ -97,7 +97,7 @@ impl Reporter {
         });
         report.layers = layers::of(plan, seal.is_some());
         report.degradations = plan.remarks.clone();
-        report.limits = plan.limits.iter().map(|(limit, value)| facts::limit(*limit, *value)).collect();
+        report.limits = plan.limits.applied.iter().map(facts::limit).collect();
     }
 
     /// The command runs. Why refused calls are not told to us, if so.
@@ -109,18 +109,22 @@ impl Reporter {
         }
     }
 
-    /// The command and all that it started have ended; without an ending, nobody knows how.
-    pub fn ended(&mut self, ending: Option<Ending>, violations: &Violations) {
+    /// The command and all that it started have ended; without a summary, nobody knows how.
+    pub fn ended(&mut self, summary: Option<&Summary>, violations: &Violations) {
         let report = &mut self.report;
         let exited = |code, signal: Option<i32>| {
             Some(Exit { code, signal, signal_name: signal.and_then(signal_name) })
         };
-        (report.cause, report.exit) = match ending {
+        (report.cause, report.exit) = match summary.map(|summary| summary.ending) {
             Some(Ending::Exited(code)) => (Cause::Exited, exited(Some(code), None)),
             Some(Ending::Killed(signal)) => (Cause::Signalled, exited(None, Some(signal))),
+            Some(Ending::Timeout) => (Cause::Timeout, None),
+            Some(Ending::Memory) => (Cause::MemoryLimit, None),
             Some(Ending::Violation) => (Cause::Violation, None),
+            Some(Ending::OutputFailed) => (Cause::OutputFailed, None),
             Some(Ending::Lost) | None => (Cause::Lost, None),
         };
+        report.output = facts::output(summary.map_or(&[], |summary| &summary.output));
         report.rusage = Some(facts::rusage(usage::of_children()));
         report.violations = records::of(violations);
         report.violations_unlisted = violations.unlisted();

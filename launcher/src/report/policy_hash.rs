@@ -30,7 +30,11 @@ pub fn of(plan: &Plan, seal: Option<&Text>) -> Option<String> {
     hash.part("network", [vec![plan.network.mode as u8]]);
     hash.part("sockets", plan.sockets.iter().map(|path| path.as_os_str().as_bytes().to_vec()));
     hash.part("environment", names(plan));
-    hash.part("limits", plan.limits.iter().map(|(limit, value)| format!("{limit:?}={value}").into_bytes()));
+    let limits = plan.limits.applied.iter();
+    hash.part(
+        "limits",
+        limits.map(|limit| format!("{}={} {:?}", limit.limit, limit.value, limit.means).into_bytes()),
+    );
     Some(hash.digits())
 }
 

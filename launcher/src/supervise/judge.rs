@@ -5,6 +5,7 @@ use crate::launch::policy::PathRule;
 use crate::launch::resolve::Calls;
 use crate::supervise::attributes::{self, Changed};
 use crate::supervise::broker::{Broker, Brokered};
+use crate::supervise::census::Census;
 use crate::supervise::decode::{self, Access, Call as Shown, Decoded, PathArgument, ProcessMemory};
 use crate::supervise::facts::{self, Caller};
 use crate::supervise::suggest::{Adviser, Reason};
@@ -46,6 +47,8 @@ pub struct Judge<'a> {
     pub attributes: bool,
     /// Connections to UNIX sockets, where the supervisor makes them.
     pub broker: Option<Broker>,
+    /// How many tasks there may be, where the supervisor counts them.
+    pub census: Option<Census>,
     /// What is said about a violation.
     pub adviser: Adviser<'a>,
     /// All violations so far.
@@ -95,6 +98,9 @@ impl Judge<'_> {
         let Some(notification) = seccomp::receive(listener)? else { return Ok(Verdict::GoOn) };
         let finding = self.find(&notification);
         let name = name(&notification);
+        if finding == Finding::Allowed && self.counted(listener, &name, &notification)? {
+            return Ok(Verdict::GoOn);
+        }
         let shown = Shown { name: &name, args: notification.args, foreign: notification.nr & X32_BIT != 0 };
         let memory = ProcessMemory::new(notification.pid);
         let mut decoded = decode::decode(&shown, &memory);
@@ -132,8 +138,17 @@ impl Judge<'_> {
             Finding::Allowed => {}
         }
         let (answer, verdict) = self.answer(finding, &caller);
+        if answer == Answer::Continue && self.counted(listener, &name, &notification)? {
+            return Ok(verdict);
+        }
         seccomp::answer(listener, notification.id, answer)?;
         Ok(verdict)
+    }
+
+    /// Whether the call makes a task and is therefore the census's to answer.
+    fn counted(&mut self, listener: BorrowedFd<'_>, name: &str, call: &Notification) -> Result<bool, Failed> {
+        let Some(census) = self.census.as_mut().filter(|_| Census::concerns(name)) else { return Ok(false) };
+        census.asked(listener, call).map(|()| true)
     }
 
     /// The answer to a change of mode, owner or times, which path rules decide about in log mode too.

@@ -1,25 +1,39 @@
-//! Waiting for the command, and saying what was refused.
+//! Waiting for the command, saying what was refused, and ending what has to end.
 //!
-//! The supervisor is a loop over three descriptors: signals, notifications of refused calls, and events of
-//! the [`reaper`] where there is one. It does nothing on behalf of the command: each notified call is named,
-//! counted and refused (or, in log mode, left to the kernel).
+//! The supervisor is a loop over descriptors: signals, notifications of refused calls, events of the [`reaper`] where
+//! there is one, and the command's output where it is limited. It does nothing on behalf of the command: each notified
+//! call is named, counted and refused (or, in log mode, left to the kernel).
 
 pub mod attributes;
 pub mod broker;
+pub mod census;
+mod deadline;
 pub mod decode;
 pub mod facts;
 pub mod judge;
+pub mod memory;
+pub mod output;
 pub mod reaper;
 pub mod suggest;
+mod summary;
+pub mod tree;
 pub mod violation;
 
+pub use summary::{Ending, Summary};
+
+use crate::launch::cgroup::Group;
+use crate::launch::limits::Applied;
+use crate::sys::descriptor::{self, Interest, Ready};
 use crate::sys::process::{self, Change, Pid};
 use crate::sys::signal::{self, Set};
-use crate::sys::{Failed, descriptor};
+use crate::sys::{Failed, timer};
+use deadline::{Act, Deadline};
 use judge::Judge;
+use output::Pumps;
 use reaper::{Event, Reaper};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tree::Root;
 
 /// Signals that are passed on to the command. SIGKILL and SIGSTOP cannot be; the kernel sends SIGTTIN,
 /// SIGTTOU and the like to whom they concern.
@@ -36,6 +50,8 @@ const FORWARDED: [i32; 11] = [
     libc::SIGWINCH,
     libc::SIGPIPE,
 ];
+/// Those that end waiting for a slow reader, when there is no command any more to be ended by them.
+const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
 /// The command, and who waits for it.
 pub enum Watch {
@@ -53,31 +69,54 @@ impl Watch {
             Watch::Reaper(reaper) => reaper.command,
         }
     }
-}
 
-/// How the command ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// With this status.
-    Exited(i32),
-    /// By this signal.
-    Killed(i32),
-    /// We ended it for a violation.
-    Violation,
-    /// Something killed our reaper, and with it the command.
-    Lost,
-}
-
-impl Ending {
-    /// The exit status that says so.
-    pub fn status(self) -> i32 {
+    /// Where the tree begins.
+    pub fn root(&self) -> Root {
         match self {
-            Ending::Exited(status) => status,
-            Ending::Killed(signal) => 128 + signal,
-            Ending::Violation => 128 + libc::SIGSYS,
-            Ending::Lost => crate::refusal::REFUSED.into(),
+            Watch::Direct(command) => Root::Only(*command),
+            Watch::Reaper(reaper) => Root::Above(reaper.pid),
         }
     }
+
+    fn act(&self, act: Act) {
+        match (self, act) {
+            (Watch::Direct(command), Act::Terminate) => {
+                process::signal(*command, libc::SIGTERM);
+                // A stopped one has to go on for that.
+                process::signal(*command, libc::SIGCONT);
+            }
+            (Watch::Direct(command), _) => process::signal(*command, libc::SIGKILL),
+            (Watch::Reaper(reaper), Act::Terminate) => reaper.terminate(),
+            (Watch::Reaper(reaper), Act::Kill) => reaper.kill(),
+            (Watch::Reaper(reaper), Act::Dismiss) => reaper.dismiss(),
+        }
+    }
+}
+
+/// What there is to supervise.
+pub struct Task {
+    /// The command.
+    pub watch: Watch,
+    /// Where refused calls are notified.
+    pub listener: Option<OwnedFd>,
+    /// Where signals arrive.
+    pub signals: OwnedFd,
+    /// When it began.
+    pub started: Instant,
+    /// How long it may run.
+    pub timeout: Option<Duration>,
+    /// How long it may take to end, once it is told to.
+    pub kill_after: Duration,
+    /// Its output, where that is limited.
+    pub pumps: Option<Pumps>,
+    /// Its memory, where that is limited by us.
+    pub memory: Option<memory::Watch>,
+    /// Its control group, where it has one.
+    pub group: Option<Group>,
+    /// Whether what the command leaves behind stays.
+    pub keep_background: bool,
+    /// Its limits.
+    pub limits: Vec<Applied>,
 }
 
 /// The signals that the supervisor reads from a descriptor. They have to be blocked before the command is
@@ -89,77 +128,225 @@ pub fn watched_signals() -> Set {
 }
 
 /// Supervises until the command, and what it left behind, has ended.
-pub fn run(
-    watch: &Watch,
-    mut listener: Option<OwnedFd>,
-    signals: &OwnedFd,
-    judge: &mut Judge<'_>,
-) -> Result<Ending, Failed> {
-    let mut ending = None;
-    // Where the rest of the tree is still being waited for after the command ended, so are its calls.
-    let mut finished = false;
-    while !finished {
-        let events = match watch {
+pub fn run(task: Task, judge: &mut Judge<'_>) -> Result<Summary, Failed> {
+    let now = Instant::now();
+    let left = task.timeout.map(|time| time.saturating_sub(now.duration_since(task.started)));
+    if let Some(left) = left {
+        timer::continue_after(left)?;
+    }
+    let deadline = Deadline::new(now, left, task.kill_after);
+    let mut supervisor = Supervisor { task, judge, deadline, ending: None, failure: None, finished: false };
+    while !supervisor.finished {
+        supervisor.turn()?;
+    }
+    supervisor.end()
+}
+
+struct Supervisor<'t, 'j> {
+    task: Task,
+    judge: &'t mut Judge<'j>,
+    deadline: Deadline,
+    ending: Option<Ending>,
+    failure: Option<String>,
+    /// Where the rest of the tree is still being waited for after the command ended, so are its calls.
+    finished: bool,
+}
+
+impl Supervisor<'_, '_> {
+    /// Waits for something to happen, and sees to it.
+    fn turn(&mut self) -> Result<(), Failed> {
+        let task = &self.task;
+        let events = match &task.watch {
             Watch::Reaper(reaper) => Some(reaper.events()),
             Watch::Direct(_) => None,
         };
-        let ready =
-            descriptor::poll([Some(signals.as_raw_fd()), listener.as_ref().map(|l| l.as_raw_fd()), events])?;
-        let [(signalled, _), (notified, unheard), (event, closed)] = ready;
-        if notified {
-            if let Some(listener) = &listener
-                && judge.notified(listener.as_fd())? == judge::Verdict::EndRun
-            {
-                end_run(watch);
-                ending = Some(Ending::Violation);
+        let [out, err, to_out, to_err] = task.pumps.as_ref().map_or_else(Default::default, Pumps::interests);
+        let [signals, listener, event, streams @ ..] = descriptor::poll(
+            [
+                Interest::read(Some(task.signals.as_raw_fd())),
+                Interest::read(task.listener.as_ref().map(AsRawFd::as_raw_fd)),
+                Interest::read(events),
+                out,
+                err,
+                to_out,
+                to_err,
+            ],
+            self.pause(),
+        )?;
+        self.notifications(listener)?;
+        if signals.now {
+            while let Some(arrived) = signal::next(self.task.signals.as_fd()) {
+                forward(&self.task.watch, arrived);
             }
-        } else if unheard {
+        }
+        self.changes(event);
+        self.output(streams);
+        self.clock();
+        Ok(())
+    }
+
+    /// How long there is nothing to do unless something happens.
+    fn pause(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let census = self.judge.census.as_ref().and_then(census::Census::pause);
+        let memory = self.task.memory.as_ref().filter(|_| !self.deadline.is_killing());
+        let all = [self.deadline.pause(now), census, memory.map(|memory| memory.pause(now))];
+        all.into_iter().flatten().min()
+    }
+
+    fn notifications(&mut self, ready: Ready) -> Result<(), Failed> {
+        let Some(listener) = &self.task.listener else { return Ok(()) };
+        if let Some(census) = &mut self.judge.census {
+            census.retry(listener.as_fd())?;
+        }
+        if ready.now {
+            if self.judge.notified(listener.as_fd())? == judge::Verdict::EndRun {
+                self.end_run(Ending::Violation);
+            }
+        } else if ready.gone {
             // Nobody is left that the filter binds.
-            listener = None;
+            self.task.listener = None;
         }
-        if signalled {
-            while let Some(arrived) = signal::next(signals.as_fd()) {
-                forward(watch, arrived);
-            }
-        }
-        match watch {
+        Ok(())
+    }
+
+    /// Takes note of what became of the command.
+    fn changes(&mut self, event: Ready) {
+        match &self.task.watch {
             Watch::Direct(command) => {
-                while let Some((_, change)) = process::wait(Some(*command), false, true) {
-                    finished = changed(*command, change, &mut ending);
-                    if finished {
-                        break;
-                    }
+                let command = *command;
+                while !self.finished
+                    && let Some((_, change)) = process::wait(Some(command), false, true)
+                {
+                    self.finished = self.changed(change);
                 }
             }
-            Watch::Reaper(reaper) if event || closed => match reaper.next() {
-                Event::Command(change) => drop(changed(reaper.command, change, &mut ending)),
-                Event::End => finished = true,
+            Watch::Reaper(reaper) if event.now || event.gone => match reaper.next() {
+                Event::Command(change) => drop(self.changed(change)),
+                Event::End => self.finished = true,
             },
             Watch::Reaper(_) => {}
         }
     }
-    if let Watch::Reaper(reaper) = watch {
-        process::wait(Some(reaper.pid), true, false);
-        // A reaper that was killed leaves its descendants to us.
-        reaper::end_all(Duration::from_secs(10), None);
-    }
-    Ok(ending.unwrap_or(Ending::Lost))
-}
 
-/// Takes note of a change; tells whether the command has ended.
-fn changed(command: Pid, change: Change, ending: &mut Option<Ending>) -> bool {
-    match change {
-        Change::Exited(status) => drop(ending.get_or_insert(Ending::Exited(status))),
-        Change::Killed(signal) => drop(ending.get_or_insert(Ending::Killed(signal))),
-        Change::Stopped(_) => {
-            // The shell that started us sees us stop, as it would have seen the command.
-            process::stop_self();
-            process::signal(command, libc::SIGCONT);
-            return false;
+    /// Takes note of a change; tells whether the command has ended.
+    fn changed(&mut self, change: Change) -> bool {
+        match change {
+            Change::Exited(status) => drop(self.ending.get_or_insert(Ending::Exited(status))),
+            Change::Killed(signal) => drop(self.ending.get_or_insert(Ending::Killed(signal))),
+            Change::Stopped(_) if !self.deadline.is_ending() => {
+                // The shell that started us sees us stop, as it would have seen the command.
+                process::stop_self();
+                process::signal(self.task.watch.command(), libc::SIGCONT);
+                return false;
+            }
+            Change::Stopped(_) | Change::Continued => return false,
         }
-        Change::Continued => return false,
+        true
     }
-    true
+
+    fn output(&mut self, streams: [Ready; 4]) {
+        if let Some(pumps) = &mut self.task.pumps
+            && let Err(output::Failure(sentence)) = pumps.turn(streams)
+        {
+            self.output_failed(sentence);
+        }
+    }
+
+    fn output_failed(&mut self, sentence: String) {
+        self.failure.get_or_insert(sentence);
+        self.end_run(Ending::OutputFailed);
+    }
+
+    fn clock(&mut self) {
+        let now = Instant::now();
+        let killing = self.deadline.is_killing();
+        if !killing && self.task.memory.as_mut().is_some_and(|memory| memory.is_exceeded(now)) {
+            self.end_run(self.ending.unwrap_or(Ending::Memory));
+        }
+        if let Some(act) = self.deadline.due(now) {
+            if act == Act::Terminate {
+                self.ending.get_or_insert(Ending::Timeout);
+            }
+            self.act(act);
+        }
+    }
+
+    /// Does something to the tree, unless it has ended and its numbers may be others' by now.
+    fn act(&self, act: Act) {
+        if !self.finished {
+            self.task.watch.act(act);
+        }
+    }
+
+    /// Ends the command and all that it started, for this reason.
+    fn end_run(&mut self, why: Ending) {
+        self.ending = Some(why);
+        self.deadline.kill(Instant::now());
+        self.act(Act::Kill);
+    }
+
+    /// The tree has ended, or is about to.
+    fn end(mut self) -> Result<Summary, Failed> {
+        let mut kept_background = false;
+        if let Watch::Reaper(reaper) = &self.task.watch {
+            process::wait(Some(reaper.pid), true, false);
+            if self.keeps_background() {
+                kept_background = !process::children().is_empty();
+            } else {
+                // A reaper that was killed leaves its descendants to us.
+                reaper::end_all(Duration::from_secs(10), None);
+            }
+        }
+        self.flush()?;
+        if self.ending == Some(Ending::Killed(libc::SIGKILL))
+            && self.task.group.as_ref().is_some_and(Group::ran_out_of_memory)
+        {
+            self.ending = Some(Ending::Memory);
+        }
+        Ok(Summary {
+            ending: self.ending.unwrap_or(Ending::Lost),
+            output: self.task.pumps.as_ref().map_or_else(Vec::new, Pumps::streams),
+            limits: self.task.limits,
+            kept_background,
+            failure: self.failure,
+        })
+    }
+
+    fn keeps_background(&self) -> bool {
+        self.task.keep_background && matches!(self.ending, Some(Ending::Exited(_) | Ending::Killed(_)))
+    }
+
+    /// Passes on what is left of the output. A reader may take its time, as it could with the command itself; but
+    /// after a timeout one that takes nothing gets no more than the command did.
+    fn flush(&mut self) -> Result<(), Failed> {
+        let patience = (self.ending == Some(Ending::Timeout)).then_some(self.task.kill_after);
+        let Some(pumps) = &mut self.task.pumps else { return Ok(()) };
+        let mut result = pumps.finish();
+        let (mut written, mut since) = (pumps.written(), Instant::now());
+        while result.is_ok() && !pumps.is_done() {
+            let left = patience.map(|time| time.saturating_sub(since.elapsed()));
+            if left == Some(Duration::ZERO) {
+                break;
+            }
+            let signals = Interest::read(Some(self.task.signals.as_raw_fd()));
+            let [_, _, to_out, to_err] = pumps.interests();
+            let [signalled, out, err] = descriptor::poll([signals, to_out, to_err], left)?;
+            let mut arrived = std::iter::from_fn(|| signal::next(self.task.signals.as_fd()));
+            if signalled.now && arrived.any(|arrived| ENDING.contains(&arrived.number)) {
+                break;
+            }
+            result = pumps.turn([Ready::default(), Ready::default(), out, err]);
+            if pumps.written() > written {
+                (written, since) = (pumps.written(), Instant::now());
+            }
+        }
+        if let Err(output::Failure(sentence)) = result {
+            self.failure.get_or_insert(sentence);
+            self.ending = Some(Ending::OutputFailed);
+        }
+        Ok(())
+    }
 }
 
 /// What the terminal sends, or anybody to the whole process group, reaches the command directly.
@@ -171,9 +358,4 @@ fn forward(watch: &Watch, arrived: signal::Arrived) {
     if arrived.number != libc::SIGCHLD && !arrived.from_kernel && !reaches_all() {
         process::signal(watch.command(), arrived.number);
     }
-}
-
-/// Ends the command and all that it started.
-fn end_run(watch: &Watch) {
-    process::signal(watch.command(), libc::SIGKILL);
 }

@@ -6,6 +6,7 @@
 use crate::launch::child::{self, Failure, Outcome, Steps};
 use crate::launch::landlock::{self, Prepared};
 use crate::launch::scratch;
+use crate::supervise::tree;
 use crate::sys::process::{self, Change, Pid, SignalScope};
 use crate::sys::{Failed, descriptor, privilege, signal};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -31,6 +32,27 @@ fn looked_at() -> i32 {
     libc::SIGRTMIN() + 1
 }
 
+/// Sent by the supervisor: the whole tree is to be told to end.
+fn terminate() -> i32 {
+    libc::SIGRTMIN() + 2
+}
+
+/// Sent by the supervisor: the whole tree is to be ended.
+fn kill() -> i32 {
+    libc::SIGRTMIN() + 3
+}
+
+/// What becomes of the tree when the command has ended.
+#[derive(Clone, Debug, Default)]
+pub struct Afterwards {
+    /// What is still running stays.
+    pub keep_background: bool,
+    /// Removed when the supervisor cannot do it any more: the scratch directory.
+    pub scratch: Option<PathBuf>,
+    /// And the control group.
+    pub group: Option<PathBuf>,
+}
+
 /// What the reaper tells the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -51,13 +73,13 @@ pub struct Reaper {
 
 impl Reaper {
     /// Starts a reaper, which takes `steps` in a child of its own.
-    pub fn start(mut steps: Steps, scratch: Option<PathBuf>) -> Result<(Reaper, Outcome), Failed> {
+    pub fn start(mut steps: Steps, afterwards: &Afterwards) -> Result<(Reaper, Outcome), Failed> {
         let (events, sender) = descriptor::pipe()?;
         let supervisor = process::id();
         process::become_subreaper()?;
         let pid = process::fork_sharing_descriptors()?;
         if pid == 0 {
-            let status = reap(&mut steps, supervisor, sender.as_raw_fd(), scratch);
+            let status = reap(&mut steps, supervisor, sender.as_raw_fd(), afterwards);
             process::exit_now(status);
         }
         let (command, outcome) = read_outcome(events.as_raw_fd())?;
@@ -65,6 +87,8 @@ impl Reaper {
         drop(sender);
         // The child closed this one, in the table that was shared then.
         steps.landlock.iter_mut().for_each(Prepared::forget);
+        // And this number is the listener's by now.
+        std::mem::forget(steps.spare.take());
         Ok((Reaper { pid, command, events }, outcome))
     }
 
@@ -84,6 +108,21 @@ impl Reaper {
             process::signal(self.pid, looked_at());
         }
         waits
+    }
+
+    /// Has every process of the tree get SIGTERM.
+    pub fn terminate(&self) {
+        process::signal(self.pid, terminate());
+    }
+
+    /// Has the reaper end the tree, and itself.
+    pub fn kill(&self) {
+        process::signal(self.pid, kill());
+    }
+
+    /// Ends the reaper, which leaves its descendants to the supervisor.
+    pub fn dismiss(&self) {
+        process::signal(self.pid, libc::SIGKILL);
     }
 
     /// The next event.
@@ -120,8 +159,8 @@ fn decode(message: [u8; 5]) -> Option<Change> {
 }
 
 /// The life of the reaper.
-fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathBuf>) -> i32 {
-    let watched = signal::Set::of(&[libc::SIGCHLD, orphaned(), looked_at()]);
+fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, afterwards: &Afterwards) -> i32 {
+    let watched = signal::Set::of(&[libc::SIGCHLD, orphaned(), looked_at(), terminate(), kill()]);
     // All of them: what is meant for the command or the supervisor must not end us, nor the one that tells of
     // the supervisor's end.
     let prepared = signal::set_mask(&signal::Set::full())
@@ -146,44 +185,99 @@ fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, scratch: Option<PathB
         return 1;
     }
     descriptor::close_all_but(sender);
-    if process::parent() == supervisor {
-        watch(&watched, command, sender);
-        if process::parent() == supervisor {
-            let left = Instant::now();
-            // A storm of processes gets no grace: it would use up the machine's process numbers meanwhile.
-            while !process::children().is_empty()
-                && reap_some() < STORM
-                && left.elapsed() < GRACE
-                && process::parent() == supervisor
-            {
-                std::thread::sleep(TICK);
-            }
-        }
+    let mut reaping = Reaping { watched, supervisor, scope, order: Order::None };
+    reaping.watch(command, sender);
+    if afterwards.keep_background && reaping.order == Order::None && !reaping.is_orphaned() {
+        // The supervisor is a subreaper as well, and ends without touching them.
+        return 0;
     }
-    end_all(KILLING, scope.as_ref());
-    if process::parent() != supervisor
-        && let Some(path) = scratch
-    {
-        scratch::remove(&path);
+    reaping.wait_for_the_rest();
+    end_all(KILLING, reaping.scope.as_ref());
+    if reaping.is_orphaned() {
+        // In this order: the group is empty now, and can be removed.
+        afterwards.group.iter().for_each(|path| drop(std::fs::remove_dir(path)));
+        afterwards.scratch.iter().for_each(|path| scratch::remove(path));
     }
     0
 }
 
-/// Reports how the command changes, until it has ended or the supervisor is gone.
-fn watch(watched: &signal::Set, command: Pid, sender: RawFd) {
-    loop {
-        while let Some((pid, change)) = process::wait(None, false, true) {
-            if pid == command {
-                let _ = descriptor::write_all(sender, &encode(change));
-                if matches!(change, Change::Exited(_) | Change::Killed(_)) {
-                    return;
+/// What the supervisor has ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    None,
+    Terminate,
+    Kill,
+}
+
+/// The reaper's own work.
+struct Reaping {
+    watched: signal::Set,
+    supervisor: Pid,
+    scope: Option<SignalScope>,
+    order: Order,
+}
+
+impl Reaping {
+    fn is_orphaned(&self) -> bool {
+        process::parent() != self.supervisor
+    }
+
+    /// Whether there is nothing left to wait for.
+    fn is_over(&self) -> bool {
+        self.order == Order::Kill || self.is_orphaned()
+    }
+
+    /// Reports how the command changes, until it has ended, the supervisor is gone, or the tree has to end.
+    fn watch(&mut self, command: Pid, sender: RawFd) {
+        while !self.is_over() {
+            while let Some((pid, change)) = process::wait(None, false, true) {
+                if pid == command {
+                    let _ = descriptor::write_all(sender, &encode(change));
+                    if matches!(change, Change::Exited(_) | Change::Killed(_)) {
+                        return;
+                    }
                 }
             }
+            let arrived = signal::wait(&self.watched);
+            self.obey(arrived);
         }
-        match signal::wait(watched) {
-            signal if signal == orphaned() => return,
+    }
+
+    /// Waits for what the command left behind: a moment, or where the tree has been told to end, as long as the
+    /// supervisor does.
+    fn wait_for_the_rest(&mut self) {
+        let left = Instant::now();
+        while !self.is_over() && !process::children().is_empty() {
+            // A storm of processes gets no grace: it would use up the machine's process numbers meanwhile.
+            let storm = reap_some() >= STORM;
+            if storm || (self.order == Order::None && left.elapsed() >= GRACE) {
+                return;
+            }
+            if let Some(arrived) = signal::wait_for(&self.watched, TICK) {
+                self.obey(arrived);
+            }
+        }
+    }
+
+    fn obey(&mut self, arrived: i32) {
+        match arrived {
             signal if signal == looked_at() => signal::drain(&signal::Set::of(&super::FORWARDED)),
+            signal if signal == kill() => self.order = Order::Kill,
+            signal if signal == terminate() => {
+                self.order = Order::Terminate;
+                terminate_all(self.scope.as_ref());
+            }
             _ => {}
+        }
+    }
+}
+
+/// Tells every descendant to end. A stopped one has to go on for that.
+fn terminate_all(scope: Option<&SignalScope>) {
+    for number in [libc::SIGTERM, libc::SIGCONT] {
+        match scope {
+            Some(scope) => scope.signal_all(number),
+            None => tree::descendants(process::id()).into_iter().for_each(|pid| process::signal(pid, number)),
         }
     }
 }
@@ -206,7 +300,7 @@ pub fn end_all(limit: Duration, scope: Option<&SignalScope>) {
     let start = Instant::now();
     loop {
         if let Some(scope) = scope {
-            scope.kill_all();
+            scope.signal_all(libc::SIGKILL);
         }
         let children = process::children();
         for child in &children {

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Opens /dev/null for each of 0, 1 and 2 that is closed: whatever we open later must not land there and be
 /// taken for the command's standard input or output. Tells which were closed.
@@ -191,20 +192,51 @@ pub fn read(number: RawFd, buffer: &mut [u8]) -> Result<usize, Failed> {
     }
 }
 
-/// Waits until one of the descriptors can be read or has hung up; tells for each (readable, hung up).
-pub fn poll<const N: usize>(numbers: [Option<RawFd>; N]) -> Result<[(bool, bool); N], Failed> {
-    let entry =
-        |number: Option<RawFd>| libc::pollfd { fd: number.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
-    let mut entries = numbers.map(entry);
-    loop {
-        // SAFETY: an array of N entries.
-        let result = unsafe { libc::poll(entries.as_mut_ptr(), N as libc::nfds_t, -1) };
-        match checked("poll", result.into()) {
-            Err(failed) if failed.errno() == libc::EINTR => {}
-            Err(failed) => return Err(failed),
-            Ok(_) => break,
-        }
+/// What is waited for on a descriptor; without a number, nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Interest {
+    number: Option<RawFd>,
+    writes: bool,
+}
+
+impl Interest {
+    /// That it can be read.
+    pub fn read(number: Option<RawFd>) -> Interest {
+        Interest { number, writes: false }
+    }
+
+    /// That it can be written to.
+    pub fn write(number: Option<RawFd>) -> Interest {
+        Interest { number, writes: true }
+    }
+}
+
+/// What became of an [`Interest`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ready {
+    /// It can be read, or written to.
+    pub now: bool,
+    /// The other end is gone.
+    pub gone: bool,
+}
+
+/// Waits until something is ready or the time is over. A signal, a stop among them, ends the waiting with nothing
+/// ready, so that the caller looks at the clock.
+pub fn poll<const N: usize>(interests: [Interest; N], time: Option<Duration>) -> Result<[Ready; N], Failed> {
+    let mut entries = interests.map(|interest| libc::pollfd {
+        fd: interest.number.unwrap_or(-1),
+        events: if interest.writes { libc::POLLOUT } else { libc::POLLIN },
+        revents: 0,
+    });
+    // Rounded up: waking too early would mean waiting again.
+    let time = time.map_or(-1, |time| i32::try_from(time.as_micros().div_ceil(1000)).unwrap_or(i32::MAX));
+    // SAFETY: an array of N entries.
+    let result = unsafe { libc::poll(entries.as_mut_ptr(), N as libc::nfds_t, time) };
+    match checked("poll", result.into()) {
+        Err(failed) if failed.errno() == libc::EINTR => return Ok([Ready::default(); N]),
+        Err(failed) => return Err(failed),
+        Ok(_) => {}
     }
     let gone = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
-    Ok(entries.map(|entry| (entry.revents & libc::POLLIN != 0, entry.revents & gone != 0)))
+    Ok(entries.map(|entry| Ready { now: entry.revents & entry.events != 0, gone: entry.revents & gone != 0 }))
 }

@@ -13,6 +13,8 @@ pub mod process;
 pub mod seccomp;
 pub mod signal;
 pub mod socket;
+pub mod stream;
+pub mod timer;
 pub mod usage;
 
 use std::ffi::{CStr, OsStr, OsString};

@@ -91,21 +91,27 @@ pub enum Limit {
     FileSize,
     /// Processor time, in seconds.
     Cpu,
+    /// Writable private memory of one process, in bytes.
+    Data,
+    /// Processes and threads of the user, wherever they are.
+    UserTasks,
 }
 
-/// Lowers a limit, soft and hard.
-pub fn limit(limit: Limit, value: u64) -> Result<(), Failed> {
+/// Lowers a limit: the soft and the hard one. What is lower already stays.
+pub fn limit(limit: Limit, soft: u64, hard: u64) -> Result<(), Failed> {
     let resource = match limit {
         Limit::Core => libc::RLIMIT_CORE,
         Limit::OpenFiles => libc::RLIMIT_NOFILE,
         Limit::FileSize => libc::RLIMIT_FSIZE,
         Limit::Cpu => libc::RLIMIT_CPU,
+        Limit::Data => libc::RLIMIT_DATA,
+        Limit::UserTasks => libc::RLIMIT_NPROC,
     };
     let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: room for the answer.
     checked("getrlimit", unsafe { libc::getrlimit(resource, &raw mut now) }.into())?;
-    let value = value.min(now.rlim_max);
-    let new = libc::rlimit { rlim_cur: value, rlim_max: value };
+    let hard = hard.min(now.rlim_max);
+    let new = libc::rlimit { rlim_cur: soft.min(hard), rlim_max: hard };
     // SAFETY: a valid structure.
     checked("setrlimit", unsafe { libc::setrlimit(resource, &raw const new) }.into()).map(drop)
 }

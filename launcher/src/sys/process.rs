@@ -136,6 +136,24 @@ pub fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// The user whose processes are counted together.
+pub fn real_user() -> u32 {
+    // SAFETY: asks for a number.
+    unsafe { libc::getuid() }
+}
+
+/// How many processes and threads a user has, as far as /proc shows them.
+pub fn tasks_of_user(user: u32) -> u64 {
+    let own = |text: &str| {
+        let field = |name| text.lines().find_map(|line: &str| line.strip_prefix(name)).unwrap_or_default();
+        let real = field("Uid:").split_whitespace().next().and_then(|number| number.parse().ok());
+        if real == Some(user) { field("Threads:").trim().parse().unwrap_or(1) } else { 0 }
+    };
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let texts = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("status")).ok());
+    texts.map(|text| own(&text)).sum()
+}
+
 /// Asks for a signal when the parent ends.
 pub fn die_with_parent(signal: i32) -> Result<(), Failed> {
     // SAFETY: plain numbers.
@@ -188,11 +206,11 @@ impl SignalScope {
         refused.then_some(SignalScope(()))
     }
 
-    /// Kills every process in reach but the calling one, all at the same moment: a process that forks meanwhile
-    /// is killed with its child or before it has one (kill(2) of -1).
-    pub fn kill_all(&self) {
+    /// Signals every process in reach but the calling one, all at the same moment: with SIGKILL, a process that forks
+    /// meanwhile is killed with its child or before it has one (kill(2) of -1).
+    pub fn signal_all(&self, number: i32) {
         // SAFETY: reaches descendants only, which is what `self` proves.
-        unsafe { libc::kill(-1, libc::SIGKILL) };
+        unsafe { libc::kill(-1, number) };
     }
 }
 
@@ -243,6 +261,16 @@ pub fn children() -> Vec<Pid> {
     let path = format!("/proc/self/task/{}/children", id());
     let list = std::fs::read_to_string(Path::new(&path)).unwrap_or_default();
     list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// Whether `body` succeeds in a process of its own, which ends with it.
+pub fn succeeds_in_child(body: &dyn Fn() -> bool) -> bool {
+    // SAFETY: this program has a single thread, and the copy does nothing but `body`.
+    match unsafe { libc::fork() } {
+        0 => exit_now(i32::from(!body())),
+        -1 => false,
+        child => wait(Some(child), true, false) == Some((child, Change::Exited(0))),
+    }
 }
 
 /// Ends the calling process at once: nothing is flushed, no exit handler runs.

@@ -2,6 +2,7 @@
 
 use super::{Failed, checked, descriptor};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// A set of signals.
 #[derive(Clone, Copy)]
@@ -86,11 +87,17 @@ pub fn wait(set: &Set) -> i32 {
     }
 }
 
+/// As [`wait`], for less than a second at most.
+pub fn wait_for(set: &Set, time: Duration) -> Option<i32> {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
+    // SAFETY: a valid set, no room for details, a valid time.
+    let number = unsafe { libc::sigtimedwait(&raw const set.0, std::ptr::null_mut(), &raw const time) };
+    (number > 0).then_some(number)
+}
+
 /// Takes the blocked signals of a set that wait for this process, and forgets them.
 pub fn drain(set: &Set) {
-    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid set, no room for details, a valid time.
-    while unsafe { libc::sigtimedwait(&raw const set.0, std::ptr::null_mut(), &raw const at_once) } > 0 {}
+    while wait_for(set, Duration::ZERO).is_some() {}
 }
 
 /// What happens to a signal that is not blocked.

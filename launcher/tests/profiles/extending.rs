@@ -1,6 +1,6 @@
 //! What a child, its parents and their parents make together.
 
-use sbx::profile::{Grants, NetworkMode, Source, default_profile, list};
+use sbx::profile::{Bound, Grants, NetworkMode, Source, default_profile, list};
 use sbx_policy::calls::Call;
 
 use crate::Shelf;
@@ -91,8 +91,8 @@ fn lists_unite_and_single_values_are_the_nearest() {
     assert_eq!(&*set("X").origin.profile, "b");
     assert_eq!(set("Y").to_string(), "1");
     assert_eq!(profile.env.inherit.iter().map(|e| &*e.value).collect::<Vec<_>>(), ["A", "B"]);
-    assert_eq!(profile.limits.timeout.as_deref().map(std::time::Duration::as_secs), Some(120));
-    assert_eq!(profile.limits.memory.as_deref(), Some(&(1 << 30)));
+    assert_eq!(profile.limits.timeout.as_deref(), Some(&Bound::At(std::time::Duration::from_secs(120))));
+    assert_eq!(profile.limits.memory.as_deref(), Some(&Bound::At(1 << 30)));
     assert_eq!(profile.static_programs.as_ref().map(|s| s.word()), Some("warn"));
     assert_eq!(profile.description, "");
     assert_eq!(profile.paths.write[2].origin.to_string(), "paths.write[0] of profile 'b'");

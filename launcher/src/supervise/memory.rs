@@ -1,0 +1,100 @@
+//! The memory of a whole run, where no control group counts it: looked at ten times a second.
+//!
+//! Anonymous and shared memory count, resident or swapped out; file contents that the kernel may drop do not. First the
+//! plain sum over all processes, in which what several share counts several times; only where that is too much, the
+//! proportional one, for which the kernel walks page tables.
+
+use crate::supervise::tree::{self, Root};
+use crate::sys::process::Pid;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The lines of /proc/PID/status that add up.
+const PLAIN: &[&str] = &["RssAnon:", "RssShmem:", "VmSwap:"];
+/// The lines of /proc/PID/smaps_rollup (Linux 4.14; the first two from 5.4) that do.
+const PROPORTIONAL: &[&str] = &["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];
+
+/// Looks at the memory of a tree.
+pub struct Watch {
+    root: Root,
+    limit: u64,
+    next: Instant,
+}
+
+impl Watch {
+    /// Of the tree that begins there.
+    pub fn new(root: Root, limit: u64) -> Watch {
+        Watch { root, limit, next: Instant::now() }
+    }
+
+    /// How long nothing has to be looked at.
+    pub fn pause(&self, now: Instant) -> Duration {
+        self.next.saturating_duration_since(now)
+    }
+
+    /// Whether it is time, and the tree uses too much.
+    pub fn is_exceeded(&mut self, now: Instant) -> bool {
+        if now < self.next {
+            return false;
+        }
+        let processes = match self.root {
+            Root::Above(pid) => tree::descendants(pid),
+            Root::Only(pid) => BTreeSet::from([pid]),
+        };
+        let exceeded =
+            self.sum(&processes, plain) > self.limit && self.sum(&processes, proportional) > self.limit;
+        // From the end of this look, which in a large tree takes its time.
+        self.next = Instant::now() + INTERVAL;
+        exceeded
+    }
+
+    fn sum(&self, processes: &BTreeSet<Pid>, of: fn(Pid) -> u64) -> u64 {
+        processes.iter().map(|process| of(*process)).sum()
+    }
+}
+
+fn plain(process: Pid) -> u64 {
+    std::fs::read_to_string(format!("/proc/{process}/status"))
+        .map_or(0, |text| add(&text, PLAIN).unwrap_or(0))
+}
+
+/// The plain number where the kernel does not say: the process hides (prctl(2), PR_SET_DUMPABLE), or it is an older
+/// kernel.
+fn proportional(process: Pid) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
+    add(&text, PROPORTIONAL).unwrap_or_else(|| plain(process))
+}
+
+/// The sum of these lines, in bytes; `None` where there is none of them.
+fn add(text: &str, names: &[&str]) -> Option<u64> {
+    let lines = text.lines().filter_map(|line| {
+        let value = names.iter().find_map(|name| line.strip_prefix(name))?;
+        value.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    });
+    lines.reduce(u64::saturating_add).map(|kilobytes| kilobytes.saturating_mul(1024))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_named_lines_add_up() {
+        let text = "Name:\tx\nVmRSS:\t  999 kB\nRssAnon:\t     100 kB\nRssFile:\t 50 kB\nRssShmem:\t  20 kB\nVmSwap:\t 3 kB\n";
+        assert_eq!(add(text, PLAIN), Some(123 * 1024));
+        assert_eq!(add(text, PROPORTIONAL), None);
+        assert_eq!(add("RssAnon: x kB\nRssShmem: 99999999999999999999 kB\n", PLAIN), None);
+        assert_eq!(add("", PLAIN), None);
+    }
+
+    #[test]
+    fn this_process_has_some() {
+        let own = std::process::id().cast_signed();
+        assert!(plain(own) > 0);
+        assert!(proportional(own) > 0 && proportional(own) <= plain(own) + (1 << 20));
+        assert!(Watch::new(Root::Only(own), 1).is_exceeded(Instant::now()));
+        assert!(!Watch::new(Root::Only(own), 1 << 50).is_exceeded(Instant::now()));
+    }
+}

@@ -1,0 +1,87 @@
+//! Where a stream goes: the caller's pipe, socket or file, which we share with others.
+//!
+//! The supervisor answers refused calls on the same thread, so a slow reader must not hold it up. Making the file
+//! non-blocking would do that to everybody who has it, the caller among them; so each write asks not to wait. Kernels
+//! and files that don't know how (pipes before Linux 6.5) get what poll(2) has promised to fit, which waits only if
+//! somebody else writes into the same pipe between the two. Regular files never wait for a reader.
+
+use crate::sys::Failed;
+use crate::sys::descriptor::{self, Interest};
+use crate::sys::stream;
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileTypeExt;
+use std::time::Duration;
+
+/// How a write keeps from waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    AtOnce,
+    Small,
+    Plain,
+}
+
+/// What became of a write.
+#[derive(Debug)]
+pub enum Written {
+    /// So many bytes are gone.
+    Some(usize),
+    /// None, for now.
+    Later,
+    /// Nobody will ever read it.
+    ReaderGone,
+    /// It failed.
+    Failed(Failed),
+}
+
+/// One end of a stream.
+pub struct Sink {
+    file: File,
+    way: Way,
+}
+
+impl Sink {
+    /// For a duplicate of the caller's descriptor.
+    pub fn new(file: OwnedFd) -> Sink {
+        let file = File::from(file);
+        let waits =
+            file.metadata().is_ok_and(|meta| meta.file_type().is_fifo() || meta.file_type().is_socket());
+        Sink { file, way: if waits { Way::AtOnce } else { Way::Plain } }
+    }
+
+    /// The descriptor, to wait for.
+    pub fn number(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    /// Whether a write would find no reader.
+    pub fn is_abandoned(&self) -> bool {
+        let ready = descriptor::poll([Interest::write(Some(self.number()))], Some(Duration::ZERO));
+        self.way != Way::Plain && ready.is_ok_and(|[sink]| sink.gone)
+    }
+
+    /// Writes what goes at once. To be called when poll(2) says that something does.
+    pub fn write(&mut self, bytes: &[u8]) -> Written {
+        loop {
+            let result = match self.way {
+                Way::AtOnce => stream::write_at_once(self.file.as_fd(), bytes),
+                Way::Small => stream::write(self.file.as_fd(), &bytes[..bytes.len().min(stream::SURE)]),
+                Way::Plain => stream::write(self.file.as_fd(), bytes),
+            };
+            let failed = match result {
+                Ok(count) => return Written::Some(count),
+                Err(failed) => failed,
+            };
+            match failed.errno() {
+                libc::EINTR => {}
+                libc::EAGAIN => return Written::Later,
+                libc::EPIPE | libc::ECONNRESET => return Written::ReaderGone,
+                // ENOSYS: Linux before 4.6. EINVAL, EPERM: a filter around us, or an odd file system.
+                libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::EPERM if self.way == Way::AtOnce => {
+                    self.way = Way::Small;
+                }
+                _ => return Written::Failed(failed),
+            }
+        }
+    }
+}

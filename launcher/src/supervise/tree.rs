@@ -1,0 +1,74 @@
+//! Who belongs to a run: the descendants of a process, by /proc.
+
+use crate::sys::process::Pid;
+use std::collections::BTreeSet;
+
+/// A list that changes while it is read is read again, so often at most.
+const ATTEMPTS: usize = 8;
+
+/// The processes below one, itself excluded.
+pub fn descendants(root: Pid) -> BTreeSet<Pid> {
+    settled(|| below(root)).into_iter().map(|(process, _)| process).collect()
+}
+
+/// The threads of the processes below one; where there are no processes but that one, its own.
+pub fn tasks(root: Root) -> BTreeSet<Pid> {
+    let walk = || match root {
+        Root::Above(pid) => below(pid),
+        Root::Only(pid) => threads(pid).into_iter().map(|thread| (pid, thread)).collect(),
+    };
+    settled(walk).into_iter().map(|(_, thread)| thread).collect()
+}
+
+/// Where a tree begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// Below this process, which is no part of it.
+    Above(Pid),
+    /// It is this process, which has no others.
+    Only(Pid),
+}
+
+type Tasks = BTreeSet<(Pid, Pid)>;
+
+/// The same twice in a row. A process whose parent dies moves up, perhaps to where has been looked already; as long
+/// as nothing new is let in, a tree that is seen the same twice has nobody missing. One that never stands still is
+/// what was seen in any attempt.
+fn settled(walk: impl Fn() -> Tasks) -> Tasks {
+    let mut last = walk();
+    let mut all = last.clone();
+    for _ in 0..ATTEMPTS {
+        let now = walk();
+        if now == last {
+            return now;
+        }
+        all.extend(&now);
+        last = now;
+    }
+    all
+}
+
+fn below(root: Pid) -> Tasks {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![root]);
+    let mut tasks = Tasks::new();
+    while let Some(process) = open.pop() {
+        for thread in threads(process) {
+            if process != root {
+                tasks.insert((process, thread));
+            }
+            open.extend(children(process, thread).into_iter().filter(|child| seen.insert(*child)));
+        }
+    }
+    tasks
+}
+
+fn threads(process: Pid) -> Vec<Pid> {
+    let entries = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The processes that a thread has started (CONFIG_PROC_CHILDREN).
+fn children(process: Pid, thread: Pid) -> Vec<Pid> {
+    let list = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).unwrap_or_default();
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}

@@ -1,0 +1,59 @@
+//! Standard output and error, when they are led through us.
+
+use super::{Failed, checked, descriptor};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+/// A duplicate of a descriptor, above the standard ones and close-on-exec.
+pub fn duplicate(number: RawFd) -> Result<OwnedFd, Failed> {
+    // SAFETY: asks for a new number.
+    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
+    checked("fcntl(F_DUPFD_CLOEXEC)", copy.into()).map(|copy| descriptor::own(copy as RawFd))
+}
+
+/// Puts another descriptor in the place of a standard one.
+pub fn replace(number: RawFd, by: BorrowedFd<'_>) -> Result<(), Failed> {
+    // SAFETY: two open descriptors; a standard one is nobody's `OwnedFd`.
+    checked("dup2", unsafe { libc::dup2(by.as_raw_fd(), number) }.into()).map(drop)
+}
+
+/// Has reading from a descriptor of our own return at once. Not for one that others have too: the flag belongs to
+/// the open file.
+pub fn never_wait(own: &OwnedFd) -> Result<(), Failed> {
+    // SAFETY: changes a flag of an open file.
+    checked("fcntl(F_SETFL)", unsafe { libc::fcntl(own.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) }.into())
+        .map(drop)
+}
+
+/// Whether two descriptors are one open file (kcmp(2)); `None` where the kernel does not tell.
+pub fn same_open_file(a: RawFd, b: RawFd) -> Option<bool> {
+    const KCMP_FILE: libc::c_int = 0;
+    // SAFETY: asks for the calling process's own.
+    let order = unsafe {
+        let own = libc::getpid();
+        libc::syscall(libc::SYS_kcmp, own, own, KCMP_FILE, a as libc::c_ulong, b as libc::c_ulong)
+    };
+    (order >= 0).then_some(order == 0)
+}
+
+/// What one write may carry where it cannot be told not to wait: as much as fits when poll(2) says that something
+/// does.
+pub const SURE: usize = libc::PIPE_BUF;
+
+/// Writes as much as goes at once, with `RWF_NOWAIT`: the open file is not ours alone, so it must not be made
+/// non-blocking. EAGAIN where nothing fits, EOPNOTSUPP where the file does not know how to say so.
+pub fn write_at_once(to: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Failed> {
+    const RWF_NOWAIT: libc::c_int = 8;
+    const HERE: libc::c_long = -1;
+    let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let (fd, part) = (to.as_raw_fd(), &raw const part);
+    // SAFETY: one part, valid for its length, that the kernel only reads.
+    let count = unsafe { libc::syscall(libc::SYS_pwritev2, fd, part, 1, HERE, HERE, RWF_NOWAIT) };
+    checked("write", count).map(|count| count as usize)
+}
+
+/// Writes once, waiting if need be.
+pub fn write(to: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Failed> {
+    // SAFETY: the buffer is valid for its length.
+    let count = unsafe { libc::write(to.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
+    checked("write", count as libc::c_long).map(|count| count as usize)
+}
