@@ -109,7 +109,8 @@ fn bound<T: Default + PartialEq>(
     if matches!(text, "none" | "unlimited") {
         return Ok(Bound::Unlimited);
     }
-    match parse(text) {
+    let parsed = if text.is_empty() { Err(Problem::Unknown) } else { parse(text) };
+    match parsed {
         Ok(value) => plain(value),
         Err(Problem::TooMuch) => Err("it is more than can be counted: write 'none' for no limit".to_string()),
         Err(Problem::Unknown) if text.starts_with('-') => Err("it is negative".to_string()),

@@ -1,0 +1,210 @@
+//! Processes, memory, processor time, files: each limit with a twin that keeps within it.
+
+use std::time::{Duration, Instant};
+
+use sbx_tests::{User, World, as_users, need, processes};
+
+const THREADS: &str = "\
+import threading, time
+started = 1
+for i in range(30):
+    try:
+        threading.Thread(target=time.sleep, args=(1,)).start()
+        started += 1
+    except RuntimeError:
+        pass
+print(started)";
+
+#[test]
+fn a_fork_bomb_stays_within_its_limit() {
+    if !need(&["bash"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let marker = processes::marker();
+        // Bounded in depth by itself, should the limit fail.
+        let script = format!(
+            "b() {{ [ $1 -gt 7 ] || {{ b $(($1 + 1)) | b $(($1 + 1)) & wait; sleep 2; }}; }}; b 0; # {marker}"
+        );
+        let words =
+            ["run", "-t", "3s", "--kill-after", "1s", "--max-processes", "20", "--", "bash", "-c", &script];
+        let running = world.sbx(words).start();
+        let (start, mut most) = (Instant::now(), 0);
+        while start.elapsed() < Duration::from_secs(2) {
+            most = most.max(processes::with_marker(&marker).len());
+        }
+        let out = running.wait();
+        processes::none_left(&marker);
+        // The supervisor and its helper carry the marker as well.
+        assert!((12..=22).contains(&most), "{most} processes: {out}");
+        assert!(out.err().contains("Resource temporarily unavailable"), "{out}");
+    });
+}
+
+#[test]
+fn the_limit_of_processes_is_exact_and_counts_threads() {
+    as_users(|user| {
+        let world = World::new(user);
+        for profile in ["workspace", "network"] {
+            let run = |limit: &str| {
+                world
+                    .sbx(["run", "-p", profile, "--max-processes", limit, "--", "python3", "-c", THREADS])
+                    .run()
+            };
+            run("10").success().prints("10\n");
+            run("1").success().prints("1\n");
+            run("31").success().silent().prints("31\n");
+        }
+        // Whatever has ended makes room again.
+        let script = "i=0; while [ $i -lt 100 ]; do /bin/true || exit 9; i=$((i+1)); done; echo over";
+        let out = world.sbx(["run", "--max-processes", "2", "--", "sh", "-c", script]).run();
+        out.success().silent().prints("over\n");
+        let out = world.sbx(["run", "--max-processes", "1", "--", "sh", "-c", "/bin/true; echo no"]).run();
+        assert!(!out.failed().err().is_empty());
+    });
+}
+
+#[test]
+fn counting_lets_through_nothing_else() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let run = |flags: &[&str], what: &str| {
+            world.sbx(["run"]).args(flags).args(["--max-processes", "50", "--", &attempt, what]).run()
+        };
+        run(&["-p", "no-exec"], "fork").failed();
+        run(&["-p", "network"], "fork").failed();
+        run(&["-p", "workspace"], "clone3").exited(1).prints("errno 38 (Function not implemented)\n");
+        run(&["-p", "workspace"], "fork").success();
+        run(&["-p", "no-exec"], "thread").success();
+        assert!(world.exists("forked"));
+    });
+}
+
+#[test]
+fn without_anybody_to_count_the_kernel_does_or_nobody_runs() {
+    as_users(|user| {
+        let world = World::new(user);
+        let inner = |words: &[&str]| world.sbx(words.iter().chain(&["bash", "-c", "ulimit -u"])).run();
+        let direct = ["run", "--exec", "--max-processes", "5", "--"];
+        let sbx = sbx_tests::stage::sbx().to_str().unwrap();
+        let nested = ["run", "--", sbx, "run", "--max-processes", "5", "--"];
+        for words in [&direct[..], &nested] {
+            let out = inner(words);
+            if user.id == 0 {
+                out.refused(125, &["limit processes", "does not hold for root"]);
+            } else {
+                let limit: u64 = out.success().out().trim().parse().expect("a number");
+                assert!((5..5000).contains(&limit), "{limit}");
+            }
+        }
+        inner(&["run", "--exec", "--max-processes", "none", "--"]).success();
+    });
+}
+
+#[test]
+fn one_process_gets_no_more_memory_and_all_together_are_ended() {
+    as_users(|user| {
+        let world = World::new(user);
+        let run = |profile: &str, script: &str| {
+            world.sbx(["run", "-p", profile, "--max-memory", "256M", "--", "python3", "-c", script]).run()
+        };
+        for profile in ["workspace", "minimal"] {
+            run(profile, "bytearray(400 << 20)").exited(1).says("MemoryError");
+            run(profile, "bytearray(100 << 20)").success().silent();
+        }
+        // Each of them is small. What they share counts once.
+        let four = |own: u32| {
+            format!(
+                "import os, time\nshared = bytearray(100 << 20)\nfor i in range(4):\n  if not os.fork():\n    \
+                 own = bytearray({own} << 20)\n    time.sleep(2)\n    os._exit(0)\nfor i in range(4): os.wait()\nprint('over')"
+            )
+        };
+        run("workspace", &four(80)).exited(137).prints("").says("more than 268435456 bytes of memory");
+        run("workspace", &four(10)).success().silent().prints("over\n");
+    });
+}
+
+#[test]
+fn hiding_from_the_count_counts_in_full() {
+    let world = World::new(&User::ordinary());
+    let script = "import ctypes, os, time\nctypes.CDLL(None).prctl(4, 0)\nfor i in range(4):\n  if not os.fork():\n    \
+                  own = bytearray(80 << 20)\n    time.sleep(50)\n    os._exit(0)\nfor i in range(4): os.wait()";
+    world.sbx(["run", "--max-memory", "256M", "--", "python3", "-c", script]).run().exited(137);
+}
+
+#[test]
+fn processor_time_ends_in_sigxcpu_and_then_in_sigkill() {
+    as_users(|user| {
+        let world = World::new(user);
+        let busy = |trap: &str| format!("{trap}while :; do :; done");
+        for (script, code) in [(busy(""), 128 + libc::SIGXCPU), (busy("trap : XCPU; "), 128 + libc::SIGKILL)]
+        {
+            world.sbx(["run", "--max-cpu", "1s", "--", "bash", "-c", &script]).run().exited(code);
+        }
+        world.sbx(["run", "--max-cpu", "1s", "--", "sleep", "2"]).run().success().silent();
+    });
+}
+
+#[test]
+fn files_are_no_bigger_and_no_more_than_they_may_be() {
+    as_users(|user| {
+        let world = World::new(user);
+        let write = |bytes: &str| {
+            world.sbx(["run", "--max-file-size", "64K", "--", "head", "-c", bytes, "/dev/zero"])
+        };
+        // Not the caller's streams, which are pipes here.
+        write("1000000").run().success();
+        let script = "head -c $1 /dev/zero >big";
+        let run = |bytes: &str| {
+            world.sbx(["run", "--max-file-size", "64K", "--", "sh", "-c", script, "sh", bytes]).run()
+        };
+        run("65537").exited(128 + libc::SIGXFSZ);
+        assert_eq!(world.path("big").metadata().unwrap().len(), 65_536);
+        run("65536").success().silent();
+        for limit in ["8", "10", "64"] {
+            let open = "import os\nfor n in range(3, 100):\n  try: os.open('/dev/null', 0)\n  except OSError as e: break\nprint(n)";
+            let out = world.sbx(["run", "--max-open-files", limit, "--", "python3", "-c", open]).run();
+            out.success().prints(&format!("{limit}\n"));
+        }
+        world.sbx(["run", "--max-open-files", "3", "--", "true"]).run().refused(125, &["3 open files"]);
+    });
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_one_sentence() {
+    let world = World::new(&User::ordinary());
+    let refused = |flags: &[&str], words: &[&str]| {
+        let out = world.sbx(["run"]).args(flags).args(["--", "touch", "ran"]).run();
+        let out = out.refused(125, words);
+        assert_eq!(out.err().lines().count(), 1, "{out}");
+        assert!(!world.exists("ran"), "{out}");
+    };
+    for flag in [
+        "--timeout",
+        "--max-output",
+        "--max-processes",
+        "--max-memory",
+        "--max-cpu",
+        "--max-open-files",
+        "--max-file-size",
+    ] {
+        for value in ["0", "-5", "x", "1X", "99999999999999999999999999", "1 ", "\u{1b}[31m", "1.2.3"] {
+            refused(&[flag, value], &[flag]);
+        }
+        world.sbx(["run", flag, "none", "--", "true"]).run().success().silent();
+    }
+    refused(&["-t", "0"], &["--timeout", "zero", "none"]);
+    refused(&["--kill-after", "5s"], &["--kill-after", "--timeout"]);
+    refused(&["-t", "5s", "--kill-after", "none"], &["--kill-after", "SIGTERM"]);
+    for flag in [["-t", "5s"], ["--max-output", "1M"], ["--max-memory", "1G"]] {
+        refused(&["--exec", flag[0], flag[1]], &["--exec", "supervisor"]);
+    }
+    for flag in [["--max-processes", "5"], ["--max-output", "1M"], ["--max-memory", "1G"]] {
+        refused(&["--keep-background", flag[0], flag[1]], &["--keep-background", flag[0]]);
+    }
+    refused(&["--keep-background", "--exec"], &["contradict"]);
+    world.write("zero.json", r#"{"extends": "workspace", "limits": {"processes": 0}}"#);
+    refused(&["-p", "./zero.json"], &["limits.processes", "zero"]);
+}

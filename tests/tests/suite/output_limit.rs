@@ -1,0 +1,201 @@
+//! A limit of output: head, tail and a count, and nobody is held up.
+
+use std::time::{Duration, Instant};
+
+use sbx_tests::{Output, User, World, as_users, need, stage};
+
+/// `sbx run FLAGS -- sh -c SCRIPT`, inside a shell's line.
+fn line(flags: &str, script: &str) -> String {
+    format!("{} run {flags} -- sh -c '{script}'", stage::sbx().display())
+}
+
+fn bash(world: &World, line: &str) -> Output {
+    world.bare(["bash", "-c", line]).run()
+}
+
+fn peak_kilobytes(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[track_caller]
+fn wait_for_file(world: &World, name: &str) {
+    let deadline = Instant::now() + Duration::from_secs(50);
+    while !world.exists(name) {
+        assert!(Instant::now() < deadline, "{name} never appeared");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn of_a_flood_head_and_tail_are_kept_in_little_memory() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "yes 0123456 | head -c 200000000; echo >flooded; while [ ! -e go ]; do sleep 0.02; done";
+        let running = world.sbx(["run", "--max-output", "1MiB", "--", "sh", "-c", script]).start();
+        wait_for_file(&world, "flooded");
+        let peak = peak_kilobytes(running.pid());
+        world.write("go", "");
+        let out = running.wait().success();
+        let half = "0123456\n".repeat(65_536);
+        let expected = format!("{half}[sbx: {} bytes left out]\n{half}", 200_000_000 - (1 << 20));
+        assert!(out.out() == expected, "wrong output: {} bytes", out.stdout.len());
+        assert!(peak < 8 * 1024, "the supervisor used {peak} kB");
+    });
+}
+
+#[test]
+fn what_is_below_the_limit_is_not_touched() {
+    let world = World::new(&User::ordinary());
+    let all: String = (1..=1000).map(|n| format!("{n}\n")).collect();
+    for limit in ["3893", "1M", "none", "8388607T"] {
+        let out = world.sbx(["run", "--max-output", limit, "--", "seq", "1000"]).run();
+        out.success().silent().prints(&all);
+    }
+    let out = world.sbx(["run", "--max-output", "3892", "--", "seq", "1000"]).run().success();
+    assert!(out.out().contains("[sbx: 1 bytes left out]\n"), "{out}");
+}
+
+#[test]
+fn each_stream_has_its_own_limit() {
+    as_users(|user| {
+        let world = World::new(user);
+        for profile in ["workspace", "network"] {
+            let python = "import os\nos.write(1, b'o' * 3000)\nos.write(2, b'e' * 30)";
+            let out =
+                world.sbx(["run", "-p", profile, "--max-output", "100", "--", "python3", "-c", python]).run();
+            let half = "o".repeat(50);
+            let out = out.success().prints(&format!("{half}\n[sbx: 2900 bytes left out]\n{half}"));
+            assert_eq!(out.err(), "e".repeat(30));
+        }
+    });
+}
+
+#[test]
+fn streams_that_are_one_file_have_one_limit_and_one_order() {
+    let world = World::new(&User::ordinary());
+    let script = "i=0; while [ $i -lt 200 ]; do echo o$i; echo e$i >&2; i=$((i+1)); done";
+    let ordered: String = (0..200).map(|n| format!("o{n}\ne{n}\n")).collect();
+    bash(&world, &format!("{} 2>&1", line("--max-output 1M", script))).success().prints(&ordered);
+    let out = bash(&world, &format!("{} 2>&1", line("--max-output 100", script))).success();
+    let left_out = format!("[sbx: {} bytes left out]", ordered.len() - 100);
+    assert_eq!(out.out().matches("left out]").count(), 1, "{out}");
+    assert!(out.out().contains(&left_out) && out.out().ends_with("o199\ne199\n"), "{out}");
+    // A file that both append to, and two files.
+    bash(&world, &format!("{} >both 2>&1; cat both", line("--max-output 1M", script)))
+        .success()
+        .prints(&ordered);
+    let apart = format!("{} >out 2>err; cat out err", line("--max-output 1M", "echo o; echo e >&2"));
+    bash(&world, &apart).success().prints("o\ne\n");
+}
+
+#[test]
+fn the_head_does_not_wait_for_the_end() {
+    let world = World::new(&User::ordinary());
+    let script = "echo early; while [ ! -e go ]; do sleep 0.02; done; echo late";
+    let running = world.sbx(["run", "--max-output", "1K", "--", "sh", "-c", script]).start();
+    running.wait_for("early\n");
+    world.write("go", "");
+    running.wait().success().prints("early\nlate\n");
+}
+
+#[test]
+fn what_is_written_after_the_command_ended_is_passed_on() {
+    let world = World::new(&User::ordinary());
+    let script = "(sleep 0.1; echo late; echo later >&2) & echo early";
+    let out = world.sbx(["run", "--max-output", "20", "--", "sh", "-c", script]).run().success();
+    assert_eq!((out.out(), out.err()), ("early\nlate\n".to_string(), "later\n".to_string()));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_command_as_usual() {
+    if !need(&["bash"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        // In the head, at its end, and in the tail.
+        for reader in ["head -n 1", "head -c 5120", "head -c 5000"] {
+            for profile in ["minimal", "workspace"] {
+                let sbx = stage::sbx().display().to_string();
+                let line = format!(
+                    "{sbx} run -p {profile} --max-output 10K -- yes | {reader} >/dev/null; echo ${{PIPESTATUS[0]}}"
+                );
+                bash(&world, &line).success().prints("141\n");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_full_disk_ends_the_run_with_a_sentence() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "yes | head -c 100000; sleep 0.3; echo >survived; sleep 50";
+        let out = bash(&world, &format!("{} >/dev/full", line("--max-output 10K", script)));
+        out.exited(125).says("sbx: cannot pass stdout on: write: no space left on device");
+        assert!(!world.exists("survived"));
+        // Where only the tail is refused, the command has ended by then.
+        let out = bash(&world, &format!("{} >/dev/full", line("-q --max-output 10", "printf 123456")));
+        out.exited(125).says("no space left on device");
+        bash(&world, &format!("{} >/dev/null", line("--max-output 10K", "seq 10000"))).success().silent();
+    });
+}
+
+#[test]
+fn a_reader_that_waits_holds_up_nobody_else() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("file", "");
+        // More than a pipe holds; chmod is answered by the supervisor.
+        let script = "(yes | head -c 1000000) & sleep 0.2; chmod 600 file && echo >changed; wait";
+        let reader = "{ while [ ! -e changed ]; do sleep 0.02; done; wc -c; }";
+        let out = bash(&world, &format!("{} | {reader}", line("--max-output 1G", script)));
+        out.success().prints("1000000\n");
+    });
+}
+
+#[test]
+fn a_command_is_not_held_up_beyond_the_head() {
+    let world = World::new(&User::ordinary());
+    let script = "yes | head -c 10000000; echo >written";
+    let reader = "{ while [ ! -e written ]; do sleep 0.02; done; wc -c; }";
+    let out = bash(&world, &format!("{} | {reader}", line("--max-output 20K", script))).success();
+    let marker = "[sbx: 9979520 bytes left out]\n".len();
+    assert_eq!(out.out().trim(), (20_480 + marker).to_string());
+}
+
+#[test]
+fn after_a_timeout_a_reader_that_waits_is_not_waited_for() {
+    let world = World::new(&User::ordinary());
+    let flood = line("-t 1s --kill-after 1s --max-output 1M", "yes");
+    let out = bash(
+        &world,
+        &format!("({flood}; echo $? >status) | {{ while [ ! -e status ]; do sleep 0.02; done; }}"),
+    );
+    out.success();
+    assert_eq!(world.read("status").as_deref(), Some("124\n"));
+}
+
+#[test]
+fn a_terminal_is_left_alone_and_that_is_said() {
+    let world = World::new(&User::ordinary());
+    let words = ["run", "--max-output", "10", "--", "sh", "-c", "test -t 1 && test -t 2 && seq 20"];
+    let (running, terminal) = world.sbx(words).start_on_terminal();
+    running.wait_for("20");
+    let out = running.wait().success();
+    drop(terminal);
+    assert!(out.out().contains("stdout is a terminal") && !out.out().contains("left out"), "{out}");
+}
+
+#[test]
+fn closed_streams_stay_closed() {
+    let world = World::new(&User::ordinary());
+    let script = "ls -l /proc/self/fd >seen";
+    bash(&world, &format!("{} >&-", line("--max-output 10K", "echo x || echo closed >&2"))).says("closed");
+    bash(&world, &format!("{} 2>&-", line("--max-output 10K", script))).success();
+    let seen = world.read("seen").unwrap();
+    // Nothing of the supervisor's is inherited, so the first free number is the listing's own.
+    assert!(seen.contains(" 2 -> /proc/") && !seen.contains(" 3 -> "), "{seen}");
+}
