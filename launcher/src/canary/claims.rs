@@ -54,9 +54,11 @@ impl Claims {
             program::examine(Path::new("/proc/self/exe")).map_err(|error| Refusal::new(error.to_string()))?;
         let mut remarks = Vec::new();
         let unconfined = profile.is_unrestricted();
+        let real = |rule: PathRule| PathRule { path: canonical(&rule.path), ..rule };
         let paths = (abi >= Version::FILES && !unconfined)
             .then(|| files::rules(flags, &profile, &variables, &own, &workspace, &[], &mut remarks))
-            .transpose()?;
+            .transpose()?
+            .map(|rules| rules.into_iter().map(real).collect());
         Ok(Claims {
             filter: calls.strict_program()?,
             paths,
@@ -92,7 +94,7 @@ impl Claims {
     fn covered(&self, path: &Path, wants: impl Fn(&PathRule) -> bool) -> Claim {
         let Some(rules) = &self.paths else { return Err(NO_LANDLOCK) };
         let real = canonical(path);
-        let open = rules.iter().any(|rule| wants(rule) && real.starts_with(canonical(&rule.path)));
+        let open = rules.iter().any(|rule| wants(rule) && real.starts_with(&rule.path));
         if open { Err(BY_CHOICE) } else { Ok(()) }
     }
 
