@@ -3,10 +3,13 @@
 
 use crate::cli::Run;
 use crate::launch::cgroup::{self, Group, Wanted};
-use crate::profile::{Bound, Given, Profile};
+use crate::profile::{Bound, Given, Grants, Origin, Profile, Shared, Syscalls};
 use crate::refusal::Refusal;
+use crate::supervise::census;
 use crate::sys::privilege::Limit;
 use crate::sys::process;
+use sbx_policy::calls::Call;
+use sbx_policy::errno::ENOSYS;
 use std::time::Duration;
 
 /// Between SIGTERM and SIGKILL, where nothing else is said.
@@ -226,5 +229,54 @@ impl Limits {
         self.resources
             .extend(wanted.map(|bytes| bytes.max(LEAST_DATA)).map(|bytes| (Limit::Data, bytes, bytes)));
         self.apply("memory", wanted, Means::Supervisor);
+    }
+}
+
+/// The same calls, each that makes a task being notified. What clone3 would make stands in memory, where it can be
+/// changed while it is looked at; libraries go on without it.
+pub fn counting_tasks(syscalls: &Syscalls) -> Syscalls {
+    let origin = Shared::from(Origin {
+        profile: Shared::Fixed("command line"),
+        built_in: false,
+        key: "limits.processes",
+        index: None,
+        entry: "".into(),
+        why: None,
+    });
+    let mut counted = syscalls.clone();
+    for call in census::CALLS.iter().filter_map(|name| Call::named(name.as_bytes())) {
+        counted.calls.change(call, |said| {
+            if call.name() == "clone3" {
+                (said.deny, said.errno) = (Grants::All(origin.clone()), Some(ENOSYS));
+            } else if !said.allow.is_none() {
+                said.log = Some(origin.clone());
+            }
+        });
+    }
+    counted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Search, load};
+
+    #[test]
+    fn every_call_that_makes_a_task_is_notified_and_none_is_added() {
+        for name in ["workspace", "network", "minimal", "no-exec"] {
+            let profile = load(std::ffi::OsStr::new(name), &Search::default()).unwrap();
+            let counted = counting_tasks(&profile.syscalls);
+            for name in census::CALLS {
+                let call = Call::named(name.as_bytes()).unwrap();
+                let said = counted.calls.get(call).unwrap();
+                let allowed = profile.syscalls.calls.get(call).is_some_and(|said| !said.allow.is_none());
+                match name {
+                    "clone3" => assert_eq!((said.deny.is_none(), said.errno), (false, Some(ENOSYS))),
+                    _ => {
+                        assert_eq!((said.log.is_some(), said.allow.is_none()), (allowed, !allowed), "{name}")
+                    }
+                }
+            }
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! From a profile and flags to the calls of one run.
 
+use crate::launch::limits;
 use crate::launch::policy::{Mode, Network};
 use crate::launch::rows::{answer_quietly, bits, grant, replace, replace_all, revoke, row, without};
 use crate::profile::{
@@ -7,11 +8,11 @@ use crate::profile::{
     Syscalls, Text, When,
 };
 use crate::refusal::Refusal;
-use crate::supervise::{attributes, census};
+use crate::supervise::attributes;
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::env;
-use sbx_policy::errno::{ENOSYS, EOPNOTSUPP};
+use sbx_policy::errno::EOPNOTSUPP;
 use sbx_policy::list::{self, List, Target};
 use sbx_policy::program::{self, TooLong};
 use sbx_policy::restrictions;
@@ -250,7 +251,7 @@ impl Calls {
     /// The table of rules, and the conditions beside it.
     pub fn rules(&self, actions: Actions, extras: Extras) -> Result<(Rules, FreeConditions), Refusal> {
         let compiled = match extras.counts_tasks {
-            true => self.counting_tasks().to_rules(self.arch, actions),
+            true => limits::counting_tasks(&self.syscalls).to_rules(self.arch, actions),
             false => self.syscalls.to_rules(self.arch, actions),
         };
         let (mut rules, free) = compiled.map_err(|e| Refusal::new(e.to_string()))?;
@@ -278,30 +279,6 @@ impl Calls {
             }
         }
         Ok((rules, free))
-    }
-
-    /// The same calls, each that makes a task being notified. What clone3 would make stands in memory, where it can be
-    /// changed while it is looked at; libraries go on without it.
-    fn counting_tasks(&self) -> Syscalls {
-        let origin = Shared::from(Origin {
-            profile: Shared::Fixed("command line"),
-            built_in: false,
-            key: "limits.processes",
-            index: None,
-            entry: "".into(),
-            why: None,
-        });
-        let mut syscalls = self.syscalls.clone();
-        for call in census::CALLS.iter().filter_map(|name| Call::named(name.as_bytes())) {
-            syscalls.calls.change(call, |said| {
-                if call.name() == "clone3" {
-                    (said.deny, said.errno) = (Grants::All(origin.clone()), Some(ENOSYS));
-                } else if !said.allow.is_none() {
-                    said.log = Some(origin.clone());
-                }
-            });
-        }
-        syscalls
     }
 
     fn open_network(&self, rules: &mut Rules) {

@@ -191,11 +191,12 @@ mod tests {
             assert!(duration(text).is_err_and(|why| why.contains("no duration")), "{text}");
         }
         let huge = "9".repeat(500);
-        for text in [&huge, "99999999999999999999", "9223372036854775808", "18446744073709551616T"] {
+        for text in [&huge, "99999999999999999999", "9223372036854775808"] {
             assert!(size(text).is_err_and(|why| why.contains("more than can be counted")), "{text}");
             assert!(duration(text).is_err_and(|why| why.contains("more than can be counted")), "{text}");
             assert!(count(text).is_err_and(|why| why.contains("more than can be counted")), "{text}");
         }
+        assert!(size("18446744073709551615T").is_err_and(|why| why.contains("more than can be counted")));
         for text in ["0", "0K", "0.0", "0.1B"] {
             assert!(size(text).is_err_and(|why| why.contains("zero")), "{text}");
         }

@@ -16,7 +16,7 @@ pub fn continue_after(time: Duration) -> Result<(), Failed> {
     checked("timer_create", made.into())?;
     // SAFETY: all zeroes is a valid value: once only.
     let mut when: libc::itimerspec = unsafe { std::mem::zeroed() };
-    when.it_value.tv_sec = libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX);
+    when.it_value.tv_sec = time.as_secs().try_into().unwrap_or(i64::MAX);
     when.it_value.tv_nsec = time.subsec_nanos().max(1).into();
     // SAFETY: the timer that was just made, and a valid time.
     checked(
