@@ -72,9 +72,15 @@ impl Search {
     }
 }
 
+/// Whether a directory has an entry of this name. One that this user may not search has none; but a file that
+/// is there and cannot be read, or a link that leads nowhere, is an error when it is opened: another profile
+/// does not take its place. So is anything else that goes wrong.
 fn exists(path: &Path) -> bool {
-    // Also what cannot be looked at: opening it then says why, rather than another profile being used.
-    !matches!(fs::metadata(path), Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()))
+    let none = |error: &std::io::Error| {
+        let kinds = [ErrorKind::NotFound, ErrorKind::NotADirectory, ErrorKind::PermissionDenied];
+        kinds.contains(&error.kind()) || error.raw_os_error() == Some(libc::ELOOP)
+    };
+    fs::symlink_metadata(path).map_or_else(|error| !none(&error), |_| true)
 }
 
 /// A profile's place, before it is read.
