@@ -2,16 +2,14 @@
 //! enforced is refused here.
 
 use crate::cli::{self, Run};
-use crate::launch::files;
 use crate::launch::guard::OnViolation;
 use crate::launch::landlock::Version;
 use crate::launch::policy::{Mode, Network};
 use crate::launch::resolve;
-use crate::profile::{DefaultAction, Level, Profile, Variables};
+use crate::profile::{DefaultAction, Level, Profile};
 use crate::refusal::Refusal;
 use crate::status;
 use crate::sys::seccomp;
-use std::path::{Path, PathBuf};
 
 pub fn contradictions(flags: &Run) -> Result<(), Refusal> {
     let given = |yes: bool, what: &'static str| yes.then_some(what);
@@ -116,15 +114,15 @@ fn any_host(host: &str, port: u16) -> Result<u16, Refusal> {
     )))
 }
 
-/// The socket files that `--unix` names.
-pub fn sockets(
+/// Whether UNIX sockets are named, by `--unix` or the profile, and can be told apart.
+pub fn names_sockets(
     flags: &Run,
     profile: &Profile,
     network: &Network,
     landlock: Version,
-) -> Result<Vec<PathBuf>, Refusal> {
+) -> Result<bool, Refusal> {
     if flags.unix.is_empty() && profile.network.unix.is_empty() {
-        return Ok(Vec::new());
+        return Ok(false);
     }
     if landlock < Version::UNIX && (flags.exec || network.mode != Mode::None) {
         let other = if flags.exec { "--exec" } else { "an open network" };
@@ -133,11 +131,7 @@ pub fn sockets(
             landlock.0
         )));
     }
-    let named =
-        flags.unix.iter().map(|path| files::existing(path, Path::new("/"))).collect::<Result<Vec<_>, _>>()?;
-    let variables = Variables::default();
-    let of_profile = profile.network.unix.iter().filter_map(|entry| entry.expand_path(&variables));
-    Ok(named.into_iter().chain(of_profile).collect())
+    Ok(true)
 }
 
 pub fn on_violation(flags: &Run, profile: &Profile) -> OnViolation {

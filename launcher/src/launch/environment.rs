@@ -1,10 +1,12 @@
 //! The environment that the command gets: what the profile passes on, what it sets, what the user adds.
 
 use crate::refusal::Refusal;
+use crate::supervise::decode::shown;
 use sbx_policy::env::{ACTION, ALLOW, DENY};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 /// Variables that make a loader or an interpreter run other code than the command's own.
 const DANGEROUS: [&str; 36] = [
@@ -80,7 +82,7 @@ pub fn named(text: &OsStr) -> Result<Named, Refusal> {
     if name.is_empty() {
         return Err(Refusal::new(format!(
             "cannot set '{}': a variable needs a name, as in --env NAME=value",
-            text.display()
+            shown(Path::new(text))
         )));
     }
     Ok(Named { name: OsStr::from_bytes(name).to_os_string(), value })
@@ -122,13 +124,13 @@ pub fn build(
         if is_dangerous(name) && !wishes.allow_dangerous {
             return Err(Refusal::new(format!(
                 "cannot pass {} to the command: it makes programs load other code; add --allow-dangerous-env if that is meant",
-                name.display()
+                shown(Path::new(name))
             )));
         }
         if is_ours(name) {
             return Err(Refusal::new(format!(
                 "cannot pass {} to the command: sbx sets it itself",
-                name.display()
+                shown(Path::new(name))
             )));
         }
         match value {
@@ -136,7 +138,7 @@ pub fn build(
             None => {
                 return Err(Refusal::new(format!(
                     "cannot pass {} on: it is not set; give it a value with --env {0}=VALUE",
-                    name.display()
+                    shown(Path::new(name))
                 )));
             }
         }

@@ -7,6 +7,7 @@ use crate::launch::siblings;
 use crate::profile::{PathEntry, Profile, Variables};
 use crate::program::Program;
 use crate::refusal::Refusal;
+use crate::supervise::decode::shown;
 use crate::sys::{descriptor, path};
 use std::path::{Path, PathBuf};
 
@@ -30,7 +31,7 @@ pub fn workspace(
 ) -> Result<Option<PathBuf>, Refusal> {
     let real = |path: &Path| {
         path::real(path)
-            .map_err(|e| Refusal::new(format!("cannot use '{}' as workspace: {}", path.display(), plain(&e))))
+            .map_err(|e| Refusal::new(format!("cannot use '{}' as workspace: {}", shown(path), plain(&e))))
     };
     let home = std::env::var_os("HOME").map(|home| canonical(Path::new(&home)));
     let holds_home = |path: &Path| home.as_ref().is_some_and(|home| home.starts_with(path));
@@ -39,11 +40,11 @@ pub fn workspace(
         if !path.is_dir() {
             return Err(Refusal::new(format!(
                 "cannot use '{}' as workspace: it is not a directory",
-                named.display()
+                shown(named)
             )));
         }
         if holds_home(&path) {
-            remarks.push(format!("warning: the workspace '{}' holds your home directory, and so its keys and passwords, all open to the command", path.display()));
+            remarks.push(format!("warning: the workspace '{}' holds your home directory, and so its keys and passwords, all open to the command", shown(&path)));
         }
         return Ok(Some(path));
     }
@@ -52,7 +53,7 @@ pub fn workspace(
     let shared =
         SYSTEM.iter().any(|system| path == Path::new(system)) || path.parent() == Some(Path::new("/home"));
     if holds_home(&path) || shared {
-        let path = path.display();
+        let path = shown(&path);
         remarks.push(format!("'{path}' is not opened to the command as its workspace, because more than one project lives there; change to a project's directory, or name one with --workspace"));
         return Ok(None);
     }
@@ -117,9 +118,35 @@ pub fn rules(
     let rules = merge(rules);
     let (rules, opened) = siblings::without(rules, &denied)?;
     for path in opened {
-        remarks.push(format!("'{}' itself cannot be listed, and nothing new be made directly in it, so that what is denied below it stays out", path.display()));
+        remarks.push(format!("'{}' itself cannot be listed, and nothing new be made directly in it, so that what is denied below it stays out", shown(&path)));
     }
     Ok(rules)
+}
+
+/// The socket files that `--unix` and the profile name, as they are found when the command starts.
+pub fn sockets(
+    flags: &Run,
+    profile: &Profile,
+    variables: &Variables<'_>,
+    directory: &Path,
+) -> Result<Vec<PathBuf>, Refusal> {
+    let mut sockets = Vec::with_capacity(flags.unix.len() + profile.network.unix.len());
+    for path in &flags.unix {
+        sockets.push(existing(path, directory)?);
+    }
+    for entry in profile.network.unix.iter() {
+        let cannot = |cause: String| {
+            let named = entry.value.to_string();
+            let named = shown(Path::new(&named));
+            Refusal::new(format!("cannot allow the socket '{named}' ({}): {cause}", entry.origin))
+        };
+        let path = entry
+            .expand_path(variables)
+            .ok_or_else(|| cannot("its variable stands for nothing in this run".into()))?;
+        let real = path.canonicalize().map_err(|e| cannot(plain(&e)))?;
+        sockets.push(inside(real, &path, variables)?);
+    }
+    Ok(sockets)
 }
 
 /// One rule a path.
@@ -149,8 +176,8 @@ fn inside(real: PathBuf, named: &Path, variables: &Variables<'_>) -> Result<Path
         Some(workspace) if named.starts_with(workspace) && !real.starts_with(workspace) => {
             Err(Refusal::new(format!(
                 "cannot use '{}' in a path rule: it leads out of the workspace, to '{}'; name that path itself if it is meant",
-                named.display(),
-                real.display()
+                shown(named),
+                shown(&real)
             )))
         }
         _ => Ok(real),
@@ -162,7 +189,7 @@ pub fn existing(path: &Path, directory: &Path) -> Result<PathBuf, Refusal> {
     let absolute = directory.join(path);
     absolute
         .canonicalize()
-        .map_err(|e| Refusal::new(format!("cannot use '{}' in a path rule: {}", path.display(), plain(&e))))
+        .map_err(|e| Refusal::new(format!("cannot use '{}' in a path rule: {}", shown(path), plain(&e))))
 }
 
 /// Below /dev, but for the directory of shared memory, which holds files.

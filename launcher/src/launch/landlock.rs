@@ -5,6 +5,7 @@
 
 use crate::launch::policy::{Network, PathRights, PathRule};
 use crate::refusal::Refusal;
+use crate::supervise::decode::shown;
 use crate::sys::{descriptor, path};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
@@ -91,11 +92,11 @@ pub fn prepare(
         let Some(file) = open(rule)? else { continue };
         let beneath = PathBeneath::new(&file, rights(rule.rights, abi));
         ruleset = ruleset.add_rule(beneath).map_err(|e| {
-            failed(&format!("add the Landlock rule for '{}'", rule.path.display()), e.to_string())
+            failed(&format!("add the Landlock rule for '{}'", shown(&rule.path)), e.to_string())
         })?;
         if report == Report::All || (report == Report::Writable && rule.rights.write) {
             let path = descriptor::place(&file)
-                .map_err(|e| failed(&format!("find out where '{}' is", rule.path.display()), plain(&e)))?;
+                .map_err(|e| failed(&format!("find out where '{}' is", shown(&rule.path)), plain(&e)))?;
             granted.push(PathRule { path, ..*rule });
         }
         held.push(file);
@@ -144,7 +145,7 @@ fn open(rule: &PathRule) -> Result<Option<File>, Refusal> {
     match descriptor::open_path(&rule.path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if rule.optional && passes_over(&error) => Ok(None),
-        Err(error) => Err(Refusal::new(format!("cannot allow '{}': {}", rule.path.display(), plain(&error)))),
+        Err(error) => Err(Refusal::new(format!("cannot allow '{}': {}", shown(&rule.path), plain(&error)))),
     }
 }
 

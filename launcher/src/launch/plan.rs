@@ -16,6 +16,7 @@ use crate::profile::{self, Profile, Search, Variable, Variables};
 use crate::program::{self, Program};
 use crate::refusal::Refusal;
 use crate::supervise::attributes;
+use crate::supervise::decode::shown;
 use crate::sys::{descriptor, seccomp};
 use sbx_policy::calls::Arch;
 use sbx_policy::list::List;
@@ -96,9 +97,8 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
     let landlock = Version(seccomp::landlock_version());
     let nested = seccomp::is_confined();
     let network = demands::network(flags, &profile, landlock)?;
-    let sockets = demands::sockets(flags, &profile, &network, landlock)?;
     let mut calls = calls(flags, &profile, &network, landlock)?;
-    if !sockets.is_empty() {
+    if demands::names_sockets(flags, &profile, &network, landlock)? {
         calls.add_sockets(landlock < Version::UNIX)?;
     }
     let on_violation = demands::on_violation(flags, &profile);
@@ -121,6 +121,7 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         tmp: scratch.as_ref().map(Scratch::path),
         cache: cache.as_deref(),
     };
+    let sockets = files::sockets(flags, &profile, &variables, &directory)?;
     // Before ABI 9 the supervisor connects, and Landlock knows no such right.
     let by_path = if landlock >= Version::UNIX { sockets.clone() } else { Vec::new() };
     let paths = (!unconfined && landlock >= Version::FILES)
@@ -200,8 +201,8 @@ fn working_directory(flags: &Run) -> Result<PathBuf, Refusal> {
     };
     match directory.metadata() {
         Ok(meta) if meta.is_dir() => Ok(directory),
-        Ok(_) => Err(Refusal::new(format!("cannot enter '{}': it is not a directory", directory.display()))),
-        Err(error) => Err(Refusal::new(format!("cannot enter '{}': {}", directory.display(), plain(&error)))),
+        Ok(_) => Err(Refusal::new(format!("cannot enter '{}': it is not a directory", shown(&directory)))),
+        Err(error) => Err(Refusal::new(format!("cannot enter '{}': {}", shown(&directory), plain(&error)))),
     }
 }
 

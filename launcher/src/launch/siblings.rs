@@ -5,6 +5,7 @@
 use crate::launch::landlock::{canonical, is_below, plain};
 use crate::launch::policy::PathRule;
 use crate::refusal::Refusal;
+use crate::supervise::decode::shown;
 use std::path::{Path, PathBuf};
 
 /// More rules than this are a mistake: each costs microseconds at every start.
@@ -46,7 +47,7 @@ fn grant(
         return if kept.len() > MOST { Err(too_many(&rule_path(kept))) } else { Ok(()) };
     }
     let unreadable = |error: std::io::Error| {
-        let (path, cause) = (rule.path.display(), plain(&error));
+        let (path, cause) = (shown(&rule.path), plain(&error));
         Refusal::new(format!(
             "cannot deny a path below '{path}': listing the rest of it failed: {cause}; deny '{path}' as a whole"
         ))
@@ -73,7 +74,7 @@ fn rule_path(kept: &[PathRule]) -> PathBuf {
 }
 
 fn too_many(path: &Path) -> Refusal {
-    let path = path.display();
+    let path = shown(path);
     Refusal::new(format!(
         "cannot deny paths one by one around '{path}': more than {MOST} rules; deny a whole directory instead"
     ))

@@ -66,6 +66,46 @@ fn missing_paths_named_by_the_user_are_errors() {
 }
 
 #[test]
+fn control_characters_of_names_do_not_reach_the_terminal() {
+    let world = world();
+    let odd = "no\u{1b}[31m\nthing";
+    for flag in ["--ro", "--deny", "--workspace", "--cwd", "--unix", "--env", "-p"] {
+        let out = world.sbx(["run", flag, odd, "--", "true"]).run().refused(125, &["thing"]);
+        assert!(!out.err().trim_end().contains(['\u{1b}', '\n']), "{flag}: {out}");
+    }
+    // Where there is something of the name, it is in remarks and further errors.
+    world.make_dir(&world.path(odd));
+    world.make_dir(&world.path(format!("{odd}/below")));
+    let below = format!("{odd}/below");
+    for front in [&["--deny", &below][..], &["--rw", odd, "--deny", &below]] {
+        let out = world.sbx([&["run"], front, &["--", "true"]].concat()).run().success();
+        assert!(out.err().contains("thing") && !out.err().contains('\u{1b}'), "{front:?}: {out}");
+    }
+}
+
+#[test]
+fn a_directory_that_may_not_be_searched_holds_no_profiles() {
+    let world = world();
+    let closed = world.home.join(".config");
+    let file = world.write(closed.join("sbx/profiles/own.json"), r#"{"extends": "minimal"}"#);
+    let run = |profile: &str| world.run(profile, ["cat", "/etc/hostname"]).run();
+    run("own").success();
+    // What is there and cannot be read is an error, and so is a link to nothing.
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o000)).unwrap();
+    run("own").refused(125, &["own", "may not be read"]);
+    run("minimal").success();
+    let default = closed.join("sbx/profiles/default.json");
+    symlink("nowhere", &default).unwrap();
+    world.sbx(["run", "--", "true"]).run().refused(125, &["default", "no such file"]);
+    std::fs::remove_file(&default).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
+    run("minimal").success().silent();
+    world.sbx(["run", "--", "true"]).run().success();
+    run("own").refused(125, &["there is no profile of that name"]);
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
 fn bad_values_are_refused() {
     let world = world();
     for value in ["*", "*:99999", "*:x", ":", ""] {

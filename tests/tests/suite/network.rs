@@ -174,3 +174,37 @@ fn unix_sockets_of_the_host_are_not_reachable() {
         assert_eq!((by_path.connections(), by_name.connections()), (1, 1));
     });
 }
+
+#[test]
+fn sockets_of_a_profile_may_begin_with_a_variable() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let (named, other) = (world.home.join("named.sock"), world.home.join("other.sock"));
+        let (at_named, at_other) = (UnixServer::at(&named), UnixServer::at(&other));
+        let profile =
+            |socket: &str| format!(r#"{{"extends": "workspace", "network": {{"unix": ["{socket}"]}}}}"#);
+        world.write("p.json", profile("${HOME}/named.sock"));
+        let connect =
+            |to: &std::path::Path| world.run("./p.json", [&attempt, "connect-unix", to.to_str().unwrap()]);
+        connect(&named).run().success();
+        connect(&other).run().exited(1);
+        assert_eq!((at_named.connections(), at_other.connections()), (1, 0));
+        for (socket, why) in [
+            ("${HOME}/missing.sock", "no such file"),
+            ("/missing.sock", "no such file"),
+            ("${WORKSPACE}/link.sock", "leads out of the workspace"),
+        ] {
+            let _ = std::os::unix::fs::symlink(&other, world.path("link.sock"));
+            world.write("p.json", profile(socket));
+            connect(&other).run().refused(125, &[why]);
+        }
+        let file = world.write("p.json", profile("${WORKSPACE}/x.sock"));
+        let out = world.run(file.to_str().unwrap(), ["true"]).cwd("/").run();
+        out.refused(125, &["${WORKSPACE}/x.sock", "stands for nothing", "network.unix[0]"]);
+        // A flag's path starts where the command does.
+        let flag =
+            ["run", "--unix", "../named.sock", "--", &attempt, "connect-unix", named.to_str().unwrap()];
+        world.sbx(flag).run().success();
+    });
+}

@@ -20,6 +20,8 @@ mod tests;
 
 use std::net::IpAddr;
 use std::ops::BitOr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 pub use escape::escape;
 pub use flags::signal_name;
@@ -163,6 +165,12 @@ pub enum Address {
         /// `AF_...`
         family: u16,
     },
+}
+
+/// A path for a message.
+#[must_use]
+pub fn shown(path: &Path) -> String {
+    escape(path.as_os_str().as_bytes(), TEXT_LIMIT)
 }
 
 /// Names the arguments of a call.
