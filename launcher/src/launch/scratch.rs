@@ -3,23 +3,38 @@
 //! A scratch directory is called `sbx-`, then 16 hexadecimal digits, so that people can tell what it is. The
 //! supervisor removes it when the command has ended; where the supervisor was killed, the reaper does, once
 //! nothing of the command is left. Only when both are killed at once, or the run has no reaper because its
-//! profile starts no processes, a killed supervisor leaves one behind. Nothing looks for those at a start,
-//! for that would cost every run, and a directory of a living run looks the same.
+//! profile starts no processes, a killed supervisor leaves one behind. A later run removes it: every run holds
+//! a lock on its own (flock(2)), so that one without is nobody's. Runs that are over within a second don't look
+//! for any: there it would cost more than it is worth.
 
 use crate::launch::landlock::plain;
+use crate::launch::removal;
 use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
-use crate::sys::memory;
+use crate::sys::{memory, process};
 use std::ffi::OsStr;
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A run that lasts as long as this removes what others left behind.
+const LONG: Duration = Duration::from_secs(1);
+/// One that was made less than this ago may not be locked yet.
+const SETTLED: Duration = Duration::from_secs(60);
+/// Names that are looked at, and directories that are removed, at the end of one run.
+const MOST_LOOKED_AT: usize = 10_000;
+const MOST_REMOVED: usize = 8;
 
 /// A directory that only this user can enter, and that goes with the run.
 pub struct Scratch {
     path: PathBuf,
+    /// Held as long as the run lives; the kernel lets go of it when the supervisor is killed. Where the file
+    /// system has no locks, nothing is ever taken for left behind.
+    _lock: Option<File>,
+    since: Instant,
 }
 
 impl Scratch {
@@ -38,7 +53,10 @@ impl Scratch {
             let random = memory::random().map_err(|e| failed(&e.to_string(), ""))?;
             let path = base.join(format!("sbx-{random:016x}"));
             match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Scratch { path }),
+                Ok(()) => {
+                    let lock = open_directory(&path).ok().filter(|file| file.try_lock_shared().is_ok());
+                    return Ok(Scratch { path, _lock: lock, since: Instant::now() });
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 // Permissions and Landlock give EACCES, filters EPERM.
                 Err(error) if error.raw_os_error() == Some(libc::EPERM) && is_filtered() => {
@@ -64,6 +82,9 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        if self.since.elapsed() > LONG {
+            sweep(&self.path);
+        }
         remove(&self.path);
     }
 }
@@ -73,26 +94,38 @@ fn is_filtered() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("\nSeccomp:\t2"))
 }
 
-/// Removes a scratch directory with whatever the command left in it, directories without permissions too.
+/// Removes a scratch directory with whatever the command left in it.
 pub fn remove(path: &Path) {
-    if std::fs::remove_dir_all(path).is_err() {
-        open_up(path, 0);
-        // What still can't be removed is not ours to remove: the command cannot have made it.
-        let _ = std::fs::remove_dir_all(path);
+    // What can't be removed is not ours to remove: the command cannot have made it.
+    let _ = removal::remove(path);
+}
+
+/// Removes what killed supervisors of this user have left behind beside `own`.
+fn sweep(own: &Path) {
+    let entries = own.parent().and_then(|base| base.read_dir().ok());
+    let names = entries.into_iter().flatten().take(MOST_LOOKED_AT).flatten();
+    let stale = names.filter(|entry| is_ours(&entry.file_name())).map(|entry| entry.path());
+    for path in stale.filter(|path| path != own && is_stale(path)).take(MOST_REMOVED) {
+        remove(&path);
     }
 }
 
-/// Gives the user entry to directories from which the command took it.
-fn open_up(path: &Path, depth: usize) {
-    use std::os::unix::fs::PermissionsExt;
-    const DEEPEST: usize = 256;
-    if depth > DEEPEST || !path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-        return;
-    }
-    let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700));
-    for entry in path.read_dir().into_iter().flatten().flatten() {
-        open_up(&entry.path(), depth + 1);
-    }
+/// `sbx-` and 16 hexadecimal digits.
+fn is_ours(name: &OsStr) -> bool {
+    let digits = name.as_bytes().strip_prefix(b"sbx-").unwrap_or_default();
+    digits.len() == 16 && digits.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// A directory of this user, not new, that no living run has locked.
+fn is_stale(path: &Path) -> bool {
+    let Ok(directory) = open_directory(path) else { return false };
+    let Ok(meta) = directory.metadata() else { return false };
+    let age = meta.modified().ok().and_then(|time| time.elapsed().ok()).unwrap_or_default();
+    meta.uid() == process::user() && age > SETTLED && directory.try_lock().is_ok()
+}
+
+fn open_directory(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(path)
 }
 
 /// The directory for tool caches of one workspace: nothing outside the sandbox reads it, and no other
@@ -132,6 +165,37 @@ mod tests {
         fs::set_permissions(path.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
         drop(scratch);
         assert!(!path.exists());
+    }
+
+    /// Below a directory of its own, as old as a test says.
+    fn aged(base: &Path, name: &str, seconds: u64) -> PathBuf {
+        let path = base.join(name);
+        fs::create_dir_all(path.join("inner")).unwrap();
+        let then = std::time::SystemTime::now() - Duration::from_secs(seconds);
+        File::open(&path).unwrap().set_modified(then).unwrap();
+        path
+    }
+
+    #[test]
+    fn what_killed_runs_left_behind_goes_and_nothing_else() {
+        let base = Scratch::create(None).unwrap();
+        let own = Scratch::create(Some(base.path().as_os_str())).unwrap();
+        let stale = aged(base.path(), "sbx-00112233445566aa", 3600);
+        let new = aged(base.path(), "sbx-00112233445566bb", 1);
+        let living = aged(base.path(), "sbx-00112233445566cc", 3600);
+        let lock = open_directory(&living).unwrap();
+        lock.try_lock_shared().unwrap();
+        let others = ["sbx-00112233445566AA", "sbx-1", "sbx-00112233445566aaa", "other"];
+        let others = others.map(|name| aged(base.path(), name, 3600));
+        let link = base.path().join("sbx-00112233445566dd");
+        std::os::unix::fs::symlink(&others[3], &link).unwrap();
+        sweep(own.path());
+        assert!(!stale.exists());
+        assert!(new.exists() && living.exists() && own.path().exists() && link.exists());
+        assert!(others.iter().all(|path| path.join("inner").exists()));
+        drop(lock);
+        sweep(own.path());
+        assert!(!living.exists());
     }
 
     #[test]

@@ -184,3 +184,42 @@ fn a_hangup_leaves_nothing() {
     drop(terminal);
     processes::none_left(&marker);
 }
+
+#[test]
+fn what_a_killed_run_leaves_behind_is_removed_by_a_later_one() {
+    as_users(|user| {
+        let world = World::new(user);
+        let tmp = world.outside.join("tmp");
+        world.make_dir(&tmp);
+        let held =
+            || std::fs::read_dir(&tmp).unwrap().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
+        let run = |profile: &str, command: &[&str]| world.run(profile, command).env("TMPDIR", &tmp);
+        let old = |path: &std::path::Path| {
+            let hour = Duration::from_secs(3600);
+            let then = std::time::SystemTime::now() - hour;
+            std::fs::File::open(path).unwrap().set_modified(then).unwrap();
+        };
+        // No reaper there, so nobody is left to remove it.
+        let killed = run("write", &["sleep", "60"]).start();
+        let wait_for = |count: usize| {
+            let start = std::time::Instant::now();
+            while held().len() < count {
+                assert!(start.elapsed() < Duration::from_secs(20), "no scratch directory is made");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+        wait_for(1);
+        let living = run("write", &["sleep", "4"]).start();
+        wait_for(2);
+        held().iter().for_each(|path| old(path));
+        killed.signal(libc::SIGKILL);
+        killed.wait();
+        // A short run does not look; a longer one removes what is nobody's.
+        run("workspace", &["true"]).run().success();
+        assert_eq!(held().len(), 2);
+        run("workspace", &["sleep", "1.2"]).run().success();
+        assert_eq!(held().len(), 1, "that of a living run is gone, or that of the killed one is not");
+        living.wait().success();
+        assert!(held().is_empty());
+    });
+}

@@ -1,0 +1,150 @@
+//! Removing a directory with whatever an untrusted command left in it.
+//!
+//! That may be deeper than the stack or the table of descriptors would bear, have paths that are longer than the
+//! kernel takes, and be closed by missing permissions. So nothing here recurses: what lies two levels deep is
+//! moved up beside its parent, until everything lies directly in the directory. Everything is reached through
+//! descriptors and no link is followed: what the command's user may still be doing elsewhere cannot lead us out.
+
+use crate::sys::{attributes, descriptor, memory};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Removes a directory and everything below it.
+pub fn remove(path: &Path) -> io::Result<()> {
+    // Mostly it is empty.
+    if fs::remove_dir(path).is_ok() {
+        return Ok(());
+    }
+    let top = descriptor::open_place(None, path.as_os_str().as_bytes(), false)?;
+    Removal::of(&top)?.run();
+    fs::remove_dir(path)
+}
+
+struct Removal<'a> {
+    top: &'a File,
+    /// What is moved up gets this name and a number: the command could not know it.
+    prefix: u64,
+    moved: u64,
+}
+
+impl<'a> Removal<'a> {
+    fn of(top: &'a File) -> io::Result<Removal<'a>> {
+        let prefix = memory::random().map_err(|failed| failed.cause)?;
+        Ok(Removal { top, prefix, moved: 0 })
+    }
+
+    /// Goes over the directory as long as that changes something.
+    fn run(&mut self) {
+        open_up(self.top);
+        while self.pass().is_ok_and(|changed| changed) {}
+    }
+
+    fn pass(&mut self) -> io::Result<bool> {
+        let mut changed = false;
+        for entry in fs::read_dir(inside(self.top))? {
+            let name = entry?.file_name();
+            changed |= unlink(self.top, &name) || self.flatten(&name);
+        }
+        Ok(changed)
+    }
+
+    /// Empties a directory by removing what can be, and moving the directories in it up; then removes it.
+    fn flatten(&mut self, name: &OsStr) -> bool {
+        let Ok(directory) = hold(self.top, name) else { return false };
+        let Ok(entries) = fs::read_dir(inside(&directory)) else { return false };
+        let mut changed = false;
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            changed |= unlink(&directory, &name) || self.move_up(&directory, &name);
+        }
+        unlink(self.top, name) || changed
+    }
+
+    fn move_up(&mut self, directory: &File, name: &OsStr) -> bool {
+        // Moving a directory changes the `..` in it, for which it has to be writable.
+        let Ok(_held) = hold(directory, name) else { return false };
+        self.moved += 1;
+        let target = inside(self.top).join(format!("{:016x}.{}", self.prefix, self.moved));
+        fs::rename(inside(directory).join(name), target).is_ok()
+    }
+}
+
+/// A directory in another, held and opened up.
+fn hold(directory: &File, name: &OsStr) -> io::Result<File> {
+    let held = descriptor::open_place(Some(directory), name.as_bytes(), false)?;
+    if !held.metadata()?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    open_up(&held);
+    Ok(held)
+}
+
+/// Gives the user entry to a directory from which the command took it. Where that is refused, removing fails.
+fn open_up(directory: &File) {
+    let _ = attributes::set_mode(directory, 0o700);
+}
+
+/// Removes a file, a link or an empty directory.
+fn unlink(directory: &File, name: &OsStr) -> bool {
+    let path = inside(directory).join(name);
+    fs::remove_file(&path).is_ok() || fs::remove_dir(&path).is_ok()
+}
+
+/// A held directory as the beginning of a path.
+fn inside(directory: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::scratch::Scratch;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn trees_of_any_depth_go_and_what_links_lead_to_stays() {
+        let outside = Scratch::create(None).unwrap();
+        let kept = outside.path().join("kept");
+        fs::write(&kept, "x").unwrap();
+        let scratch = Scratch::create(None).unwrap();
+        symlink(outside.path(), scratch.path().join("link")).unwrap();
+        // Deeper than any path is long, and than there are descriptors.
+        let mut directory = File::open(scratch.path()).unwrap();
+        for _ in 0..5000 {
+            fs::write(inside(&directory).join("file"), "x").unwrap();
+            fs::create_dir(inside(&directory).join("empty")).unwrap();
+            fs::create_dir(inside(&directory).join("d")).unwrap();
+            directory = File::open(inside(&directory).join("d")).unwrap();
+        }
+        remove(scratch.path()).unwrap();
+        assert!(!scratch.path().exists() && kept.exists());
+    }
+
+    #[test]
+    fn closed_directories_go() {
+        let scratch = Scratch::create(None).unwrap();
+        let deep = scratch.path().join("a/b/c/d");
+        fs::create_dir_all(&deep).unwrap();
+        for directory in deep.ancestors().take(5) {
+            fs::write(directory.join("file"), "x").unwrap();
+            fs::set_permissions(directory, fs::Permissions::from_mode(0)).unwrap();
+        }
+        remove(scratch.path()).unwrap();
+        assert!(!scratch.path().exists());
+    }
+
+    #[test]
+    fn a_link_in_its_place_is_not_followed() {
+        let outside = Scratch::create(None).unwrap();
+        fs::write(outside.path().join("kept"), "x").unwrap();
+        let scratch = Scratch::create(None).unwrap();
+        let link = scratch.path().join("link");
+        symlink(outside.path(), &link).unwrap();
+        assert!(remove(&link).is_err());
+        assert!(outside.path().join("kept").exists());
+    }
+}
