@@ -138,7 +138,7 @@ pub fn sockets(
         let cannot = |cause: String| {
             let named = entry.value.to_string();
             let named = shown(Path::new(&named));
-            Refusal::new(format!("cannot allow the socket '{named}' ({}): {cause}", entry.origin))
+            Refusal::new(format!("cannot allow the socket '{named}' ({}): {cause}", *entry.origin))
         };
         let path = entry
             .expand_path(variables)

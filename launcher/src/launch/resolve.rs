@@ -81,7 +81,7 @@ const LOADER: [(&str, &[&str]); 20] = [
     ("prlimit64", &["self"]),
 ];
 /// Calls whose paths Landlock judges.
-const PATH_CALLS: [&str; 21] = [
+const PATH_CALLS: [&str; 22] = [
     "open",
     "openat",
     "openat2",
@@ -103,6 +103,7 @@ const PATH_CALLS: [&str; 21] = [
     "symlinkat",
     "execve",
     "execveat",
+    "bind",
 ];
 
 /// The calls of one run.

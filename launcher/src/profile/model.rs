@@ -48,6 +48,12 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Shared<T> {
     }
 }
 
+impl<T: ?Sized + fmt::Display> fmt::Display for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
 impl<T> From<T> for Shared<T> {
     fn from(value: T) -> Shared<T> {
         Shared::Counted(Arc::new(value))
@@ -83,7 +89,7 @@ impl fmt::Display for Origin {
         if let Some(index) = self.index {
             write!(f, "[{index}]")?;
         }
-        write!(f, " of profile '{}'", &*self.profile)
+        write!(f, " of profile '{}'", self.profile)
     }
 }
 

@@ -204,7 +204,7 @@ pub fn human(profile: &Profile) -> String {
     };
     let foreign = |origin: &Origin| {
         let why = origin.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
-        format!("  ({} {}{why})", &*origin.profile, key_of(origin))
+        format!("  ({} {}{why})", origin.profile, key_of(origin))
     };
     let mut allowed = Vec::new();
     let mut noted = Vec::new();

@@ -6,8 +6,9 @@ use crate::launch::resolve::Calls;
 use crate::supervise::attributes::{self, Changed};
 use crate::supervise::broker::{Broker, Brokered};
 use crate::supervise::census::Census;
-use crate::supervise::decode::{self, Access, Call as Shown, Decoded, PathArgument, ProcessMemory};
+use crate::supervise::decode::{self, Access, Call as Shown, Decoded, ProcessMemory};
 use crate::supervise::facts::{self, Caller};
+use crate::supervise::infer;
 use crate::supervise::suggest::{Adviser, Reason};
 use crate::supervise::violation::{Confidence, Fate, Kind, Violation, Violations};
 use crate::sys::seccomp::{self, Answer, Notification};
@@ -20,7 +21,7 @@ use sbx_policy::program::X32_BIT;
 use std::cell::OnceCell;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 /// Whether the run goes on.
@@ -109,7 +110,7 @@ impl Judge<'_> {
             decoded.text.clear();
         }
         let caller = facts::caller(notification.pid);
-        let refused_path = self.refused_path(&notification, &decoded);
+        let refused_path = self.refused_path(&name, &notification, &decoded, &caller);
         // What was read is worth something only if the caller waits still: its number could have been reused.
         if !seccomp::still_waits(listener, notification.id) {
             return Ok(Verdict::GoOn);
@@ -122,8 +123,8 @@ impl Judge<'_> {
             seccomp::answer(listener, notification.id, answer)?;
             return Ok(Verdict::GoOn);
         }
-        if let Some((argument, path)) = refused_path.filter(|_| finding != Finding::Violation) {
-            let reason = self.adviser.path_reason(&path, argument.access);
+        if let Some((path, access)) = refused_path.filter(|_| finding != Finding::Violation) {
+            let reason = self.adviser.path_reason(&path, access);
             self.say(Fate::Blocked, &name, &decoded, reason, About::Rules(path), &caller);
         }
         match finding {
@@ -258,41 +259,19 @@ impl Judge<'_> {
         }
     }
 
-    /// The first path argument that the path rules refuse.
-    fn refused_path<'d>(
+    /// The first path that the path rules refuse.
+    fn refused_path(
         &self,
+        name: &str,
         call: &Notification,
-        decoded: &'d Decoded,
-    ) -> Option<(&'d PathArgument, PathBuf)> {
-        if !self.watch_paths {
+        decoded: &Decoded,
+        caller: &Caller,
+    ) -> Option<infer::Refused> {
+        if !self.watch_paths || call.nr & X32_BIT != 0 {
             return None;
         }
-        decoded.paths.iter().find_map(|argument| {
-            let path = facts::resolve(call.pid, argument.dirfd, &argument.path, argument.follow)?;
-            refuses(&self.granted, &path, argument.access).then_some((argument, path))
-        })
+        infer::refused(&self.granted, name, call, decoded, caller)
     }
-}
-
-/// Whether the path rules refuse this access, as far as the file system as it stands tells: what would fail
-/// anyway, for want of a file or directory, is not blamed on them.
-fn refuses(granted: &[PathRule], path: &Path, access: Access) -> bool {
-    let creates = access.intersects(Access::CREATE);
-    let exists = path.symlink_metadata().is_ok();
-    let can_be_made = creates && path.parent().is_some_and(Path::is_dir);
-    if !exists && !can_be_made {
-        return false;
-    }
-    let judged = if creates && !exists { path.parent().unwrap_or(path) } else { path };
-    let has = |right: fn(&PathRule) -> bool| {
-        granted.iter().any(|rule| right(rule) && judged.starts_with(&rule.path))
-    };
-    let reads = access.intersects(Access::READ | Access::LIST) && exists;
-    let writes =
-        access.intersects(Access::WRITE | Access::CREATE | Access::REMOVE | Access::TRUNCATE | Access::REFER);
-    (reads && !has(|rule| rule.rights.read))
-        || (writes && !has(|rule| rule.rights.write))
-        || (access.intersects(Access::EXECUTE) && !has(|rule| rule.rights.execute))
 }
 
 fn data(notification: &Notification) -> Data {

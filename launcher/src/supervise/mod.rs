@@ -10,6 +10,7 @@ pub mod census;
 mod deadline;
 pub mod decode;
 pub mod facts;
+pub mod infer;
 pub mod judge;
 pub mod memory;
 pub mod output;
@@ -18,6 +19,7 @@ pub mod suggest;
 mod summary;
 pub mod tree;
 pub mod violation;
+pub mod walk;
 
 pub use summary::{Ending, Summary};
 

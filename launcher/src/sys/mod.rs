@@ -1,6 +1,7 @@
 //! Every `unsafe` block of the launch and supervision code, as small safe functions. An error carries the
 //! name of the system call that failed.
 
+pub mod access;
 pub mod attributes;
 pub mod canary;
 pub mod descriptor;

@@ -1,0 +1,266 @@
+//! Which refusals are Landlock's.
+//!
+//! The kernel tells nobody. So the calls that take paths are looked at before the kernel is: what would they need, do
+//! the path rules grant it, and would the file system itself allow it? Only where the answers are no and yes, the
+//! refusal is ours. What fails anyway (a missing file, permissions, a read-only mount) is never blamed on a rule:
+//! this process is of the same user and without capabilities, so the kernel itself answers that (faccessat(2)).
+
+use crate::launch::policy::{PathRights, PathRule};
+use crate::program;
+use crate::supervise::decode::{Access, Address, Decoded};
+use crate::supervise::facts::Caller;
+use crate::supervise::walk::{Entry, Viewer};
+use crate::sys::access::{self, Mode};
+use crate::sys::process;
+use crate::sys::seccomp::Notification;
+use std::fs::Metadata;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// A refused path, with what was wanted of it.
+pub type Refused = (PathBuf, Access);
+
+/// What a call needs of the rules at a path.
+struct Need {
+    /// Where the right has to be.
+    at: PathBuf,
+    right: fn(PathRights) -> bool,
+    /// What is said to be refused.
+    refused: Refused,
+}
+
+const READS: fn(PathRights) -> bool = |rights| rights.read;
+const WRITES: fn(PathRights) -> bool = |rights| rights.write;
+const EXECUTES: fn(PathRights) -> bool = |rights| rights.execute;
+
+/// The first path that the rules refuse to a call which would succeed without them.
+pub fn refused(
+    granted: &[PathRule],
+    name: &str,
+    call: &Notification,
+    decoded: &Decoded,
+    caller: &Caller,
+) -> Option<Refused> {
+    let viewer = Viewer { thread: call.pid, caller };
+    let needs = match (name, &decoded.address) {
+        ("bind", Some(Address::UnixPath(path))) => made(&viewer.follow(None, path, true)?, Access::CREATE)?,
+        _ => of_paths(granted, name, call, decoded, &viewer)?,
+    };
+    let need = needs.into_iter().find(|need| !grants(granted, &need.at, need.right))?;
+    Some(need.refused)
+}
+
+/// `None` also where the call would fail anyway.
+fn of_paths(
+    granted: &[PathRule],
+    name: &str,
+    call: &Notification,
+    decoded: &Decoded,
+    viewer: &Viewer<'_>,
+) -> Option<Vec<Need>> {
+    // Ways to resolve a path that are not followed here.
+    if name == "openat2" && decoded.text.contains("RESOLVE_") {
+        return None;
+    }
+    let mut entries = Vec::with_capacity(2);
+    for argument in &decoded.paths {
+        if argument.path.is_empty() && !argument.empty_path_ok {
+            return None;
+        }
+        entries.push((viewer.follow(argument.dirfd, &argument.path, argument.follow)?, argument.access));
+    }
+    match (name, &entries[..]) {
+        ("open" | "openat" | "openat2" | "creat", [(entry, access)]) => {
+            opened(entry, *access, exclusive(name, call, decoded))
+        }
+        ("truncate", [(entry, access)]) => opened(entry, *access, false),
+        ("mkdir" | "mkdirat", [(entry, access)]) => made(entry, *access),
+        ("mknod" | "mknodat", [(entry, access)]) if !entry.slash => {
+            let mode = if name == "mknod" { call.args[1] } else { call.args[2] };
+            // Devices take a capability, which nobody has.
+            let device = matches!(mode as u32 & libc::S_IFMT, libc::S_IFCHR | libc::S_IFBLK);
+            if device { None } else { made(entry, *access) }
+        }
+        ("symlink" | "symlinkat", [(entry, access)]) if !entry.slash => made(entry, *access),
+        ("unlink", [(entry, access)]) => removed(entry, *access, false),
+        ("rmdir", [(entry, access)]) => removed(entry, *access, true),
+        ("unlinkat", [(entry, access)]) => {
+            removed(entry, *access, call.args[2] & libc::AT_REMOVEDIR as u64 != 0)
+        }
+        ("link" | "linkat", [(from, _), (to, _)]) => linked(granted, from, to),
+        ("rename" | "renameat", [(from, _), (to, _)]) => renamed(granted, from, to, 0),
+        ("renameat2", [(from, _), (to, _)]) => renamed(granted, from, to, call.args[4] as u32),
+        ("execve" | "execveat", [(entry, access)]) => executed(entry, *access),
+        _ => None,
+    }
+}
+
+fn exclusive(name: &str, call: &Notification, decoded: &Decoded) -> bool {
+    let flags = match name {
+        "open" => call.args[1],
+        "openat" => call.args[2],
+        // They lie in memory, and have been read once.
+        _ => return name == "openat2" && decoded.text.contains("O_EXCL"),
+    };
+    flags & libc::O_EXCL as u64 != 0
+}
+
+fn need(at: &Path, right: fn(PathRights) -> bool, path: &Path, access: Access) -> Need {
+    Need { at: at.to_path_buf(), right, refused: (path.to_path_buf(), access) }
+}
+
+fn opened(entry: &Entry, access: Access, exclusive: bool) -> Option<Vec<Need>> {
+    let creates = access.intersects(Access::CREATE);
+    let Some(meta) = &entry.meta else {
+        return if creates && !entry.slash { made(entry, access) } else { None };
+    };
+    let writes = access.intersects(Access::WRITE | Access::TRUNCATE);
+    let kind = meta.file_type();
+    let fails = (creates && exclusive)
+        || (kind.is_dir() && (writes || creates) && !is_temporary(access, entry))
+        || (!kind.is_dir() && (access.intersects(Access::LIST) || entry.slash))
+        || kind.is_symlink()
+        || kind.is_socket()
+        || (creates && is_protected(entry, meta));
+    let reads = access.intersects(Access::READ | Access::LIST);
+    if fails
+        || (reads && !access::allows(&entry.path, Mode::READ))
+        || (writes && !access::allows(&entry.path, Mode::WRITE))
+    {
+        return None;
+    }
+    let mut needs = Vec::new();
+    if reads {
+        needs.push(need(&entry.path, READS, &entry.path, Access::READ));
+    }
+    if writes {
+        needs.push(need(&entry.path, WRITES, &entry.path, access));
+    }
+    Some(needs)
+}
+
+/// O_TMPFILE names a directory, but writes a file without a name in it.
+fn is_temporary(access: Access, entry: &Entry) -> bool {
+    entry.is_dir() && !access.intersects(Access::CREATE | Access::TRUNCATE)
+}
+
+/// Files of others in shared directories are not opened with O_CREAT (fs.protected_regular).
+fn is_protected(entry: &Entry, meta: &Metadata) -> bool {
+    let Ok(parent) = entry.parent().symlink_metadata() else { return true };
+    let shared = parent.mode() & libc::S_ISVTX != 0 && parent.mode() & 0o022 != 0;
+    shared && meta.uid() != process::user() && meta.uid() != parent.uid()
+}
+
+/// A new name in a directory.
+fn made(entry: &Entry, access: Access) -> Option<Vec<Need>> {
+    let possible = entry.meta.is_none() && !entry.nameless && changeable(entry.parent());
+    possible.then(|| vec![need(entry.parent(), WRITES, &entry.path, access)])
+}
+
+fn removed(entry: &Entry, access: Access, directory: bool) -> Option<Vec<Need>> {
+    let possible = can_go(entry) && entry.is_dir() == directory && (!directory || is_empty(&entry.path));
+    possible.then(|| vec![need(entry.parent(), WRITES, &entry.path, access)])
+}
+
+/// Whether permissions let a name go.
+fn can_go(entry: &Entry) -> bool {
+    let Some(meta) = &entry.meta else { return false };
+    let (parent, user) = (entry.parent(), process::user());
+    let sticky = parent.symlink_metadata().is_ok_and(|p| p.mode() & libc::S_ISVTX != 0 && p.uid() != user);
+    let wrong_slash = entry.slash && !meta.is_dir();
+    !entry.nameless && !wrong_slash && changeable(parent) && !(sticky && meta.uid() != user)
+}
+
+fn changeable(directory: &Path) -> bool {
+    directory.is_dir() && access::allows(directory, Mode::CHANGE)
+}
+
+/// One that can't be listed counts as empty.
+fn is_empty(directory: &Path) -> bool {
+    directory.read_dir().map_or(true, |mut entries| entries.next().is_none())
+}
+
+fn linked(granted: &[PathRule], from: &Entry, to: &Entry) -> Option<Vec<Need>> {
+    let meta = from.meta.as_ref().filter(|meta| !meta.is_dir() && !from.slash)?;
+    let user = process::user();
+    let harmless = meta.is_file() && meta.mode() & (libc::S_ISUID | libc::S_ISGID) == 0;
+    // fs.protected_hardlinks
+    let own = meta.uid() == user || (harmless && access::allows(&from.path, Mode::READ_WRITE));
+    if !own || device(to.parent()) != Some(meta.dev()) || to.slash {
+        return None;
+    }
+    let mut needs = made(to, Access::CREATE)?;
+    if from.parent() != to.parent() {
+        needs.push(need(from.parent(), WRITES, &from.path, Access::REFER));
+        needs.extend(gained(granted, from, to));
+    }
+    Some(needs)
+}
+
+fn renamed(granted: &[PathRule], from: &Entry, to: &Entry, flags: u32) -> Option<Vec<Need>> {
+    let meta = from.meta.as_ref()?;
+    let moves = from.parent() != to.parent();
+    let exchanges = flags & libc::RENAME_EXCHANGE != 0;
+    let onto = match &to.meta {
+        None => !exchanges && !to.nameless && changeable(to.parent()) && (!to.slash || meta.is_dir()),
+        Some(_) if flags & libc::RENAME_NOREPLACE != 0 => false,
+        Some(_) if exchanges => can_go(to),
+        Some(other) => {
+            can_go(to) && other.is_dir() == meta.is_dir() && (!other.is_dir() || is_empty(&to.path))
+        }
+    };
+    let movable = !(moves && meta.is_dir()) || access::allows(&from.path, Mode::WRITE);
+    let possible = can_go(from) && onto && movable && !to.path.starts_with(&from.path);
+    if !possible || device(to.parent()) != device(from.parent()) {
+        return None;
+    }
+    let mut needs = vec![
+        need(from.parent(), WRITES, &from.path, Access::REMOVE),
+        need(to.parent(), WRITES, &to.path, Access::CREATE),
+    ];
+    if moves {
+        needs.extend(gained(granted, from, to));
+        if exchanges {
+            needs.extend(gained(granted, to, from));
+        }
+    }
+    Some(needs)
+}
+
+/// A file may not gain rights by its new place.
+fn gained(granted: &[PathRule], from: &Entry, to: &Entry) -> Option<Need> {
+    grants(granted, to.parent(), EXECUTES).then(|| need(&from.path, EXECUTES, &from.path, Access::EXECUTE))
+}
+
+fn device(path: &Path) -> Option<u64> {
+    path.symlink_metadata().ok().map(|meta| meta.dev())
+}
+
+/// The file, and what the kernel starts for it.
+fn executed(entry: &Entry, access: Access) -> Option<Vec<Need>> {
+    if !entry.meta.as_ref()?.is_file() || entry.slash || !access::allows(&entry.path, Mode::EXECUTE) {
+        return None;
+    }
+    let program = program::examine(&entry.path).ok()?;
+    let mut needs = vec![need(&entry.path, EXECUTES, &entry.path, access)];
+    for link in program.chain.iter().skip(1) {
+        let real = link.path.canonicalize().ok()?;
+        if !access::allows(&real, Mode::EXECUTE) {
+            return None;
+        }
+        needs.push(need(&real, EXECUTES, &real, Access::EXECUTE));
+    }
+    Some(needs)
+}
+
+/// Whether a rule gives a right at a path: by the names, and, before anything is blamed on the rules, by the
+/// directories themselves, for the same one may be mounted in several places.
+pub fn grants(granted: &[PathRule], path: &Path, right: fn(PathRights) -> bool) -> bool {
+    let having = || granted.iter().filter(|rule| right(rule.rights));
+    if having().any(|rule| path.starts_with(&rule.path)) {
+        return true;
+    }
+    let identity = |path: &Path| path.symlink_metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+    let above: Vec<_> = path.ancestors().filter_map(identity).collect();
+    having().filter_map(|rule| identity(&rule.path)).any(|rule| above.contains(&rule))
+}

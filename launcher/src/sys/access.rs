@@ -1,0 +1,32 @@
+//! What file permissions let this process do, asked of the kernel.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode(libc::c_int);
+
+impl Mode {
+    /// Read a file, list a directory.
+    pub const READ: Mode = Mode(libc::R_OK);
+    /// Write a file.
+    pub const WRITE: Mode = Mode(libc::W_OK);
+    /// Both.
+    pub const READ_WRITE: Mode = Mode(libc::R_OK | libc::W_OK);
+    /// Execute a file.
+    pub const EXECUTE: Mode = Mode(libc::X_OK);
+    /// Make and remove names in a directory.
+    pub const CHANGE: Mode = Mode(libc::W_OK | libc::X_OK);
+}
+
+/// Whether the file system itself allows it: permissions, access lists, read-only and noexec mounts. By the effective
+/// user (faccessat2(2), Linux 5.8); true where that can't be asked.
+pub fn allows(path: &Path, mode: Mode) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    let flags = libc::AT_EACCESS | libc::AT_SYMLINK_NOFOLLOW;
+    // SAFETY: a NUL-terminated path and plain numbers.
+    let result = unsafe { libc::syscall(libc::SYS_faccessat2, libc::AT_FDCWD, path.as_ptr(), mode.0, flags) };
+    result == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS)
+}
