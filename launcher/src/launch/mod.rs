@@ -34,6 +34,7 @@ use crate::refusal::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
 use crate::report::Reporter;
 use crate::supervise::broker::Broker;
 use crate::supervise::census::Census;
+use crate::supervise::infer::Domain;
 use crate::supervise::judge::{Judge, Strict};
 use crate::supervise::output::{self, Diverted};
 use crate::supervise::reaper::{Afterwards, Reaper};
@@ -138,6 +139,9 @@ fn supervised(
     let mask = signal::set_mask(&signals).map_err(cannot("block signals"))?;
     let watched = signal::descriptor(&signals).map_err(cannot("wait for signals"))?;
     let watch_paths = plan.watch_paths;
+    let scoped = plan.paths.is_some() && plan.landlock >= landlock::Version::SCOPES;
+    // In log mode the ports are not restricted.
+    let domain = Domain { network: logged(&plan.network, plan.on_violation == OnViolation::Log), scoped };
     let (brokers, sockets) = (plan.calls.brokers(), plan.sockets.clone());
     let writes = |rule: &policy::PathRule| rule.rights.write && !rule.rights.devices;
     let granted_write = plan.paths.iter().flatten().any(writes);
@@ -184,6 +188,7 @@ fn supervised(
         strict,
         broker: brokers.then(|| Broker { granted: granted.clone(), named: sockets }),
         granted,
+        domain,
         watch_paths,
         attributes,
         census: limits.counted.map(|count| Census::new(watch.root(), count)),

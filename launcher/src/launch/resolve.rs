@@ -80,8 +80,8 @@ const LOADER: [(&str, &[&str]); 20] = [
     ("mprotect", &["no-exec"]),
     ("prlimit64", &["self"]),
 ];
-/// Calls whose paths Landlock judges.
-const PATH_CALLS: [&str; 22] = [
+/// Calls that Landlock judges.
+const JUDGED_CALLS: [&str; 26] = [
     "open",
     "openat",
     "openat2",
@@ -104,6 +104,10 @@ const PATH_CALLS: [&str; 22] = [
     "execve",
     "execveat",
     "bind",
+    "connect",
+    "kill",
+    "tkill",
+    "tgkill",
 ];
 
 /// The calls of one run.
@@ -273,7 +277,7 @@ impl Calls {
             }
         }
         if extras.watch_paths {
-            for name in PATH_CALLS {
+            for name in JUDGED_CALLS {
                 if let Some(row) = row(&mut rules, name).filter(|row| row.allow != Grant::None) {
                     row.log = true;
                 }

@@ -1,7 +1,7 @@
 //! What /proc says about the process that made a call. It is hostile, and may be gone at any moment.
 
 use crate::sys::descriptor;
-use crate::sys::process::Pid;
+use crate::sys::process::{self, Pid};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -30,6 +30,18 @@ pub fn caller(thread: Pid) -> Caller {
     let process =
         field(b"Tgid:\t").and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()).unwrap_or(thread);
     Caller { name: field(b"Name:\t").unwrap_or(b"?").to_vec(), process }
+}
+
+/// Whether a process belongs to the run: the supervisor's descendants do, for no orphan moves further up.
+pub fn is_ours(process: Pid) -> bool {
+    const DEEPEST: usize = 4096;
+    let parent = |child: &Pid| {
+        let stat = fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
+        // The name before it may hold anything.
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let own = process::id();
+    std::iter::successors(Some(process), parent).take(DEEPEST).any(|above| above == own)
 }
 
 /// Holds the file that a path argument names, seen from the thread, as a place. Its own descriptors are reached

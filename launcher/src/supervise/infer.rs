@@ -5,13 +5,13 @@
 //! refusal is ours. What fails anyway (a missing file, permissions, a read-only mount) is never blamed on a rule:
 //! this process is of the same user and without capabilities, so the kernel itself answers that (faccessat(2)).
 
-use crate::launch::policy::{PathRights, PathRule};
+use crate::launch::policy::{Mode, Network, PathRights, PathRule};
 use crate::program;
 use crate::supervise::decode::{Access, Address, Decoded};
-use crate::supervise::facts::Caller;
+use crate::supervise::facts::{self, Caller};
 use crate::supervise::walk::{Entry, Viewer};
-use crate::sys::access::{self, Mode};
-use crate::sys::process;
+use crate::sys::access::{self, Permission};
+use crate::sys::process::{self, Pid};
 use crate::sys::seccomp::Notification;
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -19,6 +19,51 @@ use std::path::{Path, PathBuf};
 
 /// A refused path, with what was wanted of it.
 pub type Refused = (PathBuf, Access);
+
+/// What Landlock has in force besides paths.
+pub struct Domain {
+    /// TCP ports.
+    pub network: Network,
+    /// Signals do not leave the sandbox.
+    pub scoped: bool,
+}
+
+/// Something else that Landlock refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beyond {
+    /// Connecting to a TCP port.
+    Connect(u16),
+    /// Listening on a TCP port.
+    Bind(u16),
+    /// A signal to a process outside.
+    Signal(Pid),
+}
+
+impl Domain {
+    /// What of a call goes beyond the domain, and would be possible otherwise.
+    pub fn refused(&self, name: &str, call: &Notification, decoded: &Decoded) -> Option<Beyond> {
+        match (name, &decoded.address) {
+            ("connect", Some(Address::Inet { port, .. })) => {
+                (self.restricts() && !self.network.connect.contains(port)).then_some(Beyond::Connect(*port))
+            }
+            ("bind", Some(Address::Inet { port, .. })) => {
+                let refused =
+                    self.restricts() && !self.network.bind.contains(port) && access::may_bind(*port);
+                refused.then_some(Beyond::Bind(*port))
+            }
+            ("kill" | "tkill" | "tgkill", _) => {
+                let target = call.args[0] as Pid;
+                let refused = self.scoped && process::can_signal(target) && !facts::is_ours(target);
+                refused.then_some(Beyond::Signal(target))
+            }
+            _ => None,
+        }
+    }
+
+    fn restricts(&self) -> bool {
+        self.network.mode == Mode::Ports
+    }
+}
 
 /// What a call needs of the rules at a path.
 struct Need {
@@ -124,8 +169,8 @@ fn opened(entry: &Entry, access: Access, exclusive: bool) -> Option<Vec<Need>> {
         || (creates && is_protected(entry, meta));
     let reads = access.intersects(Access::READ | Access::LIST);
     if fails
-        || (reads && !access::allows(&entry.path, Mode::READ))
-        || (writes && !access::allows(&entry.path, Mode::WRITE))
+        || (reads && !access::allows(&entry.path, Permission::READ))
+        || (writes && !access::allows(&entry.path, Permission::WRITE))
     {
         return None;
     }
@@ -172,7 +217,7 @@ fn can_go(entry: &Entry) -> bool {
 }
 
 fn changeable(directory: &Path) -> bool {
-    directory.is_dir() && access::allows(directory, Mode::CHANGE)
+    directory.is_dir() && access::allows(directory, Permission::CHANGE)
 }
 
 /// One that can't be listed counts as empty.
@@ -185,7 +230,7 @@ fn linked(granted: &[PathRule], from: &Entry, to: &Entry) -> Option<Vec<Need>> {
     let user = process::user();
     let harmless = meta.is_file() && meta.mode() & (libc::S_ISUID | libc::S_ISGID) == 0;
     // fs.protected_hardlinks
-    let own = meta.uid() == user || (harmless && access::allows(&from.path, Mode::READ_WRITE));
+    let own = meta.uid() == user || (harmless && access::allows(&from.path, Permission::READ_WRITE));
     if !own || device(to.parent()) != Some(meta.dev()) || to.slash {
         return None;
     }
@@ -209,7 +254,7 @@ fn renamed(granted: &[PathRule], from: &Entry, to: &Entry, flags: u32) -> Option
             can_go(to) && other.is_dir() == meta.is_dir() && (!other.is_dir() || is_empty(&to.path))
         }
     };
-    let movable = !(moves && meta.is_dir()) || access::allows(&from.path, Mode::WRITE);
+    let movable = !(moves && meta.is_dir()) || access::allows(&from.path, Permission::WRITE);
     let possible = can_go(from) && onto && movable && !to.path.starts_with(&from.path);
     if !possible || device(to.parent()) != device(from.parent()) {
         return None;
@@ -238,14 +283,14 @@ fn device(path: &Path) -> Option<u64> {
 
 /// The file, and what the kernel starts for it.
 fn executed(entry: &Entry, access: Access) -> Option<Vec<Need>> {
-    if !entry.meta.as_ref()?.is_file() || entry.slash || !access::allows(&entry.path, Mode::EXECUTE) {
+    if !entry.meta.as_ref()?.is_file() || entry.slash || !access::allows(&entry.path, Permission::EXECUTE) {
         return None;
     }
     let program = program::examine(&entry.path).ok()?;
     let mut needs = vec![need(&entry.path, EXECUTES, &entry.path, access)];
     for link in program.chain.iter().skip(1) {
         let real = link.path.canonicalize().ok()?;
-        if !access::allows(&real, Mode::EXECUTE) {
+        if !access::allows(&real, Permission::EXECUTE) {
             return None;
         }
         needs.push(need(&real, EXECUTES, &real, Access::EXECUTE));

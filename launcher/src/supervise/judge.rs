@@ -8,7 +8,7 @@ use crate::supervise::broker::{Broker, Brokered};
 use crate::supervise::census::Census;
 use crate::supervise::decode::{self, Access, Call as Shown, Decoded, ProcessMemory};
 use crate::supervise::facts::{self, Caller};
-use crate::supervise::infer;
+use crate::supervise::infer::{self, Domain};
 use crate::supervise::suggest::{Adviser, Reason};
 use crate::supervise::violation::{Confidence, Fate, Kind, Violation, Violations};
 use crate::sys::seccomp::{self, Answer, Notification};
@@ -42,6 +42,8 @@ pub struct Judge<'a> {
     pub strict: Option<Strict>,
     /// The path rules in force, with resolved paths.
     pub granted: Vec<PathRule>,
+    /// What Landlock restricts besides.
+    pub domain: Domain,
     /// Whether refused paths are to be named.
     pub watch_paths: bool,
     /// Whether the supervisor changes modes, owners and times.
@@ -83,6 +85,8 @@ enum About {
     Place(PathBuf),
     /// The kernel, by what the path rules say about this path.
     Rules(PathBuf),
+    /// The kernel, by what the Landlock domain says about ports and signals.
+    Domain,
 }
 
 /// What the profile says about a call.
@@ -126,6 +130,13 @@ impl Judge<'_> {
         if let Some((path, access)) = refused_path.filter(|_| finding != Finding::Violation) {
             let reason = self.adviser.path_reason(&path, access);
             self.say(Fate::Blocked, &name, &decoded, reason, About::Rules(path), &caller);
+        }
+        if self.watch_paths
+            && finding != Finding::Violation
+            && let Some(beyond) = self.domain.refused(&name, &notification, &decoded)
+        {
+            let reason = self.adviser.beyond_reason(beyond);
+            self.say(Fate::Blocked, &name, &decoded, reason, About::Domain, &caller);
         }
         match finding {
             Finding::Violation => {
@@ -248,6 +259,8 @@ impl Judge<'_> {
         let (kind, confidence, path) = match about {
             About::Call if decoded.address.is_some() => (Kind::Address, Confidence::Observed, given()),
             About::Call => (Kind::Syscall, Confidence::Observed, given()),
+            About::Domain if decoded.address.is_some() => (Kind::Address, Confidence::Inferred, given()),
+            About::Domain => (Kind::Syscall, Confidence::Inferred, None),
             About::Place(path) => (Kind::Path, Confidence::Observed, Some(path.into_os_string().into_vec())),
             About::Rules(path) => (Kind::Path, Confidence::Inferred, Some(path.into_os_string().into_vec())),
         };

@@ -15,6 +15,7 @@ mod way;
 use crate::launch::policy::Mode;
 use crate::profile::{Grants, Profile};
 use crate::supervise::decode::{Access, Decoded, escape};
+use crate::supervise::infer::Beyond;
 use crate::sys::process::Pid;
 use attempt::Attempts;
 pub use reason::{Reason, Rule, Way};
@@ -123,6 +124,28 @@ impl<'a> Adviser<'a> {
             (Topic::Internet | Topic::Socket | Topic::Netlink, Mode::None) => "network.mode",
             _ => "syscalls.default",
         }
+    }
+
+    /// Why something else was refused that Landlock decides about, and what would allow it.
+    pub fn beyond_reason(&self, beyond: Beyond) -> Reason {
+        let (what, key, way) = match beyond {
+            Beyond::Connect(port) => (
+                format!("may not connect to TCP port {port}"),
+                "network.connect",
+                Some(Way::of(["--connect", &format!("*:{port}")])),
+            ),
+            Beyond::Bind(port) => (
+                format!("may not listen on TCP port {port}"),
+                "network.bind",
+                Some(Way::of(["--bind", &port.to_string()])),
+            ),
+            Beyond::Signal(process) => {
+                return Reason::always(&format!(
+                    "process {process} is outside, and no signal leaves the sandbox"
+                ));
+            }
+        };
+        Reason { rule: Some(self.rule(&what, key)), way }
     }
 
     fn why(&mut self, refused: &Refused<'_>) -> &'static str {

@@ -6,27 +6,35 @@ use std::path::Path;
 
 /// What is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mode(libc::c_int);
+pub struct Permission(libc::c_int);
 
-impl Mode {
+impl Permission {
     /// Read a file, list a directory.
-    pub const READ: Mode = Mode(libc::R_OK);
+    pub const READ: Permission = Permission(libc::R_OK);
     /// Write a file.
-    pub const WRITE: Mode = Mode(libc::W_OK);
+    pub const WRITE: Permission = Permission(libc::W_OK);
     /// Both.
-    pub const READ_WRITE: Mode = Mode(libc::R_OK | libc::W_OK);
+    pub const READ_WRITE: Permission = Permission(libc::R_OK | libc::W_OK);
     /// Execute a file.
-    pub const EXECUTE: Mode = Mode(libc::X_OK);
+    pub const EXECUTE: Permission = Permission(libc::X_OK);
     /// Make and remove names in a directory.
-    pub const CHANGE: Mode = Mode(libc::W_OK | libc::X_OK);
+    pub const CHANGE: Permission = Permission(libc::W_OK | libc::X_OK);
 }
 
 /// Whether the file system itself allows it: permissions, access lists, read-only and noexec mounts. By the effective
 /// user (faccessat2(2), Linux 5.8); true where that can't be asked.
-pub fn allows(path: &Path, mode: Mode) -> bool {
+pub fn allows(path: &Path, wanted: Permission) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
     let flags = libc::AT_EACCESS | libc::AT_SYMLINK_NOFOLLOW;
     // SAFETY: a NUL-terminated path and plain numbers.
-    let result = unsafe { libc::syscall(libc::SYS_faccessat2, libc::AT_FDCWD, path.as_ptr(), mode.0, flags) };
+    let result =
+        unsafe { libc::syscall(libc::SYS_faccessat2, libc::AT_FDCWD, path.as_ptr(), wanted.0, flags) };
     result == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS)
+}
+
+/// Whether an ordinary user may listen on a port.
+pub fn may_bind(port: u16) -> bool {
+    let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    let first = first.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1024);
+    port == 0 || u32::from(port) >= first
 }

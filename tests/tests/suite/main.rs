@@ -7,6 +7,7 @@ mod canaries;
 mod command_line;
 mod corpus;
 mod env_only;
+mod explain;
 mod harness;
 mod hygiene;
 mod lifetime;
