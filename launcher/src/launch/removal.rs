@@ -131,7 +131,7 @@ mod tests {
         fs::create_dir_all(&deep).unwrap();
         for directory in deep.ancestors().take(5) {
             fs::write(directory.join("file"), "x").unwrap();
-            fs::set_permissions(directory, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(directory, fs::Permissions::from_mode(0o0)).unwrap();
         }
         remove(scratch.path()).unwrap();
         assert!(!scratch.path().exists());

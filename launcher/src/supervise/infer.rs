@@ -213,7 +213,8 @@ fn can_go(entry: &Entry) -> bool {
     let (parent, user) = (entry.parent(), process::user());
     let sticky = parent.symlink_metadata().is_ok_and(|p| p.mode() & libc::S_ISVTX != 0 && p.uid() != user);
     let wrong_slash = entry.slash && !meta.is_dir();
-    !entry.nameless && !wrong_slash && changeable(parent) && !(sticky && meta.uid() != user)
+    let others = sticky && meta.uid() != user;
+    !entry.nameless && !wrong_slash && !others && changeable(parent)
 }
 
 fn changeable(directory: &Path) -> bool {
