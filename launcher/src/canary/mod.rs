@@ -1,8 +1,8 @@
 //! Canaries: what a profile promises to refuse is tried inside its real sandbox, and looked at from outside.
 //!
-//! `sbx test` runs this program once more as the *canary* ([`acts`]), first without a sandbox and then under each
+//! `sbx test` runs this program once more as the *canary* (`acts`), first without a sandbox and then under each
 //! profile. The first run is the control: what fails there proves nothing when it fails under a profile. What a run
-//! promises is worked out from its own rules ([`claims`]); that they are in force is what is tested. `sbx run
+//! promises is worked out from its own rules (`claims`); that they are in force is what is tested. `sbx run
 //! --verify` does the quick part of this before the command, with the flags of the run.
 
 pub mod acts;
