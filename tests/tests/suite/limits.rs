@@ -168,6 +168,9 @@ fn files_are_no_bigger_and_no_more_than_they_may_be() {
             let out = world.sbx(["run", "--max-open-files", limit, "--", "python3", "-c", open]).run();
             out.success().prints(&format!("{limit}\n"));
         }
+        for profile in ["workspace", "minimal"] {
+            world.sbx(["run", "-p", profile, "--max-open-files", "4", "--", "true"]).run().success().silent();
+        }
         world.sbx(["run", "--max-open-files", "3", "--", "true"]).run().refused(125, &["3 open files"]);
     });
 }

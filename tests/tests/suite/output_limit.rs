@@ -148,11 +148,12 @@ fn a_reader_that_waits_holds_up_nobody_else() {
     as_users(|user| {
         let world = World::new(user);
         world.write("file", "");
-        // More than a pipe holds; chmod is answered by the supervisor.
-        let script = "(yes | head -c 1000000) & sleep 0.2; chmod 600 file && echo >changed; wait";
+        // A little, so that the pipe has some room when more comes than it holds; chmod is answered by the supervisor.
+        let script =
+            "printf x; sleep 0.2; (yes | head -c 1000000) & sleep 0.2; chmod 600 file && echo >changed; wait";
         let reader = "{ while [ ! -e changed ]; do sleep 0.02; done; wc -c; }";
         let out = bash(&world, &format!("{} | {reader}", line("--max-output 1G", script)));
-        out.success().prints("1000000\n");
+        out.success().prints("1000001\n");
     });
 }
 
