@@ -10,6 +10,7 @@ use crate::sys::privilege::Limit;
 use crate::sys::process;
 use sbx_policy::calls::Call;
 use sbx_policy::errno::ENOSYS;
+use std::fmt;
 use std::time::Duration;
 
 /// Between SIGTERM and SIGKILL, where nothing else is said.
@@ -53,6 +54,14 @@ pub struct Applied {
     pub value: u64,
     /// By which means.
     pub means: Means,
+}
+
+impl fmt::Display for Applied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = matches!(self.limit, "timeout" | "cpu");
+        let (limit, value, means) = (self.limit.replace('_', " "), self.value, self.means.word());
+        write!(f, "{limit} {value}{} ({means})", if time { "ms" } else { "" })
+    }
 }
 
 /// A limit that the child sets for itself: the soft and the hard one.

@@ -99,8 +99,9 @@ fn banner(plan: &Plan) -> String {
     };
     let paths =
         plan.paths.as_ref().map_or("not restricted".to_string(), |paths| format!("{} rules", paths.len()));
+    let limits: String = plan.limits.applied.iter().map(|applied| format!(", {applied}")).collect();
     format!(
-        "profile '{}', paths {paths} (Landlock ABI {}), network {network}",
+        "profile '{}', paths {paths} (Landlock ABI {}), network {network}{limits}",
         plan.profile.name, plan.landlock.0
     )
 }

@@ -176,6 +176,22 @@ fn files_are_no_bigger_and_no_more_than_they_may_be() {
 }
 
 #[test]
+fn the_means_of_each_limit_can_be_asked_for() {
+    let world = World::new(&User::ordinary());
+    let flags = ["-t", "90s", "--max-processes", "50", "--max-memory", "1G", "--max-open-files", "64"];
+    let out = world.sbx(["run", "-v"]).args(flags).args(["--", "true"]).run().success();
+    for (limit, means) in [
+        ("timeout 90000ms", &["supervisor"][..]),
+        ("processes 50", &["notification", "cgroup"]),
+        ("memory 1073741824", &["supervisor", "cgroup"]),
+        ("open files 64", &["rlimit"]),
+    ] {
+        let found = means.iter().any(|means| out.err().contains(&format!("{limit} ({means})")));
+        assert!(found, "{limit}: {out}");
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_in_one_sentence() {
     let world = World::new(&User::ordinary());
     let refused = |flags: &[&str], words: &[&str]| {
