@@ -1,6 +1,7 @@
 //! The command line, as clap sees it. What the flags mean together is decided in [`crate::launch::plan`].
 #![allow(rustdoc::broken_intra_doc_links)] // brackets in a flag's help are part of what the user types
 
+use super::why::flags::Why;
 use crate::profile::Bound;
 use crate::profile::units;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -38,6 +39,8 @@ pub enum Command {
     Shim(Shim),
     /// Tell what a program is and how sbx would treat it
     Inspect(Inspect),
+    /// Ask a policy whether something is allowed, and by which rule; without a question: whether this process is confined
+    Why(Box<Why>),
     /// List, show and check profiles
     Profile(ProfileCommand),
     /// Describe the reports of runs

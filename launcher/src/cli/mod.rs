@@ -9,6 +9,7 @@ mod shim;
 mod status;
 mod test;
 mod usage;
+mod why;
 
 pub use flags::{Cli, Command, Level, Net, OnViolation, Run, RunOnly, Static};
 
@@ -44,6 +45,7 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
         Command::Env(flags) => env::run(&flags),
         Command::Shim(flags) => shim::run(&flags),
         Command::Inspect(flags) => inspect::run(&flags),
+        Command::Why(flags) => why::run(*flags),
         Command::Profile(flags) => profile::run(&flags.action),
         Command::Report(flags) => match flags.action {
             flags::ReportAction::Schema => print(report::SCHEMA.as_bytes()).map(|()| 0),

@@ -9,7 +9,7 @@ use crate::program::Program;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::{descriptor, path};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 const READ: PathRights =
     PathRights { read: true, execute: false, write: false, devices: false, connect: false };
@@ -172,8 +172,9 @@ fn of_profile(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) 
 
 /// What is named below the workspace has to be there too: an earlier command may have put a link in its place.
 fn inside(real: PathBuf, named: &Path, variables: &Variables<'_>) -> Result<PathBuf, Refusal> {
+    let tidy = tidy(named);
     match variables.workspace {
-        Some(workspace) if named.starts_with(workspace) && !real.starts_with(workspace) => {
+        Some(workspace) if tidy.starts_with(workspace) && !real.starts_with(workspace) => {
             Err(Refusal::new(format!(
                 "cannot use '{}' in a path rule: it leads out of the workspace, to '{}'; name that path itself if it is meant",
                 shown(named),
@@ -182,6 +183,18 @@ fn inside(real: PathBuf, named: &Path, variables: &Variables<'_>) -> Result<Path
         }
         _ => Ok(real),
     }
+}
+
+/// Without `.` and `..`, by the names alone: `../x` is not inside.
+pub fn tidy(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut tidy, component| {
+        match component {
+            Component::ParentDir => drop(tidy.pop()),
+            Component::CurDir => {}
+            other => tidy.push(other),
+        }
+        tidy
+    })
 }
 
 /// A path that the user named has to be there.

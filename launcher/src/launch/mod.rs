@@ -10,6 +10,7 @@ pub mod landlock;
 pub mod limits;
 pub mod plan;
 pub mod policy;
+pub mod question;
 mod removal;
 pub mod resolve;
 mod rows;

@@ -92,7 +92,10 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         }));
     }
     let directory = working_directory(flags)?;
-    let (program, remark) = examine(flags, &profile, &directory)?;
+    // Without a command the policy is only asked (see `question`): nothing is examined, nothing made.
+    let asked = flags.command.is_empty();
+    let (program, remark) =
+        if asked { (Program::default(), None) } else { examine(flags, &profile, &directory)? };
     remarks.extend(remark);
     let landlock = Version(seccomp::landlock_version());
     let nested = seccomp::is_confined();
@@ -107,9 +110,12 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
 
     let workspace = files::workspace(flags.workspace.as_deref(), &directory, &mut remarks)?;
     let wants = |variable| profile.uses(variable);
-    let scratch =
-        if wants(Variable::Tmp) && !flags.exec && !unconfined { Some(make_scratch()?) } else { None };
-    let cache = if wants(Variable::Cache) && !unconfined {
+    let scratch = if wants(Variable::Tmp) && !flags.exec && !unconfined && !asked {
+        Some(make_scratch()?)
+    } else {
+        None
+    };
+    let cache = if wants(Variable::Cache) && !unconfined && !asked {
         cache(workspace.as_deref(), scratch.as_ref(), &mut remarks)
     } else {
         None

@@ -243,6 +243,11 @@ impl Calls {
         Call::named(name.as_bytes()).and_then(|call| self.syscalls.calls.get(call))
     }
 
+    /// What the profile and the flags say about a call.
+    pub fn rules_of(&self, call: Call) -> Option<&CallRules> {
+        self.syscalls.calls.get(call)
+    }
+
     /// Whether the command can start processes, so that there is a tree to look after.
     pub fn starts_processes(&self) -> bool {
         let thread_only = |said: &CallRules| match &said.allow {
@@ -441,6 +446,11 @@ fn change(said: &mut CallRules, list: List, entry: &list::Entry, origin: &Shared
         List::Allow if !said.deny.origins().any(|o| o.key.starts_with("--")) => said.deny = Grants::None,
         _ => {}
     }
+}
+
+/// Whether Landlock has a say in what a call does with a path.
+pub fn takes_paths(name: &str) -> bool {
+    JUDGED_CALLS.contains(&name)
 }
 
 /// The sentence for a filter without room.

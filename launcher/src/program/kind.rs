@@ -130,7 +130,7 @@ impl fmt::Display for SetId {
 }
 
 /// What a command is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Program {
     /// The file that was asked about.

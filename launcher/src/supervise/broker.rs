@@ -54,7 +54,8 @@ impl Broker {
         }
     }
 
-    fn allows(&self, path: &Path) -> bool {
+    /// Whether connections to this socket file are allowed.
+    pub fn allows(&self, path: &Path) -> bool {
         let changes = |rule: &&PathRule| rule.rights.write && !rule.rights.devices;
         self.named.iter().any(|named| path == named)
             || self.granted.iter().filter(changes).any(|rule| path.starts_with(&rule.path))

@@ -26,5 +26,6 @@ mod static_programs;
 mod status;
 mod supervisor;
 mod timeouts;
+mod why;
 mod workspace;
 mod write;

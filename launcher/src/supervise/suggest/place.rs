@@ -1,11 +1,12 @@
 //! The paths that a refused call would change, and how they are named for a shell.
 
+use crate::launch::files::tidy;
 use crate::supervise::decode::{Access, Decoded, PathArgument, escape};
 use crate::supervise::facts;
 use crate::sys::process::Pid;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// Access that changes something.
 pub const CHANGES: Access = Access::WRITE
@@ -33,18 +34,6 @@ pub fn absolute(argument: &PathArgument, thread: Option<Pid>, base: Option<&Path
         return None;
     }
     Some(tidy(&base?.join(path)))
-}
-
-/// Without `.` and `..`.
-fn tidy(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut tidy, component| {
-        match component {
-            Component::ParentDir => drop(tidy.pop()),
-            Component::CurDir => {}
-            other => tidy.push(other),
-        }
-        tidy
-    })
 }
 
 /// What has to be opened for writing so that this path can be changed: the directory it is in, for whoever

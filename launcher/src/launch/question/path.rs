@@ -1,0 +1,166 @@
+//! What a policy says about a path.
+
+use super::{Answer, Rule, Verdict, Wanted, adviser};
+use crate::cli::Run;
+use crate::launch::landlock::{self, Report, canonical};
+use crate::launch::plan::Plan;
+use crate::launch::policy::{PathRights, PathRule};
+use crate::profile::{PathEntry, Variables};
+use crate::refusal::Refusal;
+use crate::supervise::decode::{Access, shown};
+use crate::supervise::infer::grants;
+use crate::sys::access::{self, Permission};
+use std::path::{Path, PathBuf};
+
+/// One of the things that can be wanted.
+struct Want {
+    name: &'static str,
+    right: fn(PathRights) -> bool,
+    access: Access,
+    permission: Permission,
+}
+
+fn wants(wanted: Wanted) -> Vec<Want> {
+    let all = [
+        (wanted.read, "read", (|r| r.read) as fn(PathRights) -> bool, Access::READ, Permission::READ),
+        (wanted.write, "write", |r| r.write, Access::WRITE, Permission::WRITE),
+        (wanted.execute, "execute", |r| r.execute, Access::EXECUTE, Permission::EXECUTE),
+    ];
+    let all = all.into_iter().filter(|(wanted, ..)| *wanted);
+    all.map(|(_, name, right, access, permission)| Want { name, right, access, permission }).collect()
+}
+
+pub fn answer(flags: &Run, plan: &Plan, path: &Path, wanted: Wanted) -> Result<Answer, Refusal> {
+    let Some(granted) = granted(plan)? else {
+        let mut answer = Answer::new(Verdict::Allowed);
+        answer.reason = Some("this kernel has no Landlock, so files are not restricted".to_string());
+        return Ok(answer);
+    };
+    let (place, exists) = place(&plan.directory.join(path));
+    let sources = Sources::new(flags, plan);
+    let mut answer = Answer::new(Verdict::Allowed);
+    if place != plan.directory.join(path) {
+        answer.notes.push(format!("it is {}", shown(&place)));
+    }
+    // What is to be made needs the right where it is made.
+    let at = if exists { &*place } else { place.parent().unwrap_or(&place) };
+    let mut missing = Access::NONE;
+    for want in wants(wanted) {
+        if grants(&granted, at, want.right) {
+            answer = sources.granting(at, want.right).into_iter().fold(answer, Answer::by);
+        } else {
+            missing = missing | want.access;
+        }
+        if exists && !access::allows(&place, want.permission) {
+            let text = "the file's permissions, or its file system, refuse this user to";
+            answer.notes.push(format!("{text} {} it, whatever sbx allows", want.name));
+        }
+    }
+    if !missing.is_empty() {
+        answer = refused(answer, plan, &sources, &place, missing);
+    }
+    if !exists {
+        answer.notes.push("there is nothing of this name now".to_string());
+    }
+    if answer.verdict == Verdict::Allowed && wanted.write && exists {
+        let parent = place.parent().unwrap_or(&place);
+        if !grants(&granted, parent, |rights| rights.write) {
+            answer.notes.push("it may be changed, but not removed, replaced or renamed".to_string());
+        }
+    }
+    Ok(answer)
+}
+
+fn refused(answer: Answer, plan: &Plan, sources: &Sources, place: &Path, missing: Access) -> Answer {
+    let mut answer = answer.told(adviser(plan).path_reason(place, missing));
+    answer.verdict = Verdict::Refused;
+    // What is granted is not what decides.
+    answer.rules.clear();
+    if let Some(rule) = sources.denying(place) {
+        // More rules do not help against a denial.
+        answer.way = None;
+        return answer.by(rule);
+    }
+    if missing.contains(Access::WRITE | Access::EXECUTE) {
+        for flag in answer.way.iter_mut().flat_map(|way| &mut way.flags).filter(|flag| **flag == "--rw") {
+            *flag = "--rwx".into();
+        }
+    }
+    answer.by(Rule::flag("no rule, for the policy names what is allowed"))
+}
+
+/// The rules as they would be in force, by real paths; `None` where there would be none.
+fn granted(plan: &Plan) -> Result<Option<Vec<PathRule>>, Refusal> {
+    let Some(paths) = &plan.paths else { return Ok(None) };
+    let prepared = landlock::prepare(plan.landlock, paths, &plan.network, Report::All)?;
+    Ok(Some(prepared.granted))
+}
+
+/// Where a path leads, and whether there is something: of one that is not there, the part that is is followed.
+pub(super) fn place(path: &Path) -> (PathBuf, bool) {
+    if let Ok(real) = path.canonicalize() {
+        return (real, true);
+    }
+    let (parent, name) = (path.parent(), path.file_name());
+    match parent.zip(name) {
+        Some((parent, name)) => (place(parent).0.join(name), false),
+        None => (path.to_path_buf(), false),
+    }
+}
+
+/// Where the rules come from.
+struct Sources {
+    rules: Vec<(PathBuf, PathRights, Rule)>,
+    denied: Vec<(PathBuf, Rule)>,
+}
+
+impl Sources {
+    fn new(flags: &Run, plan: &Plan) -> Sources {
+        let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        let variables =
+            Variables { workspace: plan.workspace.as_deref(), home: home.as_deref(), tmp: None, cache: None };
+        let of_profile = |entry: &PathEntry| {
+            let path = entry.expand_path(&variables)?;
+            Some((canonical(&path), Rule::of(&entry.origin)))
+        };
+        let of_flag = |flag: &str, path: &PathBuf| {
+            (canonical(&plan.directory.join(path)), Rule::flag(format!("{flag} {}", shown(path))))
+        };
+        let read = PathRights { read: true, ..PathRights::default() };
+        let (execute, write) = (PathRights { execute: true, ..read }, PathRights { write: true, ..read });
+        let both = PathRights { execute: true, ..write };
+        let (paths, mut rules) = (&plan.profile.paths, Vec::new());
+        for (list, rights) in [(&paths.read, read), (&paths.execute, execute), (&paths.write, write)] {
+            rules.extend(list.iter().filter_map(of_profile).map(|(path, rule)| (path, rights, rule)));
+        }
+        for (flag, list, rights) in [
+            ("--ro", &flags.ro, read),
+            ("--rox", &flags.rox, execute),
+            ("--rw", &flags.rw, write),
+            ("--rwx", &flags.rwx, both),
+        ] {
+            let named = list.iter().map(|path| of_flag(flag, path));
+            rules.extend(named.map(|(path, rule)| (path, rights, rule)));
+        }
+        let denied = paths.deny.iter().filter_map(of_profile);
+        let denied = denied.chain(flags.deny.iter().map(|path| of_flag("--deny", path))).collect();
+        Sources { rules, denied }
+    }
+
+    /// The nearest rule above that gives a right.
+    fn granting(&self, path: &Path, right: fn(PathRights) -> bool) -> Option<Rule> {
+        let above = self.rules.iter().filter(|(place, rights, _)| right(*rights) && path.starts_with(place));
+        let nearest = above.max_by_key(|(place, ..)| place.components().count());
+        nearest.map(|(.., rule)| rule.clone())
+    }
+
+    /// The rule that keeps a path closed although something above it is open: what leads to a denied path is closed too.
+    fn denying(&self, path: &Path) -> Option<Rule> {
+        let opened = self.rules.iter().any(|(place, ..)| path.starts_with(place));
+        let found = self
+            .denied
+            .iter()
+            .find(|(place, _)| path.starts_with(place) || (opened && place.starts_with(path)));
+        found.map(|(_, rule)| rule.clone())
+    }
+}

@@ -1,0 +1,226 @@
+//! `sbx why`: its answers are what a run does.
+
+use sbx_tests::servers::{HttpServer, UnixServer};
+use sbx_tests::{Output, User, World, as_users};
+
+const ALLOWED: i32 = 0;
+const REFUSED: i32 = 1;
+const DEPENDS: i32 = 2;
+
+fn why(world: &World, words: &[&str]) -> Output {
+    world.sbx([&["why"], words].concat()).run()
+}
+
+/// Flags, path, `--op`, the same in a shell.
+type Deed<'a> = (&'a [&'a str], &'a str, &'a str, &'a str);
+
+#[test]
+fn answers_about_paths_are_what_a_run_does() {
+    as_users(|user| {
+        let world = World::new(user);
+        let outside = world.outside.to_str().unwrap();
+        let (kept, new, dir) =
+            (format!("{outside}/kept"), format!("{outside}/new"), format!("{outside}/dir"));
+        let key = world.home.join(".ssh/id_rsa");
+        let key = key.to_str().unwrap();
+        let tool = world.script(world.outside.join("tool"), "#!/bin/sh\nexit 0\n");
+        let tool = tool.to_str().unwrap();
+        world.write("file", "x\n");
+        world.write("sub/file", "x\n");
+        world.write("private/deep/file", "x\n");
+        std::os::unix::fs::symlink(&kept, world.path("link")).unwrap();
+        let (read, write, make) = ("cat \"$0\" >/dev/null", ": >> \"$0\"", "touch \"$0\"");
+        let list = "ls \"$0\" >/dev/null";
+        let deeds: &[Deed<'_>] = &[
+            (&[], "file", "r", read),
+            (&[], "file", "w", write),
+            (&[], "made", "w", make),
+            (&[], ".", "r", list),
+            (&[], "..", "r", list),
+            (&[], "link", "r", read),
+            (&[], "link", "w", write),
+            (&[], &kept, "r", read),
+            (&[], &new, "w", make),
+            (&[], key, "r", read),
+            (&[], tool, "x", "\"$0\""),
+            (&[], "/etc/passwd", "r", read),
+            (&[], "/usr/bin/env", "x", "\"$0\" true"),
+            (&[], "../../outside/kept", "r", read),
+            (&["-p", "read-only"], "file", "r", read),
+            (&["-p", "read-only"], "file", "w", write),
+            (&["--ro", outside], &kept, "r", read),
+            (&["--ro", outside], &kept, "w", write),
+            (&["--ro", outside], "link", "r", read),
+            (&["--rw", outside], &kept, "w", write),
+            (&["--rw", "../../outside"], &new, "w", make),
+            (&["--rw", &kept], &kept, "w", write),
+            (&["--rw", outside, "--deny", &dir], &dir, "r", list),
+            (&["--rw", outside, "--deny", &dir], &kept, "r", read),
+            (&["--rw", outside, "--deny", &dir], &new, "w", make),
+            (&["--rox", outside], tool, "x", "\"$0\""),
+            (&["--deny", "private/deep"], "private/deep/file", "r", read),
+            (&["--deny", "private/deep"], "private", "r", list),
+            (&["--deny", "private/deep"], "sub/file", "w", write),
+            (&["--deny", "private/deep"], ".", "r", list),
+        ];
+        for (flags, path, op, line) in deeds {
+            let out = why(&world, &[flags, &["--path", path, "--op", op][..]].concat());
+            let ran = world.sbx([&["run"], *flags, &["--", "sh", "-c", line, path]].concat()).run();
+            let expected = if ran.code == Some(0) { ALLOWED } else { REFUSED };
+            assert_eq!(out.code, Some(expected), "{flags:?} {path} {op}: {out}\n{ran}");
+            if expected == ALLOWED {
+                continue;
+            }
+            // Following the advice helps.
+            let out = out.out();
+            let Some(advice) = out.lines().find_map(|line| line.trim().strip_prefix("allow it with ")) else {
+                assert!(out.contains("--deny"), "no way out of {flags:?} {path}: {out}");
+                continue;
+            };
+            let more: Vec<&str> = advice.split(' ').collect();
+            let front: Vec<&str> = if more[0] == "--profile" { more } else { [*flags, &more[..]].concat() };
+            world.sbx([&["run"], &front[..], &["--", "sh", "-c", line, path]].concat()).run().success();
+        }
+    });
+}
+
+#[test]
+fn rules_and_their_reasons_are_named() {
+    let world = World::new(&User::ordinary());
+    let says = |words: &[&str], code: i32, expected: &[&str]| {
+        let out = why(&world, words).exited(code).silent();
+        for text in expected {
+            assert!(out.out().contains(text), "no {text:?}: {out}");
+        }
+    };
+    says(&["--call", "read"], ALLOWED, &["allowed\n", "syscalls.allow[", "profile 'minimal'"]);
+    says(&["--call", "ptrace"], REFUSED, &["refused: ", "syscalls.default", "--allow-calls ptrace"]);
+    says(&["--call", "ptrace", "--allow-calls", "ptrace"], ALLOWED, &["--allow-calls"]);
+    says(&["--call", "read", "--deny-calls", "read"], REFUSED, &["--deny-calls"]);
+    says(&["--call", "socket"], DEPENDS, &["socket[unix-stream]", "socket[inet6]", "profile 'read-only' ("]);
+    says(&["--call", "socket,2,1"], REFUSED, &["has no network", "--net host"]);
+    says(&["--call", "socket,2,1", "--net", "host"], ALLOWED, &[]);
+    says(&["--call", "openat,-100,0,0"], ALLOWED, &["ask with --path"]);
+    says(&["--call", "openat,-100,0,0x241", "-p", "minimal"], REFUSED, &["--profile write"]);
+    says(&["--call", "chmod"], DEPENDS, &["where the file may be written"]);
+    says(&["--call", "setxattr"], REFUSED, &["not supported"]);
+    says(&["--path", "/etc/passwd"], ALLOWED, &["paths.read[", "names of users"]);
+    says(&["--path", "/etc/shadow"], REFUSED, &["--ro /etc/shadow"]);
+    says(&["--path", ".", "--deny", "."], REFUSED, &["by --deny ."]);
+    says(&["--path", "../../outside/x", "--op", "wx", "-p", "minimal"], REFUSED, &["--rwx "]);
+    says(&["--connect", "a.example:443"], REFUSED, &["network.mode", "--connect '*:443'"]);
+    says(&["--connect", "a.example:443", "-p", "network"], ALLOWED, &["network.mode of profile 'network'"]);
+    let ports =
+        r#"{"extends": "minimal", "network": {"mode": "allow", "connect": ["*:443"], "bind": [8080]}}"#;
+    world.write("ports.json", ports);
+    says(&["--connect", "x:443", "-p", "./ports.json"], ALLOWED, &["network.connect"]);
+    says(&["--connect", "x:80", "-p", "./ports.json"], REFUSED, &["only the named ports"]);
+    says(&["--bind", "8080", "-p", "./ports.json"], ALLOWED, &["network.bind"]);
+    says(&["--bind", "80", "-p", "./ports.json"], REFUSED, &["whatever sbx allows"]);
+    let args = r#"{"extends": "minimal", "syscalls": {"allow": [{"calls": ["getpriority"], "args": [{"index": 0, "op": "eq", "value": 1}], "why": "because"}]}}"#;
+    world.write("args.json", args);
+    says(
+        &["--call", "getpriority", "-p", "./args.json"],
+        DEPENDS,
+        &["under the conditions of syscalls.allow[0]", "(because)"],
+    );
+    says(&["--call", "getpriority,1", "-p", "./args.json"], ALLOWED, &["(because)"]);
+    says(&["--call", "getpriority,2", "-p", "./args.json"], REFUSED, &[]);
+}
+
+#[test]
+fn answers_about_sockets_are_what_a_run_does() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let (inside, outside) = (world.path("in.sock"), world.outside.join("out.sock"));
+        let (inside, outside) = (inside.to_str().unwrap(), outside.to_str().unwrap());
+        let _servers = [UnixServer::at(inside.as_ref()), UnixServer::at(outside.as_ref())];
+        let server = HttpServer::start();
+        let port = server.port.to_string();
+        world.write("p.json", format!(r#"{{"extends": "workspace", "network": {{"unix": ["{outside}"]}}}}"#));
+        for (flags, kind, target) in [
+            (&[][..], "connect-unix", inside),
+            (&[], "connect-unix", outside),
+            (&["-p", "./p.json"], "connect-unix", outside),
+            (&["-p", "minimal"], "connect-unix", inside),
+            (&["--net", "host"], "connect-unix", inside),
+            (&[], "connect", &port),
+            (&["--net", "host"], "connect", &port),
+            (&["-p", "network"], "connect", &port),
+        ] {
+            let ran = world.sbx([&["run"], flags, &["--", &attempt, kind, target]].concat()).run();
+            let asked = if kind == "connect" { format!("127.0.0.1:{target}") } else { target.to_string() };
+            let flag = if kind == "connect" { "--connect" } else { "--unix" };
+            let out = why(&world, &[flags, &[flag, &asked]].concat());
+            assert_eq!(out.code, ran.code, "{flags:?} {kind}: {out}\n{ran}");
+        }
+    });
+}
+
+#[test]
+fn nothing_is_made_and_json_is_json() {
+    as_users(|user| {
+        let world = World::new(user);
+        let tmp = world.outside.join("tmp");
+        world.make_dir(&tmp);
+        let out = world
+            .sbx(["why", "--path", "/etc/passwd", "--op", "rw", "--json"])
+            .env("TMPDIR", &tmp)
+            .run()
+            .exited(REFUSED);
+        let value: serde_json::Value = serde_json::from_str(&out.out()).unwrap();
+        assert_eq!(value["answer"], "refused");
+        assert_eq!(value["profile"], "workspace");
+        assert!(value["allow_with"].as_str().unwrap().starts_with("--rw /etc"), "{value}");
+        assert_eq!(value["flags"][0], "--rw", "{value}");
+        assert!(!world.home.join(".cache").exists() && tmp.read_dir().unwrap().next().is_none());
+    });
+}
+
+#[test]
+fn from_inside_what_can_be_known_is_told() {
+    as_users(|user| {
+        let world = World::new(user);
+        let sbx = world.install(&sbx_tests::stage::sbx(), "sbx");
+        let sbx = sbx.to_str().unwrap();
+        let kept = world.outside.join("kept");
+        let kept = kept.to_str().unwrap();
+        let inside = |words: &[&str]| {
+            world.sbx([&["run", "--static", "confine", "--", sbx, "why"], words].concat()).run()
+        };
+        assert!(why(&world, &[]).exited(1).out().starts_with("confined by sbx: no\n"));
+        let told = inside(&[]).success().out();
+        assert!(told.starts_with("confined by sbx: yes\n") && told.contains("\npath rules: yes\n"), "{told}");
+        inside(&["--path", kept]).exited(REFUSED);
+        inside(&["--path", "sbx"]).exited(ALLOWED);
+        inside(&["--path", kept, "--op", "x"]).exited(DEPENDS);
+        inside(&["--call", "ptrace"]).exited(DEPENDS);
+        // A variable says nothing.
+        world.sbx(["why"]).env("SBX_CONFINED", "1").run().exited(1);
+        let out = inside(&["--json"]).success();
+        let value: serde_json::Value = serde_json::from_str(&out.out()).unwrap();
+        assert_eq!(value["confined_by_sbx"], true, "{value}");
+    });
+}
+
+#[test]
+fn questions_that_are_none_are_refused() {
+    let world = World::new(&User::ordinary());
+    for (words, expected) in [
+        (&["--call", "opennat"][..], "did you mean 'openat'"),
+        (&["--call", "open,x"], "is no number"),
+        (&["--call", "open,1,2,3,4,5,6,7"], "at most six"),
+        (&["--call", ""], "unknown system call"),
+        (&["--path", "x", "--op", "q"], "made of r, w and x"),
+        (&["--path", "x", "--op", ""], "--op"),
+        (&["--op", "r"], "--path"),
+        (&["--connect", "x"], "no port"),
+        (&["--bind", "70000"], "70000"),
+        (&["--call", "read", "--path", "x"], "contradict"),
+        (&["--path", "x", "-p", "nothing"], "there is no profile of that name"),
+        (&["--path", "x", "--ro", "missing"], "missing"),
+    ] {
+        why(&world, words).refused(125, &[expected]);
+    }
+}
