@@ -182,7 +182,7 @@ fn nothing_is_made_and_json_is_json() {
 fn from_inside_what_can_be_known_is_told() {
     as_users(|user| {
         let world = World::new(user);
-        let sbx = world.install(&sbx_tests::stage::sbx(), "sbx");
+        let sbx = world.install(sbx_tests::stage::sbx(), "sbx");
         let sbx = sbx.to_str().unwrap();
         let kept = world.outside.join("kept");
         let kept = kept.to_str().unwrap();
