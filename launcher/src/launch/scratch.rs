@@ -11,7 +11,7 @@ use crate::launch::landlock::plain;
 use crate::launch::removal;
 use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
-use crate::sys::{descriptor, memory, process};
+use crate::sys::{memory, process};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -54,7 +54,7 @@ impl Scratch {
             let path = base.join(format!("sbx-{random:016x}"));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
-                    let lock = open_directory(&path).ok().filter(|file| descriptor::lock(file, true));
+                    let lock = open_directory(&path).ok().filter(|file| file.try_lock_shared().is_ok());
                     return Ok(Scratch { path, _lock: lock, since: Instant::now() });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -121,7 +121,7 @@ fn is_stale(path: &Path) -> bool {
     let Ok(directory) = open_directory(path) else { return false };
     let Ok(meta) = directory.metadata() else { return false };
     let age = meta.modified().ok().and_then(|time| time.elapsed().ok()).unwrap_or_default();
-    meta.uid() == process::user() && age > SETTLED && descriptor::lock(&directory, false)
+    meta.uid() == process::user() && age > SETTLED && directory.try_lock().is_ok()
 }
 
 fn open_directory(path: &Path) -> io::Result<File> {
@@ -184,7 +184,7 @@ mod tests {
         let new = aged(base.path(), "sbx-00112233445566bb", 1);
         let living = aged(base.path(), "sbx-00112233445566cc", 3600);
         let lock = open_directory(&living).unwrap();
-        assert!(descriptor::lock(&lock, true));
+        lock.try_lock_shared().unwrap();
         let others = ["sbx-00112233445566AA", "sbx-1", "sbx-00112233445566aaa", "other"];
         let others = others.map(|name| aged(base.path(), name, 3600));
         let link = base.path().join("sbx-00112233445566dd");

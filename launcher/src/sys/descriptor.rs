@@ -66,13 +66,6 @@ pub fn is_open(number: RawFd) -> bool {
     unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
 }
 
-/// Locks an open file without waiting (flock(2)), for others to share or for nobody else.
-pub fn lock(file: &File, shared: bool) -> bool {
-    let kind = if shared { libc::LOCK_SH } else { libc::LOCK_EX };
-    // SAFETY: an open descriptor and plain numbers.
-    unsafe { libc::flock(file.as_raw_fd(), kind | libc::LOCK_NB) == 0 }
-}
-
 /// Marks every descriptor from 3 up as close-on-exec.
 pub fn close_all_on_exec() -> Result<(), Failed> {
     const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
