@@ -4,6 +4,12 @@ CARGO  ?= cargo
 PREFIX ?= /usr/local
 BINDIR  = $(DESTDIR)$(PREFIX)/bin
 LIBDIR  = $(DESTDIR)$(PREFIX)/lib/sbx
+SHARE   = $(DESTDIR)$(PREFIX)/share
+MANDIR  = $(SHARE)/man/man1
+# Where each shell looks for completions by itself.
+BASH_COMPLETION = $(SHARE)/bash-completion/completions/sbx
+ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
+FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 
 .PHONY: help build test lint bench install uninstall dist
 
@@ -12,7 +18,7 @@ help:
 	@echo 'make test       every test; says which tools it misses'
 	@echo 'make lint       formatting, clippy and documentation, warnings being errors'
 	@echo 'make bench      start-up and per-call costs against bare exec and other sandboxes'
-	@echo 'make install    sbx and libsandbox.so below PREFIX ($(PREFIX)); DESTDIR is honoured'
+	@echo 'make install    sbx, libsandbox.so, manual and completions below PREFIX ($(PREFIX)); DESTDIR is honoured'
 	@echo 'make uninstall  removes what install has put there'
 	@echo 'make dist       an archive for others, in target/dist'
 
@@ -34,16 +40,23 @@ bench:
 	$(CARGO) run --release -p sbx-bench -- startup
 	$(CARGO) run --release -p sbx-bench -- calls
 
-# The library is written by the program that is installed, so the two cannot differ.
+# Library, manual and completions are written by the program that is installed, so they cannot differ from it.
 install:
 	set -e; sbx=$$(scripts/build-release.sh | tail -n 1); \
 	install -d '$(BINDIR)' '$(LIBDIR)'; \
 	install -m 755 "$$sbx" '$(BINDIR)/sbx'; \
 	'$(BINDIR)/sbx' shim >'$(LIBDIR)/libsandbox.so'; \
-	chmod 755 '$(LIBDIR)/libsandbox.so'
+	chmod 755 '$(LIBDIR)/libsandbox.so'; \
+	umask 022; \
+	install -d '$(MANDIR)' $(foreach file,$(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION),'$(dir $(file))'); \
+	'$(BINDIR)/sbx' man '$(MANDIR)'; \
+	'$(BINDIR)/sbx' completions bash >'$(BASH_COMPLETION)'; \
+	'$(BINDIR)/sbx' completions zsh >'$(ZSH_COMPLETION)'; \
+	'$(BINDIR)/sbx' completions fish >'$(FISH_COMPLETION)'
 
 uninstall:
-	rm -f '$(BINDIR)/sbx' '$(LIBDIR)/libsandbox.so'
+	rm -f '$(BINDIR)/sbx' '$(LIBDIR)/libsandbox.so' '$(MANDIR)'/sbx.1 '$(MANDIR)'/sbx-*.1 \
+		'$(BASH_COMPLETION)' '$(ZSH_COMPLETION)' '$(FISH_COMPLETION)'
 	rmdir '$(LIBDIR)' 2>/dev/null || true
 
 dist:

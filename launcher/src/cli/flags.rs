@@ -16,6 +16,8 @@ Examples:
   sbx run --profile minimal -- jq . some.json    reads and prints
   sbx run --log-violations -- ./tool             lists what would be refused
 
+Variables: SBX_PROFILE is the profile where no --profile is given, SBX_LOG (quiet, normal or verbose) stands for -q and -v.
+
 Exit status: the command's own; 124 its time was up; 125 sbx refused or failed; 126 the command cannot be executed;
 127 it was not found; 128+n a signal ended it (159: the filter).";
 
@@ -49,6 +51,19 @@ pub enum Command {
     Status(Status),
     /// Try, inside the real sandbox, everything that profiles promise to refuse
     Test(Test),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        #[arg(value_name = "bash|zsh|fish", hide_possible_values = true)]
+        shell: Shell,
+    },
+    /// Write the manual's pages into a directory
+    #[command(hide = true)]
+    Man {
+        /// The directory
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
 }
 
 /// `sbx run` alone: clap builds every subcommand it knows before it reads the first word, and a run needs none of
@@ -334,6 +349,17 @@ pub enum ProfileAction {
     },
     /// Print the JSON Schema of a profile
     Schema,
+}
+
+/// Shells that `sbx completions` knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// bash
+    Bash,
+    /// zsh
+    Zsh,
+    /// fish
+    Fish,
 }
 
 /// `sbx report`.

@@ -3,12 +3,14 @@
 mod env;
 mod flags;
 mod inspect;
+mod pages;
 mod plain;
 mod profile;
 mod shim;
 mod status;
 mod test;
 mod usage;
+pub mod variables;
 mod why;
 
 pub use flags::{Cli, Command, Level, Net, OnViolation, Run, RunOnly, Static};
@@ -47,6 +49,8 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
         Command::Inspect(flags) => inspect::run(&flags),
         Command::Why(flags) => why::run(*flags),
         Command::Profile(flags) => profile::run(&flags.action),
+        Command::Completions { shell } => pages::completions(shell),
+        Command::Man { directory } => pages::man(&directory),
         Command::Report(flags) => match flags.action {
             flags::ReportAction::Schema => print(report::SCHEMA.as_bytes()).map(|()| 0),
         },

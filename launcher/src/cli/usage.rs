@@ -54,7 +54,7 @@ impl Named {
     }
 
     fn subcommands(&self) -> Vec<&str> {
-        self.command.get_subcommands().map(Command::get_name).collect()
+        self.command.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name).collect()
     }
 
     fn flags(&self) -> Vec<&str> {

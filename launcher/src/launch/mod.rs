@@ -8,6 +8,7 @@ pub(crate) mod files;
 pub mod guard;
 pub mod landlock;
 pub mod limits;
+mod messages;
 pub mod plan;
 pub mod policy;
 pub mod question;
@@ -21,11 +22,13 @@ pub mod treatment;
 
 use crate::canary;
 use crate::cli::Run;
+use crate::cli::variables::{self, Loudness};
 use crate::launch::cgroup::Group;
 use crate::launch::child::{Failure, Outcome, Steps};
 use crate::launch::guard::{Guard, OnViolation};
 use crate::launch::landlock::Report;
 use crate::launch::limits::Limits;
+use crate::launch::messages::Closing;
 use crate::launch::plan::Plan;
 use crate::launch::resolve::Extras;
 use crate::launch::scratch::Scratch;
@@ -73,38 +76,23 @@ fn planned(flags: &Run, closed: Vec<i32>, mut reporter: Option<&mut Reporter>) -
     if let Some(reporter) = &mut reporter {
         reporter.planned(&mut plan);
     }
-    let show = if flags.quiet { Show::Nothing } else { Show::Lines };
+    let loudness = variables::loudness(flags)?;
+    let show = if loudness == Loudness::Quiet { Show::Nothing } else { Show::Lines };
     let violations = Violations::new(show);
     for remark in &plan.remarks {
         violations.line(remark);
     }
-    if flags.verbose {
-        violations.line(&banner(&plan));
-    }
+    let closing = (loudness == Loudness::Verbose).then(|| {
+        violations.line(&messages::banner(&plan));
+        Closing::new(&plan)
+    });
     // Its secrets are in our environment and memory, which the command could read otherwise.
     privilege::undumpable().map_err(cannot("protect the supervisor's memory"))?;
-    if flags.exec { in_place(plan, closed) } else { supervised(plan, closed, violations, reporter) }
+    if flags.exec { in_place(plan, closed) } else { supervised(plan, closed, violations, closing, reporter) }
 }
 
 fn cannot(what: &'static str) -> impl FnOnce(Failed) -> Refusal {
     move |failed| Refusal::new(format!("cannot {what}: {failed}"))
-}
-
-fn banner(plan: &Plan) -> String {
-    let network = match plan.network.mode {
-        policy::Mode::None => "none".to_string(),
-        policy::Mode::Host => "the host's".to_string(),
-        policy::Mode::Ports => {
-            format!("TCP to ports {:?}, listening on {:?}", plan.network.connect, plan.network.bind)
-        }
-    };
-    let paths =
-        plan.paths.as_ref().map_or("not restricted".to_string(), |paths| format!("{} rules", paths.len()));
-    let limits: String = plan.limits.applied.iter().map(|applied| format!(", {applied}")).collect();
-    format!(
-        "profile '{}', paths {paths} (Landlock ABI {}), network {network}{limits}",
-        plan.profile.name, plan.landlock.0
-    )
 }
 
 /// Becomes the command.
@@ -121,6 +109,7 @@ fn supervised(
     mut plan: Plan,
     closed: Vec<i32>,
     violations: Violations,
+    closing: Option<Closing>,
     mut reporter: Option<&mut Reporter>,
 ) -> Result<i32, Refusal> {
     // The lowest number that is free now is the notification descriptor's, where their number is limited.
@@ -216,7 +205,11 @@ fn supervised(
     }
     let summary = summary.map_err(cannot("supervise the command"))?;
     judge.violations.sum_up();
-    conclude(&summary, &judge.violations, scratch)
+    let result = conclude(&summary, &judge.violations, scratch);
+    if let Some(closing) = closing {
+        judge.violations.line(&closing.line(summary.ending));
+    }
+    result
 }
 
 fn limits_files(limits: &Limits) -> bool {

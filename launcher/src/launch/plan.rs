@@ -1,7 +1,7 @@
 //! The plan of one run: everything that can be decided before there is a child. Flags get their meaning here;
 //! what cannot be understood or enforced ends the run.
 
-use crate::cli::{self, Run};
+use crate::cli::{self, Run, variables};
 use crate::launch::demands;
 use crate::launch::environment::{self, Wishes};
 use crate::launch::files;
@@ -15,6 +15,7 @@ use crate::launch::treatment::{self, StaticMode};
 use crate::profile::{self, Profile, Search, Variable, Variables};
 use crate::program::{self, Program};
 use crate::refusal::Refusal;
+use crate::report::model;
 use crate::supervise::attributes;
 use crate::supervise::decode::shown;
 use crate::sys::{descriptor, seccomp};
@@ -173,6 +174,15 @@ pub fn passable(numbers: &[i32]) -> Result<(), Refusal> {
 }
 
 impl Plan {
+    /// What confines the run, in one word.
+    pub fn level(&self) -> model::Level {
+        match (self.unconfined, &self.paths) {
+            (true, _) => model::Level::None,
+            (false, None) => model::Level::Minimal,
+            (false, Some(_)) => model::Level::Standard,
+        }
+    }
+
     /// What the guard allows beyond the calls.
     pub fn extras(&self, sealed: bool) -> Extras {
         Extras {
@@ -188,9 +198,16 @@ fn load(flags: &Run, search: &Search) -> Result<Profile, Refusal> {
     let loaded = match &flags.profile {
         Some(name) => profile::load(name, search),
         None if flags.dangerously_unconfined => profile::load(OsStr::new("unrestricted"), search),
-        None => profile::default_profile(search),
+        None => return by_default(search),
     };
     loaded.map_err(|e| Refusal::new(e.to_string()))
+}
+
+fn by_default(search: &Search) -> Result<Profile, Refusal> {
+    let Some(name) = variables::profile() else {
+        return profile::default_profile(search).map_err(|e| Refusal::new(e.to_string()));
+    };
+    profile::load(&name, search).map_err(|e| Refusal::new(format!("{e} (named by {})", variables::PROFILE)))
 }
 
 fn working_directory(flags: &Run) -> Result<PathBuf, Refusal> {

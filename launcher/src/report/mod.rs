@@ -23,7 +23,7 @@ use crate::sys::process::Pid;
 use crate::sys::signal::{self, Disposition};
 use crate::sys::usage;
 use clap::CommandFactory;
-use model::{Cause, Exit, Level, Output, Report};
+use model::{Cause, Exit, Output, Report};
 use place::{AuditLog, Passed, Replaced};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -90,11 +90,7 @@ impl Reporter {
         report.policy_hash = policy_hash::of(plan, seal.as_ref());
         report.workspace = plan.workspace.as_deref().map(Into::into);
         report.network = Some(facts::network(plan));
-        report.level = Some(match (plan.unconfined, &plan.paths) {
-            (true, _) => Level::None,
-            (false, None) => Level::Minimal,
-            (false, Some(_)) => Level::Standard,
-        });
+        report.level = Some(plan.level());
         report.layers = layers::of(plan, seal.is_some());
         report.degradations = plan.remarks.clone();
         report.limits = plan.limits.applied.iter().map(facts::limit).collect();

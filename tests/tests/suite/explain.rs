@@ -346,8 +346,7 @@ fn ports_and_signals_are_named_too() {
         signal("$$").success().silent();
         let out = signal(&pid).failed();
         // Another user's process is out of reach anyway.
-        let blamed =
-            out.sbx_lines().iter().any(|line| line.contains(&format!("process {pid} is outside")));
+        let blamed = out.sbx_lines().iter().any(|line| line.contains(&format!("process {pid} is outside")));
         assert_eq!(blamed, !user.switch, "{out}");
         outside.kill().unwrap();
         outside.wait().unwrap();
