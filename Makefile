@@ -40,9 +40,11 @@ bench:
 	$(CARGO) run --release -p sbx-bench -- startup
 	$(CARGO) run --release -p sbx-bench -- calls
 
+# SBX=FILE installs that program instead of building one.
 # Library, manual and completions are written by the program that is installed, so they cannot differ from it.
 install:
-	set -e; sbx=$$(scripts/build-release.sh | tail -n 1); \
+	set -e; sbx='$(SBX)'; \
+	[ -n "$$sbx" ] || sbx=$$(scripts/build-release.sh | tail -n 1); \
 	install -d '$(BINDIR)' '$(LIBDIR)'; \
 	install -m 755 "$$sbx" '$(BINDIR)/sbx'; \
 	'$(BINDIR)/sbx' shim >'$(LIBDIR)/libsandbox.so'; \
@@ -54,8 +56,15 @@ install:
 	'$(BINDIR)/sbx' completions zsh >'$(ZSH_COMPLETION)'; \
 	'$(BINDIR)/sbx' completions fish >'$(FISH_COMPLETION)'
 
+# Which pages of the manual are ours the program knows.
 uninstall:
-	rm -f '$(BINDIR)/sbx' '$(LIBDIR)/libsandbox.so' '$(MANDIR)'/sbx.1 '$(MANDIR)'/sbx-*.1 \
+	set -e; [ ! -x '$(BINDIR)/sbx' ] || { \
+		pages=$$(mktemp -d); \
+		'$(BINDIR)/sbx' man "$$pages"; \
+		(cd "$$pages" && for page in *; do rm -f '$(abspath $(MANDIR))/'"$$page"; done); \
+		rm -r "$$pages"; \
+	}
+	rm -f '$(BINDIR)/sbx' '$(LIBDIR)/libsandbox.so' \
 		'$(BASH_COMPLETION)' '$(ZSH_COMPLETION)' '$(FISH_COMPLETION)'
 	rmdir '$(LIBDIR)' 2>/dev/null || true
 

@@ -1,0 +1,95 @@
+//! SBX_PROFILE and SBX_LOG, the user's default profile, and what is said without being asked.
+
+use sbx_tests::{User, World, as_users};
+
+#[test]
+fn a_variable_names_the_profile_and_a_flag_outranks_it() {
+    as_users(|user| {
+        let world = World::new(user);
+        let touch = |words: &[&str]| world.sbx([&["run"], words, &["--", "touch", "made"]].concat());
+        touch(&[]).run().success();
+        touch(&[]).env("SBX_PROFILE", "minimal").run().failed();
+        touch(&["-p", "workspace"]).env("SBX_PROFILE", "minimal").run().success();
+        touch(&["--dangerously-unconfined"]).env("SBX_PROFILE", "minimal").run().success();
+        world.write("own.json", r#"{ "description": "own", "extends": "minimal" }"#);
+        touch(&[]).env("SBX_PROFILE", "./own.json").run().failed();
+        touch(&[]).env("SBX_PROFILE", "minimla").run().refused(125, &["'minimla'", "minimal", "SBX_PROFILE"]);
+        touch(&[]).env("SBX_PROFILE", "").run().refused(125, &["SBX_PROFILE"]);
+        touch(&[]).env("SBX_PROFILE", "unrestricted").run().refused(125, &["--dangerously-unconfined"]);
+    });
+}
+
+#[test]
+fn the_variable_outranks_the_users_default() {
+    as_users(|user| {
+        let world = World::new(user);
+        let text = r#"{ "description": "no writing", "extends": "read-only" }"#;
+        world.write(world.home.join(".config/sbx/profiles/default.json"), text);
+        let touch = || world.sbx(["run", "--", "touch", "made"]);
+        touch().run().failed();
+        assert!(!world.exists("made"));
+        touch().env("SBX_PROFILE", "workspace").run().success();
+        assert!(world.exists("made"));
+    });
+}
+
+/// What a command does to its own variables cannot widen what a run inside it may do.
+#[test]
+fn the_command_gains_nothing_by_setting_it() {
+    as_users(|user| {
+        let world = World::new(user);
+        let sbx = world.install(sbx_tests::stage::sbx(), "sbx");
+        let inner = format!("SBX_PROFILE=workspace {} run -- touch inner", sbx.display());
+        let within = |profile: &str| {
+            let words = ["run", "-p", profile, "--rox", ".", "--", "sh", "-c", &inner];
+            world.sbx(words).run()
+        };
+        within("read-only").failed();
+        assert!(!world.exists("inner"));
+        within("workspace").success();
+        assert!(world.exists("inner"));
+    });
+}
+
+#[test]
+fn nothing_is_said_unless_asked_for_or_refused() {
+    as_users(|user| {
+        let world = World::new(user);
+        let lines = |flags: &[&str], log: Option<&str>| {
+            let cmd = world.sbx([&["run"], flags, &["--", "sh", "-c", "exit 3"]].concat());
+            let cmd = log.into_iter().fold(cmd, |cmd, log| cmd.env("SBX_LOG", log));
+            cmd.run().exited(3).prints("").sbx_lines()
+        };
+        for silent in
+            [(&[][..], None), (&[], Some("quiet")), (&[], Some("normal")), (&["-q"], Some("verbose"))]
+        {
+            assert_eq!(lines(silent.0, silent.1), Vec::<String>::new(), "{silent:?}");
+        }
+        for loud in [(&["-v"][..], None), (&["-v"], Some("quiet")), (&[], Some("verbose"))] {
+            let lines = lines(loud.0, loud.1);
+            assert_eq!(lines.len(), 2, "{loud:?}: {lines:?}");
+            let workspace = format!("workspace '{}'", world.workspace.display());
+            for word in ["profile 'workspace'", &workspace, "no network"] {
+                assert!(lines[0].contains(word), "{lines:?}");
+            }
+            assert!(lines[1].starts_with("sbx: the command exited with 3 after "), "{lines:?}");
+            assert!(lines[1].contains(" s, at level "), "{lines:?}");
+        }
+        let words = ["run", "-v", "-p", "no-exec", "--", "sh", "-c", "kill -9 $$"];
+        let out = world.sbx(words).run().exited(137);
+        assert!(out.sbx_lines()[1].contains("was ended by SIGKILL"), "{out}");
+    });
+}
+
+#[test]
+fn quiet_in_the_variable_does_not_hush_flags_that_ask() {
+    let world = World::new(&User::ordinary());
+    let refused = ["--", "sh", "-c", "id; true"];
+    let run = |flags: &[&str]| world.sbx([&["run", "-p", "minimal"], flags, &refused].concat());
+    assert!(run(&[]).env("SBX_LOG", "quiet").run().sbx_lines().is_empty());
+    assert!(!run(&[]).run().sbx_lines().is_empty());
+    assert!(!run(&["--log-violations"]).env("SBX_LOG", "quiet").run().sbx_lines().is_empty());
+    for odd in ["", "loud", "-v", "quiet "] {
+        run(&[]).env("SBX_LOG", odd).run().refused(125, &["SBX_LOG", "quiet, normal, verbose"]);
+    }
+}
