@@ -2,6 +2,7 @@
 
 pub mod canary;
 pub mod cli;
+pub mod embed;
 pub mod launch;
 pub mod profile;
 pub mod program;

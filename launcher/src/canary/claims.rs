@@ -5,7 +5,7 @@ use crate::cli::{self, Run};
 use crate::launch::landlock::{Version, canonical};
 use crate::launch::policy::{Mode, Network, PathRule};
 use crate::launch::{demands, files, plan};
-use crate::profile::{self, Profile, Variables};
+use crate::profile::Variables;
 use crate::program;
 use crate::refusal::Refusal;
 use crate::sys::seccomp;
@@ -34,11 +34,7 @@ impl Claims {
     /// Of a run with these flags on this stage.
     pub fn of(flags: &Run, stage: &Stage) -> Result<Claims, Refusal> {
         let search = cli::search();
-        let profile: Profile = match &flags.profile {
-            Some(name) => profile::load(name, &search),
-            None => profile::default_profile(&search),
-        }
-        .map_err(|error| Refusal::new(error.to_string()))?;
+        let profile = plan::load(flags, &search)?;
         let abi = Version(seccomp::landlock_version());
         let network = demands::network(flags, &profile, abi)?;
         let calls = plan::calls(flags, &profile, &network, abi)?;
@@ -56,7 +52,7 @@ impl Claims {
         let unconfined = profile.is_unrestricted();
         let real = |rule: PathRule| PathRule { path: canonical(&rule.path), ..rule };
         let paths = (abi >= Version::FILES && !unconfined)
-            .then(|| files::rules(flags, &profile, &variables, &own, &workspace, &[], &mut remarks))
+            .then(|| files::rules(flags, &profile, &variables, Some(&own), &workspace, &[], &mut remarks))
             .transpose()?
             .map(|rules| rules.into_iter().map(real).collect());
         Ok(Claims {

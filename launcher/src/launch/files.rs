@@ -65,7 +65,7 @@ pub fn rules(
     flags: &Run,
     profile: &Profile,
     variables: &Variables<'_>,
-    program: &Program,
+    program: Option<&Program>,
     directory: &Path,
     sockets: &[PathBuf],
     remarks: &mut Vec<String>,
@@ -99,7 +99,7 @@ pub fn rules(
     }
     rules.extend(own_terminals(&rules));
     // The command itself, and what the kernel starts for it.
-    for link in &program.chain {
+    for link in program.iter().flat_map(|program| &program.chain) {
         if !rules.iter().any(|rule| rule.rights.execute && link.path.starts_with(&rule.path)) {
             rules.push(PathRule { path: link.path.clone(), rights: EXECUTE, optional: false });
         }

@@ -34,11 +34,7 @@ impl Closing {
             Ending::OutputFailed => "was ended because its output could not be passed on".to_string(),
             Ending::Lost => "was lost".to_string(),
         };
-        let level = match self.level {
-            Level::None => "none",
-            Level::Minimal => "minimal",
-            Level::Standard => "standard",
-        };
+        let level = self.level;
         format!("the command {how} after {}, at level {level}", seconds(self.start.elapsed()))
     }
 }

@@ -132,7 +132,9 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
     // Before ABI 9 the supervisor connects, and Landlock knows no such right.
     let by_path = if landlock >= Version::UNIX { sockets.clone() } else { Vec::new() };
     let paths = (!unconfined && landlock >= Version::FILES)
-        .then(|| files::rules(flags, &profile, &variables, &program, &directory, &by_path, &mut remarks))
+        .then(|| {
+            files::rules(flags, &profile, &variables, Some(&program), &directory, &by_path, &mut remarks)
+        })
         .transpose()?;
     let environment = environment(flags, &profile, &variables)?;
     let situation = Situation { supervised: !flags.exec, listens: !flags.exec && !unconfined && !nested };
@@ -194,7 +196,8 @@ impl Plan {
     }
 }
 
-fn load(flags: &Run, search: &Search) -> Result<Profile, Refusal> {
+/// The profile that flags, the variable or the user name.
+pub fn load(flags: &Run, search: &Search) -> Result<Profile, Refusal> {
     let loaded = match &flags.profile {
         Some(name) => profile::load(name, search),
         None if flags.dangerously_unconfined => profile::load(OsStr::new("unrestricted"), search),

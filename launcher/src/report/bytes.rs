@@ -1,7 +1,8 @@
 //! Words of the command line, paths and names, which are bytes: JSON has only text.
 
+use serde::de::Error;
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -33,9 +34,46 @@ impl Serialize for Bytes {
     }
 }
 
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Text(String),
+            Encoded { base64: String },
+        }
+        match Either::deserialize(deserializer)? {
+            Either::Text(text) => Ok(Bytes(text.into_bytes())),
+            Either::Encoded { base64 } => {
+                decoded(&base64).map(Bytes).ok_or_else(|| D::Error::custom("not base64 (RFC 4648)"))
+            }
+        }
+    }
+}
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// What [`base64`] has encoded.
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim_end_matches('=').as_bytes();
+    if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(digits.len());
+    for group in digits.chunks(4) {
+        let mut bits = 0_u32;
+        for digit in group {
+            let value = DIGITS.iter().position(|known| known == digit)?;
+            bits = bits << 6 | value as u32;
+        }
+        let bits = bits << (6 * (4 - group.len()));
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
+    }
+    Some(bytes)
+}
+
 /// RFC 4648, with padding.
 fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
         let bits =
@@ -74,6 +112,24 @@ mod tests {
         ];
         for (plain, expected) in pairs {
             assert_eq!(base64(plain.as_bytes()), expected);
+            assert_eq!(decoded(expected).as_deref(), Some(plain.as_bytes()));
+        }
+    }
+    #[test]
+    fn what_was_written_is_read_back() {
+        for bytes in [&b""[..], b"text", b"\xff", b"a\xffb\0", &[0x80; 100]] {
+            let json = serde_json::to_string(&Bytes(bytes.to_vec())).unwrap();
+            assert_eq!(serde_json::from_str::<Bytes>(&json).unwrap().0, bytes);
+        }
+        for broken in [
+            r#"{"base64":"a"}"#,
+            r#"{"base64":"Y==="}"#,
+            r#"{"base64":"Yf9i="}"#,
+            "{}",
+            "1",
+            r#"{"base64":"Y\n9i"}"#,
+        ] {
+            assert!(serde_json::from_str::<Bytes>(broken).is_err(), "{broken}");
         }
     }
 }

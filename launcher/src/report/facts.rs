@@ -39,7 +39,12 @@ pub fn limit(applied: &Applied) -> LimitUsed {
         "processes" | "open_files" => Unit::Count,
         _ => Unit::Bytes,
     };
-    LimitUsed { name: applied.limit, value: applied.value, unit, mechanism: applied.means.word() }
+    LimitUsed {
+        name: applied.limit.into(),
+        value: applied.value,
+        unit,
+        mechanism: applied.means.word().into(),
+    }
 }
 
 /// What went through us; where both streams are one file, it counts as standard output.

@@ -24,13 +24,13 @@ pub fn of(plan: &Plan, seals: bool) -> Vec<Layer> {
     let unconfined = (NotNeeded, Some("the run is unconfined, as wished".to_string()));
     let confining = all.into_iter().map(|(name, decided)| {
         let (state, reason) = if plan.unconfined { unconfined.clone() } else { decided };
-        Layer { name, state, reason }
+        Layer { name: name.into(), state, reason }
     });
     let namespaces = Some("this version of sbx makes none".to_string());
     confining
         .chain([
-            Layer { name: "privileges", state: Enforced, reason: None },
-            Layer { name: "namespaces", state: Absent, reason: namespaces },
+            Layer { name: "privileges".into(), state: Enforced, reason: None },
+            Layer { name: "namespaces".into(), state: Absent, reason: namespaces },
         ])
         .collect()
 }

@@ -12,6 +12,7 @@ pub mod model;
 mod place;
 mod policy_hash;
 mod records;
+mod words;
 
 use crate::cli::{Run, RunOnly};
 use crate::launch::plan::Plan;
@@ -109,7 +110,7 @@ impl Reporter {
     pub fn ended(&mut self, summary: Option<&Summary>, violations: &Violations) {
         let report = &mut self.report;
         let exited = |code, signal: Option<i32>| {
-            Some(Exit { code, signal, signal_name: signal.and_then(signal_name) })
+            Some(Exit { code, signal, signal_name: signal.and_then(signal_name).map(Into::into) })
         };
         (report.cause, report.exit) = match summary.map(|summary| summary.ending) {
             Some(Ending::Exited(code)) => (Cause::Exited, exited(Some(code), None)),
@@ -205,7 +206,7 @@ fn empty(command: &[OsString]) -> Report {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Report {
         version: model::VERSION,
-        sbx: env!("CARGO_PKG_VERSION"),
+        sbx: env!("CARGO_PKG_VERSION").into(),
         command: command.iter().map(|word| word.as_os_str().into()).collect(),
         program: None,
         profile: None,

@@ -1,20 +1,24 @@
 //! What a report holds. Every field is described in docs/report.md and in the schema; a test keeps the three
 //! together.
+//!
+//! Embedding programs read the same types, perhaps from another version of `sbx`: fields and values that are not
+//! known here are no mistake.
 
 use super::bytes::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 /// The version of the format: fields are added without changing it, none is removed or changes its meaning.
 pub const VERSION: u32 = 1;
 
 /// One run.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// [`VERSION`].
     pub version: u32,
     /// The version of `sbx`.
-    pub sbx: &'static str,
+    pub sbx: Cow<'static, str>,
     /// The command and its arguments.
     pub command: Vec<Bytes>,
     /// The file that was found for it.
@@ -64,7 +68,7 @@ pub struct Report {
 }
 
 /// Why a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The command exited.
@@ -87,10 +91,13 @@ pub enum Cause {
     NotExecutable,
     /// `sbx` could not go on looking after it.
     Lost,
+    /// What a later version of `sbx` says here; never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 /// The profile in force.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProfileUsed {
     /// Its name.
     pub name: String,
@@ -101,7 +108,7 @@ pub struct ProfileUsed {
 }
 
 /// The network.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NetworkUsed {
     /// Which.
     pub mode: NetworkMode,
@@ -114,7 +121,7 @@ pub struct NetworkUsed {
 }
 
 /// How far the network was open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkMode {
     /// Not at all.
@@ -123,10 +130,13 @@ pub enum NetworkMode {
     Ports,
     /// As the host's.
     Host,
+    /// What a later version of `sbx` says here; never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 /// What was in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// Nothing: the run was to be unconfined.
@@ -135,13 +145,16 @@ pub enum Level {
     Minimal,
     /// And files.
     Standard,
+    /// What a later version of `sbx` says here; never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 /// One layer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layer {
     /// Which.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Whether it was in force.
     pub state: LayerState,
     /// Why not, or not wholly.
@@ -149,7 +162,7 @@ pub struct Layer {
 }
 
 /// Whether a layer was in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerState {
     /// Wholly.
@@ -160,21 +173,24 @@ pub enum LayerState {
     Absent,
     /// Not, and there was nothing for it to do.
     NotNeeded,
+    /// What a later version of `sbx` says here; never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 /// How the command ended: one of the two is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
     /// Its exit status.
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
     /// What that one is called.
-    pub signal_name: Option<&'static str>,
+    pub signal_name: Option<Cow<'static, str>>,
 }
 
 /// What was used, as getrusage(2) counts it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rusage {
     /// Processor time of programs.
     pub user_ms: f64,
@@ -197,7 +213,7 @@ pub struct Rusage {
 }
 
 /// What went through `sbx` of the command's output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     /// `None`: it went straight where it was to go, and nobody counted.
     pub stdout: Option<Stream>,
@@ -206,7 +222,7 @@ pub struct Output {
 }
 
 /// One stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stream {
     /// What the command wrote.
     pub bytes: u64,
@@ -215,20 +231,20 @@ pub struct Stream {
 }
 
 /// One limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitUsed {
     /// What is limited, as the profile's key says.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// How much there may be.
     pub value: u64,
     /// Of what.
     pub unit: Unit,
     /// Who sees to it.
-    pub mechanism: &'static str,
+    pub mechanism: Cow<'static, str>,
 }
 
 /// What a limit counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// Things.
@@ -237,10 +253,13 @@ pub enum Unit {
     Bytes,
     /// Milliseconds.
     Ms,
+    /// What a later version of `sbx` says here; never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 /// One distinct violation.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ViolationRecord {
     /// What it was refused for.
     pub kind: Kind,
@@ -269,7 +288,7 @@ pub struct ViolationRecord {
 }
 
 /// What a call was refused for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// What it is.
@@ -278,20 +297,26 @@ pub enum Kind {
     Path,
     /// An address.
     Address,
+    /// What a later version of `sbx` says here; never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 /// How it is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     /// `sbx` refused it.
     Observed,
     /// The path rules say so.
     Inferred,
+    /// What a later version of `sbx` says here; never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 /// What happened to a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fate {
     /// It failed.
@@ -302,30 +327,33 @@ pub enum Fate {
     WouldBlock,
     /// It is allowed, and the profile wants to know.
     Noted,
+    /// What a later version of `sbx` says here; never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 /// What decided.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rule {
     /// As a clause of a sentence.
     pub text: String,
     /// Whose it is.
     pub profile: Option<String>,
     /// The key of the profile, or the flag.
-    pub key: Option<&'static str>,
+    pub key: Option<Cow<'static, str>>,
 }
 
 /// Flags that would allow a call.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Suggestion {
     /// Words for `sbx run`.
     pub flags: Vec<Bytes>,
     /// What to know beforehand.
-    pub note: Option<&'static str>,
+    pub note: Option<Cow<'static, str>>,
 }
 
 /// A socket address.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "family", rename_all = "kebab-case")]
 pub enum Address {
     /// IPv4 or IPv6.
@@ -357,4 +385,7 @@ pub enum Address {
         /// The number of the family.
         number: u16,
     },
+    /// What a later version of `sbx` says here; never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }

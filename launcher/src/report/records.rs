@@ -42,11 +42,14 @@ fn record(record: Record<'_>) -> ViolationRecord {
 }
 
 fn rule(rule: &suggest::Rule) -> Rule {
-    Rule { text: rule.text.clone(), profile: rule.profile.clone(), key: rule.key }
+    Rule { text: rule.text.clone(), profile: rule.profile.clone(), key: rule.key.map(Into::into) }
 }
 
 fn suggestion(way: &suggest::Way) -> Suggestion {
-    Suggestion { flags: way.flags.iter().map(|word| word.as_os_str().into()).collect(), note: way.note }
+    Suggestion {
+        flags: way.flags.iter().map(|word| word.as_os_str().into()).collect(),
+        note: way.note.map(Into::into),
+    }
 }
 
 fn address(address: &decode::Address) -> Address {

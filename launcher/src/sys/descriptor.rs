@@ -6,7 +6,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// Opens /dev/null for each of 0, 1 and 2 that is closed: whatever we open later must not land there and be
@@ -52,6 +54,19 @@ pub fn open_place(directory: Option<&File>, path: &[u8], follow: bool) -> io::Re
 
 fn opened(result: libc::c_long) -> io::Result<File> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(own(result as RawFd).into()) }
+}
+
+/// Has a command get a descriptor under its own number, and nobody else: it stays close-on-exec here. The command keeps
+/// it open until it is dropped.
+pub fn pass_to(command: &mut Command, descriptor: OwnedFd) {
+    let keep = move || {
+        // SAFETY: plain numbers; the descriptor is open as long as this closure is there.
+        checked("fcntl", unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, 0) }.into())
+            .map(drop)
+            .map_err(|failed| failed.cause)
+    };
+    // SAFETY: it makes one system call, and allocates nothing.
+    unsafe { command.pre_exec(keep) };
 }
 
 /// Whether a descriptor is a terminal.

@@ -39,7 +39,7 @@ fn the_command_gains_nothing_by_setting_it() {
     as_users(|user| {
         let world = World::new(user);
         let sbx = world.install(sbx_tests::stage::sbx(), "sbx");
-        let inner = format!("SBX_PROFILE=workspace {} run -- touch inner", sbx.display());
+        let inner = format!("SBX_PROFILE=workspace {} run -- mkdir inner", sbx.display());
         let within = |profile: &str| {
             let words = ["run", "-p", profile, "--rox", ".", "--", "sh", "-c", &inner];
             world.sbx(words).run()

@@ -1,0 +1,68 @@
+//! Where the `sbx` program is.
+
+use super::error::{Error, Kind};
+use crate::launch::landlock::plain;
+use crate::supervise::decode::escape;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The first `sbx` in an absolute directory of a search path. Whoever may change it decides about every later
+/// run, so it may not lie where the commands write.
+pub fn in_path(path: Option<&OsStr>, workspace: &Path) -> Result<PathBuf, Error> {
+    let directories = std::env::split_paths(path.unwrap_or_default()).filter(|dir| dir.is_absolute());
+    let found = directories.map(|dir| dir.join("sbx")).find(|file| is_program(file)).ok_or_else(|| {
+        Error::new(
+            Kind::NoSbx,
+            "cannot find sbx: no absolute directory in PATH has it; install it, or name the file with Sandbox::program",
+        )
+    })?;
+    let shown = |path: &Path| escape(path.as_os_str().as_bytes(), 400);
+    let real = |path: &Path| {
+        path.canonicalize()
+            .map_err(|e| Error::new(Kind::NoSbx, format!("cannot use '{}': {}", shown(path), plain(&e))))
+    };
+    if real(&found)?.starts_with(real(workspace)?) {
+        return Err(Error::new(
+            Kind::NoSbx,
+            format!(
+                "refused to use '{}': it lies in the workspace, where commands may change it; name another file with Sandbox::program",
+                shown(&found)
+            ),
+        ));
+    }
+    Ok(found)
+}
+
+fn is_program(file: &Path) -> bool {
+    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn only_absolute_directories_outside_of_the_workspace_count() {
+        let base = std::env::temp_dir().join(format!("sbx-find-{}", std::process::id()));
+        let (tools, workspace) = (base.join("tools"), base.join("workspace"));
+        for dir in [&tools, &workspace] {
+            fs::create_dir_all(dir).unwrap();
+            fs::write(dir.join("sbx"), "").unwrap();
+            fs::set_permissions(dir.join("sbx"), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let find = |dirs: &[&Path]| {
+            let path = std::env::join_paths(dirs.iter().map(|dir| dir.as_os_str())).unwrap();
+            in_path(Some(&path), &workspace).map_err(|error| error.to_string())
+        };
+        let relative = Path::new("relative");
+        assert_eq!(find(&[relative, Path::new(""), &base, &tools]), Ok(tools.join("sbx")));
+        assert!(find(&[&workspace, &tools]).unwrap_err().contains("workspace"));
+        assert!(find(&[Path::new(""), Path::new(".")]).unwrap_err().contains("cannot find sbx"));
+        fs::set_permissions(tools.join("sbx"), fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(find(&[&tools]).is_err());
+        fs::remove_dir_all(&base).unwrap();
+    }
+}
