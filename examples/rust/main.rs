@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     }
     match run.report.cause {
         Cause::Timeout => println!("timeout: ended after {:.1} s", run.report.duration_ms / 1000.0),
-        cause => println!("{}: status {}", cause.word(), run.report.exit_status),
+        cause => println!("{cause}: status {}", run.report.exit_status),
     }
     ExitCode::from(u8::try_from(run.report.exit_status).unwrap_or(u8::MAX))
 }

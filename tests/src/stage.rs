@@ -69,6 +69,12 @@ pub fn copy(from: &Path, to: &Path) {
     fs::copy(from, to).unwrap_or_else(|error| panic!("cannot copy {}: {error}", from.display()));
 }
 
+/// Has something start processes that does not go through [`spawn`].
+pub fn starting<T>(start: impl FnOnce() -> T) -> T {
+    let _guard = not_both();
+    start()
+}
+
 /// Starts a process.
 pub fn spawn(command: &mut Command) -> Child {
     let _guard = not_both();

@@ -162,7 +162,10 @@ mod tests {
     #[test]
     fn each_mistake_is_one_sentence_with_a_way_on() {
         let cases: &[(&[&[u8]], &str)] = &[
-            (&[], "no subcommand: name one of run, env, shim, inspect, why, profile, report, status, test, completions"),
+            (
+                &[],
+                "no subcommand: name one of run, env, shim, inspect, why, profile, report, status, test, completions",
+            ),
             (&[b"profile"], "no subcommand: name one of list, show, check, schema"),
             (&[b"rnu"], "unknown subcommand 'rnu'; did you mean 'sbx run'?"),
             (&[b"profile", b"lst"], "unknown subcommand 'lst'; did you mean 'sbx profile list'?"),

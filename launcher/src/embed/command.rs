@@ -4,6 +4,7 @@ use super::child::{Child, Output};
 use super::error::{Error, Kind};
 use super::find;
 use super::sandbox::Sandbox;
+use crate::launch::landlock::plain;
 use crate::report::model::Report;
 use crate::supervise::decode::escape;
 use crate::sys::descriptor;
@@ -87,7 +88,7 @@ impl Command {
         descriptor::pass_to(&mut command, OwnedFd::from(writer));
         let child = command.spawn().map_err(|error| {
             let shown = escape(program.as_os_str().as_bytes(), 400);
-            Error::new(Kind::NoSbx, format!("cannot start '{shown}': {error}"))
+            Error::new(Kind::NoSbx, format!("cannot start '{shown}': {}", plain(&error)))
         })?;
         // With it goes our copy of the writing end.
         drop(command);

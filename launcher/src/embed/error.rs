@@ -1,5 +1,6 @@
 //! What can go wrong before or beside a command.
 
+use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
 use crate::report::model::{Cause, Report};
 use std::fmt;
@@ -37,7 +38,7 @@ impl Error {
     }
 
     pub(super) fn system(what: &str, error: &io::Error) -> Error {
-        Error::new(Kind::System, format!("cannot {what}: {error}"))
+        Error::new(Kind::System, format!("cannot {what}: {}", plain(error)))
     }
 
     /// The report, if it says that the command did not run.

@@ -4,7 +4,7 @@
 //! Embedding programs read the same types, perhaps from another version of `sbx`: fields and values that are not
 //! known here are no mistake.
 
-use super::bytes::Bytes;
+pub use super::bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::net::IpAddr;

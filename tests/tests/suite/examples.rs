@@ -1,0 +1,107 @@
+//! The programs in examples/ do what they are there to show, each in its own language.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sbx_tests::{Cmd, Output, World, as_users, need, stage};
+
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+
+/// An example as it is started: a program and its first arguments.
+struct Example {
+    world: World,
+    words: Vec<PathBuf>,
+}
+
+impl Example {
+    fn run(&self, arguments: &[&str]) -> Output {
+        let words = self.words.iter().map(|word| word.as_os_str());
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", stage::sbx().parent().unwrap().display());
+        let command = self.world.bare(words).args(arguments);
+        command.env("PATH", &path).timeout(Duration::from_secs(60)).run()
+    }
+
+    /// Each case says so in the same words, whatever the language.
+    fn shows_what_it_should(&self) {
+        let out = self.run(&["echo text; echo more >&2; exit 3"]).exited(3).silent().out();
+        assert!(out.contains("text\n") && out.contains("more\n"), "{out}");
+        assert!(out.ends_with("exited: status 3\n") && !out.contains("refused"), "{out}");
+
+        let connect = "exec 3<>/dev/tcp/127.0.0.1/9; mkdir made";
+        let out = self.run(&[connect]).exited(0).silent().out();
+        assert!(out.contains("\nrefused: socket(AF_INET, "), "{out}");
+        assert!(out.contains(" in bash, 1 times; allowed by: --net host\n"), "{out}");
+        assert!(self.world.exists("made"));
+
+        let out = self.run(&["echo begun; sleep 100", "1"]).exited(124).silent().out();
+        assert!(out.contains("begun\n") && out.contains("\ntimeout: ended after 1."), "{out}");
+
+        let odd = "cp /bin/bash \"$(printf 'a\\377\\033')\"; ./a* -c ': <>/dev/tcp/127.0.0.1/9; :'";
+        let out = self.run(&[odd]).exited(0).silent();
+        let tail = out.out().split_once("refused: ").map(|(_, tail)| tail.to_string()).unwrap_or_default();
+        assert!(tail.contains("allowed by: ") && !tail.contains('\u{1b}'), "{out}");
+
+        let out = self.run(&["true", "0"]).exited(125).silent().out();
+        assert!(out.contains("not run: ") && out.contains("zero"), "{out}");
+    }
+}
+
+fn source(path: &str) -> PathBuf {
+    Path::new(EXAMPLES).join(path)
+}
+
+/// A copy in a world, where every user can read it.
+fn copied(world: &World, path: &str) -> PathBuf {
+    let content = std::fs::read(source(path)).unwrap();
+    world.write(world.outside.join(Path::new(path).file_name().unwrap()), content)
+}
+
+#[test]
+fn python() {
+    if !need(&["python3"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let words = vec![PathBuf::from("/usr/bin/python3"), copied(&world, "python/run.py")];
+        Example { world, words }.shows_what_it_should();
+    });
+}
+
+#[test]
+fn node() {
+    if !need(&["node"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let words = vec![PathBuf::from("node"), copied(&world, "node/run.js")];
+        Example { world, words }.shows_what_it_should();
+    });
+}
+
+#[test]
+fn go() {
+    if !need(&["go"]) {
+        return;
+    }
+    let program = stage::base().join("example-go");
+    let cache = stage::base().join("example-go-cache");
+    let build = Cmd::new("go").args(["build", "-o"]).arg(&program).arg(source("go/run.go"));
+    let build = build.env("GOCACHE", &cache).env("HOME", stage::base()).env("GOFLAGS", "-mod=mod");
+    build.timeout(Duration::from_secs(300)).run().success();
+    as_users(|user| {
+        let world = World::new(user);
+        let program = world.install(&program, "../../outside/example");
+        Example { world, words: vec![program] }.shows_what_it_should();
+    });
+}
+
+#[test]
+fn rust() {
+    as_users(|user| {
+        let world = World::new(user);
+        let program = world.install(Path::new(env!("CARGO_BIN_EXE_example-rust")), "../../outside/example");
+        Example { world, words: vec![program] }.shows_what_it_should();
+    });
+}
