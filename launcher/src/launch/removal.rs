@@ -19,7 +19,8 @@ pub fn remove(path: &Path) -> io::Result<()> {
     if fs::remove_dir(path).is_ok() {
         return Ok(());
     }
-    let top = descriptor::open_place(None, path.as_os_str().as_bytes(), false)?;
+    let (parent, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::InvalidInput)?;
+    let top = descriptor::open_entry(&descriptor::open_path(parent)?, name.as_bytes())?;
     Removal::of(&top)?.run();
     fs::remove_dir(path)
 }
@@ -75,7 +76,7 @@ impl<'a> Removal<'a> {
 
 /// A directory in another, held and opened up.
 fn hold(directory: &File, name: &OsStr) -> io::Result<File> {
-    let held = descriptor::open_place(Some(directory), name.as_bytes(), false)?;
+    let held = descriptor::open_entry(directory, name.as_bytes())?;
     if !held.metadata()?.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
     }

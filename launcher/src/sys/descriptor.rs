@@ -37,6 +37,14 @@ pub fn open_path(path: &Path) -> io::Result<File> {
     opened(unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) })
 }
 
+/// As [`open_path`], an entry of a directory, itself even where it is a link.
+pub fn open_entry(directory: &File, name: &[u8]) -> io::Result<File> {
+    let name = CString::new(name)?;
+    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: a NUL-terminated name.
+    opened(unsafe { libc::syscall(libc::SYS_openat, directory.as_raw_fd(), name.as_ptr(), flags) })
+}
+
 /// As [`open_path`], relative to a directory, and never through a magic link of /proc (openat2(2), Linux 5.6):
 /// those lead where the one who asks may go, and that is not the one on whose behalf we ask. A symbolic link at
 /// the end is followed or held itself.

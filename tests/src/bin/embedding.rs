@@ -60,7 +60,7 @@ fn confine(words: &[OsString]) -> Result<(), Box<dyn std::error::Error>> {
     let text = argument.to_str().unwrap_or_default();
     let act = words[1].to_str().unwrap_or_default();
     if act == "with-thread" {
-        std::thread::spawn(|| std::thread::park());
+        std::thread::spawn(std::thread::park);
     }
     if words[0] != "none" {
         confine_self(&words[0])?;

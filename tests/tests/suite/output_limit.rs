@@ -41,7 +41,9 @@ fn of_a_flood_head_and_tail_are_kept_in_little_memory() {
         let half = "0123456\n".repeat(65_536);
         let expected = format!("{half}[sbx: {} bytes left out]\n{half}", 200_000_000 - (1 << 20));
         assert!(out.out() == expected, "wrong output: {} bytes", out.stdout.len());
-        assert!(peak < 8 * 1024, "the supervisor used {peak} kB");
+        // A program that is not optimised has several MiB of code, which counts as soon as it has run.
+        let most = if cfg!(debug_assertions) { 12 } else { 8 };
+        assert!(peak < most * 1024, "the supervisor used {peak} kB");
     });
 }
 
