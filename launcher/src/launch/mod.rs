@@ -45,7 +45,6 @@ use crate::supervise::reaper::{Afterwards, Reaper};
 use crate::supervise::suggest::Adviser;
 use crate::supervise::violation::{Show, Violations};
 use crate::supervise::{self, Ending, Summary, Task, Watch, memory};
-use crate::sys::privilege::Limit;
 use crate::sys::signal::Disposition;
 use crate::sys::{Failed, descriptor, privilege, process, seccomp, signal, stream};
 use sbx_policy::env;
@@ -72,7 +71,11 @@ fn planned(flags: &Run, closed: Vec<i32>, mut reporter: Option<&mut Reporter>) -
     if flags.verify {
         canary::verify(flags)?;
     }
+    // The lowest number that is free now is the notification descriptor's, where their number is limited.
+    let spare = flags.max_open_files.is_some().then(|| stream::duplicate(0)).transpose();
+    let spare = spare.map_err(cannot("keep a descriptor free"))?;
     let mut plan = plan::make(flags)?;
+    plan.spare = spare;
     if let Some(reporter) = &mut reporter {
         reporter.planned(&mut plan);
     }
@@ -112,9 +115,6 @@ fn supervised(
     closing: Option<Closing>,
     mut reporter: Option<&mut Reporter>,
 ) -> Result<i32, Refusal> {
-    // The lowest number that is free now is the notification descriptor's, where their number is limited.
-    let spare = limits_files(&plan.limits).then(|| stream::duplicate(0)).transpose();
-    let spare = spare.map_err(cannot("keep a descriptor free"))?;
     let tree = plan.calls.starts_processes();
     let scratch = plan.scratch.take();
     let name = plan.profile.name.clone();
@@ -139,7 +139,6 @@ fn supervised(
     let closed_streams = closed.clone();
     let (mut steps, granted) = steps(plan, &limits, closed, listens)?;
     steps.mask = mask;
-    steps.spare = spare;
     steps.broken_pipe = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
     let afterwards = Afterwards {
         keep_background: limits.keep_background,
@@ -210,10 +209,6 @@ fn supervised(
         judge.violations.line(&closing.line(summary.ending));
     }
     result
-}
-
-fn limits_files(limits: &Limits) -> bool {
-    limits.resources.iter().any(|(limit, ..)| *limit == Limit::OpenFiles)
 }
 
 /// Says why the command ended, where it is not plain to see.
@@ -325,7 +320,7 @@ fn steps(
             parent: None,
             limits: limits.resources.clone(),
             door,
-            spare: None,
+            spare: plan.spare,
             directory,
             landlock,
             pass,

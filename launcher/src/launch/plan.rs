@@ -23,6 +23,7 @@ use sbx_policy::calls::Arch;
 use sbx_policy::list::List;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -70,6 +71,8 @@ pub struct Plan {
     pub nested: bool,
     /// The scratch directory.
     pub scratch: Option<Scratch>,
+    /// A descriptor that is kept free for the filter's.
+    pub spare: Option<OwnedFd>,
     /// What there is to say beforehand.
     pub remarks: Vec<String>,
 }
@@ -161,6 +164,7 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         unconfined,
         nested,
         scratch,
+        spare: None,
         remarks,
     })
 }
