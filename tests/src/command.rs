@@ -164,6 +164,16 @@ impl Terminal {
     pub fn types(&self, keys: &str) {
         (&self.0).write_all(keys.as_bytes()).unwrap();
     }
+
+    /// Gives its window another size.
+    pub fn resize(&self, rows: u16, columns: u16) {
+        sys::resize_terminal(&self.0, rows, columns);
+    }
+
+    /// Whether it shows what is typed, and hands it on in lines.
+    pub fn modes(&self) -> (bool, bool) {
+        sys::terminal_modes(&self.0)
+    }
 }
 
 /// A command that has been started.
@@ -201,6 +211,24 @@ impl Running {
             std::thread::sleep(Duration::from_millis(2));
         }
         panic!("{} never printed {text:?}", Shown(&self.shown));
+    }
+
+    /// Waits until the command has printed `text` on stdout so often.
+    #[track_caller]
+    pub fn wait_for_times(&self, text: &str, times: usize) {
+        while Instant::now() < self.deadline {
+            if String::from_utf8_lossy(&self.stdout.so_far()).matches(text).count() >= times {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let shown = String::from_utf8_lossy(&self.stdout.so_far()).into_owned();
+        panic!("{} did not print {text:?} {times} times: {shown}", Shown(&self.shown));
+    }
+
+    /// What it has printed on stdout until now.
+    pub fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.stdout.so_far()).into_owned()
     }
 
     /// Waits for the end; past the time limit the process group is killed and the test fails.

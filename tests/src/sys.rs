@@ -163,3 +163,21 @@ pub fn open_terminal() -> (OwnedFd, OwnedFd) {
     // SAFETY: as above.
     (controller, unsafe { OwnedFd::from_raw_fd(terminal) })
 }
+
+/// Gives a terminal's window another size.
+pub fn resize_terminal(controller: &File, rows: u16, columns: u16) {
+    let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the structure outlives the call.
+    let result = unsafe { libc::ioctl(controller.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
+    checked(result.into()).expect("TIOCSWINSZ");
+}
+
+/// Whether a terminal echoes, and whether it reads lines.
+pub fn terminal_modes(controller: &File) -> (bool, bool) {
+    // SAFETY: all zeroes is a valid value.
+    let mut modes: libc::termios = unsafe { std::mem::zeroed() };
+    // SAFETY: room for one structure.
+    let result = unsafe { libc::tcgetattr(controller.as_raw_fd(), &raw mut modes) };
+    checked(result.into()).expect("tcgetattr");
+    (modes.c_lflag & libc::ECHO != 0, modes.c_lflag & libc::ICANON != 0)
+}

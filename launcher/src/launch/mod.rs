@@ -43,6 +43,7 @@ use crate::supervise::judge::{Judge, Strict};
 use crate::supervise::output::{self, Diverted};
 use crate::supervise::reaper::{Afterwards, Reaper};
 use crate::supervise::suggest::Adviser;
+use crate::supervise::terminal::Terminal;
 use crate::supervise::violation::{Show, Violations};
 use crate::supervise::{self, Ending, Summary, Task, Watch, memory};
 use crate::sys::signal::Disposition;
@@ -147,6 +148,7 @@ fn supervised(
     };
     let diverted = limits.output.map(|cap| output::divert(cap, &closed_streams)).transpose();
     let (pumps, diverted) = diverted.map_err(cannot("lead the output through a pipe"))?.unzip();
+    let terminal = Terminal::of_caller().map_err(cannot("remember the terminal"))?;
     let started = Instant::now();
     let result = start(steps, tree, &afterwards);
     // Whatever there is to say is said to the caller, not to ourselves.
@@ -199,6 +201,11 @@ fn supervised(
         limits: limits.applied,
     };
     let summary = supervise::run(task, &mut judge);
+    // A command that ended by itself has left it as it wants it.
+    let ended = summary.as_ref().is_ok_and(|summary| matches!(summary.ending, Ending::Exited(_)));
+    if let Some(terminal) = terminal.filter(|_| !ended) {
+        terminal.restore();
+    }
     if let Some(reporter) = reporter {
         reporter.ended(summary.as_ref().ok(), &judge.violations);
     }

@@ -17,6 +17,7 @@ pub mod output;
 pub mod reaper;
 pub mod suggest;
 mod summary;
+pub mod terminal;
 pub mod tree;
 pub mod violation;
 pub mod walk;
@@ -37,9 +38,10 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 use tree::Root;
 
-/// Signals that are passed on to the command. SIGKILL and SIGSTOP cannot be; the kernel sends SIGTTIN,
-/// SIGTTOU and the like to whom they concern.
-const FORWARDED: [i32; 11] = [
+/// Signals that are passed on to the command. SIGKILL and SIGSTOP cannot be. Those by which the kernel stops a whole
+/// job are among them: we stop when the command has, and not by ourselves, or what is heard of it later would
+/// stop us again.
+const FORWARDED: [i32; 13] = [
     libc::SIGHUP,
     libc::SIGINT,
     libc::SIGQUIT,
@@ -48,6 +50,8 @@ const FORWARDED: [i32; 11] = [
     libc::SIGUSR2,
     libc::SIGALRM,
     libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
     libc::SIGCONT,
     libc::SIGWINCH,
     libc::SIGPIPE,
@@ -238,8 +242,8 @@ impl Supervisor<'_, '_> {
             Change::Killed(signal) => drop(self.ending.get_or_insert(Ending::Killed(signal))),
             Change::Stopped(_) if !self.deadline.is_ending() => {
                 // The shell that started us sees us stop, as it would have seen the command.
+                // What continues us is passed on.
                 process::stop_self();
-                process::signal(self.task.watch.command(), libc::SIGCONT);
                 return false;
             }
             Change::Stopped(_) | Change::Continued => return false,

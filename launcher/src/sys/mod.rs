@@ -15,6 +15,7 @@ pub mod seccomp;
 pub mod signal;
 pub mod socket;
 pub mod stream;
+pub mod terminal;
 pub mod timer;
 pub mod usage;
 

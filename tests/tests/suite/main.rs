@@ -28,6 +28,7 @@ mod report;
 mod static_programs;
 mod status;
 mod supervisor;
+mod terminal;
 mod timeouts;
 mod variables;
 mod why;

@@ -1,0 +1,339 @@
+//! Interactive programs on a real pseudo-terminal, and shells that have `sbx` as a job.
+
+use std::time::Duration;
+
+use sbx_tests::command::{Running, Terminal};
+use sbx_tests::{User, World, as_users, need, processes, stage};
+
+const TIME: Duration = Duration::from_secs(40);
+
+/// `sbx run -- COMMAND` on a terminal of its own.
+fn on_terminal(world: &World, command: &[&str]) -> (Running, Terminal) {
+    let words = [&["run", "--"], command].concat();
+    world.sbx(words).env("TERM", "xterm").timeout(TIME).start_on_terminal()
+}
+
+/// An interactive shell without any sandbox, which finds `sbx`.
+fn shell(world: &World) -> (Running, Terminal) {
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", stage::sbx().parent().unwrap().display());
+    let bash = world.bare(["bash", "--norc", "--noprofile", "-i"]).env("PATH", &path).env("PS1", "ready$ ");
+    let (running, terminal) = bash.env("TERM", "xterm").timeout(TIME).start_on_terminal();
+    running.wait_for("ready$ ");
+    (running, terminal)
+}
+
+/// The processes with the marker that are stopped.
+fn stopped(marker: &str) -> usize {
+    let state = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    };
+    processes::with_marker(marker).iter().filter(|pid| state(pid)).count()
+}
+
+#[track_caller]
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..4000 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("never happened: {what}");
+}
+
+#[test]
+fn an_editor_edits() {
+    if !need(&["vim"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("file", "first\nsecond\n");
+        let (running, terminal) = on_terminal(&world, &["vim", "-u", "NONE", "-N", "-i", "NONE", "file"]);
+        running.wait_for("second");
+        terminal.types("Gothird\x1b:wq\r");
+        running.wait().success();
+        assert_eq!(world.read("file").unwrap(), "first\nsecond\nthird\n");
+    });
+}
+
+#[test]
+fn a_pager_pages() {
+    if !need(&["less", "bash", "seq"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let lines: String = (1..=500).map(|number| format!("line-{number}.\n")).collect();
+        world.write("file", lines);
+        let (running, terminal) = on_terminal(&world, &["less", "file"]);
+        running.wait_for("line-1.");
+        assert!(!running.so_far().contains("line-500."));
+        terminal.types("G");
+        running.wait_for("line-500.");
+        terminal.types("q");
+        running.wait().success();
+        // As the far end of a pipe, and at the near end of one.
+        let (running, terminal) = shell(&world);
+        terminal.types("sbx run -- seq -f 'row-%.0f.' 500 | less; echo paged-$((40+1))\n");
+        running.wait_for("row-1.");
+        terminal.types("G");
+        running.wait_for("row-500.");
+        terminal.types("q");
+        running.wait_for("paged-41");
+        terminal.types("seq -f 'col-%.0f.' 500 | sbx run -- less; echo paged-$((40+2))\n");
+        running.wait_for("col-1.");
+        terminal.types("G");
+        running.wait_for("col-500.");
+        terminal.types("q");
+        running.wait_for("paged-42");
+        terminal.types("exit 0\n");
+        running.wait().success();
+    });
+}
+
+#[test]
+fn python_keeps_going_after_the_interrupt_key() {
+    as_users(|user| {
+        let world = World::new(user);
+        let (running, terminal) = on_terminal(&world, &["/usr/bin/python3", "-i", "-q"]);
+        running.wait_for(">>> ");
+        terminal.types("40+1\n");
+        running.wait_for("41\r\n");
+        terminal.types("import time; print('s' + 'leeps'); time.sleep(1000)\n");
+        running.wait_for("sleeps");
+        terminal.types("\x03");
+        running.wait_for("KeyboardInterrupt");
+        terminal.types("40+2\n");
+        running.wait_for("42\r\n");
+        terminal.types("exit(6)\n");
+        running.wait().exited(6);
+    });
+}
+
+#[test]
+fn job_control_inside() {
+    if !need(&["bash"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let marker = processes::marker();
+        let (running, terminal) = on_terminal(&world, &["bash", "--norc", "--noprofile", "-i"]);
+        terminal.types(&format!("PS1='in> '; {attempt} sleep {marker}\n"));
+        running.wait_for("sleeping");
+        terminal.types("\x1a");
+        running.wait_for("Stopped");
+        assert_eq!(stopped(&marker), 1);
+        terminal.types("bg\n");
+        wait_until("bg continues it", || stopped(&marker) == 0);
+        terminal.types("echo free-$((40+1)); fg\n");
+        running.wait_for("free-41");
+        std::thread::sleep(Duration::from_millis(300));
+        terminal.types("\x03");
+        terminal.types("echo status-$?-$((40+2))\n");
+        running.wait_for("status-130-42");
+        terminal.types("exit 3\n");
+        let out = running.wait().exited(3);
+        assert!(!out.out().contains("no job control"), "{out}");
+        processes::none_left(&marker);
+    });
+}
+
+#[test]
+fn the_window_size_is_known_and_its_changes_arrive() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "trap 'stty size; exit 0' WINCH; stty size; while :; do sleep 0.05; done";
+        let (running, terminal) = on_terminal(&world, &["bash", "-c", script]);
+        running.wait_for("0 0\r\n");
+        terminal.resize(33, 101);
+        running.wait_for("33 101\r\n");
+        running.wait().success();
+    });
+}
+
+/// In a shell, `sbx run` is a job like any other.
+#[test]
+fn a_job_is_stopped_and_continued_as_a_whole() {
+    if !need(&["bash"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        // Under a reaper, and without one.
+        for profile in ["workspace", "no-exec"] {
+            let marker = processes::marker();
+            let (running, terminal) = shell(&world);
+            terminal.types(&format!("sbx run -p {profile} -- {attempt} sleep {marker}\n"));
+            running.wait_for("sleeping");
+            for round in 1..=3 {
+                terminal.types("\x1a");
+                running.wait_for_times("Stopped", round);
+                // The supervisor and the command; a reaper only waits.
+                wait_until("both stop", || stopped(&marker) == 2);
+                terminal.types("fg\n");
+                wait_until("both go on", || stopped(&marker) == 0);
+                // Nobody is quicker: what continues the job comes in several parts.
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            terminal.types("\x1a");
+            running.wait_for_times("Stopped", 4);
+            terminal.types("bg\n");
+            wait_until("both go on in the background", || stopped(&marker) == 0);
+            terminal.types("kill %1; wait; echo killed-$((40+1))\n");
+            running.wait_for("killed-41");
+            processes::none_left(&marker);
+            terminal.types("exit 0\n");
+            running.wait().success();
+        }
+    });
+}
+
+/// The kernel stops a whole job that reads from the terminal in the background.
+#[test]
+fn a_job_in_the_background_waits_for_its_turn_to_read() {
+    if !need(&["bash"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        for profile in ["workspace", "no-exec"] {
+            let (running, terminal) = shell(&world);
+            let marker = processes::marker();
+            let reader = format!("sbx run -p {profile} -- sh -c 'read -r line; echo \"<$line>\"' {marker}");
+            terminal.types(&format!("{reader} &\n"));
+            wait_until("both stop", || stopped(&marker) == 2);
+            terminal.types("echo here-$((40+1))\n");
+            running.wait_for("here-41");
+            terminal.types("fg\n");
+            wait_until("both go on", || stopped(&marker) == 0);
+            // It must not have stopped again.
+            std::thread::sleep(Duration::from_millis(300));
+            assert_eq!(stopped(&marker), 0, "{profile}: {}", running.so_far());
+            terminal.types("a line\n");
+            running.wait_for("<a line>");
+            terminal.types("echo status-$?; exit 0\n");
+            running.wait_for("status-0");
+            running.wait().success();
+        }
+    });
+}
+
+#[test]
+fn the_interrupt_key_is_the_commands() {
+    if !need(&["bash"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let (running, terminal) = shell(&world);
+        let caught = "trap \"echo caught; exit 5\" INT; echo up-1; while :; do sleep 0.02; done";
+        terminal.types(&format!("sbx run -- bash -c '{caught}'; echo status-$?\n"));
+        running.wait_for("up-1\r");
+        terminal.types("\x03");
+        running.wait_for("status-5");
+        assert!(running.so_far().contains("caught"));
+        terminal.types("sbx run -- bash -c 'echo up-2; exec sleep 1000'\n");
+        running.wait_for("up-2\r");
+        terminal.types("\x03");
+        terminal.types("echo status-$?; exit 0\n");
+        running.wait_for("status-130");
+        running.wait().success();
+    });
+}
+
+/// `stty tostop` has the kernel stop whatever writes to the terminal, or changes it, from the background.
+#[test]
+fn with_pipes_the_terminal_is_left_alone() {
+    if !need(&["bash"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let (running, terminal) = shell(&world);
+        for profile in ["workspace", "no-exec"] {
+            terminal.types("stty tostop\n");
+            let marker = processes::marker();
+            let command = format!("sbx run -v -p {profile} -- sh -c 'echo text; echo more >&2' {marker}");
+            terminal.types(&format!("</dev/null {command} 2>&1 | cat >collected-{profile} &\n"));
+            wait_until("it ends", || {
+                assert_eq!(stopped(&marker), 0, "{profile}: {}", running.so_far());
+                world.read(format!("collected-{profile}")).is_some_and(|text| text.contains("exited with 0"))
+            });
+            assert!(!running.so_far().contains("sbx: "), "{}", running.so_far());
+            // The experiment itself: what does write there is stopped.
+            terminal.types(&format!("</dev/null sbx run -p {profile} -- sh -c 'echo text' {marker} &\n"));
+            wait_until("a writer is stopped", || stopped(&marker) > 0);
+            terminal.types("stty -tostop; fg; jobs; echo next-$((40+1))\n");
+            running.wait_for_times("next-41", if profile == "workspace" { 1 } else { 2 });
+        }
+        terminal.types("exit 0\n");
+        running.wait().success();
+    });
+}
+
+#[test]
+fn modes_are_put_back_when_the_command_could_not_do_it() {
+    let script = "stty -echo -icanon; echo raw; sleep 1000";
+    as_users(|user| {
+        let world = World::new(user);
+        for killer in ["timeout", "violation", "kill"] {
+            let flags: &[&str] = match killer {
+                "timeout" => &["--timeout", "1s"],
+                "violation" => &["--on-violation", "kill"],
+                _ => &[],
+            };
+            let script = match killer {
+                "violation" => "stty -echo -icanon; echo raw; read -r line; exec 3<>/dev/tcp/127.0.0.1/9",
+                "kill" => "stty -echo -icanon; echo raw; read -r line; kill -KILL $$",
+                _ => script,
+            };
+            let words = [&["run"], flags, &["--", "bash", "-c", script]].concat();
+            // The terminal's other side is held by a script that goes on afterwards, with no job control.
+            let outer =
+                format!("{} \"$@\"; echo status-$?; read -r line; echo \"<$line>\"", stage::sbx().display());
+            let all = [&["sh", "-c", &outer, "sh"], &words[..]].concat();
+            let (running, terminal) = world.bare(all).timeout(TIME).start_on_terminal();
+            running.wait_for("raw");
+            assert_eq!(terminal.modes(), (false, false), "{killer}");
+            if killer != "timeout" {
+                terminal.types("x\n");
+            }
+            running.wait_for("status-");
+            assert_eq!(terminal.modes(), (true, true), "{killer}: {}", running.so_far());
+            terminal.types("typed\n");
+            running.wait_for("<typed>");
+            running.wait().success();
+        }
+        // What the command means to last, lasts.
+        let words = ["run", "--", "sh", "-c", "stty -echo; exit 3"];
+        let outer = format!("{} \"$@\"; echo status-$?; read -r line", stage::sbx().display());
+        let all = [&["sh", "-c", &outer, "sh"], &words[..]].concat();
+        let (running, terminal) = world.bare(all).timeout(TIME).start_on_terminal();
+        running.wait_for("status-3");
+        assert_eq!(terminal.modes(), (false, true));
+        terminal.types("x\n");
+        running.wait().success();
+    });
+}
+
+/// An interactive shell makes a process group of its own the terminal's; killed, it cannot give it back.
+#[test]
+fn the_terminal_is_the_callers_again_after_a_killed_shell() {
+    if !need(&["bash"]) {
+        return;
+    }
+    let world = World::new(&User::ordinary());
+    let inner = "run --timeout 1s -- bash --norc --noprofile -i";
+    let outer = format!("{} {inner}; echo status-$?; read -r line; echo \"<$line>\"", stage::sbx().display());
+    let (running, terminal) = world.bare(["sh", "-c", &outer]).timeout(TIME).start_on_terminal();
+    running.wait_for("status-124");
+    assert_eq!(terminal.modes(), (true, true));
+    terminal.types("typed\n");
+    running.wait_for("<typed>");
+    running.wait().success();
+}
