@@ -16,7 +16,10 @@ install -d "$stage/$name"
 install -m 755 "$sbx" "$stage/$name/sbx"
 "$sbx" shim -o "$stage/$name/libsandbox.so"
 chmod 755 "$stage/$name/libsandbox.so"
-for document in README.md CHANGELOG.md SECURITY.md LICENSE* docs; do
+mkdir "$stage/$name/man" "$stage/$name/completions"
+"$sbx" man "$stage/$name/man"
+for shell in bash zsh fish; do "$sbx" completions "$shell" >"$stage/$name/completions/sbx.$shell"; done
+for document in README.md CHANGELOG.md SECURITY.md LICENSE* docs examples; do
     if [ -e "$document" ]; then cp -r "$document" "$stage/$name/"; fi
 done
 
