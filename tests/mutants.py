@@ -6,9 +6,11 @@
 
 It works in a copy of the committed tree, below target/mutants. For each mutant `sbx` is built and the suites that should
 notice are run against it; the library's own tests are run where the list says so. A mutant that no test notices is
-printed as ALIVE, and the exit status is 1.
+printed as ALIVE, and the exit status is 1. The rows that `sbx test` calls broken are printed as well: it should notice
+on its own whatever shows from inside.
 """
 
+import json
 import os
 import pathlib
 import subprocess
@@ -168,6 +170,18 @@ def notices(tests, environment, log):
     return None
 
 
+def broken_rows(environment):
+    """The rows of `sbx test` that are broken, over all profiles."""
+    sbx = pathlib.Path(environment["CARGO_TARGET_DIR"]) / "debug" / "sbx"
+    try:
+        said = subprocess.run([sbx, "test", "--json"], capture_output=True, timeout=120, cwd="/")
+        profiles = json.loads(said.stdout)["profiles"]
+    except (subprocess.TimeoutExpired, ValueError, KeyError):
+        return ["(no answer)"]
+    rows = {row["name"] for profile in profiles for row in profile["rows"] if row["result"] == "broken"}
+    return sorted(rows)
+
+
 def try_one(mutant, environment):
     name, path, before, after, tests = mutant
     file = TREE / path
@@ -180,8 +194,10 @@ def try_one(mutant, environment):
     try:
         if run(["cargo", "build", "-q", "-p", "sbx"], log, env=environment) != 0:
             return "STALE", f"it does not compile: see {log.name}"
+        rows = broken_rows(environment)
         noticed = notices(tests, environment, log)
-        return ("dead", noticed) if noticed else ("ALIVE", path)
+        seen = f"sbx test: {' '.join(rows) or 'nothing'}"
+        return ("dead", f"{noticed}; {seen}") if noticed else ("ALIVE", f"{path}; {seen}")
     finally:
         file.write_text(text)
 
