@@ -143,7 +143,11 @@ impl Violations {
             return;
         }
         if self.lines < MOST_LINES {
-            let Violation { fate, call, arguments, reason, .. } = &violation;
+            let Violation { fate, call, arguments, reason, confidence, .. } = &violation;
+            let reason = match confidence {
+                Confidence::Observed => reason.to_string(),
+                Confidence::Inferred => format!("{reason:#}"),
+            };
             let (name, process) = (decode::escape(&caller.name, 32), caller.process);
             self.line(&format!("{} {call}({arguments}) in {name}[{process}]: {reason}", fate.verb()));
             self.lines += 1;

@@ -274,7 +274,7 @@ fn misnamed(user: &User, (line, expected): &Case) -> Option<String> {
     let path = world.outside.with_file_name(expected);
     let path = path.to_str().unwrap();
     let names = |text: &String| {
-        let shown = [format!(" {path};"), format!(" '{path}';")];
+        let shown = [format!(" {path} (inferred);"), format!(" '{path}' (inferred);")];
         text.contains("may not")
             && shown.iter().any(|shown| text.contains(shown))
             && text.contains("allow it with --")
@@ -335,9 +335,9 @@ fn ports_and_signals_are_named_too() {
         };
         run(&format!("*:{port}"), &[&attempt, "connect", &port]).success().silent();
         let other = if port == "9" { "10" } else { "9" };
-        run(&format!("*:{other}"), &[&attempt, "connect", &port])
-            .exited(1)
-            .says(&format!("may not connect to TCP port {port}; allow it with --connect '*:{port}'"));
+        run(&format!("*:{other}"), &[&attempt, "connect", &port]).exited(1).says(&format!(
+            "may not connect to TCP port {port} (inferred); allow it with --connect '*:{port}'"
+        ));
         let mut outside = Command::new("sleep").arg("60").spawn().unwrap();
         let pid = outside.id().to_string();
         let signal = |target: &str| {

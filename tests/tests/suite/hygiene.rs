@@ -145,6 +145,24 @@ fn the_launchers_own_environment_is_not_readable() {
 }
 
 #[test]
+fn the_supervisor_is_closed_to_the_users_other_processes() {
+    let user = User::ordinary();
+    let world = World::new(&user);
+    let environment = |pid: i32| world.bare(["cat", &format!("/proc/{pid}/environ")]).run();
+    let waiting = ["sh", "-c", "echo up; exec sleep 60"];
+    let open = world.bare(waiting).env("PLANTED", SECRET).start();
+    open.wait_for("up");
+    assert!(environment(open.pid()).success().out().contains(SECRET));
+    for profile in ["workspace", "read-only"] {
+        let running = world.run(profile, waiting).env("PLANTED", SECRET).start();
+        running.wait_for("up");
+        environment(running.pid()).failed();
+        running.signal(libc::SIGKILL);
+    }
+    open.signal(libc::SIGKILL);
+}
+
+#[test]
 fn the_scratch_directory_is_private_and_removed() {
     as_users(|user| {
         let world = World::new(user);

@@ -63,9 +63,13 @@ impl Way {
 }
 
 impl fmt::Display for Reason {
+    /// The alternate form (`{:#}`) marks what was inferred, not seen.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(rule) = &self.rule {
             f.write_str(&rule.text)?;
+        }
+        if f.alternate() {
+            f.write_str(" (inferred)")?;
         }
         match &self.way {
             Some(way) => write!(f, "; allow it with {way}"),
