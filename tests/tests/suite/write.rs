@@ -1,6 +1,8 @@
 //! `write`: changing files inside the workspace, and nowhere else.
 
-use sbx_tests::{World, as_users};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use sbx_tests::{User, World, as_users};
 
 use crate::corpus;
 
@@ -141,6 +143,32 @@ fn attributes_outside_stay_as_they_were() {
         nothing_changes_outside(&world, "write", commands);
         nothing_changes_outside(&world, "workspace", commands);
     });
+}
+
+/// The supervisor makes these changes, and has to be as powerless as the command while it does. Only root has
+/// anything to lose there.
+#[test]
+fn roots_capabilities_change_no_attributes_of_others_files() {
+    let user = User::current();
+    if !user.is_root() {
+        return;
+    }
+    let world = World::new(&user);
+    let file = world.write("others", "x\n");
+    let others = User::ordinary().id;
+    let (mode, owner) = (|| file.metadata().unwrap().mode() & 0o7777, || file.metadata().unwrap().uid());
+    std::os::unix::fs::chown(&file, Some(others), None).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    for profile in ["write", "workspace"] {
+        world.run(profile, ["chmod", "600", "others"]).run().failed();
+        world.run(profile, ["chown", "0", "others"]).run().failed();
+        assert_eq!((mode(), owner()), (0o644, others), "{profile}");
+    }
+    world.bare(["chmod", "600", "others"]).run().success();
+    world.bare(["chown", "0", "others"]).run().success();
+    assert_eq!((mode(), owner()), (0o600, 0));
+    world.run("write", ["chmod", "640", "others"]).run().success();
+    assert_eq!(mode(), 0o640);
 }
 
 fn nothing_changes_outside(world: &World, profile: &str, commands: &[&[&str]]) {
