@@ -2,6 +2,7 @@
 
 use super::stage::Stage;
 use crate::cli::{self, Run};
+use crate::launch::files::Executed;
 use crate::launch::landlock::{Version, canonical};
 use crate::launch::policy::{Mode, Network, PathRule};
 use crate::launch::{demands, files, plan};
@@ -51,8 +52,9 @@ impl Claims {
         let mut remarks = Vec::new();
         let unconfined = profile.is_unrestricted();
         let real = |rule: PathRule| PathRule { path: canonical(&rule.path), ..rule };
+        let executed = Executed { program: Some(&own), commands: None };
         let paths = (abi >= Version::FILES && !unconfined)
-            .then(|| files::rules(flags, &profile, &variables, Some(&own), &workspace, &[], &mut remarks))
+            .then(|| files::rules(flags, &profile, &variables, executed, &workspace, &[], &mut remarks))
             .transpose()?
             .map(|rules| rules.into_iter().map(real).collect());
         Ok(Claims {

@@ -181,6 +181,13 @@ fn staged(flags: &Run, stage: &Stage) -> Result<Run, Refusal> {
     let start = start.map(Path::to_path_buf).unwrap_or_default();
     let here = std::env::current_dir().unwrap_or_default().join(start);
     let absolute = |paths: &[PathBuf]| paths.iter().map(|path| here.join(path)).collect::<Vec<_>>();
+    let commands = |named: &[OsString]| {
+        let path = |text: &OsString| match text.as_bytes().contains(&b'/') {
+            true => here.join(text).into(),
+            false => text.clone(),
+        };
+        named.iter().map(path).collect::<Vec<_>>()
+    };
     let mut ro = absolute(&flags.ro);
     ro.extend(granted(stage));
     Ok(Run {
@@ -191,6 +198,8 @@ fn staged(flags: &Run, stage: &Stage) -> Result<Run, Refusal> {
         rw: absolute(&flags.rw),
         rwx: absolute(&flags.rwx),
         deny: absolute(&flags.deny),
+        allow_command: commands(&flags.allow_command),
+        block_command: commands(&flags.block_command),
         unix: absolute(&flags.unix),
         on_violation: Some(OnViolation::Errno),
         env: Vec::new(),

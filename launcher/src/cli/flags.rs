@@ -101,6 +101,12 @@ pub struct Run {
     /// Deny PATH and below, although something above it is allowed
     #[arg(help_heading = "Files", long, value_name = "PATH")]
     pub deny: Vec<PathBuf>,
+    /// Let only this command be executed, and what else is named so: a name, or a path ('git', 'python3*', './tool')
+    #[arg(help_heading = "Commands", long, value_name = "CMD")]
+    pub allow_command: Vec<OsString>,
+    /// Let this command not be executed, by none of its names
+    #[arg(help_heading = "Commands", long, value_name = "CMD")]
+    pub block_command: Vec<OsString>,
     /// Allow these system calls too: call, @group or call[restriction], separated by ':' or ','
     #[arg(help_heading = "System calls", long, value_name = "LIST")]
     pub allow_calls: Vec<OsString>,

@@ -4,6 +4,7 @@
 
 use super::error::{Error, Kind};
 use crate::cli::{self, Run};
+use crate::launch::files::Executed;
 use crate::launch::guard::{Guard, OnViolation};
 use crate::launch::landlock::{self, Prepared, Report, Version, plain};
 use crate::launch::policy::PathRule;
@@ -84,7 +85,6 @@ fn prepare(profile: &Profile) -> Result<Steps, Refusal> {
     let flags = Run::default();
     let version = Version(seccomp::landlock_version());
     supervised(profile, version)?;
-    demands::unenforced(profile)?;
     let mut remarks = Vec::new();
     demands::level(&flags, profile, version, false, &mut remarks)?;
     let network = demands::network(&flags, profile, version)?;
@@ -141,7 +141,7 @@ fn paths(flags: &Run, profile: &Profile, remarks: &mut Vec<String>) -> Result<Ve
     let variables =
         Variables { workspace: workspace.as_deref(), home: home.as_deref(), tmp: None, cache: None };
     let sockets = files::sockets(flags, profile, &variables, &directory)?;
-    files::rules(flags, profile, &variables, None, &directory, &sockets, remarks)
+    files::rules(flags, profile, &variables, Executed::default(), &directory, &sockets, remarks)
 }
 
 fn filter(profile: &Profile, calls: Calls, restricts_files: bool) -> Result<Vec<Insn>, Refusal> {

@@ -63,6 +63,8 @@ pub fn contradictions(flags: &Run) -> Result<(), Refusal> {
 fn restricts(flags: &Run) -> bool {
     let lists = [&flags.deny, &flags.ro, &flags.rox, &flags.rw, &flags.rwx, &flags.unix];
     lists.iter().any(|list| !list.is_empty())
+        || !flags.allow_command.is_empty()
+        || !flags.block_command.is_empty()
         || !flags.deny_calls.is_empty()
         || !flags.allow_calls.is_empty()
         || flags.net.is_some()
@@ -190,19 +192,4 @@ pub fn level(
 /// Why there is none: the kernel, its settings, or a sandbox around this one.
 fn no_landlock() -> String {
     seccomp::landlock_abi().err().map_or_else(String::new, |failed| status::why_none(&failed))
-}
-
-/// Keys whose enforcement is not there yet: what a profile asks for is enforced or refused, never passed over.
-pub fn unenforced(profile: &Profile) -> Result<(), Refusal> {
-    let keys = [
-        ("commands.allow", !profile.commands.allow.is_empty()),
-        ("commands.block", !profile.commands.block.is_empty()),
-    ];
-    match keys.into_iter().find(|(_, asked)| *asked) {
-        Some((key, _)) => Err(Refusal::new(format!(
-            "cannot enforce '{key}' of profile '{}': this version does not; take the key out",
-            profile.name
-        ))),
-        None => Ok(()),
-    }
 }

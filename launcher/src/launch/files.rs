@@ -1,6 +1,7 @@
 //! Which paths a run may use, and the workspace among them.
 
 use crate::cli::Run;
+use crate::launch::commands::Commands;
 use crate::launch::landlock::{canonical, is_below, plain};
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::siblings;
@@ -60,12 +61,21 @@ pub fn workspace(
     Ok(Some(path))
 }
 
+/// What is executed in a run.
+#[derive(Clone, Copy, Default)]
+pub struct Executed<'a> {
+    /// The command.
+    pub program: Option<&'a Program>,
+    /// What else may be, where that is restricted.
+    pub commands: Option<&'a Commands>,
+}
+
 /// The path rules of a run.
 pub fn rules(
     flags: &Run,
     profile: &Profile,
     variables: &Variables<'_>,
-    program: Option<&Program>,
+    executed: Executed<'_>,
     directory: &Path,
     sockets: &[PathBuf],
     remarks: &mut Vec<String>,
@@ -99,7 +109,7 @@ pub fn rules(
     }
     rules.extend(own_terminals(&rules));
     // The command itself, and what the kernel starts for it.
-    for link in program.iter().flat_map(|program| &program.chain) {
+    for link in executed.program.iter().flat_map(|program| &program.chain) {
         if !rules.iter().any(|rule| rule.rights.execute && link.path.starts_with(&rule.path)) {
             rules.push(PathRule { path: link.path.clone(), rights: EXECUTE, optional: false });
         }
@@ -115,12 +125,18 @@ pub fn rules(
     for path in &flags.deny {
         denied.push(existing(path, directory)?);
     }
+    if let Some(commands) = executed.commands {
+        commands.only_allowed(&mut rules, executed.program);
+    }
     let rules = merge(rules);
     let (rules, opened) = siblings::without(rules, &denied)?;
     for path in opened {
         remarks.push(format!("'{}' itself cannot be listed, and nothing new be made directly in it, so that what is denied below it stays out", shown(&path)));
     }
-    Ok(rules)
+    match executed.commands {
+        Some(commands) => commands.but_blocked(rules),
+        None => Ok(rules),
+    }
 }
 
 /// The socket files that `--unix` and the profile name, as they are found when the command starts.

@@ -45,6 +45,9 @@ pub enum Report {
     All,
 }
 
+/// So many files are left open for the exec to close; with more, a process meets its limit of descriptors.
+const MOST_HELD: usize = 256;
+
 /// A ruleset that is ready to be put in force, and what it grants.
 pub struct Prepared {
     ruleset: Option<RulesetCreated>,
@@ -99,7 +102,9 @@ pub fn prepare(
                 .map_err(|e| failed(&format!("find out where '{}' is", shown(&rule.path)), plain(&e)))?;
             granted.push(PathRule { path, ..*rule });
         }
-        held.push(file);
+        if held.len() < MOST_HELD {
+            held.push(file);
+        }
     }
     if tcp {
         for (ports, access) in
@@ -189,7 +194,7 @@ fn rights(rights: PathRights, abi: ABI) -> BitFlags<AccessFs> {
     set & AccessFs::from_all(abi)
 }
 
-/// The directories whose children have to be granted one by one, for `denied` to stay out.
+/// Whether a path is below a directory.
 pub fn is_below(path: &Path, directory: &Path) -> bool {
     path != directory && path.starts_with(directory)
 }

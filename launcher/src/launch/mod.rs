@@ -2,6 +2,7 @@
 
 pub mod cgroup;
 pub mod child;
+pub mod commands;
 pub(crate) mod demands;
 pub mod environment;
 pub(crate) mod files;
@@ -123,6 +124,7 @@ fn supervised(
     let (denied, workspace) = (plan.denied_calls.clone(), plan.workspace.clone());
     let (mode, on_violation) = (plan.network.mode, plan.on_violation);
     let attributes = plan.attributes;
+    let commands = plan.commands.take();
     let limits = std::mem::take(&mut plan.limits);
     let looks = attributes || plan.watch_paths || plan.calls.notes() || limits.counted.is_some();
     let strict = looks.then(|| Strict::new(plan.calls.clone()));
@@ -172,6 +174,7 @@ fn supervised(
     // What it does on the command's behalf the kernel judges as if the command did it.
     privilege::drop_capabilities().map_err(cannot("drop the supervisor's capabilities"))?;
     let mut adviser = Adviser::new(&name, mode, granted_write).with_denied(denied).with_workspace(workspace);
+    adviser = adviser.with_commands(commands);
     if let Some(profile) = own {
         adviser = adviser.with_profile(profile);
     }

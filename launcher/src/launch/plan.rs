@@ -2,9 +2,10 @@
 //! what cannot be understood or enforced ends the run.
 
 use crate::cli::{self, Run, variables};
+use crate::launch::commands::{self, Commands};
 use crate::launch::demands;
 use crate::launch::environment::{self, Wishes};
-use crate::launch::files;
+use crate::launch::files::{self, Executed};
 use crate::launch::guard::OnViolation;
 use crate::launch::landlock::{Version, plain};
 use crate::launch::limits::{self, Limits, Situation};
@@ -61,6 +62,8 @@ pub struct Plan {
     pub denied_calls: Vec<String>,
     /// Socket files that may be connected to.
     pub sockets: Vec<PathBuf>,
+    /// Which programs may be executed, where that is restricted.
+    pub commands: Option<Rc<Commands>>,
     /// Limits.
     pub limits: Limits,
     /// Descriptors passed on.
@@ -110,7 +113,6 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
     }
     let on_violation = demands::on_violation(flags, &profile);
     demands::level(flags, &profile, landlock, unconfined, &mut remarks)?;
-    demands::unenforced(&profile)?;
 
     let workspace = files::workspace(flags.workspace.as_deref(), &directory, &mut remarks)?;
     let wants = |variable| profile.uses(variable);
@@ -131,15 +133,21 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         tmp: scratch.as_ref().map(Scratch::path),
         cache: cache.as_deref(),
     };
+    let environment = environment(flags, &profile, &variables)?;
+    let commands =
+        commands::resolve(flags, &profile, &variables, &directory, &environment, landlock, &mut remarks)?;
+    if let Some(commands) = &commands {
+        commands.check(&program, is_own(&program))?;
+    }
     let sockets = files::sockets(flags, &profile, &variables, &directory)?;
     // Before ABI 9 the supervisor connects, and Landlock knows no such right.
     let by_path = if landlock >= Version::UNIX { sockets.clone() } else { Vec::new() };
     let paths = (!unconfined && landlock >= Version::FILES)
         .then(|| {
-            files::rules(flags, &profile, &variables, Some(&program), &directory, &by_path, &mut remarks)
+            let executed = Executed { program: Some(&program), commands: commands.as_ref() };
+            files::rules(flags, &profile, &variables, executed, &directory, &by_path, &mut remarks)
         })
         .transpose()?;
-    let environment = environment(flags, &profile, &variables)?;
     let situation = Situation { supervised: !flags.exec, listens: !flags.exec && !unconfined && !nested };
     let limits = limits::resolve(flags, &profile, situation)?;
     let changes = attributes::CALLS.iter().chain(&attributes::XATTRS).any(|name| calls.allows(name));
@@ -161,6 +169,7 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         landlock,
         network,
         sockets,
+        commands: commands.map(Rc::new),
         unconfined,
         nested,
         scratch,

@@ -18,14 +18,32 @@ pub struct PathRights {
 }
 
 impl PathRights {
+    /// Everything.
+    pub const ALL: PathRights =
+        PathRights { read: true, execute: true, write: true, devices: true, connect: true };
+
     /// Both.
     pub fn union(self, other: PathRights) -> PathRights {
+        self.with(other, |a, b| a || b)
+    }
+
+    /// What is in both.
+    pub fn common(self, other: PathRights) -> PathRights {
+        self.with(other, |a, b| a && b)
+    }
+
+    /// What is not in the other.
+    pub fn without(self, other: PathRights) -> PathRights {
+        self.with(other, |a, b| a && !b)
+    }
+
+    fn with(self, other: PathRights, both: fn(bool, bool) -> bool) -> PathRights {
         PathRights {
-            read: self.read || other.read,
-            execute: self.execute || other.execute,
-            write: self.write || other.write,
-            devices: self.devices || other.devices,
-            connect: self.connect || other.connect,
+            read: both(self.read, other.read),
+            execute: both(self.execute, other.execute),
+            write: both(self.write, other.write),
+            devices: both(self.devices, other.devices),
+            connect: both(self.connect, other.connect),
         }
     }
 }

@@ -1,30 +1,49 @@
-//! Denied paths below granted ones. Landlock cannot subtract, so the children of the granted directory are
-//! granted one by one, all but the one that leads to the denied path, and so on down to it. What is made
-//! directly in such a directory later is granted to nobody.
+//! Rights that are taken from paths below granted ones. Landlock cannot subtract, so the children of the granted
+//! directory get them one by one, all but the one that leads to such a path, and so on down to it. What is made
+//! directly in such a directory later does not have them.
 
-use crate::launch::landlock::{canonical, is_below, plain};
-use crate::launch::policy::PathRule;
+use crate::launch::landlock::{canonical, plain};
+use crate::launch::policy::{PathRights, PathRule};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// More rules than this are a mistake: each costs microseconds at every start.
-const MOST: usize = 4096;
+const MOST: usize = 16384;
 
 /// The same rules without the denied paths, and the directories that are granted by their children only.
 pub fn without(rules: Vec<PathRule>, denied: &[PathBuf]) -> Result<(Vec<PathRule>, Vec<PathBuf>), Refusal> {
-    if denied.is_empty() {
+    take(rules, denied, PathRights::ALL, "deny")
+}
+
+/// The same rules without the right to execute these paths.
+pub fn without_executing(rules: Vec<PathRule>, blocked: &[PathBuf]) -> Result<Vec<PathRule>, Refusal> {
+    let execute = PathRights { execute: true, ..PathRights::default() };
+    Ok(take(rules, blocked, execute, "block")?.0)
+}
+
+fn take(
+    rules: Vec<PathRule>,
+    from: &[PathBuf],
+    rights: PathRights,
+    verb: &'static str,
+) -> Result<(Vec<PathRule>, Vec<PathBuf>), Refusal> {
+    if from.is_empty() {
         return Ok((rules, Vec::new()));
     }
-    let denied: Vec<PathBuf> = denied.iter().map(|path| resolve(path)).collect();
-    let (mut kept, mut opened) = (Vec::with_capacity(rules.len()), Vec::new());
+    let ends: HashSet<PathBuf> = from.iter().map(|path| resolve(path)).collect();
+    let above = ends.iter().flat_map(|end| end.ancestors().skip(1)).collect();
+    let mut taking = Taking { ends: &ends, above, rights, verb, kept: Vec::new(), opened: Vec::new() };
     for rule in rules {
         let rule = PathRule { path: canonical(&rule.path), ..rule };
-        if !denied.iter().any(|d| rule.path.starts_with(d)) {
-            grant(rule, &denied, &mut kept, &mut opened)?;
+        if rule.path.ancestors().any(|path| ends.contains(path)) {
+            taking.keep(PathRule { rights: rule.rights.without(rights), ..rule });
+        } else {
+            taking.grant(rule)?;
         }
     }
-    Ok((kept, opened))
+    Ok((taking.kept, taking.opened))
 }
 
 /// Where a denied path really is. Of one that does not exist, the part that does is resolved, so that it can't
@@ -36,46 +55,64 @@ fn resolve(path: &Path) -> PathBuf {
     if rest.as_os_str().is_empty() { canonical(existing) } else { canonical(existing).join(rest) }
 }
 
-fn grant(
-    rule: PathRule,
-    denied: &[PathBuf],
-    kept: &mut Vec<PathRule>,
-    opened: &mut Vec<PathBuf>,
-) -> Result<(), Refusal> {
-    if !denied.iter().any(|d| is_below(d, &rule.path)) {
-        kept.push(rule);
-        return if kept.len() > MOST { Err(too_many(&rule_path(kept))) } else { Ok(()) };
-    }
-    let unreadable = |error: std::io::Error| {
-        let (path, cause) = (shown(&rule.path), plain(&error));
-        Refusal::new(format!(
-            "cannot deny a path below '{path}': listing the rest of it failed: {cause}; deny '{path}' as a whole"
-        ))
-    };
-    if !opened.contains(&rule.path) {
-        opened.push(rule.path.clone());
-    }
-    for entry in rule.path.read_dir().map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        let kind = entry.file_type().map_err(unreadable)?;
-        let path = entry.path();
-        // A rule follows a symbolic link; what the link leads to has rules of its own, or none.
-        if kind.is_symlink() || denied.contains(&path) {
-            continue;
+/// One taking of rights.
+struct Taking<'a> {
+    /// From these, and all below.
+    ends: &'a HashSet<PathBuf>,
+    /// The directories above them.
+    above: HashSet<&'a Path>,
+    rights: PathRights,
+    /// What is done to them, for messages.
+    verb: &'static str,
+    kept: Vec<PathRule>,
+    /// The directories whose children were granted one by one.
+    opened: Vec<PathBuf>,
+}
+
+impl Taking<'_> {
+    fn keep(&mut self, rule: PathRule) {
+        if rule.rights != PathRights::default() {
+            self.kept.push(rule);
         }
-        // Gone by the time it is opened: nothing is lost.
-        grant(PathRule { path, optional: true, ..rule }, denied, kept, opened)?;
     }
-    Ok(())
-}
 
-fn rule_path(kept: &[PathRule]) -> PathBuf {
-    kept.last().map(|rule| rule.path.clone()).unwrap_or_default()
-}
+    /// Keeps a rule that is about none of the ends itself.
+    fn grant(&mut self, rule: PathRule) -> Result<(), Refusal> {
+        let lost = rule.rights.common(self.rights);
+        if lost == PathRights::default() || !self.above.contains(&*rule.path) {
+            self.keep(rule);
+            return if self.kept.len() > MOST { Err(self.too_many()) } else { Ok(()) };
+        }
+        let verb = self.verb;
+        let unreadable = |error: std::io::Error| {
+            let (path, cause) = (shown(&rule.path), plain(&error));
+            Refusal::new(format!(
+                "cannot {verb} a path below '{path}': listing the rest of it failed: {cause}; {verb} '{path}' as a whole"
+            ))
+        };
+        if !self.opened.contains(&rule.path) {
+            self.opened.push(rule.path.clone());
+        }
+        for entry in rule.path.read_dir().map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let kind = entry.file_type().map_err(unreadable)?;
+            let path = entry.path();
+            // A rule follows a symbolic link; what the link leads to has rules of its own, or none.
+            if kind.is_symlink() || self.ends.contains(&path) {
+                continue;
+            }
+            // Gone by the time it is opened: nothing is lost.
+            self.grant(PathRule { path, rights: lost, optional: true })?;
+        }
+        self.keep(PathRule { rights: rule.rights.without(self.rights), ..rule });
+        Ok(())
+    }
 
-fn too_many(path: &Path) -> Refusal {
-    let path = shown(path);
-    Refusal::new(format!(
-        "cannot deny paths one by one around '{path}': more than {MOST} rules; deny a whole directory instead"
-    ))
+    fn too_many(&self) -> Refusal {
+        let path = self.opened.last().map_or_else(String::new, |path| shown(path));
+        let verb = self.verb;
+        Refusal::new(format!(
+            "cannot {verb} paths one by one around '{path}': more than {MOST} rules; {verb} a whole directory instead"
+        ))
+    }
 }

@@ -390,5 +390,14 @@ fn command(node: Node, place: &Place) -> Result<(Text, Option<Text>), Fault> {
     if text.is_empty() || text.contains('\0') {
         return Err(Fault::at(place, "the name of a command is empty or contains a NUL"));
     }
+    if text.contains('/') {
+        Location::path(text.clone()).map_err(|why| Fault::at(place, why))?;
+        if text.rsplit_once('/').is_some_and(|(directory, _)| directory.contains('*')) {
+            return Err(Fault::at(
+                place,
+                format_args!("'{}' has a '*' before its last part; write out the directories", Plain(&text)),
+            ));
+        }
+    }
     Ok((text, None))
 }

@@ -140,7 +140,7 @@ pub struct Profile {
     pub env: Env,
     /// Resource limits.
     pub limits: Limits,
-    /// Which commands may be the one that is run.
+    /// Which commands may be executed.
     pub commands: Commands,
     /// What becomes of programs that never load the shim.
     pub static_programs: Option<Given<StaticMode>>,
@@ -365,7 +365,7 @@ pub struct Limits {
     pub cpu: Option<Given<Bound<Duration>>>,
 }
 
-/// Which commands may be the one that is run, by name or path; `*` stands for anything.
+/// Which commands may be executed, by name or path; `*` stands for anything.
 #[derive(Clone, Debug, Default)]
 pub struct Commands {
     /// Only these, unless empty.

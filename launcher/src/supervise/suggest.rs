@@ -12,6 +12,7 @@ mod tests;
 mod topic;
 mod way;
 
+use crate::launch::commands::{Commands, Obstacle};
 use crate::launch::policy::Mode;
 use crate::profile::{Grants, Profile};
 use crate::supervise::decode::{Access, Decoded, escape};
@@ -27,6 +28,7 @@ use sbx_policy::program::X32_BIT;
 use sbx_policy::restrictions::{Condition, RESTRICTIONS};
 use sbx_policy::shadow;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use topic::Topic;
 
 /// Knows the profile in force and the other ones.
@@ -36,6 +38,7 @@ pub struct Adviser<'a> {
     granted_write: bool,
     denied: Vec<String>,
     workspace: Option<PathBuf>,
+    commands: Option<Rc<Commands>>,
     attempts: Attempts,
 }
 
@@ -54,7 +57,8 @@ impl<'a> Adviser<'a> {
     pub fn new(profile: &'a str, network: Mode, granted_write: bool) -> Adviser<'a> {
         let workspace = std::env::current_dir().ok();
         let attempts = Attempts::new(profile, network);
-        Adviser { profile, network, granted_write, denied: Vec::new(), workspace, attempts }
+        let (denied, commands) = (Vec::new(), None);
+        Adviser { profile, network, granted_write, denied, workspace, commands, attempts }
     }
 
     /// With what `--deny-calls` was given: lists, as they were written.
@@ -67,6 +71,12 @@ impl<'a> Adviser<'a> {
     #[must_use]
     pub fn with_workspace(self, workspace: Option<PathBuf>) -> Adviser<'a> {
         Adviser { workspace, ..self }
+    }
+
+    /// With what restricts the programs that may be executed.
+    #[must_use]
+    pub fn with_commands(self, commands: Option<Rc<Commands>>) -> Adviser<'a> {
+        Adviser { commands, ..self }
     }
 
     /// With the profile itself, where it is not a built-in one. Without it, one that allows nothing stands for it.
@@ -98,6 +108,12 @@ impl<'a> Adviser<'a> {
     pub fn path_reason(&self, path: &Path, access: Access) -> Reason {
         let writes = access.intersects(place::CHANGES);
         let executes = access.intersects(Access::EXECUTE);
+        if executes
+            && !writes
+            && let Some(reason) = self.command_reason(path)
+        {
+            return reason;
+        }
         let (verb, flag, key) = match (writes, executes) {
             (true, _) => ("change", "--rw", "paths.write"),
             (_, true) => ("execute", "--rox", "paths.execute"),
@@ -106,6 +122,21 @@ impl<'a> Adviser<'a> {
         let target = if writes { place::to_open(path) } else { Some(path.to_path_buf()) };
         let rule = self.rule(&format!("may not {verb} {}", place::quoted(path)), key);
         Reason { rule: Some(rule), way: target.map(|target| Way::default().and(flag, &target)) }
+    }
+
+    /// Why a program may not be executed, where that is a rule about programs.
+    fn command_reason(&self, path: &Path) -> Option<Reason> {
+        match self.commands.as_ref()?.obstacle(path)? {
+            Obstacle::Blocked(place) => {
+                let text = format!("{} blocks {}", place.rule, place::quoted(&place.path));
+                let rule = Rule { text, profile: None, key: Some("commands.block") };
+                Some(Reason { rule: Some(rule), way: None })
+            }
+            Obstacle::NotAllowed => {
+                let rule = self.rule(&format!("may not execute {}", place::quoted(path)), "commands.allow");
+                Some(Reason { rule: Some(rule), way: Some(Way::default().and("--allow-command", path)) })
+            }
+        }
     }
 
     fn rule(&self, what: &str, key: &'static str) -> Rule {

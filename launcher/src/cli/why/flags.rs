@@ -51,6 +51,12 @@ pub struct Why {
     /// Deny PATH and below
     #[arg(help_heading = "Policy, as for sbx run", long, value_name = "PATH")]
     pub deny: Vec<PathBuf>,
+    /// Let only this command be executed, and what else is named so
+    #[arg(help_heading = "Policy, as for sbx run", long, value_name = "CMD")]
+    pub allow_command: Vec<OsString>,
+    /// Let this command not be executed
+    #[arg(help_heading = "Policy, as for sbx run", long, value_name = "CMD")]
+    pub block_command: Vec<OsString>,
     /// Allow these system calls too
     #[arg(help_heading = "Policy, as for sbx run", long, value_name = "LIST")]
     pub allow_calls: Vec<OsString>,

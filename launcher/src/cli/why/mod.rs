@@ -42,6 +42,7 @@ fn status(verdict: Verdict) -> i32 {
 /// The run that is asked about.
 fn policy(flags: Why) -> Run {
     let Why { profile, workspace, ro, rox, rw, rwx, deny, allow_calls, deny_calls, net, .. } = flags;
+    let Why { allow_command, block_command, .. } = flags;
     let dangerously_unconfined = profile.as_deref().is_some_and(|name| name == "unrestricted");
     Run {
         profile,
@@ -51,6 +52,8 @@ fn policy(flags: Why) -> Run {
         rw,
         rwx,
         deny,
+        allow_command,
+        block_command,
         allow_calls,
         deny_calls,
         net,

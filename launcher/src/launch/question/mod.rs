@@ -133,7 +133,8 @@ fn adviser(plan: &Plan) -> Adviser<'_> {
     let writes = plan.paths.iter().flatten().any(|rule| rule.rights.write && !rule.rights.devices);
     let adviser = Adviser::new(&plan.profile.name, plan.network.mode, writes)
         .with_denied(plan.denied_calls.clone())
-        .with_workspace(plan.workspace.clone());
+        .with_workspace(plan.workspace.clone())
+        .with_commands(plan.commands.clone());
     if plan.profile.source == Source::BuiltIn { adviser } else { adviser.with_profile(plan.profile.clone()) }
 }
 

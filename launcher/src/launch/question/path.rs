@@ -2,6 +2,7 @@
 
 use super::{Answer, Rule, Verdict, Wanted, adviser};
 use crate::cli::Run;
+use crate::launch::commands::Obstacle;
 use crate::launch::landlock::{self, Report, canonical};
 use crate::launch::plan::Plan;
 use crate::launch::policy::{PathRights, PathRule};
@@ -81,6 +82,12 @@ fn refused(answer: Answer, plan: &Plan, sources: &Sources, place: &Path, missing
         answer.way = None;
         return answer.by(rule);
     }
+    let commands = plan.commands.as_ref().filter(|_| missing.contains(Access::EXECUTE));
+    if let Some(Obstacle::Blocked(blocked)) = commands.and_then(|commands| commands.obstacle(place)) {
+        answer.way = None;
+        let rule = Rule::flag(&blocked.rule);
+        return answer.by(rule);
+    }
     if missing.contains(Access::WRITE | Access::EXECUTE) {
         for flag in answer.way.iter_mut().flat_map(|way| &mut way.flags).filter(|flag| **flag == "--rw") {
             *flag = "--rwx".into();
@@ -130,8 +137,16 @@ impl Sources {
         let (execute, write) = (PathRights { execute: true, ..read }, PathRights { write: true, ..read });
         let both = PathRights { execute: true, ..write };
         let (paths, mut rules) = (&plan.profile.paths, Vec::new());
+        let allow = plan.commands.as_ref().and_then(|commands| commands.allow.as_ref());
+        // Where there is a list of commands, nothing else gives the right.
+        let rest = PathRights { execute: allow.is_none(), ..PathRights::ALL };
+        for place in allow.into_iter().flatten() {
+            rules.push((place.path.clone(), execute, Rule::flag(&place.rule)));
+        }
         for (list, rights) in [(&paths.read, read), (&paths.execute, execute), (&paths.write, write)] {
-            rules.extend(list.iter().filter_map(of_profile).map(|(path, rule)| (path, rights, rule)));
+            rules.extend(
+                list.iter().filter_map(of_profile).map(|(path, rule)| (path, rights.common(rest), rule)),
+            );
         }
         for (flag, list, rights) in [
             ("--ro", &flags.ro, read),
@@ -140,7 +155,7 @@ impl Sources {
             ("--rwx", &flags.rwx, both),
         ] {
             let named = list.iter().map(|path| of_flag(flag, path));
-            rules.extend(named.map(|(path, rule)| (path, rights, rule)));
+            rules.extend(named.map(|(path, rule)| (path, rights.common(rest), rule)));
         }
         let denied = paths.deny.iter().filter_map(of_profile);
         let denied = denied.chain(flags.deny.iter().map(|path| of_flag("--deny", path))).collect();

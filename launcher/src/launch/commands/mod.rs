@@ -1,0 +1,239 @@
+//! Which programs may be executed: `commands` of a profile, `--allow-command` and `--block-command`.
+//!
+//! Names are looked up once, before the start, and become files. Landlock's right to execute then holds for the
+//! allowed files only, or for everything beside the blocked ones. It is about the file, so all its names count.
+
+mod names;
+
+use crate::cli::Run;
+use crate::launch::landlock::{Version, canonical, is_below};
+use crate::launch::policy::{PathRights, PathRule};
+use crate::launch::siblings;
+use crate::profile::{Given, Profile, Text, Variables};
+use crate::program::{self, Kind, Program};
+use crate::refusal::{NOT_EXECUTABLE, Refusal};
+use crate::supervise::decode::shown;
+use names::Lookup;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+const EXECUTE: PathRights =
+    PathRights { read: true, execute: true, write: false, devices: false, connect: false };
+
+/// A file, or a directory with all that is below it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Its real path.
+    pub path: PathBuf,
+    /// The rule that names it.
+    pub rule: String,
+    directory: bool,
+    identity: (u64, u64),
+}
+
+/// The programs of one run, as files.
+#[derive(Clone, Debug, Default)]
+pub struct Commands {
+    /// Nothing else may be executed, if there is a list.
+    pub allow: Option<Vec<Place>>,
+    /// These may not.
+    pub block: Vec<Place>,
+}
+
+/// Why a program may not be executed.
+#[derive(Clone, Copy, Debug)]
+pub enum Obstacle<'a> {
+    /// It is blocked, by this rule.
+    Blocked(&'a Place),
+    /// There is a list, and it is not in it.
+    NotAllowed,
+}
+
+/// An entry of a list, with the words for its rule.
+struct Entry<'a> {
+    text: &'a OsStr,
+    rule: String,
+    flag: bool,
+}
+
+/// Whether anything is said about commands.
+pub fn restricts(flags: &Run, profile: &Profile) -> bool {
+    !(flags.allow_command.is_empty()
+        && flags.block_command.is_empty()
+        && profile.commands.allow.is_empty()
+        && profile.commands.block.is_empty())
+}
+
+/// The files that the lists stand for; `None` where nothing is said. `environment` is the command's.
+pub fn resolve(
+    flags: &Run,
+    profile: &Profile,
+    variables: &Variables<'_>,
+    directory: &Path,
+    environment: &[OsString],
+    landlock: Version,
+    remarks: &mut Vec<String>,
+) -> Result<Option<Commands>, Refusal> {
+    if !restricts(flags, profile) {
+        return Ok(None);
+    }
+    if landlock < Version::FILES || profile.is_unrestricted() {
+        return Err(Refusal::new(format!(
+            "cannot restrict which commands are executed: {}; take the rule out",
+            match profile.is_unrestricted() {
+                true => "the profile confines nothing",
+                false => "that needs Landlock (Linux 5.13), which is not to be had here",
+            }
+        )));
+    }
+    let lookup = Lookup::new(variables, directory, environment);
+    let allow = entries(&profile.commands.allow, "--allow-command", &flags.allow_command);
+    let block = entries(&profile.commands.block, "--block-command", &flags.block_command);
+    let mut commands = Commands::default();
+    for entry in &block {
+        commands.block.extend(lookup.every(entry)?);
+    }
+    // Anything, as if there were no list.
+    if !allow.is_empty() && !allow.iter().any(|entry| entry.text == "*") {
+        let (mut places, mut missing) = (Vec::new(), Vec::new());
+        for entry in &allow {
+            let found = lookup.first(entry)?;
+            if found.is_empty() {
+                missing.push(format!("'{}' ({})", shown(Path::new(entry.text)), entry.rule));
+            }
+            places.extend(found);
+        }
+        if !missing.is_empty() {
+            remarks.push(format!("not found, and so not allowed: {}", missing.join(", ")));
+        }
+        let needed: Vec<Place> = places.iter().flat_map(needs_of).collect();
+        commands.allow = Some(places.into_iter().chain(needed).collect());
+    }
+    Ok(Some(commands))
+}
+
+fn entries<'a>(listed: &'a [Given<Text>], flag: &'static str, named: &'a [OsString]) -> Vec<Entry<'a>> {
+    let listed = listed.iter().map(|given| Entry {
+        text: OsStr::new(&*given.value),
+        rule: given.origin.to_string(),
+        flag: false,
+    });
+    let named = named.iter().map(|text| Entry {
+        text,
+        rule: format!("{flag} {}", shown(Path::new(text))),
+        flag: true,
+    });
+    listed.chain(named).collect()
+}
+
+/// What the kernel executes besides a program itself: interpreters, and the loader.
+fn needed(program: &Program) -> impl Iterator<Item = &Path> {
+    let loader = program.last().and_then(|link| match &link.kind {
+        Kind::Dynamic { interpreter } | Kind::ForeignLoader { interpreter } => Some(interpreter.as_path()),
+        _ => None,
+    });
+    program.chain.iter().skip(1).map(|link| link.path.as_path()).chain(loader)
+}
+
+fn needs_of(place: &Place) -> Vec<Place> {
+    // What is no program cannot be executed, and needs nothing.
+    let Some(program) = program::examine(&place.path).ok().filter(|_| !place.directory) else {
+        return Vec::new();
+    };
+    let rule = || format!("{}, which needs it", place.rule);
+    needed(&program).filter_map(|path| Place::of(path, rule()).ok()).collect()
+}
+
+impl Place {
+    fn of(path: &Path, rule: String) -> std::io::Result<Place> {
+        let path = path.canonicalize()?;
+        let meta = path.metadata()?;
+        Ok(Place { path, rule, directory: meta.is_dir(), identity: (meta.dev(), meta.ino()) })
+    }
+
+    /// Whether a file is it, or below it.
+    fn covers(&self, path: &Path, identity: Option<(u64, u64)>) -> bool {
+        identity == Some(self.identity) || path == self.path || (self.directory && is_below(path, &self.path))
+    }
+}
+
+impl Commands {
+    /// What keeps a file, by its real path, from being executed.
+    pub fn obstacle(&self, path: &Path) -> Option<Obstacle<'_>> {
+        let identity = path.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+        if let Some(place) = self.block.iter().find(|place| place.covers(path, identity)) {
+            return Some(Obstacle::Blocked(place));
+        }
+        let allow = self.allow.as_ref()?;
+        let allowed = allow.iter().any(|place| place.covers(path, identity));
+        (!allowed).then_some(Obstacle::NotAllowed)
+    }
+
+    /// Refuses a command that may not be executed. `own` is this very program: a sandbox in a sandbox gains
+    /// nothing, and needs no permission.
+    pub fn check(&self, program: &Program, own: bool) -> Result<(), Refusal> {
+        let command = program.chain.first().map(|link| link.path.as_path());
+        for path in command.into_iter().chain(needed(program)) {
+            let real = canonical(path);
+            let what = match path == program.path {
+                true => String::new(),
+                false => format!("it needs '{}', and ", shown(&real)),
+            };
+            let why = match self.obstacle(&real) {
+                Some(Obstacle::Blocked(place)) => {
+                    format!("{what}{} blocks '{}'", place.rule, shown(&place.path))
+                }
+                Some(Obstacle::NotAllowed) if !own && path == program.path => {
+                    "it is not among the commands that are allowed; add --allow-command if it is meant"
+                        .to_string()
+                }
+                _ => continue,
+            };
+            let name = shown(&program.path);
+            return Err(
+                Refusal::with_code(NOT_EXECUTABLE, format!("refused to run '{name}': {why}")).by_choice()
+            );
+        }
+        Ok(())
+    }
+
+    /// Path rules with the right to execute for the allowed files alone, if there is a list.
+    pub fn only_allowed(&self, rules: &mut Vec<PathRule>, program: Option<&Program>) {
+        let Some(allow) = &self.allow else { return };
+        rules.iter_mut().for_each(|rule| rule.rights.execute = false);
+        let own = program.iter().flat_map(|program| {
+            program.chain.first().map(|link| link.path.as_path()).into_iter().chain(needed(program))
+        });
+        let places = allow.iter().map(|place| place.path.clone()).chain(own.map(canonical));
+        rules.extend(places.map(|path| PathRule { path, rights: EXECUTE, optional: true }));
+    }
+
+    /// Path rules without the right to execute the blocked files.
+    pub fn but_blocked(&self, rules: Vec<PathRule>) -> Result<Vec<PathRule>, Refusal> {
+        if self.block.is_empty() {
+            return Ok(rules);
+        }
+        let rules = uncovered(rules);
+        let mut blocked: Vec<PathBuf> = self.block.iter().map(|place| place.path.clone()).collect();
+        blocked.extend(names::other_names(&self.block, &rules)?);
+        siblings::without_executing(rules, &blocked)
+    }
+}
+
+/// By real paths, and without those that another one includes: `/bin` beside `/usr`.
+fn uncovered(rules: Vec<PathRule>) -> Vec<PathRule> {
+    let mut real: Vec<PathRule> =
+        rules.into_iter().map(|rule| PathRule { path: canonical(&rule.path), ..rule }).collect();
+    real.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut kept: Vec<PathRule> = Vec::with_capacity(real.len());
+    for rule in real {
+        let includes = |other: &PathRule| {
+            rule.path.starts_with(&other.path) && rule.rights.without(other.rights) == PathRights::default()
+        };
+        if !kept.iter().any(includes) {
+            kept.push(rule);
+        }
+    }
+    kept
+}
