@@ -191,6 +191,9 @@ const BROKEN: &[(&str, &[&str])] = &[
     (r#"{"limits": {"cpu": true}}"#, &["instead of a duration"]),
     (r#"{"limits": {"proceses": 3}}"#, &["did you mean 'processes'?"]),
     (r#"{"commands": {"allow": [""]}}"#, &["empty"]),
+    (r#"{"commands": {"allow": ["bin/sh"]}}"#, &["commands.allow[0]", "neither absolute nor below"]),
+    (r#"{"commands": {"block": ["${WORKSPCE}/a"]}}"#, &["unknown variable", "did you mean 'WORKSPACE'?"]),
+    (r#"{"commands": {"block": ["/usr/*/sh"]}}"#, &["'*' before its last part"]),
 ];
 
 #[test]

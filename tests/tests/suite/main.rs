@@ -5,6 +5,7 @@ mod argument_tricks;
 mod bad_input;
 mod canaries;
 mod command_line;
+mod commands;
 mod corpus;
 mod embedding;
 mod env_only;
