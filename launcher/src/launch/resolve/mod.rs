@@ -1,11 +1,15 @@
 //! From a profile and flags to the calls of one run.
 
+mod judged;
+mod loader;
+mod network;
+
 use crate::launch::limits;
 use crate::launch::policy::{Mode, Network};
-use crate::launch::rows::{answer_quietly, bits, grant, replace, replace_all, revoke, row, without};
+use crate::launch::rows::{grant, replace_all, row};
 use crate::profile::{
-    self, Alternative, CallRules, FreeConditions, Grants, NetworkMode, Origin, Profile, Search, Shared,
-    Syscalls, Text, When,
+    self, Alternative, CallRules, FreeConditions, Grants, Origin, Profile, Search, Shared, Syscalls, Text,
+    When,
 };
 use crate::refusal::Refusal;
 use crate::supervise::attributes;
@@ -19,6 +23,9 @@ use sbx_policy::restrictions;
 use sbx_policy::rules::{Actions, Grant, Layout, Row, Rules};
 use std::ffi::OsStr;
 
+pub use judged::takes_paths;
+pub use network::mode;
+
 /// Whether AF_UNIX sockets may be connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unix {
@@ -27,88 +34,6 @@ pub enum Unix {
     /// Nobody could tell the sandbox's own sockets from those of the host.
     Refused,
 }
-
-/// What a network needs beyond the profile's own calls.
-const NETWORK: [&str; 24] = [
-    "connect",
-    "sendto",
-    "sendmsg",
-    "sendmmsg",
-    "recvfrom",
-    "recvmsg",
-    "recvmmsg",
-    "shutdown",
-    "setsockopt",
-    "getsockopt",
-    "getsockname",
-    "getpeername",
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "epoll_create1",
-    "epoll_ctl",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_create",
-    "fcntl",
-    "pipe2",
-    "eventfd2",
-];
-/// What waiting for connections needs.
-const SERVER: [&str; 4] = ["bind", "listen", "accept", "accept4"];
-/// What a dynamically linked program calls before its own first instruction (glibc and musl).
-const LOADER: [(&str, &[&str]); 20] = [
-    ("read", &[]),
-    ("pread64", &[]),
-    ("close", &[]),
-    ("fstat", &[]),
-    ("newfstatat", &[]),
-    ("brk", &[]),
-    ("munmap", &[]),
-    ("access", &[]),
-    ("arch_prctl", &[]),
-    ("set_tid_address", &[]),
-    ("set_robust_list", &[]),
-    ("rseq", &[]),
-    ("getrandom", &[]),
-    ("readlink", &[]),
-    ("futex", &[]),
-    ("open", &["read", "no-setid"]),
-    ("openat", &["read", "no-setid"]),
-    ("mmap", &["no-jit"]),
-    ("mprotect", &["no-exec"]),
-    ("prlimit64", &["self"]),
-];
-/// Calls that Landlock judges.
-const JUDGED_CALLS: [&str; 26] = [
-    "open",
-    "openat",
-    "openat2",
-    "creat",
-    "truncate",
-    "mkdir",
-    "mkdirat",
-    "mknod",
-    "mknodat",
-    "rmdir",
-    "unlink",
-    "unlinkat",
-    "rename",
-    "renameat",
-    "renameat2",
-    "link",
-    "linkat",
-    "symlink",
-    "symlinkat",
-    "execve",
-    "execveat",
-    "bind",
-    "connect",
-    "kill",
-    "tkill",
-    "tgkill",
-];
 
 /// The calls of one run.
 #[derive(Clone)]
@@ -131,15 +56,6 @@ pub struct Extras {
     pub attributes: bool,
     /// Calls that make processes and threads are notified, although they are allowed.
     pub counts_tasks: bool,
-}
-
-/// The network that a profile asks for.
-pub fn mode(profile: &Profile) -> Mode {
-    match profile.network.mode.as_deref() {
-        Some(NetworkMode::Host) => Mode::Host,
-        Some(NetworkMode::Allow) => Mode::Ports,
-        Some(NetworkMode::None) | None => Mode::None,
-    }
 }
 
 /// The calls of a profile with a network.
@@ -282,116 +198,13 @@ impl Calls {
             }
         }
         if extras.watch_paths {
-            for name in JUDGED_CALLS {
+            for name in judged::CALLS {
                 if let Some(row) = row(&mut rules, name).filter(|row| row.allow != Grant::None) {
                     row.log = true;
                 }
             }
         }
         Ok((rules, free))
-    }
-
-    fn open_network(&self, rules: &mut Rules) {
-        if self.unix == Unix::ByPath && row(rules, "socket").is_some_and(|row| row.allow != Grant::None) {
-            grant(rules, "connect", None);
-        }
-        if self.network.mode == Mode::None {
-            return;
-        }
-        let serves = self.network.mode == Mode::Host || !self.network.bind.is_empty();
-        for name in NETWORK.iter().chain(SERVER.iter().filter(|_| serves)) {
-            let restriction = match (*name, self.network.mode) {
-                // Fast open connects without asking Landlock.
-                ("sendto", Mode::Ports) => Some("connected"),
-                ("sendmsg" | "sendmmsg", Mode::Ports) => Some("no-fastopen"),
-                ("fcntl", _) => Some("basic"),
-                _ => None,
-            };
-            if *name != "fcntl" || !self.allows(name) {
-                replace(rules, name, restriction);
-            }
-        }
-        self.pardon(rules);
-        if self.unix == Unix::Refused {
-            answer_quietly(rules);
-            // With connect(2) open, a UNIX socket reaches every service of the host that has one.
-            revoke(rules, "socket", &["unix", "unix-stream"]);
-        }
-        let inet = if self.network.mode == Mode::Ports { "tcp" } else { "inet" };
-        grant(rules, "socket", Some(inet));
-        grant(rules, "socket", Some("netlink-route"));
-    }
-
-    /// Takes back what the built-in profiles answer quietly where there is no network. What a user's profile or
-    /// a flag denies stays denied.
-    fn pardon(&self, rules: &mut Rules) {
-        let Some(Grants::Some(refusals)) = self.said("socket").map(|said| &said.deny) else { return };
-        let quiet = refusals.iter().filter(|refusal| refusal.origin.built_in);
-        let names: Vec<_> = quiet
-            .filter_map(|refusal| match refusal.when {
-                When::Named(place) => Some(restrictions::name(place)),
-                When::Free(_) => None,
-            })
-            .filter(|name| matches!(*name, "inet6" | "netlink-route"))
-            .collect();
-        if let Some(row) = row(rules, "socket") {
-            row.deny = without(row.deny, bits("socket", &names));
-        }
-    }
-
-    /// What the loader needs and the calls do not have.
-    fn loader_needs(&self) -> Result<Vec<(&'static str, Option<&'static str>)>, Refusal> {
-        let mut needs = Vec::new();
-        for (name, enough) in LOADER {
-            let Some(call) = Call::named(name.as_bytes()).filter(|call| call.number(self.arch).is_some())
-            else {
-                continue;
-            };
-            let Some(said) = self.syscalls.calls.get(call) else {
-                needs.push((name, enough.first().copied()));
-                continue;
-            };
-            let suits = |when: &When| match when {
-                When::Named(place) => enough.contains(&restrictions::name(*place)),
-                When::Free(_) => false,
-            };
-            match (&said.allow, &said.deny) {
-                (Grants::All(_), Grants::None) => {}
-                (Grants::Some(all), Grants::None) if all.iter().any(|a| suits(&a.when)) => {}
-                (Grants::None, Grants::None) => needs.push((name, enough.first().copied())),
-                (Grants::All(_), Grants::Some(denied)) if denied.iter().all(|d| harmless(&d.when)) => {}
-                _ => {
-                    let way = enough
-                        .first()
-                        .map_or(name.to_string(), |restriction| format!("{name}[{restriction}]"));
-                    return Err(Refusal::new(format!(
-                        "cannot run a program under profile '{}': its rule for {name} leaves the loader less than it needs; allow '{way}', or nothing of {name} at all",
-                        self.profile
-                    )));
-                }
-            }
-        }
-        Ok(needs)
-    }
-
-    /// The variables that make the shim take away what only the loader needed; `None` where that is nothing.
-    pub fn seal(&self, action: u32) -> Result<Option<env::Text>, Refusal> {
-        if self.syscalls.default.as_deref() == Some(&profile::DefaultAction::Allow) {
-            return Ok(None);
-        }
-        let mut denied: Vec<&str> = self.loader_needs()?.into_iter().map(|(name, _)| name).collect();
-        if denied.is_empty() {
-            return Ok(None);
-        }
-        if !self.allows("seccomp") {
-            denied.push("seccomp");
-        }
-        let deny = Some(denied.join(":"));
-        let mut sealing = Rules::new(self.arch, true, self.plain_actions(action));
-        for name in &denied {
-            sealing.add(List::Deny, name.as_bytes()).map_err(|p| Refusal::new(p.to_string()))?;
-        }
-        Ok(env::text(&sealing).map(|text| env::Text { deny, ..text }))
     }
 
     /// The variables by which the shim alone enforces the calls.
@@ -448,11 +261,6 @@ fn change(said: &mut CallRules, list: List, entry: &list::Entry, origin: &Shared
     }
 }
 
-/// Whether Landlock has a say in what a call does with a path.
-pub fn takes_paths(name: &str) -> bool {
-    JUDGED_CALLS.contains(&name)
-}
-
 /// The sentence for a filter without room.
 pub fn too_long(profile: &str) -> Refusal {
     Refusal::new(format!(
@@ -465,9 +273,4 @@ fn thread_restriction() -> usize {
     Call::named(b"clone")
         .and_then(|call| restrictions::of_call(call).find(|place| restrictions::name(*place) == "thread"))
         .unwrap_or(usize::MAX)
-}
-
-/// Denials that no loader meets: executable memory without a file behind it.
-fn harmless(when: &When) -> bool {
-    matches!(when, When::Named(place) if matches!(restrictions::name(*place), "jit" | "exec"))
 }

@@ -1,0 +1,96 @@
+//! What the loader needs, and the seal that takes it away again.
+
+use super::Calls;
+use crate::profile::{self, Grants, When};
+use crate::refusal::Refusal;
+use sbx_policy::calls::Call;
+use sbx_policy::env;
+use sbx_policy::list::List;
+use sbx_policy::restrictions;
+use sbx_policy::rules::Rules;
+
+/// What a dynamically linked program calls before its own first instruction (glibc and musl).
+const LOADER: [(&str, &[&str]); 20] = [
+    ("read", &[]),
+    ("pread64", &[]),
+    ("close", &[]),
+    ("fstat", &[]),
+    ("newfstatat", &[]),
+    ("brk", &[]),
+    ("munmap", &[]),
+    ("access", &[]),
+    ("arch_prctl", &[]),
+    ("set_tid_address", &[]),
+    ("set_robust_list", &[]),
+    ("rseq", &[]),
+    ("getrandom", &[]),
+    ("readlink", &[]),
+    ("futex", &[]),
+    ("open", &["read", "no-setid"]),
+    ("openat", &["read", "no-setid"]),
+    ("mmap", &["no-jit"]),
+    ("mprotect", &["no-exec"]),
+    ("prlimit64", &["self"]),
+];
+
+impl Calls {
+    /// What the loader needs and the calls do not have.
+    pub(super) fn loader_needs(&self) -> Result<Vec<(&'static str, Option<&'static str>)>, Refusal> {
+        let mut needs = Vec::new();
+        for (name, enough) in LOADER {
+            let Some(call) = Call::named(name.as_bytes()).filter(|call| call.number(self.arch).is_some())
+            else {
+                continue;
+            };
+            let Some(said) = self.syscalls.calls.get(call) else {
+                needs.push((name, enough.first().copied()));
+                continue;
+            };
+            let suits = |when: &When| match when {
+                When::Named(place) => enough.contains(&restrictions::name(*place)),
+                When::Free(_) => false,
+            };
+            match (&said.allow, &said.deny) {
+                (Grants::All(_), Grants::None) => {}
+                (Grants::Some(all), Grants::None) if all.iter().any(|a| suits(&a.when)) => {}
+                (Grants::None, Grants::None) => needs.push((name, enough.first().copied())),
+                (Grants::All(_), Grants::Some(denied)) if denied.iter().all(|d| harmless(&d.when)) => {}
+                _ => {
+                    let way = enough
+                        .first()
+                        .map_or(name.to_string(), |restriction| format!("{name}[{restriction}]"));
+                    return Err(Refusal::new(format!(
+                        "cannot run a program under profile '{}': its rule for {name} leaves the loader less than it needs; allow '{way}', or nothing of {name} at all",
+                        self.profile
+                    )));
+                }
+            }
+        }
+        Ok(needs)
+    }
+
+    /// The variables that make the shim take away what only the loader needed; `None` where that is nothing.
+    pub fn seal(&self, action: u32) -> Result<Option<env::Text>, Refusal> {
+        if self.syscalls.default.as_deref() == Some(&profile::DefaultAction::Allow) {
+            return Ok(None);
+        }
+        let mut denied: Vec<&str> = self.loader_needs()?.into_iter().map(|(name, _)| name).collect();
+        if denied.is_empty() {
+            return Ok(None);
+        }
+        if !self.allows("seccomp") {
+            denied.push("seccomp");
+        }
+        let deny = Some(denied.join(":"));
+        let mut sealing = Rules::new(self.arch, true, self.plain_actions(action));
+        for name in &denied {
+            sealing.add(List::Deny, name.as_bytes()).map_err(|p| Refusal::new(p.to_string()))?;
+        }
+        Ok(env::text(&sealing).map(|text| env::Text { deny, ..text }))
+    }
+}
+
+/// Denials that no loader meets: executable memory without a file behind it.
+fn harmless(when: &When) -> bool {
+    matches!(when, When::Named(place) if matches!(restrictions::name(*place), "jit" | "exec"))
+}

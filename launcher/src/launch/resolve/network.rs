@@ -1,0 +1,97 @@
+//! What a network adds to the calls of a profile.
+
+use super::{Calls, Unix};
+use crate::launch::policy::Mode;
+use crate::launch::rows::{answer_quietly, bits, grant, replace, revoke, row, without};
+use crate::profile::{Grants, NetworkMode, Profile, When};
+use sbx_policy::restrictions;
+use sbx_policy::rules::{Grant, Rules};
+
+/// What a network needs beyond the profile's own calls.
+const NETWORK: [&str; 24] = [
+    "connect",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "recvfrom",
+    "recvmsg",
+    "recvmmsg",
+    "shutdown",
+    "setsockopt",
+    "getsockopt",
+    "getsockname",
+    "getpeername",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_create1",
+    "epoll_ctl",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_create",
+    "fcntl",
+    "pipe2",
+    "eventfd2",
+];
+/// What waiting for connections needs.
+const SERVER: [&str; 4] = ["bind", "listen", "accept", "accept4"];
+
+/// The network that a profile asks for.
+pub fn mode(profile: &Profile) -> Mode {
+    match profile.network.mode.as_deref() {
+        Some(NetworkMode::Host) => Mode::Host,
+        Some(NetworkMode::Allow) => Mode::Ports,
+        Some(NetworkMode::None) | None => Mode::None,
+    }
+}
+
+impl Calls {
+    pub(super) fn open_network(&self, rules: &mut Rules) {
+        if self.unix == Unix::ByPath && row(rules, "socket").is_some_and(|row| row.allow != Grant::None) {
+            grant(rules, "connect", None);
+        }
+        if self.network.mode == Mode::None {
+            return;
+        }
+        let serves = self.network.mode == Mode::Host || !self.network.bind.is_empty();
+        for name in NETWORK.iter().chain(SERVER.iter().filter(|_| serves)) {
+            let restriction = match (*name, self.network.mode) {
+                // Fast open connects without asking Landlock.
+                ("sendto", Mode::Ports) => Some("connected"),
+                ("sendmsg" | "sendmmsg", Mode::Ports) => Some("no-fastopen"),
+                ("fcntl", _) => Some("basic"),
+                _ => None,
+            };
+            if *name != "fcntl" || !self.allows(name) {
+                replace(rules, name, restriction);
+            }
+        }
+        self.pardon(rules);
+        if self.unix == Unix::Refused {
+            answer_quietly(rules);
+            // With connect(2) open, a UNIX socket reaches every service of the host that has one.
+            revoke(rules, "socket", &["unix", "unix-stream"]);
+        }
+        let inet = if self.network.mode == Mode::Ports { "tcp" } else { "inet" };
+        grant(rules, "socket", Some(inet));
+        grant(rules, "socket", Some("netlink-route"));
+    }
+
+    /// Takes back what the built-in profiles answer quietly where there is no network. What a user's profile or
+    /// a flag denies stays denied.
+    fn pardon(&self, rules: &mut Rules) {
+        let Some(Grants::Some(refusals)) = self.said("socket").map(|said| &said.deny) else { return };
+        let quiet = refusals.iter().filter(|refusal| refusal.origin.built_in);
+        let names: Vec<_> = quiet
+            .filter_map(|refusal| match refusal.when {
+                When::Named(place) => Some(restrictions::name(place)),
+                When::Free(_) => None,
+            })
+            .filter(|name| matches!(*name, "inet6" | "netlink-route"))
+            .collect();
+        if let Some(row) = row(rules, "socket") {
+            row.deny = without(row.deny, bits("socket", &names));
+        }
+    }
+}
