@@ -285,13 +285,12 @@ fn steps(
     let seal = if plan.unconfined || logs { None } else { plan.calls.seal(plan.on_violation.value())? };
     // The shim goes in only where it has something to take away.
     let sealed = seal.is_some() && treatment::takes_library(&plan.program);
-    let needs_loader = seal.is_some();
+    let extras = Extras { counts_tasks: limits.counted.is_some(), ..plan.extras(seal.as_ref()) };
     let mut environment = plan.environment.clone();
     let shim = match seal.filter(|_| sealed) {
-        Some(seal) => Some(preload(&seal, &mut environment)?),
+        Some(seal) => Some(preload(&seal.text, &mut environment)?),
         None => None,
     };
-    let extras = Extras { counts_tasks: limits.counted.is_some(), ..plan.extras(needs_loader) };
     let mut guard = Guard::new(&plan.profile.name, plan.calls, extras, plan.on_violation, listens);
     let path = plan.program.path.as_os_str().as_bytes();
     let image = Image::new(path, plan.arguments, environment).map_err(|error| match error {

@@ -10,7 +10,7 @@ use crate::launch::guard::OnViolation;
 use crate::launch::landlock::{Version, plain};
 use crate::launch::limits::{self, Limits, Situation};
 use crate::launch::policy::{Network, PathRule};
-use crate::launch::resolve::{self, Calls, Extras, Unix};
+use crate::launch::resolve::{self, Calls, Extras, Seal, Unix};
 use crate::launch::scratch::{self, Scratch};
 use crate::launch::treatment::{self, StaticMode};
 use crate::profile::{self, Profile, Search, Variable, Variables};
@@ -199,9 +199,9 @@ impl Plan {
     }
 
     /// What the guard allows beyond the calls.
-    pub fn extras(&self, sealed: bool) -> Extras {
+    pub fn extras(&self, seal: Option<&Seal>) -> Extras {
         Extras {
-            loader: sealed,
+            loader: seal.map(|seal| seal.needs).unwrap_or_default(),
             watch_paths: self.watch_paths,
             attributes: self.attributes,
             counts_tasks: false,

@@ -3,7 +3,7 @@
 use crate::launch::guard::Guard;
 use crate::launch::plan::Plan;
 use crate::launch::policy::PathRights;
-use sbx_policy::env::Text;
+use crate::launch::resolve::Seal;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -11,16 +11,19 @@ use std::path::Path;
 
 /// The hash, in hexadecimal digits. What differs from run to run by chance (the scratch directory's name, the
 /// addresses of the exec) is left out. `None` where there is no filter to be had, which ends the run anyway.
-pub fn of(plan: &Plan, seal: Option<&Text>) -> Option<String> {
+pub fn of(plan: &Plan, seal: Option<&Seal>) -> Option<String> {
     let mut hash = Hash(Sha256::new());
     hash.part("sbx policy 1", []);
     if !plan.unconfined {
         let calls = plan.calls.clone();
-        let extras = plan.extras(seal.is_some());
+        let extras = plan.extras(seal);
         let guard = Guard::new(&plan.profile.name, calls, extras, plan.on_violation, true);
         let program = guard.program().ok()?;
         hash.part("filter", program.iter().map(instruction));
-        hash.part("seal", seal.and_then(|text| text.deny.as_deref()).map(|deny| deny.as_bytes().to_vec()));
+        hash.part(
+            "seal",
+            seal.and_then(|seal| seal.text.deny.as_deref()).map(|deny| deny.as_bytes().to_vec()),
+        );
         hash.part("violation", [plan.on_violation.value().to_le_bytes().to_vec()]);
     }
     hash.part("landlock", [plan.landlock.0.to_le_bytes().to_vec()]);

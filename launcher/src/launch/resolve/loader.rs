@@ -33,17 +33,42 @@ const LOADER: [(&str, &[&str]); 20] = [
     ("prlimit64", &["self"]),
 ];
 
+/// What the loader needs and the calls of a run do not have: a bit for each place in the list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs(u32);
+
+/// What the shim takes away when the program is linked.
+pub struct Seal {
+    /// What the guard has to leave open until then.
+    pub needs: Needs,
+    /// The shim's variables.
+    pub text: env::Text,
+}
+
+impl Needs {
+    /// Whether there is nothing.
+    pub fn is_empty(self) -> bool {
+        self == Needs::default()
+    }
+
+    /// Calls, each with the restriction that is enough.
+    pub fn iter(self) -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
+        let needed = LOADER.iter().enumerate().filter(move |(place, _)| self.0 & 1 << place != 0);
+        needed.map(|(_, (name, enough))| (*name, enough.first().copied()))
+    }
+}
+
 impl Calls {
     /// What the loader needs and the calls do not have.
-    pub(super) fn loader_needs(&self) -> Result<Vec<(&'static str, Option<&'static str>)>, Refusal> {
-        let mut needs = Vec::new();
-        for (name, enough) in LOADER {
+    fn loader_needs(&self) -> Result<Needs, Refusal> {
+        let mut needs = Needs::default();
+        for (place, (name, enough)) in LOADER.iter().enumerate() {
             let Some(call) = Call::named(name.as_bytes()).filter(|call| call.number(self.arch).is_some())
             else {
                 continue;
             };
             let Some(said) = self.syscalls.calls.get(call) else {
-                needs.push((name, enough.first().copied()));
+                needs.0 |= 1 << place;
                 continue;
             };
             let suits = |when: &When| match when {
@@ -53,7 +78,7 @@ impl Calls {
             match (&said.allow, &said.deny) {
                 (Grants::All(_), Grants::None) => {}
                 (Grants::Some(all), Grants::None) if all.iter().any(|a| suits(&a.when)) => {}
-                (Grants::None, Grants::None) => needs.push((name, enough.first().copied())),
+                (Grants::None, Grants::None) => needs.0 |= 1 << place,
                 (Grants::All(_), Grants::Some(denied)) if denied.iter().all(|d| harmless(&d.when)) => {}
                 _ => {
                     let way = enough
@@ -69,15 +94,16 @@ impl Calls {
         Ok(needs)
     }
 
-    /// The variables that make the shim take away what only the loader needed; `None` where that is nothing.
-    pub fn seal(&self, action: u32) -> Result<Option<env::Text>, Refusal> {
+    /// What makes the shim take away what only the loader needed; `None` where that is nothing.
+    pub fn seal(&self, action: u32) -> Result<Option<Seal>, Refusal> {
         if self.syscalls.default.as_deref() == Some(&profile::DefaultAction::Allow) {
             return Ok(None);
         }
-        let mut denied: Vec<&str> = self.loader_needs()?.into_iter().map(|(name, _)| name).collect();
-        if denied.is_empty() {
+        let needs = self.loader_needs()?;
+        if needs.is_empty() {
             return Ok(None);
         }
+        let mut denied: Vec<&str> = needs.iter().map(|(name, _)| name).collect();
         if !self.allows("seccomp") {
             denied.push("seccomp");
         }
@@ -86,7 +112,7 @@ impl Calls {
         for name in &denied {
             sealing.add(List::Deny, name.as_bytes()).map_err(|p| Refusal::new(p.to_string()))?;
         }
-        Ok(env::text(&sealing).map(|text| env::Text { deny, ..text }))
+        Ok(env::text(&sealing).map(|text| Seal { needs, text: env::Text { deny, ..text } }))
     }
 }
 

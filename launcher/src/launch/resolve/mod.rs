@@ -24,6 +24,7 @@ use sbx_policy::rules::{Actions, Grant, Layout, Row, Rules};
 use std::ffi::OsStr;
 
 pub use judged::takes_paths;
+pub use loader::{Needs, Seal};
 pub use network::mode;
 
 /// Whether AF_UNIX sockets may be connected.
@@ -49,7 +50,7 @@ pub struct Calls {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
     /// What the loader needs, to be taken away by the seal.
-    pub loader: bool,
+    pub loader: Needs,
     /// Calls with paths are notified, although they are allowed.
     pub watch_paths: bool,
     /// Changing modes, owners and times is the supervisor's business.
@@ -182,8 +183,8 @@ impl Calls {
         };
         let (mut rules, free) = compiled.map_err(|e| Refusal::new(e.to_string()))?;
         self.open_network(&mut rules);
-        if extras.loader {
-            for (call, restriction) in self.loader_needs()? {
+        if !extras.loader.is_empty() {
+            for (call, restriction) in extras.loader.iter() {
                 grant(&mut rules, call, restriction);
             }
             grant(&mut rules, "seccomp", None);
