@@ -171,6 +171,9 @@ fn supervised(
         violations.line(&format!("{name} is a terminal, so the limit of output does not hold for it"));
     }
     let _ = descriptor::release_standard();
+    // The command may make itself the foreground of a terminal that stops whoever else writes to it (stty tostop).
+    signal::dispose(libc::SIGTTOU, Disposition::Ignore);
+    violations.never_wait();
     // What it does on the command's behalf the kernel judges as if the command did it.
     privilege::drop_capabilities().map_err(cannot("drop the supervisor's capabilities"))?;
     let mut adviser = Adviser::new(&name, mode, granted_write).with_denied(denied).with_workspace(workspace);
@@ -212,12 +215,15 @@ fn supervised(
     if let Some(reporter) = reporter {
         reporter.ended(summary.as_ref().ok(), &judge.violations);
     }
-    let summary = summary.map_err(cannot("supervise the command"))?;
-    judge.violations.sum_up();
-    let result = conclude(&summary, &judge.violations, scratch);
-    if let Some(closing) = closing {
-        judge.violations.line(&closing.line(summary.ending));
-    }
+    let result = summary.map_err(cannot("supervise the command")).and_then(|summary| {
+        judge.violations.sum_up();
+        let result = conclude(&summary, &judge.violations, scratch);
+        if let Some(closing) = closing {
+            judge.violations.line(&closing.line(summary.ending));
+        }
+        result
+    });
+    judge.violations.finish();
     result
 }
 

@@ -13,10 +13,10 @@ use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
 use crate::sys::{memory, process};
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,9 @@ const SETTLED: Duration = Duration::from_secs(60);
 /// Names that are looked at, and directories that are removed, at the end of one run.
 const MOST_LOOKED_AT: usize = 10_000;
 const MOST_REMOVED: usize = 8;
+
+/// The mode bit (S_ISVTX) of a directory that is kept on purpose. It changes nothing else: nobody but the user can enter.
+const KEPT: u32 = 0o1000;
 
 /// A directory that only this user can enter, and that goes with the run.
 pub struct Scratch {
@@ -76,6 +79,8 @@ impl Scratch {
     /// Leaves it there: somebody still uses it.
     pub fn keep(self) -> PathBuf {
         let kept = std::mem::ManuallyDrop::new(self);
+        // Its lock goes with us, so it says by itself that it is not left behind.
+        let _ = std::fs::set_permissions(&kept.path, Permissions::from_mode(0o700 | KEPT));
         kept.path.clone()
     }
 }
@@ -116,12 +121,12 @@ fn is_ours(name: &OsStr) -> bool {
     digits.len() == 16 && digits.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// A directory of this user, not new, that no living run has locked.
+/// A directory of this user, not new, not kept, that no living run has locked.
 fn is_stale(path: &Path) -> bool {
     let Ok(directory) = open_directory(path) else { return false };
     let Ok(meta) = directory.metadata() else { return false };
     let age = meta.modified().ok().and_then(|time| time.elapsed().ok()).unwrap_or_default();
-    meta.uid() == process::user() && age > SETTLED && directory.try_lock().is_ok()
+    meta.uid() == process::user() && meta.mode() & KEPT == 0 && age > SETTLED && directory.try_lock().is_ok()
 }
 
 fn open_directory(path: &Path) -> io::Result<File> {
@@ -151,7 +156,6 @@ fn fingerprint(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_scratch_directory_is_private_recognisable_and_goes() {
@@ -162,7 +166,7 @@ mod tests {
         assert!(digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit()), "{name}");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o700);
         fs::create_dir_all(path.join("closed/deep")).unwrap();
-        fs::set_permissions(path.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
+        fs::set_permissions(path.join("closed"), Permissions::from_mode(0o000)).unwrap();
         drop(scratch);
         assert!(!path.exists());
     }
@@ -185,13 +189,15 @@ mod tests {
         let living = aged(base.path(), "sbx-00112233445566cc", 3600);
         let lock = open_directory(&living).unwrap();
         lock.try_lock_shared().unwrap();
+        let kept = aged(base.path(), "sbx-00112233445566ee", 3600);
+        Scratch { path: kept.clone(), _lock: None, since: Instant::now() }.keep();
         let others = ["sbx-00112233445566AA", "sbx-1", "sbx-00112233445566aaa", "other"];
         let others = others.map(|name| aged(base.path(), name, 3600));
         let link = base.path().join("sbx-00112233445566dd");
         std::os::unix::fs::symlink(&others[3], &link).unwrap();
         sweep(own.path());
         assert!(!stale.exists());
-        assert!(new.exists() && living.exists() && own.path().exists() && link.exists());
+        assert!(new.exists() && living.exists() && kept.exists() && own.path().exists() && link.exists());
         assert!(others.iter().all(|path| path.join("inner").exists()));
         drop(lock);
         sweep(own.path());

@@ -21,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A file that is replaced when the run has ended.
 pub struct Replaced {
     shown: String,
+    /// Where its directory was when the run began.
+    parent: PathBuf,
     directory: OwnedFd,
     name: OsString,
     /// Without a name, so nobody else can open it; `None` where the file system makes no such files.
@@ -36,13 +38,14 @@ impl Replaced {
             return Err(cannot("it names no file"));
         };
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = file::open_directory(parent.unwrap_or(Path::new(".")))
+        let parent = parent.unwrap_or(Path::new(".")).to_path_buf();
+        let directory = file::open_directory(&parent)
             .map_err(|failed| cannot(&format!("cannot open its directory: {}", plain(&failed.cause))))?;
         replaceable(&directory, name).map_err(cannot)?;
         let unnamed = room(&directory).map_err(|failed| {
             cannot(&format!("cannot make a file in its directory: {}", plain(&failed.cause)))
         })?;
-        Ok(Replaced { directory, name: name.to_os_string(), unnamed, shown })
+        Ok(Replaced { parent, directory, name: name.to_os_string(), unnamed, shown })
     }
 
     /// Puts these contents there, in the place of whatever has the name by now.
@@ -74,8 +77,15 @@ impl Replaced {
         // Whoever else may write to this directory could have been quicker.
         let ours = file::identity(file).map_err(say)?;
         match file::identity_of(directory, &self.name, false) {
-            Ok(there) if there == ours => Ok(()),
-            _ => Err("something else took its place at once".to_string()),
+            Ok(there) if there == ours => {}
+            _ => return Err("something else took its place at once".to_string()),
+        }
+        // Whoever may rename the directory could have put another one there, with a report of their own in it.
+        let there = file::open_directory(&self.parent).and_then(|now| file::identity(now.as_fd()));
+        match (there, file::identity(directory)) {
+            (Ok(there), Ok(ours)) if there.is(ours) => Ok(()),
+            _ => Err("its directory was moved or replaced during the run, and the report went along with it"
+                .to_string()),
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod facts;
 pub mod infer;
 pub mod judge;
 pub mod memory;
+mod outlet;
 pub mod output;
 pub mod reaper;
 pub mod suggest;
@@ -81,6 +82,20 @@ impl Watch {
         match self {
             Watch::Direct(command) => Root::Only(*command),
             Watch::Reaper(reaper) => Root::Above(reaper.pid),
+        }
+    }
+
+    /// Stops with the whole tree until somebody has us go on: nobody would see to its limits meanwhile.
+    fn stop(&self) {
+        match self {
+            // It has stopped already.
+            Watch::Direct(_) => {}
+            Watch::Reaper(reaper) => reaper.suspend(),
+        }
+        process::stop_self();
+        match self {
+            Watch::Direct(command) => process::signal(*command, libc::SIGCONT),
+            Watch::Reaper(reaper) => reaper.resume(),
         }
     }
 
@@ -167,11 +182,12 @@ impl Supervisor<'_, '_> {
             Watch::Direct(_) => None,
         };
         let [out, err, to_out, to_err] = task.pumps.as_ref().map_or_else(Default::default, Pumps::interests);
-        let [signals, listener, event, streams @ ..] = descriptor::poll(
+        let [signals, listener, event, lines, streams @ ..] = descriptor::poll(
             [
                 Interest::read(Some(task.signals.as_raw_fd())),
                 Interest::read(task.listener.as_ref().map(AsRawFd::as_raw_fd)),
                 Interest::read(events),
+                Interest::write(self.judge.violations.waits_for()),
                 out,
                 err,
                 to_out,
@@ -186,6 +202,9 @@ impl Supervisor<'_, '_> {
             }
         }
         self.changes(event);
+        if lines.now || lines.gone {
+            self.judge.violations.pass_on();
+        }
         self.output(streams);
         self.clock();
         Ok(())
@@ -240,10 +259,10 @@ impl Supervisor<'_, '_> {
         match change {
             Change::Exited(status) => drop(self.ending.get_or_insert(Ending::Exited(status))),
             Change::Killed(signal) => drop(self.ending.get_or_insert(Ending::Killed(signal))),
-            Change::Stopped(_) if !self.deadline.is_ending() => {
-                // The shell that started us sees us stop, as it would have seen the command.
-                // What continues us is passed on.
-                process::stop_self();
+            // The shell that started us sees us stop, as it would have seen the command. Without a terminal there is
+            // no such shell, and nobody who would have us go on.
+            Change::Stopped(_) if !self.deadline.is_ending() && process::has_terminal() => {
+                self.task.watch.stop();
                 return false;
             }
             Change::Stopped(_) | Change::Continued => return false,

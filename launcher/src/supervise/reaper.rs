@@ -42,6 +42,16 @@ fn kill() -> i32 {
     libc::SIGRTMIN() + 3
 }
 
+/// Sent by the supervisor before it stops: the whole tree is to stop.
+fn suspend() -> i32 {
+    libc::SIGRTMIN() + 4
+}
+
+/// Sent by the supervisor when it goes on: so is the tree to.
+fn resume() -> i32 {
+    libc::SIGRTMIN() + 5
+}
+
 /// What becomes of the tree when the command has ended.
 #[derive(Clone, Debug, Default)]
 pub struct Afterwards {
@@ -115,6 +125,16 @@ impl Reaper {
         process::signal(self.pid, terminate());
     }
 
+    /// Has every process of the tree stop.
+    pub fn suspend(&self) {
+        process::signal(self.pid, suspend());
+    }
+
+    /// Has every process of the tree go on.
+    pub fn resume(&self) {
+        process::signal(self.pid, resume());
+    }
+
     /// Has the reaper end the tree, and itself.
     pub fn kill(&self) {
         process::signal(self.pid, kill());
@@ -160,7 +180,8 @@ fn decode(message: [u8; 5]) -> Option<Change> {
 
 /// The life of the reaper.
 fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, afterwards: &Afterwards) -> i32 {
-    let watched = signal::Set::of(&[libc::SIGCHLD, orphaned(), looked_at(), terminate(), kill()]);
+    let watched =
+        signal::Set::of(&[libc::SIGCHLD, orphaned(), looked_at(), terminate(), kill(), suspend(), resume()]);
     // All of them: what is meant for the command or the supervisor must not end us, nor the one that tells of
     // the supervisor's end.
     let prepared = signal::set_mask(&signal::Set::full())
@@ -265,20 +286,22 @@ impl Reaping {
             signal if signal == kill() => self.order = Order::Kill,
             signal if signal == terminate() => {
                 self.order = Order::Terminate;
-                terminate_all(self.scope.as_ref());
+                // A stopped one has to go on for that.
+                signal_all(self.scope.as_ref(), libc::SIGTERM);
+                signal_all(self.scope.as_ref(), libc::SIGCONT);
             }
+            signal if signal == suspend() => signal_all(self.scope.as_ref(), libc::SIGSTOP),
+            signal if signal == resume() => signal_all(self.scope.as_ref(), libc::SIGCONT),
             _ => {}
         }
     }
 }
 
-/// Tells every descendant to end. A stopped one has to go on for that.
-fn terminate_all(scope: Option<&SignalScope>) {
-    for number in [libc::SIGTERM, libc::SIGCONT] {
-        match scope {
-            Some(scope) => scope.signal_all(number),
-            None => tree::descendants(process::id()).into_iter().for_each(|pid| process::signal(pid, number)),
-        }
+/// Sends every descendant a signal.
+fn signal_all(scope: Option<&SignalScope>, number: i32) {
+    match scope {
+        Some(scope) => scope.signal_all(number),
+        None => tree::descendants(process::id()).into_iter().for_each(|pid| process::signal(pid, number)),
     }
 }
 

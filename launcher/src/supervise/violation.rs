@@ -2,10 +2,13 @@
 
 use crate::supervise::decode::{self, Address};
 use crate::supervise::facts::Caller;
+use crate::supervise::outlet::Outlet;
 use crate::supervise::suggest::Reason;
 use crate::sys::process::Pid;
+use std::cell::RefCell;
 use std::collections::HashMap;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
+use std::os::fd::RawFd;
 use std::rc::Rc;
 
 /// Distinct violations that are remembered. A command can make up any number of different arguments; what
@@ -115,6 +118,7 @@ pub struct Violations {
     unremembered: u64,
     lines: usize,
     prefix: &'static str,
+    outlet: RefCell<Outlet>,
 }
 
 impl Violations {
@@ -122,7 +126,16 @@ impl Violations {
     pub fn new(show: Show) -> Violations {
         let colour = show == Show::Lines && wants_colour();
         let prefix = if colour { "\x1b[1;31msbx:\x1b[0m" } else { "sbx:" };
-        Violations { show, seen: HashMap::new(), order: Vec::new(), unremembered: 0, lines: 0, prefix }
+        let outlet = RefCell::default();
+        Violations {
+            show,
+            seen: HashMap::new(),
+            order: Vec::new(),
+            unremembered: 0,
+            lines: 0,
+            prefix,
+            outlet,
+        }
     }
 
     /// Whether this one is known already; if so, it is counted.
@@ -160,9 +173,28 @@ impl Violations {
     /// Any other line, in the same dress.
     pub fn line(&self, text: &str) {
         if self.show == Show::Lines {
-            // Where stderr is gone there is nobody to tell.
-            let _ = writeln!(std::io::stderr().lock(), "{} {text}", self.prefix);
+            self.outlet.borrow_mut().say(&format!("{} {text}\n", self.prefix));
         }
+    }
+
+    /// From now on lines wait for their reader, and we do not: the command runs.
+    pub fn never_wait(&self) {
+        self.outlet.borrow_mut().never_wait();
+    }
+
+    /// The descriptor that has to be writable for lines that wait.
+    pub fn waits_for(&self) -> Option<RawFd> {
+        self.outlet.borrow().waits_for()
+    }
+
+    /// Passes on what goes at once.
+    pub fn pass_on(&self) {
+        self.outlet.borrow_mut().pass_on();
+    }
+
+    /// Passes on what waits still, but is not kept waiting for ever.
+    pub fn finish(&self) {
+        self.outlet.borrow_mut().finish();
     }
 
     /// Sums up what happened more than once, and what was not said at all.

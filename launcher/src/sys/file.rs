@@ -21,6 +21,11 @@ impl Identity {
         self.mode & libc::S_IFMT == libc::S_IFREG
     }
 
+    /// Whether it is this very file, with whatever mode.
+    pub fn is(self, other: Identity) -> bool {
+        (self.device, self.number) == (other.device, other.number)
+    }
+
     /// Whether it is a symbolic link.
     pub fn is_link(self) -> bool {
         self.mode & libc::S_IFMT == libc::S_IFLNK

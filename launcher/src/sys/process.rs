@@ -214,6 +214,18 @@ impl SignalScope {
     }
 }
 
+/// Whether this process has a controlling terminal. One that may not be opened is one.
+pub fn has_terminal() -> bool {
+    let flags = libc::O_RDONLY | libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    // SAFETY: a NUL-terminated path.
+    let number = unsafe { libc::open(c"/dev/tty".as_ptr(), flags) };
+    if number >= 0 {
+        drop(descriptor::own(number));
+        return true;
+    }
+    !matches!(Failed::last("open").errno(), libc::ENXIO | libc::ENOENT)
+}
+
 /// Stops the calling process, as its job control asked the command to.
 pub fn stop_self() {
     signal(id(), libc::SIGSTOP);

@@ -1,9 +1,11 @@
 //! A socket of another process, connected on its behalf.
 
+use super::timer::Interruption;
 use super::{Failed, checked, descriptor};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The descriptor of another process, as one of ours (pidfd_getfd(2), Linux 5.6).
 pub fn take(process: &OwnedFd, number: i32) -> Result<OwnedFd, Failed> {
@@ -46,7 +48,7 @@ pub fn hold(file: std::fs::File) -> std::io::Result<SocketFile> {
 }
 
 /// How long a server whose queue is full is waited for.
-static PATIENCE: libc::timeval = libc::timeval { tv_sec: 0, tv_usec: 200_000 };
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Connects to exactly this file; an error number otherwise.
 pub fn connect(socket: &OwnedFd, target: &SocketFile) -> Result<(), i32> {
@@ -57,19 +59,17 @@ pub fn connect(socket: &OwnedFd, target: &SocketFile) -> Result<(), i32> {
     for (slot, byte) in address.sun_path.iter_mut().zip(text.bytes()) {
         *slot = byte as libc::c_char;
     }
-    let size = size_of::<libc::timeval>() as libc::socklen_t;
-    let (fd, level) = (socket.as_raw_fd(), libc::SOL_SOCKET);
-    let mut before = libc::timeval { tv_sec: 0, tv_usec: 0 };
-    let mut before_size = size;
-    // SAFETY: room for one structure.
-    unsafe { libc::getsockopt(fd, level, libc::SO_SNDTIMEO, (&raw mut before).cast(), &raw mut before_size) };
-    // SAFETY: one valid structure.
-    unsafe { libc::setsockopt(fd, level, libc::SO_SNDTIMEO, (&raw const PATIENCE).cast(), size) };
+    // The socket's own options and flags could bound the waiting, but its owner can change them meanwhile.
+    let _interruption = Interruption::every(PATIENCE).map_err(|failed| failed.errno())?;
     let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
     // SAFETY: a valid address of this length.
-    let result = unsafe { libc::connect(fd, (&raw const address).cast(), length) };
-    let errno = if result == 0 { 0 } else { Failed::last("connect").errno() };
-    // SAFETY: one valid structure.
-    unsafe { libc::setsockopt(fd, level, libc::SO_SNDTIMEO, (&raw const before).cast(), size) };
-    if errno == 0 { Ok(()) } else { Err(errno) }
+    let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) };
+    if result == 0 {
+        return Ok(());
+    }
+    match Failed::last("connect").errno() {
+        // As a full queue does to whoever does not wait.
+        libc::EINTR => Err(libc::EAGAIN),
+        errno => Err(errno),
+    }
 }

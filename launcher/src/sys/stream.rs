@@ -1,13 +1,27 @@
 //! Standard output and error, when they are led through us.
 
 use super::{Failed, checked, descriptor};
+use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
 /// A duplicate of a descriptor, above the standard ones and close-on-exec.
 pub fn duplicate(number: RawFd) -> Result<OwnedFd, Failed> {
     // SAFETY: asks for a new number.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
     checked("fcntl(F_DUPFD_CLOEXEC)", copy.into()).map(|copy| descriptor::own(copy as RawFd))
+}
+
+/// A terminal or pipe opened once more, for writing that never waits: the flag belongs to the open file, and this one is
+/// ours alone.
+pub fn reopen(number: RawFd) -> std::io::Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{number}");
+    let kind = std::fs::metadata(&path)?.file_type();
+    if !kind.is_fifo() && !descriptor::is_terminal(number) {
+        return Err(std::io::ErrorKind::Unsupported.into());
+    }
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    File::options().write(true).custom_flags(flags).open(path).map(OwnedFd::from)
 }
 
 /// Puts another descriptor in the place of a standard one.

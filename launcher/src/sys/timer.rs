@@ -1,27 +1,60 @@
-//! A clock that reaches a stopped process.
+//! Clocks that reach a process which does not look at one.
 
 use super::{Failed, checked};
 use std::time::Duration;
 
-/// Has the kernel send SIGCONT to this process when the time is over: whoever has stopped it by then, it goes on and
-/// looks at the clock. The timer is gone with the process.
+/// After the first time, in case that the process was just about to stop when it came.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Has the kernel send SIGCONT to this process when the time is over, and from then on: whoever has stopped it by then,
+/// it goes on and looks at the clock. The timer is gone with the process.
 pub fn continue_after(time: Duration) -> Result<(), Failed> {
+    start(libc::SIGCONT, time, AGAIN).map(drop)
+}
+
+/// Interrupts the system calls of this process, as long as it is there.
+pub struct Interruption(libc::timer_t);
+
+impl Interruption {
+    /// Again and again, each time so much later: the first could come just before a call that waits.
+    pub fn every(time: Duration) -> Result<Interruption, Failed> {
+        let number = libc::SIGRTMIN();
+        // SAFETY: all zeroes is a valid value: no flags, so that no call is restarted.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        // SAFETY: a handler that does nothing.
+        let set = unsafe { libc::sigaction(number, &raw const action, std::ptr::null_mut()) };
+        checked("sigaction", set.into())?;
+        start(number, time, time).map(Interruption)
+    }
+}
+
+impl Drop for Interruption {
+    fn drop(&mut self) {
+        // SAFETY: a timer of our own, which nobody uses any more.
+        unsafe { libc::timer_delete(self.0) };
+    }
+}
+
+extern "C" fn nothing(_: libc::c_int) {}
+
+fn start(signal: libc::c_int, first: Duration, then: Duration) -> Result<libc::timer_t, Failed> {
     // SAFETY: all zeroes is a valid value.
     let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
     event.sigev_notify = libc::SIGEV_SIGNAL;
-    event.sigev_signo = libc::SIGCONT;
+    event.sigev_signo = signal;
     let mut timer: libc::timer_t = std::ptr::null_mut();
     // SAFETY: a valid request, and room for the answer.
     let made = unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) };
     checked("timer_create", made.into())?;
-    // SAFETY: all zeroes is a valid value: once only.
+    // SAFETY: all zeroes is a valid value.
     let mut when: libc::itimerspec = unsafe { std::mem::zeroed() };
-    when.it_value.tv_sec = time.as_secs().try_into().unwrap_or(i64::MAX);
-    when.it_value.tv_nsec = time.subsec_nanos().max(1).into();
-    // SAFETY: the timer that was just made, and a valid time.
-    checked(
-        "timer_settime",
-        unsafe { libc::timer_settime(timer, 0, &raw const when, std::ptr::null_mut()) }.into(),
-    )
-    .map(drop)
+    for (field, time) in [(&mut when.it_value, first), (&mut when.it_interval, then)] {
+        field.tv_sec = time.as_secs().try_into().unwrap_or(i64::MAX);
+        field.tv_nsec = time.subsec_nanos().max(1).into();
+    }
+    // SAFETY: the timer that was just made, and valid times.
+    let set = unsafe { libc::timer_settime(timer, 0, &raw const when, std::ptr::null_mut()) };
+    checked("timer_settime", set.into())?;
+    Ok(timer)
 }

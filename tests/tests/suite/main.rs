@@ -12,6 +12,7 @@ mod env_only;
 mod examples;
 mod explain;
 mod harness;
+mod held_up;
 mod hygiene;
 mod installation;
 mod lifetime;

@@ -455,3 +455,21 @@ fn nested_runs_report_too() {
     assert_eq!((&report["cause"], &heard["state"]), (&json!("exited"), &json!("absent")));
     assert_eq!(report["degradations"].as_array().unwrap().len(), 1, "{report:#}");
 }
+
+#[test]
+fn a_directory_that_was_moved_away_with_the_report_is_told() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.make_dir(&world.path("logs"));
+        let run =
+            |script: &str| world.sbx(["run", "--report", "logs/r.json", "--", "sh", "-c", script]).run();
+        let swap = "mv logs away; mkdir logs; echo '{\"cause\": \"forged\"}' >logs/r.json";
+        run(swap).refused(125, &["logs/r.json", "its directory was moved or replaced"]);
+        assert_eq!(parsed(&world.read("away/r.json").unwrap())["cause"], "exited");
+        run("mv logs gone").refused(125, &["its directory was moved or replaced"]);
+        // Moved there and back, or with another mode, it is the same one.
+        world.make_dir(&world.path("logs"));
+        run("mv logs more; chmod 711 more; mv more logs").success();
+        assert_eq!(parsed(&world.read("logs/r.json").unwrap())["cause"], "exited");
+    });
+}

@@ -7,7 +7,7 @@ mod sink;
 use crate::sys::descriptor::{self, Interest, Ready};
 use crate::sys::{Failed, stream};
 use kept::Kept;
-use sink::{Sink, Written};
+pub use sink::{Sink, Written};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

@@ -44,8 +44,8 @@ impl Sink {
     /// For a duplicate of the caller's descriptor.
     pub fn new(file: OwnedFd) -> Sink {
         let file = File::from(file);
-        let waits =
-            file.metadata().is_ok_and(|meta| meta.file_type().is_fifo() || meta.file_type().is_socket());
+        let kind = file.metadata().map(|meta| meta.file_type());
+        let waits = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket() || kind.is_char_device());
         Sink { file, way: if waits { Way::AtOnce } else { Way::Plain } }
     }
 

@@ -1,0 +1,151 @@
+//! Nothing that a command does holds up the supervisor, whose one thread sees to every limit.
+
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use sbx_tests::{Output, User, World, as_users, processes, stage};
+
+/// In a session of its own, so without a terminal, whatever the tests are run from.
+fn without_terminal(world: &World, words: &[&str]) -> Output {
+    world.bare(["setsid", "-w"]).arg(stage::sbx()).args(words).run()
+}
+
+/// Fills its standard error, without waiting, and is refused something then.
+const FILLS: &str = "\
+import os, sys, time
+os.set_blocking(2, False)
+for size in 4096, 1:
+    try:
+        while True: os.write(2, b'x' * size)
+    except BlockingIOError: pass
+os.set_blocking(2, True)
+try: os.chroot('/')
+except OSError: pass
+time.sleep(1000)
+";
+
+#[test]
+fn a_reader_who_comes_late_delays_lines_and_not_the_end() {
+    as_users(|user| {
+        let world = World::new(user);
+        let marker = processes::marker();
+        world.write("fills.py", FILLS);
+        // Not among the arguments of sbx, which lives longer.
+        world.write("fills.sh", format!("exec python3 fills.py {marker}"));
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let running =
+            world.sbx(["run", "-t", "1s", "--", "sh", "fills.sh"]).pass_fd(OwnedFd::from(writer), 2).start();
+        processes::wait_for(&marker, 1);
+        std::thread::sleep(Duration::from_secs(2));
+        processes::none_left(&marker);
+        let mut said = String::new();
+        reader.read_to_string(&mut said).unwrap();
+        running.wait().exited(124);
+        let lines = said.trim_start_matches('x');
+        assert!(said.len() > 60_000 && lines.starts_with("sbx: blocked chroot(\"/\")"), "{lines}");
+        assert!(lines.contains("its time, 1s, was up"), "{lines}");
+    });
+}
+
+#[test]
+fn nor_does_a_terminal_that_takes_nothing() {
+    let world = World::new(&User::ordinary());
+    let stops = "import os, termios, time\ntermios.tcflow(1, termios.TCOOFF)\n\
+                 try: os.chroot('/')\nexcept OSError: pass\ntime.sleep(1000)";
+    let (running, _terminal) =
+        world.sbx(["run", "-t", "1s", "--", "python3", "-c", stops]).start_on_terminal();
+    running.wait().exited(124);
+}
+
+#[test]
+fn nor_does_one_that_stops_writers_in_the_background() {
+    let world = World::new(&User::ordinary());
+    let program = "import os, signal, termios, time\n\
+                   signal.signal(signal.SIGTTOU, signal.SIG_IGN)\n\
+                   modes = termios.tcgetattr(0)\nmodes[3] |= termios.TOSTOP\n\
+                   termios.tcsetattr(0, termios.TCSANOW, modes)\n\
+                   os.setpgid(0, 0)\nos.tcsetpgrp(0, os.getpid())\n\
+                   try: os.chroot('/')\nexcept OSError: pass\ntime.sleep(1000)";
+    let program = world.write("program.py", program);
+    let sbx = stage::sbx();
+    let script =
+        format!("set -m; {} run -t 1s -- python3 {}; echo \"ended $?\"", sbx.display(), program.display());
+    let (running, _terminal) = world.bare(["bash", "-c", &script]).start_on_terminal();
+    running.wait_for("ended 124");
+    assert!(running.wait().out().contains("sbx: blocked chroot"));
+}
+
+#[test]
+fn a_command_that_stops_itself_goes_on_when_its_own_child_says_so() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "(sleep 0.3; kill -CONT $$) & kill -STOP $$; echo went on";
+        without_terminal(&world, &["run", "--", "sh", "-c", script]).success().prints("went on\n");
+    });
+}
+
+#[test]
+fn memory_is_watched_while_the_command_is_stopped() {
+    as_users(|user| {
+        let world = World::new(user);
+        let child = "import time; kept = b'x' * (30 << 20); time.sleep(1000)";
+        let script = format!("for n in 1 2 3 4 5 6; do python3 -c \"{child}\" & done; kill -STOP $$");
+        let out = without_terminal(&world, &["run", "--max-memory", "100M", "--", "sh", "-c", &script]);
+        out.exited(137).says("more than 104857600 bytes of memory");
+    });
+}
+
+/// The state of a process, as ps(1) shows it.
+fn state(pid: i32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
+#[test]
+fn on_a_terminal_a_run_is_stopped_whole() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "(while :; do echo x >>log; sleep 0.02; done) & sleep 0.3; kill -STOP $$; echo went on";
+        let (running, _terminal) = world.sbx(["run", "--", "sh", "-c", script]).start_on_terminal();
+        let start = Instant::now();
+        while state(running.pid()) != Some('T') && start.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        let written = world.read("log").unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(written, world.read("log").unwrap());
+        running.signal(libc::SIGCONT);
+        running.wait_for("went on");
+        running.wait().success();
+    });
+}
+
+/// Connects to a server that takes nobody in, again and again, and lifts the socket's own time limit meanwhile.
+const CONNECTS: &str = "\
+import os, socket, struct, threading
+server = socket.socket(socket.AF_UNIX)
+server.bind('socket')
+server.listen(0)
+first = socket.socket(socket.AF_UNIX)
+first.connect('socket')
+other = socket.socket(socket.AF_UNIX)
+def lift():
+    while True: other.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack('qq', 0, 0))
+for _ in range(2): threading.Thread(target=lift, daemon=True).start()
+for _ in range(8):
+    try: other.connect('socket')
+    except OSError as error: print(error.strerror, flush=True)
+os._exit(0)
+";
+
+#[test]
+fn a_server_whose_queue_is_full_is_not_waited_for() {
+    as_users(|user| {
+        let world = World::new(user);
+        let out = world.sbx(["run", "-t", "30s", "--", "python3", "-c", CONNECTS]).run().success();
+        let refusals = out.out().lines().filter(|line| *line == "Resource temporarily unavailable").count();
+        assert_eq!(refusals, 8, "{out}");
+    });
+}
