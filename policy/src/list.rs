@@ -210,6 +210,13 @@ impl Problem<'_> {
             Some(near) => quoted(" (did you mean '", near.as_bytes(), "'?)"),
             None => quoted(hint, b"", ""),
         }
+        if let Cause::UnknownGroup(None) = self.cause {
+            out(b"; there are");
+            for (place, group) in Group::all().enumerate() {
+                out(if place == 0 { b" " } else { b", " });
+                out(group.name().as_bytes());
+            }
+        }
     }
 }
 

@@ -18,8 +18,7 @@ Examples:
 
 Variables: SBX_PROFILE is the profile where no --profile is given, SBX_LOG (quiet, normal or verbose) stands for -q and -v.
 
-Exit status: the command's own; 124 its time was up; 125 sbx refused or failed; 126 the command cannot be executed;
-127 it was not found; 128+n a signal ended it (159: the filter).";
+Exit status: the command's own; 124 its time was up; 125 sbx refused or failed; 126 the command cannot be executed; 127 it was not found; 128+n a signal ended it (159: the filter).";
 
 /// Runs a command that nobody should have to trust, with only the rights it needs.
 #[derive(Debug, Parser)]
@@ -98,7 +97,7 @@ pub struct Run {
     /// Allow reading, changing and executing
     #[arg(help_heading = "Files", long, value_name = "PATH")]
     pub rwx: Vec<PathBuf>,
-    /// Deny PATH and below, although something above it is allowed
+    /// Deny PATH and below, whatever else allows it
     #[arg(help_heading = "Files", long, value_name = "PATH")]
     pub deny: Vec<PathBuf>,
     /// Let only this command be executed, and what else is named so: a name, or a path ('git', 'python3*', './tool')

@@ -53,8 +53,15 @@ fn write_pages(directory: &Path, command: &Command) -> io::Result<()> {
     let page = Man::new(command.clone()).source(source);
     let mut text = Vec::new();
     page.render(&mut text)?;
-    // What help ends with begins with these.
-    let text = String::from_utf8_lossy(&text).replace("\n.SH EXTRA\n", "\n.SH EXAMPLES\n");
+    let text = sections(&String::from_utf8_lossy(&text));
     fs::write(directory.join(page.get_filename()), text)?;
     command.get_subcommands().filter(|sub| !sub.is_hide_set()).try_for_each(|sub| write_pages(directory, sub))
+}
+
+/// What help ends with, as the sections that a manual has for it. Examples keep their lines.
+fn sections(page: &str) -> String {
+    page.replace("\n.SH EXTRA\nExamples:\n", "\n.SH EXAMPLES\n.nf\n")
+        .replace("\n.SH EXTRA\nExit status: ", "\n.SH \"EXIT STATUS\"\n")
+        .replace("\n\nVariables: ", "\n.fi\n.SH ENVIRONMENT\n")
+        .replace("\n\nExit status: ", "\n.SH \"EXIT STATUS\"\n")
 }

@@ -1,8 +1,9 @@
 //! `sbx profile`: listing, showing and checking profiles.
 
 use super::flags::ProfileAction;
-use super::{complain, print, search};
-use crate::launch::policy::Network;
+use super::{Run, complain, print, search};
+use crate::launch::demands;
+use crate::launch::landlock::Version;
 use crate::launch::resolve::{self, Unix};
 use crate::profile;
 use crate::refusal::{REFUSED, Refusal};
@@ -38,10 +39,12 @@ fn load(name: &OsStr) -> Result<profile::Profile, Refusal> {
     profile::load(name, &search()).map_err(|e| Refusal::new(e.to_string()))
 }
 
-/// Reads it, and builds its program for both architectures.
+/// Reads it as a run would, but for what depends on the machine, and builds its program for both architectures.
 fn check(name: &OsStr) -> Result<(), Refusal> {
     let profile = load(name)?;
-    let network = Network { mode: resolve::mode(&profile), ..Network::default() };
+    // As on the newest kernel: what this one cannot do says nothing about the profile.
+    let network = demands::network(&Run::default(), &profile, Version::UNIX)?;
+    demands::unenforced(&profile)?;
     for arch in [Arch::X86_64, Arch::Aarch64] {
         resolve::calls(&profile, &network, Unix::ByPath, arch)?.strict_program()?;
     }

@@ -125,6 +125,11 @@ pub fn rules(
     for path in &flags.deny {
         denied.push(existing(path, directory)?);
     }
+    for (list, rights) in named {
+        for path in list {
+            remarks.extend(ineffective(path, rights, directory, &rules, &denied)?);
+        }
+    }
     if let Some(commands) = executed.commands {
         commands.only_allowed(&mut rules, executed.program);
     }
@@ -137,6 +142,26 @@ pub fn rules(
         Some(commands) => commands.but_blocked(rules),
         None => Ok(rules),
     }
+}
+
+/// What a flag says about a path, and something else undoes: rights add up, and a denial wins.
+fn ineffective(
+    named: &Path,
+    rights: PathRights,
+    directory: &Path,
+    rules: &[PathRule],
+    denied: &[PathBuf],
+) -> Result<Option<String>, Refusal> {
+    let path = existing(named, directory)?;
+    if let Some(above) = denied.iter().find(|denied| path.starts_with(denied)) {
+        let (path, above) = (shown(named), shown(above));
+        return Ok(Some(format!("'{path}' stays denied, for '{above}' is, and a denial always wins")));
+    }
+    let writable = rules.iter().find(|rule| rule.rights.write && path.starts_with(&rule.path));
+    Ok(writable.filter(|_| !rights.write).map(|rule| {
+        let (path, above) = (shown(named), shown(&rule.path));
+        format!("'{path}' can be changed although a flag names it for reading, for '{above}' can be, and rights add up; '--profile read-only' with --rw for the rest protects it")
+    }))
 }
 
 /// The socket files that `--unix` and the profile name, as they are found when the command starts.

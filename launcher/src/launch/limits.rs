@@ -58,9 +58,11 @@ pub struct Applied {
 
 impl fmt::Display for Applied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = matches!(self.limit, "timeout" | "cpu");
-        let (limit, value, means) = (self.limit.replace('_', " "), self.value, self.means.word());
-        write!(f, "{limit} {value}{} ({means})", if time { "ms" } else { "" })
+        let (limit, means) = (self.limit.replace('_', " "), self.means.word());
+        match self.limit {
+            "timeout" | "cpu" => write!(f, "{limit} {:?} ({means})", Duration::from_millis(self.value)),
+            _ => write!(f, "{limit} {} ({means})", self.value),
+        }
     }
 }
 

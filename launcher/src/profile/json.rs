@@ -27,6 +27,9 @@ pub(crate) enum Tree<'a> {
 
 /// Reads a whole document. Nesting is bounded by serde_json (128 levels).
 pub(crate) fn parse(text: &[u8]) -> Result<Node, Fault> {
+    if text.trim_ascii().is_empty() {
+        return Err(Fault("the file is empty; the least that a profile can be is {}".to_string()));
+    }
     let tree: Tree = serde_json::from_slice(text).map_err(|error| Fault(error.to_string()))?;
     Ok(tree.into_owned())
 }

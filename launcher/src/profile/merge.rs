@@ -84,7 +84,7 @@ fn calls(calls: &mut CallTable, said: CallTable, family: &[Loaded], index: usize
 
 /// Whether an entry is that of an ancestor, which a document may take back; not that of another parent of a
 /// common child.
-fn inherited(origin: &Origin, family: &[Loaded], index: usize) -> bool {
+pub(crate) fn inherited(origin: &Origin, family: &[Loaded], index: usize) -> bool {
     let place = family.iter().position(|loaded| std::ptr::eq(&*loaded.name, &*origin.profile));
     let ancestors = family.get(index).map(|loaded| &loaded.ancestors);
     place.zip(ancestors).is_some_and(|(place, ancestors)| ancestors.contains(&place))

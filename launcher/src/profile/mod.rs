@@ -15,6 +15,7 @@ mod location;
 mod merge;
 mod model;
 mod overlap;
+mod ports;
 mod resolve;
 mod rules;
 mod search;

@@ -12,6 +12,7 @@ use super::error::{Fault, Plain, ProfileError, plain};
 use super::json;
 use super::merge;
 use super::model::{Profile, Shared, Source, Text};
+use super::ports;
 use super::search::{self, Search};
 
 /// How far parents of parents may go.
@@ -39,6 +40,7 @@ pub(crate) fn resolve(name: &OsStr, search: &Search) -> Result<Profile, ProfileE
     for index in 0..family.documents.len() {
         merge::apply(&mut profile, &mut family.documents, index);
     }
+    ports::check(&profile, &family.documents).map_err(|fault| ProfileError::new(&plain(name), &fault.0))?;
     Ok(profile)
 }
 

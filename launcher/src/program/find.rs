@@ -25,6 +25,8 @@ pub enum FindError {
     NotInPath {
         /// The command as given.
         command: OsString,
+        /// Whether the working directory has an executable file of that name.
+        here: bool,
     },
     /// The file is there, or its path was given, but it cannot be executed.
     Unusable {
@@ -54,11 +56,15 @@ impl fmt::Display for FindError {
                 "cannot run {}: the command contains a NUL byte; no file has such a name",
                 Quoted(command)
             ),
-            Self::NotInPath { command } => write!(
-                f,
-                "cannot run {}: not found in PATH; check the spelling, or give the path of the file",
-                Quoted(command)
-            ),
+            Self::NotInPath { command, here } => {
+                write!(f, "cannot run {}: not found in PATH; ", Quoted(command))?;
+                if !here {
+                    return f.write_str("check the spelling, or give the path of the file");
+                }
+                let mut path = OsString::from("./");
+                path.push(command);
+                write!(f, "the file of that name in the working directory is {}", Quoted(&path))
+            }
             Self::Unusable { path, obstacle } => write!(f, "cannot run {}: {obstacle}", Quoted::path(path)),
         }
     }
@@ -103,7 +109,10 @@ fn search(command: &OsStr, path_var: &OsStr, cwd: &Path) -> Result<PathBuf, Find
             Err(_) => {}
         }
     }
-    Err(passed_over.unwrap_or_else(|| FindError::NotInPath { command: command.to_owned() }))
+    Err(passed_over.unwrap_or_else(|| FindError::NotInPath {
+        command: command.to_owned(),
+        here: access::executable(&cwd.join(command)).is_ok(),
+    }))
 }
 
 /// The file that `entry` of PATH stands for. An empty entry must not become `cwd/` + `/` + command.

@@ -232,6 +232,42 @@ fn sizes_and_kinds_of_files_are_bounded() {
     assert!(load_path(&shelf.dir.join("loop.json")).is_err());
 }
 
+#[test]
+fn ports_that_the_mode_does_not_look_at_are_refused() {
+    let shelf = Shelf::new();
+    shelf.put("closed.json", r#"{"network": {"mode": "allow", "connect": ["*:443"], "bind": [80]}}"#);
+    let refused = [
+        (
+            r#"{"extends": "network", "network": {"connect": ["*:443"]}}"#,
+            "network.connect[0]",
+            "every port is open",
+        ),
+        (r#"{"extends": "network", "network": {"bind": [80]}}"#, "network.bind[0]", "every port is open"),
+        (
+            r#"{"network": {"mode": "none", "connect": ["*:443"]}}"#,
+            "network.connect[0]",
+            "there is no network",
+        ),
+        (r#"{"network": {"connect": ["*:443"]}}"#, "network.connect[0]", "there is no network"),
+        (r#"{"extends": ["closed", "network"]}"#, "network.connect[0]", "every port is open"),
+    ];
+    for (text, entry, opens) in refused {
+        shelf.put("p.json", text);
+        let error = shelf.load("p").unwrap_err().to_string();
+        assert!(error.contains(entry) && error.contains(opens) && error.contains("allow"), "{text}: {error}");
+    }
+    let meant = [
+        r#"{"extends": "network", "network": {"mode": "allow", "connect": ["*:443"]}}"#,
+        r#"{"extends": "closed", "network": {"mode": "host"}}"#,
+        r#"{"extends": "closed", "network": {"mode": "none"}}"#,
+        r#"{"extends": ["network", "closed"]}"#,
+    ];
+    for text in meant {
+        shelf.put("p.json", text);
+        shelf.load("p").unwrap();
+    }
+}
+
 /// A small generator: the same documents every time.
 fn random(state: &mut u64) -> usize {
     *state ^= *state << 13;

@@ -332,3 +332,18 @@ fn the_schema_is_json_and_names_every_key() {
     }
     assert_eq!(schema["additionalProperties"], false);
 }
+
+#[test]
+fn every_group_and_restriction_is_documented() {
+    let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/calls.md")).unwrap();
+    for group in sbx_policy::calls::Group::all() {
+        let row = format!("| `{}` | {} |", group.name(), group.meaning());
+        assert!(document.contains(&row), "{row}");
+    }
+    for restriction in sbx_policy::restrictions::RESTRICTIONS {
+        let name = format!("`{}[{}]`", restriction.call, restriction.name);
+        let documented =
+            document.lines().any(|line| line.contains(&name) && line.contains(restriction.meaning));
+        assert!(documented, "{name}");
+    }
+}

@@ -37,6 +37,41 @@ fn unknown_names_are_refused_with_the_nearest_one() {
 }
 
 #[test]
+fn an_unknown_group_is_answered_with_those_that_there_are() {
+    let world = world();
+    refuses(
+        &world,
+        125,
+        &["--allow-calls", "@elephants"],
+        &["@elephants", "there are @aio, ", "@file-system"],
+    );
+}
+
+#[test]
+fn a_program_beside_the_path_is_named() {
+    let world = world();
+    world.script("tool", "#!/bin/sh\n");
+    world.write("text", "no program");
+    world.sbx(["run", "--", "tool"]).run().refused(127, &["not found in PATH", "'./tool'"]);
+    world.sbx(["run", "--", "./tool"]).run().success();
+    assert!(
+        !world.sbx(["run", "--", "text"]).run().refused(127, &["not found in PATH"]).err().contains("./text")
+    );
+}
+
+#[test]
+fn checking_a_profile_finds_what_a_run_would_refuse() {
+    let world = world();
+    let named = |host: &str| format!(r#"{{"network": {{"mode": "allow", "connect": ["{host}:443"]}}}}"#);
+    world.write("host.json", &named("example.org"));
+    world.sbx(["profile", "check", "host.json"]).run().refused(125, &["example.org", "'*:443'"]);
+    world.write("any.json", &named("*"));
+    world.sbx(["profile", "check", "any.json"]).run().success().prints("any.json: ok\n");
+    world.write("empty.json", "\n");
+    world.sbx(["profile", "check", "empty.json"]).run().refused(125, &["the file is empty"]);
+}
+
+#[test]
 fn contradictions_are_refused() {
     let world = world();
     refuses(&world, 125, &["--exec", "--log-violations"], &["--exec", "--log-violations"]);

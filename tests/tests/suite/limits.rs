@@ -181,7 +181,7 @@ fn the_means_of_each_limit_can_be_asked_for() {
     let flags = ["-t", "90s", "--max-processes", "50", "--max-memory", "1G", "--max-open-files", "64"];
     let out = world.sbx(["run", "-v"]).args(flags).args(["--", "true"]).run().success();
     for (limit, means) in [
-        ("timeout 90000ms", &["supervisor"][..]),
+        ("timeout 90s", &["supervisor"][..]),
         ("processes 50", &["notification", "cgroup"]),
         ("memory 1073741824", &["supervisor", "cgroup"]),
         ("open files 64", &["rlimit"]),

@@ -259,3 +259,25 @@ fn a_denied_path_below_an_allowed_one_holds() {
         deny(&["sh", "-c", "cd public && cat ../private/key"]).failed().prints("");
     });
 }
+
+#[test]
+fn a_flag_that_something_else_undoes_is_said_to_be() {
+    let world = World::new(&User::ordinary());
+    for name in ["private/key", "private/open/page", "notes/text"] {
+        world.write(name, "text\n");
+    }
+    let said = |flags: &[&str]| {
+        let out = world.sbx(["run"]).args(flags).args(["--", "cat", "notes/text"]).run().success();
+        out.prints("text\n").err()
+    };
+    assert!(said(&["--ro", "notes"]).contains("'notes' can be changed although a flag names it for reading"));
+    let denied = said(&["--deny", "private", "--rw", "private/open"]);
+    assert!(denied.contains("'private/open' stays denied"), "{denied}");
+    assert_eq!(said(&["--rw", "notes"]), "");
+    assert_eq!(said(&["-p", "read-only", "--ro", "notes"]), "");
+    // What the line advises.
+    let advised = ["run", "-p", "read-only", "--rw", "private", "--", "sh", "-c"];
+    world.sbx(advised).arg("echo more >> private/key").run().success();
+    world.sbx(advised).arg("echo more >> notes/text").run().failed();
+    assert_eq!(world.read("notes/text").as_deref(), Some("text\n"));
+}
