@@ -90,6 +90,7 @@ impl Claims {
     }
 
     fn covered(&self, path: &Path, wants: impl Fn(&PathRule) -> bool) -> Claim {
+        self.always()?;
         let Some(rules) = &self.paths else { return Err(NO_LANDLOCK) };
         let real = canonical(path);
         let open = rules.iter().any(|rule| wants(rule) && real.starts_with(&rule.path));
@@ -123,6 +124,7 @@ impl Claims {
 
     /// Signals stay inside: by Landlock, or because the filter refuses the call.
     pub fn scoped(&self, call: &str, args: &[u64]) -> Claim {
+        self.always()?;
         self.refuses(call, args).or_else(|_| match self.abi >= Version::SCOPES && self.paths.is_some() {
             true => Ok(()),
             false => Err("it needs Landlock ABI 6"),

@@ -62,6 +62,6 @@ fn write_pages(directory: &Path, command: &Command) -> io::Result<()> {
 fn sections(page: &str) -> String {
     page.replace("\n.SH EXTRA\nExamples:\n", "\n.SH EXAMPLES\n.nf\n")
         .replace("\n.SH EXTRA\nExit status: ", "\n.SH \"EXIT STATUS\"\n")
-        .replace("\n\nVariables: ", "\n.fi\n.SH ENVIRONMENT\n")
+        .replace("\n\nVariables: ", "\n.fi\n.SH VARIABLES\n")
         .replace("\n\nExit status: ", "\n.SH \"EXIT STATUS\"\n")
 }

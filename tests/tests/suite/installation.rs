@@ -66,8 +66,7 @@ fn the_manual_can_be_read() {
         let shown = shown.silent().out();
         assert!(shown.contains("SYNOPSIS"), "{page}: {shown}");
         if page.ends_with("sbx-run.1") {
-            for word in ["--profile", "--deny-calls", "SBX_PROFILE", "EXAMPLES", "ENVIRONMENT", "EXIT STATUS"]
-            {
+            for word in ["--profile", "--deny-calls", "SBX_PROFILE", "EXAMPLES", "VARIABLES", "EXIT STATUS"] {
                 assert!(shown.contains(word), "{word} is not in the page: {shown}");
             }
             let own_line = |line: &str| line.trim_start().starts_with("sbx run -- npm test");

@@ -224,3 +224,13 @@ fn questions_that_are_none_are_refused() {
         why(&world, words).refused(125, &[expected]);
     }
 }
+
+#[test]
+fn a_call_that_is_answered_quietly_is_said_to_be() {
+    let world = World::new(&User::ordinary());
+    // `workspace` does start programs.
+    let out = why(&world, &["--call", "clone3"]).exited(REFUSED).out();
+    assert!(out.starts_with("refused: profile 'workspace' answers it with ENOSYS\n"), "{out}");
+    let out = why(&world, &["-p", "minimal", "--call", "vfork"]).exited(REFUSED).out();
+    assert!(out.starts_with("refused: profile 'minimal' starts no programs\n"), "{out}");
+}

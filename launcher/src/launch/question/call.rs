@@ -9,6 +9,7 @@ use crate::supervise::attributes;
 use crate::supervise::decode::{self, Memory};
 use sbx_policy::bpf;
 use sbx_policy::calls::{Arch, Call};
+use sbx_policy::errno;
 use sbx_policy::interpret::{self, Data};
 use sbx_policy::restrictions::{self, RESTRICTIONS};
 use sbx_policy::rules::{Actions, Extra, Grant, Row};
@@ -86,8 +87,13 @@ fn by_allowing(answer: Answer, plan: &Plan, call: Call, args: Option<[u64; 6]>) 
 fn refused(plan: &Plan, call: Call, data: &Data, exact: bool) -> Answer {
     let shown = decode::Call { name: call.name(), args: data.args, foreign: false };
     let decoded = decode::decode(&shown, &Unknown);
-    let answer =
+    let mut answer =
         Answer::new(Verdict::Refused).told(adviser(plan).reason_of(None, call.name(), data, &decoded));
+    // What is answered like this is no part of what the profile is for: `workspace` without clone3 starts programs.
+    let said = plan.calls.rules_of(call).filter(|said| matches!(said.deny, Grants::All(_)));
+    if let Some(error) = said.and_then(|said| said.errno).and_then(errno::name) {
+        answer.reason = Some(format!("profile '{}' answers it with {error}", plan.profile.name));
+    }
     let denials = plan.calls.rules_of(call).map(|said| &said.deny);
     let denials = denials.into_iter().flat_map(|deny| matching(deny, exact.then_some(data.args)));
     let answer = denials.fold(answer, |answer, rule| answer.by(rule));
