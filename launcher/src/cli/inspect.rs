@@ -3,6 +3,7 @@
 use super::flags::Inspect;
 use super::print;
 use crate::launch::landlock::plain;
+use crate::launch::plan;
 use crate::launch::treatment::{self, Treatment};
 use crate::program;
 use crate::refusal::Refusal;
@@ -17,7 +18,11 @@ pub fn run(flags: &Inspect) -> Result<i32, Refusal> {
     let found = program::find(&flags.file, std::env::var_os("PATH").as_deref(), &cwd)
         .map_err(|e| Refusal::with_code(e.exit_code(), e.to_string()))?;
     let program = program::examine(&found).map_err(|e| Refusal::with_code(e.exit_code(), e.to_string()))?;
-    let treatment = treatment::of(&program);
+    let treatment = match treatment::of(&program) {
+        // A run lets it through, static as it may be.
+        Treatment::GuardAlone(_) if plan::is_own(&program) => Treatment::Both,
+        treatment => treatment,
+    };
     if flags.json {
         let value = serde_json::json!({ "program": program, "treatment": treatment.word(), "explanation": treatment.explain() });
         print(format!("{value:#}\n").as_bytes())?;

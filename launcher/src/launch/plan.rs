@@ -262,7 +262,20 @@ fn examine(flags: &Run, profile: &Profile, directory: &Path) -> Result<(Program,
         return Ok((program, None));
     }
     let name = crate::supervise::decode::escape(command.as_bytes(), 200);
-    treatment::of(&program).decide(mode, &name).map(|remark| (program, remark))
+    let decided = treatment::of(&program).decide(mode, &name);
+    match decided {
+        // sbx itself may well be static, and has to be able to run inside sbx.
+        Err(_) if is_own(&program) => Ok((program, None)),
+        decided => decided.map(|remark| (program, remark)),
+    }
+}
+
+/// Whether this is the program that is running.
+pub fn is_own(program: &Program) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |path: &Path| path.metadata().map(|meta| (meta.dev(), meta.ino())).ok();
+    let own = identity(Path::new("/proc/self/exe"));
+    own.is_some() && program.chain.last().and_then(|link| identity(&link.path)) == own
 }
 
 /// The calls of a run, with what the flags say about them.

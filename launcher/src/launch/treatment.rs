@@ -4,8 +4,6 @@ use crate::program::{Kind, Link, Program};
 use crate::refusal::{NOT_EXECUTABLE, Refusal};
 use crate::supervise::decode::escape;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 /// What holds for a program that the library is not loaded into.
 const BOUND: &str = "the filter and path rules bind it all the same";
@@ -48,8 +46,6 @@ pub fn of(program: &Program) -> Treatment {
         )),
         Kind::OtherArchitecture { .. } => Treatment::Never(format!("{}, which this machine is not", what())),
         _ if takes_library(program) => Treatment::Both,
-        // sbx itself may well be static, and has to be able to run inside sbx.
-        _ if is_own(last) => Treatment::Both,
         _ => Treatment::GuardAlone(what()),
     }
 }
@@ -61,13 +57,6 @@ pub fn of(program: &Program) -> Treatment {
 pub fn takes_library(program: &Program) -> bool {
     let dynamic = program.last().is_some_and(|link| matches!(link.kind, Kind::Dynamic { .. }));
     dynamic && !program.file_capabilities
-}
-
-/// Whether this is the program that is running.
-fn is_own(link: &Link) -> bool {
-    let identity = |path: &Path| path.metadata().map(|meta| (meta.dev(), meta.ino())).ok();
-    let own = identity(Path::new("/proc/self/exe"));
-    own.is_some() && identity(&link.path) == own
 }
 
 fn describe(program: &Program, last: &Link) -> String {
@@ -143,7 +132,7 @@ mod tests {
 
     fn program(kind: Kind) -> Program {
         let path = PathBuf::from("/bin/tool");
-        let mut program = crate::program::examine(Path::new("/bin/sh")).unwrap();
+        let mut program = crate::program::examine(std::path::Path::new("/bin/sh")).unwrap();
         program.chain = vec![Link { path: path.clone(), kind }];
         program.path = path;
         program

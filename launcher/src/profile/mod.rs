@@ -82,7 +82,14 @@ pub fn list(search: &Search) -> Vec<Listed> {
             // A file of a built-in's name may not hide that one.
             let nowhere = Search::default();
             let search = if source == Source::BuiltIn { &nowhere } else { search };
-            let description = load(target, search).map(|profile| profile.description);
+            let taken = matches!(source, Source::File(_)) && sbx_profiles::built_in(&name).is_some();
+            let description = match taken {
+                true => Err(ProfileError::new(
+                    &error::plain(target),
+                    &"a built-in profile has its name; rename it",
+                )),
+                false => load(target, search).map(|profile| profile.description),
+            };
             Listed { name, source, description }
         })
         .collect()

@@ -1,6 +1,6 @@
 //! `sbx test` and `sbx run --verify`: that promises hold, and that each one that is broken is found out.
 
-use sbx_tests::{Cmd, World, as_users, stage};
+use sbx_tests::{Cmd, User, World, as_users, stage};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -163,4 +163,11 @@ fn what_cannot_be_tested_is_refused_in_one_sentence() {
         world.sbx(["run", "--verify", "--log-violations", "--", "true"]).run().refused(125, &["contradict"]);
         world.sbx(["canary", "x"]).run().refused(125, &["sbx test"]);
     });
+}
+
+#[test]
+fn an_unconfined_profile_promises_nothing_by_its_own_choice() {
+    let world = World::new(&User::ordinary());
+    let out = world.sbx(["test", "-p", "unrestricted"]).run().success().out();
+    assert!(out.contains("the profile allows it") && !out.contains("Landlock"), "{out}");
 }

@@ -127,6 +127,10 @@ fn profiles_of_the_user_work_by_path_and_by_name() {
         world.sbx(["run", "-p"]).arg(&file).args(["--", "mkdir", "two"]).run().success();
         world.sbx(["run", "-p"]).arg(&file).args(["--", "touch", "three"]).run().failed();
         assert!(world.path("one").is_dir() && world.path("two").is_dir() && !world.exists("three"));
+        world.write(world.home.join("settings/sbx/profiles/minimal.json"), json);
+        let list = world.sbx(["profile", "list"]).env("XDG_CONFIG_HOME", &config).run().success().out();
+        let unusable = |line: &str| line.starts_with("minimal ") && line.contains("unusable");
+        assert_eq!(list.lines().filter(|line| unusable(line)).count(), 1, "{list}");
         // A file in the workspace is never taken for a profile unless it is named.
         world.write("mine.json", json.replace("mkdir", "rmdir"));
         world.run("mine", ["mkdir", "four"]).run().refused(125, &["mine"]);
