@@ -7,7 +7,7 @@ use crate::{Shelf, load_path};
 /// Documents, each with what the sentence about it must contain.
 const BROKEN: &[(&str, &[&str])] = &[
     // The document as a whole.
-    ("", &["line 1"]),
+    ("", &["the file is empty"]),
     ("{", &["line 1 column 1"]),
     ("[]", &["a list instead of an object"]),
     ("null", &["null instead of an object"]),
