@@ -174,15 +174,21 @@ fn install(guard: &mut Guard, outcome: &mut Outcome) -> Result<(), Failure> {
             outcome.listener = Some(listener);
             Ok(())
         }
+        Err(failed) if !matches!(failed.errno(), libc::EBUSY | libc::EINVAL | libc::ENOSYS) => {
+            Err(failed).step(STEP)
+        }
         // EBUSY: a sandbox around us listens already. EINVAL, ENOSYS: Linux before 5.0, or an outer filter.
-        Err(failed)
-            if matches!(failed.errno(), libc::EBUSY | libc::EINVAL | libc::ENOSYS)
-                && !guard.needs_listener() =>
-        {
+        Err(failed) => {
+            if let Some(need) = guard.needs_listener() {
+                let why = match failed.errno() {
+                    libc::EBUSY => "a sandbox around this one is notified of calls already",
+                    _ => "the kernel, or a sandbox around this one, has no notifications",
+                };
+                return Err(Failure::new(STEP, format!("{failed}: {why}, and {need}")));
+            }
             outcome.unheard = Some(failed.to_string());
             guard.listens = false;
             seccomp::install(&guard.program().step(STEP)?).step(STEP)
         }
-        Err(failed) => Err(failed).step(STEP),
     }
 }

@@ -73,10 +73,14 @@ impl Guard {
         Call::named(b"prctl").and_then(|call| call.number(Arch::HOST)).filter(|_| tied)
     }
 
-    /// Whether something that was asked for would be missing without notifications: log mode has to list, and a
-    /// limit to count.
-    pub fn needs_listener(&self) -> bool {
-        self.on_violation == OnViolation::Log || self.extras.counts_tasks
+    /// What would be missing without notifications, and what to do then: log mode has to list, and a limit to count.
+    pub fn needs_listener(&self) -> Option<&'static str> {
+        if self.on_violation == OnViolation::Log {
+            return Some("without them nothing can be listed; use --on-violation errno");
+        }
+        self.extras.counts_tasks.then_some(
+            "without them processes cannot be counted; lift the limit with --max-processes none, or, as an ordinary user, have the kernel count all that the user runs, with --exec",
+        )
     }
 
     /// The program.
