@@ -18,6 +18,7 @@ mod installation;
 mod lifetime;
 mod limits;
 mod log_mode;
+mod long;
 mod minimal;
 mod nesting;
 mod network;

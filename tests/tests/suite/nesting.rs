@@ -137,3 +137,35 @@ fn a_killed_supervisor_in_a_container_leaves_nothing() {
         processes::none_left(&marker);
     });
 }
+
+/// Installs a filter that somebody is notified by, and becomes its arguments.
+const LISTENING: &str = "
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None)
+class Program(ctypes.Structure):
+    _fields_ = [('length', ctypes.c_ushort), ('code', ctypes.c_char_p)]
+allow = struct.pack('HBBI', 6, 0, 0, 0x7fff0000)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+listener = libc.syscall(int(sys.argv[1]), 1, 8, ctypes.byref(Program(1, allow)))
+assert listener >= 0
+os.set_inheritable(listener, True)
+os.execv(sys.argv[2], sys.argv[2:])
+";
+
+#[test]
+fn where_somebody_else_is_notified_nothing_is_promised_that_takes_notifications() {
+    as_users(|user| {
+        let world = World::new(user);
+        let seccomp = libc::SYS_seccomp.to_string();
+        let run = |flags: &[&str]| {
+            let sbx = stage::sbx().to_str().unwrap();
+            let outer = ["/usr/bin/python3", "-c", LISTENING, &seccomp, sbx, "run"];
+            world.bare([&outer, flags, &["--", "sh", "-c", ": >mark"]].concat()).run()
+        };
+        run(&["--max-processes", "9"]).refused(125, &["processes cannot be counted", "--max-processes none"]);
+        run(&["--log-violations"]).refused(125, &["nothing can be listed", "--on-violation errno"]);
+        assert!(!world.exists("mark"));
+        run(&[]).success().says("cannot be reported");
+        assert!(world.exists("mark"));
+    });
+}

@@ -202,3 +202,23 @@ fn closed_streams_stay_closed() {
     // Nothing of the supervisor's is inherited, so the first free number is the listing's own.
     assert!(seen.contains(" 2 -> /proc/") && !seen.contains(" 3 -> "), "{seen}");
 }
+
+#[test]
+fn a_signal_ends_the_wait_for_a_slow_reader() {
+    if !need(&["bash"]) {
+        return;
+    }
+    as_users(|user| {
+        for signal in ["TERM", "INT", "HUP"] {
+            let world = World::new(user);
+            // Head and tail are more than a pipe holds, and nobody reads; the head alone fits, so the command ends.
+            let run = line("--max-output 100K", "head -c 900000 /dev/zero; : >ended");
+            let script = format!(
+                "mkfifo slow; exec 3<>slow; set -m; {run} >&3 & pid=$!; \
+                 for i in $(seq 1000); do [ -e ended ] && break; sleep 0.02; done; sleep 1; \
+                 kill -{signal} $pid && echo waited; wait $pid; echo $?"
+            );
+            bash(&world, &script).success().prints("waited\n0\n");
+        }
+    });
+}
