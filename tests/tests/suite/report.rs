@@ -264,7 +264,8 @@ fn a_directory_that_is_swapped_leads_nowhere_else() {
         world.make_dir(&world.path("logs"));
         let victim = world.write(world.outside.join("logs/report.json"), "mine\n");
         let script = format!("mv logs old; ln -s {} logs", world.outside.join("logs").display());
-        world.sbx(["run", "--report", "logs/report.json", "--", "sh", "-c", &script]).run().success();
+        let out = world.sbx(["run", "--report", "logs/report.json", "--", "sh", "-c", &script]).run();
+        out.refused(125, &["logs/report.json", "its directory was moved or replaced"]);
         assert_eq!(fs::read_to_string(victim).unwrap(), "mine\n");
         parsed(&world.read("old/report.json").unwrap());
         // The control: the command did swap them.
