@@ -170,6 +170,11 @@ fn supervised(
     for name in pumps.iter().flat_map(|pumps| &pumps.terminals) {
         violations.line(&format!("{name} is a terminal, so the limit of output does not hold for it"));
     }
+    for name in pumps.iter().flat_map(|pumps| &pumps.open_behind) {
+        violations.line(&format!(
+            "{name} is the socket that standard input is, so the limit of output does not hold for what is written to that"
+        ));
+    }
     let _ = descriptor::release_standard();
     // The command may make itself the foreground of a terminal that stops whoever else writes to it (stty tostop).
     signal::dispose(libc::SIGTTOU, Disposition::Ignore);

@@ -1,5 +1,7 @@
 //! A limit of output: head, tail and a count, and nobody is held up.
 
+use std::io::Read;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use sbx_tests::{Output, User, World, as_users, need, stage};
@@ -220,5 +222,25 @@ fn a_signal_ends_the_wait_for_a_slow_reader() {
             );
             bash(&world, &script).success().prints("waited\n0\n");
         }
+    });
+}
+
+#[test]
+fn a_socket_that_is_also_the_input_is_told() {
+    as_users(|user| {
+        let world = World::new(user);
+        let run = |input: bool| {
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            let (other, _its_end) = UnixStream::pair().unwrap();
+            let first = if input { theirs.try_clone().unwrap() } else { other };
+            let cmd = world.sbx(["run", "--max-output", "1K", "--", "head", "-c", "5000", "/dev/zero"]);
+            let running = cmd.pass_fd(first.into(), 0).pass_fd(theirs.into(), 1).start();
+            let mut out = Vec::new();
+            ours.read_to_end(&mut out).unwrap();
+            assert!(out.len() < 1100, "{}", out.len());
+            running.wait().success()
+        };
+        run(true).says("stdout is the socket that standard input is");
+        run(false).silent();
     });
 }

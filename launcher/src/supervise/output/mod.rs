@@ -35,6 +35,8 @@ pub struct Pumps {
     buffer: Vec<u8>,
     /// Streams that are terminals, which are left alone.
     pub terminals: Vec<&'static str>,
+    /// Streams that are a socket, and that socket is standard input as well: the command can write to that.
+    pub open_behind: Vec<&'static str>,
 }
 
 /// The caller's descriptors, while the command's stand in their place.
@@ -50,7 +52,8 @@ impl Diverted {
 /// Puts pipes in the place of standard output and error, for the command to inherit. (It shares our descriptors until
 /// it execs, so it cannot do that itself.) `closed` are those that the caller had closed.
 pub fn divert(cap: u64, closed: &[RawFd]) -> Result<(Pumps, Diverted), Failed> {
-    let mut pumps = Pumps { pumps: Vec::new(), buffer: vec![0; CHUNK], terminals: Vec::new() };
+    let mut pumps =
+        Pumps { pumps: Vec::new(), buffer: vec![0; CHUNK], terminals: Vec::new(), open_behind: Vec::new() };
     let mut diverted = Diverted(Vec::new());
     match lead(cap, closed, &mut pumps, &mut diverted) {
         Ok(()) => Ok((pumps, diverted)),
@@ -71,6 +74,9 @@ fn lead(cap: u64, closed: &[RawFd], pumps: &mut Pumps, diverted: &mut Diverted) 
         }
         let file = File::from(stream::duplicate(number)?);
         diverted.0.push((number, stream::duplicate(number)?));
+        if is_input(&file) {
+            pumps.open_behind.push(name);
+        }
         if let Some((other, end)) = &led
             && is_one(other, &file)
         {
@@ -85,6 +91,12 @@ fn lead(cap: u64, closed: &[RawFd], pumps: &mut Pumps, diverted: &mut Diverted) 
         led = Some((file, end));
     }
     Ok(())
+}
+
+/// Whether it is a socket that is standard input too.
+fn is_input(file: &File) -> bool {
+    let socket = file.metadata().is_ok_and(|meta| meta.file_type().is_socket());
+    socket && stream::duplicate(0).is_ok_and(|input| is_one(&File::from(input), file))
 }
 
 /// Whether what is written to both has one order: then there is one pipe, and one limit, for both.
