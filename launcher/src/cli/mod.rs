@@ -20,6 +20,7 @@ use crate::launch;
 use crate::profile::Search;
 use crate::refusal::Refusal;
 use crate::report;
+use crate::sys::process;
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
@@ -36,7 +37,7 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
         }
     }
     if arguments.get(1).is_some_and(|word| word == canary::WORD) {
-        return canary::main(arguments.get(2..).unwrap_or(&[]));
+        process::exit_now(canary::main(arguments.get(2..).unwrap_or(&[])));
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,

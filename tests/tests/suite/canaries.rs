@@ -1,6 +1,6 @@
 //! `sbx test` and `sbx run --verify`: that promises hold, and that each one that is broken is found out.
 
-use sbx_tests::{Cmd, User, World, as_users, stage};
+use sbx_tests::{Cmd, User, World, as_users, kernel, stage};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -32,9 +32,11 @@ fn every_profile_keeps_its_promises() {
     as_users(|user| {
         let world = World::new(user);
         let rows = tested(world.sbx(["test", "--json"]), 0);
+        // About a dozen rows are about path rules.
+        let least = if kernel::landlock() >= 1 { 30 } else { 20 };
         for profile in PROFILES {
             let own: Vec<_> = rows.iter().filter(|row| row.0 == profile).cloned().collect();
-            assert!(with(&own, "holds").len() > 30, "{profile}: {own:?}");
+            assert!(with(&own, "holds").len() > least, "{profile}: {own:?}");
             for name in with(&own, "untried") {
                 let excused = MAY_LACK.contains(&name) || (!user.is_root() && ROOTS.contains(&name));
                 // A user namespace or a set-id bit may be refused by the system's own settings.
@@ -67,7 +69,8 @@ fn a_promise_that_a_profile_breaks_is_the_row_that_fails() {
         ("minimal", calls(r#""ioctl""#), &["terminal"]),
         ("minimal", calls(r#""prlimit64""#), &["other-processes"]),
         ("minimal", calls(r#""socket""#), &["inet6", "netlink"]),
-        ("write", calls(r#""openat""#), &["set-id"]),
+        // musl opens files by the older call.
+        ("write", calls(r#""open", "openat""#), &["set-id"]),
         ("workspace", calls(r#""clone", "unshare""#), &["namespaces"]),
         ("workspace", r#""network": { "mode": "host" }"#.to_owned(), &["tcp", "udp", "inet6"]),
         ("workspace", r#""paths": { "read": ["${HOME}"] }"#.to_owned(), &["read-secret"]),
@@ -75,6 +78,9 @@ fn a_promise_that_a_profile_breaks_is_the_row_that_fails() {
     as_users(|user| {
         let world = World::new(user);
         for (base, more, expected) in &cases {
+            if expected == &["read-secret"] && !kernel::promises(1) {
+                continue;
+            }
             world.write("loose.json", format!(r#"{{ "description": "x", "extends": "{base}", {more} }}"#));
             let test =
                 |against: &str| world.sbx(["test", "--json", "-p", "./loose.json", "--against", against]);
@@ -99,6 +105,9 @@ fn a_layer_that_is_lost_is_found_out() {
     as_users(|user| {
         let world = World::new(user);
         for (call, expected) in LOST {
+            if call == libc::SYS_landlock_restrict_self && !kernel::promises(1) {
+                continue;
+            }
             let rows = tested(world.sbx(["test", "--json", "-p", "workspace"]).answering(&[(call, 0)]), 1);
             for name in expected {
                 assert!(with(&rows, "broken").contains(name), "{call}: {rows:?}");
@@ -119,6 +128,9 @@ fn verify_runs_the_command_or_says_which_promise_does_not_hold() {
             let words = [&["run", "--verify"], flags, &["--", "sh", "-c", ": >made"]].concat();
             world.sbx(words).run().success();
             std::fs::remove_file(world.path("made")).unwrap();
+        }
+        if !kernel::promises(1) {
+            return;
         }
         let lost =
             |words: &[&str]| world.sbx(words).answering(&[(libc::SYS_landlock_restrict_self, 0)]).run();
@@ -147,7 +159,8 @@ fn a_container_and_an_sbx_around_are_no_hindrance() {
         tested(world.sbx(["test", "--json"]).docker(), 0);
         let sbx = stage::sbx().to_str().unwrap();
         let rows = tested(world.run("workspace", [sbx, "test", "--json", "-p", "read-only"]), 0);
-        assert!(with(&rows, "holds").contains(&"read-secret"), "{rows:?}");
+        let expected = if kernel::promises(1) { "holds" } else { "not-promised" };
+        assert!(with(&rows, expected).contains(&"read-secret"), "{rows:?}");
     });
 }
 

@@ -1,7 +1,7 @@
 //! `minimal`: reading and computing.
 
 use sbx_tests::world::SECRET;
-use sbx_tests::{World, as_users};
+use sbx_tests::{World, as_users, kernel};
 
 use crate::corpus;
 
@@ -143,6 +143,9 @@ fn whatever_writes_is_refused() {
 
 #[test]
 fn secrets_are_not_readable() {
+    if !kernel::promises(1) {
+        return;
+    }
     as_users(|user| {
         let world = World::new(user);
         let home = |file: &str| world.home.join(file).into_os_string().into_string().unwrap();
@@ -177,6 +180,9 @@ fn secrets_are_not_readable() {
 
 #[test]
 fn a_directory_of_the_home_can_be_given_by_name() {
+    if !kernel::promises(1) {
+        return;
+    }
     as_users(|user| {
         let world = World::new(user);
         let dir = world.outside.to_str().unwrap();

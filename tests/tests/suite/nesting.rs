@@ -1,10 +1,13 @@
 //! `sbx` inside `sbx`, and `sbx` where user namespaces, ptrace and pidfd_getfd are denied.
 
 use sbx_tests::servers::{BODY, HttpServer};
-use sbx_tests::{World, as_users, need, processes, stage};
+use sbx_tests::{World, as_users, kernel, need, processes, stage};
 
 #[test]
 fn sbx_nests() {
+    if !kernel::promises(1) {
+        return;
+    }
     as_users(|user| {
         let world = World::new(user);
         let sbx = stage::sbx().to_str().unwrap();
@@ -22,6 +25,9 @@ fn sbx_nests() {
 
 #[test]
 fn an_inner_run_gains_nothing() {
+    if !kernel::promises(1) {
+        return;
+    }
     let server = HttpServer::start();
     as_users(|user| {
         let world = World::new(user);
@@ -40,6 +46,9 @@ fn an_inner_run_gains_nothing() {
 
 #[test]
 fn a_container_without_namespaces_and_ptrace_is_enough() {
+    if !kernel::promises(1) {
+        return;
+    }
     if !need(&["curl"]) {
         return;
     }
@@ -82,6 +91,9 @@ fn a_container_without_namespaces_and_ptrace_is_enough() {
 
 #[test]
 fn the_other_ways_to_run_work_in_a_container_too() {
+    if !kernel::promises(1) {
+        return;
+    }
     as_users(|user| {
         let world = World::new(user);
         let attempt = world.subject("attempt").into_os_string().into_string().unwrap();

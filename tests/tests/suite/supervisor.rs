@@ -1,9 +1,9 @@
 //! What the supervisor does on the command's behalf gets the command nowhere that its rules do not lead, and the
 //! command does not get rid of the supervisor.
 
-use sbx_tests::processes;
 use sbx_tests::users::as_users;
 use sbx_tests::world::World;
+use sbx_tests::{kernel, processes};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -14,6 +14,9 @@ fn mode(path: impl AsRef<Path>) -> u32 {
 
 #[test]
 fn modes_and_times_change_inside_and_nowhere_else() {
+    if !kernel::promises(1) {
+        return;
+    }
     as_users(|user| {
         let world = World::new(user);
         let (inside, outside) = (world.write("file", ""), world.outside.join("kept"));
@@ -36,6 +39,9 @@ fn modes_and_times_change_inside_and_nowhere_else() {
 
 #[test]
 fn a_directory_that_turns_into_a_link_takes_nobody_along() {
+    if !kernel::promises(1) {
+        return;
+    }
     as_users(|user| {
         let world = World::new(user);
         world.make_dir(&world.path("build"));
@@ -53,6 +59,9 @@ fn a_directory_that_turns_into_a_link_takes_nobody_along() {
 
 #[test]
 fn what_an_earlier_command_linked_is_not_allowed_by_name() {
+    if !kernel::promises(1) {
+        return;
+    }
     as_users(|user| {
         let world = World::new(user);
         symlink(&world.outside, world.path("build")).unwrap();
@@ -68,6 +77,9 @@ fn what_an_earlier_command_linked_is_not_allowed_by_name() {
 
 #[test]
 fn other_processes_descriptors_stay_theirs() {
+    if !kernel::promises(1) {
+        return;
+    }
     as_users(|user| {
         let world = World::new(user);
         let script = "import os, time\nend, _ = os.pipe()\nprint(end, flush=True)\ntime.sleep(30)";
@@ -91,6 +103,9 @@ fn other_processes_descriptors_stay_theirs() {
 
 #[test]
 fn devices_keep_their_modes() {
+    if !kernel::promises(1) {
+        return;
+    }
     let before = mode("/dev/null");
     as_users(|user| {
         let world = World::new(user);

@@ -1,0 +1,34 @@
+//! What this kernel cannot enforce, so that tests demand neither more nor less than what is promised on it.
+
+use std::sync::OnceLock;
+
+use crate::command::Cmd;
+use crate::stage;
+
+/// The kernel's Landlock ABI, as `sbx status` says: 0 where there is none.
+pub fn landlock() -> i64 {
+    static ABI: OnceLock<i64> = OnceLock::new();
+    *ABI.get_or_init(|| {
+        let out = Cmd::new(stage::sbx()).args(["status", "--json"]).run().success();
+        let found: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        found["layers"]["landlock"]["abi"].as_i64().unwrap()
+    })
+}
+
+/// Whether a promise is made that needs this Landlock ABI; says so where it is not. Where the kernel is known
+/// beforehand, `tests/vm/job` sees to it that `sbx status` does not say less than the kernel has.
+pub fn promises(least: i64) -> bool {
+    let has = landlock();
+    if has < least {
+        let line = format!("NOT PROMISED: needs Landlock ABI {least}, and this kernel has {has}\n");
+        crate::sys::write_stderr(line.as_bytes());
+    }
+    has >= least
+}
+
+/// Whether a line is the warning that each run prints at level minimal, and this kernel's level is that.
+pub fn owes(line: &str) -> bool {
+    let warns = line.starts_with("sbx: warning: ")
+        && line.ends_with("files are not restricted by this run, only system calls");
+    warns && landlock() == 0
+}
