@@ -11,12 +11,13 @@ BASH_COMPLETION = $(SHARE)/bash-completion/completions/sbx
 ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 
-.PHONY: help build test test-mutants lint bench install uninstall dist
+.PHONY: help build test test-mutants vm-test lint bench install uninstall dist
 
 help:
 	@echo 'make build      the release build that starts fastest on this machine'
 	@echo 'make test       every test; says which tools it misses'
 	@echo 'make test-mutants  takes protecting lines out one by one; a test has to notice each'
+	@echo 'make vm-test    the tests that depend on the kernel, on older kernels, in emulated machines'
 	@echo 'make lint       formatting, clippy and documentation, warnings being errors'
 	@echo 'make bench      start-up and per-call costs against bare exec and other sandboxes'
 	@echo 'make install    sbx, libsandbox.so, manual and completions below PREFIX ($(PREFIX)); DESTDIR is honoured'
@@ -33,6 +34,9 @@ test:
 
 test-mutants:
 	tests/mutants.py
+
+vm-test:
+	tests/vm/run
 
 lint:
 	$(CARGO) fmt --all --check

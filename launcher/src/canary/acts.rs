@@ -83,9 +83,11 @@ pub fn main(words: &[OsString]) -> i32 {
     0
 }
 
-/// At once, since the next act may be the last.
+/// At once, since the next act may be the last. Where that is refused there is nothing to go on for.
 fn say(line: &str) {
-    let _ = descriptor::write_all(1, line.as_bytes());
+    if descriptor::write_all(1, line.as_bytes()).is_err() {
+        process::exit_now(1);
+    }
 }
 
 fn perform(act: &str, brief: &Brief, rest: &[&str]) -> Result<String, Errno> {

@@ -38,6 +38,7 @@ pub struct Attempts {
     own: &'static str,
     network: Mode,
     unix: Unix,
+    path_rules: bool,
     profile: Option<Option<Profile>>,
     programs: HashMap<Change, Option<Vec<Insn>>>,
 }
@@ -46,9 +47,10 @@ impl Attempts {
     /// For a run of `profile`.
     pub fn new(profile: &str, network: Mode) -> Attempts {
         let own = sbx_profiles::NAMES.into_iter().find(|name| *name == profile).unwrap_or("custom");
-        let by_path = Version(seccomp::landlock_version()) >= Version::UNIX;
+        let landlock = Version(seccomp::landlock_version());
+        let (path_rules, by_path) = (landlock >= Version::FILES, landlock >= Version::UNIX);
         let unix = if by_path { Unix::ByPath } else { Unix::Refused };
-        Attempts { own, network, unix, profile: None, programs: HashMap::new() }
+        Attempts { own, network, unix, path_rules, profile: None, programs: HashMap::new() }
     }
 
     /// Takes the user's own profile in place of the one that stands for it.
@@ -61,6 +63,11 @@ impl Attempts {
     /// The built-in profile in force, or the one that stands for it.
     pub fn own(&self) -> &'static str {
         self.own
+    }
+
+    /// Whether the kernel has path rules; flags that make one are refused elsewhere.
+    pub fn has_path_rules(&self) -> bool {
+        self.path_rules
     }
 
     /// Whether a change lets the call through.

@@ -62,7 +62,7 @@ impl Adviser<'_> {
         if paths.is_empty() || (!own && !paths.iter().flatten().any(outside)) {
             return None;
         }
-        if !self.attempts.help(Change::Writing, refused.data) {
+        if !self.attempts.has_path_rules() || !self.attempts.help(Change::Writing, refused.data) {
             return None;
         }
         let places: Option<BTreeSet<PathBuf>> =
