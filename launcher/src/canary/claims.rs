@@ -116,7 +116,7 @@ impl Claims {
 
     /// Emptying a file takes a Landlock right of its own, from ABI 3.
     pub fn no_truncation(&self, path: &Path) -> Claim {
-        self.refuses("truncate", &[]).or_else(|_| match self.abi >= Version(3) {
+        self.refuses("truncate", &[]).or_else(|_| match self.abi >= Version::TRUNCATE {
             true => self.covered(path, |rule| rule.rights.write),
             false => Err("it needs Landlock ABI 3"),
         })

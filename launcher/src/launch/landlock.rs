@@ -22,6 +22,8 @@ pub struct Version(pub i32);
 impl Version {
     /// Regular files: all that there is.
     pub const FILES: Version = Version(1);
+    /// Emptying files.
+    pub const TRUNCATE: Version = Version(3);
     /// TCP ports.
     pub const TCP: Version = Version(4);
     /// Abstract UNIX sockets and signals.

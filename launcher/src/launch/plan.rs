@@ -158,7 +158,8 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         denied_calls: flags.deny_calls.iter().map(|list| list.to_string_lossy().into_owned()).collect(),
         workspace,
         pass: flags.pass_fd.clone(),
-        watch_paths: flags.log_violations || flags.explain,
+        // Without path rules none refuses anything.
+        watch_paths: paths.is_some() && (flags.log_violations || flags.explain),
         profile,
         program,
         environment,

@@ -5,6 +5,7 @@
 //! refusal is ours. What fails anyway (a missing file, permissions, a read-only mount) is never blamed on a rule:
 //! this process is of the same user and without capabilities, so the kernel itself answers that (faccessat(2)).
 
+use crate::launch::landlock::Version;
 use crate::launch::policy::{Mode, Network, PathRights, PathRule};
 use crate::program;
 use crate::supervise::decode::{Access, Address, Decoded};
@@ -12,7 +13,7 @@ use crate::supervise::facts::{self, Caller};
 use crate::supervise::walk::{Entry, Viewer};
 use crate::sys::access::{self, Permission};
 use crate::sys::process::{self, Pid};
-use crate::sys::seccomp::Notification;
+use crate::sys::seccomp::{self, Notification};
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -178,10 +179,15 @@ fn opened(entry: &Entry, access: Access, exclusive: bool) -> Option<Vec<Need>> {
     if reads {
         needs.push(need(&entry.path, READS, &entry.path, Access::READ));
     }
-    if writes {
+    if access.intersects(Access::WRITE) || (writes && covers_truncation()) {
         needs.push(need(&entry.path, WRITES, &entry.path, access));
     }
     Some(needs)
+}
+
+/// Whether emptying a file takes a right of its own on this kernel.
+fn covers_truncation() -> bool {
+    Version(seccomp::landlock_version()) >= Version::TRUNCATE
 }
 
 /// O_TMPFILE names a directory, but writes a file without a name in it.

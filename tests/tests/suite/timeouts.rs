@@ -172,7 +172,7 @@ fn what_is_to_stay_stays_and_nothing_else() {
         assert!(!kernel::promises(1) || !seen.contains(sbx_tests::world::SECRET));
         processes::with_marker(&marker).into_iter().for_each(|pid| sbx_tests::sys::kill(pid, libc::SIGKILL));
         processes::none_left(&marker);
-        let kept = out.err().split('\'').nth(1).unwrap().to_string();
+        let kept = out.sbx_lines()[0].split('\'').nth(1).unwrap().to_string();
         std::fs::remove_dir_all(kept).unwrap();
         world.sbx(["run", "--", "sh", "-c", &script]).run().exited(7);
         processes::none_left(&marker);
