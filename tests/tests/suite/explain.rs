@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
 use sbx_tests::servers::HttpServer;
-use sbx_tests::{User, World, as_users, need, subjects};
+use sbx_tests::{User, World, as_users, kernel, need, subjects};
 
 /// A line, and the path that is to be named: below the workspace's parent, or absolute.
 type Case = (&'static str, &'static str);
@@ -325,6 +325,9 @@ fn refusals_are_named_and_failures_of_the_file_system_are_not() {
 
 #[test]
 fn ports_and_signals_are_named_too() {
+    if !kernel::promises(6) {
+        return;
+    }
     let server = HttpServer::start();
     as_users(|user| {
         let world = World::new(user);
