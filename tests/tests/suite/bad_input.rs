@@ -63,9 +63,9 @@ fn a_program_beside_the_path_is_named() {
 fn checking_a_profile_finds_what_a_run_would_refuse() {
     let world = world();
     let named = |host: &str| format!(r#"{{"network": {{"mode": "allow", "connect": ["{host}:443"]}}}}"#);
-    world.write("host.json", &named("example.org"));
+    world.write("host.json", named("example.org"));
     world.sbx(["profile", "check", "host.json"]).run().refused(125, &["example.org", "'*:443'"]);
-    world.write("any.json", &named("*"));
+    world.write("any.json", named("*"));
     world.sbx(["profile", "check", "any.json"]).run().success().prints("any.json: ok\n");
     world.write("empty.json", "\n");
     world.sbx(["profile", "check", "empty.json"]).run().refused(125, &["the file is empty"]);
