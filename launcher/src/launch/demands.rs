@@ -181,6 +181,11 @@ pub fn level(
         if lists.iter().any(|list| !list.is_empty()) {
             return Err(Refusal::new(format!("cannot enforce path rules: {}", no_landlock())));
         }
+        // What is allowed may be wider than it says, with a warning; a denial that does not hold is none.
+        if let Some(denied) = profile.paths.deny.first() {
+            let why = no_landlock();
+            return Err(Refusal::new(format!("cannot deny '{}' ({}): {why}", **denied, denied.origin)));
+        }
         remarks.push(format!(
             "warning: {}, so files are not restricted by this run, only system calls",
             no_landlock()

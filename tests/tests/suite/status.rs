@@ -90,6 +90,17 @@ fn a_kernel_without_landlock_is_level_minimal_and_each_run_says_so() {
             let run = |flags: &[&str], command: &[&str]| {
                 without(world.sbx([&["run"], flags, &["--"], command].concat())).run()
             };
+            // A denial that would not hold ends the run; the same profile without one goes on.
+            let profile = |deny: &str| {
+                let text = format!(r#"{{ "extends": "workspace", "paths": {{ "deny": [{deny}] }} }}"#);
+                world.write("own.json", text);
+                run(&["-p", "./own.json"], &["touch", "made"])
+            };
+            profile(r#""/etc/hosts""#).refused(125, &["cannot deny '/etc/hosts'", "paths.deny", reason]);
+            assert!(!world.exists("made"));
+            profile("").success();
+            assert!(world.exists("made"));
+            std::fs::remove_file(world.path("made")).unwrap();
             // The promise that is gone, and the warning that it is; system calls stay restricted.
             let cat = ["cat", secret.to_str().unwrap()];
             run(&["-p", "minimal"], &cat)
