@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::Result;
+use crate::report::Outcome;
 use crate::run::Subject;
 use crate::scratch::Scratch;
 
@@ -35,6 +36,12 @@ pub(crate) struct Contestant {
     env: Vec<OsString>,
 }
 
+/// A command with the words and variables of its contestant.
+pub(crate) struct Words {
+    pub(crate) argv: Vec<OsString>,
+    pub(crate) env: Vec<OsString>,
+}
+
 /// Whether a contestant can take part.
 pub(crate) enum Availability {
     Here(Vec<OsString>),
@@ -45,10 +52,30 @@ pub(crate) enum Availability {
 impl Contestant {
     /// The contestant running `command`; `None` if it cannot take part.
     pub(crate) fn running(&self, command: &[OsString], common: &[OsString]) -> Option<Result<Subject>> {
+        self.words(command, common).map(|words| Subject::new(&words.argv, &words.env))
+    }
+
+    /// What it takes to run `command`; `None` if the contestant cannot take part.
+    pub(crate) fn words(&self, command: &[OsString], common: &[OsString]) -> Option<Words> {
         let Availability::Here(prefix) = &self.prefix else { return None };
-        let argv: Vec<OsString> = prefix.iter().chain(command).cloned().collect();
-        let env: Vec<OsString> = common.iter().chain(&self.env).cloned().collect();
-        Some(Subject::new(&argv, &env))
+        Some(Words {
+            argv: prefix.iter().chain(command).cloned().collect(),
+            env: common.iter().chain(&self.env).cloned().collect(),
+        })
+    }
+
+    /// The number of filters that a trial run finds on itself, if it runs and is as confined as it should be.
+    pub(crate) fn tried(&self, common: &[OsString]) -> std::result::Result<u32, Outcome> {
+        let look = || {
+            let grep = first_program(&["/bin/grep", "/usr/bin/grep"])?;
+            Ok([grep.into(), format!("^{FILTERS}").into(), "/proc/self/status".into()])
+        };
+        let looking = self.running(&look().map_err(Outcome::Failed)?, common);
+        let inside = |subject: Result<Subject>| {
+            let inside = filters(&subject?.output()?)?;
+            self.vouch(inside, filters_here()?).map(|()| inside)
+        };
+        looking.map_or_else(|| Err(Outcome::missing(&self.prefix)), |s| inside(s).map_err(Outcome::Failed))
     }
 
     /// Whether what runs inside is as confined as this contestant claims, given the number of filters inside and
@@ -182,6 +209,11 @@ fn allowed() -> String {
 fn in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|d| d.join(program)).find(|p| p.is_absolute() && is_program(p))
+}
+
+/// A program that does nothing.
+pub(crate) fn idle() -> Result<[OsString; 1]> {
+    first_program(&["/bin/true", "/usr/bin/true"]).map(|path| [path.into()])
 }
 
 /// The first of these that exists.

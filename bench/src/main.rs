@@ -2,12 +2,15 @@
 //!
 //! `startup` starts each contestant once a round, in a new random order each time, so that whatever disturbs the
 //! machine disturbs all of them alike; the ratio to a bare exec is taken inside each round. `calls` measures what
-//! single system calls cost inside and outside. Both print Markdown, or JSON with `--json`.
+//! single system calls cost inside and outside, `load` how many runs a second are started by several at a time, and
+//! `memory` what stands beside a command while it runs. All print Markdown, or JSON with `--json`.
 //!
 //! Figures are never assertions: nothing here is part of the test suites.
 
 mod calls;
 mod contestants;
+mod load;
+mod memory;
 mod options;
 mod race;
 mod report;
@@ -52,6 +55,8 @@ fn perform(job: Job) -> Result<bool> {
         Job::Child(child) => calls::child(&child).map(|()| true),
         Job::Startup(options) => measure(&options, startup::measure),
         Job::Calls(options) => measure(&options, calls::measure),
+        Job::Load(options) => measure(&options, load::measure),
+        Job::Memory(options) => measure(&options, memory::measure),
     }
 }
 

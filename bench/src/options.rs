@@ -9,14 +9,19 @@ use crate::Result;
 pub(crate) const USAGE: &str = "\
 usage: sbx-bench startup [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json]
        sbx-bench calls   [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--file PATH]
+       sbx-bench load    [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--seconds N]
+       sbx-bench memory  [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json]
 
 startup   starts /bin/true under each contestant, shuffled anew every round
 calls     times getppid, openat+close and stat inside and outside the sandbox
+load      counts the runs of /bin/true that 1, 2, 8 and 32 threads start one after another
+memory    looks at the private memory and the threads of sbx while a command waits; needs root
 
 --sbx PATH    the sbx to measure; else $SBX_BIN, else the one built beside this program
---rounds N    timed rounds (startup: 500, calls: 20)
---warm-up N   rounds thrown away first (startup: 20, calls: 1)
+--rounds N    rounds that count (startup: 500, calls: 20, load: 3, memory: 5)
+--warm-up N   rounds thrown away first (startup: 20, calls: 1, load: 0, memory: 1)
 --seed N      the order of the contestants, to repeat a run
+--seconds N   how long each contestant runs at each width in a round (1)
 --file PATH   the file that openat and stat are asked for (/usr/bin/env)
 --json        every figure, for programs";
 
@@ -28,10 +33,12 @@ pub(crate) enum Job {
     Help,
     Startup(Options),
     Calls(Options),
+    Load(Options),
+    Memory(Options),
     Child(Child),
 }
 
-/// The flags that both drivers take.
+/// The flags of all drivers.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Options {
     pub(crate) rounds: u64,
@@ -39,12 +46,21 @@ pub(crate) struct Options {
     pub(crate) seed: Option<u64>,
     pub(crate) sbx: Option<PathBuf>,
     pub(crate) file: PathBuf,
+    pub(crate) seconds: u64,
     pub(crate) json: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { rounds: 1, warm_up: 0, seed: None, sbx: None, file: "/usr/bin/env".into(), json: false }
+        Self {
+            rounds: 1,
+            warm_up: 0,
+            seed: None,
+            sbx: None,
+            file: "/usr/bin/env".into(),
+            seconds: 1,
+            json: false,
+        }
     }
 }
 
@@ -68,6 +84,8 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Job> {
         Some("-h" | "--help" | "help") => Ok(Job::Help),
         Some("startup") => flags(Options::new(500, 20), args).map(|o| o.map_or(Job::Help, Job::Startup)),
         Some("calls") => flags(Options::new(20, 1), args).map(|o| o.map_or(Job::Help, Job::Calls)),
+        Some("load") => flags(Options::new(3, 0), args).map(|o| o.map_or(Job::Help, Job::Load)),
+        Some("memory") => flags(Options::new(5, 1), args).map(|o| o.map_or(Job::Help, Job::Memory)),
         Some(crate::calls::CHILD) => match args.next() {
             Some(file) => Ok(Job::Child(Child { file: file.into() })),
             None => Err(format!("{} needs a file", crate::calls::CHILD)),
@@ -88,6 +106,7 @@ fn flags(mut options: Options, mut args: impl Iterator<Item = OsString>) -> Resu
             "--json" => options.json = true,
             "--sbx" => options.sbx = Some(value()?.into()),
             "--file" => options.file = value()?.into(),
+            "--seconds" => options.seconds = number("--seconds", &value()?, 1)?,
             "--rounds" => options.rounds = number("--rounds", &value()?, 1)?,
             "--warm-up" => options.warm_up = number("--warm-up", &value()?, 0)?,
             "--seed" => options.seed = Some(parse_number("--seed", &value()?)?),
@@ -146,6 +165,7 @@ mod tests {
             &["startup", "--rounds", "0"],
             &["calls", "--rounds", "-1"],
             &["calls", "--speed"],
+            &["load", "--seconds", "0"],
             &["launch"],
             &[],
         ] {

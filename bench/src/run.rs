@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::{Result, sys};
 
 /// What a contestant takes before something is wrong with it.
-const LIMIT_SECONDS: u32 = 30;
+pub(crate) const LIMIT_SECONDS: u32 = 30;
 /// No contestant has more to say than this.
 const OUTPUT_LIMIT: u64 = 1 << 20;
 
@@ -36,12 +36,18 @@ impl Subject {
     /// an error: the dynamic loader, for one, only warns when it runs a program without the library it was told
     /// to load, and that must not count as a fast start.
     pub(crate) fn time(&mut self) -> Result<Duration> {
-        self.rewind()?;
         sys::set_alarm(LIMIT_SECONDS);
-        let before = Instant::now();
-        let status = self.prepared.start().map(sys_wait);
-        let elapsed = before.elapsed();
+        let elapsed = self.time_without_alarm();
         sys::set_alarm(0);
+        elapsed
+    }
+
+    /// The same for several threads: there is one alarm for all of them, so somebody else has to send it.
+    pub(crate) fn time_without_alarm(&mut self) -> Result<Duration> {
+        self.rewind()?;
+        let before = Instant::now();
+        let status = self.prepared.start().map(wait);
+        let elapsed = before.elapsed();
         let status = status.map_err(|e| format!("cannot start: {e}"))??;
         self.judge(status)?;
         Ok(elapsed)
@@ -79,7 +85,8 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-fn sys_wait(pid: libc::pid_t) -> Result<ExitStatus> {
+/// Waits for a child, which is ended if the alarm goes off first.
+pub(crate) fn wait(pid: libc::pid_t) -> Result<ExitStatus> {
     match sys::wait(pid) {
         Err(e) if e.kind() == ErrorKind::Interrupted => {
             sys::kill(pid);

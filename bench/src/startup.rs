@@ -68,18 +68,12 @@ fn line_up(sbx: &Path, scratch: &Scratch) -> Vec<Contestant> {
 
 /// Tries everybody once, with a command that shows that it ran and which filters were on it.
 fn admit(all: Vec<Contestant>, env: &[OsString]) -> Result<Vec<Entry>> {
-    let grep = contestants::first_program(&["/bin/grep", "/usr/bin/grep"])?;
-    let look = [grep.into(), format!("^{}", contestants::FILTERS).into(), "/proc/self/status".into()];
-    let command = [contestants::first_program(&["/bin/true", "/usr/bin/true"])?.into()];
-    let outside = contestants::filters_here()?;
+    let command = contestants::idle()?;
     let mut entries: Vec<Entry> = Vec::new();
     for contestant in all {
-        let (filters, state) = match contestant.running(&look, env) {
-            None => (0, State::Out(Outcome::missing(&contestant.prefix))),
-            Some(looking) => match inside(&contestant, looking, outside) {
-                Err(e) => (0, State::Out(Outcome::Failed(e))),
-                Ok(filters) => (filters, State::ready(contestant.running(&command, env))),
-            },
+        let (filters, state) = match contestant.tried(env) {
+            Err(outcome) => (0, State::Out(outcome)),
+            Ok(filters) => (filters, State::ready(contestant.running(&command, env))),
         };
         entries.push(Entry { contestant, state, filters, samples: Vec::new() });
     }
@@ -87,12 +81,6 @@ fn admit(all: Vec<Contestant>, env: &[OsString]) -> Result<Vec<Entry>> {
         Some(Entry { state: State::Out(why), .. }) => Err(format!("bare: {}", why.reason())),
         _ => Ok(entries),
     }
-}
-
-/// The number of filters that a trial run finds on itself.
-fn inside(contestant: &Contestant, looking: Result<Subject>, outside: u32) -> Result<u32> {
-    let filters = contestants::filters(&looking?.output()?)?;
-    contestant.vouch(filters, outside).map(|()| filters)
 }
 
 impl State {

@@ -1,5 +1,7 @@
 //! Order statistics and a generator for the order of a round.
 
+use std::time::Duration;
+
 /// Samples in ascending order.
 pub(crate) struct Sorted(Vec<f64>);
 
@@ -27,6 +29,11 @@ impl Sorted {
 /// The ratio of each sample to the base's sample of the same round.
 pub(crate) fn ratios(samples: &[f64], base: &[f64]) -> Sorted {
     Sorted::new(samples.iter().zip(base).filter(|(_, b)| **b > 0.0).map(|(s, b)| s / b).collect())
+}
+
+/// Events a second; 0 when no time has passed.
+pub(crate) fn rate(events: u64, elapsed: Duration) -> f64 {
+    if elapsed.is_zero() { 0.0 } else { events as f64 / elapsed.as_secs_f64() }
 }
 
 /// SplitMix64: small, and the same everywhere for one seed.
@@ -75,6 +82,12 @@ mod tests {
     #[test]
     fn ratios_stay_inside_their_round() {
         assert_eq!(ratios(&[2.0, 30.0, 4.0], &[1.0, 10.0, 2.0]).median(), 2.0);
+    }
+
+    #[test]
+    fn rates_are_by_the_second() {
+        assert_eq!(rate(300, Duration::from_millis(1500)), 200.0);
+        assert_eq!(rate(300, Duration::ZERO), 0.0);
     }
 
     #[test]

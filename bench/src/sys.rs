@@ -8,9 +8,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::ExitStatusExt;
+use std::os::unix::thread::JoinHandleExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::ptr;
+use std::thread::JoinHandle;
 
 use crate::Result;
 
@@ -167,6 +169,12 @@ pub(crate) fn catch_alarm() -> Result<()> {
 pub(crate) fn set_alarm(seconds: u32) {
     // SAFETY: takes a number.
     unsafe { libc::alarm(seconds) };
+}
+
+/// Sends SIGALRM to one thread.
+pub(crate) fn interrupt<T>(thread: &JoinHandle<T>) {
+    // SAFETY: the thread's number is valid as long as its handle is there, which joining it would take away.
+    unsafe { libc::pthread_kill(thread.as_pthread_t(), libc::SIGALRM) };
 }
 
 /// An anonymous file, to catch what a child writes.
