@@ -19,7 +19,7 @@ help:
 	@echo 'make test-mutants  takes protecting lines out one by one; a test has to notice each'
 	@echo 'make vm-test    the tests that depend on the kernel, on older kernels, in emulated machines'
 	@echo 'make lint       formatting, clippy and documentation, warnings being errors'
-	@echo 'make bench      start-up and per-call costs against bare exec and other sandboxes'
+	@echo 'make bench      start-up, per-call costs, runs a second and memory, against bare exec and other sandboxes'
 	@echo 'make install    sbx, libsandbox.so, manual and completions below PREFIX ($(PREFIX)); DESTDIR is honoured'
 	@echo 'make uninstall  removes what install has put there'
 	@echo 'make dist       an archive for others, in target/dist'
@@ -47,6 +47,8 @@ bench:
 	scripts/build-release.sh
 	$(CARGO) run --release -p sbx-bench -- startup
 	$(CARGO) run --release -p sbx-bench -- calls
+	$(CARGO) run --release -p sbx-bench -- load
+	$(CARGO) run --release -p sbx-bench -- memory
 
 # SBX=FILE installs that program instead of building one.
 # Library, manual and completions are written by the program that is installed, so they cannot differ from it.

@@ -90,7 +90,8 @@ pub(crate) fn wait(pid: libc::pid_t) -> Result<ExitStatus> {
     match sys::wait(pid) {
         Err(e) if e.kind() == ErrorKind::Interrupted => {
             sys::kill(pid);
-            let _ = sys::wait(pid);
+            // The alarm may be sent again.
+            while sys::wait(pid).is_err_and(|e| e.kind() == ErrorKind::Interrupted) {}
             Err(format!("not finished after {LIMIT_SECONDS} s"))
         }
         other => other.map_err(|e| format!("cannot wait: {e}")),
