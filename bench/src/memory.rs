@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::contestants::{self, Contestant, Words};
 use crate::options::Options;
@@ -102,6 +103,9 @@ impl Entry {
     }
 }
 
+/// How long the command has been waiting when its supervisor is looked at.
+const SETTLED: Duration = Duration::from_millis(300);
+
 /// Starts `cat`, has it repeat a byte, and looks at what is around it while it waits for the next one. It ends by
 /// itself when there is none, so that the run cleans up as it always does.
 fn look(words: &Words) -> std::result::Result<[Option<Figures>; ROLES.len()], Outcome> {
@@ -116,6 +120,8 @@ fn look(words: &Words) -> std::result::Result<[Option<Figures>; ROLES.len()], Ou
     drop((stdin, stdout));
     sys::set_alarm(run::LIMIT_SECONDS);
     let answer = to_command.write(b"x").and_then(|_| from_command.read(&mut [0]));
+    // What a run holds that lasts: a supervisor with nothing to do gives back what starting took.
+    std::thread::sleep(SETTLED);
     let found = match answer {
         Ok(1) => around(supervisor),
         Ok(_) => Err(Outcome::Failed("ended before it had read anything".into())),

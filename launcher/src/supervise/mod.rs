@@ -30,7 +30,7 @@ use crate::launch::limits::Applied;
 use crate::sys::descriptor::{self, Interest, Ready};
 use crate::sys::process::{self, Change, Pid};
 use crate::sys::signal::{self, Set};
-use crate::sys::{Failed, timer};
+use crate::sys::{self, Failed, timer};
 use deadline::{Act, Deadline};
 use judge::Judge;
 use output::Pumps;
@@ -59,6 +59,9 @@ const FORWARDED: [i32; 13] = [
 ];
 /// Those that end waiting for a slow reader, when there is no command any more to be ended by them.
 const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
+/// A run in which nothing happens for so long is no short one: what it holds counts then, not how fast it starts.
+const SETTLING: Duration = Duration::from_millis(100);
 
 /// The command, and who waits for it.
 pub enum Watch {
@@ -156,7 +159,8 @@ pub fn run(task: Task, judge: &mut Judge<'_>) -> Result<Summary, Failed> {
         timer::continue_after(left)?;
     }
     let deadline = Deadline::new(now, left, task.kill_after);
-    let mut supervisor = Supervisor { task, judge, deadline, ending: None, failure: None, finished: false };
+    let mut supervisor =
+        Supervisor { task, judge, deadline, ending: None, failure: None, settled: false, finished: false };
     while !supervisor.finished {
         supervisor.turn()?;
     }
@@ -169,6 +173,8 @@ struct Supervisor<'t, 'j> {
     deadline: Deadline,
     ending: Option<Ending>,
     failure: Option<String>,
+    /// Whether the memory that starting took has been given back.
+    settled: bool,
     /// Where the rest of the tree is still being waited for after the command ended, so are its calls.
     finished: bool,
 }
@@ -182,7 +188,7 @@ impl Supervisor<'_, '_> {
             Watch::Direct(_) => None,
         };
         let [out, err, to_out, to_err] = task.pumps.as_ref().map_or_else(Default::default, Pumps::interests);
-        let [signals, listener, event, lines, streams @ ..] = descriptor::poll(
+        let ready = descriptor::poll(
             [
                 Interest::read(Some(task.signals.as_raw_fd())),
                 Interest::read(task.listener.as_ref().map(AsRawFd::as_raw_fd)),
@@ -195,6 +201,11 @@ impl Supervisor<'_, '_> {
             ],
             self.pause(),
         )?;
+        if !self.settled && !ready.iter().any(|ready| ready.now || ready.gone) {
+            sys::memory::release_code();
+            self.settled = true;
+        }
+        let [signals, listener, event, lines, streams @ ..] = ready;
         self.notifications(listener)?;
         if signals.now {
             while let Some(arrived) = signal::next(self.task.signals.as_fd()) {
@@ -215,7 +226,8 @@ impl Supervisor<'_, '_> {
         let now = Instant::now();
         let census = self.judge.census.as_ref().and_then(census::Census::pause);
         let memory = self.task.memory.as_ref().filter(|_| !self.deadline.is_killing());
-        let all = [self.deadline.pause(now), census, memory.map(|memory| memory.pause(now))];
+        let first = (!self.settled).then_some(SETTLING);
+        let all = [first, self.deadline.pause(now), census, memory.map(|memory| memory.pause(now))];
         all.into_iter().flatten().min()
     }
 

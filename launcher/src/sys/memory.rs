@@ -1,4 +1,4 @@
-//! Memory at addresses that nobody can guess, for the one-time exec.
+//! Memory at addresses that nobody can guess, for the one-time exec; and memory that is given back.
 
 use super::{Failed, checked};
 use std::ptr::NonNull;
@@ -66,6 +66,20 @@ fn map_at(address: usize, length: usize) -> Result<Option<NonNull<u8>>, Failed> 
         return Ok(None);
     }
     Ok(NonNull::new(result.cast()))
+}
+
+/// Gives back the pages of this program's code that starting took. They are the file's own; what is needed again
+/// comes back by itself.
+pub fn release_code() {
+    unsafe extern "C" {
+        /// Where the program begins in memory, and where its code ends: the linker says so.
+        static __executable_start: u8;
+        static etext: u8;
+    }
+    let start = (&raw const __executable_start).cast_mut();
+    let length = (&raw const etext).addr().saturating_sub(start.addr()) & !(PAGE - 1);
+    // SAFETY: nothing between the two is ever written, so the file still has all of it.
+    unsafe { libc::madvise(start.cast(), length, libc::MADV_DONTNEED) };
 }
 
 /// 64 bits from the kernel.
