@@ -100,13 +100,16 @@ pub fn rules(
         (&flags.rw, WRITE),
         (&flags.rwx, PathRights { execute: true, ..WRITE }),
     ];
+    // With the words of the flags, for what there may be to say about them.
+    let mut of_flags = Vec::new();
     for (list, rights) in named {
-        for path in list {
-            let path = inside(existing(path, directory)?, &directory.join(path), variables)?;
-            let devices = is_device(&path);
-            rules.push(PathRule { path, rights: PathRights { devices, ..rights }, optional: false });
+        for word in list {
+            let path = inside(existing(word, directory)?, &directory.join(word), variables)?;
+            let rights = PathRights { devices: is_device(&path), ..rights };
+            of_flags.push((word, PathRule { path, rights, optional: false }));
         }
     }
+    rules.extend(of_flags.iter().map(|(_, rule)| rule.clone()));
     rules.extend(own_terminals(&rules));
     // The command itself, and what the kernel starts for it.
     for link in executed.program.iter().flat_map(|program| &program.chain) {
@@ -125,11 +128,7 @@ pub fn rules(
     for path in &flags.deny {
         denied.push(existing(path, directory)?);
     }
-    for (list, rights) in named {
-        for path in list {
-            remarks.extend(ineffective(path, rights, directory, &rules, &denied)?);
-        }
-    }
+    remarks.extend(of_flags.iter().filter_map(|(word, rule)| ineffective(word, rule, &rules, &denied)));
     if let Some(commands) = executed.commands {
         commands.only_allowed(&mut rules, executed.program);
     }
@@ -145,23 +144,17 @@ pub fn rules(
 }
 
 /// What a flag says about a path, and something else undoes: rights add up, and a denial wins.
-fn ineffective(
-    named: &Path,
-    rights: PathRights,
-    directory: &Path,
-    rules: &[PathRule],
-    denied: &[PathBuf],
-) -> Result<Option<String>, Refusal> {
-    let path = existing(named, directory)?;
-    if let Some(above) = denied.iter().find(|denied| path.starts_with(denied)) {
-        let (path, above) = (shown(named), shown(above));
-        return Ok(Some(format!("'{path}' stays denied, for '{above}' is, and a denial always wins")));
+fn ineffective(word: &Path, own: &PathRule, rules: &[PathRule], denied: &[PathBuf]) -> Option<String> {
+    let path = shown(word);
+    if let Some(above) = denied.iter().find(|denied| own.path.starts_with(denied)) {
+        let above = shown(above);
+        return Some(format!("'{path}' stays denied, for '{above}' is, and a denial always wins"));
     }
-    let writable = rules.iter().find(|rule| rule.rights.write && path.starts_with(&rule.path));
-    Ok(writable.filter(|_| !rights.write).map(|rule| {
-        let (path, above) = (shown(named), shown(&rule.path));
-        format!("'{path}' can be changed although a flag names it for reading, for '{above}' can be, and rights add up; '--profile read-only' with --rw for the rest protects it")
-    }))
+    let mut writable = rules.iter().filter(|rule| rule.rights.write && own.path.starts_with(&rule.path));
+    let above = shown(&writable.next().filter(|_| !own.rights.write)?.path);
+    Some(format!(
+        "'{path}' can be changed although a flag names it for reading, for '{above}' can be, and rights add up; '--profile read-only' with --rw for the rest protects it"
+    ))
 }
 
 /// The socket files that `--unix` and the profile name, as they are found when the command starts.

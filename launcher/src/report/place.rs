@@ -3,7 +3,7 @@
 
 use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
-use crate::supervise::decode::escape;
+use crate::supervise::decode::shown;
 use crate::sys::file::{self, Usable};
 use crate::sys::{Failed, descriptor, memory};
 use std::ffi::{OsStr, OsString};
@@ -210,10 +210,6 @@ impl AuditLog {
         }
         Ok(())
     }
-}
-
-fn shown(path: &Path) -> String {
-    escape(path.as_os_str().as_bytes(), 400)
 }
 
 #[cfg(test)]

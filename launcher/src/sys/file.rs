@@ -212,7 +212,7 @@ pub fn write_all(file: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Writes once, and tells how much.
+/// Writes once, waiting if need be, and tells how much.
 pub fn write(file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Failed> {
     // SAFETY: the buffer is valid for its length.
     let written = unsafe { libc::write(file.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };

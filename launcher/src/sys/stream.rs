@@ -64,10 +64,3 @@ pub fn write_at_once(to: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Failed> 
     let count = unsafe { libc::syscall(libc::SYS_pwritev2, fd, part, 1, HERE, HERE, RWF_NOWAIT) };
     checked("write", count).map(|count| count as usize)
 }
-
-/// Writes once, waiting if need be.
-pub fn write(to: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Failed> {
-    // SAFETY: the buffer is valid for its length.
-    let count = unsafe { libc::write(to.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
-    checked("write", count as libc::c_long).map(|count| count as usize)
-}

@@ -7,7 +7,7 @@
 
 use crate::sys::Failed;
 use crate::sys::descriptor::{self, Interest};
-use crate::sys::stream;
+use crate::sys::{file, stream};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileTypeExt;
@@ -65,8 +65,8 @@ impl Sink {
         loop {
             let result = match self.way {
                 Way::AtOnce => stream::write_at_once(self.file.as_fd(), bytes),
-                Way::Small => stream::write(self.file.as_fd(), &bytes[..bytes.len().min(stream::SURE)]),
-                Way::Plain => stream::write(self.file.as_fd(), bytes),
+                Way::Small => file::write(self.file.as_fd(), &bytes[..bytes.len().min(stream::SURE)]),
+                Way::Plain => file::write(self.file.as_fd(), bytes),
             };
             let failed = match result {
                 Ok(count) => return Written::Some(count),
