@@ -1,0 +1,66 @@
+//! The escape suite: published ways out of a sandbox, each tried without `sbx`, where it has to work, and then inside.
+//!
+//! What is tried stands in `escapes/attempts.tbl`, how in `subjects/escape/`, and what came of it in docs/escapes.md,
+//! which is written here. An attempt that got through although docs/security.md promises that it does not is a failure.
+
+mod document;
+mod judge;
+mod place;
+mod runs;
+mod table;
+mod trial;
+mod witness;
+
+use std::path::{Path, PathBuf};
+
+pub use document::{listed, written};
+pub use table::{Attempt, attempts};
+pub use trial::names;
+
+use crate::stage;
+use judge::{Judged, judge};
+
+/// Runs the suite. `--update` writes the tables; other words are names of attempts or classes, for trying only those.
+/// Returns the exit status.
+pub fn main(words: &[String]) -> i32 {
+    let update = words.iter().any(|word| word == "--update");
+    let wanted: Vec<&String> = words.iter().filter(|word| *word != "--update").collect();
+    let chosen = attempts().iter().filter(|attempt| {
+        wanted.is_empty() || wanted.iter().any(|word| **word == attempt.name || **word == attempt.class)
+    });
+    stage::in_memory();
+    let judged: Vec<Judged> = judge(&chosen.collect::<Vec<_>>());
+    let broken = document::report(&judged, !wanted.is_empty());
+    if !wanted.is_empty() {
+        return i32::from(broken > 0);
+    }
+    written(&judged).iter().for_each(|(path, text)| bring_up_to_date(path, text, update));
+    i32::from(broken > 0)
+}
+
+/// Writes a file, or says how it differs. That is no failure: it can only be about what is not promised, where the
+/// outcome of a race may be one or the other. That the page has all attempts is tested elsewhere.
+fn bring_up_to_date(path: &Path, text: &str, update: bool) {
+    let there = std::fs::read_to_string(path).unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if there == text {
+        return;
+    }
+    if update {
+        std::fs::write(path, text).unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+        println!("docs/{name} was written anew");
+        return;
+    }
+    if !document::same_machine(&there) {
+        println!("docs/{name} is about another kernel: not compared");
+        return;
+    }
+    println!("docs/{name} is not what this run found; 'make test-escapes UPDATE=1' writes it");
+    for line in text.lines().filter(|line| !there.lines().any(|other| other == *line)).take(20) {
+        println!("  now: {line}");
+    }
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}

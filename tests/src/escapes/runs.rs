@@ -1,0 +1,100 @@
+//! Under what each attempt is made: the profiles, and the levels of a kernel.
+
+use std::path::Path;
+
+use super::table::Attempt;
+use crate::kernel;
+
+/// A profile, and what makes it out on the command line.
+pub struct Profile {
+    /// What it is called in the tables.
+    pub name: &'static str,
+    /// The flags.
+    pub flags: &'static [&'static str],
+    /// The Landlock ABI that it needs.
+    pub needs: i64,
+    /// The only class that it is tried with.
+    pub only: Option<&'static str>,
+}
+
+const fn built_in(name: &'static str, flags: &'static [&'static str]) -> Profile {
+    Profile { name, flags, needs: 0, only: None }
+}
+
+/// Every profile. The last one opens a port that nobody listens on, so TCP sockets can be made there.
+pub const PROFILES: &[Profile] = &[
+    built_in("minimal", &["-p", "minimal"]),
+    built_in("network", &["-p", "network"]),
+    built_in("write", &["-p", "write"]),
+    built_in("no-exec", &["-p", "no-exec"]),
+    built_in("read-only", &["-p", "read-only"]),
+    built_in("workspace", &["-p", "workspace"]),
+    Profile {
+        name: "ports",
+        flags: &["-p", "workspace", "--connect", "*:1"],
+        needs: 4,
+        only: Some("network"),
+    },
+];
+
+impl Profile {
+    /// Whether an attempt is tried under it.
+    pub fn is_about(&self, attempt: &Attempt) -> bool {
+        let wanted = attempt.values("in");
+        let class = self.only.is_none_or(|class| class == attempt.class);
+        class && (wanted.is_empty() || wanted.contains(&self.name))
+    }
+
+    /// Its name as a document shows it.
+    pub fn shown(&self) -> String {
+        format!("`{}`", self.name)
+    }
+}
+
+/// A level, and how the kernel of this machine is made one that has no more.
+pub struct Level {
+    /// Its name.
+    pub name: &'static str,
+    /// Flags of the run.
+    pub flags: &'static [&'static str],
+    /// Calls that are answered with an error, as a kernel does that lacks them.
+    pub lacks: &'static [(libc::c_long, i32)],
+    /// Whether path rules are among what it has.
+    pub landlock: bool,
+}
+
+/// Every level that a run can have.
+pub const LEVELS: &[Level] = &[
+    Level { name: "standard", flags: &[], lacks: &[], landlock: true },
+    Level {
+        name: "minimal",
+        flags: &[],
+        lacks: &[(libc::SYS_landlock_create_ruleset, libc::ENOSYS)],
+        landlock: false,
+    },
+];
+
+impl Level {
+    /// The Landlock ABI that a run has at this level.
+    pub fn abi(&self) -> i64 {
+        if self.landlock { kernel::landlock() } else { 0 }
+    }
+
+    /// Whether this machine's kernel has it.
+    fn is_here(&self) -> bool {
+        !self.landlock || kernel::landlock() >= 1
+    }
+}
+
+/// The runs in which an attempt is made.
+pub fn of(attempt: &Attempt) -> Vec<(&'static Profile, &'static Level)> {
+    let profiles = PROFILES.iter().filter(|profile| profile.is_about(attempt));
+    let pairs = profiles.flat_map(|profile| LEVELS.iter().map(move |level| (profile, level)));
+    pairs.filter(|(profile, level)| level.is_here() && level.abi() >= profile.needs).collect()
+}
+
+/// Which kernel this is, for the tables.
+pub fn kernel_here() -> String {
+    let release = std::fs::read_to_string(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
+    format!("Linux {}, Landlock ABI {}", release.trim().split('-').next().unwrap_or("?"), kernel::landlock())
+}

@@ -1,0 +1,119 @@
+//! What is tried: `escapes/attempts.tbl`, which says at its top what its columns mean.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+const TABLE: &str = include_str!("../../escapes/attempts.tbl");
+/// The section that says why something is let through.
+const REASONS: &str = "why";
+
+/// How it shows that an attempt got through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// The kernel's answer, as the attempt tells it; or as below.
+    Answer,
+    /// A change outside, a visit there, a secret in the output.
+    Outside,
+    /// A file called `mark` in the workspace.
+    Mark,
+    /// More output than the run may make.
+    Output,
+}
+
+/// One attempt.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// Its name, the same in the program that makes it.
+    pub name: &'static str,
+    /// What kind of thing it is.
+    pub class: &'static str,
+    /// How it shows that it got through.
+    pub evidence: Evidence,
+    /// The Landlock ABI from which it is promised that it does not get through; 0: on every kernel; none: never.
+    pub promised_from: Option<i64>,
+    /// Profiles that let it through.
+    pub except: Vec<&'static str>,
+    /// Where it was published, or what describes the mechanism.
+    pub source: &'static str,
+    /// What is tried.
+    pub what: &'static str,
+    settings: Vec<&'static str>,
+}
+
+impl Attempt {
+    /// Whether a setting without a value is there.
+    pub fn has(&self, setting: &str) -> bool {
+        self.settings.contains(&setting)
+    }
+
+    /// The values of a setting, which are separated by commas.
+    pub fn values(&self, setting: &str) -> Vec<&'static str> {
+        self.settings(setting).flat_map(|values| values.split(',')).collect()
+    }
+
+    /// What is behind `SETTING=`, for each time that it is there.
+    pub fn settings<'a>(&'a self, setting: &'a str) -> impl Iterator<Item = &'static str> + 'a {
+        self.settings.iter().filter_map(move |word| word.strip_prefix(setting)?.strip_prefix('='))
+    }
+
+    /// Whether it is promised that this does not get through.
+    pub fn promised(&self, profile: &str, abi: i64) -> bool {
+        self.promised_from.is_some_and(|least| abi >= least) && !self.except.contains(&profile)
+    }
+}
+
+/// Every attempt, in the order of the table.
+pub fn attempts() -> &'static [Attempt] {
+    static ATTEMPTS: OnceLock<Vec<Attempt>> = OnceLock::new();
+    ATTEMPTS.get_or_init(|| sections().filter(|(class, _)| *class != REASONS).map(attempt).collect())
+}
+
+/// Why something is let through, by the name that `why=` gives it.
+pub fn reasons() -> BTreeMap<&'static str, &'static str> {
+    let lines = sections().filter(|(class, _)| *class == REASONS);
+    lines
+        .map(|(_, line)| line.split_once('|').expect("a name and a reason"))
+        .map(|(key, text)| (key.trim(), text.trim()))
+        .collect()
+}
+
+/// The lines that are neither empty nor remarks, with the section that each belongs to.
+fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let mut class = "";
+    TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).filter_map(move |line| {
+        let heading = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'));
+        class = heading.unwrap_or(class);
+        heading.is_none().then_some((class, line))
+    })
+}
+
+fn attempt((class, line): (&'static str, &'static str)) -> Attempt {
+    let columns: Vec<&str> = line.split('|').map(str::trim).collect();
+    let [name, evidence, promise, except, settings, source, what] = columns[..] else {
+        panic!("attempts.tbl: seven columns are needed: {line}");
+    };
+    Attempt {
+        name,
+        class,
+        evidence: match evidence {
+            "answer" => Evidence::Answer,
+            "outside" => Evidence::Outside,
+            "mark" => Evidence::Mark,
+            "output" => Evidence::Output,
+            other => panic!("attempts.tbl: no such evidence: {other}"),
+        },
+        promised_from: match promise {
+            "filter" => Some(0),
+            "paths" => Some(1),
+            "truncate" => Some(3),
+            "devices" => Some(5),
+            "signals" => Some(6),
+            "never" => None,
+            other => panic!("attempts.tbl: no such promise: {other}"),
+        },
+        except: except.split_whitespace().collect(),
+        source,
+        what,
+        settings: settings.split_whitespace().collect(),
+    }
+}
