@@ -11,11 +11,13 @@ BASH_COMPLETION = $(SHARE)/bash-completion/completions/sbx
 ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 
-.PHONY: help build test test-mutants vm-test lint bench install uninstall dist
+.PHONY: help build test test-compat test-escapes test-mutants vm-test lint bench install uninstall dist
 
 help:
 	@echo 'make build      the release build that starts fastest on this machine'
 	@echo 'make test       every test; says which tools it misses'
+	@echo 'make test-escapes  published ways out of a sandbox, each tried without sbx and in it; UPDATE=1 writes the tables in docs'
+	@echo 'make test-compat  commands of every day, compared with runs without sbx; UPDATE=1 writes the tables of docs/compatibility.md'
 	@echo 'make test-mutants  takes protecting lines out one by one; a test has to notice each'
 	@echo 'make vm-test    the tests that depend on the kernel, on older kernels, in emulated machines'
 	@echo 'make lint       formatting, clippy and documentation, warnings being errors'
@@ -31,6 +33,17 @@ test:
 	tests/check-tools
 	$(CARGO) build --workspace
 	$(CARGO) test --workspace
+
+# ESCAPES=NAME... tries only those attempts or classes.
+test-escapes:
+	$(CARGO) build -p sbx
+	$(CARGO) run -p sbx-tests --bin escapes -- $(if $(UPDATE),--update) $(ESCAPES)
+
+# SBX_COMPAT_FLAGS holds flags for every run of sbx.
+test-compat:
+	tests/check-tools compat/needs
+	$(CARGO) build -p sbx
+	$(CARGO) run -p sbx-tests --bin compat -- $(if $(UPDATE),--update docs/compatibility.md)
 
 test-mutants:
 	tests/mutants.py

@@ -3,6 +3,8 @@
 
     make test-mutants            all of them
     tests/mutants.py NAME...     some
+    tests/mutants.py --rows [ROW...]  breaks each row of `sbx test` instead, and says how; as root, since some rows
+                                 are about what only root could do
 
 It works in a copy of the committed tree, below target/mutants. For each mutant `sbx` is built and the suites that should
 notice are run against it; the library's own tests are run where the list says so. A mutant that no test notices is
@@ -10,9 +12,11 @@ printed as ALIVE, and the exit status is 1. The rows that `sbx test` calls broke
 on its own whatever shows from inside.
 """
 
+import ctypes
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -48,7 +52,7 @@ MUTANTS = [
     ("scopes", "launcher/src/launch/landlock.rs",
      "if version >= Version::SCOPES {", "if version > Version(99) {", ["hygiene::", "canaries::"]),
     ("devices", "launcher/src/launch/landlock.rs",
-     "& !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)", "", ["workspace::", "write::", "canaries::"]),
+     "& !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)", "", ["argument_tricks::"]),
     ("descriptors", "launcher/src/launch/child.rs",
      "descriptor::close_all_on_exec()?;", "", ["hygiene::", "canaries::"]),
     ("death-signal", "launcher/src/launch/child.rs",
@@ -78,7 +82,7 @@ MUTANTS = [
     ("denials-win", "policy/src/rules.rs",
      "restricted(rules, number, row.deny, rules.refusal(&row), program);", "", ["policy"]),
     ("siblings", "launcher/src/launch/siblings.rs",
-     "if !denied.iter().any(|d| is_below(d, &rule.path)) {", "if true {", ["workspace::", "command_line::"]),
+     "if kind.is_symlink() || self.ends.contains(&path) {", "if kind.is_symlink() {", ["workspace::", "command_line::"]),
     ("hooks-in-environment", "launcher/src/launch/environment.rs",
      "if wanted && !any(wishes.deny, &name) && !is_dangerous(&name) {", "if wanted && !any(wishes.deny, &name) {",
      ["hygiene::"]),
@@ -88,21 +92,21 @@ MUTANTS = [
     ("broker-everywhere", "launcher/src/supervise/broker.rs",
      "if !self.allows(&target.path) {", "if false {", ["network::", "workspace::", "supervisor::", "canaries::"]),
     ("broker-any-socket", "launcher/src/supervise/broker.rs",
-     "Ok(socket) if socket::is_unix_stream(&socket) => {", "Ok(socket) => {", ["supervisor::", "network::", "workspace::"]),
+     "Ok(socket) if socket::is_unix_stream(&socket) => {", "Ok(socket) => {", ["network::"]),
     ("attributes-everywhere", "launcher/src/supervise/attributes.rs",
      "if !writable(granted, &place) {", "if false {", ["write::", "workspace::", "canaries::"]),
     ("attributes-set-id", "launcher/src/supervise/attributes.rs",
-     "if mode & SET_ID != 0 {", "if false {", ["argument_tricks::", "canaries::"]),
+     "if mode & SET_ID != 0 {", "if false {", ["argument_tricks::"]),
     ("magic-links", "launcher/src/sys/descriptor.rs",
      "how.resolve = libc::RESOLVE_NO_MAGICLINKS;", "", ["supervisor::", "write::"]),
     ("links-out-of-the-workspace", "launcher/src/launch/files.rs",
      "Some(workspace) if tidy.starts_with(workspace) && !real.starts_with(workspace) => {", "Some(workspace) if tidy.starts_with(workspace) && workspace.as_os_str().is_empty() => {",
-     ["workspace::", "write::", "bad_input::", "command_line::"]),
+     ["workspace::", "network::"]),
     ("home-as-workspace", "launcher/src/launch/files.rs",
      "if holds_home(&path) || shared {", "if shared {", ["workspace::", "command_line::", "bad_input::"]),
-    ("unix-with-network", "launcher/src/launch/resolve.rs",
+    ("unix-with-network", "launcher/src/launch/resolve/network.rs",
      'revoke(rules, "socket", &["unix", "unix-stream"]);', "", ["network::"]),
-    ("fast-open", "launcher/src/launch/resolve.rs",
+    ("fast-open", "launcher/src/launch/resolve/network.rs",
      '("sendto", Mode::Ports) => Some("connected"),', "", ["argument_tricks::", "network::"]),
     ("static-blocked", "launcher/src/launch/treatment.rs",
      "StaticMode::Block => Err(Refusal::with_code(", "StaticMode::Block if !name.is_empty() => Ok(None),\n                StaticMode::Block => Err(Refusal::with_code(", ["static_programs::"]),
@@ -119,7 +123,7 @@ MUTANTS = [
     ("shim-landlock-variables", "shim/src/lib.rs",
      "LANDLOCK.into_iter().find(|name| environment.get(name).is_some())", "LANDLOCK.into_iter().find(|_| false)", ["env_only::"]),
     ("timeout-kills", "launcher/src/supervise/deadline.rs",
-     "                self.kill(now);\n                Some(Act::Kill)", "                self.kill(now);\n                None", ["timeouts::"]),
+     "                self.kill(now);\n                Some(Act::Kill)", "                self.kill(now);\n                None", ["lib:deadline"]),
     ("output-cap", "launcher/src/supervise/output/kept.rs",
      "let head = cap / 2;", "let head = cap.saturating_mul(2);", ["output_limit::", "lib:kept"]),
     ("task-count", "launcher/src/supervise/census.rs",
@@ -133,7 +137,105 @@ MUTANTS = [
      "        canary::verify(flags)?;\n", "        let _ = canary::verify(flags);\n", ["canaries::"]),
     ("quiet-refusal-in-home", "launcher/src/profile/search.rs",
      "(Some(_), Some(file)) => Err(format!(", "(Some(text), Some(_)) if !text.is_empty() => Ok(Found { source: Source::BuiltIn, text }),\n        (Some(_), Some(file)) => Err(format!(", ["profiles"]),
+    ("masks", "launcher/src/launch/namespaces/enter.rs",
+     "        deny(path)?;\n", "        let _ = path;\n", ["namespaces::"]),
+    ("pins", "launcher/src/launch/namespaces/enter.rs",
+     'shield(path, "pin", Ok)?;', "let _ = path;", ["namespaces::"]),
+    ("read-only-mounts", "launcher/src/launch/namespaces/enter.rs",
+     'shield(path, "protect", Tree::read_only)?;', 'shield(path, "protect", Ok)?;', ["namespaces::"]),
+    ("shields-renewed", "launcher/src/supervise/shield.rs",
+     "(0..ATTEMPTS).any(|_| namespaces::renew(&self.layout).is_ok())", "ATTEMPTS > 0", ["namespaces::"]),
+    ("covered-links", "launcher/src/launch/namespaces/enter.rs",
+     "        cover_link(link, target.as_deref())?;\n", "        let _ = (link, target);\n", ["namespaces::"]),
+    ("stubs", "launcher/src/launch/namespaces/layout.rs",
+     "            self.stubs.push(Stub { path: missing.to_path_buf(), contents });\n", "            let _ = contents;\n",
+     ["namespaces::"]),
+    ("stubs-removed", "launcher/src/launch/namespaces/stubs.rs",
+     "        self.locks.clear();\n        self.remove();\n", "", ["namespaces::"]),
+    ("stubs-of-killed-runs", "launcher/src/supervise/reaper.rs",
+     "        afterwards.stubs.remove();\n", "", ["namespaces::"]),
+    ("stubs-of-others", "launcher/src/launch/namespaces/protect.rs",
+     "if !self.made_freely && stubs::is_free(&self.path, self.stub) {", "if self.path.symlink_metadata().is_err() {",
+     ["namespaces::"]),
+    ("stubs-locked", "launcher/src/launch/namespaces/stubs.rs",
+     "if lock.try_lock().is_ok() {", "drop(lock);\n            {", ["namespaces::"]),
+    ("own-processes", "launcher/src/launch/namespaces/layout.rs",
+     'let mut systems = vec![System { kind: Kind::Proc, at: PathBuf::from("/proc"), keep: Vec::new() }];',
+     "let mut systems = Vec::new();", ["namespaces::"]),
+    ("own-shared-memory", "launcher/src/launch/namespaces/layout.rs",
+     "(Kind::Memory, SHARED_MEMORY), ", "", ["namespaces::"]),
+    ("own-terminals", "launcher/src/launch/namespaces/layout.rs",
+     ", (Kind::Terminals, TERMINALS)]", "]", ["namespaces::"]),
+    ("own-tmp", "launcher/src/launch/namespaces/layout.rs",
+     "let all = tmp.into_iter().chain(", "let all = tmp.into_iter().take(0).chain(", ["namespaces::"]),
+    ("own-run", "launcher/src/launch/namespaces/layout.rs",
+     "let all = tmp.into_iter().chain(services", "let all = tmp.into_iter().chain(services.into_iter().take(0).collect::<Vec<_>>()",
+     ["namespaces::"]),
+    ("own-session", "launcher/src/launch/child.rs",
+     'namespace::new_session().step("start a session")?;', "", ["namespaces::", "terminal::"]),
+    ("open-directories", "launcher/src/launch/mod.rs",
+     "        namespaces::check_descriptors(&plan.pass)?;\n", "", ["namespaces::"]),
+    ("open-files", "launcher/src/launch/mod.rs",
+     "        namespaces::check_files(&plan.pass, layout)?;\n", "", ["namespaces::"]),
+    ("forged-pointer", "launcher/src/launch/namespaces/git.rs",
+     "if !knows(&own, &entry, workspace) {", "if false {", ["namespaces::", "lib:git"]),
+    ("too-many-submodules", "launcher/src/launch/namespaces/git.rs",
+     "if number >= MOST_OF_ALL || directories.len() > MOST {\n            return None;",
+     "if number >= MOST_OF_ALL || directories.len() > MOST {\n            return Some(directories);", ["namespaces::"]),
+    ("half-a-submodule", "launcher/src/launch/namespaces/git.rs",
+     'is_there("HEAD") || is_there("config")', 'is_there("HEAD")', ["namespaces::"]),
+    ("git-in-the-workspace", "launcher/src/launch/namespaces/git.rs",
+     "    if !own.starts_with(workspace) {\n", "    if own.starts_with(workspace) {\n        return found;\n    }\n    {\n",
+     ["namespaces::"]),
+    ("quiet-loss", "launcher/src/launch/plan.rs",
+     "remarks.extend(namespaces::unprotected(&profile, &variables, rules, why));", "let _ = why;", ["namespaces::"]),
 ]
+
+# Rows of `sbx test` that no profile can break by itself: the lines that have to be taken out (names from above), and
+# what a profile has to allow besides, where the filter is a further line. `tests/loosened.json` has those that a profile
+# breaks. Where several lines are named, each of them holds alone; the row has to hold without the first one as well.
+BREAKS = [
+    ("abstract", ["scopes"], {"syscalls": {"allow": ["connect", "socket[unix]"]}}),
+    ("signal", ["scopes"], None),
+    ("trace", ["path-rules", "capabilities"], {"syscalls": {"allow": ["ptrace", "process_vm_readv"]}}),
+    ("take-descriptor", ["path-rules", "capabilities"], {"syscalls": {"allow": ["pidfd_open", "pidfd_getfd"]}}),
+    ("proc", ["path-rules", "capabilities"], None),
+    ("raw", ["capabilities"], {"syscalls": {"allow": [
+        {"call": "socket", "args": [{"index": 0, "value": 2}]}, {"call": "socket", "args": [{"index": 0, "value": 17}]}]}}),
+    # Kernels differ in what of these they keep from who has no capabilities.
+    ("bpf", ["capabilities"], {"syscalls": {"allow": ["bpf"]}}),
+    ("perf", ["capabilities"], {"syscalls": {"allow": ["perf_event_open"]}}),
+    ("module", ["capabilities"], {"syscalls": {"allow": ["finit_module"]}}),
+    ("device", ["devices", "capabilities"], {"syscalls": {"allow": ["mknod", "mknodat"]}}),
+    ("capabilities", ["capabilities"], None),
+    # Without it neither Landlock nor a filter can be had but by who has capabilities.
+    ("no-new-privs", ["no-new-privs", "capabilities"], None),
+    ("environment", ["secrets-in-environment"], {"env": {"inherit": ["DATABASE_*"]}}),
+    ("filter", ["guard"], {}),
+    ("narrow", ["architecture"], None),
+    ("core", ["core-limit"], None),
+    ("descriptors", ["descriptors"], None),
+    ("scratch", ["scratch-removed"], None),
+    ("untie", ["untie"], None),
+    ("tree", ["reaper-kills"], None),
+]
+# The profile that is loosened: the narrowest under which device nodes could be made somewhere.
+BASE = "write"
+
+
+def adopt_orphans():
+    """Makes what a mutant leaves behind, a command that its supervisor lost, a child of this process."""
+    PR_SET_CHILD_SUBREAPER = 36
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_orphans():
+    """Ends them. Nothing else of ours runs between two mutants."""
+    left = pathlib.Path(f"/proc/self/task/{os.getpid()}/children")
+    while children := left.read_text().split():
+        for child in map(int, children):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
 
 
 def run(command, log, **more):
@@ -170,22 +272,35 @@ def notices(tests, environment, log):
     return None
 
 
-def broken_rows(environment):
-    """The rows of `sbx test` that are broken, over all profiles."""
+def tested(environment, *words):
+    """The exit status of `sbx test`, and its rows over all profiles: name to results. No rows where it is refused."""
     sbx = pathlib.Path(environment["CARGO_TARGET_DIR"]) / "debug" / "sbx"
     try:
-        said = subprocess.run([sbx, "test", "--json"], capture_output=True, timeout=120, cwd="/")
+        said = subprocess.run([sbx, "test", "--json", *words], capture_output=True, timeout=120, cwd=PLACE)
         profiles = json.loads(said.stdout)["profiles"]
     except (subprocess.TimeoutExpired, ValueError, KeyError):
-        return ["(no answer)"]
-    rows = {row["name"] for profile in profiles for row in profile["rows"] if row["result"] == "broken"}
-    return sorted(rows)
+        return None, {}
+    rows = {}
+    for profile in profiles:
+        for row in profile["rows"]:
+            rows.setdefault(row["name"], set()).add(row["result"])
+    return said.returncode, rows
+
+
+def broken(rows):
+    return sorted(name for name, results in rows.items() if "broken" in results)
+
+
+def broken_rows(environment):
+    """The rows of `sbx test` that are broken, over all profiles."""
+    status, rows = tested(environment)
+    return ["(no answer)"] if status is None else broken(rows)
 
 
 def try_one(mutant, environment):
     name, path, before, after, tests = mutant
     file = TREE / path
-    text = file.read_text()
+    text = file.read_text() if file.exists() else ""
     if before not in text:
         return "STALE", f"{path} has no such line any more"
     log = PLACE / f"{name}.log"
@@ -199,18 +314,106 @@ def try_one(mutant, environment):
         seen = f"sbx test: {' '.join(rows) or 'nothing'}"
         return ("dead", f"{noticed}; {seen}") if noticed else ("ALIVE", f"{path}; {seen}")
     finally:
+        end_orphans()
         file.write_text(text)
 
 
+def loosened(base, more):
+    """The words that hold a profile which allows more than another one to what that promises."""
+    (PLACE / "loose.json").write_text(json.dumps({"description": "x", "extends": base, **more}))
+    return "-p", "./loose.json", "--against", base
+
+
+class Without:
+    """Some lines are taken out, and `sbx` is built, while this lasts."""
+
+    def __init__(self, names, environment):
+        self.mutants = [mutant for mutant in MUTANTS if mutant[0] in names]
+        self.environment = environment
+
+    def __enter__(self):
+        self.kept = {path: (TREE / path).read_text() for _, path, *_ in self.mutants}
+        for _, path, before, after, _ in self.mutants:
+            text = (TREE / path).read_text()
+            if before not in text:
+                raise LookupError(f"{path} has no such line any more")
+            (TREE / path).write_text(text.replace(before, after))
+        if run(["cargo", "build", "-q", "-p", "sbx"], PLACE / "rows.log", env=self.environment) != 0:
+            raise LookupError("it does not compile: see rows.log")
+
+    def __exit__(self, *_):
+        end_orphans()
+        for path, text in self.kept.items():
+            (TREE / path).write_text(text)
+
+
+def break_without(names, more, environment):
+    """The exit status and rows without these lines, for all profiles or for one, loosened or not."""
+    try:
+        with Without(names, environment):
+            return tested(environment, *(loosened(BASE, more) if more is not None else ()))
+    except LookupError as error:
+        return str(error), {}
+
+
+def break_rows(wanted, environment):
+    """Breaks each of these rows in turn, or all; the number of rows that could not be."""
+    status, whole = tested(environment)
+    if status != 0:
+        sys.exit(f"mutants: rows are broken as it is: {' '.join(broken(whole))}")
+    if unknown := set(wanted) - set(whole):
+        sys.exit(f"mutants: there is no row {', '.join(sorted(unknown))}")
+    left = dict.fromkeys(wanted or whole, "nothing here breaks it")
+    failed = 0
+
+    def show(names, how, status, rows, others):
+        nonlocal failed
+        seen = broken(rows)
+        good = status == 1 and set(names) <= set(seen) and (others or set(names) == set(seen))
+        untried = [name for name in names if rows.get(name) == {"untried"}]
+        word = "broken" if good else "untried" if untried == names else "HOLDS"
+        failed += word == "HOLDS"
+        for name in names:
+            if good:
+                left.pop(name, None)
+            elif name in left:
+                left[name] = f"{word} where {how}"
+        also = [name for name in seen if name not in names]
+        print(f"{word:8} {' '.join(names):20} {how}{'; also ' + ' '.join(also) if also else ''}", flush=True)
+
+    for case in json.loads((TREE / "tests" / "loosened.json").read_text()):
+        if wanted and not set(wanted) & set(case["rows"]):
+            continue
+        status, rows = tested(environment, *loosened(case["base"], case["more"]))
+        show(case["rows"], f"{case['base']} loosened by {json.dumps(case['more'])}", status, rows, False)
+    for name, lines, more in BREAKS:
+        if wanted and name not in wanted:
+            continue
+        how = "without " + " and ".join(lines) + (f", loosened by {json.dumps(more)}" if more else "")
+        status, rows = break_without(lines, more, environment)
+        # With more lines than one, or a profile besides, it has to hold where one of them is left.
+        fewer = lines[1:] if len(lines) > 1 else []
+        if fewer and name in broken(break_without(fewer, more, environment)[1]):
+            how += f" (without {' and '.join(fewer)} alone as well)"
+        show([name], how if status is None or isinstance(status, int) else f"{how}: {status}", status, rows, True)
+    for name, why in left.items():
+        print(f"LEFT     {name:20} {why}")
+    return failed
+
+
 def main():
-    wanted = sys.argv[1:]
+    rows = sys.argv[1:2] == ["--rows"]
+    wanted = sys.argv[2:] if rows else sys.argv[1:]
     unknown = set(wanted) - {mutant[0] for mutant in MUTANTS}
-    if unknown:
+    if unknown and not rows:
         sys.exit(f"mutants: there is no {', '.join(sorted(unknown))}")
     prepare()
+    adopt_orphans()
     environment = dict(os.environ, CARGO_TARGET_DIR=str(PLACE / "target"))
     if run(["cargo", "build", "-q", "--workspace"], PLACE / "build.log", env=environment) != 0:
         sys.exit(f"mutants: the tree does not build: see {PLACE / 'build.log'}")
+    if rows:
+        sys.exit(break_rows(wanted, environment) > 0)
     bad = 0
     for mutant in MUTANTS:
         if wanted and mutant[0] not in wanted:

@@ -112,6 +112,7 @@ impl Tables {
             limits,
             commands,
             static_programs,
+            namespaces,
             require,
         } = profile;
         let lineage = self.list("Shared<str>", lineage, |_, name| format!("Shared::Fixed({:?})", &**name));
@@ -122,6 +123,13 @@ impl Tables {
         let execute = self.locations(&paths.execute);
         let write = self.locations(&paths.write);
         let deny = self.locations(&paths.deny);
+        let protect = self.list("Given<Protection>", &paths.protect, |tables, entry| {
+            let readers: Vec<String> = entry.readers.iter().map(location).collect();
+            let path = location(&entry.path);
+            tables.given(entry, |_| {
+                format!("Protection {{ path: {path}, readers: Cow::Borrowed(&[{}]) }}", readers.join(", "))
+            })
+        });
         let mode = self.optional(&network.mode, variant("NetworkMode"));
         let connect = self.list("Given<Endpoint>", &network.connect, |tables, entry| {
             tables.given(entry, |end| format!("Endpoint {{ host: {}, port: {} }}", text(&end.host), end.port))
@@ -137,16 +145,17 @@ impl Tables {
         let limits = self.limits(limits);
         let (allow, block) = (self.texts(&commands.allow), self.texts(&commands.block));
         let static_programs = self.optional(static_programs, variant("StaticMode"));
+        let namespaces = self.optional(namespaces, variant("Namespaces"));
         let require = self.optional(require, variant("Level"));
         let (name, description) = (text(name), text(description));
         format!(
             "Profile {{ name: {name}, source: Source::BuiltIn, description: {description}, lineage: {lineage}, \
              syscalls: Syscalls {{ default: {default}, calls: CallTable({calls}) }}, \
-             paths: Paths {{ read: {read}, execute: {execute}, write: {write}, deny: {deny} }}, \
+             paths: Paths {{ read: {read}, execute: {execute}, write: {write}, deny: {deny}, protect: {protect} }}, \
              network: Network {{ mode: {mode}, connect: {connect}, bind: {bind}, unix: {unix} }}, \
              env: Env {{ inherit: {inherit}, set: {set}, deny: {never} }}, limits: {limits}, \
              commands: Commands {{ allow: {allow}, block: {block} }}, \
-             static_programs: {static_programs}, require: {require} }}"
+             static_programs: {static_programs}, namespaces: {namespaces}, require: {require} }}"
         )
     }
 

@@ -333,31 +333,32 @@ pub const RESTRICTIONS: &[Restriction] = &[
             // PR_SET_PDEATHSIG PR_GET_PDEATHSIG PR_GET_DUMPABLE PR_SET_DUMPABLE are 1 to 4.
             &[Condition { arg: 0, width: Width::Dword, op: Op::Le, value: 4 }],
             &[eq(0, 7)],           // PR_GET_KEEPCAPS
-            &[eq(0, 15)],          // PR_SET_NAME
-            &[eq(0, 16)],          // PR_GET_NAME
-            &[eq(0, 21)],          // PR_GET_SECCOMP
-            &[eq(0, 23)],          // PR_CAPBSET_READ
-            &[eq(0, 25)],          // PR_GET_TSC
-            &[eq(0, 27)],          // PR_GET_SECUREBITS
-            &[eq(0, 29)],          // PR_SET_TIMERSLACK
-            &[eq(0, 30)],          // PR_GET_TIMERSLACK
-            &[eq(0, 34)],          // PR_MCE_KILL_GET
-            &[eq(0, 36)],          // PR_SET_CHILD_SUBREAPER
-            &[eq(0, 37)],          // PR_GET_CHILD_SUBREAPER
-            &[eq(0, 38)],          // PR_SET_NO_NEW_PRIVS
-            &[eq(0, 39)],          // PR_GET_NO_NEW_PRIVS
-            &[eq(0, 40)],          // PR_GET_TID_ADDRESS
-            &[eq(0, 41)],          // PR_SET_THP_DISABLE
-            &[eq(0, 42)],          // PR_GET_THP_DISABLE
-            &[eq(0, 47)],          // PR_CAP_AMBIENT: raising needs a permitted capability, and there is none
-            &[eq(0, 52)],          // PR_GET_SPECULATION_CTRL
-            &[eq(0, 53)],          // PR_SET_SPECULATION_CTRL
-            &[eq(0, 54)],          // PR_PAC_RESET_KEYS
-            &[eq(0, 55)],          // PR_SET_TAGGED_ADDR_CTRL
-            &[eq(0, 56)],          // PR_GET_TAGGED_ADDR_CTRL
-            &[eq(0, 62)],          // PR_SCHED_CORE
-            &[eq(0, 65)],          // PR_SET_MDWE
-            &[eq(0, 66)],          // PR_GET_MDWE
+            &[eq(0, 8)], // PR_SET_KEEPCAPS: programs that change their user; there are none to be kept
+            &[eq(0, 15)], // PR_SET_NAME
+            &[eq(0, 16)], // PR_GET_NAME
+            &[eq(0, 21)], // PR_GET_SECCOMP
+            &[eq(0, 23)], // PR_CAPBSET_READ
+            &[eq(0, 25)], // PR_GET_TSC
+            &[eq(0, 27)], // PR_GET_SECUREBITS
+            &[eq(0, 29)], // PR_SET_TIMERSLACK
+            &[eq(0, 30)], // PR_GET_TIMERSLACK
+            &[eq(0, 34)], // PR_MCE_KILL_GET
+            &[eq(0, 36)], // PR_SET_CHILD_SUBREAPER
+            &[eq(0, 37)], // PR_GET_CHILD_SUBREAPER
+            &[eq(0, 38)], // PR_SET_NO_NEW_PRIVS
+            &[eq(0, 39)], // PR_GET_NO_NEW_PRIVS
+            &[eq(0, 40)], // PR_GET_TID_ADDRESS
+            &[eq(0, 41)], // PR_SET_THP_DISABLE
+            &[eq(0, 42)], // PR_GET_THP_DISABLE
+            &[eq(0, 47)], // PR_CAP_AMBIENT: raising needs a permitted capability, and there is none
+            &[eq(0, 52)], // PR_GET_SPECULATION_CTRL
+            &[eq(0, 53)], // PR_SET_SPECULATION_CTRL
+            &[eq(0, 54)], // PR_PAC_RESET_KEYS
+            &[eq(0, 55)], // PR_SET_TAGGED_ADDR_CTRL
+            &[eq(0, 56)], // PR_GET_TAGGED_ADDR_CTRL
+            &[eq(0, 62)], // PR_SCHED_CORE
+            &[eq(0, 65)], // PR_SET_MDWE
+            &[eq(0, 66)], // PR_GET_MDWE
             &[eq(0, 0x5356_4d41)], // PR_SET_VMA: names of anonymous mappings
             &[eq(0, 0x4155_5856)], // PR_GET_AUXV
             &[eq(0, 0x5961_6d61)], // PR_SET_PTRACER

@@ -107,6 +107,12 @@ impl Cmd {
         self
     }
 
+    /// The same as this user, instead of [`Cmd::user`]; `no_new_privs` stays unset where the suites run as root.
+    pub fn answering_as(mut self, answers: &[(libc::c_long, i32)], user: &User) -> Cmd {
+        docker::answer_as(&mut self.command, answers, user);
+        self
+    }
+
     /// Lowers the number of descriptors that the command may have open.
     pub fn open_files(mut self, limit: u64) -> Cmd {
         sys::limit_open_files(&mut self.command, limit);
@@ -237,22 +243,25 @@ impl Running {
 
     /// Waits for the end; past the time limit the process group is killed and the test fails.
     #[track_caller]
-    pub fn wait(mut self) -> Output {
+    pub fn wait(self) -> Output {
+        self.wait_or_kill().unwrap_or_else(|out| panic!("took too long and was killed: {out}"))
+    }
+
+    /// Waits for the end; past the time limit the process group is killed, and what it said until then is the error.
+    pub fn wait_or_kill(mut self) -> Result<Output, Box<Output>> {
         let mut pause = Duration::from_micros(200);
-        let status = loop {
+        loop {
             if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
+                return Ok(self.output(status));
             }
             if Instant::now() > self.deadline {
                 sys::kill_group(self.pid(), libc::SIGKILL);
                 let _ = self.child.wait();
-                let out = self.output(ExitStatus::from_raw(libc::SIGKILL));
-                panic!("took too long and was killed: {out}");
+                return Err(Box::new(self.output(ExitStatus::from_raw(libc::SIGKILL))));
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(5));
-        };
-        self.output(status)
+        }
     }
 
     fn output(&self, status: ExitStatus) -> Output {

@@ -6,6 +6,7 @@ use std::process::Command;
 use libc::{c_long, sock_filter};
 
 use crate::sys;
+use crate::users::User;
 
 /// What a default container refuses, and how.
 const REFUSED: &[(c_long, i32)] = &[
@@ -50,6 +51,18 @@ pub fn answer(command: &mut Command, answers: &[(c_long, i32)]) {
     let mut code = answered(answers);
     code.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
     sys::install_filter(command, code);
+}
+
+/// The same before the command becomes an ordinary user, so that root needs no `no_new_privs` for it.
+pub fn answer_as(command: &mut Command, answers: &[(c_long, i32)], user: &User) {
+    let mut code = answered(answers);
+    code.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
+    if User::current().is_root() {
+        sys::install_filter_as_root(command, code);
+        sys::become_user(command, user.id);
+    } else {
+        sys::install_filter(command, code);
+    }
 }
 
 fn answered(answers: &[(c_long, i32)]) -> Vec<sock_filter> {

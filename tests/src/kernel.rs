@@ -15,6 +15,28 @@ pub fn landlock() -> i64 {
     })
 }
 
+/// Whether this machine gives an ordinary user namespaces in which file systems can be mounted, as unshare(1) finds it.
+pub fn gives_namespaces() -> bool {
+    static GIVES: OnceLock<bool> = OnceLock::new();
+    let words =
+        ["--user", "--map-current-user", "--mount", "--pid", "--ipc", "--uts", "--fork", "--mount-proc"];
+    *GIVES.get_or_init(|| Cmd::new("unshare").args(words).args(["true"]).run().code == Some(0))
+}
+
+/// The level that runs have which may use all that there is.
+pub fn level() -> &'static str {
+    match landlock() {
+        0 => "minimal",
+        4.. if gives_namespaces() => "full",
+        _ => "standard",
+    }
+}
+
+/// The level of those which get no namespaces.
+pub fn level_without_namespaces() -> &'static str {
+    if landlock() == 0 { "minimal" } else { "standard" }
+}
+
 /// Whether a promise is made that needs this Landlock ABI; says so where it is not. Where the kernel is known
 /// beforehand, `tests/vm/job` sees to it that `sbx status` does not say less than the kernel has.
 pub fn promises(least: i64) -> bool {

@@ -7,6 +7,7 @@
 
 pub mod command;
 pub mod docker;
+pub mod escapes;
 pub mod kernel;
 pub mod processes;
 pub mod schema;

@@ -3,11 +3,13 @@
 //! Build directories may lie below a home that only its owner can enter, so `sbx` is copied out of there. The place is
 //! /var/tmp rather than /tmp, because a profile may give a command its own /tmp.
 
+use std::ffi::CString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::command::Cmd;
@@ -33,7 +35,23 @@ pub fn base() -> &'static Path {
 }
 
 extern "C" fn remove_base() {
+    if IN_MEMORY.load(Ordering::Relaxed) {
+        sys::unmount(&c_path(base()));
+    }
     let _ = fs::remove_dir_all(base());
+}
+
+/// Whether [`base`] is a file system of its own.
+static IN_MEMORY: AtomicBool = AtomicBool::new(false);
+
+/// Puts [`base`] into memory, and this process into a mount namespace of its own, where that is allowed. For suites that
+/// make and remove more files than a disk likes, or mount something; to be called before there are other threads.
+pub fn in_memory() {
+    IN_MEMORY.store(sys::own_memory_at(&c_path(base())).is_ok(), Ordering::Relaxed);
+}
+
+fn c_path(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).expect("a path without a NUL byte")
 }
 
 /// Removes what killed test runs have left.
@@ -118,11 +136,12 @@ fn find_sbx() -> PathBuf {
     if let Some(path) = std::env::var_os("SBX_BIN") {
         return PathBuf::from(path);
     }
-    // target/PROFILE/deps/suite-HASH: the binary lies two levels up.
+    // This is target/PROFILE/deps/suite-HASH or target/PROFILE/escapes: beside it, or one level up.
     let own = std::env::current_exe().unwrap();
-    let path = own.parent().and_then(Path::parent).unwrap().join("sbx");
-    assert!(path.exists(), "no sbx at {}: run `cargo build -p sbx` first, or set SBX_BIN", path.display());
-    path
+    let found = own.ancestors().skip(1).take(2).map(|dir| dir.join("sbx")).find(|path| path.is_file());
+    found.unwrap_or_else(|| {
+        panic!("no sbx near {}: run `cargo build -p sbx` first, or set SBX_BIN", own.display())
+    })
 }
 
 /// The library for use without the launcher, as `sbx shim` writes it.

@@ -32,13 +32,32 @@ const RECIPES: &[Recipe] = &[
     c("narrow", "narrow.c", &["-m32", "-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector"]),
     c("hello", "hello.c", &[]),
     c("hook.so", "hook.c", &["-shared", "-fPIC"]),
+    c("stopper", "stopper.c", FREESTANDING_STATIC),
+    c("escape", ESCAPE, &["-pthread"]),
+    c("escape-static", ESCAPE, &["-pthread", "-static"]),
+    c("early", EARLY, &[]),
+    c("early-resolver", EARLY, &["-DRESOLVER", "-Wl,-z,now", "-Wno-attribute-alias"]),
+    c(
+        "early-loader",
+        EARLY,
+        &["-DLOADER", "-nostdlib", "-static-pie", "-ffreestanding", "-fno-stack-protector"],
+    ),
+    c("early-hook.so", EARLY, &["-DLIBRARY", "-shared", "-fPIC"]),
+    c("own-loader", "hello.c", &["-Wl,--dynamic-linker=./early-loader"]),
 ];
+
+/// The attempts of the escape suite, a file for each class; names are separated by blanks.
+const ESCAPE: &str = "escape/main.c escape/files.c escape/attributes.c escape/machine.c escape/network.c \
+                      escape/local.c escape/processes.c escape/privileges.c escape/namespaces.c escape/kernel.c \
+                      escape/bypass.c escape/memory.c escape/supervisor.c escape/environment.c";
+const EARLY: &str = "escape/early.c";
 
 // musl-gcc hides the kernel's headers together with glibc's.
 const MUSL: &[&str] =
     &["-pthread", "-idirafter", "/usr/include", "-idirafter", "/usr/include/x86_64-linux-gnu"];
 const MUSL_STATIC: &[&str] =
     &["-pthread", "-static", "-idirafter", "/usr/include", "-idirafter", "/usr/include/x86_64-linux-gnu"];
+const FREESTANDING_STATIC: &[&str] = &["-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector"];
 const FREESTANDING_PIE: &[&str] = &["-nostdlib", "-static-pie", "-ffreestanding", "-fno-stack-protector"];
 
 /// The compiled subject of this name, in a place that every user can read.
@@ -48,7 +67,12 @@ pub fn program(name: &str) -> PathBuf {
         let recipe = recipe.unwrap_or_else(|| panic!("no subject {name}"));
         let target = target(name);
         let mut command = Command::new(recipe.compiler);
-        command.arg("-O1").arg("-o").arg(&target).arg(source(recipe.source)).args(recipe.flags);
+        command
+            .arg("-O1")
+            .arg("-o")
+            .arg(&target)
+            .args(recipe.source.split(' ').map(source))
+            .args(recipe.flags);
         build(command);
         target
     })

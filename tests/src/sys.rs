@@ -112,17 +112,105 @@ pub fn keep_only_capabilities(command: &mut Command, kept: &'static [u32]) {
 }
 
 /// Puts a seccomp filter on the command.
-pub fn install_filter(command: &mut Command, mut code: Vec<sock_filter>) {
+pub fn install_filter(command: &mut Command, code: Vec<sock_filter>) {
+    before_exec(command, || {
+        // SAFETY: takes plain numbers.
+        checked(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into()).map(drop)
+    });
+    install_filter_as_root(command, code);
+}
+
+/// The same with the rights of root, and without `no_new_privs`.
+pub fn install_filter_as_root(command: &mut Command, mut code: Vec<sock_filter>) {
     let len = u16::try_from(code.len()).expect("a short filter");
     before_exec(command, move || {
         let program = libc::sock_fprog { len, filter: code.as_mut_ptr() };
-        // SAFETY: takes plain numbers.
-        checked(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;
         // SAFETY: the program and its code outlive the call.
         let result =
             unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) };
         checked(result).map(drop)
     });
+}
+
+/// Makes the command run as this user and group, without supplementary groups.
+pub fn become_user(command: &mut Command, id: u32) {
+    before_exec(command, move || {
+        // SAFETY: no groups are read.
+        checked(unsafe { libc::setgroups(0, std::ptr::null()) }.into())?;
+        // SAFETY: takes plain numbers.
+        checked(unsafe { libc::setgid(id) }.into())?;
+        // SAFETY: takes plain numbers.
+        checked(unsafe { libc::setuid(id) }.into()).map(drop)
+    });
+}
+
+/// Gives this process mounts of its own, with a file system in memory at `dir`. Needs privilege; other threads that
+/// are there already keep the old ones.
+pub fn own_memory_at(dir: &CStr) -> io::Result<()> {
+    let nothing = std::ptr::null();
+    // SAFETY: takes plain numbers.
+    checked(unsafe { libc::unshare(libc::CLONE_NEWNS) }.into())?;
+    // SAFETY: a C string, and nothing that this kind of call would read.
+    let private = unsafe {
+        libc::mount(c"none".as_ptr(), c"/".as_ptr(), nothing, libc::MS_REC | libc::MS_PRIVATE, nothing.cast())
+    };
+    checked(private.into())?;
+    let options = c"mode=755".as_ptr().cast();
+    // SAFETY: C strings.
+    let mounted = unsafe { libc::mount(c"none".as_ptr(), dir.as_ptr(), c"tmpfs".as_ptr(), 0, options) };
+    checked(mounted.into()).map(drop)
+}
+
+/// Takes such a file system away, whoever uses it.
+pub fn unmount(dir: &CStr) {
+    // SAFETY: a C string.
+    unsafe { libc::umount2(dir.as_ptr(), libc::MNT_DETACH) };
+}
+
+/// A segment of shared memory with a key, until it is dropped.
+pub struct Segment(c_int);
+
+impl Segment {
+    /// A new one that this user owns, holding a text.
+    pub fn new(key: i32, text: &CStr, owner: u32) -> Segment {
+        let flags = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
+        // SAFETY: takes plain numbers.
+        let id = unsafe { libc::shmget(key, 4096, flags) };
+        checked(id.into()).expect("shmget");
+        // SAFETY: a new segment at an address of the kernel's choice.
+        let memory = unsafe { libc::shmat(id, std::ptr::null(), 0) };
+        assert!(memory.addr() != usize::MAX, "shmat: {}", io::Error::last_os_error());
+        let bytes = text.to_bytes_with_nul();
+        // SAFETY: the segment has 4096 bytes, the texts of the suites fewer.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), memory.cast(), bytes.len()) };
+        // SAFETY: where it was attached.
+        unsafe { libc::shmdt(memory) };
+        // SAFETY: all zeroes is a valid value; the call fills it.
+        let mut about: libc::shmid_ds = unsafe { std::mem::zeroed() };
+        // SAFETY: room for one structure.
+        checked(unsafe { libc::shmctl(id, libc::IPC_STAT, &raw mut about) }.into()).expect("IPC_STAT");
+        about.shm_perm.uid = owner;
+        about.shm_perm.gid = owner;
+        // SAFETY: a valid structure.
+        checked(unsafe { libc::shmctl(id, libc::IPC_SET, &raw mut about) }.into()).expect("IPC_SET");
+        Segment(id)
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: the segment is this one's.
+        unsafe { libc::shmctl(self.0, libc::IPC_RMID, std::ptr::null_mut()) };
+    }
+}
+
+/// Gives a file the capability to use raw sockets; false where the file system or the user's rights do not allow it.
+pub fn give_raw_sockets(path: &CStr) -> bool {
+    // VFS_CAP_REVISION_2 with the effective bit, then permitted and inheritable in two halves.
+    let words: [u32; 5] = [0x0200_0001, 1 << 13, 0, 0, 0];
+    let (name, size) = (c"security.capability", size_of_val(&words));
+    // SAFETY: C strings, and a buffer with its length.
+    unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), words.as_ptr().cast(), size, 0) == 0 }
 }
 
 /// Makes the command the leader of a session whose terminal is the given one, on stdin, stdout and stderr.

@@ -19,6 +19,13 @@ pub struct Entry {
     what: What,
 }
 
+impl Entry {
+    /// Whether both are the same kind of thing with the same mode, whatever is in them.
+    pub fn alike(&self, other: &Entry) -> bool {
+        self.mode == other.mode && std::mem::discriminant(&self.what) == std::mem::discriminant(&other.what)
+    }
+}
+
 #[derive(Debug, PartialEq, Eq)]
 enum What {
     File(Content),
@@ -53,18 +60,26 @@ pub type Tree = BTreeMap<PathBuf, Entry>;
 
 /// Reads a directory tree; links are not followed.
 pub fn snapshot(root: &Path) -> Tree {
+    snapshot_but(root, &|_| false)
+}
+
+/// The same without what `left_out` says of relative paths, and what is below that.
+pub fn snapshot_but(root: &Path, left_out: &dyn Fn(&Path) -> bool) -> Tree {
     let mut tree = Tree::new();
-    visit(root, Path::new(""), &mut tree);
+    visit(root, Path::new(""), left_out, &mut tree);
     tree
 }
 
-fn visit(root: &Path, below: &Path, tree: &mut Tree) {
+fn visit(root: &Path, below: &Path, left_out: &dyn Fn(&Path) -> bool, tree: &mut Tree) {
     let Ok(entries) = fs::read_dir(root.join(below)) else { return };
     for entry in entries.flatten() {
         let relative = below.join(entry.file_name());
+        if left_out(&relative) {
+            continue;
+        }
         let meta = entry.metadata().unwrap();
         if meta.is_dir() {
-            visit(root, &relative, tree);
+            visit(root, &relative, left_out, tree);
         }
         tree.insert(relative, describe(&entry.path(), &meta));
     }

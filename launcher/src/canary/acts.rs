@@ -21,6 +21,10 @@ use std::time::Duration;
 /// The word on the command line that makes `sbx` the canary. Not one of the subcommands: it is of no use by itself.
 pub const WORD: &str = "canary";
 
+/// What the canary cannot speak, be told apart and end without, as entries of a list of calls. No promise is about
+/// any of it.
+pub const NEEDS: &[&str] = &["exit_group", "getpid", "getppid", "mmap[no-jit]", "read", "write"];
+
 /// What the canary is told about its surroundings.
 #[derive(Clone, Debug)]
 pub struct Brief {
@@ -124,7 +128,7 @@ fn execute(brief: &Brief, rest: &[&str]) -> io::Error {
 }
 
 fn on_files(act: &str, root: &Path) -> Option<Result<String, Errno>> {
-    let (outside, project) = (root.join("outside"), root.join("home/project"));
+    let (outside, project) = (root.join("home/outside"), root.join("home/project"));
     let text = |path: PathBuf| {
         let mut text = String::new();
         fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)).map(|_| text)
@@ -141,8 +145,8 @@ fn on_files(act: &str, root: &Path) -> Option<Result<String, Errno>> {
         // What it says is nobody's business.
         "read-shadow" => done(fs::File::open("/etc/shadow").and_then(|mut file| file.read_exact(&mut [0]))),
         "read-workspace" => text(project.join("readme")),
-        "read-granted" => text(root.join("granted/file")),
-        "write-granted" => write(root.join("granted/file")),
+        "read-granted" => text(root.join("home/granted/file")),
+        "write-granted" => write(root.join("home/granted/file")),
         "write-workspace" => write(project.join("made")),
         "make-outside" => write(outside.join("made")),
         "append-outside" => write(outside.join("kept")),
@@ -182,7 +186,7 @@ fn on_sockets(act: &str, brief: &Brief) -> Option<Result<String, Errno>> {
         "udp" => UdpSocket::bind(loopback(0))
             .and_then(|socket| socket.send_to(b"x", loopback(brief.ports.1)))
             .map(drop),
-        "unix" => UnixStream::connect(brief.root.join("outside/socket")).map(drop),
+        "unix" => UnixStream::connect(brief.root.join("home/outside/socket")).map(drop),
         "abstract" => abstract_name(&brief.root).and_then(|name| UnixStream::connect_addr(&name)).map(drop),
         "inet6" => return Some(empty(sys::socket(libc::AF_INET6, libc::SOCK_STREAM, 0))),
         "netlink" => {

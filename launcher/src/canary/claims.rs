@@ -13,12 +13,17 @@ use crate::sys::seccomp;
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::interpret::{self, Data};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Whether something is promised; if not, why.
 pub type Claim = Result<(), &'static str>;
 
 const BY_CHOICE: &str = "the profile allows it";
+/// Arguments of a private, anonymous mapping that is no code; a call that is always allowed is so with them too.
+const ORDINARY: &[u64] =
+    &[0, 4096, (libc::PROT_READ | libc::PROT_WRITE) as u64, (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64];
 const NO_LANDLOCK: &str = "there is no Landlock here";
 
 /// The rules of one run.
@@ -28,6 +33,7 @@ pub struct Claims {
     abi: Version,
     network: Network,
     starts_processes: bool,
+    passes_secrets: bool,
     unconfined: bool,
 }
 
@@ -49,20 +55,33 @@ impl Claims {
         };
         let own =
             program::examine(Path::new("/proc/self/exe")).map_err(|error| Refusal::new(error.to_string()))?;
+        let environment = plan::environment(flags, &profile, &variables, stage.environment().into_iter())?;
+        let is_secret = |entry: &OsString| entry.as_bytes().ends_with(stage.secret.as_bytes());
         let mut remarks = Vec::new();
         let unconfined = profile.is_unrestricted();
         let real = |rule: PathRule| PathRule { path: canonical(&rule.path), ..rule };
         let executed = Executed { program: Some(&own), commands: None };
         let paths = (abi >= Version::FILES && !unconfined)
-            .then(|| files::rules(flags, &profile, &variables, executed, &workspace, &[], &mut remarks))
+            .then(|| {
+                let given = files::Given {
+                    variables: &variables,
+                    executed,
+                    directory: &workspace,
+                    sockets: &[],
+                    more: &[],
+                    masks: false,
+                };
+                files::rules(flags, &profile, given, &mut remarks)
+            })
             .transpose()?
-            .map(|rules| rules.into_iter().map(real).collect());
+            .map(|paths| paths.rules.into_iter().map(real).collect());
         Ok(Claims {
             filter: calls.strict_program()?,
             paths,
             abi,
             network,
             starts_processes: calls.starts_processes(),
+            passes_secrets: environment.iter().any(is_secret),
             unconfined,
         })
     }
@@ -81,6 +100,34 @@ impl Claims {
         let answer = interpret::run(&self.filter, &Data { nr, arch: Arch::HOST.audit(), args: all });
         self.always()?;
         if matches!(answer, Some(bpf::RET_ALLOW | bpf::RET_LOG)) { Err(BY_CHOICE) } else { Ok(()) }
+    }
+
+    /// Which of these entries of a list of calls the filter does not allow.
+    pub fn lacking(&self, entries: &[&'static str]) -> Vec<&'static str> {
+        let refused = |entry: &&&str| {
+            let name = entry.split('[').next().unwrap_or(entry);
+            self.refuses(name, ORDINARY).is_ok()
+        };
+        entries.iter().filter(refused).copied().collect()
+    }
+
+    /// What the filter says to opening a file so, by each call that a library may do that with.
+    fn opening(&self, flags: i32, mode: u64) -> impl Iterator<Item = Claim> {
+        let flags = (flags | libc::O_CLOEXEC) as u64;
+        // Not every architecture has the older one.
+        let older = cfg!(target_arch = "x86_64").then(|| self.refuses("open", &[0, flags, mode]));
+        older.into_iter().chain([self.refuses("openat", &[0, 0, flags, mode])])
+    }
+
+    /// The filter refuses to open a file so.
+    pub fn refuses_to_open(&self, flags: i32, mode: u64) -> Claim {
+        self.opening(flags, mode).collect()
+    }
+
+    /// Files can be opened for reading.
+    pub fn opens_files(&self) -> Claim {
+        let refused = self.opening(libc::O_RDONLY, 0).any(|claim| claim.is_ok());
+        if refused { Err("no file can be opened") } else { Ok(()) }
     }
 
     /// Whatever Landlock does by being there, whatever its rules are.
@@ -104,8 +151,7 @@ impl Claims {
 
     /// Nothing below the path can be made or changed: by path rules, or because the filter refuses to open for it.
     pub fn no_writing(&self, path: &Path) -> Claim {
-        const APPENDING: u64 = (libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC) as u64;
-        self.refuses("openat", &[0, 0, APPENDING, 0o666])
+        self.refuses_to_open(libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND, 0o666)
             .or_else(|_| self.covered(path, |rule| rule.rights.write))
     }
 
@@ -133,6 +179,10 @@ impl Claims {
 
     /// No internet socket of this kind, or none that is let out by this call.
     pub fn no_socket_out(&self, kind: i32, out: (&str, &[u64])) -> Claim {
+        // The host's addresses are not in it.
+        if self.network.mode == Mode::Private {
+            return self.always();
+        }
         let made = self.refuses("socket", &[libc::AF_INET as u64, kind as u64, 0]);
         made.or_else(|_| self.refuses(out.0, out.1))
     }
@@ -145,13 +195,23 @@ impl Claims {
         self.no_socket_out(libc::SOCK_STREAM, ("connect", &[]))
     }
 
-    /// No socket of the host's is connected to.
+    /// No socket of the host's is connected to: before ABI 9 that is the filter's, or what it leaves to the supervisor.
     pub fn no_unix(&self, path: &Path) -> Claim {
         self.always()?;
+        let made = self.refuses("socket", &[libc::AF_UNIX as u64, libc::SOCK_STREAM as u64]);
         if self.paths.is_none() {
-            return self.refuses("socket", &[libc::AF_UNIX as u64, libc::SOCK_STREAM as u64]);
+            return made;
+        }
+        if self.abi < Version::UNIX {
+            made.or_else(|_| self.refuses("connect", &[]))?;
         }
         self.covered(path, |rule| rule.rights.write || rule.rights.connect)
+    }
+
+    /// No variable with a secret is passed on.
+    pub fn no_secrets(&self) -> Claim {
+        self.always()?;
+        if self.passes_secrets { Err(BY_CHOICE) } else { Ok(()) }
     }
 
     /// There can be processes that would outlive the run.

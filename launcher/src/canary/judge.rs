@@ -19,8 +19,10 @@ pub enum Verdict {
 
 /// Error numbers by which sandboxes refuse. With any other one the kernel has gone on to look at the arguments.
 /// (No such file, no listener: what was to be reached could not be made, so nothing is known.)
-const REFUSALS: [i32; 9] = [
+const REFUSALS: [i32; 11] = [
     libc::ENOENT,
+    libc::ESRCH,
+    libc::EROFS,
     libc::EPERM,
     libc::EACCES,
     libc::ENOSYS,

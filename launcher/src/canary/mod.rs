@@ -13,9 +13,10 @@ mod run;
 mod show;
 mod stage;
 
+use acts::NEEDS;
 pub use acts::{WORD, main};
 pub use judge::Verdict;
-pub use show::{human, json};
+pub use show::{json, summary, table};
 
 use crate::cli::{OnViolation, Run, RunOnly};
 use crate::launch;
@@ -37,14 +38,15 @@ use std::process::Command;
 
 /// The version of the JSON object.
 pub const VERSION: u32 = 1;
-/// The profiles that are tested where none is named: `custom` lets a program do nothing, so not even say so, and
-/// `unrestricted` promises nothing.
-const TESTED: [&str; 6] = ["minimal", "network", "write", "no-exec", "read-only", "workspace"];
+/// The profiles that are tested where none is named: `unrestricted` promises nothing.
+const TESTED: [&str; 7] = ["custom", "minimal", "network", "write", "no-exec", "read-only", "workspace"];
 
 /// What became of a profile's promises.
 pub struct Report {
     /// The profile.
     pub profile: OsString,
+    /// What the canary was allowed besides, since it says nothing without.
+    pub added: Vec<&'static str>,
     /// Its rows, with their verdicts.
     pub rows: Vec<(&'static Row, Verdict)>,
 }
@@ -67,12 +69,17 @@ pub fn test(profiles: &[OsString], against: Option<&OsStr>) -> Result<Vec<Report
     let control = control(&own, &rows)?;
     let report = |profile: &OsString| {
         let stage = Stage::new()?;
-        let flags = flags(&own, profile, &stage)?;
-        let claims = Claims::of(&self::flags(&own, against.unwrap_or(profile), &stage)?, &stage)?;
+        let mut flags = flags(&own, profile, &stage)?;
+        let mut claims = Claims::of(&flags, &stage)?;
+        let added = claims.lacking(NEEDS);
+        flags.allow_calls.extend(added.iter().map(OsString::from));
+        if let Some(other) = against {
+            claims = Claims::of(&self::flags(&own, other, &stage)?, &stage)?;
+        }
         let seen = confined(&flags, &stage, &rows)?;
         let rows =
             rows.iter().map(|row| (*row, verdict(row, &claims, &stage, &seen, Some(&control)))).collect();
-        Ok(Report { profile: profile.clone(), rows })
+        Ok(Report { profile: profile.clone(), added, rows })
     };
     tested.iter().map(report).collect()
 }
@@ -88,8 +95,9 @@ pub fn test_without_sandbox(program: &Path) -> Result<Vec<(&'static Row, Verdict
 pub fn verify(flags: &Run) -> Result<(), Refusal> {
     let rows: Vec<&Row> = ROWS.iter().filter(|row| !row.slow).collect();
     let stage = Stage::new()?;
-    let flags = staged(flags, &stage)?;
+    let mut flags = staged(flags, &stage)?;
     let claims = Claims::of(&flags, &stage)?;
+    flags.allow_calls.extend(claims.lacking(NEEDS).iter().map(OsString::from));
     let seen = confined(&flags, &stage, &rows)?;
     for row in rows {
         if let Verdict::Broken(why) = verdict(row, &claims, &stage, &seen, None) {
@@ -169,7 +177,7 @@ fn flags(own: &Path, profile: &OsStr, stage: &Stage) -> Result<Run, Refusal> {
 /// What is opened for reading only, where path rules are to be had.
 fn granted(stage: &Stage) -> Vec<PathBuf> {
     let there = Version(seccomp::landlock_version()) >= Version::FILES;
-    there.then(|| stage.path("granted")).into_iter().collect()
+    there.then(|| stage.path("home/granted")).into_iter().collect()
 }
 
 /// The flags of a run, for a canary on a stage in place of the command.

@@ -42,9 +42,9 @@ const fn slow(row: Row) -> Row {
     Row { slow: true, ..row }
 }
 
-/// With a twin that every confined run allows.
+/// With a twin that every confined run allows in which files can be opened.
 const fn twin(row: Row, act: &'static str) -> Row {
-    Row { twin: Some((act, |_, _| Ok(()))), ..row }
+    Row { twin: Some((act, |claims, _| claims.opens_files())), ..row }
 }
 
 fn always(claims: &Claims, _: &Stage) -> Claim {
@@ -82,7 +82,7 @@ pub const ROWS: &[Row] = &[
             "files that no rule names cannot be made or changed",
             &["make-outside", "append-outside"],
             &["file-made-outside", "file-changed-outside"],
-            |c, s| c.no_writing(&s.path("outside")),
+            |c, s| c.no_writing(&s.path("home/outside")),
         )
     },
     row(
@@ -98,7 +98,7 @@ pub const ROWS: &[Row] = &[
             "what may be read only cannot be changed",
             &["write-granted"],
             &["granted-file-changed"],
-            |c, s| c.no_writing(&s.path("granted")),
+            |c, s| c.no_writing(&s.path("home/granted")),
         ),
         "read-granted",
     ),
@@ -107,28 +107,28 @@ pub const ROWS: &[Row] = &[
         "files outside cannot be emptied",
         &["truncate-outside"],
         &["file-emptied-outside"],
-        |c, s| c.no_truncation(&s.path("outside")),
+        |c, s| c.no_truncation(&s.path("home/outside")),
     ),
     row(
         "remove",
         "files outside cannot be removed or renamed",
         &["remove-outside", "rename-outside"],
         &["file-removed-outside", "file-renamed-outside"],
-        |c, s| c.no_change(&s.path("outside"), "unlink"),
+        |c, s| c.no_change(&s.path("home/outside"), "unlink"),
     ),
     row(
         "hard-link",
         "files outside cannot be linked into the workspace",
         &["link-in"],
         &["link-made"],
-        |c, s| c.no_change(&s.path("outside"), "linkat"),
+        |c, s| c.no_change(&s.path("home/outside"), "linkat"),
     ),
     row(
         "attributes",
         "modes, times and attributes of files outside cannot be changed",
         &["chmod-outside", "times-outside", "xattr-outside"],
         &["mode-changed-outside", "times-changed-outside"],
-        |c, s| c.no_change(&s.path("outside"), "fchmodat"),
+        |c, s| c.no_change(&s.path("home/outside"), "fchmodat"),
     ),
     row(
         "set-id",
@@ -136,7 +136,7 @@ pub const ROWS: &[Row] = &[
         &["set-id-made", "set-id-changed"],
         &["set-id-bit"],
         |c, _| {
-            c.refuses("openat", &[0, 0, (libc::O_CREAT | libc::O_WRONLY) as u64, 0o4755])
+            c.refuses_to_open(libc::O_CREAT | libc::O_WRONLY, 0o4755)
                 .and_then(|()| c.refuses("chmod", &[0, 0o4755]))
         },
     ),
@@ -154,7 +154,7 @@ pub const ROWS: &[Row] = &[
         socket(c, libc::AF_INET6, libc::SOCK_STREAM, 0)
     }),
     row("unix", "no UNIX socket of the host can be connected to", &["unix"], &["unix-connection"], |c, s| {
-        c.no_unix(&s.path("outside/socket"))
+        c.no_unix(&s.path("home/outside/socket"))
     }),
     row(
         "abstract",
@@ -258,7 +258,9 @@ pub const ROWS: &[Row] = &[
     row("filter", "a filter is in force", &[], &["no-filter"], always),
     row("core", "no core file can be written", &[], &["core-file"], always),
     row("descriptors", "no descriptor but standard ones is passed on", &[], &["descriptor-passed"], always),
-    row("environment", "no secret is in the environment", &[], &["secret-in-environment"], always),
+    row("environment", "no secret is in the environment", &[], &["secret-in-environment"], |c, _| {
+        c.no_secrets()
+    }),
     row("scratch", "the scratch directory is gone after the run", &[], &["scratch-left"], always),
     row("namespaces", "no namespace can be made", &["namespace", "unshare"], &[], |c, _| {
         c.refuses("clone", &[libc::CLONE_NEWUSER as u64 | 17])

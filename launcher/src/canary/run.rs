@@ -3,6 +3,7 @@
 use super::acts::Brief;
 use super::stage::{Stage, Touched, read};
 use crate::refusal::Refusal;
+use crate::supervise::tree;
 use crate::sys::process::{self, Pid};
 use crate::sys::{canary as sys, descriptor, probe};
 use std::collections::{BTreeMap, VecDeque};
@@ -90,7 +91,7 @@ impl Canary {
         let (output, write_end) = descriptor::pipe().map_err(system)?;
         let environment = stage.environment();
         let variables: Vec<(&OsStr, &OsStr)> =
-            environment.iter().map(|(name, value)| (OsStr::new(name), value.as_os_str())).collect();
+            environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
         let brief = stage.brief();
         let pid = sys::spawn((&read_end, &write_end), &variables, || {
             body(&brief, acts).unwrap_or_else(|refusal| {
@@ -129,11 +130,11 @@ impl Canary {
             match (act, done) {
                 ("begin", Some(number)) => own = number.parse::<Pid>().ok(),
                 ("here", _) => {
-                    look_at(own.unwrap_or(0), stage, seen);
+                    look_at(self.outside(own, own.unwrap_or(0)), stage, seen);
                     let _ = descriptor::write_all(self.input.as_raw_fd(), b"\n");
                 }
                 ("daemon", Some(number)) => {
-                    let pid: Pid = number.parse().unwrap_or(0);
+                    let pid = self.outside(own, number.parse().unwrap_or(0));
                     *daemon = process::open_pid(pid).ok().map(|held| (pid, held));
                 }
                 _ => {}
@@ -152,6 +153,17 @@ impl Canary {
             ))),
             Some(_) => Ok(status),
         }
+    }
+
+    /// The number out here of a process that the canary, `own` in its own words, knows by this one: they may be in a
+    /// pid namespace.
+    fn outside(&self, own: Option<Pid>, number: Pid) -> Pid {
+        let all: Vec<Pid> = [self.pid].into_iter().chain(tree::descendants(self.pid)).collect();
+        if own.is_some_and(|own| all.contains(&own)) {
+            // A daemon is nobody's descendant any more.
+            return number;
+        }
+        all.into_iter().find(|pid| process::number_inside(*pid) == Some(number)).unwrap_or(0)
     }
 
     fn line(&mut self) -> Result<Option<String>, Refusal> {

@@ -1,5 +1,6 @@
 //! The results for people and for programs.
 
+use super::rows::Row;
 use super::{Report, VERSION, Verdict};
 use crate::status::paint;
 use crate::supervise::decode::escape;
@@ -34,7 +35,7 @@ pub fn json(reports: &[Report]) -> String {
                     json!({ "name": row.name, "promise": row.promise, "result": word, "reason": why })
                 })
                 .collect();
-            json!({ "profile": report.profile.to_string_lossy(), "broken": report.is_broken(), "rows": rows })
+            json!({ "profile": report.profile.to_string_lossy(), "broken": report.is_broken(), "added_calls": report.added, "rows": rows })
         })
         .collect();
     let value = json!({ "version": VERSION, "sbx": env!("CARGO_PKG_VERSION"), "profiles": profiles });
@@ -42,19 +43,52 @@ pub fn json(reports: &[Report]) -> String {
 }
 
 /// A table for each profile, and what it comes to.
-pub fn human(reports: &[Report], coloured: bool) -> String {
+pub fn table(reports: &[Report], coloured: bool) -> String {
     let mut text = String::new();
     for report in reports {
-        let _ = writeln!(text, "profile '{}'", name(report));
+        let _ = writeln!(text, "profile '{}'{}", name(report), added(report));
         for (row, verdict) in &report.rows {
-            let (word, colour, why) = parts(verdict);
-            let word = paint(&format!("{word:<12}"), colour, coloured);
-            let why = why.map_or_else(String::new, |why| format!(" ({})", escape(why.as_bytes(), 300)));
-            let _ = writeln!(text, "  {:<17}  {word}  {}{why}", row.name, row.promise);
+            line(&mut text, row, verdict, coloured);
         }
         let _ = writeln!(text, "  {}\n", counts(report));
     }
     text
+}
+
+/// What each profile comes to, the rows that are broken, and the names of those that nothing is known about.
+pub fn summary(reports: &[Report], coloured: bool) -> String {
+    let mut text = String::new();
+    let mut untried = Vec::new();
+    for report in reports {
+        let _ = writeln!(text, "profile '{}': {}{}", name(report), counts(report), added(report));
+        for (row, verdict) in &report.rows {
+            match verdict {
+                Verdict::Broken(_) => line(&mut text, row, verdict, coloured),
+                Verdict::Untried(_) if !untried.contains(&row.name) => untried.push(row.name),
+                _ => {}
+            }
+        }
+    }
+    if !untried.is_empty() {
+        let _ = writeln!(text, "untried: {}", untried.join(", "));
+    }
+    text.push_str("'sbx test -v' shows all rows, 'sbx test -p NAME' those of one profile\n");
+    text
+}
+
+fn line(text: &mut String, row: &Row, verdict: &Verdict, coloured: bool) {
+    let (word, colour, why) = parts(verdict);
+    let word = paint(&format!("{word:<12}"), colour, coloured);
+    let why = why.map_or_else(String::new, |why| format!(" ({})", escape(why.as_bytes(), 300)));
+    let _ = writeln!(text, "  {:<17}  {word}  {}{why}", row.name, row.promise);
+}
+
+/// What the canary needs and the profile refuses, in words.
+fn added(report: &Report) -> String {
+    match report.added.is_empty() {
+        true => String::new(),
+        false => format!(" (only the canary was allowed {}, to say what it met)", report.added.join(", ")),
+    }
 }
 
 fn counts(report: &Report) -> String {

@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::sys::process::Pid;
 use crate::sys::{canary as sys, descriptor, memory};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
@@ -58,7 +58,7 @@ impl Stage {
             // Where one of them cannot be made, its canary fails without a sandbox too, and proves nothing.
             tcp: TcpListener::bind(here).and_then(|it| it.set_nonblocking(true).map(|()| it)).ok(),
             udp: UdpSocket::bind(here).and_then(|it| it.set_nonblocking(true).map(|()| it)).ok(),
-            unix: UnixListener::bind(root.join("outside/socket")).and_then(quiet).ok(),
+            unix: UnixListener::bind(root.join("home/outside/socket")).and_then(quiet).ok(),
             abstract_socket: acts::abstract_name(root)
                 .and_then(|name| UnixListener::bind_addr(&name))
                 .and_then(quiet)
@@ -98,16 +98,16 @@ impl Stage {
             }
         };
         let exists = |below: &str| self.path(below).symlink_metadata().is_ok();
-        note(exists("outside/made"), "file-made-outside");
-        note(!self.holds("outside/kept", KEPT), "file-changed-outside");
-        note(!self.holds("outside/emptied", KEPT), "file-emptied-outside");
-        note(!exists("outside/removed"), "file-removed-outside");
-        note(!exists("outside/renamed") || exists("outside/moved"), "file-renamed-outside");
-        note(!self.holds("granted/file", KEPT), "granted-file-changed");
+        note(exists("home/outside/made"), "file-made-outside");
+        note(!self.holds("home/outside/kept", KEPT), "file-changed-outside");
+        note(!self.holds("home/outside/emptied", KEPT), "file-emptied-outside");
+        note(!exists("home/outside/removed"), "file-removed-outside");
+        note(!exists("home/outside/renamed") || exists("home/outside/moved"), "file-renamed-outside");
+        note(!self.holds("home/granted/file", KEPT), "granted-file-changed");
         note(exists("home/project/made"), "file-made-in-workspace");
         note(exists("home/project/link"), "link-made");
         note(exists("home/project/device"), "device-made");
-        let attributes = self.path("outside/attributes").metadata();
+        let attributes = self.path("home/outside/attributes").metadata();
         note(attributes.as_ref().is_ok_and(|meta| meta.mode() & 0o777 != 0o600), "mode-changed-outside");
         note(attributes.is_ok_and(|meta| meta.mtime() == 0), "times-changed-outside");
         note(self.has_set_id(), "set-id-bit");
@@ -145,19 +145,19 @@ impl Stage {
     }
 
     /// The environment of a run: secrets in it, and every directory that sbx makes below this one.
-    pub fn environment(&self) -> Vec<(String, std::ffi::OsString)> {
+    pub fn environment(&self) -> Vec<(OsString, OsString)> {
         let config = std::env::var_os("XDG_CONFIG_HOME").filter(|path| Path::new(path).is_absolute());
         let config =
             config.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".config").into()));
         let mut all = vec![
-            ("PATH".to_string(), OsStr::new("/usr/bin:/bin").to_os_string()),
-            ("HOME".to_string(), self.path("home").into()),
-            ("TMPDIR".to_string(), self.path("tmp").into()),
-            ("XDG_CACHE_HOME".to_string(), self.path("cache").into()),
+            ("PATH".into(), "/usr/bin:/bin".into()),
+            ("HOME".into(), self.path("home").into()),
+            ("TMPDIR".into(), self.path("tmp").into()),
+            ("XDG_CACHE_HOME".into(), self.path("cache").into()),
         ];
-        all.extend(config.map(|config| ("XDG_CONFIG_HOME".to_string(), config)));
+        all.extend(config.map(|config| ("XDG_CONFIG_HOME".into(), config)));
         let secrets = ["SBX_CANARY_TOKEN", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "DATABASE_PASSWORD"];
-        all.extend(secrets.map(|name| (name.to_string(), self.secret.as_str().into())));
+        all.extend(secrets.map(|name| (name.into(), self.secret.as_str().into())));
         all
     }
 }
@@ -170,21 +170,25 @@ impl Drop for Stage {
 
 fn files(root: &Path, secret: &str) -> io::Result<File> {
     use std::os::unix::fs::PermissionsExt;
-    for directory in ["home/.ssh", "home/project", "outside", "granted", "tmp", "cache"] {
+    for directory in ["home/.ssh", "home/project", "home/outside", "home/granted", "tmp", "cache"] {
         fs::create_dir_all(root.join(directory))?;
     }
-    for file in
-        ["outside/kept", "outside/emptied", "outside/removed", "outside/renamed", "outside/attributes"]
-    {
+    for file in [
+        "home/outside/kept",
+        "home/outside/emptied",
+        "home/outside/removed",
+        "home/outside/renamed",
+        "home/outside/attributes",
+    ] {
         fs::write(root.join(file), KEPT)?;
     }
-    fs::set_permissions(root.join("outside/attributes"), fs::Permissions::from_mode(0o600))?;
-    fs::write(root.join("granted/file"), KEPT)?;
+    fs::set_permissions(root.join("home/outside/attributes"), fs::Permissions::from_mode(0o600))?;
+    fs::write(root.join("home/granted/file"), KEPT)?;
     fs::write(root.join("home/project/readme"), KEPT)?;
-    fs::write(root.join("outside/secret"), secret)?;
+    fs::write(root.join("home/outside/secret"), secret)?;
     fs::write(root.join("home/.ssh/id_rsa"), secret)?;
     std::os::unix::fs::symlink("../.ssh/id_rsa", root.join("home/project/way-out"))?;
-    File::open(root.join("outside/secret"))
+    File::open(root.join("home/outside/secret"))
 }
 
 /// The beginning of a file.

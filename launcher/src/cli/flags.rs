@@ -121,8 +121,8 @@ pub struct Run {
     /// Name refused paths too; everything stays refused (each call with a path takes longer)
     #[arg(help_heading = "System calls", long)]
     pub explain: bool,
-    /// Network: none, or the host's [default: the profile's]
-    #[arg(help_heading = "Network", long, value_name = "none|host", hide_possible_values = true)]
+    /// Network: none, one of the run's own with loopback alone, or the host's [default: the profile's]
+    #[arg(help_heading = "Network", long, value_name = "none|private|host", hide_possible_values = true)]
     pub net: Option<Net>,
     /// Allow TCP connections to this port ('*:443'), and nothing else
     #[arg(help_heading = "Network", long, value_name = "HOST:PORT")]
@@ -186,6 +186,9 @@ pub struct Run {
     /// Refuse to run where the kernel can enforce less: full, standard or minimal
     #[arg(help_heading = "Running", long, value_name = "LEVEL", hide_possible_values = true)]
     pub require: Option<Level>,
+    /// Namespaces of the run's own, where the machine gives them: as the profile says, or none [default: the profile's]
+    #[arg(help_heading = "Running", long, value_name = "auto|none", hide_possible_values = true)]
+    pub namespaces: Option<Namespaces>,
     /// First try what the run must refuse, on files and processes made for that; refuse to run if something is not
     #[arg(help_heading = "Running", long)]
     pub verify: bool,
@@ -231,6 +234,8 @@ pub enum OnViolation {
 pub enum Net {
     /// No IPv4 or IPv6 sockets
     None,
+    /// A network of the run's own: loopback, and nothing else
+    Private,
     /// The host's network
     Host,
 }
@@ -246,6 +251,15 @@ pub enum Static {
     Allow,
     /// Run under the guard alone, as wished
     Confine,
+}
+
+/// `--namespaces`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Namespaces {
+    /// Where the machine gives them.
+    Auto,
+    /// None.
+    None,
 }
 
 /// `--require`.
@@ -309,12 +323,15 @@ pub struct Status {
 /// `sbx test`.
 #[derive(Debug, Args)]
 pub struct Test {
-    /// Profile to test: a name or a file [default: every built-in one that restricts a program by itself]
+    /// Profile to test: a name or a file [default: every built-in one that promises anything]
     #[arg(short, long, value_name = "NAME|FILE")]
     pub profile: Vec<OsString>,
     /// Hold it to what another profile promises
     #[arg(long, value_name = "NAME|FILE")]
     pub against: Option<OsString>,
+    /// Show every row, of several profiles too
+    #[arg(short, long)]
+    pub verbose: bool,
     /// JSON on standard output
     #[arg(long)]
     pub json: bool,

@@ -13,7 +13,7 @@ mod usage;
 pub mod variables;
 mod why;
 
-pub use flags::{Cli, Command, Level, Net, OnViolation, Run, RunOnly, Static};
+pub use flags::{Cli, Command, Level, Namespaces, Net, OnViolation, Run, RunOnly, Static};
 
 use crate::canary;
 use crate::launch;

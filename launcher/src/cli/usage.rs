@@ -186,7 +186,10 @@ mod tests {
                 &[b"run", b"--net", b"host", b"--net", b"none", b"ls"],
                 "--net is given twice: leave one out; try 'sbx run --help'",
             ),
-            (&[b"run", b"--net", b"foo", b"ls"], "'foo' is no value for --net: it is one of none, host"),
+            (
+                &[b"run", b"--net", b"foo", b"ls"],
+                "'foo' is no value for --net: it is one of none, private, host",
+            ),
             (
                 &[b"run", b"--require", b"all", b"ls"],
                 "'all' is no value for --require: it is one of full, standard, minimal",

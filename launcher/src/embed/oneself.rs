@@ -6,10 +6,10 @@ use super::error::{Error, Kind};
 use crate::cli::{self, Run};
 use crate::launch::files::Executed;
 use crate::launch::guard::{Guard, OnViolation};
-use crate::launch::landlock::{self, Prepared, Report, Version, plain};
+use crate::launch::landlock::{self, Prepared, Report, Version, View, plain};
 use crate::launch::policy::PathRule;
 use crate::launch::resolve::{Calls, Extras};
-use crate::launch::{demands, files, plan};
+use crate::launch::{demands, files, namespaces, plan};
 use crate::profile::{self, Profile, Variables};
 use crate::refusal::Refusal;
 use crate::supervise::attributes;
@@ -86,8 +86,9 @@ fn prepare(profile: &Profile) -> Result<Steps, Refusal> {
     let version = Version(seccomp::landlock_version());
     supervised(profile, version)?;
     let mut remarks = Vec::new();
-    demands::level(&flags, profile, version, false, &mut remarks)?;
     let network = demands::network(&flags, profile, version)?;
+    let choice = namespaces::choose_for_oneself(profile, &network)?;
+    demands::level(&flags, profile, version, &choice, &mut remarks)?;
     let mut calls = plan::calls(&flags, profile, &network, version)?;
     if demands::names_sockets(&flags, profile, &network, version)? {
         calls.add_sockets(false)?;
@@ -96,7 +97,7 @@ fn prepare(profile: &Profile) -> Result<Steps, Refusal> {
     let paths = paths.transpose()?;
     let landlock = paths
         .as_ref()
-        .map(|paths| landlock::prepare(version, paths, &network, Report::Nothing))
+        .map(|paths| landlock::prepare(version, paths, &network, Report::Nothing, View::default()))
         .transpose()?;
     let filter = filter(profile, calls, paths.is_some())?;
     Ok(Steps { landlock, filter, confined: Confined { landlock: version.0, remarks } })
@@ -141,7 +142,17 @@ fn paths(flags: &Run, profile: &Profile, remarks: &mut Vec<String>) -> Result<Ve
     let variables =
         Variables { workspace: workspace.as_deref(), home: home.as_deref(), tmp: None, cache: None };
     let sockets = files::sockets(flags, profile, &variables, &directory)?;
-    files::rules(flags, profile, &variables, Executed::default(), &directory, &sockets, remarks)
+    let given = files::Given {
+        variables: &variables,
+        executed: Executed::default(),
+        directory: &directory,
+        sockets: &sockets,
+        more: &[],
+        masks: false,
+    };
+    let rules = files::rules(flags, profile, given, remarks)?.rules;
+    remarks.extend(namespaces::unprotected(profile, &variables, &rules, namespaces::ONESELF));
+    Ok(rules)
 }
 
 fn filter(profile: &Profile, calls: Calls, restricts_files: bool) -> Result<Vec<Insn>, Refusal> {

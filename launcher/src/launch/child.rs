@@ -4,14 +4,16 @@
 use crate::launch::guard::Guard;
 use crate::launch::landlock::Prepared;
 use crate::launch::limits::Resource;
+use crate::launch::namespaces::Layout;
 use crate::launch::token::Image;
 use crate::sys::privilege;
 use crate::sys::process::{self, Pid};
 use crate::sys::signal::{self, Disposition};
-use crate::sys::{Failed, descriptor, seccomp};
+use crate::sys::{Failed, descriptor, namespace, seccomp};
 use std::borrow::Cow;
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
 
 /// What the steps work on.
 pub struct Steps {
@@ -37,6 +39,10 @@ pub struct Steps {
     pub broken_pipe: Disposition,
     /// Whether this process is confined by `sbx` already.
     pub nested: bool,
+    /// The namespaces and mounts of its own, which the parent makes.
+    pub layout: Option<Rc<Layout>>,
+    /// Whether it gets a session of its own, without a controlling terminal.
+    pub session: bool,
     /// The filter; `None` for a run without any.
     pub guard: Option<Guard>,
     /// What is exec'd.
@@ -50,6 +56,8 @@ pub struct Outcome {
     pub listener: Option<RawFd>,
     /// Why there is none although one was asked for.
     pub unheard: Option<String>,
+    /// Why the machine does not give the namespaces that were wanted.
+    pub unavailable: Option<String>,
     /// The step that failed.
     pub failure: Option<Failure>,
     /// Whether every step up to the exec succeeded.
@@ -124,6 +132,9 @@ fn confine(steps: &mut Steps, outcome: &mut Outcome) -> Result<(), Failure> {
         if process::parent() != parent {
             return Err(Failure::new("start the command", "its supervisor is gone".to_string()));
         }
+    }
+    if steps.session {
+        namespace::new_session().step("start a session")?;
     }
     if !steps.nested {
         privilege::new_session_keyring().step("leave the session keyring")?;

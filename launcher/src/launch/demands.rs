@@ -4,12 +4,13 @@
 use crate::cli::{self, Run};
 use crate::launch::guard::OnViolation;
 use crate::launch::landlock::Version;
+use crate::launch::namespaces::Choice;
 use crate::launch::policy::{Mode, Network};
 use crate::launch::resolve;
 use crate::profile::{DefaultAction, Level, Profile};
 use crate::refusal::Refusal;
 use crate::status;
-use crate::sys::seccomp;
+use crate::sys::{seccomp, socket};
 
 pub fn contradictions(flags: &Run) -> Result<(), Refusal> {
     let given = |yes: bool, what: &'static str| yes.then_some(what);
@@ -48,6 +49,15 @@ pub fn contradictions(flags: &Run) -> Result<(), Refusal> {
         ),
         (given(flags.net == Some(cli::Net::None), "--net none"), given(!flags.bind.is_empty(), "--bind")),
         (
+            given(flags.net == Some(cli::Net::Private), "--net private"),
+            given(!flags.connect.is_empty(), "--connect"),
+        ),
+        (
+            given(flags.net == Some(cli::Net::Private), "--net private"),
+            given(!flags.bind.is_empty(), "--bind"),
+        ),
+        (given(flags.net == Some(cli::Net::Private), "--net private"), given(flags.exec, "--exec")),
+        (
             given(flags.dangerously_unconfined, "--dangerously-unconfined"),
             given(restricts(flags), "flags that confine"),
         ),
@@ -83,6 +93,7 @@ pub fn network(flags: &Run, profile: &Profile, landlock: Version) -> Result<Netw
     }
     match flags.net {
         Some(cli::Net::Host) => network = Network { mode: Mode::Host, ..Network::default() },
+        Some(cli::Net::Private) => network = Network { mode: Mode::Private, ..Network::default() },
         Some(cli::Net::None) => network = Network::default(),
         None => {}
     }
@@ -97,6 +108,14 @@ pub fn network(flags: &Run, profile: &Profile, landlock: Version) -> Result<Netw
         }
         network.bind.extend(&flags.bind);
     }
+    if network.mode == Mode::Private && flags.exec {
+        return Err(Refusal::new(
+            "cannot make a network of the run's own, which the profile asks for, together with --exec: nobody is left to look after it; leave --exec out, or name another network with --net",
+        ));
+    }
+    if network.mode == Mode::Private {
+        no_foreign_socket(flags)?;
+    }
     if network.mode == Mode::Ports && landlock < Version::TCP {
         return Err(Refusal::new(format!(
             "cannot restrict TCP to some ports: that needs Landlock ABI 4 (Linux 6.7), and this kernel has {}; use --net none or --net host",
@@ -104,6 +123,17 @@ pub fn network(flags: &Run, profile: &Profile, landlock: Version) -> Result<Netw
         )));
     }
     Ok(network)
+}
+
+/// A socket stays in the network that it was made in: one of the host's, handed in, would lead out to it.
+fn no_foreign_socket(flags: &Run) -> Result<(), Refusal> {
+    let mut passed = (0..3).chain(flags.pass_fd.iter().copied());
+    match passed.find(|number| socket::is_internet(*number)) {
+        None => Ok(()),
+        Some(number) => Err(Refusal::new(format!(
+            "cannot pass descriptor {number} into a network of the run's own: it is a socket of the host's network, and leads there; pass a pipe, or name another network with --net"
+        ))),
+    }
 }
 
 /// Landlock knows ports, not addresses.
@@ -126,7 +156,7 @@ pub fn names_sockets(
     if flags.unix.is_empty() && profile.network.unix.is_empty() {
         return Ok(false);
     }
-    if landlock < Version::UNIX && (flags.exec || network.mode != Mode::None) {
+    if landlock < Version::UNIX && (flags.exec || matches!(network.mode, Mode::Ports | Mode::Host)) {
         let other = if flags.exec { "--exec" } else { "an open network" };
         return Err(Refusal::new(format!(
             "cannot allow one UNIX socket together with {other}: without Landlock ABI 9 (Linux 7.1; here it is {}) the supervisor has to make the connection itself",
@@ -158,7 +188,7 @@ pub fn level(
     flags: &Run,
     profile: &Profile,
     landlock: Version,
-    unconfined: bool,
+    namespaces: &Choice,
     remarks: &mut Vec<String>,
 ) -> Result<(), Refusal> {
     let required = flags.require.map(|level| match level {
@@ -168,15 +198,24 @@ pub fn level(
     });
     let required = required.or(profile.require.as_deref().copied());
     let files = landlock >= Version::FILES;
-    let has = if files { Level::Standard } else { Level::Minimal };
+    let has = match namespaces {
+        _ if !files => Level::Minimal,
+        Choice::Made if landlock >= Version::TCP => Level::Full,
+        _ => Level::Standard,
+    };
     if required.is_some_and(|required| required > has) {
-        let missing =
-            if files { "this version of sbx uses no namespaces".to_string() } else { no_landlock() };
+        let missing = match namespaces {
+            _ if !files => no_landlock(),
+            Choice::Made => {
+                format!("Landlock's rules for TCP need ABI 4, and this kernel has {}", landlock.0)
+            }
+            Choice::None(why) => format!("it takes namespaces, and {why}"),
+        };
         return Err(Refusal::new(format!(
             "cannot enforce the level that --require or the profile asks for: {missing}"
         )));
     }
-    if !files && !unconfined {
+    if !files && !profile.is_unrestricted() {
         let lists = [&flags.ro, &flags.rox, &flags.rw, &flags.rwx, &flags.deny];
         if lists.iter().any(|list| !list.is_empty()) {
             return Err(Refusal::new(format!("cannot enforce path rules: {}", no_landlock())));

@@ -70,17 +70,62 @@ pub struct Executed<'a> {
     pub commands: Option<&'a Commands>,
 }
 
+/// What paths are relative to.
+#[derive(Clone, Copy)]
+pub struct Directories<'a> {
+    /// In a profile.
+    pub variables: &'a Variables<'a>,
+    /// On the command line.
+    pub working: &'a Path,
+}
+
+/// Whether a flag or the profile has a rule about exactly this path.
+pub fn names(flags: &Run, profile: &Profile, directories: Directories<'_>, path: &Path) -> bool {
+    let flags = [&flags.ro, &flags.rox, &flags.rw, &flags.rwx];
+    let mut flags =
+        flags.iter().flat_map(|list| list.iter()).map(|word| tidy(&directories.working.join(word)));
+    let lists = [&profile.paths.read, &profile.paths.execute, &profile.paths.write];
+    let mut entries = lists.iter().flat_map(|list| list.iter());
+    flags.any(|named| named == path)
+        || entries.any(|entry| entry.expand_path(directories.variables).is_some_and(|named| named == path))
+}
+
+/// What the path rules of a run are made from, besides flags and profile.
+pub struct Given<'a> {
+    /// What the profile's variables stand for.
+    pub variables: &'a Variables<'a>,
+    /// What is executed.
+    pub executed: Executed<'a>,
+    /// What paths are relative to.
+    pub directory: &'a Path,
+    /// Socket files that rules have to allow.
+    pub sockets: &'a [PathBuf],
+    /// What is allowed beyond the profile.
+    pub more: &'a [PathRule],
+    /// Whether mounts hold what is denied.
+    pub masks: bool,
+}
+
+/// The path rules of a run.
+#[derive(Default)]
+pub struct Paths {
+    /// What is allowed.
+    pub rules: Vec<PathRule>,
+    /// What is denied nevertheless.
+    pub denied: Vec<PathBuf>,
+    /// What flags allow by name.
+    pub named: Vec<PathBuf>,
+}
+
 /// The path rules of a run.
 pub fn rules(
     flags: &Run,
     profile: &Profile,
-    variables: &Variables<'_>,
-    executed: Executed<'_>,
-    directory: &Path,
-    sockets: &[PathBuf],
+    given: Given<'_>,
     remarks: &mut Vec<String>,
-) -> Result<Vec<PathRule>, Refusal> {
-    let mut rules = Vec::new();
+) -> Result<Paths, Refusal> {
+    let Given { variables, executed, directory, sockets, .. } = given;
+    let mut rules = given.more.to_vec();
     let paths = &profile.paths;
     for (list, rights) in [(&paths.read, READ), (&paths.execute, EXECUTE), (&paths.write, WRITE)] {
         for rule in list.iter().filter_map(|entry| of_profile(entry, rights, variables)) {
@@ -126,21 +171,42 @@ pub fn rules(
     let mut denied: Vec<PathBuf> =
         paths.deny.iter().filter_map(|entry| entry.expand_path(variables)).collect();
     for path in &flags.deny {
-        denied.push(existing(path, directory)?);
+        // What does not exist yet can be kept from being made by a mount only.
+        let missing = given.masks && directory.join(path).symlink_metadata().is_err();
+        if missing {
+            remarks.push(format!("'{}' does not exist, and cannot be made by the command", shown(path)));
+        }
+        denied.push(if missing { tidy(&directory.join(path)) } else { existing(path, directory)? });
     }
     remarks.extend(of_flags.iter().filter_map(|(word, rule)| ineffective(word, rule, &rules, &denied)));
     if let Some(commands) = executed.commands {
         commands.only_allowed(&mut rules, executed.program);
     }
-    let rules = merge(rules);
-    let (rules, opened) = siblings::without(rules, &denied)?;
+    let rules = hold_denied(merge(rules), &denied, given.masks, remarks)?;
+    let rules = match executed.commands {
+        Some(commands) => commands.but_blocked(rules)?,
+        None => rules,
+    };
+    let mut named: Vec<PathBuf> = of_flags.into_iter().map(|(_, rule)| rule.path).collect();
+    named.extend(flags.unix.iter().filter_map(|path| directory.join(path).canonicalize().ok()));
+    Ok(Paths { rules, denied, named })
+}
+
+/// The rules without what is denied: where mounts hold that, also the rest of what is above it stays allowed.
+fn hold_denied(
+    rules: Vec<PathRule>,
+    denied: &[PathBuf],
+    masks: bool,
+    remarks: &mut Vec<String>,
+) -> Result<Vec<PathRule>, Refusal> {
+    if masks {
+        return Ok(siblings::without_denied(rules, denied));
+    }
+    let (rules, opened) = siblings::without(rules, denied)?;
     for path in opened {
         remarks.push(format!("'{}' itself cannot be listed, and nothing new be made directly in it, so that what is denied below it stays out", shown(&path)));
     }
-    match executed.commands {
-        Some(commands) => commands.but_blocked(rules),
-        None => Ok(rules),
-    }
+    Ok(rules)
 }
 
 /// What a flag says about a path, and something else undoes: rights add up, and a denial wins.

@@ -3,6 +3,7 @@
 //! Landlock only ever adds up: a right granted on a directory holds for everything below. So a path that is
 //! denied below a granted directory is left out by granting its siblings instead (see `siblings`).
 
+use crate::launch::namespaces::Layout;
 use crate::launch::policy::{Network, PathRights, PathRule};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
@@ -59,6 +60,35 @@ pub struct Prepared {
     /// What was granted where, by real paths: what the supervisor decides by. Found out before the command runs
     /// and from the files themselves, for the command may rename and link what leads to them.
     pub granted: Vec<PathRule>,
+    /// Rules about what is not there yet: file systems that the run mounts for itself.
+    late: Vec<PathRule>,
+    abi: ABI,
+}
+
+/// What the rules are about, as far as mounts of the run's own change it.
+#[derive(Clone, Copy, Default)]
+pub struct View<'a> {
+    /// The mounts.
+    pub layout: Option<&'a Layout>,
+    /// The scratch directory, where it is outside.
+    pub scratch: Option<&'a Path>,
+}
+
+impl View<'_> {
+    fn is_late(&self, rule: &PathRule) -> bool {
+        self.layout.is_some_and(|layout| layout.renews(&rule.path))
+    }
+
+    /// Where the command finds what is at this path outside.
+    fn inside(&self, path: PathBuf) -> PathBuf {
+        let moved = self.layout.and_then(Layout::scratch).zip(self.scratch);
+        let below = moved.and_then(|(inside, outside)| Some((inside, path.strip_prefix(outside).ok()?)));
+        match below {
+            Some((inside, rest)) if rest.as_os_str().is_empty() => inside.to_path_buf(),
+            Some((inside, rest)) => inside.join(rest),
+            None => path,
+        }
+    }
 }
 
 /// Builds the ruleset: every right that the kernel has is handled, so what no rule grants is refused.
@@ -67,6 +97,7 @@ pub fn prepare(
     paths: &[PathRule],
     network: &Network,
     report: Report,
+    view: View<'_>,
 ) -> Result<Prepared, Refusal> {
     let failed = |what: &str, cause: String| Refusal::new(format!("cannot {what}: {cause}"));
     let abi = version.abi();
@@ -90,7 +121,15 @@ pub fn prepare(
     // rule has none of those that only directories have, and the crate finds that out anyway.
     let mut ruleset = created.set_compatibility(CompatLevel::BestEffort);
     let (mut granted, mut held) = (Vec::with_capacity(paths.len()), Vec::with_capacity(paths.len()));
+    let reported =
+        |rule: &PathRule| report == Report::All || (report == Report::Writable && rule.rights.write);
+    let mut late = Vec::new();
     for rule in paths {
+        if view.is_late(rule) {
+            late.push(rule.clone());
+            granted.extend(Some(rule).filter(|rule| reported(rule)).cloned());
+            continue;
+        }
         if is_covered_link(rule, paths) {
             continue;
         }
@@ -99,10 +138,10 @@ pub fn prepare(
         ruleset = ruleset.add_rule(beneath).map_err(|e| {
             failed(&format!("add the Landlock rule for '{}'", shown(&rule.path)), e.to_string())
         })?;
-        if report == Report::All || (report == Report::Writable && rule.rights.write) {
+        if reported(rule) {
             let path = descriptor::place(&file)
                 .map_err(|e| failed(&format!("find out where '{}' is", shown(&rule.path)), plain(&e)))?;
-            granted.push(PathRule { path, ..*rule });
+            granted.push(PathRule { path: view.inside(path), ..*rule });
         }
         if held.len() < MOST_HELD {
             held.push(file);
@@ -119,10 +158,22 @@ pub fn prepare(
             }
         }
     }
-    Ok(Prepared { ruleset: Some(ruleset.no_new_privs(false)), _held: held, granted })
+    Ok(Prepared { ruleset: Some(ruleset.no_new_privs(false)), _held: held, granted, late, abi })
 }
 
 impl Prepared {
+    /// Adds the rules about what is there by now.
+    pub fn complete(&mut self) -> Result<(), String> {
+        let mut ruleset = self.ruleset.take().ok_or("they are in force already")?;
+        for rule in &self.late {
+            let Some(file) = open(rule).map_err(|refusal| refusal.to_string())? else { continue };
+            let beneath = PathBeneath::new(&file, rights(rule.rights, self.abi));
+            ruleset = ruleset.add_rule(beneath).map_err(|e| e.to_string())?;
+        }
+        self.ruleset = Some(ruleset);
+        Ok(())
+    }
+
     /// Puts the rules in force for the calling thread, for good. Needs no_new_privs or CAP_SYS_ADMIN.
     pub fn restrict_self(&mut self) -> Result<(), String> {
         let ruleset = self.ruleset.take().ok_or("they are in force already")?;

@@ -66,6 +66,7 @@ fn network(plan: &Plan) -> String {
     match plan.network.mode {
         Mode::None => "no network".to_string(),
         Mode::Host => "the host's network".to_string(),
+        Mode::Private => "a network of its own".to_string(),
         Mode::Ports => format!(
             "network to TCP ports {}, listening on {}",
             list(&plan.network.connect),

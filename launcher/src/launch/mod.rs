@@ -10,6 +10,7 @@ pub mod guard;
 pub mod landlock;
 pub mod limits;
 mod messages;
+pub mod namespaces;
 pub mod plan;
 pub mod policy;
 pub mod question;
@@ -18,22 +19,19 @@ pub mod resolve;
 mod rows;
 pub mod scratch;
 mod siblings;
+mod steps;
 pub mod token;
 pub mod treatment;
 
 use crate::canary;
 use crate::cli::Run;
 use crate::cli::variables::{self, Loudness};
-use crate::launch::cgroup::Group;
 use crate::launch::child::{Failure, Outcome, Steps};
-use crate::launch::guard::{Guard, OnViolation};
-use crate::launch::landlock::Report;
-use crate::launch::limits::Limits;
+use crate::launch::guard::OnViolation;
 use crate::launch::messages::Closing;
+use crate::launch::namespaces::Stubs;
 use crate::launch::plan::Plan;
-use crate::launch::resolve::Extras;
 use crate::launch::scratch::Scratch;
-use crate::launch::token::{Image, ImageError};
 use crate::profile::Source;
 use crate::refusal::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
 use crate::report::Reporter;
@@ -49,11 +47,7 @@ use crate::supervise::violation::{Show, Violations};
 use crate::supervise::{self, Ending, Summary, Task, Watch, memory};
 use crate::sys::signal::Disposition;
 use crate::sys::{Failed, descriptor, privilege, process, seccomp, signal, stream};
-use sbx_policy::env;
-use std::ffi::OsString;
-use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// `sbx run`.
@@ -73,10 +67,49 @@ fn planned(flags: &Run, closed: Vec<i32>, mut reporter: Option<&mut Reporter>) -
     if flags.verify {
         canary::verify(flags)?;
     }
+    let mut said = Vec::new();
+    match attempt(flags, closed.clone(), reporter.as_deref_mut(), None, &mut said) {
+        Err(Stop::Unavailable(why)) => {
+            attempt(flags, closed, reporter, Some(&why), &mut said).map_err(Refusal::from)
+        }
+        result => result.map_err(Refusal::from),
+    }
+}
+
+/// Why a run did not start.
+enum Stop {
+    /// The machine does not give it namespaces.
+    Unavailable(String),
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Stop {
+        Stop::Refused(refusal)
+    }
+}
+
+impl From<Stop> for Refusal {
+    fn from(stop: Stop) -> Refusal {
+        match stop {
+            Stop::Unavailable(why) => Refusal::new(format!("cannot make namespaces: {why}")),
+            Stop::Refused(refusal) => refusal,
+        }
+    }
+}
+
+/// One run, from its plan on: with namespaces where they are wanted, unless they `failed` before.
+fn attempt(
+    flags: &Run,
+    closed: Vec<i32>,
+    mut reporter: Option<&mut Reporter>,
+    failed: Option<&str>,
+    said: &mut Vec<String>,
+) -> Result<i32, Stop> {
     // The lowest number that is free now is the notification descriptor's, where their number is limited.
     let spare = flags.max_open_files.is_some().then(|| stream::duplicate(0)).transpose();
     let spare = spare.map_err(cannot("keep a descriptor free"))?;
-    let mut plan = plan::make(flags)?;
+    let mut plan = plan::make(flags, failed)?;
     plan.spare = spare;
     if let Some(reporter) = &mut reporter {
         reporter.planned(&mut plan);
@@ -85,7 +118,10 @@ fn planned(flags: &Run, closed: Vec<i32>, mut reporter: Option<&mut Reporter>) -
     let show = if loudness == Loudness::Quiet { Show::Nothing } else { Show::Lines };
     let violations = Violations::new(show);
     for remark in &plan.remarks {
-        violations.line(remark);
+        if !said.contains(remark) {
+            violations.line(remark);
+            said.push(remark.clone());
+        }
     }
     let closing = (loudness == Loudness::Verbose).then(|| {
         violations.line(&messages::banner(&plan));
@@ -93,7 +129,10 @@ fn planned(flags: &Run, closed: Vec<i32>, mut reporter: Option<&mut Reporter>) -
     });
     // Its secrets are in our environment and memory, which the command could read otherwise.
     privilege::undumpable().map_err(cannot("protect the supervisor's memory"))?;
-    if flags.exec { in_place(plan, closed) } else { supervised(plan, closed, violations, closing, reporter) }
+    if flags.exec {
+        return in_place(plan, closed).map_err(Stop::from);
+    }
+    supervised(plan, closed, violations, closing, reporter)
 }
 
 fn cannot(what: &'static str) -> impl FnOnce(Failed) -> Refusal {
@@ -103,7 +142,7 @@ fn cannot(what: &'static str) -> impl FnOnce(Failed) -> Refusal {
 /// Becomes the command.
 fn in_place(mut plan: Plan, closed: Vec<i32>) -> Result<i32, Refusal> {
     let limits = std::mem::take(&mut plan.limits);
-    let mut steps = steps(plan, &limits, closed, false)?.0;
+    let mut steps = steps::lay_out(plan, &limits, closed, false, None)?.0;
     let mut outcome = Outcome::default();
     child::run(&mut steps, &mut outcome);
     Err(outcome.failure.map_or_else(|| Refusal::new("cannot execute the command"), refusal))
@@ -116,8 +155,14 @@ fn supervised(
     violations: Violations,
     closing: Option<Closing>,
     mut reporter: Option<&mut Reporter>,
-) -> Result<i32, Refusal> {
-    let tree = plan.calls.starts_processes();
+) -> Result<i32, Stop> {
+    let layout = plan.namespaces.as_ref().ok().cloned();
+    if let Some(layout) = &layout {
+        namespaces::check_descriptors(&plan.pass)?;
+        namespaces::check_files(&plan.pass, layout)?;
+    }
+    // The first process in a namespace is no command's to be.
+    let tree = plan.calls.starts_processes() || layout.is_some();
     let scratch = plan.scratch.take();
     let name = plan.profile.name.clone();
     let own = (plan.profile.source != Source::BuiltIn).then(|| plan.profile.clone());
@@ -133,20 +178,26 @@ fn supervised(
     let mask = signal::set_mask(&signals).map_err(cannot("block signals"))?;
     let watched = signal::descriptor(&signals).map_err(cannot("wait for signals"))?;
     let watch_paths = plan.watch_paths;
-    let scoped = plan.paths.is_some() && plan.landlock >= landlock::Version::SCOPES;
+    let scoped = plan.paths.is_some() && plan.landlock >= landlock::Version::SCOPES && layout.is_none();
     // In log mode the ports are not restricted.
-    let domain = Domain { network: logged(&plan.network, plan.on_violation == OnViolation::Log), scoped };
+    let domain =
+        Domain { network: steps::logged(&plan.network, plan.on_violation == OnViolation::Log), scoped };
     let (brokers, sockets) = (plan.calls.brokers(), plan.sockets.clone());
     let writes = |rule: &policy::PathRule| rule.rights.write && !rule.rights.devices;
     let granted_write = plan.paths.iter().flatten().any(writes);
     let closed_streams = closed.clone();
-    let (mut steps, granted) = steps(plan, &limits, closed, listens)?;
+    let place = scratch.as_ref().map(Scratch::path);
+    let (mut steps, granted) = steps::lay_out(plan, &limits, closed, listens, place)?;
+    let stubs = layout.as_ref().map(|layout| Stubs::make(&layout.stubs)).transpose()?;
     steps.mask = mask;
-    steps.broken_pipe = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
+    let broken_pipe = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
+    steps.broken_pipe = broken_pipe;
     let afterwards = Afterwards {
         keep_background: limits.keep_background,
         scratch: scratch.as_ref().map(|scratch| scratch.path().to_path_buf()),
         group: limits.group.as_ref().map(|group| group.path().to_path_buf()),
+        introduces: reporter.is_some() && layout.is_some(),
+        stubs: stubs.map(Rc::new).unwrap_or_default(),
     };
     let diverted = limits.output.map(|cap| output::divert(cap, &closed_streams)).transpose();
     let (pumps, diverted) = diverted.map_err(cannot("lead the output through a pipe"))?.unzip();
@@ -155,14 +206,24 @@ fn supervised(
     let result = start(steps, tree, &afterwards);
     // Whatever there is to say is said to the caller, not to ourselves.
     diverted.map_or(Ok(()), Diverted::restore).map_err(cannot("put standard output back"))?;
-    let (watch, outcome) = result?;
+    let (watch, outcome) = match result {
+        Ok((_, Outcome { unavailable: Some(why), .. })) | Err(Stop::Unavailable(why)) => {
+            signal::set_mask(&mask).map_err(cannot("restore the signal mask"))?;
+            signal::dispose(libc::SIGPIPE, broken_pipe);
+            return Err(Stop::Unavailable(why));
+        }
+        result => result?,
+    };
     let listener = outcome.listener.map(seccomp::own_listener);
     let unheard = outcome.unheard.clone();
     if let Some(failure) = outcome.into_failure() {
-        return Err(refusal(failure));
+        return Err(refusal(failure).into());
     }
     if let Some(reporter) = &mut reporter {
         reporter.started(watch.command(), unheard.as_deref());
+        if let Watch::Reaper(reaper) = &watch {
+            reaper.acquaint();
+        }
     }
     if let Some(why) = unheard {
         violations.line(&format!("violations are refused, but cannot be reported: {why} (a sandbox around this one listens already)"));
@@ -182,17 +243,23 @@ fn supervised(
     // What it does on the command's behalf the kernel judges as if the command did it.
     privilege::drop_capabilities().map_err(cannot("drop the supervisor's capabilities"))?;
     let mut adviser = Adviser::new(&name, mode, granted_write).with_denied(denied).with_workspace(workspace);
-    adviser = adviser.with_commands(commands);
+    adviser = adviser.with_commands(commands).with_layout(layout.clone());
     if let Some(profile) = own {
         adviser = adviser.with_profile(profile);
     }
     let mut judge = Judge {
         on_violation,
         strict,
-        broker: brokers.then(|| Broker { granted: granted.clone(), named: sockets }),
+        broker: brokers.then(|| Broker {
+            granted: granted.clone(),
+            named: sockets,
+            layout: layout.clone(),
+            own_network: mode == policy::Mode::Private,
+        }),
         granted,
         domain,
         watch_paths,
+        layout: layout.clone(),
         attributes,
         census: limits.counted.map(|count| Census::new(watch.root(), count)),
         adviser,
@@ -229,7 +296,7 @@ fn supervised(
         result
     });
     judge.violations.finish();
-    result
+    result.map_err(Stop::from)
 }
 
 /// Says why the command ended, where it is not plain to see.
@@ -270,10 +337,15 @@ fn conclude(summary: &Summary, violations: &Violations, scratch: Option<Scratch>
 }
 
 /// Starts the child, directly or below a reaper.
-fn start(mut steps: Steps, tree: bool, afterwards: &Afterwards) -> Result<(Watch, Outcome), Refusal> {
+fn start(mut steps: Steps, tree: bool, afterwards: &Afterwards) -> Result<(Watch, Outcome), Stop> {
     if tree {
-        let (reaper, outcome) = Reaper::start(steps, afterwards).map_err(cannot("start the command"))?;
-        return Ok((Watch::Reaper(reaper), outcome));
+        let apart = steps.layout.is_some();
+        return match Reaper::start(steps, afterwards) {
+            Ok((reaper, outcome)) => Ok((Watch::Reaper(reaper), outcome)),
+            // Later than that the command may have run.
+            Err(failed) if apart && failed.call == "clone" => Err(Stop::Unavailable(failed.to_string())),
+            Err(failed) => Err(cannot("start the command")(failed).into()),
+        };
     }
     steps.parent = Some(process::id());
     let mut outcome = Outcome::default();
@@ -283,110 +355,6 @@ fn start(mut steps: Steps, tree: bool, afterwards: &Afterwards) -> Result<(Watch
         process::wait(Some(pid), true, false);
     }
     Ok((Watch::Direct(pid), outcome))
-}
-
-/// Everything that the child needs, laid out.
-fn steps(
-    plan: Plan,
-    limits: &Limits,
-    closed: Vec<i32>,
-    listens: bool,
-) -> Result<(Steps, Vec<policy::PathRule>), Refusal> {
-    let logs = plan.on_violation == OnViolation::Log;
-    let seal = if plan.unconfined || logs { None } else { plan.calls.seal(plan.on_violation.value())? };
-    // The shim goes in only where it has something to take away.
-    let sealed = seal.is_some() && treatment::takes_library(&plan.program);
-    let extras = Extras { counts_tasks: limits.counted.is_some(), ..plan.extras(seal.as_ref()) };
-    let mut environment = plan.environment.clone();
-    let shim = match seal.filter(|_| sealed) {
-        Some(seal) => Some(preload(&seal.text, &mut environment)?),
-        None => None,
-    };
-    let mut guard = Guard::new(&plan.profile.name, plan.calls, extras, plan.on_violation, listens);
-    let path = plan.program.path.as_os_str().as_bytes();
-    let image = Image::new(path, plan.arguments, environment).map_err(|error| match error {
-        ImageError::NulByte => {
-            Refusal::new("cannot lay out the command: a name, an argument or a variable holds a NUL byte")
-        }
-        ImageError::System(failed) => Refusal::new(format!("cannot lay out the command: {failed}")),
-    })?;
-    // A notified exec would wait for a supervisor that waits for it.
-    let plain_exec = guard.calls.allows_fully("execve") && !plan.watch_paths && !guard.calls.notes();
-    if !plan.unconfined && !plain_exec {
-        guard.allow_exec_of(&image).map_err(|e| Refusal::new(format!("cannot build the filter: {e}")))?;
-    }
-    let report = match (plan.watch_paths, guard.calls.brokers() || plan.attributes) {
-        (true, _) => Report::All,
-        (_, true) => Report::Writable,
-        _ => Report::Nothing,
-    };
-    let landlock = match &plan.paths {
-        Some(paths) => Some(landlock::prepare(plan.landlock, paths, &logged(&plan.network, logs), report)?),
-        None => None,
-    };
-    let granted = landlock.as_ref().map(|prepared| prepared.granted.clone()).unwrap_or_default();
-    let door = limits.group.as_ref().map(Group::door).transpose();
-    let door =
-        door.map_err(|e| Refusal::new(format!("cannot open the control group: {}", landlock::plain(&e))))?;
-    let directory = File::open(&plan.directory).map(OwnedFd::from).ok();
-    let mut pass = plan.pass;
-    pass.extend(shim.as_ref().map(AsRawFd::as_raw_fd));
-    // The exec takes it along; nothing here closes it before.
-    if let Some(shim) = shim {
-        std::mem::forget(shim);
-    }
-    Ok((
-        Steps {
-            parent: None,
-            limits: limits.resources.clone(),
-            door,
-            spare: plan.spare,
-            directory,
-            landlock,
-            pass,
-            closed,
-            mask: signal::mask(),
-            broken_pipe: signal::disposition(libc::SIGPIPE),
-            nested: plan.nested,
-            guard: (!plan.unconfined).then_some(guard),
-            image,
-        },
-        granted,
-    ))
-}
-
-/// In log mode system calls are let through, so the ports must not be refused a layer below.
-fn logged(network: &policy::Network, logs: bool) -> policy::Network {
-    if logs {
-        policy::Network { mode: policy::Mode::Host, ..policy::Network::default() }
-    } else {
-        network.clone()
-    }
-}
-
-/// Puts the shim and the seal's variables into the environment.
-fn preload(seal: &env::Text, environment: &mut Vec<OsString>) -> Result<OwnedFd, Refusal> {
-    let shim = descriptor::sealed_memory_file(c"libsandbox.so", crate::SHIM)
-        .map_err(cannot("make libsandbox.so available"))?;
-    let number = shim.as_raw_fd();
-    let own = format!("/proc/self/fd/{number}");
-    let others = environment.iter().position(|entry| entry.as_bytes().starts_with(b"LD_PRELOAD="));
-    match others {
-        Some(at) => {
-            // The user's own come after: what they do is bound by the seal already.
-            let mut entry = OsString::from(format!("LD_PRELOAD={own}:"));
-            entry.push(std::ffi::OsStr::from_bytes(&environment[at].as_bytes()["LD_PRELOAD=".len()..]));
-            environment[at] = entry;
-        }
-        None => environment.push(format!("LD_PRELOAD={own}").into()),
-    }
-    environment.push(format!("SBX_SHIM_FD={number}").into());
-    let variables =
-        [(env::ALLOW, &seal.allow), (env::DENY, &seal.deny), (env::ACTION, &Some(seal.action.clone()))];
-    for (name, value) in variables {
-        environment.extend(value.iter().map(|value| OsString::from(format!("{name}={value}"))));
-    }
-    Ok(shim)
 }
 
 /// The exit status for a step that failed: that of the exec is told by what is wrong with the file.

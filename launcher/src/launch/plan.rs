@@ -9,7 +9,8 @@ use crate::launch::files::{self, Executed};
 use crate::launch::guard::OnViolation;
 use crate::launch::landlock::{Version, plain};
 use crate::launch::limits::{self, Limits, Situation};
-use crate::launch::policy::{Network, PathRule};
+use crate::launch::namespaces::{self, Choice, Layout, Repository};
+use crate::launch::policy::{Mode, Network, PathRule};
 use crate::launch::resolve::{self, Calls, Extras, Seal, Unix};
 use crate::launch::scratch::{self, Scratch};
 use crate::launch::treatment::{self, StaticMode};
@@ -70,6 +71,8 @@ pub struct Plan {
     pub pass: Vec<i32>,
     /// Whether no filter at all is wanted.
     pub unconfined: bool,
+    /// Namespaces of its own, and what is mounted there; or why there are none.
+    pub namespaces: Result<Rc<Layout>, String>,
     /// Whether this process is confined by `sbx` already.
     pub nested: bool,
     /// The scratch directory.
@@ -80,8 +83,8 @@ pub struct Plan {
     pub remarks: Vec<String>,
 }
 
-/// Makes the plan.
-pub fn make(flags: &Run) -> Result<Plan, Refusal> {
+/// Makes the plan; a second time, if the machine `failed` to give the namespaces of the first one.
+pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     demands::contradictions(flags)?;
     let search = cli::search();
     let profile = load(flags, &search)?;
@@ -107,12 +110,14 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
     let landlock = Version(seccomp::landlock_version());
     let nested = seccomp::is_confined();
     let network = demands::network(flags, &profile, landlock)?;
+    let situation = namespaces::Situation { landlock, nested, network: &network, failed };
+    let choice = namespaces::choose(flags, &profile, situation)?;
     let mut calls = calls(flags, &profile, &network, landlock)?;
     if demands::names_sockets(flags, &profile, &network, landlock)? {
         calls.add_sockets(landlock < Version::UNIX)?;
     }
     let on_violation = demands::on_violation(flags, &profile);
-    demands::level(flags, &profile, landlock, unconfined, &mut remarks)?;
+    demands::level(flags, &profile, landlock, &choice, &mut remarks)?;
 
     let workspace = files::workspace(flags.workspace.as_deref(), &directory, &mut remarks)?;
     let wants = |variable| profile.uses(variable);
@@ -133,7 +138,14 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         tmp: scratch.as_ref().map(Scratch::path),
         cache: cache.as_deref(),
     };
-    let environment = environment(flags, &profile, &variables)?;
+    let apart = choice == Choice::Made;
+    let directories = files::Directories { variables: &variables, working: &directory };
+    let inside = scratch
+        .as_ref()
+        .map(Scratch::path)
+        .filter(|_| apart && namespaces::has_own_tmp(flags, &profile, directories));
+    let environment =
+        environment(flags, &profile, &inside_variables(&variables, inside), std::env::vars_os())?;
     let commands =
         commands::resolve(flags, &profile, &variables, &directory, &environment, landlock, &mut remarks)?;
     if let Some(commands) = &commands {
@@ -142,12 +154,50 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
     let sockets = files::sockets(flags, &profile, &variables, &directory)?;
     // Before ABI 9 the supervisor connects, and Landlock knows no such right.
     let by_path = if landlock >= Version::UNIX { sockets.clone() } else { Vec::new() };
+    let repository = workspace.as_deref().filter(|_| apart && !profile.paths.protect.is_empty());
+    let repository = repository.map(|workspace| Repository::of(workspace, home.as_deref()));
+    let more = repository.as_ref().map(Repository::rules).unwrap_or_default();
     let paths = (!unconfined && landlock >= Version::FILES)
         .then(|| {
             let executed = Executed { program: Some(&program), commands: commands.as_ref() };
-            files::rules(flags, &profile, &variables, executed, &directory, &by_path, &mut remarks)
+            let given = files::Given {
+                variables: &variables,
+                executed,
+                directory: &directory,
+                sockets: &by_path,
+                more: &more,
+                masks: apart,
+            };
+            files::rules(flags, &profile, given, &mut remarks)
         })
         .transpose()?;
+    let namespaces = match (choice, &paths) {
+        (Choice::Made, Some(paths)) => {
+            let given = namespaces::Given {
+                rules: &paths.rules,
+                denied: &paths.denied,
+                protected: namespaces::protected(&profile, &variables, repository),
+                named: &paths.named,
+                sockets: &sockets,
+                scratch: inside,
+                directory: &directory,
+                home: home.as_deref(),
+                network: network.mode == Mode::Private,
+            };
+            Ok(Rc::new(Layout::of(given, &mut remarks)))
+        }
+        (Choice::None(why), _) => Err(why),
+        (Choice::Made, None) => Err("without path rules they would add little".to_string()),
+    };
+    let rules = paths.as_ref().map_or(&[][..], |paths| &paths.rules);
+    if let Err(why) = &namespaces {
+        namespaces::check_own_wishes(flags, &profile, why)?;
+    }
+    // What surrounds us has protected what it could, or said that it could not.
+    if let (Err(why), false) = (&namespaces, nested) {
+        remarks.extend(namespaces::unprotected(&profile, &variables, rules, why));
+    }
+    let paths = paths.map(|paths| paths.rules);
     let situation = Situation { supervised: !flags.exec, listens: !flags.exec && !unconfined && !nested };
     let limits = limits::resolve(flags, &profile, situation)?;
     let changes = attributes::CALLS.iter().chain(&attributes::XATTRS).any(|name| calls.allows(name));
@@ -172,6 +222,7 @@ pub fn make(flags: &Run) -> Result<Plan, Refusal> {
         sockets,
         commands: commands.map(Rc::new),
         unconfined,
+        namespaces,
         nested,
         scratch,
         spare: None,
@@ -195,6 +246,9 @@ impl Plan {
         match (self.unconfined, &self.paths) {
             (true, _) => model::Level::None,
             (false, None) => model::Level::Minimal,
+            (false, Some(_)) if self.namespaces.is_ok() && self.landlock >= Version::TCP => {
+                model::Level::Full
+            }
             (false, Some(_)) => model::Level::Standard,
         }
     }
@@ -300,6 +354,18 @@ pub(crate) fn calls(
     Ok(calls)
 }
 
+/// What the profile's variables stand for inside: the scratch directory may be in another place there.
+fn inside_variables<'a>(variables: &Variables<'a>, scratch: Option<&Path>) -> Variables<'a> {
+    let tmp = Path::new(namespaces::TMP);
+    let moved = |path: &'a Path| match scratch {
+        Some(scratch) if path == scratch => tmp,
+        // Where no other place for caches could be made.
+        Some(scratch) if path.starts_with(scratch) => Path::new("/tmp/cache"),
+        _ => path,
+    };
+    Variables { tmp: variables.tmp.map(moved), cache: variables.cache.map(moved), ..*variables }
+}
+
 fn make_scratch() -> Result<Scratch, Refusal> {
     Scratch::create(std::env::var_os("TMPDIR").as_deref())
 }
@@ -323,7 +389,13 @@ fn cache(workspace: Option<&Path>, scratch: Option<&Scratch>, remarks: &mut Vec<
     }
 }
 
-fn environment(flags: &Run, profile: &Profile, variables: &Variables<'_>) -> Result<Vec<OsString>, Refusal> {
+/// The environment of a run, of what the host's holds.
+pub(crate) fn environment(
+    flags: &Run,
+    profile: &Profile,
+    variables: &Variables<'_>,
+    host: impl Iterator<Item = (OsString, OsString)>,
+) -> Result<Vec<OsString>, Refusal> {
     fn patterns<'a>(list: &'a [profile::Given<Cow<'static, str>>]) -> Vec<&'a str> {
         list.iter().map(|pattern| &*pattern.value).collect()
     }
@@ -343,7 +415,7 @@ fn environment(flags: &Run, profile: &Profile, variables: &Variables<'_>) -> Res
         inherit_all: flags.inherit_env || profile.is_unrestricted(),
         allow_dangerous: flags.allow_dangerous_env,
     };
-    let mut built = environment::build(std::env::vars_os(), &wishes)?;
+    let mut built = environment::build(host, &wishes)?;
     let fallback = variables.tmp.unwrap_or(Path::new("/"));
     built.entry("HOME".into()).or_insert_with(|| fallback.into());
     Ok(environment::entries(built))

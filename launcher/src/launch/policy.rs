@@ -1,6 +1,7 @@
 //! The policy of one run: a profile with its variables expanded, flags merged and names resolved.
 
-use std::path::PathBuf;
+use crate::launch::namespaces::Layout;
+use std::path::{Path, PathBuf};
 
 /// What may be done below a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +60,17 @@ pub struct PathRule {
     pub optional: bool,
 }
 
+/// Whether rules let something at a path be changed that is no device.
+pub fn may_change(rules: &[PathRule], layout: Option<&Layout>, path: &Path) -> bool {
+    let mut changing = rules.iter().filter(|rule| rule.rights.write && !rule.rights.devices);
+    changing.any(|rule| holds(rule, layout, path))
+}
+
+/// Whether a rule is about a path.
+pub fn holds(rule: &PathRule, layout: Option<&Layout>, path: &Path) -> bool {
+    path.starts_with(&rule.path) && !layout.is_some_and(|layout| layout.cuts(&rule.path, path))
+}
+
 /// Which sockets reach out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
@@ -80,11 +92,13 @@ pub enum Mode {
     Ports,
     /// The host's network.
     Host,
+    /// A network of the run's own, which has loopback and nothing else.
+    Private,
 }
 
 impl Network {
     /// Whether Landlock's TCP rights are handled, so that what is not listed is refused.
     pub fn handles_tcp(&self) -> bool {
-        self.mode != Mode::Host
+        matches!(self.mode, Mode::None | Mode::Ports)
     }
 }

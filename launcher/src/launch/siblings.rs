@@ -17,6 +17,16 @@ pub fn without(rules: Vec<PathRule>, denied: &[PathBuf]) -> Result<(Vec<PathRule
     take(rules, denied, PathRights::ALL, "deny")
 }
 
+/// The same rules without those about denied paths and what is below them: where the rest is held by mounts.
+pub fn without_denied(rules: Vec<PathRule>, denied: &[PathBuf]) -> Vec<PathRule> {
+    if denied.is_empty() {
+        return rules;
+    }
+    let ends: HashSet<PathBuf> = denied.iter().map(|path| resolve(path)).collect();
+    let denied = |rule: &PathRule| canonical(&rule.path).ancestors().any(|path| ends.contains(path));
+    rules.into_iter().filter(|rule| !denied(rule)).collect()
+}
+
 /// The same rules without the right to execute these paths.
 pub fn without_executing(rules: Vec<PathRule>, blocked: &[PathBuf]) -> Result<Vec<PathRule>, Refusal> {
     let execute = PathRights { execute: true, ..PathRights::default() };
@@ -48,7 +58,7 @@ fn take(
 
 /// Where a denied path really is. Of one that does not exist, the part that does is resolved, so that it can't
 /// be made under another name.
-fn resolve(path: &Path) -> PathBuf {
+pub fn resolve(path: &Path) -> PathBuf {
     let missing = path.ancestors().take_while(|p| p.symlink_metadata().is_err()).count();
     let Some(existing) = path.ancestors().nth(missing) else { return path.to_path_buf() };
     let rest: PathBuf = path.strip_prefix(existing).map(Path::to_path_buf).unwrap_or_default();

@@ -9,10 +9,11 @@ use super::error::{Fault, Place, Plain};
 use super::json::{Node, unknown_key};
 use super::location::Location;
 use super::model::{
-    Commands, Endpoint, Env, Given, Level, Limits, List, Network, NetworkMode, Origin, Paths, Shared,
-    StaticMode, Syscalls, Text,
+    Commands, Endpoint, Env, Given, Level, Limits, List, Namespaces, Network, Origin, Paths, Protection,
+    Shared, StaticMode, Syscalls, Text,
 };
 use super::units::Bound;
+use super::words::{LEVELS, MODES, NAMESPACES, STATIC};
 use super::{syscalls, units};
 
 /// What a document says itself.
@@ -27,6 +28,7 @@ pub(crate) struct Document {
     pub limits: Limits,
     pub commands: Commands,
     pub static_programs: Option<Given<StaticMode>>,
+    pub namespaces: Option<Given<Namespaces>>,
     pub require: Option<Given<Level>>,
 }
 
@@ -93,7 +95,7 @@ impl Author {
     }
 }
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "description",
     "extends",
     "syscalls",
@@ -103,6 +105,7 @@ const KEYS: [&str; 11] = [
     "limits",
     "commands",
     "static",
+    "namespaces",
     "require",
     "$schema",
 ];
@@ -124,47 +127,14 @@ pub(crate) fn read(node: Node, author: &Author) -> Result<Document, Fault> {
             "limits" => document.limits = limits(node, &place, author)?,
             "commands" => document.commands = commands(node, &place, author)?,
             "static" => document.static_programs = Some(author.given("static", node.word(&place, &STATIC)?)),
+            "namespaces" => {
+                document.namespaces = Some(author.given("namespaces", node.word(&place, &NAMESPACES)?));
+            }
             "require" => document.require = Some(author.given("require", node.word(&place, &LEVELS)?)),
             _ => return Err(unknown_key(&top, &key, &KEYS)),
         }
     }
     Ok(document)
-}
-
-const STATIC: [(&str, StaticMode); 4] = [
-    ("block", StaticMode::Block),
-    ("warn", StaticMode::Warn),
-    ("allow", StaticMode::Allow),
-    ("confine", StaticMode::Confine),
-];
-const LEVELS: [(&str, Level); 3] =
-    [("full", Level::Full), ("standard", Level::Standard), ("minimal", Level::Minimal)];
-const MODES: [(&str, NetworkMode); 3] =
-    [("none", NetworkMode::None), ("host", NetworkMode::Host), ("allow", NetworkMode::Allow)];
-
-fn word_of<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
-    words.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
-}
-
-impl StaticMode {
-    /// As it is written in a profile.
-    pub fn word(self) -> &'static str {
-        word_of(&STATIC, self)
-    }
-}
-
-impl Level {
-    /// As it is written in a profile.
-    pub fn word(self) -> &'static str {
-        word_of(&LEVELS, self)
-    }
-}
-
-impl NetworkMode {
-    /// As it is written in a profile.
-    pub fn word(self) -> &'static str {
-        word_of(&MODES, self)
-    }
 }
 
 fn extends(node: Node, place: &Place) -> Result<Vec<Text>, Fault> {
@@ -196,16 +166,48 @@ fn paths(node: Node, place: &Place, author: &Author) -> Result<Paths, Fault> {
     let mut paths = Paths::default();
     for (key, node) in node.object(place)? {
         let here = Place::Key(place, &key);
+        if &*key == "protect" {
+            paths.protect = author.each("paths.protect", node, &here, protection)?;
+            continue;
+        }
         let (list, name) = match &*key {
             "read" => (&mut paths.read, "paths.read"),
             "execute" => (&mut paths.execute, "paths.execute"),
             "write" => (&mut paths.write, "paths.write"),
             "deny" => (&mut paths.deny, "paths.deny"),
-            _ => return Err(unknown_key(place, &key, &["read", "execute", "write", "deny"])),
+            _ => return Err(unknown_key(place, &key, &["read", "execute", "write", "deny", "protect"])),
         };
         *list = author.each(name, node, &here, path_entry)?;
     }
     Ok(paths)
+}
+
+/// As [`path_entry`], and who reads it.
+fn protection(node: Node, place: &Place) -> Result<(Protection, Option<Text>), Fault> {
+    let pairs = match node {
+        Node::String(text) => {
+            return Ok((Protection { path: path(text, place)?, readers: List::default() }, None));
+        }
+        Node::Object(pairs) => pairs,
+        other => return other.instead(place, "a path, or an object with 'path', 'readers' and 'why'"),
+    };
+    let (mut found, mut why, mut readers) = (None, None, Vec::new());
+    for (key, node) in pairs {
+        let here = Place::Key(place, &key);
+        match &*key {
+            "path" => found = Some(path(node.string(&here)?, &here)?),
+            "why" => why = Some(node.string(&here)?),
+            "readers" => {
+                for (index, node) in node.list(&here)?.into_iter().enumerate() {
+                    let here = Place::Index(&here, index);
+                    readers.push(path(node.string(&here)?, &here)?);
+                }
+            }
+            _ => return Err(unknown_key(place, &key, &["path", "readers", "why"])),
+        }
+    }
+    let path = found.ok_or_else(|| Fault::at(place, "the key 'path' is missing"))?;
+    Ok((Protection { path, readers: readers.into() }, why))
 }
 
 /// A string, or `{"path": ..., "why": ...}`.

@@ -19,6 +19,7 @@ pub(crate) fn apply(profile: &mut Profile, family: &mut [Loaded], index: usize) 
     unite(&mut profile.paths.execute, document.paths.execute);
     unite(&mut profile.paths.write, document.paths.write);
     unite(&mut profile.paths.deny, document.paths.deny);
+    unite(&mut profile.paths.protect, document.paths.protect);
     nearest(&mut profile.network.mode, document.network.mode);
     unite(&mut profile.network.connect, document.network.connect);
     unite(&mut profile.network.bind, document.network.bind);
@@ -30,6 +31,7 @@ pub(crate) fn apply(profile: &mut Profile, family: &mut [Loaded], index: usize) 
     unite(&mut profile.commands.allow, document.commands.allow);
     unite(&mut profile.commands.block, document.commands.block);
     nearest(&mut profile.static_programs, document.static_programs);
+    nearest(&mut profile.namespaces, document.namespaces);
     nearest(&mut profile.require, document.require);
 }
 

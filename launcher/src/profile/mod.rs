@@ -22,6 +22,7 @@ mod search;
 mod show;
 mod syscalls;
 pub mod units;
+mod words;
 
 use std::ffi::OsStr;
 
@@ -29,8 +30,8 @@ pub use error::ProfileError;
 pub use location::{Location, Variable, Variables};
 pub use model::{
     Alternative, CallRules, CallTable, Commands, DefaultAction, Endpoint, Env, Given, Grants, Level, Limits,
-    List, Network, NetworkMode, Origin, PathEntry, Paths, Profile, Shared, Source, StaticMode, Syscalls,
-    Text, When,
+    List, Namespaces, Network, NetworkMode, Origin, PathEntry, Paths, Profile, Protection, Shared, Source,
+    StaticMode, Syscalls, Text, When,
 };
 pub use rules::FreeConditions;
 pub use search::{SIZE_LIMIT, Search};

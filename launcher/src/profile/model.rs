@@ -144,6 +144,8 @@ pub struct Profile {
     pub commands: Commands,
     /// What becomes of programs that never load the shim.
     pub static_programs: Option<Given<StaticMode>>,
+    /// Whether the run gets namespaces of its own; none where nothing says it.
+    pub namespaces: Option<Given<Namespaces>>,
     /// The least level that will do.
     pub require: Option<Given<Level>>,
 }
@@ -297,10 +299,27 @@ pub struct Paths {
     pub write: List<PathEntry>,
     /// Neither, although something above is allowed.
     pub deny: List<PathEntry>,
+    /// Read as ever, but not changed, replaced, removed or made, although something above may be changed.
+    pub protect: List<Given<Protection>>,
 }
 
 /// One path of a list.
 pub type PathEntry = Given<Location>;
+
+/// One path of `protect`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Protection {
+    /// Where.
+    pub path: Location,
+    /// Who reads it: where there is none of these, what does not exist may be made. Empty: it may not in any case.
+    pub readers: List<Location>,
+}
+
+impl fmt::Display for Protection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)
+    }
+}
 
 /// Sockets.
 #[derive(Clone, Debug, Default)]
@@ -324,6 +343,8 @@ pub enum NetworkMode {
     Host,
     /// The machine's network, but only to what `network.connect` names.
     Allow,
+    /// A network of the run's own: loopback, and nothing else.
+    Private,
 }
 
 /// Where a connection may go: a host (any, where it is `*`) and a port.
@@ -387,6 +408,15 @@ pub enum StaticMode {
     Confine,
 }
 
+/// `namespaces`: whether the run gets user, mount, pid, ipc and uts namespaces of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Namespaces {
+    /// Where the machine gives them; where it does not, that is said.
+    Auto,
+    /// None are made.
+    None,
+}
+
 /// `require`: what the kernel must be able to enforce at least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -412,6 +442,7 @@ impl Profile {
             limits: Limits::default(),
             commands: Commands::default(),
             static_programs: None,
+            namespaces: None,
             require: None,
         }
     }
@@ -419,10 +450,14 @@ impl Profile {
     /// Whether something in it begins with a variable: a scratch directory that nothing names need not be made.
     pub fn uses(&self, variable: Variable) -> bool {
         let paths = &self.paths;
-        let lists = [&paths.read, &paths.execute, &paths.write, &paths.deny, &self.network.unix];
-        let mut entries =
-            lists.into_iter().flat_map(|list| list.iter()).chain(self.env.set.iter().map(|(_, value)| value));
+        let lists = [&paths.read, &paths.execute, &paths.write, &paths.deny];
+        let mut entries = lists
+            .into_iter()
+            .flat_map(|list| list.iter())
+            .chain(self.network.unix.iter())
+            .chain(self.env.set.iter().map(|(_, value)| value));
         entries.any(|entry| entry.base == Some(variable))
+            || paths.protect.iter().any(|entry| entry.path.base == Some(variable))
     }
 
     /// Whether it allows everything, so that it needs `--dangerously-unconfined`.

@@ -12,6 +12,7 @@ pub(crate) fn check(profile: &Profile, family: &[Loaded]) -> Result<(), Fault> {
     let (mode, opens) = match network.mode.as_deref() {
         Some(NetworkMode::Allow) => return Ok(()),
         Some(NetworkMode::Host) => ("host", "every port is open"),
+        Some(NetworkMode::Private) => ("private", "the network is the run's own"),
         Some(NetworkMode::None) | None => ("none", "there is no network"),
     };
     let by = network.mode.as_ref().and_then(|given| place(&given.origin, family));

@@ -44,6 +44,7 @@ pub fn show(profile: &Profile) -> Value {
             "execute": paths(&profile.paths.execute),
             "write": paths(&profile.paths.write),
             "deny": paths(&profile.paths.deny),
+            "protect": list(&profile.paths.protect, ToString::to_string),
         },
         "network": {
             "mode": optional(&profile.network.mode, |mode| mode.word().to_string()),
@@ -62,6 +63,7 @@ pub fn show(profile: &Profile) -> Value {
             "block": list(&profile.commands.block, ToString::to_string),
         },
         "static": optional(&profile.static_programs, |mode| mode.word().to_string()),
+        "namespaces": optional(&profile.namespaces, |namespaces| namespaces.word().to_string()),
         "require": optional(&profile.require, |level| level.word().to_string()),
     })
 }
@@ -240,5 +242,8 @@ pub fn human(profile: &Profile) -> String {
     section("paths to read and execute", paths(&profile.paths.execute));
     section("paths to read and write", paths(&profile.paths.write));
     section("paths not to touch", paths(&profile.paths.deny));
+    let protected = profile.paths.protect.iter();
+    let protected = protected.map(|entry| format!("{}{}", entry.path, foreign(&entry.origin)));
+    section("paths not to change", protected.collect());
     text
 }

@@ -54,12 +54,6 @@ fn attribute_present(length: libc::ssize_t) -> io::Result<bool> {
     }
 }
 
-/// The effective user of this process.
-pub(super) fn effective_user() -> u32 {
-    // SAFETY: geteuid takes nothing, touches no memory of ours and cannot fail.
-    unsafe { libc::geteuid() }
-}
-
 /// `path` as the kernel wants it; a NUL byte inside is an error, never a shortened path.
 fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
@@ -93,7 +87,7 @@ pub(super) mod testing {
     /// Runs `look` with the rights of an ordinary user on files, whoever runs the tests.
     pub fn as_ordinary_user<T: Send>(look: impl FnOnce() -> T + Send) -> T {
         let switched = move || {
-            if effective_user() == 0 {
+            if crate::sys::process::user() == 0 {
                 // SAFETY: changes the identity of this thread alone, which ends after `look`; takes no pointer.
                 unsafe { libc::setfsuid(65534) };
             }

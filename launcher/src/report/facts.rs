@@ -26,6 +26,7 @@ pub fn network(plan: &Plan) -> NetworkUsed {
             Mode::None => NetworkMode::None,
             Mode::Ports => NetworkMode::Ports,
             Mode::Host => NetworkMode::Host,
+            Mode::Private => NetworkMode::Private,
         },
         connect: plan.network.connect.clone(),
         bind: plan.network.bind.clone(),

@@ -26,11 +26,15 @@ pub fn of(plan: &Plan, seals: bool) -> Vec<Layer> {
         let (state, reason) = if plan.unconfined { unconfined.clone() } else { decided };
         Layer { name: name.into(), state, reason }
     });
-    let namespaces = Some("this version of sbx makes none".to_string());
+    let (state, reason) = match &plan.namespaces {
+        Ok(_) => (Enforced, None),
+        Err(why) if plan.unconfined => (NotNeeded, Some(why.clone())),
+        Err(why) => (Absent, Some(why.clone())),
+    };
     confining
         .chain([
             Layer { name: "privileges".into(), state: Enforced, reason: None },
-            Layer { name: "namespaces".into(), state: Absent, reason: namespaces },
+            Layer { name: "namespaces".into(), state, reason },
         ])
         .collect()
 }
@@ -83,6 +87,7 @@ fn tcp(plan: &Plan) -> Decided {
     let logs = plan.on_violation == OnViolation::Log;
     match plan.network.mode {
         Mode::Host => because(NotNeeded, "the network is the host's"),
+        Mode::Private => because(NotNeeded, "the network is the run's own"),
         _ if logs => because(Absent, "what the profile refuses is let through and listed, as wished"),
         _ if plan.paths.is_some() && plan.landlock >= Version::TCP => (Enforced, None),
         _ => because(NotNeeded, "the filter refuses every internet socket"),

@@ -130,6 +130,8 @@ pub enum NetworkMode {
     Ports,
     /// As the host's.
     Host,
+    /// A network of the run's own: loopback, and nothing else.
+    Private,
     /// What a later version of `sbx` says here; never written.
     #[serde(other, skip_serializing)]
     Unknown,
@@ -145,6 +147,8 @@ pub enum Level {
     Minimal,
     /// And files.
     Standard,
+    /// And namespaces of its own.
+    Full,
     /// What a later version of `sbx` says here; never written.
     #[serde(other, skip_serializing)]
     Unknown,

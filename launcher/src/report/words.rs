@@ -27,6 +27,7 @@ impl fmt::Display for Level {
             Level::None => "none",
             Level::Minimal => "minimal",
             Level::Standard => "standard",
+            Level::Full => "full",
             Level::Unknown => "unknown",
         })
     }

@@ -13,11 +13,15 @@ mod system;
 mod trial;
 
 pub use landlock::why_none;
+pub use namespaces::own_view;
 pub use show::{human, json, paint};
 pub use trial::{Fault, Layer, State};
 
 use crate::profile::Level;
 use serde_json::{Map, Value};
+
+/// The layer that tells whether a run gets namespaces of its own, with all that it mounts in them.
+const VIEW: &str = "own-view";
 
 /// The version of the JSON object.
 pub const VERSION: u32 = 1;
@@ -53,11 +57,12 @@ fn works(layers: &[Layer], name: &str) -> bool {
     layers.iter().any(|layer| layer.name == name && layer.state == State::Works)
 }
 
-/// The level, by the same rule as that of a run (`launch::demands::level`), which uses no namespaces.
+/// The level, by the same rule as that of a run (`launch::demands::level`).
 fn level(layers: &[Layer]) -> Option<Level> {
     match (works(layers, "processes") && works(layers, "seccomp"), works(layers, "landlock")) {
         (false, _) => None,
         (true, false) => Some(Level::Minimal),
+        (true, true) if works(layers, "landlock-tcp") && works(layers, VIEW) => Some(Level::Full),
         (true, true) => Some(Level::Standard),
     }
 }
@@ -76,19 +81,11 @@ fn raise(level: Option<Level>, layers: &[Layer]) -> Vec<String> {
             why("seccomp")
         )],
         Some(Level::Minimal) => vec![format!("level standard needs Landlock: {}", why("landlock"))],
-        _ => vec![full(layers)],
+        Some(Level::Full) => Vec::new(),
+        Some(Level::Standard) => [("landlock-tcp", "Landlock's rules for TCP"), (VIEW, "namespaces")]
+            .into_iter()
+            .filter(|(name, _)| !works(layers, name))
+            .map(|(name, what)| format!("level full needs {what}: {}", why(name)))
+            .collect(),
     }
-}
-
-fn full(layers: &[Layer]) -> String {
-    let tcp = works(layers, "landlock-tcp");
-    let has = match (tcp, works(layers, "user-namespace")) {
-        (true, true) => "this machine has both",
-        (true, false) => "this machine has the first",
-        (false, true) => "this machine has the second",
-        (false, false) => "this machine has neither",
-    };
-    format!(
-        "level full will need Landlock's rules for TCP and user namespaces, and {has}; this version of sbx uses no namespaces, so it is not reached anywhere"
-    )
 }

@@ -1,9 +1,11 @@
-//! Namespaces: not used by a run, but part of what level `full` will mean.
+//! Namespaces: each kind, and all that a run makes of them together.
 
 use super::system::{read, read_number};
 use super::trial::{Fault, Layer, State, attempt};
+use crate::launch::namespaces::{self, Layout};
 use crate::sys::process::Change;
-use crate::sys::{probe, process, seccomp};
+use crate::sys::{descriptor, namespace, probe, process, seccomp};
+use std::os::fd::AsRawFd;
 
 /// Kinds of namespaces: names, and flags of unshare(2).
 const KINDS: [(&str, libc::c_int); 5] = [
@@ -21,7 +23,36 @@ pub fn layers() -> Vec<Layer> {
     layers.extend(
         KINDS.iter().map(|(name, flag)| Layer::of(name, attempt(|| other(*flag)).map_err(explained))),
     );
+    layers.push(Layer::of(super::VIEW, own_view()));
     layers
+}
+
+/// Whether a run gets namespaces of its own, with what it mounts in them.
+pub fn own_view() -> Result<String, Fault> {
+    attempt(view).map_err(explained)
+}
+
+/// What a run does: all namespaces at once, and its file systems in them.
+fn view() -> Result<String, Fault> {
+    let layout = Layout::smallest();
+    let (reader, writer) = descriptor::pipe()?;
+    let child = namespace::fork_into(layout.kinds)?;
+    if child == 0 {
+        let told = namespaces::enter(&layout).map(drop).map_err(|stop| stop.to_string());
+        let why = told.err().unwrap_or_default();
+        let sent = descriptor::write_all(writer.as_raw_fd(), why.as_bytes());
+        process::exit_now(i32::from(!why.is_empty() || sent.is_err()));
+    }
+    // It shares our descriptors until it has ended.
+    let ended = process::wait(Some(child), true, false);
+    drop(writer);
+    if let Some((_, Change::Exited(0))) = ended {
+        return Ok("made, with /proc and /run of their own in them".to_string());
+    }
+    let mut why = [0; 400];
+    let length = descriptor::read(reader.as_raw_fd(), &mut why)?;
+    let why = String::from_utf8_lossy(why.get(..length).unwrap_or_default()).into_owned();
+    Err(Fault { errno: libc::EPERM, ..Fault::new(State::Refused, why) })
 }
 
 /// A user namespace is of use only if its maker has capabilities in it.

@@ -5,7 +5,8 @@
 //! and changes it there if the path rules let the command write; by then no renaming matters any more. It has
 //! no capabilities itself at that time, so the kernel judges it as it would have judged the command.
 
-use crate::launch::policy::PathRule;
+use crate::launch::namespaces::Layout;
+use crate::launch::policy::{self, PathRule};
 use crate::supervise::decode::{Decoded, Memory, PathArgument};
 use crate::supervise::facts;
 use crate::sys::attributes::{self, NOW_BOTH, Times};
@@ -69,6 +70,7 @@ pub fn change(
     decoded: &Decoded,
     memory: &dyn Memory,
     granted: &[PathRule],
+    layout: Option<&Layout>,
 ) -> Changed {
     let change = match read(name, &call.args, memory) {
         Ok(Some(change)) => change,
@@ -79,7 +81,8 @@ pub fn change(
         Ok(held) => held,
         Err(error) => return Changed::Fails(error.raw_os_error().unwrap_or(libc::EIO)),
     };
-    if !writable(granted, &place) {
+    // A descriptor from outside may have a name that is another file's inside.
+    if !writable(granted, layout, &place) || (place.is_absolute() && !facts::is_at(call.pid, &file, &place)) {
         return Changed::Refused(Some(place));
     }
     match apply(&file, &change) {
@@ -172,11 +175,8 @@ fn of_caller(call: &Notification, number: i32) -> io::Result<File> {
 }
 
 /// What may be written may have its attributes changed; so may what is no file with a name at all.
-fn writable(granted: &[PathRule], place: &Path) -> bool {
-    !place.is_absolute() || {
-        let changes = |rule: &&PathRule| rule.rights.write && !rule.rights.devices;
-        granted.iter().filter(changes).any(|rule| place.starts_with(&rule.path))
-    }
+fn writable(granted: &[PathRule], layout: Option<&Layout>, place: &Path) -> bool {
+    !place.is_absolute() || policy::may_change(granted, layout, place)
 }
 
 fn apply(file: &File, change: &Change) -> Result<(), Failed> {

@@ -6,7 +6,8 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::io::Read;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Who made a call.
@@ -16,20 +17,31 @@ pub struct Caller {
     pub name: Vec<u8>,
     /// The process (not the thread).
     pub process: Pid,
+    /// Its number in its own pid namespace, and that of the thread.
+    pub inside: (Pid, Pid),
 }
 
 /// Name and process of a thread.
 pub fn caller(thread: Pid) -> Caller {
-    // One kibibyte holds the first lines, which are Name, Umask, State and Tgid.
+    // They stand among the first lines, and only the list of groups may be long.
+    const ENOUGH: u64 = 8192;
     let mut status = Vec::new();
     let file = File::open(format!("/proc/{thread}/status"));
     if let Ok(file) = file {
-        let _ = file.take(1024).read_to_end(&mut status);
+        let _ = file.take(ENOUGH).read_to_end(&mut status);
     }
     let field = |name: &[u8]| status.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(name));
-    let process =
-        field(b"Tgid:\t").and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()).unwrap_or(thread);
-    Caller { name: field(b"Name:\t").unwrap_or(b"?").to_vec(), process }
+    // The last number is that of the innermost namespace.
+    let number =
+        |name: &[u8]| std::str::from_utf8(field(name)?).ok()?.split_whitespace().last()?.parse().ok();
+    let process = number(b"Tgid:\t").unwrap_or(thread);
+    let inside = (number(b"NStgid:\t").unwrap_or(process), number(b"NSpid:\t").unwrap_or(thread));
+    Caller { name: field(b"Name:\t").unwrap_or(b"?").to_vec(), process, inside }
+}
+
+/// Which network a process is in, by device and inode; `self` is this one.
+pub fn network(process: &str) -> io::Result<(u64, u64)> {
+    fs::metadata(format!("/proc/{process}/ns/net")).map(|network| (network.dev(), network.ino()))
 }
 
 /// Whether a process belongs to the run: the supervisor's descendants do, for no orphan moves further up.
@@ -50,23 +62,41 @@ pub fn hold(thread: Pid, dirfd: Option<i32>, path: &[u8], follow: bool) -> io::R
     if let Some(number) = own_descriptor(thread, path) {
         return descriptor_of(thread, number);
     }
+    let root = descriptor::open_path(Path::new(&format!("/proc/{thread}/root")))?;
     if path.starts_with(b"/") {
-        return descriptor::open_place(None, path, follow);
+        return descriptor::open_below(&root, path, follow);
     }
-    let directory = match dirfd {
-        None => descriptor::open_path(Path::new(&format!("/proc/{thread}/cwd")))?,
-        Some(number) => descriptor_of(thread, number)?,
+    // Links in it lead where they lead for the thread, which may see other mounts than we do.
+    let start = match dirfd {
+        None => format!("/proc/{thread}/cwd"),
+        Some(number) => format!("/proc/{thread}/fd/{number}"),
     };
-    descriptor::open_place(Some(&directory), path, follow)
+    let mut whole = fs::read_link(start).map_err(missing_is_closed)?.into_os_string().into_vec();
+    whole.push(b'/');
+    whole.extend(path);
+    descriptor::open_below(&root, &whole, follow)
+}
+
+fn missing_is_closed(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => io::Error::from_raw_os_error(libc::EBADF),
+        _ => error,
+    }
+}
+
+/// Whether a file is what the thread finds at a path, and not the same path as somebody else sees it.
+pub fn is_at(thread: Pid, file: &File, path: &Path) -> bool {
+    let identity = |file: &File| file.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+    let found = hold(thread, None, path.as_os_str().as_bytes(), false);
+    // Without a name it is nowhere.
+    let unnamed = file.metadata().is_ok_and(|meta| meta.nlink() == 0);
+    unnamed || found.is_ok_and(|found| identity(&found).is_some() && identity(&found) == identity(file))
 }
 
 /// A descriptor of the thread: the very file, not its name.
 pub fn descriptor_of(thread: Pid, number: i32) -> io::Result<File> {
     let held = descriptor::open_path(Path::new(&format!("/proc/{thread}/fd/{number}")));
-    held.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => io::Error::from_raw_os_error(libc::EBADF),
-        _ => error,
-    })
+    held.map_err(missing_is_closed)
 }
 
 /// The number in `/proc/self/fd/N` and its other names.

@@ -6,10 +6,12 @@
 //! this process is of the same user and without capabilities, so the kernel itself answers that (faccessat(2)).
 
 use crate::launch::landlock::Version;
-use crate::launch::policy::{Mode, Network, PathRights, PathRule};
+use crate::launch::namespaces::Layout;
+use crate::launch::policy::{self, Mode, Network, PathRights, PathRule};
 use crate::program;
 use crate::supervise::decode::{Access, Address, Decoded};
 use crate::supervise::facts::{self, Caller};
+use crate::supervise::suggest::CHANGES;
 use crate::supervise::walk::{Entry, Viewer};
 use crate::sys::access::{self, Permission};
 use crate::sys::process::{self, Pid};
@@ -25,7 +27,7 @@ pub type Refused = (PathBuf, Access);
 pub struct Domain {
     /// TCP ports.
     pub network: Network,
-    /// Signals do not leave the sandbox.
+    /// Signals do not leave the sandbox, though processes outside have numbers inside.
     pub scoped: bool,
 }
 
@@ -66,6 +68,9 @@ impl Domain {
     }
 }
 
+/// Whether the rules give a right at a path, as we find it.
+type Grants<'g> = &'g dyn Fn(&Path, fn(PathRights) -> bool) -> bool;
+
 /// What a call needs of the rules at a path.
 struct Need {
     /// Where the right has to be.
@@ -81,24 +86,42 @@ const EXECUTES: fn(PathRights) -> bool = |rights| rights.execute;
 
 /// The first path that the rules refuse to a call which would succeed without them.
 pub fn refused(
-    granted: &[PathRule],
+    granted: InForce<'_>,
     name: &str,
     call: &Notification,
     decoded: &Decoded,
     caller: &Caller,
 ) -> Option<Refused> {
-    let viewer = Viewer { thread: call.pid, caller };
+    let viewer = Viewer { thread: call.pid, caller, apart: granted.layout.is_some() };
+    let layout = granted.layout;
+    let granted: Grants<'_> =
+        &|path: &Path, right: fn(PathRights) -> bool| granted.grants(&viewer.inside(path), right);
+    if let Some(layout) = layout
+        && let Some(refused) = shielded(layout, decoded, &viewer)
+    {
+        return Some(refused);
+    }
     let needs = match (name, &decoded.address) {
         ("bind", Some(Address::UnixPath(path))) => made(&viewer.follow(None, path, true)?, Access::CREATE)?,
         _ => of_paths(granted, name, call, decoded, &viewer)?,
     };
-    let need = needs.into_iter().find(|need| !grants(granted, &need.at, need.right))?;
-    Some(need.refused)
+    let need = needs.into_iter().find(|need| !granted(&need.at, need.right))?;
+    let (path, access) = need.refused;
+    Some((viewer.inside(&path), access))
+}
+
+/// The first path that is mounted so that the call fails.
+fn shielded(layout: &Layout, decoded: &Decoded, viewer: &Viewer<'_>) -> Option<Refused> {
+    decoded.paths.iter().find_map(|argument| {
+        let path = viewer.named(argument.dirfd, &argument.path)?;
+        let changes = argument.access.intersects(CHANGES);
+        layout.refuses(&path, changes).then_some((path, argument.access))
+    })
 }
 
 /// `None` also where the call would fail anyway.
 fn of_paths(
-    granted: &[PathRule],
+    granted: Grants<'_>,
     name: &str,
     call: &Notification,
     decoded: &Decoded,
@@ -232,7 +255,7 @@ fn is_empty(directory: &Path) -> bool {
     directory.read_dir().map_or(true, |mut entries| entries.next().is_none())
 }
 
-fn linked(granted: &[PathRule], from: &Entry, to: &Entry) -> Option<Vec<Need>> {
+fn linked(granted: Grants<'_>, from: &Entry, to: &Entry) -> Option<Vec<Need>> {
     let meta = from.meta.as_ref().filter(|meta| !meta.is_dir() && !from.slash)?;
     let user = process::user();
     let harmless = meta.is_file() && meta.mode() & (libc::S_ISUID | libc::S_ISGID) == 0;
@@ -249,7 +272,7 @@ fn linked(granted: &[PathRule], from: &Entry, to: &Entry) -> Option<Vec<Need>> {
     Some(needs)
 }
 
-fn renamed(granted: &[PathRule], from: &Entry, to: &Entry, flags: u32) -> Option<Vec<Need>> {
+fn renamed(granted: Grants<'_>, from: &Entry, to: &Entry, flags: u32) -> Option<Vec<Need>> {
     let meta = from.meta.as_ref()?;
     let moves = from.parent() != to.parent();
     let exchanges = flags & libc::RENAME_EXCHANGE != 0;
@@ -280,8 +303,8 @@ fn renamed(granted: &[PathRule], from: &Entry, to: &Entry, flags: u32) -> Option
 }
 
 /// A file may not gain rights by its new place.
-fn gained(granted: &[PathRule], from: &Entry, to: &Entry) -> Option<Need> {
-    grants(granted, to.parent(), EXECUTES).then(|| need(&from.path, EXECUTES, &from.path, Access::EXECUTE))
+fn gained(granted: Grants<'_>, from: &Entry, to: &Entry) -> Option<Need> {
+    granted(to.parent(), EXECUTES).then(|| need(&from.path, EXECUTES, &from.path, Access::EXECUTE))
 }
 
 fn device(path: &Path) -> Option<u64> {
@@ -305,14 +328,29 @@ fn executed(entry: &Entry, access: Access) -> Option<Vec<Need>> {
     Some(needs)
 }
 
-/// Whether a rule gives a right at a path: by the names, and, before anything is blamed on the rules, by the
-/// directories themselves, for the same one may be mounted in several places.
-pub fn grants(granted: &[PathRule], path: &Path, right: fn(PathRights) -> bool) -> bool {
-    let having = || granted.iter().filter(|rule| right(rule.rights));
-    if having().any(|rule| path.starts_with(&rule.path)) {
-        return true;
+/// Path rules as they are in force.
+#[derive(Clone, Copy)]
+pub struct InForce<'r> {
+    /// The rules.
+    pub rules: &'r [PathRule],
+    /// What is mounted for the run alone.
+    pub layout: Option<&'r Layout>,
+}
+
+impl InForce<'_> {
+    /// Whether a rule gives a right at a path: by the names, and, before anything is blamed on the rules, by the
+    /// directories themselves, for the same one may be mounted in several places.
+    pub fn grants(&self, path: &Path, right: fn(PathRights) -> bool) -> bool {
+        let having = || self.rules.iter().filter(|rule| right(rule.rights));
+        if having().any(|rule| policy::holds(rule, self.layout, path)) {
+            return true;
+        }
+        if self.layout.is_some() {
+            // What the names are here, they need not be there.
+            return false;
+        }
+        let identity = |path: &Path| path.symlink_metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+        let above: Vec<_> = path.ancestors().filter_map(identity).collect();
+        having().filter_map(|rule| identity(&rule.path)).any(|rule| above.contains(&rule))
     }
-    let identity = |path: &Path| path.symlink_metadata().ok().map(|meta| (meta.dev(), meta.ino()));
-    let above: Vec<_> = path.ancestors().filter_map(identity).collect();
-    having().filter_map(|rule| identity(&rule.path)).any(|rule| above.contains(&rule))
 }

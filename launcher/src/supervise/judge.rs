@@ -1,6 +1,7 @@
 //! What becomes of a notified call, and what is said about it.
 
 use crate::launch::guard::OnViolation;
+use crate::launch::namespaces::Layout;
 use crate::launch::policy::PathRule;
 use crate::launch::resolve::Calls;
 use crate::supervise::attributes::{self, Changed};
@@ -8,7 +9,7 @@ use crate::supervise::broker::{Broker, Brokered};
 use crate::supervise::census::Census;
 use crate::supervise::decode::{self, Access, Call as Shown, Decoded, ProcessMemory};
 use crate::supervise::facts::{self, Caller};
-use crate::supervise::infer::{self, Domain};
+use crate::supervise::infer::{self, Domain, InForce};
 use crate::supervise::suggest::{Adviser, Reason};
 use crate::supervise::violation::{Confidence, Fate, Kind, Violation, Violations};
 use crate::sys::seccomp::{self, Answer, Notification};
@@ -48,7 +49,9 @@ pub struct Judge<'a> {
     pub watch_paths: bool,
     /// Whether the supervisor changes modes, owners and times.
     pub attributes: bool,
-    /// Connections to UNIX sockets, where the supervisor makes them.
+    /// What is mounted for the run alone.
+    pub layout: Option<Rc<Layout>>,
+    /// Connections to UNIX sockets, and inside a network of the run's own, where the supervisor makes them.
     pub broker: Option<Broker>,
     /// How many tasks there may be, where the supervisor counts them.
     pub census: Option<Census>,
@@ -119,7 +122,7 @@ impl Judge<'_> {
         if !seccomp::still_waits(listener, notification.id) {
             return Ok(Verdict::GoOn);
         }
-        if let Some(answer) = self.brokered(&name, finding, &notification, &decoded, &caller) {
+        if let Some(answer) = self.brokered(&name, finding, &notification, &decoded, &memory, &caller) {
             seccomp::answer(listener, notification.id, answer)?;
             return Ok(Verdict::GoOn);
         }
@@ -187,7 +190,8 @@ impl Judge<'_> {
             let reason = self.adviser.reason_of(Some(call.pid), name, &data(call), decoded);
             self.say(Fate::WouldBlock, name, decoded, reason, About::Call, caller);
         }
-        Some(match attributes::change(name, call, decoded, memory, &self.granted) {
+        let layout = self.layout.as_deref();
+        Some(match attributes::change(name, call, decoded, memory, &self.granted, layout) {
             Changed::Done => Answer::Done,
             Changed::Fails(errno) => Answer::Error(u16::try_from(errno).unwrap_or(EPERM)),
             Changed::Refused(place) => {
@@ -206,10 +210,11 @@ impl Judge<'_> {
         finding: Finding,
         call: &Notification,
         decoded: &Decoded,
+        memory: &ProcessMemory,
         caller: &Caller,
     ) -> Option<Answer> {
         let broker = self.broker.as_ref().filter(|_| name == "connect" && finding == Finding::Violation)?;
-        match broker.connect(call, decoded, caller.process) {
+        match broker.connect(call, decoded, memory, caller.process) {
             Brokered::Done => Some(Answer::Done),
             Brokered::Fails(errno) => Some(Answer::Error(u16::try_from(errno).unwrap_or(EPERM))),
             Brokered::Refused => None,
@@ -283,7 +288,8 @@ impl Judge<'_> {
         if !self.watch_paths || call.nr & X32_BIT != 0 {
             return None;
         }
-        infer::refused(&self.granted, name, call, decoded, caller)
+        let in_force = InForce { rules: &self.granted, layout: self.layout.as_deref() };
+        infer::refused(in_force, name, call, decoded, caller)
     }
 }
 

@@ -16,12 +16,14 @@ pub mod memory;
 mod outlet;
 pub mod output;
 pub mod reaper;
+pub mod shield;
 pub mod suggest;
 mod summary;
 pub mod terminal;
 pub mod tree;
 pub mod violation;
 pub mod walk;
+mod word;
 
 pub use summary::{Ending, Summary};
 
@@ -76,7 +78,7 @@ impl Watch {
     pub fn command(&self) -> Pid {
         match self {
             Watch::Direct(command) => *command,
-            Watch::Reaper(reaper) => reaper.command,
+            Watch::Reaper(reaper) => reaper.command(),
         }
     }
 
@@ -388,11 +390,12 @@ impl Supervisor<'_, '_> {
 
 /// What the terminal sends, or anybody to the whole process group, reaches the command directly.
 fn forward(watch: &Watch, arrived: signal::Arrived) {
+    let detached = matches!(watch, Watch::Reaper(reaper) if reaper.detached);
     let reaches_all = || match watch {
-        Watch::Reaper(reaper) => reaper.has_waiting(arrived.number),
-        Watch::Direct(_) => false,
+        Watch::Reaper(reaper) => arrived.from_kernel || reaper.has_waiting(arrived.number),
+        Watch::Direct(_) => arrived.from_kernel,
     };
-    if arrived.number != libc::SIGCHLD && !arrived.from_kernel && !reaches_all() {
+    if arrived.number != libc::SIGCHLD && (detached || !reaches_all()) {
         process::signal(watch.command(), arrived.number);
     }
 }

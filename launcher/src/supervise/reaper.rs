@@ -5,12 +5,17 @@
 
 use crate::launch::child::{self, Failure, Outcome, Steps};
 use crate::launch::landlock::{self, Prepared};
+use crate::launch::namespaces::{self, Stop, Stubs};
 use crate::launch::scratch;
+use crate::supervise::shield::Shield;
 use crate::supervise::tree;
+use crate::supervise::word::{decode, encode, read_outcome, write_outcome};
+use crate::sys::descriptor::Interest;
 use crate::sys::process::{self, Change, Pid, SignalScope};
-use crate::sys::{Failed, descriptor, privilege, signal};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use crate::sys::{Failed, descriptor, namespace, privilege, probe, signal};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// How long what the command left behind may go on by itself, once the command has ended: the far end of a
@@ -21,6 +26,8 @@ const KILLING: Duration = Duration::from_secs(10);
 /// More dead children than this at a time are no ordinary end of a command.
 const STORM: usize = 256;
 const TICK: Duration = Duration::from_millis(2);
+/// How long a reaper may say nothing before it is looked whether there still is one.
+const SILENCE: Duration = Duration::from_millis(20);
 
 /// Sent by the kernel when the supervisor ends. No program uses it for anything else on us.
 fn orphaned() -> i32 {
@@ -52,6 +59,11 @@ fn resume() -> i32 {
     libc::SIGRTMIN() + 5
 }
 
+/// Sent by the supervisor when it has found out which process the command is.
+fn acquainted() -> i32 {
+    libc::SIGRTMIN() + 6
+}
+
 /// What becomes of the tree when the command has ended.
 #[derive(Clone, Debug, Default)]
 pub struct Afterwards {
@@ -61,6 +73,10 @@ pub struct Afterwards {
     pub scratch: Option<PathBuf>,
     /// And the control group.
     pub group: Option<PathBuf>,
+    /// Somebody wants to know which process the command is: it is not to be gone before that was looked up.
+    pub introduces: bool,
+    /// And what keeps names from being made.
+    pub stubs: Rc<Stubs>,
 }
 
 /// What the reaper tells the supervisor.
@@ -76,8 +92,12 @@ pub enum Event {
 pub struct Reaper {
     /// The reaper.
     pub pid: Pid,
-    /// The command.
-    pub command: Pid,
+    /// Whether the command has a session of its own, which nothing reaches that is sent to ours.
+    pub detached: bool,
+    /// The command's number, where the reaper is.
+    number: Pid,
+    /// Whether that is a pid namespace of its own.
+    apart: bool,
     events: OwnedFd,
 }
 
@@ -87,19 +107,38 @@ impl Reaper {
         let (events, sender) = descriptor::pipe()?;
         let supervisor = process::id();
         process::become_subreaper()?;
-        let pid = process::fork_sharing_descriptors()?;
+        let held = steps.layout.as_ref().map(|_| process::open_pid(supervisor)).transpose()?;
+        let pid = match &steps.layout {
+            Some(layout) => namespace::fork_into(layout.kinds)?,
+            None => process::fork_sharing_descriptors(0)?,
+        };
         if pid == 0 {
-            let status = reap(&mut steps, supervisor, sender.as_raw_fd(), afterwards);
+            let held = held.as_ref().map(AsRawFd::as_raw_fd);
+            let status = reap(&mut steps, (supervisor, held), sender.as_raw_fd(), afterwards);
             process::exit_now(status);
         }
-        let (command, outcome) = read_outcome(events.as_raw_fd())?;
+        let heard = hear(events.as_raw_fd(), pid).and_then(|()| read_outcome(events.as_raw_fd()));
+        let (number, outcome) = heard.inspect_err(|_| end_all(KILLING, None))?;
         // Only now: until the reaper has stopped sharing descriptors, closing ours closes its own.
         drop(sender);
         // The child closed this one, in the table that was shared then.
         steps.landlock.iter_mut().for_each(Prepared::forget);
         // And this number is the listener's by now.
         std::mem::forget(steps.spare.take());
-        Ok((Reaper { pid, command, events }, outcome))
+        if outcome.unavailable.is_some() {
+            process::wait(Some(pid), true, false);
+        }
+        let apart = steps.layout.is_some();
+        Ok((Reaper { pid, number, apart, detached: steps.session, events }, outcome))
+    }
+
+    /// The command; 0 when it has ended.
+    pub fn command(&self) -> Pid {
+        if !self.apart {
+            return self.number;
+        }
+        let children = process::children_of(self.pid).into_iter();
+        children.into_iter().find(|child| process::number_inside(*child) == Some(self.number)).unwrap_or(0)
     }
 
     /// The descriptor that can be read when there is an event.
@@ -118,6 +157,11 @@ impl Reaper {
             process::signal(self.pid, looked_at());
         }
         waits
+    }
+
+    /// Says that the command's number is known.
+    pub fn acquaint(&self) {
+        process::signal(self.pid, acquainted());
     }
 
     /// Has every process of the tree get SIGTERM.
@@ -155,44 +199,38 @@ impl Reaper {
     }
 }
 
-fn encode(change: Change) -> [u8; 5] {
-    let (kind, number) = match change {
-        Change::Exited(status) => (b'e', status),
-        Change::Killed(signal) => (b'k', signal),
-        Change::Stopped(signal) => (b's', signal),
-        Change::Continued => (b'c', 0),
-    };
-    let number = number.to_le_bytes();
-    [kind, number[0], number[1], number[2], number[3]]
-}
-
-fn decode(message: [u8; 5]) -> Option<Change> {
-    let [kind, number @ ..] = message;
-    let number = i32::from_le_bytes(number);
-    match kind {
-        b'e' => Some(Change::Exited(number)),
-        b'k' => Some(Change::Killed(number)),
-        b's' => Some(Change::Stopped(number)),
-        b'c' => Some(Change::Continued),
-        _ => None,
-    }
-}
-
 /// The life of the reaper.
-fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, afterwards: &Afterwards) -> i32 {
-    let watched =
-        signal::Set::of(&[libc::SIGCHLD, orphaned(), looked_at(), terminate(), kill(), suspend(), resume()]);
+fn reap(
+    steps: &mut Steps,
+    (supervisor, held): (Pid, Option<RawFd>),
+    sender: RawFd,
+    afterwards: &Afterwards,
+) -> i32 {
+    let orders = [looked_at(), terminate(), kill(), suspend(), resume(), acquainted()];
+    let watched = signal::Set::of(&[&[libc::SIGCHLD, orphaned()], &orders[..]].concat());
     // All of them: what is meant for the command or the supervisor must not end us, nor the one that tells of
     // the supervisor's end.
     let prepared = signal::set_mask(&signal::Set::full())
         .and_then(|_| process::die_with_parent(orphaned()))
         .and_then(|()| process::become_subreaper());
-    let scope = scope(supervisor);
     let mut outcome = Outcome::default();
-    steps.parent = Some(process::id());
-    let started = prepared.and_then(|()| process::spawn_sharing(&mut || child::run(steps, &mut outcome)));
-    let command = started.unwrap_or_else(|failed| {
-        outcome.failure = Some(Failure::new("start the command", failed.to_string()));
+    let layout = steps.layout.clone();
+    let scope = match &layout {
+        Some(_) => SignalScope::of_first(),
+        None => scope(supervisor),
+    };
+    let mut kept = vec![sender];
+    kept.extend(held);
+    let entered = prepared.map_err(started).and_then(|()| enter(steps));
+    let command = entered.and_then(|terminals| {
+        kept.extend(terminals.into_iter().map(IntoRawFd::into_raw_fd));
+        start(steps, &mut outcome)
+    });
+    let command = command.unwrap_or_else(|stop| {
+        match stop {
+            Stop::Failed(failure) => outcome.failure = Some(failure),
+            Stop::Unavailable(why) => outcome.unavailable = Some(why),
+        }
         0
     });
     // From here on our descriptors are our own; the supervisor's stay open in it.
@@ -205,8 +243,17 @@ fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, afterwards: &Afterwar
         end_all(KILLING, scope.as_ref());
         return 1;
     }
-    descriptor::close_all_but(sender);
-    let mut reaping = Reaping { watched, supervisor, scope, order: Order::None };
+    descriptor::close_all_but(&mut kept);
+    let supervisor = held.map_or(Supervisor::Number(supervisor), Supervisor::Held);
+    let shield = layout.clone().filter(|layout| layout.shields_something());
+    let Ok(shield) = shield.map(|layout| Shield::of(layout, &watched).ok_or(())).transpose() else {
+        end_all(KILLING, scope.as_ref());
+        return 1;
+    };
+    let mut reaping = Reaping { watched, supervisor, orphaned: false, scope, shield, order: Order::None };
+    if afterwards.introduces {
+        reaping.wait_to_be_seen();
+    }
     reaping.watch(command, sender);
     if afterwards.keep_background && reaping.order == Order::None && !reaping.is_orphaned() {
         // The supervisor is a subreaper as well, and ends without touching them.
@@ -215,11 +262,35 @@ fn reap(steps: &mut Steps, supervisor: Pid, sender: RawFd, afterwards: &Afterwar
     reaping.wait_for_the_rest();
     end_all(KILLING, reaping.scope.as_ref());
     if reaping.is_orphaned() {
+        layout.iter().for_each(|layout| namespaces::leave(layout));
+        afterwards.stubs.remove();
         // In this order: the group is empty now, and can be removed.
         afterwards.group.iter().for_each(|path| drop(std::fs::remove_dir(path)));
         afterwards.scratch.iter().for_each(|path| scratch::remove(path));
     }
     0
+}
+
+fn started(failed: Failed) -> Stop {
+    Stop::Failed(Failure::new("start the command", failed.to_string()))
+}
+
+/// Makes a view of its own, where the run has one. What is returned is not to be closed before its end.
+fn enter(steps: &mut Steps) -> Result<Vec<OwnedFd>, Stop> {
+    let Some(layout) = &steps.layout else { return Ok(Vec::new()) };
+    let held = namespaces::enter(layout)?;
+    // It is in its working directory already, and this descriptor is about the one outside.
+    std::mem::forget(steps.directory.take());
+    if let Some(landlock) = &mut steps.landlock {
+        let complete = landlock.complete();
+        complete.map_err(|why| Stop::Failed(Failure::new("complete the path rules", why)))?;
+    }
+    Ok(held)
+}
+
+fn start(steps: &mut Steps, outcome: &mut Outcome) -> Result<Pid, Stop> {
+    steps.parent = Some(process::id());
+    process::spawn_sharing(&mut || child::run(steps, outcome)).map_err(started)
 }
 
 /// What the supervisor has ordered.
@@ -230,22 +301,46 @@ enum Order {
     Kill,
 }
 
+/// The supervisor, as the reaper knows it.
+enum Supervisor {
+    /// By its number.
+    Number(Pid),
+    /// In a pid namespace nobody has a number who is outside: by a descriptor that can be read when it has ended
+    /// (pidfd_open(2)).
+    Held(RawFd),
+}
+
 /// The reaper's own work.
 struct Reaping {
     watched: signal::Set,
-    supervisor: Pid,
+    supervisor: Supervisor,
+    orphaned: bool,
     scope: Option<SignalScope>,
+    shield: Option<Shield>,
     order: Order,
 }
 
 impl Reaping {
     fn is_orphaned(&self) -> bool {
-        process::parent() != self.supervisor
+        match &self.supervisor {
+            Supervisor::Number(pid) => process::parent() != *pid,
+            Supervisor::Held(held) => self.orphaned || probe::readable(*held, Duration::ZERO),
+        }
     }
 
     /// Whether there is nothing left to wait for.
     fn is_over(&self) -> bool {
         self.order == Order::Kill || self.is_orphaned()
+    }
+
+    /// Waits until the supervisor knows the command's number.
+    fn wait_to_be_seen(&mut self) {
+        while !self.is_over() {
+            match signal::wait(&self.watched) {
+                arrived if arrived == acquainted() => return,
+                arrived => self.obey(arrived),
+            }
+        }
     }
 
     /// Reports how the command changes, until it has ended, the supervisor is gone, or the tree has to end.
@@ -258,6 +353,10 @@ impl Reaping {
                         return;
                     }
                 }
+            }
+            if self.shield.as_ref().is_some_and(|shield| !shield.holds_until_signal()) {
+                self.order = Order::Kill;
+                return;
             }
             let arrived = signal::wait(&self.watched);
             self.obey(arrived);
@@ -290,6 +389,7 @@ impl Reaping {
                 signal_all(self.scope.as_ref(), libc::SIGTERM);
                 signal_all(self.scope.as_ref(), libc::SIGCONT);
             }
+            signal if signal == orphaned() => self.orphaned = true,
             signal if signal == suspend() => signal_all(self.scope.as_ref(), libc::SIGSTOP),
             signal if signal == resume() => signal_all(self.scope.as_ref(), libc::SIGCONT),
             _ => {}
@@ -337,66 +437,28 @@ pub fn end_all(limit: Duration, scope: Option<&SignalScope>) {
     }
 }
 
-/// The numbers and the texts, in one write.
-fn write_outcome(sender: RawFd, command: Pid, outcome: &Outcome) -> Result<(), Failed> {
-    let failure = outcome.failure.as_ref();
-    let texts = [outcome.unheard.as_deref(), failure.map(|f| &*f.step), failure.map(|f| f.cause.as_str())];
-    let mut body = Vec::new();
-    let errno = failure.and_then(|f| f.exec_errno);
-    for number in [command, outcome.listener.unwrap_or(-1), errno.unwrap_or(0), i32::from(outcome.ready)] {
-        body.extend(number.to_le_bytes());
-    }
-    for text in texts {
-        // A length of its own for "none".
-        let bytes = text.map_or(&[][..], str::as_bytes);
-        let length = text.map_or(u32::MAX, |_| bytes.len() as u32);
-        body.extend(length.to_le_bytes());
-        body.extend(bytes);
-    }
-    let mut message = (body.len() as u32).to_le_bytes().to_vec();
-    message.extend(body);
-    descriptor::write_all(sender, &message)
-}
-
-fn read_outcome(events: RawFd) -> Result<(Pid, Outcome), Failed> {
-    let mut length = [0; 4];
-    read_exactly(events, &mut length)?;
-    let mut body = vec![0; (u32::from_le_bytes(length) as usize).min(1 << 16)];
-    read_exactly(events, &mut body)?;
-    let mut rest = body.as_slice();
-    let mut number = || {
-        let (word, tail) = rest.split_first_chunk::<4>()?;
-        rest = tail;
-        Some(i32::from_le_bytes(*word))
-    };
-    let (pid, listener) = (number().unwrap_or(0), number().unwrap_or(-1));
-    let (errno, ready) = (number().unwrap_or(0), number() == Some(1));
-    let mut text = || {
-        let (word, tail) = rest.split_first_chunk::<4>()?;
-        let length = u32::from_le_bytes(*word);
-        rest = tail;
-        if length == u32::MAX {
-            return None;
+/// Waits for the first word of the reaper. Where signals are not scoped, the command, which may run by then, can kill
+/// or stop it before that. The pipe would not tell, since we hold its other end as well.
+fn hear(events: RawFd, reaper: Pid) -> Result<(), Failed> {
+    let mut fell_silent = false;
+    loop {
+        let [ready] = descriptor::poll([Interest::read(Some(events))], Some(SILENCE))?;
+        if ready.now || ready.gone {
+            return Ok(());
         }
-        let (bytes, tail) = rest.split_at_checked(length as usize)?;
-        rest = tail;
-        Some(String::from_utf8_lossy(bytes).into_owned())
-    };
-    let (unheard, step, cause) = (text(), text(), text());
-    let failure = step.zip(cause).map(|(step, cause)| Failure {
-        step: step.into(),
-        cause,
-        exec_errno: (errno != 0).then_some(errno),
-    });
-    Ok((pid, Outcome { listener: (listener >= 0).then_some(listener), unheard, failure, ready }))
-}
-
-fn read_exactly(events: RawFd, mut buffer: &mut [u8]) -> Result<(), Failed> {
-    while !buffer.is_empty() {
-        match descriptor::read(events, buffer)? {
-            0 => return Err(Failed { call: "read", cause: std::io::ErrorKind::UnexpectedEof.into() }),
-            count => buffer = &mut buffer[count..],
+        if fell_silent {
+            let cause = std::io::Error::other("something killed or stopped the supervisor's helper");
+            return Err(Failed { call: "poll", cause });
         }
+        match process::wait(Some(reaper), false, true) {
+            None | Some((_, Change::Continued)) => continue,
+            Some((_, Change::Stopped(_))) => {
+                process::signal(reaper, libc::SIGKILL);
+                process::wait(Some(reaper), true, false);
+            }
+            Some((_, Change::Exited(_) | Change::Killed(_))) => {}
+        }
+        // It may have spoken between the two looks.
+        fell_silent = true;
     }
-    Ok(())
 }

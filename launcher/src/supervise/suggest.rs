@@ -13,12 +13,14 @@ mod topic;
 mod way;
 
 use crate::launch::commands::{Commands, Obstacle};
+use crate::launch::namespaces::Layout;
 use crate::launch::policy::Mode;
 use crate::profile::{Grants, Profile};
 use crate::supervise::decode::{Access, Decoded, escape};
 use crate::supervise::infer::Beyond;
 use crate::sys::process::Pid;
 use attempt::Attempts;
+pub use place::CHANGES;
 pub use reason::{Reason, Rule, Way};
 use sbx_policy::bpf;
 use sbx_policy::calls::Call;
@@ -39,6 +41,7 @@ pub struct Adviser<'a> {
     denied: Vec<String>,
     workspace: Option<PathBuf>,
     commands: Option<Rc<Commands>>,
+    layout: Option<Rc<Layout>>,
     attempts: Attempts,
 }
 
@@ -57,8 +60,8 @@ impl<'a> Adviser<'a> {
     pub fn new(profile: &'a str, network: Mode, granted_write: bool) -> Adviser<'a> {
         let workspace = std::env::current_dir().ok();
         let attempts = Attempts::new(profile, network);
-        let (denied, commands) = (Vec::new(), None);
-        Adviser { profile, network, granted_write, denied, workspace, commands, attempts }
+        let (denied, commands, layout) = (Vec::new(), None, None);
+        Adviser { profile, network, granted_write, denied, workspace, commands, layout, attempts }
     }
 
     /// With what `--deny-calls` was given: lists, as they were written.
@@ -77,6 +80,12 @@ impl<'a> Adviser<'a> {
     #[must_use]
     pub fn with_commands(self, commands: Option<Rc<Commands>>) -> Adviser<'a> {
         Adviser { commands, ..self }
+    }
+
+    /// With the mounts of the run.
+    #[must_use]
+    pub fn with_layout(self, layout: Option<Rc<Layout>>) -> Adviser<'a> {
+        Adviser { layout, ..self }
     }
 
     /// With the profile itself, where it is not a built-in one. Without it, one that allows nothing stands for it.
@@ -106,8 +115,11 @@ impl<'a> Adviser<'a> {
 
     /// Why a path was refused and what would allow it.
     pub fn path_reason(&self, path: &Path, access: Access) -> Reason {
-        let writes = access.intersects(place::CHANGES);
+        let writes = access.intersects(CHANGES);
         let executes = access.intersects(Access::EXECUTE);
+        if let Some(reason) = self.shield_reason(path, writes) {
+            return reason;
+        }
         if executes
             && !writes
             && let Some(reason) = self.command_reason(path)
@@ -122,6 +134,21 @@ impl<'a> Adviser<'a> {
         let target = if writes { place::to_open(path) } else { Some(path.to_path_buf()) };
         let rule = self.rule(&format!("may not {verb} {}", place::quoted(path)), key);
         Reason { rule: Some(rule), way: target.map(|target| Way::default().and(flag, &target)) }
+    }
+
+    /// Why a path is kept from being changed or read by a mount.
+    fn shield_reason(&self, path: &Path, writes: bool) -> Option<Reason> {
+        let layout = self.layout.as_ref().filter(|layout| layout.refuses(path, writes))?;
+        let shown = place::quoted(path);
+        let (what, key) = if layout.denies(path) {
+            (format!("denies {shown}"), "paths.deny")
+        } else {
+            (
+                format!("protects {shown}, which something outside could execute or trust later"),
+                "paths.protect",
+            )
+        };
+        Some(Reason { rule: Some(self.rule(&what, key)), way: None })
     }
 
     /// Why a program may not be executed, where that is a rule about programs.
@@ -152,6 +179,7 @@ impl<'a> Adviser<'a> {
         match (refused.topic, self.network) {
             (Topic::UnixConnection, _) => "network.unix",
             (Topic::Internet, Mode::Ports) => "network.connect",
+            (Topic::Internet, Mode::Private) if refused.name == "connect" => "network.mode",
             (Topic::Internet | Topic::Socket | Topic::Netlink, Mode::None) => "network.mode",
             _ => "syscalls.default",
         }
@@ -193,6 +221,9 @@ impl<'a> Adviser<'a> {
             Topic::Internet | Topic::Socket if self.network == Mode::None => "has no network",
             Topic::Internet if self.network == Mode::Ports => {
                 "may only use TCP, on the ports that were named"
+            }
+            Topic::Internet if self.network == Mode::Private && refused.name == "connect" => {
+                "connects no sockets but those of the run's own network"
             }
             Topic::Internet => "makes no internet sockets of this type",
             Topic::Netlink => "asks the kernel nothing about the network",

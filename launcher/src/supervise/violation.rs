@@ -265,7 +265,7 @@ mod tests {
 
     fn all(calls: &[(&str, u64)]) -> Violations {
         let mut violations = Violations::new(Show::Nothing);
-        let caller = Caller { name: b"tool".to_vec(), process: 7 };
+        let caller = Caller { name: b"tool".to_vec(), process: 7, inside: (7, 7) };
         for (call, count) in calls {
             for _ in 0..*count {
                 let violation = Violation {

@@ -3,6 +3,7 @@
 //! The kernel's own resolution can't be borrowed: `/proc/self` would be us, and the last name need not exist. What
 //! cannot be followed as the thread would (an error on the way, a link to something without a name) is no answer.
 
+use crate::launch::files::tidy;
 use crate::supervise::facts::Caller;
 use crate::sys::process::Pid;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +17,7 @@ const LINKS: usize = 40;
 
 /// What a path names.
 pub struct Entry {
-    /// Absolute, without links but perhaps the last name.
+    /// Absolute, without links but perhaps the last name; where we find it.
     pub path: PathBuf,
     /// What is there; `None` for a name that is free.
     pub meta: Option<Metadata>,
@@ -44,6 +45,8 @@ pub struct Viewer<'c> {
     pub thread: Pid,
     /// Its process.
     pub caller: &'c Caller,
+    /// Whether it sees other mounts than we do.
+    pub apart: bool,
 }
 
 impl Viewer<'_> {
@@ -52,10 +55,36 @@ impl Viewer<'_> {
         let absolute = path.starts_with(b"/");
         let start = if absolute { PathBuf::from("/") } else { self.start(dirfd)? };
         if path.is_empty() {
-            let meta = start.symlink_metadata().ok()?;
-            return Some(Entry { path: start, meta: Some(meta), slash: false, nameless: true });
+            let path = self.outside(&start);
+            let meta = path.symlink_metadata().ok()?;
+            return Some(Entry { path, meta: Some(meta), slash: false, nameless: true });
         }
         Walk { viewer: self, at: start, left: names(path), links: 0, magic: false }.run(path, follow)
+    }
+
+    /// Where we find what the thread finds at a path.
+    fn outside(&self, path: &Path) -> PathBuf {
+        let below = path.strip_prefix("/").unwrap_or(path);
+        if self.apart { self.root().join(below) } else { path.to_path_buf() }
+    }
+
+    /// The path for the thread of what we find there.
+    pub fn inside(&self, path: &Path) -> PathBuf {
+        match path.strip_prefix(self.root()) {
+            Ok(below) if self.apart => Path::new("/").join(below),
+            _ => path.to_path_buf(),
+        }
+    }
+
+    /// The path by its names alone, for the thread.
+    pub fn named(&self, dirfd: Option<i32>, path: &[u8]) -> Option<PathBuf> {
+        let path = Path::new(OsStr::from_bytes(path));
+        let whole = if path.is_absolute() { path.to_path_buf() } else { self.start(dirfd)?.join(path) };
+        Some(tidy(&whole))
+    }
+
+    fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.thread))
     }
 
     fn start(&self, dirfd: Option<i32>) -> Option<PathBuf> {
@@ -97,30 +126,32 @@ impl Walk<'_> {
                 continue;
             }
             let next = self.at.join(&name);
-            let meta = match next.symlink_metadata() {
+            let path = self.viewer.outside(&next);
+            let meta = match path.symlink_metadata() {
                 Ok(meta) => meta,
                 Err(error) if error.kind() == io::ErrorKind::NotFound && last && !self.magic => {
-                    return Some(Entry { path: next, meta: None, slash, nameless });
+                    return Some(Entry { path, meta: None, slash, nameless });
                 }
                 Err(_) => return None,
             };
             if meta.is_symlink() && (!last || follow || slash) {
                 self.link(&next)?;
             } else if last {
-                return Some(Entry { path: next, meta: Some(meta), slash, nameless });
+                return Some(Entry { path, meta: Some(meta), slash, nameless });
             } else if meta.is_dir() {
                 self.at = next;
             } else {
                 return None;
             }
         }
-        let meta = self.at.symlink_metadata().ok()?;
-        Some(Entry { path: self.at, meta: Some(meta), slash, nameless: true })
+        let path = self.viewer.outside(&self.at);
+        let meta = path.symlink_metadata().ok()?;
+        Some(Entry { path, meta: Some(meta), slash, nameless: true })
     }
 
     /// `/proc/self` and `/proc/thread-self` are others for the one who asks.
     fn own_name(&self, name: &OsStr) -> Option<Vec<OsString>> {
-        let (process, thread) = (self.viewer.caller.process, self.viewer.thread);
+        let (process, thread) = self.viewer.caller.inside;
         match name.as_bytes() {
             b"self" if self.at == Path::new("/proc") => Some(vec![process.to_string().into()]),
             b"thread-self" if self.at == Path::new("/proc") => {
@@ -132,7 +163,7 @@ impl Walk<'_> {
 
     fn link(&mut self, link: &Path) -> Option<()> {
         self.links += 1;
-        let target = fs::read_link(link).ok()?;
+        let target = fs::read_link(self.viewer.outside(link)).ok()?;
         if self.links > LINKS {
             return None;
         }

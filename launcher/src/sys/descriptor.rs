@@ -49,15 +49,29 @@ pub fn open_entry(directory: &File, name: &[u8]) -> io::Result<File> {
 /// those lead where the one who asks may go, and that is not the one on whose behalf we ask. A symbolic link at
 /// the end is followed or held itself.
 pub fn open_place(directory: Option<&File>, path: &[u8], follow: bool) -> io::Result<File> {
+    place_in(directory, path, follow, libc::RESOLVE_NO_MAGICLINKS)
+}
+
+/// The same, with a directory as the root: also for absolute paths and links.
+pub fn open_below(root: &File, path: &[u8], follow: bool) -> io::Result<File> {
+    place_in(Some(root), path, follow, libc::RESOLVE_NO_MAGICLINKS | libc::RESOLVE_IN_ROOT)
+}
+
+fn place_in(directory: Option<&File>, path: &[u8], follow: bool, resolve: u64) -> io::Result<File> {
     let path = CString::new(path)?;
     // SAFETY: all zeroes is a valid value.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
     how.flags = (libc::O_PATH | libc::O_CLOEXEC | if follow { 0 } else { libc::O_NOFOLLOW }) as u64;
-    how.resolve = libc::RESOLVE_NO_MAGICLINKS;
+    how.resolve = resolve;
     let directory = directory.map_or(libc::AT_FDCWD, AsRawFd::as_raw_fd);
     let size = size_of::<libc::open_how>();
     // SAFETY: a NUL-terminated path, and a structure of this size.
     opened(unsafe { libc::syscall(libc::SYS_openat2, directory, path.as_ptr(), &raw const how, size) })
+}
+
+/// As [`open_path`], without following any symbolic link, the last one among them: it is held itself.
+pub fn hold(path: &Path) -> io::Result<File> {
+    place_in(None, path.as_os_str().as_bytes(), false, libc::RESOLVE_NO_SYMLINKS)
 }
 
 fn opened(result: libc::c_long) -> io::Result<File> {
@@ -87,6 +101,26 @@ pub fn is_terminal(number: RawFd) -> bool {
 pub fn is_open(number: RawFd) -> bool {
     // SAFETY: asks about a number.
     unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
+}
+
+/// The path of an open directory; nothing for another descriptor.
+pub fn directory(number: RawFd) -> Option<PathBuf> {
+    of_kind(number, libc::S_IFDIR)
+}
+
+/// The path of an open regular file; nothing for another descriptor.
+pub fn regular_file(number: RawFd) -> Option<PathBuf> {
+    of_kind(number, libc::S_IFREG)
+}
+
+fn of_kind(number: RawFd, kind: libc::mode_t) -> Option<PathBuf> {
+    // SAFETY: all zeroes is a valid value.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: room for the answer.
+    if unsafe { libc::fstat(number, &raw mut stat) } != 0 || stat.st_mode & libc::S_IFMT != kind {
+        return None;
+    }
+    std::fs::read_link(format!("/proc/self/fd/{number}")).ok()
 }
 
 /// Marks every descriptor from 3 up as close-on-exec.
@@ -143,14 +177,18 @@ pub fn release_standard() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Closes every descriptor but one and standard error.
-pub fn close_all_but(kept: RawFd) {
-    let kept = kept.max(0) as libc::c_uint;
-    for (first, last) in [(0, 1), (3, kept.saturating_sub(1)), (kept + 1, u32::MAX)] {
-        if first <= last {
+/// Closes every descriptor but these and standard error.
+pub fn close_all_but(kept: &mut Vec<RawFd>) {
+    kept.push(2);
+    kept.sort_unstable();
+    let mut first: libc::c_uint = 0;
+    for number in kept.iter().map(|number| *number as libc::c_uint).chain([u32::MAX]) {
+        let last = if number == u32::MAX { number } else { number.saturating_sub(1) };
+        if first <= last && first != number {
             // SAFETY: the process that calls this goes on with raw numbers only.
             unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
         }
+        first = number.saturating_add(1);
     }
 }
 

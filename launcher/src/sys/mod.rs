@@ -7,6 +7,8 @@ pub mod canary;
 pub mod descriptor;
 pub mod file;
 pub mod memory;
+pub mod mount;
+pub mod namespace;
 pub mod path;
 pub mod privilege;
 pub mod probe;

@@ -48,6 +48,16 @@ pub fn drop_capabilities() -> Result<(), Failed> {
     checked("capset", unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) }).map(drop)
 }
 
+/// Whether the calling thread may administrate the system: make namespaces without a user namespace.
+pub fn is_administrator() -> bool {
+    const CAP_SYS_ADMIN: u32 = 21;
+    let mut header = Header { version: VERSION_3, pid: 0 };
+    let mut data = [Data::default(); 2];
+    // SAFETY: the structures that version 3 of the call fills.
+    let result = unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) };
+    result == 0 && data[0].effective & (1 << CAP_SYS_ADMIN) != 0
+}
+
 fn holds_none() -> Result<bool, Failed> {
     let mut header = Header { version: VERSION_3, pid: 0 };
     let mut data = [Data::default(); 2];
@@ -118,7 +128,12 @@ pub fn limit(limit: Limit, soft: u64, hard: u64) -> Result<(), Failed> {
 
 /// Makes the caller's memory and /proc entries unreadable for other processes of the same user.
 pub fn undumpable() -> Result<(), Failed> {
+    set_dumpable(false)
+}
+
+/// Whether they are readable.
+pub fn set_dumpable(readable: bool) -> Result<(), Failed> {
     // SAFETY: plain numbers.
-    checked("prctl(PR_SET_DUMPABLE)", unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }.into())
-        .map(drop)
+    let result = unsafe { libc::prctl(libc::PR_SET_DUMPABLE, libc::c_int::from(readable), 0, 0, 0) };
+    checked("prctl(PR_SET_DUMPABLE)", result.into()).map(drop)
 }

@@ -83,17 +83,17 @@ fn stop_here() -> ! {
     }
 }
 
-/// A copy of this process that shares its descriptors. Returns 0 in the copy.
-pub fn fork_sharing_descriptors() -> Result<Pid, Failed> {
+/// A copy of this process that shares its descriptors, in these new namespaces (flags of clone(2)). Returns 0 in the
+/// copy.
+pub fn fork_sharing_descriptors(namespaces: libc::c_int) -> Result<Pid, Failed> {
     let none: *const libc::c_void = std::ptr::null();
+    let flags = namespaces | libc::CLONE_FILES | libc::SIGCHLD;
     // SAFETY: a fork without a new stack: the copy returns here too. This program has a single thread.
     #[cfg(target_arch = "x86_64")]
-    let pid =
-        unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_FILES | libc::SIGCHLD, none, none, none, 0) };
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, 0) };
     // SAFETY: as above; the order of the last two differs.
     #[cfg(target_arch = "aarch64")]
-    let pid =
-        unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_FILES | libc::SIGCHLD, none, none, 0, none) };
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, none, none, 0, none) };
     checked("clone", pid).map(|pid| pid as Pid)
 }
 
@@ -206,6 +206,11 @@ impl SignalScope {
         refused.then_some(SignalScope(()))
     }
 
+    /// Of the first process of a pid namespace: others are not in reach at all (pid_namespaces(7)).
+    pub fn of_first() -> Option<SignalScope> {
+        (id() == 1).then_some(SignalScope(()))
+    }
+
     /// Signals every process in reach but the calling one, all at the same moment: with SIGKILL, a process that forks
     /// meanwhile is killed with its child or before it has one (kill(2) of -1).
     pub fn signal_all(&self, number: i32) {
@@ -273,6 +278,19 @@ pub fn children() -> Vec<Pid> {
     let path = format!("/proc/self/task/{}/children", id());
     let list = std::fs::read_to_string(Path::new(&path)).unwrap_or_default();
     list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// The children of a process with one thread.
+pub fn children_of(pid: Pid) -> Vec<Pid> {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// The number that a process has in its own pid namespace.
+pub fn number_inside(pid: Pid) -> Option<Pid> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_whitespace().last()?.parse().ok()
 }
 
 /// Whether `body` succeeds in a process of its own, which ends with it.

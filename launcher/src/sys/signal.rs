@@ -60,7 +60,7 @@ pub fn descriptor(set: &Set) -> Result<OwnedFd, Failed> {
 pub struct Arrived {
     /// Its number.
     pub number: i32,
-    /// Whether the kernel sent it (a key on the terminal, say) rather than a process.
+    /// Whether the kernel sent it (a key on the terminal, say, or our own clock) rather than a process.
     pub from_kernel: bool,
 }
 
@@ -72,8 +72,8 @@ pub fn next(fd: BorrowedFd<'_>) -> Option<Arrived> {
     // SAFETY: room for one whole structure.
     let count = unsafe { libc::read(fd.as_raw_fd(), (&raw mut info).cast(), size) };
     const SI_KERNEL: i32 = 0x80;
-    (count == size as isize)
-        .then_some(Arrived { number: info.ssi_signo as i32, from_kernel: info.ssi_code == SI_KERNEL })
+    let from_kernel = matches!(info.ssi_code, SI_KERNEL | libc::SI_TIMER);
+    (count == size as isize).then_some(Arrived { number: info.ssi_signo as i32, from_kernel })
 }
 
 /// Waits for one of the blocked signals of a set.

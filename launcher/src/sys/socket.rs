@@ -2,8 +2,8 @@
 
 use super::timer::Interruption;
 use super::{Failed, checked, descriptor};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,18 +16,38 @@ pub fn take(process: &OwnedFd, number: i32) -> Result<OwnedFd, Failed> {
 
 /// Whether it is a UNIX socket that sends only where it is connected.
 pub fn is_unix_stream(socket: &OwnedFd) -> bool {
-    let kind = option(socket, libc::SO_TYPE);
-    option(socket, libc::SO_DOMAIN) == Some(libc::AF_UNIX)
+    let kind = option(socket.as_raw_fd(), libc::SO_TYPE);
+    option(socket.as_raw_fd(), libc::SO_DOMAIN) == Some(libc::AF_UNIX)
         && matches!(kind, Some(libc::SOCK_STREAM | libc::SOCK_SEQPACKET))
 }
 
-fn option(socket: &OwnedFd, name: libc::c_int) -> Option<libc::c_int> {
+/// Whether a descriptor of ours is an IPv4 or IPv6 socket.
+pub fn is_internet(number: RawFd) -> bool {
+    matches!(option(number, libc::SO_DOMAIN), Some(libc::AF_INET | libc::AF_INET6))
+}
+
+/// SIOCGSKNS of linux/sockios.h, which libc does not have.
+const GET_NETWORK: libc::c_ulong = 0x894c;
+
+/// The network that a socket was made in, by device and inode. It takes CAP_NET_ADMIN in the user namespace that owns
+/// the network. Whoever made that namespace has it from outside, without any capability of his own; of the host's
+/// network an ordinary user is told nothing.
+pub fn network(socket: &OwnedFd) -> std::io::Result<(u64, u64)> {
+    // SAFETY: it takes no further argument, and gives a new descriptor.
+    let network = unsafe { libc::ioctl(socket.as_raw_fd(), GET_NETWORK as _) };
+    if network < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    let found = std::fs::File::from(descriptor::own(network)).metadata()?;
+    Ok((found.dev(), found.ino()))
+}
+
+fn option(socket: RawFd, name: libc::c_int) -> Option<libc::c_int> {
     let mut value: libc::c_int = 0;
     let mut size = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: room for one number.
-    let result = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, (&raw mut value).cast(), &raw mut size)
-    };
+    let result =
+        unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, name, (&raw mut value).cast(), &raw mut size) };
     (result == 0).then_some(value)
 }
 
@@ -36,6 +56,13 @@ pub struct SocketFile {
     file: std::fs::File,
     /// Where it really is.
     pub path: PathBuf,
+}
+
+impl SocketFile {
+    /// The file itself.
+    pub fn file(&self) -> &std::fs::File {
+        &self.file
+    }
 }
 
 /// Takes a place that has to be a socket file.
@@ -59,17 +86,23 @@ pub fn connect(socket: &OwnedFd, target: &SocketFile) -> Result<(), i32> {
     for (slot, byte) in address.sun_path.iter_mut().zip(text.bytes()) {
         *slot = byte as libc::c_char;
     }
+    // SAFETY: a plain structure, without padding, that lives as long as the slice.
+    let bytes = unsafe {
+        std::slice::from_raw_parts((&raw const address).cast::<u8>(), size_of::<libc::sockaddr_un>())
+    };
+    connect_to(socket, bytes).map_err(|errno| match errno {
+        // As a full queue does to whoever does not wait.
+        libc::EINTR => libc::EAGAIN,
+        errno => errno,
+    })
+}
+
+/// Connects to an address; an error number otherwise. EINTR: it waits for the server still, as after a signal.
+pub fn connect_to(socket: &OwnedFd, address: &[u8]) -> Result<(), i32> {
     // The socket's own options and flags could bound the waiting, but its owner can change them meanwhile.
     let _interruption = Interruption::every(PATIENCE).map_err(|failed| failed.errno())?;
-    let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: a valid address of this length.
-    let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) };
-    if result == 0 {
-        return Ok(());
-    }
-    match Failed::last("connect").errno() {
-        // As a full queue does to whoever does not wait.
-        libc::EINTR => Err(libc::EAGAIN),
-        errno => Err(errno),
-    }
+    let length = address.len() as libc::socklen_t;
+    // SAFETY: so many bytes, which the kernel judges as an address.
+    let result = unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), length) };
+    if result == 0 { Ok(()) } else { Err(Failed::last("connect").errno()) }
 }

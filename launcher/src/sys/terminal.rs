@@ -1,7 +1,12 @@
 //! Terminals: their modes, and whose turn it is.
 
 use super::process::Pid;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use super::{Failed, checked, descriptor};
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// How a terminal treats what is typed and shown (termios(3)).
 #[derive(Clone, Copy)]
@@ -44,5 +49,18 @@ pub fn own_group() -> Pid {
 pub fn is_empty_group(group: Pid) -> bool {
     // SAFETY: plain numbers; 0 sends nothing.
     let sent = unsafe { libc::kill(-group, 0) };
-    sent < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+    sent < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+}
+
+/// The controlling end of a new pseudo-terminal of the instance that this file stands for, and its number (pts(4)).
+pub fn open_controller(multiplexer: &Path) -> Result<(OwnedFd, u32), Failed> {
+    let path = CString::new(multiplexer.as_os_str().as_bytes())
+        .map_err(|_| Failed { call: "open", cause: io::ErrorKind::InvalidInput.into() })?;
+    // SAFETY: a NUL-terminated path.
+    let opened = unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) };
+    let controller = descriptor::own(checked("open(ptmx)", opened.into())? as i32);
+    let mut number: libc::c_uint = 0;
+    // SAFETY: room for one number.
+    let result = unsafe { libc::ioctl(controller.as_raw_fd(), libc::TIOCGPTN as _, &raw mut number) };
+    checked("ioctl(TIOCGPTN)", result.into()).map(|_| (controller, number))
 }

@@ -2,7 +2,7 @@
 
 use sbx::launch::policy::{Mode, Network};
 use sbx::launch::resolve::{self, Extras, Unix};
-use sbx::profile::{self, Grants, Profile, Variable};
+use sbx::profile::{self, Grants, Namespaces, Profile, Variable};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::interpret::{Data, run};
 use sbx_policy::program::assemble;
@@ -114,15 +114,19 @@ fn sockets_that_are_merely_tried_are_refused_quietly() {
     }
 }
 
-/// The calls of a run with a network, as the filter decides them.
+/// A socket of a run with a network, as the filter decides about it.
 fn socket_decision(profile: &Profile, mode: Mode, family: u64) -> u32 {
+    decision(profile, mode, Unix::Refused, "socket", [family, 1, 0, 0, 0, 0])
+}
+
+fn decision(profile: &Profile, mode: Mode, unix: Unix, call: &str, args: [u64; 6]) -> u32 {
     let network = Network { mode, ..Network::default() };
-    let calls = resolve::calls(profile, &network, Unix::Refused, Arch::X86_64).unwrap();
+    let calls = resolve::calls(profile, &network, unix, Arch::X86_64).unwrap();
     let actions = Actions { violation: bpf::RET_USER_NOTIF, log: bpf::RET_LOG, unknown: None };
     let (rules, free) = calls.rules(actions, Extras::default()).unwrap();
     let program = assemble(&Layout { rules: &rules, extra: Some(&free) }).unwrap();
-    let number = Call::named(b"socket").unwrap().number(Arch::X86_64).unwrap();
-    let data = Data { nr: number, arch: Arch::X86_64.audit(), args: [family, 1, 0, 0, 0, 0] };
+    let number = Call::named(call.as_bytes()).unwrap().number(Arch::X86_64).unwrap();
+    let data = Data { nr: number, arch: Arch::X86_64.audit(), args };
     run(&program, &data).unwrap()
 }
 
@@ -144,6 +148,43 @@ fn a_network_takes_the_quiet_refusals_away_but_not_the_users() {
     assert_eq!(socket_decision(&own, Mode::Host, inet), bpf::RET_ALLOW);
 }
 
+#[test]
+fn in_a_network_of_its_own_everything_is_open_but_the_way_to_the_hosts_sockets() {
+    const FAST_OPEN: u64 = 0x2000_0000;
+    let (unix, inet, inet6, netlink, packet) = (1, 2, 10, 16, 17);
+    let (stream, datagram, raw) = (1, 2, 3);
+    for name in ["minimal", "network", "write", "read-only", "workspace", "no-exec"] {
+        let profile = built_in(name);
+        let decide = |by, call, args: [u64; 3]| {
+            decision(&profile, Mode::Private, by, call, [args[0], args[1], args[2], 0, 0, 0])
+        };
+        let before = |call, args| decide(Unix::Refused, call, args);
+        for (family, kind) in
+            [(inet, stream), (inet, datagram), (inet6, stream), (inet6, datagram), (netlink, raw)]
+        {
+            assert_eq!(before("socket", [family, kind, 0]), bpf::RET_ALLOW, "{name}: {family} {kind}");
+        }
+        for call in ["bind", "listen", "accept4", "poll", "epoll_pwait", "getsockname", "sendto", "sendmsg"] {
+            assert_eq!(before(call, [3, 1, 1]), bpf::RET_ALLOW, "{name}: {call}");
+        }
+        assert_eq!(before("sendto", [3, 1, FAST_OPEN]), bpf::RET_ALLOW, "{name}");
+        assert_ne!(before("socket", [packet, raw, 0]), bpf::RET_ALLOW, "{name}");
+        assert_ne!(before("socket", [inet, raw, 1]), bpf::RET_ALLOW, "{name}");
+        assert_ne!(before("socket", [unix, datagram, 0]), bpf::RET_ALLOW, "{name}");
+        assert_ne!(before("socketpair", [unix, datagram, 0]), bpf::RET_ALLOW, "{name}");
+        let own = matches!(name, "read-only" | "workspace" | "no-exec");
+        assert_eq!(before("socket", [unix, stream, 0]) == bpf::RET_ALLOW, own, "{name}");
+        // The supervisor connects, until the kernel can tell sockets by their path.
+        assert_eq!(before("connect", [3, 1, 16]), bpf::RET_USER_NOTIF, "{name}");
+        assert_eq!(decide(Unix::ByPath, "connect", [3, 1, 16]), bpf::RET_ALLOW, "{name}");
+    }
+    let shelf = Shelf::new();
+    let own = shelf.file(r#"{"extends": "workspace", "syscalls": {"allow": ["socket[unix]"]}}"#).unwrap();
+    let socket = |kind| decision(&own, Mode::Private, Unix::Refused, "socket", [unix, kind, 0, 0, 0, 0]);
+    assert_eq!(socket(stream), bpf::RET_ALLOW);
+    assert_ne!(socket(datagram), bpf::RET_ALLOW);
+}
+
 /// What is not looked for at each start, because the texts do not change.
 #[test]
 fn their_texts_pass_as_files_and_name_nothing_twice() {
@@ -160,6 +201,7 @@ fn their_texts_pass_as_files_and_name_nothing_twice() {
         for list in [&profile.paths.read, &profile.paths.execute, &profile.paths.write, &file.paths.read] {
             assert_eq!(twice(list.iter()), None, "{name}");
         }
+        assert_eq!(twice(profile.paths.protect.iter()), None, "{name}");
         assert_eq!(twice(profile.env.inherit.iter()).or(twice(profile.env.deny.iter())), None, "{name}");
     }
 }
@@ -240,6 +282,41 @@ fn only_those_that_write_have_a_place_to_write_to() {
         assert_eq!(workspace, name != "read-only");
         assert!(profile.uses(Variable::Tmp));
     }
+}
+
+#[test]
+fn what_others_execute_is_protected_where_the_workspace_is_written_by_programs() {
+    for name in sbx_profiles::NAMES {
+        let protected = built_in(name).paths.protect;
+        if !matches!(name, "workspace" | "no-exec") {
+            assert!(protected.is_empty(), "{name}");
+            continue;
+        }
+        // Each costs a mount or two at every start.
+        assert!((30..=40).contains(&protected.len()), "{name}: {}", protected.len());
+        for entry in protected.iter() {
+            let path = entry.value.to_string();
+            assert!(entry.origin.why.is_some(), "{name}: {path}");
+            // What is in every project is kept from being made only for who has something that reads it; what is in
+            // the home directory matters only to who works there.
+            let (project, home) = (path.starts_with("${WORKSPACE}/"), path.starts_with("${HOME}/"));
+            assert!(project != home && entry.readers.is_empty() == home, "{name}: {path}");
+            // Git's own are found by looking at the repository.
+            assert!(!path.contains("/.git"), "{name}: {path}");
+        }
+    }
+}
+
+#[test]
+fn namespaces_are_for_those_that_start_programs() {
+    for name in sbx_profiles::NAMES {
+        let profile = built_in(name);
+        let expected = matches!(name, "read-only" | "workspace" | "no-exec").then_some("auto");
+        assert_eq!(profile.namespaces.as_ref().map(|given| given.word()), expected, "{name}");
+    }
+    let shelf = Shelf::new();
+    let own = shelf.file(r#"{"extends": "workspace", "namespaces": "none"}"#).unwrap();
+    assert_eq!(own.namespaces.as_deref(), Some(&Namespaces::None));
 }
 
 #[test]

@@ -73,11 +73,11 @@ fn parents_unite_and_the_later_one_replaces() {
 #[test]
 fn lists_unite_and_single_values_are_the_nearest() {
     let shelf = Shelf::new();
-    shelf.put("a.json", r#"{"description": "a", "paths": {"write": ["/a", "/c"], "deny": ["/x"]}, "network": {"mode": "host"},
+    shelf.put("a.json", r#"{"description": "a", "paths": {"write": ["/a", "/c"], "deny": ["/x"], "protect": ["/a/p"]}, "network": {"mode": "host"},
         "env": {"inherit": ["A"], "set": {"X": "1", "Y": "1"}}, "limits": {"timeout": 5, "memory": "1G"}, "static": "warn"}"#);
     shelf.put(
         "b.json",
-        r#"{"extends": "a", "paths": {"write": ["/b", "/a"]}, "network": {"mode": "none"},
+        r#"{"extends": "a", "paths": {"write": ["/b", "/a"], "protect": ["/a/p", {"path": "/a/q", "readers": ["/r"], "why": "q"}]}, "network": {"mode": "none"},
         "env": {"inherit": ["B"], "set": {"X": "2"}}, "limits": {"timeout": "2m"}}"#,
     );
     let profile = shelf.load("b").unwrap();
@@ -85,6 +85,10 @@ fn lists_unite_and_single_values_are_the_nearest() {
         |list: &[sbx::profile::PathEntry]| list.iter().map(|e| e.value.to_string()).collect::<Vec<_>>();
     assert_eq!(words(&profile.paths.write), ["/a", "/c", "/b"]);
     assert_eq!(words(&profile.paths.deny), ["/x"]);
+    let protected: Vec<_> = profile.paths.protect.iter().map(|e| e.value.to_string()).collect();
+    assert_eq!(protected, ["/a/p", "/a/q"]);
+    assert_eq!(profile.paths.protect[1].readers[0].to_string(), "/r");
+    assert_eq!(profile.paths.protect[1].origin.why.as_deref(), Some("q"));
     assert_eq!(profile.network.mode.as_deref(), Some(&NetworkMode::None));
     let set = |name| profile.env.set.iter().find(|(known, _)| known == name).map(|(_, value)| value).unwrap();
     assert_eq!(set("X").to_string(), "2");

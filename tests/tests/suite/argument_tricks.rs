@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 
 use sbx_tests::servers::HttpServer;
-use sbx_tests::{Output, User, World, as_users};
+use sbx_tests::{Output, User, World, as_users, kernel};
 
 const EPERM: &str = "errno 1 (Operation not permitted)\n";
+const EACCES: &str = "errno 13 (Permission denied)\n";
 const ENOSYS: &str = "errno 38 (Function not implemented)\n";
 const UPPER_HALF: u64 = 1 << 32;
 
@@ -217,6 +218,52 @@ fn set_id_bits_cannot_be_set() {
         assert!(!tricks.world.exists("made"));
         tricks.call("write", libc::SYS_chmod, &["s:file", "0700"]).success();
         tricks.call("workspace", libc::SYS_fchmodat, &[&at, "s:file", "0755"]).success();
+        // With all its arguments allowed it is the supervisor's business, which has no such wish.
+        if kernel::promises(1) {
+            let number = libc::SYS_chmod.to_string();
+            let words =
+                ["run", "--allow-calls", "chmod", "--", &tricks.attempt, "syscall", &number, "s:file"];
+            let change = |mode| tricks.world.sbx([&words[..], &[mode]].concat()).run();
+            change("04755").exited(1).prints(EPERM);
+            change("0711").success();
+            let mode = std::fs::metadata(tricks.world.path("file")).unwrap().permissions();
+            assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o7777, 0o711);
+        }
+    });
+}
+
+#[test]
+fn device_nodes_are_neither_made_nor_controlled_where_every_call_is_allowed() {
+    as_users(|user| {
+        let tricks = Tricks::new(user);
+        let attempt = tricks.attempt.as_str();
+        // A node of the number 0 is one that the kernel lets everybody make.
+        let make = |kind: libc::mode_t| {
+            let (call, mode) = (libc::SYS_mknod.to_string(), (kind | 0o600).to_string());
+            [attempt, "syscall", &call, "s:made", &mode, "0"].map(str::to_owned)
+        };
+        let run = ["run", "--allow-calls", "mknod", "--"].map(str::to_owned);
+        let remove = || std::fs::remove_file(tricks.world.path("made")).unwrap();
+        tricks.world.bare(make(libc::S_IFCHR)).run().success();
+        remove();
+        if kernel::promises(1) {
+            tricks.world.sbx([&run[..], &make(libc::S_IFCHR)].concat()).run().exited(1).prints(EACCES);
+            assert!(!tricks.world.exists("made"));
+        }
+        tricks.world.sbx([&run[..], &make(libc::S_IFIFO)].concat()).run().success();
+        remove();
+        // A copy of /dev/full, which is no terminal: the kernel says so where a rule is about the node itself.
+        if user.is_root() && kernel::promises(5) {
+            tricks.world.bare(["mknod", "node", "c", "1", "7"]).run().success();
+            let script = "import fcntl, sys\ntry: fcntl.ioctl(open(sys.argv[1]), 0x5401, bytes(64))\n\
+                          except OSError as error: print(error.errno)";
+            let ask = |cmd: fn(&World, &[&str]) -> sbx_tests::Cmd, node| {
+                cmd(&tricks.world, &["/usr/bin/python3", "-c", script, node]).run().success().out()
+            };
+            assert_eq!(ask(|world, words| world.bare(words), "node"), "25\n");
+            assert_eq!(ask(|world, words| world.run("workspace", words), "node"), "13\n");
+            assert_eq!(ask(|world, words| world.run("workspace", words), "/dev/full"), "25\n");
+        }
     });
 }
 
@@ -261,6 +308,14 @@ fn data_in_the_first_packet_is_no_way_around_connect() {
     let port = server.port.to_string();
     for profile in ["minimal", "workspace", "no-exec", "read-only"] {
         world.run(profile, ["/usr/bin/python3", "-c", script, &port]).run().failed();
+    }
+    // Landlock's ports know nothing of it. The allowed port is one where nobody listens.
+    if kernel::promises(4) {
+        for profile in ["network", "workspace"] {
+            let words =
+                ["run", "-p", profile, "--connect", "1", "--", "/usr/bin/python3", "-c", script, &port];
+            world.sbx(words).run().failed();
+        }
     }
     assert_eq!(server.connections(), 0);
     world.bare(["/usr/bin/python3", "-c", script, &port]).run().success();

@@ -77,6 +77,11 @@ fn contradictions_are_refused() {
     refuses(&world, 125, &["--exec", "--log-violations"], &["--exec", "--log-violations"]);
     refuses(&world, 125, &["-v", "-q"], &["-q"]);
     refuses(&world, 125, &["--net", "none", "--connect", "*:80"], &["--connect"]);
+    for other in [&["--connect", "*:80"][..], &["--bind", "80"], &["--exec"]] {
+        refuses(&world, 125, &[&["--net", "private"][..], other].concat(), &["--net private", other[0]]);
+    }
+    world.write("private.json", r#"{"extends": "workspace", "network": {"mode": "private"}}"#);
+    refuses(&world, 125, &["-p", "./private.json", "--exec"], &["network of the run's own", "--exec"]);
     refuses(&world, 125, &["--log-violations", "--on-violation", "kill"], &["--on-violation"]);
     refuses(&world, 125, &["-p", "minimal", "-p", "network"], &[]);
 }
@@ -85,9 +90,12 @@ fn contradictions_are_refused() {
 fn missing_paths_named_by_the_user_are_errors() {
     as_users(|user| {
         let world = World::new(user);
-        for flag in ["--ro", "--rox", "--rw", "--rwx", "--deny", "--workspace", "--cwd"] {
+        for flag in ["--ro", "--rox", "--rw", "--rwx", "--workspace", "--cwd"] {
             refuses(&world, 125, &[flag, "not/there"], &["not/there"]);
         }
+        // Only a mount holds for what is not there.
+        refuses(&world, 125, &["--namespaces", "none", "--deny", "not/there"], &["not/there"]);
+        refuses(&world, 125, &["-p", "minimal", "--deny", "not/there"], &["not/there"]);
         refuses(&world, 125, &["-p", "./not-there.json"], &["not-there.json"]);
         world.write("file", "");
         refuses(&world, 125, &["--workspace", "file"], &["file"]);
@@ -104,16 +112,22 @@ fn missing_paths_named_by_the_user_are_errors() {
 fn control_characters_of_names_do_not_reach_the_terminal() {
     let world = world();
     let odd = "no\u{1b}[31m\nthing";
-    for flag in ["--ro", "--deny", "--workspace", "--cwd", "--unix", "--env", "-p"] {
+    for flag in ["--ro", "--workspace", "--cwd", "--unix", "--env", "-p"] {
         let out = world.sbx(["run", flag, odd, "--", "true"]).run().refused(125, &["thing"]);
         assert!(!out.err().trim_end().contains(['\u{1b}', '\n']), "{flag}: {out}");
     }
+    let out = world
+        .sbx(["run", "--namespaces", "none", "--deny", odd, "--", "true"])
+        .run()
+        .refused(125, &["thing"]);
+    assert!(!out.err().trim_end().contains(['\u{1b}', '\n']), "{out}");
     // Where there is something of the name, it is in remarks and further errors.
     world.make_dir(&world.path(odd));
     world.make_dir(&world.path(format!("{odd}/below")));
     let below = format!("{odd}/below");
     for front in [&["--deny", &below][..], &["--rw", odd, "--deny", &below]] {
-        let out = world.sbx([&["run"], front, &["--", "true"]].concat()).run().success();
+        let out =
+            world.sbx([&["run", "--namespaces", "none"], front, &["--", "true"]].concat()).run().success();
         assert!(out.err().contains("thing") && !out.err().contains('\u{1b}'), "{front:?}: {out}");
     }
 }

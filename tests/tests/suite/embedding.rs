@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use sbx::embed::model::{Cause, Level};
 use sbx::embed::{Command, Error, Kind, Output, Sandbox, confine_self};
 use sbx_tests::world::SECRET;
-use sbx_tests::{Cmd, User, World, as_users, processes, servers, stage};
+use sbx_tests::{Cmd, User, World, as_users, kernel, processes, servers, stage};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_embedding");
 
@@ -19,6 +19,15 @@ fn output(command: Command) -> Result<Output, Error> {
 
 fn sandbox(profile: &str, world: &World) -> Sandbox {
     Sandbox::new(profile).program(stage::sbx()).workspace(&world.workspace)
+}
+
+/// What runs have here.
+fn level() -> Level {
+    match kernel::level() {
+        "full" => Level::Full,
+        "standard" => Level::Standard,
+        _ => Level::Minimal,
+    }
 }
 
 #[test]
@@ -34,7 +43,7 @@ fn output_and_report_are_those_of_the_command() {
     assert_eq!((report.cause, report.exit_status), (Cause::Exited, 7));
     assert_eq!(report.exit.as_ref().unwrap().code, Some(7));
     assert_eq!(report.profile.as_ref().unwrap().name, "workspace");
-    assert_eq!(report.level, Some(Level::Standard));
+    assert_eq!(report.level, Some(level()));
     assert_eq!(world.read("where").unwrap(), format!("{}\n", world.workspace.display()));
     assert!(report.violations.is_empty(), "{:?}", report.violations);
 }

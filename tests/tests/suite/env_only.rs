@@ -240,6 +240,39 @@ fn what_cannot_be_understood_ends_with_125_before_main() {
 }
 
 #[test]
+fn a_variable_that_is_set_twice_ends_with_125() {
+    // The library would read the one, and a program that looks for itself the other.
+    let script = "import ctypes, sys\n\
+                  words = [word.encode() for word in sys.argv[1:]]\n\
+                  args = (ctypes.c_char_p * 2)(words[0])\n\
+                  envp = (ctypes.c_char_p * len(words))(*words[1:])\n\
+                  ctypes.CDLL(None).execve(words[0], args, envp)";
+    let world = World::new(&User::ordinary());
+    let (hello, preload) = (hello(&world), format!("LD_PRELOAD={}", stage::shim().display()));
+    let allow = format!("SECCOMP_SYSCALL_ALLOW={HELLO}");
+    let start = |variables: &[&str]| {
+        let words = ["/usr/bin/python3", "-c", script, &hello, &preload];
+        world.bare([&words[..], variables].concat()).run()
+    };
+    start(&[&allow]).success();
+    for twice in [
+        [allow.as_str(), "SECCOMP_SYSCALL_ALLOW=@file-system"],
+        ["SECCOMP_SYSCALL_DENY=mkdir", "SECCOMP_SYSCALL_DENY="],
+    ] {
+        start(&twice).refused(125, &["is set twice"]);
+    }
+}
+
+#[test]
+fn variables_that_cannot_be_enforced_end_with_125() {
+    let world = World::new(&User::ordinary());
+    for name in ["LL_FS_RO", "LL_FS_RW", "LL_TCP_BIND", "LL_TCP_CONNECT", "LL_SCOPED"] {
+        let cmd = preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", HELLO);
+        cmd.env(name, "/usr").run().refused(125, &[name, "cannot enforce"]);
+    }
+}
+
+#[test]
 fn a_bad_default_action_ends_with_125() {
     let world = World::new(&User::ordinary());
     let hello = hello(&world);

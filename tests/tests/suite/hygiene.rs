@@ -132,6 +132,32 @@ fn variables_are_passed_by_name_but_hooks_only_on_purpose() {
 }
 
 #[test]
+fn inheriting_everything_passes_no_hooks_and_what_the_profile_denies_neither() {
+    as_users(|user| {
+        let world = World::new(user);
+        let hooks = ["LD_LIBRARY_PATH", "LD_AUDIT", "PYTHONPATH", "BASH_ENV", "NODE_OPTIONS"];
+        let secrets = ["MY_TOKEN", "AWS_SECRET_ACCESS_KEY", "DATABASE_URL"];
+        let given = |mut cmd: sbx_tests::Cmd| {
+            for name in hooks.iter().chain(&secrets).chain(&["SOMETHING_ELSE"]) {
+                cmd = cmd.env(name, "/given");
+            }
+            let out = cmd.run().success().out();
+            let passed = out.lines().filter_map(|line| line.strip_suffix("=/given").map(str::to_owned));
+            passed.collect::<std::collections::BTreeSet<_>>()
+        };
+        let flagged = given(world.sbx(["run", "--inherit-env", "--", "env"]));
+        assert_eq!(flagged.into_iter().collect::<Vec<_>>(), ["SOMETHING_ELSE"]);
+        // A profile that denies no variable still passes no hook.
+        let text = r#"{ "description": "x", "syscalls": { "default": "errno", "allow": ["@system-service"] },
+            "paths": { "execute": ["/"] }, "env": { "inherit": ["*"] } }"#;
+        world.write("all.json", text);
+        let all = given(world.run("./all.json", ["env"]));
+        assert!(secrets.iter().chain(&["SOMETHING_ELSE"]).all(|name| all.contains(*name)), "{all:?}");
+        assert!(!hooks.iter().any(|name| all.contains(*name)), "{all:?}");
+    });
+}
+
+#[test]
 fn the_launchers_own_environment_is_not_readable() {
     if !kernel::promises(1) {
         return;
@@ -171,13 +197,28 @@ fn the_scratch_directory_is_private_and_removed() {
         let world = World::new(user);
         let script = "echo \"$TMPDIR\"; stat -c %a \"$TMPDIR\"; echo x > \"$TMPDIR/file\"; mkdir -p \"$TMPDIR/a/b\"; \
                       chmod 000 \"$TMPDIR/a\"; ln -s / \"$TMPDIR/link\"";
-        let run = || world.sbx(["run", "--", "sh", "-ec", script]).run().success().silent().out();
-        let (first, second) = (run(), run());
-        let dir = |text: &str| text.lines().next().unwrap().to_owned();
-        assert!(first.ends_with("\n700\n"), "{first}");
-        assert_ne!(dir(&first), dir(&second), "two runs share a scratch directory");
-        for text in [first, second] {
-            assert!(!std::path::Path::new(&dir(&text)).exists(), "{text} is still there");
+        // Its place among the host's files: in namespaces of its own it has another name.
+        let base = world.home.join("scratch");
+        world.make_dir(&base);
+        let scratch = || base.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+        for mode in ["auto", "none"] {
+            let run = || {
+                let cmd = world.sbx(["run", "--namespaces", mode, "--", "sh", "-ec"]).env("TMPDIR", &base);
+                cmd.arg(format!("{script}; echo up; until test -e go; do sleep 0.05; done")).start()
+            };
+            let (first, second) = (run(), run());
+            first.wait_for("up");
+            second.wait_for("up");
+            assert_eq!(scratch().len(), 2, "two runs share a scratch directory");
+            world.write("go", "");
+            for running in [first, second] {
+                let out = running.wait().success().out();
+                assert!(out.ends_with("\n700\nup\n"), "{out}");
+                let inside = mode == "auto" && kernel::level() != "minimal" && kernel::gives_namespaces();
+                assert_eq!(out.starts_with("/tmp\n"), inside, "{out}");
+            }
+            assert!(scratch().is_empty(), "{:?} is still there", scratch());
+            std::fs::remove_file(world.path("go")).unwrap();
         }
         assert!(world.outside.join("kept").exists());
     });

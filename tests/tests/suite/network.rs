@@ -183,8 +183,36 @@ fn unix_sockets_of_the_host_are_not_reachable() {
                 let out = world.run(profile, [&attempt, "connect-unix", target]).run();
                 out.exited(1);
             }
+            // With an open network connect(2) is open too, so that no such socket may be had.
+            for more in [&[][..], &["--deny-calls", "socket[inet6]"]] {
+                let words = [&["run", "--net", "host"], more, &["--", &attempt, "connect-unix", target]];
+                world.sbx(words.concat()).run().exited(1);
+            }
         }
         assert_eq!((by_path.connections(), by_name.connections()), (1, 1));
+    });
+}
+
+#[test]
+fn only_sockets_that_send_where_they_are_connected_are_connected_by_the_supervisor() {
+    if !kernel::promises(1) || kernel::landlock() >= 9 {
+        return;
+    }
+    // A pair is how a datagram socket is had inside.
+    let script = "import socket, sys; a, b = socket.socketpair(type=getattr(socket, sys.argv[1]))\n\
+                  a.connect(sys.argv[2]); a.send(b'x')";
+    as_users(|user| {
+        let world = World::new(user);
+        let target = world.path("listener");
+        let server = std::os::unix::net::UnixDatagram::bind(&target).unwrap();
+        std::fs::set_permissions(&target, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        server.set_nonblocking(true).unwrap();
+        let words = ["/usr/bin/python3", "-c", script, "SOCK_DGRAM", "listener"];
+        world.bare(words).run().success();
+        assert!(server.recv(&mut [0; 8]).is_ok());
+        let run = ["run", "--allow-calls", "socketpair", "--"];
+        world.sbx([&run[..], &words].concat()).run().exited(1).says("Operation not permitted");
+        assert!(server.recv(&mut [0; 8]).is_err());
     });
 }
 
@@ -222,5 +250,25 @@ fn sockets_of_a_profile_may_begin_with_a_variable() {
         let flag =
             ["run", "--unix", "../named.sock", "--", &attempt, "connect-unix", named.to_str().unwrap()];
         world.sbx(flag).run().success();
+    });
+}
+
+#[test]
+fn without_a_port_to_listen_on_nothing_listens_not_even_on_one_of_the_kernels_choice() {
+    if !kernel::promises(4) {
+        return;
+    }
+    let listens = "import socket; s = socket.socket(); s.listen(); print(s.getsockname()[1] > 0)";
+    as_users(|user| {
+        let world = World::new(user);
+        for profile in ["network", "workspace"] {
+            let run = |flags: &[&str]| {
+                let words = [&["run", "-p", profile], flags, &["--", PYTHON, "-c", listens]].concat();
+                world.sbx(words).run()
+            };
+            run(&["--connect", "*:1"]).failed().prints("").says("listen");
+            run(&["--net", "host"]).success().prints("True\n");
+        }
+        world.bare([PYTHON, "-c", listens]).run().success().prints("True\n");
     });
 }

@@ -17,11 +17,6 @@ fn state(status: &Value, layer: &str, expected: &str, detail: &str) {
     assert!(layer["detail"].as_str().unwrap().contains(detail), "{layer}");
 }
 
-/// The level of this kernel.
-fn level() -> &'static str {
-    if kernel::landlock() >= 1 { "standard" } else { "minimal" }
-}
-
 fn json(world: &World) -> Cmd {
     world.sbx(["status", "--json"])
 }
@@ -36,7 +31,7 @@ fn what_this_machine_has_is_found_by_using_it() {
             state(&found, layer, "works", "");
         }
         let abi = found["layers"]["landlock"]["abi"].as_i64().unwrap();
-        assert_eq!(found["level"], level(), "{found}");
+        assert_eq!(found["level"], kernel::level(), "{found}");
         let said = world.sbx(["run", "-v", "--", "true"]).run().success();
         if abi == 0 {
             state(&found, "landlock", "missing", "");
@@ -52,7 +47,14 @@ fn what_this_machine_has_is_found_by_using_it() {
         }
         assert_eq!(found["layers"]["landlock"]["features"]["truncate"], abi >= 3);
         assert_eq!(found["around"]["sbx"], false);
-        assert!(found["raise"][0].as_str().unwrap().contains("level full"), "{found}");
+        let raise = found["raise"].as_array().unwrap();
+        assert_eq!(
+            raise.iter().any(|line| line.as_str().unwrap().contains("level full")),
+            kernel::level() != "full",
+            "{found}"
+        );
+        state(&found, "own-view", if kernel::gives_namespaces() { "works" } else { "refused" }, "");
+        assert!(said.err().contains(&format!("at level {}", kernel::level())), "{said}");
         // The verbose line of a run goes by the same version.
         assert!(said.err().contains(&format!("Landlock ABI {abi}")), "{said}");
     });
@@ -62,12 +64,15 @@ fn what_this_machine_has_is_found_by_using_it() {
 fn the_table_is_plain_where_nobody_wants_colours() {
     let world = World::new(&User::current());
     let out = world.sbx(["status"]).run().success();
-    assert!(out.out().starts_with(&format!("level {}: ", level())) && !out.out().contains('\x1b'), "{out}");
+    assert!(
+        out.out().starts_with(&format!("level {}: ", kernel::level())) && !out.out().contains('\x1b'),
+        "{out}"
+    );
     let shown = |cmd: Cmd| -> Output {
         let (running, _terminal) = cmd.start_on_terminal();
         running.wait().success()
     };
-    assert!(shown(world.sbx(["status"])).out().contains(&format!("m{}\x1b[0m", level())));
+    assert!(shown(world.sbx(["status"])).out().contains(&format!("m{}\x1b[0m", kernel::level())));
     assert!(!shown(world.sbx(["status"]).env("NO_COLOR", "1")).out().contains('\x1b'));
 }
 
@@ -121,11 +126,24 @@ fn a_kernel_without_landlock_is_level_minimal_and_each_run_says_so() {
 }
 
 #[test]
-fn full_is_refused_everywhere_and_the_reason_is_given() {
-    let world = World::new(&User::current());
-    let reason = if kernel::promises(1) { "uses no namespaces" } else { "Landlock" };
-    world.sbx(["run", "--require", "full", "--", "true"]).run().refused(125, &["--require", reason]);
-    world.sbx(["run", "--require", level(), "--", "true"]).run().success();
+fn full_is_refused_where_it_cannot_be_had_and_the_reason_is_given() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.sbx(["run", "--require", kernel::level(), "--", "true"]).run().success();
+        let full =
+            |more: &[&str]| world.sbx(["run", "--require", "full"]).args(more).args(["--", "touch", "made"]);
+        if kernel::level() != "full" {
+            full(&[]).run().refused(125, &["level"]);
+            return;
+        }
+        full(&["--namespaces", "none"]).run().refused(125, &["level 'full'", "--namespaces none"]);
+        full(&["--exec"]).run().refused(125, &["level 'full'", "--exec"]);
+        full(&[]).docker().run().refused(125, &["level 'full'", "not permitted"]);
+        assert!(!world.exists("made"));
+        // Also under a profile that does without by itself.
+        full(&["-p", "write"]).run().success();
+        assert!(world.exists("made"));
+    });
 }
 
 #[test]
@@ -160,7 +178,7 @@ fn a_container_is_told_from_a_kernel_that_lacks_namespaces() {
     as_users(|user| {
         let world = World::new(user);
         let found = status(json(&world).docker(), 0);
-        assert_eq!(found["level"], level());
+        assert_eq!(found["level"], kernel::level_without_namespaces());
         state(&found, "pidfd-getfd", "refused", "not permitted");
         for layer in ["user-namespace", "mount-namespace", "net-namespace"] {
             state(&found, layer, "refused", ": ");
@@ -178,7 +196,10 @@ fn inside_sbx_the_sandbox_around_is_named() {
         let sbx = stage::sbx().to_str().unwrap();
         let inside = |profile: &str| world.run(profile, [sbx, "status", "--json"]);
         let found = status(inside("workspace"), 0);
-        assert_eq!((&found["level"], &found["around"]["sbx"]), (&level().into(), &true.into()));
+        assert_eq!(
+            (&found["level"], &found["around"]["sbx"]),
+            (&kernel::level_without_namespaces().into(), &true.into())
+        );
         state(&found, "notification", "refused", "listens already");
         state(&found, "user-namespace", "refused", "an sbx around this process");
         // Nothing can be started there, so nothing can be run.
@@ -203,7 +224,8 @@ fn proc_is_not_needed() {
         }
         let found = status(world.bare([&words[..], &["sh", "-c", &script]].concat()), 0);
         // Its own mount namespace is what takes /proc away, so Landlock is as it was.
-        assert_eq!((&found["level"], &found["around"]["proc"]), (&level().into(), &false.into()));
+        assert_ne!(found["level"], "none");
+        assert_eq!(found["around"]["proc"], false);
         state(&found, "cgroup", "missing", "/proc is not there");
     });
 }

@@ -127,10 +127,13 @@ fn the_tree_reaches_neither_supervisor_nor_helper() {
         let world = World::new(user);
         let script = "reaper=$PPID; supervisor=$(sed -n 's/^PPid:\\t//p' /proc/$reaper/status); \
                       for signal in TERM STOP KILL RTMIN+2 RTMIN+3; do \
-                        for pid in $reaper $supervisor; do kill -$signal $pid 2>/dev/null && echo reached $pid; done; \
+                        for pid in $reaper ${supervisor#0}; do kill -$signal $pid 2>/dev/null && echo reached $pid; done; \
                       done; \
                       sleep 50 & kill -TERM $! && wait $!; echo $?";
-        world.sbx(["run", "--", "bash", "-c", script]).run().success().prints("143\n");
+        for namespaces in ["auto", "none"] {
+            let words = ["run", "--namespaces", namespaces, "--", "bash", "-c", script];
+            world.sbx(words).run().success().prints("143\n");
+        }
     });
 }
 

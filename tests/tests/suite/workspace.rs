@@ -6,7 +6,7 @@ use std::process::Command;
 use sbx_tests::command::Cmd;
 use sbx_tests::servers::HttpServer;
 use sbx_tests::tools::PATH;
-use sbx_tests::{User, World, as_users, need, skip};
+use sbx_tests::{User, World, as_users, kernel, need, skip};
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -168,6 +168,51 @@ fn pythons_machinery_works() {
 }
 
 #[test]
+fn a_link_that_a_command_has_left_opens_nothing_outside() {
+    if !kernel::promises(1) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        world.run("workspace", ["ln", "-s", "../../outside", "out"]).run().success();
+        std::fs::create_dir(world.path("own")).unwrap();
+        world.run("workspace", ["ln", "-s", "own", "in"]).run().success();
+        let named = |path: &str| {
+            world.write(
+                "p.json",
+                format!(r#"{{ "extends": "minimal", "paths": {{ "read": ["${{WORKSPACE}}/{path}"] }} }}"#),
+            );
+            world.run("./p.json", ["cat", "readme"]).run()
+        };
+        world.write("readme", "text\n");
+        for flag in ["--ro", "--rox", "--rw", "--rwx"] {
+            let opened =
+                |path: &str| world.sbx(["run", "-p", "write", flag, path, "--", "cat", "readme"]).run();
+            opened("out").refused(125, &["leads out of the workspace"]);
+            opened("in").success();
+        }
+        named("out").refused(125, &["leads out of the workspace"]);
+        named("in").success();
+    });
+}
+
+#[test]
+fn the_home_directory_is_no_workspace_by_accident() {
+    if !kernel::promises(1) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let home = world.home.to_str().unwrap();
+        let make = |directory: &str| world.run("workspace", ["touch", "made"]).cwd(directory).run();
+        make(home).says("more than one project lives there").failed();
+        assert!(!world.home.join("made").exists());
+        make(world.path("").to_str().unwrap()).success();
+        assert!(world.exists("made"));
+    });
+}
+
+#[test]
 fn compiled_and_written_files_run_in_tmp_too() {
     as_users(|user| {
         let world = World::new(user);
@@ -177,6 +222,32 @@ fn compiled_and_written_files_run_in_tmp_too() {
         let script =
             "cp /bin/echo ./mine; ./mine from here; f=$(mktemp); echo x > \"$f\"; cat \"$f\"; rm \"$f\"";
         shell(&world, script).run().success().prints("from here\nx\n");
+    });
+}
+
+#[test]
+fn a_terminal_multiplexer_finds_a_place_for_its_socket() {
+    if !need(&["tmux"]) {
+        return;
+    }
+    as_users(|user| {
+        let script =
+            "tmux -f /dev/null new-session -d 'sleep 5' && tmux list-sessions | wc -l; tmux kill-server";
+        // The account of an ordinary user of the suites has no shell that tmux could start.
+        shell(&World::new(user), script).env("SHELL", "/bin/sh").run().success().prints("1\n");
+    });
+}
+
+#[test]
+fn programs_that_change_their_user_may_ask_to_keep_capabilities_and_have_none() {
+    if !need(&["setpriv"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "setpriv --no-new-privs grep -E '^Cap(Prm|Eff|Amb)' /proc/self/status | cut -f2";
+        let none = "0000000000000000\n".repeat(3);
+        shell(&world, script).run().success().silent().prints(&none);
     });
 }
 

@@ -63,11 +63,11 @@ pub struct Why {
     /// Deny these system calls
     #[arg(help_heading = "Policy, as for sbx run", long, value_name = "LIST")]
     pub deny_calls: Vec<OsString>,
-    /// Network: none, or the host's
+    /// Network: none, one of the run's own, or the host's
     #[arg(
         help_heading = "Policy, as for sbx run",
         long,
-        value_name = "none|host",
+        value_name = "none|private|host",
         hide_possible_values = true
     )]
     pub net: Option<Net>,

@@ -2,6 +2,7 @@
 
 use super::{Answer, Rule, Verdict, adviser};
 use crate::launch::plan::Plan;
+use crate::launch::policy::Mode;
 use crate::launch::resolve::Extras;
 use crate::profile::{Alternative, Grants, When};
 use crate::refusal::Refusal;
@@ -141,6 +142,11 @@ fn supervised(plan: &Plan, call: Call, answer: &mut Answer) {
     } else if plan.attributes && attributes::XATTRS.contains(&name) {
         answer.verdict = Verdict::Refused;
         answer.reason = Some("extended attributes are answered with 'operation not supported'".to_string());
+    } else if name == "connect" && plan.network.mode == Mode::Private && plan.calls.brokers() {
+        answer.verdict = Verdict::Depends;
+        answer
+            .depends
+            .push("allowed inside the run's own network: ask with --connect, or --unix".to_string());
     } else if plan.paths.is_some() && crate::launch::resolve::takes_paths(name) {
         answer.notes.push("the path rules decide about the file: ask with --path".to_string());
     }

@@ -10,6 +10,7 @@ use crate::launch::plan::{self, Plan};
 use crate::launch::policy::Mode;
 use crate::profile::{Origin, Source};
 use crate::refusal::Refusal;
+use crate::status;
 use crate::supervise::suggest::{Adviser, Reason, Way};
 use sbx_policy::calls::Call;
 use std::path::PathBuf;
@@ -117,7 +118,7 @@ impl Rule {
 
 /// Answers by the policy that `sbx run` would have with these flags.
 pub fn answer(flags: &Run, question: &Question) -> Result<(Answer, Plan), Refusal> {
-    let plan = plan::make(flags)?;
+    let plan = plan(flags)?;
     let answer = match question {
         Question::Call(call, args) => call::answer(&plan, *call, *args)?,
         Question::Path(path, wanted) => path::answer(flags, &plan, path, *wanted)?,
@@ -128,20 +129,35 @@ pub fn answer(flags: &Run, question: &Question) -> Result<(Answer, Plan), Refusa
     Ok((answer, plan))
 }
 
+/// The plan of a run: with namespaces only where it would get them.
+fn plan(flags: &Run) -> Result<Plan, Refusal> {
+    let plan = plan::make(flags, None)?;
+    let missing = plan.namespaces.as_ref().ok().and_then(|_| status::own_view().err());
+    match missing {
+        Some(fault) => plan::make(flags, Some(&fault.why)),
+        None => Ok(plan),
+    }
+}
+
 /// What would be said about a refusal.
 fn adviser(plan: &Plan) -> Adviser<'_> {
     let writes = plan.paths.iter().flatten().any(|rule| rule.rights.write && !rule.rights.devices);
     let adviser = Adviser::new(&plan.profile.name, plan.network.mode, writes)
         .with_denied(plan.denied_calls.clone())
         .with_workspace(plan.workspace.clone())
-        .with_commands(plan.commands.clone());
+        .with_commands(plan.commands.clone())
+        .with_layout(plan.namespaces.as_ref().ok().cloned());
     if plan.profile.source == Source::BuiltIn { adviser } else { adviser.with_profile(plan.profile.clone()) }
 }
 
 /// The rule about the network as a whole.
 fn network_rule(flags: &Run, plan: &Plan) -> Rule {
     match (&flags.net, &plan.profile.network.mode) {
-        (Some(_), _) => Rule::flag(if plan.network.mode == Mode::None { "--net none" } else { "--net host" }),
+        (Some(_), _) => Rule::flag(match plan.network.mode {
+            Mode::None => "--net none",
+            Mode::Private => "--net private",
+            Mode::Host | Mode::Ports => "--net host",
+        }),
         (None, Some(mode)) => Rule::of(&mode.origin),
         (None, None) => Rule::flag(format!("profile '{}' has no network", plan.profile.name)),
     }

@@ -2,7 +2,7 @@
 
 use super::{Answer, Rule, Verdict, network_rule, path};
 use crate::cli::Run;
-use crate::launch::landlock::{self, Report, Version};
+use crate::launch::landlock::{self, Report, Version, View};
 use crate::launch::plan::Plan;
 use crate::launch::policy::Mode;
 use crate::refusal::Refusal;
@@ -37,6 +37,9 @@ pub fn bind(flags: &Run, plan: &Plan, port: u16) -> Answer {
 
 fn tcp(flags: &Run, plan: &Plan, listed: bool, named: Option<Rule>, way: Way) -> Answer {
     let all = network_rule(flags, plan);
+    if plan.network.mode == Mode::Private {
+        return inside(all);
+    }
     match (plan.network.mode, listed) {
         (Mode::Host, _) => Answer::new(Verdict::Allowed).by(all),
         (Mode::Ports, true) => Answer::new(Verdict::Allowed).by(named.unwrap_or(all)),
@@ -52,13 +55,25 @@ fn tcp(flags: &Run, plan: &Plan, listed: bool, named: Option<Rule>, way: Way) ->
     }
 }
 
+/// In a network of the run's own.
+fn inside(rule: Rule) -> Answer {
+    let mut answer = Answer::new(Verdict::Depends).by(rule);
+    answer
+        .depends
+        .push("allowed between the processes of the run: nobody else is in its network".to_string());
+    answer.way = Some(Way::of(["--net", "host"]));
+    answer
+}
+
 pub fn unix(flags: &Run, plan: &Plan, socket: &Path) -> Result<Answer, Refusal> {
     let (place, exists) = path::place(&plan.directory.join(socket));
     let granted = match &plan.paths {
-        Some(paths) => landlock::prepare(plan.landlock, paths, &plan.network, Report::All)?.granted,
+        Some(paths) => {
+            landlock::prepare(plan.landlock, paths, &plan.network, Report::All, View::default())?.granted
+        }
         None => Vec::new(),
     };
-    let broker = Broker { granted, named: plan.sockets.clone() };
+    let broker = Broker { granted, named: plan.sockets.clone(), layout: None, own_network: false };
     let makes = plan.calls.allows("socket");
     let reachable = plan.landlock >= Version::UNIX || plan.calls.brokers();
     let mut answer = if broker.allows(&place) && makes && reachable {

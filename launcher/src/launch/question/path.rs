@@ -3,13 +3,13 @@
 use super::{Answer, Rule, Verdict, Wanted, adviser};
 use crate::cli::Run;
 use crate::launch::commands::Obstacle;
-use crate::launch::landlock::{self, Report, canonical};
+use crate::launch::landlock::{self, Report, View, canonical};
 use crate::launch::plan::Plan;
 use crate::launch::policy::{PathRights, PathRule};
 use crate::profile::{PathEntry, Variables};
 use crate::refusal::Refusal;
 use crate::supervise::decode::{Access, shown};
-use crate::supervise::infer::grants;
+use crate::supervise::infer::InForce;
 use crate::sys::access::{self, Permission};
 use std::path::{Path, PathBuf};
 
@@ -46,8 +46,12 @@ pub fn answer(flags: &Run, plan: &Plan, path: &Path, wanted: Wanted) -> Result<A
     // What is to be made needs the right where it is made.
     let at = if exists { &*place } else { place.parent().unwrap_or(&place) };
     let mut missing = Access::NONE;
+    let granted = InForce { rules: &granted, layout: None };
+    if let Some(answer) = shielded(plan, &sources, &place, wanted) {
+        return Ok(answer);
+    }
     for want in wants(wanted) {
-        if grants(&granted, at, want.right) {
+        if granted.grants(at, want.right) {
             answer = sources.granting(at, want.right).into_iter().fold(answer, Answer::by);
         } else {
             missing = missing | want.access;
@@ -65,11 +69,31 @@ pub fn answer(flags: &Run, plan: &Plan, path: &Path, wanted: Wanted) -> Result<A
     }
     if answer.verdict == Verdict::Allowed && wanted.write && exists {
         let parent = place.parent().unwrap_or(&place);
-        if !grants(&granted, parent, |rights| rights.write) {
+        if !granted.grants(parent, |rights| rights.write) {
             answer.notes.push("it may be changed, but not removed, replaced or renamed".to_string());
         }
     }
     Ok(answer)
+}
+
+/// The answer where a mount decides, whatever the rules grant.
+fn shielded(plan: &Plan, sources: &Sources, place: &Path, wanted: Wanted) -> Option<Answer> {
+    plan.namespaces.as_ref().ok().filter(|layout| layout.refuses(place, wanted.write))?;
+    let access = if wanted.write { Access::WRITE } else { Access::READ };
+    let answer = Answer::new(Verdict::Refused).told(adviser(plan).path_reason(place, access));
+    if let Some(rule) = sources.denying(place) {
+        return Some(answer.by(rule));
+    }
+    let workspace = plan.workspace.as_deref();
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let variables = Variables { workspace, home: home.as_deref(), ..Variables::default() };
+    let mut entries = plan.profile.paths.protect.iter();
+    let entry =
+        entries.find(|entry| entry.path.expand_path(&variables).is_some_and(|path| place.starts_with(path)));
+    Some(answer.by(match entry {
+        Some(entry) => Rule::of(&entry.origin),
+        None => Rule::flag("git executes it, or it is above what is protected"),
+    }))
 }
 
 fn refused(answer: Answer, plan: &Plan, sources: &Sources, place: &Path, missing: Access) -> Answer {
@@ -99,7 +123,7 @@ fn refused(answer: Answer, plan: &Plan, sources: &Sources, place: &Path, missing
 /// The rules as they would be in force, by real paths; `None` where there would be none.
 fn granted(plan: &Plan) -> Result<Option<Vec<PathRule>>, Refusal> {
     let Some(paths) = &plan.paths else { return Ok(None) };
-    let prepared = landlock::prepare(plan.landlock, paths, &plan.network, Report::All)?;
+    let prepared = landlock::prepare(plan.landlock, paths, &plan.network, Report::All, View::default())?;
     Ok(Some(prepared.granted))
 }
 

@@ -136,12 +136,14 @@ impl Calls {
         Ok(())
     }
 
-    /// Whether connections to UNIX sockets are the supervisor's business.
+    /// Whether connections to UNIX sockets are the supervisor's business; in a network of the run's own all are.
     pub fn brokers(&self) -> bool {
-        self.unix == Unix::Refused
-            && self.network.mode == Mode::None
-            && self.allows("socket")
-            && !self.allows("connect")
+        let makes = match self.network.mode {
+            Mode::None => self.allows("socket"),
+            Mode::Private => true,
+            Mode::Ports | Mode::Host => false,
+        };
+        makes && self.unix == Unix::Refused && !self.allows("connect")
     }
 
     /// Whether a call is allowed, at least with some arguments.

@@ -42,6 +42,7 @@ pub fn mode(profile: &Profile) -> Mode {
     match profile.network.mode.as_deref() {
         Some(NetworkMode::Host) => Mode::Host,
         Some(NetworkMode::Allow) => Mode::Ports,
+        Some(NetworkMode::Private) => Mode::Private,
         Some(NetworkMode::None) | None => Mode::None,
     }
 }
@@ -54,8 +55,11 @@ impl Calls {
         if self.network.mode == Mode::None {
             return;
         }
-        let serves = self.network.mode == Mode::Host || !self.network.bind.is_empty();
-        for name in NETWORK.iter().chain(SERVER.iter().filter(|_| serves)) {
+        let serves = matches!(self.network.mode, Mode::Host | Mode::Private) || !self.network.bind.is_empty();
+        // A filter cannot tell a connection inside from one to a socket file of the host: the supervisor does.
+        let held_back = self.brokers();
+        let names = NETWORK.iter().chain(SERVER.iter().filter(|_| serves));
+        for name in names.filter(|name| !held_back || **name != "connect") {
             let restriction = match (*name, self.network.mode) {
                 // Fast open connects without asking Landlock.
                 ("sendto", Mode::Ports) => Some("connected"),
@@ -67,8 +71,14 @@ impl Calls {
                 replace(rules, name, restriction);
             }
         }
+        if !serves && let Some(row) = row(rules, "listen") {
+            // A TCP socket that was never bound listens on a port of the kernel's choice, and Landlock is not asked.
+            row.allow = Grant::None;
+        }
         self.pardon(rules);
-        if self.unix == Unix::Refused {
+        if self.unix == Unix::Refused && self.network.mode == Mode::Private {
+            keep_to_streams(rules);
+        } else if self.unix == Unix::Refused {
             answer_quietly(rules);
             // With connect(2) open, a UNIX socket reaches every service of the host that has one.
             revoke(rules, "socket", &["unix", "unix-stream"]);
@@ -93,5 +103,16 @@ impl Calls {
         if let Some(row) = row(rules, "socket") {
             row.deny = without(row.deny, bits("socket", &names));
         }
+    }
+}
+
+/// With sendto(2) and sendmsg(2) open, a datagram socket reaches every service of the host that has one.
+fn keep_to_streams(rules: &mut Rules) {
+    let any = bits("socket", &["unix"]);
+    let datagrams =
+        row(rules, "socket").is_some_and(|row| matches!(row.allow, Grant::Some(mask) if mask & any != 0));
+    if datagrams {
+        revoke(rules, "socket", &["unix"]);
+        grant(rules, "socket", Some("unix-stream"));
     }
 }

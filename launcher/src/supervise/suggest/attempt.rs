@@ -21,7 +21,7 @@ const MOST: usize = 64;
 pub enum Change {
     /// Nothing.
     Nothing,
-    /// Another profile, with the host's network if that is what there is now.
+    /// Another profile, with the host's network or one of the run's own if that is what there is now.
     Profile(&'static str),
     /// `--net host`.
     HostNetwork,
@@ -107,7 +107,10 @@ impl Attempts {
         };
         if let Change::Profile(name) = change {
             let profile = built_in(name)?;
-            let mode = if network == Mode::Host { Mode::Host } else { resolve::mode(&profile) };
+            let mode = match network {
+                Mode::Host | Mode::Private => network,
+                Mode::None | Mode::Ports => resolve::mode(&profile),
+            };
             return of(&profile, mode);
         }
         let mode = if *change == Change::HostNetwork { Mode::Host } else { network };

@@ -79,6 +79,7 @@ fn helps(profile: &str, network: Mode, flags: &[String], data: &Data) -> bool {
     // The profile's own network, or the one that this run had by flags that stay.
     let mode = match flags.net {
         Some(Net::Host) => Mode::Host,
+        Some(Net::Private) => Mode::Private,
         Some(Net::None) => Mode::None,
         None if flags.profile.is_some() => resolve::mode(&profile),
         None => network,

@@ -43,7 +43,7 @@ impl Adviser<'_> {
             empty_path_ok: false,
         };
         let path = place::absolute(&argument, refused.thread, self.workspace.as_deref())?;
-        let usable = self.network == Mode::None && path.exists();
+        let usable = matches!(self.network, Mode::None | Mode::Private) && path.exists();
         usable.then(|| Way::default().and("--unix", &path))
     }
 
@@ -79,7 +79,11 @@ impl Adviser<'_> {
         if !self.attempts.help(Change::HostNetwork, refused.data) {
             return None;
         }
-        let note = (self.network == Mode::Ports).then_some("instead of naming ports");
+        let note = match self.network {
+            Mode::Ports => Some("instead of naming ports"),
+            Mode::Private => Some("instead of a network of its own"),
+            Mode::None | Mode::Host => None,
+        };
         Some(Way::of(["--net", "host"]).noting(note))
     }
 
@@ -94,10 +98,10 @@ impl Adviser<'_> {
         let ways = ways.iter().filter(|name| **name != self.profile);
         for name in ways {
             if self.attempts.help(Change::Profile(name), refused.data) {
-                let keep = self.network == Mode::Host && *name != "network";
-                return Some(match keep {
-                    true => Way::of(["--profile", name, "--net", "host"]),
-                    false => Way::of(["--profile", name]),
+                return Some(match self.network {
+                    Mode::Host if *name != "network" => Way::of(["--profile", name, "--net", "host"]),
+                    Mode::Private => Way::of(["--profile", name, "--net", "private"]),
+                    _ => Way::of(["--profile", name]),
                 });
             }
         }
@@ -142,7 +146,7 @@ impl Adviser<'_> {
         let restricted = Call::named(name.as_bytes()).is_some_and(|c| !restrictions::of_call(c).is_empty());
         let note = match refused.topic {
             Topic::Namespaces | Topic::Mounts => Some("opens new parts of the kernel"),
-            Topic::UnixSocket if self.network != Mode::None => {
+            Topic::UnixSocket if matches!(self.network, Mode::Ports | Mode::Host) => {
                 Some("opens every UNIX socket of this machine that file permissions do not close")
             }
             _ if restricted => Some("with any arguments"),

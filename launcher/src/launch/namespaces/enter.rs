@@ -1,0 +1,239 @@
+//! Making a run's own view of the file system: the first process in new namespaces does it, before it starts the
+//! command. Everything is mounted by descriptors of what was decided about, and no symbolic link is followed to it.
+
+use super::layout::{Kept, Layout, Private, System, TERMINALS};
+use crate::launch::child::Failure;
+use crate::launch::landlock::plain;
+use crate::sys::mount::{self, Kind, Tree};
+use crate::sys::{Failed, descriptor, namespace, terminal};
+use std::fmt;
+use std::fs::{self, File};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// Why a run did not get its view.
+#[derive(Debug)]
+pub enum Stop {
+    /// The machine does not give what namespaces need: a run without them is possible.
+    Unavailable(String),
+    /// What was to be shielded could not be.
+    Failed(Failure),
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::Unavailable(why) => f.write_str(why),
+            Stop::Failed(failure) => failure.fmt(f),
+        }
+    }
+}
+
+trait Base<T> {
+    fn base(self, what: &str) -> Result<T, Stop>;
+}
+
+impl<T> Base<T> for Result<T, Failed> {
+    fn base(self, what: &str) -> Result<T, Stop> {
+        self.map_err(|failed| Stop::Unavailable(format!("cannot {what}: {failed}")))
+    }
+}
+
+/// Makes the view. What is returned has to stay open as long as it is used.
+pub fn enter(layout: &Layout) -> Result<Vec<OwnedFd>, Stop> {
+    if layout.kinds.user {
+        namespace::keep_identity(layout.identity).base("map the user")?;
+    }
+    mount::separate().base("separate its mounts")?;
+    if layout.kinds.network {
+        namespace::loopback_up().base("start the loopback interface")?;
+    }
+    for private in &layout.private {
+        replace(private)?;
+    }
+    let terminals = outside(layout)?;
+    for System { kind, at, keep } in &layout.systems {
+        let what = format!("mount '{}'", at.display());
+        let kept = take(keep, &what)?;
+        mount::new(*kind, at).base(&what)?;
+        put_back(kept, &what)?;
+    }
+    let held = name_terminals(terminals)?;
+    for path in &layout.pins {
+        shield(path, "pin", Ok)?;
+    }
+    for path in read_only(layout) {
+        shield(path, "protect", Tree::read_only)?;
+    }
+    for (link, target) in &layout.links {
+        cover_link(link, target.as_deref())?;
+    }
+    for path in &layout.denied {
+        deny(path)?;
+    }
+    if layout.hides(&layout.directory) {
+        let directory = &layout.directory;
+        make_place(directory, true).base(&format!("make '{}'", directory.display()))?;
+    }
+    let entered = std::env::set_current_dir(&layout.directory);
+    entered.map_err(|error| failure("enter", &layout.directory, plain(&error)))?;
+    Ok(held)
+}
+
+/// A terminal of the caller's, by its number.
+type Terminal = (u32, Tree);
+
+fn outside(layout: &Layout) -> Result<Vec<Terminal>, Stop> {
+    let hold = |number: &u32| {
+        let held = descriptor::hold(&Path::new(TERMINALS).join(number.to_string()));
+        let tree =
+            held.map_err(|e| Failed { call: "openat2", cause: e }).and_then(|held| Tree::of(held.as_fd()));
+        tree.map(|tree| (*number, tree)).base("keep the terminal")
+    };
+    layout.terminals.iter().map(hold).collect()
+}
+
+/// Has the caller's terminals be among the new ones what they are called outside: ttyname(3) goes by that. The name is
+/// that of a new terminal, which nobody uses and which is there as long as its other end is open.
+fn name_terminals(terminals: Vec<Terminal>) -> Result<Vec<OwnedFd>, Stop> {
+    const WHAT: &str = "name the terminal";
+    let mut made = Vec::new();
+    for (number, tree) in terminals {
+        let multiplexer = Path::new(TERMINALS).join("ptmx");
+        while made.iter().all(|(_, known)| *known != number) {
+            made.push(terminal::open_controller(&multiplexer).base(WHAT)?);
+        }
+        let place = Path::new(TERMINALS).join(number.to_string());
+        let place = descriptor::hold(&place).map_err(|e| Failed { call: "openat2", cause: e }).base(WHAT)?;
+        tree.cover(place.as_fd()).base(WHAT)?;
+    }
+    Ok(made.into_iter().map(|(controller, _)| controller).collect())
+}
+
+fn read_only(layout: &Layout) -> impl Iterator<Item = &PathBuf> {
+    layout.read_only.iter().chain(layout.stubs.iter().map(|stub| &stub.path))
+}
+
+/// Shields what somebody outside has put in the place of something shielded: a mount goes with the file that it is
+/// on, also where an editor has only written the file anew.
+pub fn renew(layout: &Layout) -> Result<(), Stop> {
+    // What is not there any more is nobody's loss.
+    let bare = |path: &&PathBuf| descriptor::hold(path).is_ok_and(|held| !mount::is_root(held.as_fd()));
+    for path in layout.pins.iter().filter(bare) {
+        shield(path, "pin", Ok)?;
+    }
+    for path in read_only(layout).filter(bare) {
+        shield(path, "protect", Tree::read_only)?;
+    }
+    for (link, target) in layout.links.iter().filter(|(link, _)| bare(link)) {
+        cover_link(link, target.as_deref())?;
+    }
+    layout.denied.iter().filter(bare).try_for_each(|path| deny(path))
+}
+
+/// Takes away what stands between a path outside and the same path inside: for who cleans up.
+pub fn leave(layout: &Layout) {
+    layout.private.iter().for_each(|private| mount::remove(&private.at));
+    layout.stubs.iter().for_each(|stub| mount::remove(&stub.path));
+}
+
+fn place(path: &Path) -> Result<File, Failed> {
+    descriptor::hold(path).map_err(|cause| Failed { call: "openat2", cause })
+}
+
+/// Something that stays where it is, whatever is mounted above it.
+struct Taken<'a> {
+    path: &'a Path,
+    is_directory: bool,
+    tree: Tree,
+}
+
+fn take<'a>(keep: &'a [Kept], what: &str) -> Result<Vec<Taken<'a>>, Stop> {
+    let take = |kept: &'a Kept| {
+        let held = place(&kept.path).base(what)?;
+        let is_directory = held.metadata().is_ok_and(|meta| meta.is_dir());
+        let tree = Tree::of(held.as_fd()).and_then(|tree| tree.restricted(!kept.write, !kept.execute));
+        Ok(Taken { path: &kept.path, is_directory, tree: tree.base(what)? })
+    };
+    keep.iter().map(take).collect()
+}
+
+fn put_back(taken: Vec<Taken<'_>>, what: &str) -> Result<(), Stop> {
+    for Taken { path, is_directory, tree } in taken {
+        // Below another one that was kept it is there, and that one may be read-only.
+        if path.symlink_metadata().is_err() {
+            make_place(path, is_directory).base(what)?;
+        }
+        place(path).and_then(|held| tree.cover(held.as_fd())).base(what)?;
+    }
+    Ok(())
+}
+
+fn replace(private: &Private) -> Result<(), Stop> {
+    let at = &private.at;
+    let what = format!("replace '{}'", at.display());
+    let kept = take(&private.keep, &what)?;
+    match &private.from {
+        Some(from) => {
+            let tree = place(from).and_then(|held| Tree::of(held.as_fd())).base(&what)?;
+            place(at).and_then(|held| tree.cover(held.as_fd())).base(&what)?;
+        }
+        None => mount::new(Kind::Directories, at).base(&what)?,
+    }
+    put_back(kept, &what)?;
+    match private.from {
+        Some(_) => Ok(()),
+        None => mount::make_read_only(at).base(&what),
+    }
+}
+
+/// Something of the same kind to mount on.
+fn make_place(path: &Path, directory: bool) -> Result<(), Failed> {
+    let failed = |cause| Failed { call: "mkdir", cause };
+    let directories = if directory { Some(path) } else { path.parent() };
+    directories.map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
+    if directory { Ok(()) } else { File::create(path).map(drop).map_err(failed) }
+}
+
+fn failure(verb: &str, path: &Path, cause: String) -> Stop {
+    Stop::Failed(Failure { step: format!("{verb} '{}'", path.display()).into(), cause, exec_errno: None })
+}
+
+fn hold(verb: &str, path: &Path) -> Result<File, Stop> {
+    descriptor::hold(path).map_err(|error| failure(verb, path, plain(&error)))
+}
+
+/// Mounts a place on itself.
+fn shield(path: &Path, verb: &str, how: fn(Tree) -> Result<Tree, Failed>) -> Result<(), Stop> {
+    let held = hold(verb, path)?;
+    let covered = Tree::of(held.as_fd()).and_then(how).and_then(|tree| tree.cover(held.as_fd()));
+    covered.map_err(|failed| failure(verb, path, failed.to_string()))
+}
+
+/// Has a symbolic link be a file, or nothing.
+fn cover_link(link: &Path, target: Option<&Path>) -> Result<(), Stop> {
+    const VERB: &str = "protect";
+    let place = hold(VERB, link)?;
+    let target = hold(VERB, target.unwrap_or(Path::new(NOTHING)))?;
+    let covered = Tree::of(target.as_fd()).and_then(Tree::read_only);
+    let covered = covered.and_then(|tree| tree.cover(place.as_fd()));
+    covered.map_err(|failed| failure(VERB, link, failed.to_string()))
+}
+
+/// A device on a mount that gives no access to devices: it cannot be opened at all.
+const NOTHING: &str = "/dev/null";
+
+fn deny(path: &Path) -> Result<(), Stop> {
+    const VERB: &str = "deny";
+    let place = hold(VERB, path)?;
+    let is_directory = place.metadata().is_ok_and(|meta| meta.is_dir());
+    let covered = if is_directory {
+        mount::new_on(Kind::Nothing, place.as_fd())
+    } else {
+        hold(VERB, Path::new(NOTHING)).map(|nothing| {
+            let tree = Tree::of(nothing.as_fd()).and_then(Tree::read_only);
+            tree.and_then(|tree| tree.cover(place.as_fd()))
+        })?
+    };
+    covered.map_err(|failed| failure(VERB, path, failed.to_string()))
+}

@@ -1,0 +1,271 @@
+//! What git executes, of the repository that the workspace is: hooks, and whatever a configuration names. Also where
+//! the workspace is a linked worktree or a submodule, whose repository is elsewhere (gitrepository-layout(5)).
+//!
+//! All of it is read from files that an earlier command may have written; so a repository outside the workspace counts
+//! only if it knows the workspace as its own.
+
+use super::protect::Protected;
+use super::settings::{Leads, Setting, read, settings};
+use crate::launch::files::tidy;
+use crate::launch::policy::{PathRights, PathRule};
+use std::path::{Path, PathBuf};
+
+/// So many submodules, linked worktrees and configurations are looked at; where there are more, they cannot be
+/// changed at all.
+const MOST: usize = 256;
+/// Submodules of submodules.
+const DEEPEST: usize = 4;
+
+/// A repository's parts.
+#[derive(Debug, Default)]
+pub struct Repository {
+    /// What is not to be changed.
+    pub protected: Vec<Protected>,
+    /// Directories outside the workspace that git writes to: of the repository that the workspace is a worktree of.
+    pub writes: Vec<PathBuf>,
+}
+
+/// The repository of a workspace; empty where it is none.
+fn of(workspace: &Path, home: Option<&Path>) -> Repository {
+    let mut found = Repository::default();
+    let entry = workspace.join(".git");
+    let Ok(meta) = entry.symlink_metadata() else { return found };
+    if meta.is_dir() {
+        found.common(&entry, workspace, home, 0);
+        return found;
+    }
+    found.protected.push(Protected::existing(entry.clone()));
+    let Some(own) = pointer(&entry).and_then(|path| path.canonicalize().ok()) else { return found };
+    let Some(common) = common_of(&own) else { return found };
+    if !own.starts_with(workspace) {
+        if !knows(&own, &entry, workspace) {
+            return found;
+        }
+        found.writes.push(common.clone());
+    }
+    found.worktree(&own, workspace, home, 0);
+    found.common(&common, workspace, home, 0);
+    found
+}
+
+/// Where a file like `.git` of a linked worktree leads.
+fn pointer(file: &Path) -> Option<PathBuf> {
+    let text = read(file)?;
+    let path = text.strip_prefix("gitdir:")?.trim();
+    Some(tidy(&file.parent()?.join(path)))
+}
+
+/// The repository that a git directory shares with others; its own if it shares none.
+fn common_of(own: &Path) -> Option<PathBuf> {
+    match read(&own.join("commondir")) {
+        Some(text) => own.join(text.trim()).canonicalize().ok(),
+        None => own.join("HEAD").is_file().then(|| own.to_path_buf()),
+    }
+}
+
+/// Whether a git directory is that of this worktree in its own words: a linked worktree's says which `.git` leads to it, a
+/// submodule's configuration where its files are.
+fn knows(own: &Path, entry: &Path, workspace: &Path) -> bool {
+    if let Some(text) = read(&own.join("gitdir")) {
+        return Path::new(text.trim()).canonicalize().is_ok_and(|back| back == entry);
+    }
+    let named = settings(&own.join("config")).into_iter().find(|setting| setting.is("core", "worktree"));
+    named.is_some_and(|setting| own.join(&setting.value).canonicalize().is_ok_and(|path| path == workspace))
+}
+
+impl Repository {
+    /// That of a workspace; empty where it has none.
+    pub fn of(workspace: &Path, home: Option<&Path>) -> Repository {
+        of(workspace, home)
+    }
+
+    /// The rules that let git write.
+    pub fn rules(&self) -> Vec<PathRule> {
+        let rights = PathRights { read: true, write: true, ..PathRights::default() };
+        self.writes.iter().map(|path| PathRule { path: path.clone(), rights, optional: false }).collect()
+    }
+
+    /// A git directory that holds a whole repository.
+    fn common(&mut self, at: &Path, top: &Path, home: Option<&Path>, depth: usize) {
+        let config = at.join("config");
+        self.protected.push(Protected::new(at.join("hooks")));
+        self.protected.push(Protected::existing(config.clone()));
+        // It would have git look for configuration and hooks elsewhere; this one says what is so anyway.
+        self.protected.push(Protected { stub: Some(".\n"), ..Protected::new(at.join("commondir")) });
+        let of_home = home.filter(|_| depth == 0).into_iter();
+        let of_home = of_home.flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]);
+        let mut read = Vec::new();
+        of_home.for_each(|file| self.configuration(&file, top, home, &mut read));
+        self.configuration(&config, top, home, &mut read);
+        self.config_of_worktree(at, &config, top, home);
+        match entries(&at.join("worktrees")) {
+            Some(worktrees) => worktrees.iter().for_each(|own| {
+                self.worktree(own, top, home, depth);
+                self.config_of_worktree(own, &config, top, home);
+            }),
+            None => self.protected.push(Protected::existing(at.join("worktrees"))),
+        }
+        self.modules(&at.join("modules"), top, home, depth + 1);
+    }
+
+    /// A git directory that leads to the one that it shares.
+    fn worktree(&mut self, at: &Path, top: &Path, home: Option<&Path>, depth: usize) {
+        let names = ["commondir", "gitdir"];
+        self.protected.extend(names.iter().map(|name| Protected::existing(at.join(name))));
+        self.modules(&at.join("modules"), top, home, depth + 1);
+    }
+
+    /// What a configuration leads to.
+    fn configuration(&mut self, file: &Path, top: &Path, home: Option<&Path>, read: &mut Vec<PathBuf>) {
+        if read.len() >= MOST || read.iter().any(|other| other == file) {
+            return;
+        }
+        read.push(file.to_path_buf());
+        let directory = file.parent().unwrap_or(file);
+        for setting in settings(file).iter().take(MOST) {
+            match setting.leads_to(directory, top, home) {
+                // These are started by those in the directory above.
+                Some(Leads::Hooks(path)) if path.ends_with(".husky/_") => {
+                    self.protected.extend(path.parent().map(|above| Protected::new(above.to_path_buf())));
+                }
+                Some(Leads::Hooks(path)) => self.protected.push(Protected::new(path)),
+                Some(Leads::More(path)) => {
+                    self.configuration(&path, top, home, read);
+                    self.protected.push(Protected::new(path));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// A configuration that git reads only if the repository's says so.
+    fn config_of_worktree(&mut self, at: &Path, config: &Path, top: &Path, home: Option<&Path>) {
+        let file = at.join("config.worktree");
+        let is_read = |setting: &Setting| setting.is("extensions", "worktreeconfig") && setting.holds();
+        if settings(config).iter().any(is_read) {
+            self.configuration(&file, top, home, &mut Vec::new());
+            self.protected.push(Protected { stub: Some("\n"), ..Protected::new(file) });
+        } else {
+            self.protected.push(Protected::existing(file));
+        }
+    }
+
+    /// The git directories of submodules; their names may have several parts.
+    fn modules(&mut self, at: &Path, top: &Path, home: Option<&Path>, depth: usize) {
+        let Some(found) = entries(at).filter(|_| depth <= DEEPEST) else {
+            self.protected.push(Protected::existing(at.to_path_buf()));
+            return;
+        };
+        for entry in found {
+            if is_repository(&entry) {
+                let named = settings(&entry.join("config")).into_iter().find(|s| s.is("core", "worktree"));
+                let files = named.and_then(|setting| entry.join(&setting.value).canonicalize().ok());
+                self.common(&entry, files.as_deref().unwrap_or(top), home, depth);
+                self.protected.extend(files.map(|files| Protected::existing(files.join(".git"))));
+            } else {
+                self.modules(&entry, top, home, depth + 1);
+            }
+        }
+    }
+}
+
+/// Whether this is a git directory, or what an earlier command has left of one.
+fn is_repository(at: &Path) -> bool {
+    let is_there = |name| at.join(name).symlink_metadata().is_ok_and(|meta| !meta.is_dir());
+    is_there("HEAD") || is_there("config")
+}
+
+/// The directories in one; nothing if there are too many.
+fn entries(at: &Path) -> Option<Vec<PathBuf>> {
+    // Files among them count too: reading must come to an end.
+    const MOST_OF_ALL: usize = 16 * MOST;
+    let mut directories = Vec::new();
+    for (number, entry) in at.read_dir().into_iter().flatten().flatten().enumerate() {
+        if number >= MOST_OF_ALL || directories.len() > MOST {
+            return None;
+        }
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            directories.push(entry.path());
+        }
+    }
+    Some(directories)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::scratch::Scratch;
+    use std::fs;
+
+    fn paths(found: &Repository) -> Vec<&Path> {
+        found.protected.iter().map(|protected| &*protected.path).collect()
+    }
+
+    #[test]
+    fn a_directory_without_a_repository_has_nothing_to_protect() {
+        let scratch = Scratch::create(None).unwrap();
+        let found = of(scratch.path(), None);
+        assert!(found.protected.is_empty() && found.writes.is_empty());
+    }
+
+    #[test]
+    fn hooks_configuration_and_what_it_names_are_found() {
+        let scratch = Scratch::create(None).unwrap();
+        let git = scratch.path().join(".git");
+        fs::create_dir_all(git.join("modules/lib/sub/hooks")).unwrap();
+        fs::create_dir_all(git.join("worktrees/other")).unwrap();
+        fs::write(git.join("modules/lib/sub/HEAD"), "ref: refs/heads/main\n").unwrap();
+        let text =
+            "[core]\n\thooksPath = .husky/_\n[include]\n path = \"../more.config\"\n[user]\n path = x\n";
+        fs::write(git.join("config"), text).unwrap();
+        let found = of(scratch.path(), None);
+        let all = paths(&found);
+        for name in [
+            ".git/hooks",
+            ".git/config",
+            ".git/commondir",
+            ".husky",
+            "more.config",
+            ".git/modules/lib/sub/hooks",
+            ".git/modules/lib/sub/config",
+            ".git/worktrees/other/commondir",
+        ] {
+            assert!(all.contains(&&*scratch.path().join(name)), "{name}: {all:?}");
+        }
+        assert!(found.writes.is_empty() && !all.contains(&&*scratch.path().join("x")));
+    }
+
+    #[test]
+    fn a_repository_elsewhere_counts_only_if_it_knows_the_worktree() {
+        let scratch = Scratch::create(None).unwrap();
+        let (main, tree) = (scratch.path().join("main/.git"), scratch.path().join("tree"));
+        let own = main.join("worktrees/tree");
+        fs::create_dir_all(&own).unwrap();
+        fs::create_dir_all(&tree).unwrap();
+        fs::write(own.join("commondir"), "../..\n").unwrap();
+        fs::write(tree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
+        let claimed = of(&tree, None);
+        assert!(claimed.writes.is_empty(), "{claimed:?}");
+        assert_eq!(paths(&claimed), [tree.join(".git")]);
+        fs::write(own.join("gitdir"), format!("{}\n", tree.join(".git").display())).unwrap();
+        let known = of(&tree, None);
+        assert_eq!(known.writes, std::slice::from_ref(&main));
+        assert!(
+            paths(&known).contains(&&*main.join("hooks")) && paths(&known).contains(&&*own.join("commondir"))
+        );
+    }
+
+    #[test]
+    fn a_submodule_is_known_by_where_its_files_are() {
+        let scratch = Scratch::create(None).unwrap();
+        let (own, files) = (scratch.path().join("top/.git/modules/sub"), scratch.path().join("top/sub"));
+        fs::create_dir_all(&own).unwrap();
+        fs::create_dir_all(&files).unwrap();
+        fs::write(own.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::write(own.join("config"), "[core]\n\tworktree = ../../../sub\n").unwrap();
+        fs::write(files.join(".git"), "gitdir: ../.git/modules/sub\n").unwrap();
+        assert_eq!(of(&files, None).writes, std::slice::from_ref(&own));
+        fs::write(own.join("config"), "[core]\n\tworktree = ../../../other\n").unwrap();
+        assert!(of(&files, None).writes.is_empty());
+    }
+}

@@ -1,0 +1,405 @@
+//! What is mounted in a run's own mount namespace: decided from rules and the file system as it is, before there is a
+//! child.
+
+use super::protect::{Found, Protected};
+use super::stubs::{self, Stub};
+use crate::launch::landlock::{canonical, is_below};
+use crate::launch::policy::{PathRights, PathRule};
+use crate::launch::siblings;
+use crate::sys::descriptor;
+use crate::sys::mount::Kind;
+use crate::sys::namespace::{self, Identity, Kinds};
+use crate::sys::privilege;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Where the scratch directory is inside.
+pub const TMP: &str = "/tmp";
+/// Where services of the host have their sockets.
+const SERVICES: [&str; 2] = ["/run", "/var/run"];
+const SHARED_MEMORY: &str = "/dev/shm";
+/// Where terminals have their names.
+pub const TERMINALS: &str = "/dev/pts";
+
+/// What is mounted, in the order of the fields.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// The namespaces.
+    pub kinds: Kinds,
+    /// Who the command is in them.
+    pub identity: Identity,
+    /// Directories that are replaced, and what of them stays.
+    pub private: Vec<Private>,
+    /// New file systems in the place of the host's.
+    pub systems: Vec<System>,
+    /// Numbers of the caller's terminals, which keep their names among the new ones.
+    pub terminals: BTreeSet<u32>,
+    /// Directories mounted on themselves, so that they cannot be renamed or removed: above what is shielded.
+    pub pins: BTreeSet<PathBuf>,
+    /// What can be read, but not changed, replaced or removed.
+    pub read_only: BTreeSet<PathBuf>,
+    /// Symbolic links that cannot be replaced, and the files that are seen in their place: such as may be read.
+    pub links: BTreeMap<PathBuf, Option<PathBuf>>,
+    /// What is out of reach.
+    pub denied: BTreeSet<PathBuf>,
+    /// What cannot be made.
+    pub stubs: Vec<Stub>,
+    /// Where the command starts.
+    pub directory: PathBuf,
+}
+
+/// A directory that another takes the place of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Private {
+    /// Where.
+    pub at: PathBuf,
+    /// What is there instead; `None` for an empty directory that cannot be changed.
+    pub from: Option<PathBuf>,
+    /// What stays where it is, parents first.
+    pub keep: Vec<Kept>,
+}
+
+/// What stays where it is although the directory above is another: with no more rights than its own rules give, for
+/// those of what is above hold for it as well (Landlock goes by where things are mounted).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Where.
+    pub path: PathBuf,
+    /// Whether it may be changed.
+    pub write: bool,
+    /// Whether it may be executed.
+    pub execute: bool,
+}
+
+/// A file system that is the run's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct System {
+    /// Which.
+    pub kind: Kind,
+    /// Where.
+    pub at: PathBuf,
+    /// What stays where it is: a workspace in shared memory.
+    pub keep: Vec<Kept>,
+}
+
+/// What a layout is made from.
+pub struct Given<'a> {
+    /// The path rules, without what is denied.
+    pub rules: &'a [PathRule],
+    /// What is denied.
+    pub denied: &'a [PathBuf],
+    /// What is protected.
+    pub protected: Vec<Protected>,
+    /// The paths that flags name: the host's are meant.
+    pub named: &'a [PathBuf],
+    /// Socket files that may be connected to.
+    pub sockets: &'a [PathBuf],
+    /// The scratch directory, where it takes the place of /tmp.
+    pub scratch: Option<&'a Path>,
+    /// Where the command starts.
+    pub directory: &'a Path,
+    /// The home directory, by the name that rules have for it.
+    pub home: Option<&'a Path>,
+    /// Whether the run has a network of its own.
+    pub network: bool,
+}
+
+impl Layout {
+    /// As little as a run ever has.
+    pub fn smallest() -> Layout {
+        let given = Given {
+            rules: &[],
+            denied: &[],
+            protected: Vec::new(),
+            named: &[],
+            sockets: &[],
+            scratch: None,
+            directory: Path::new("/"),
+            home: None,
+            network: false,
+        };
+        Layout::of(given, &mut Vec::new())
+    }
+
+    /// The layout. What cannot be protected is said, with the reason.
+    pub fn of(given: Given<'_>, remarks: &mut Vec<String>) -> Layout {
+        // The supervisor can tell sockets of the run's network from the host's as the owner of its user namespace.
+        let user = given.network || !privilege::is_administrator();
+        let places = places(&given);
+        let mut layout = Layout {
+            kinds: Kinds { user, network: given.network },
+            identity: namespace::identity(),
+            private: private(&given, &places),
+            terminals: BTreeSet::new(),
+            systems: systems(&given, &places),
+            pins: BTreeSet::new(),
+            read_only: BTreeSet::new(),
+            links: BTreeMap::new(),
+            denied: BTreeSet::new(),
+            stubs: Vec::new(),
+            directory: given.directory.to_path_buf(),
+        };
+        if layout.systems.iter().any(|system| system.kind == Kind::Terminals) {
+            layout.terminals = (0..3).filter_map(number_of_terminal).collect();
+        }
+        let roots = Roots::of(given.rules);
+        for path in given.denied {
+            layout.deny(path, &roots, given.rules);
+        }
+        for protected in given.protected {
+            layout.protect(protected, &roots, given.rules, remarks);
+        }
+        layout
+    }
+
+    /// Where the scratch directory is inside, if elsewhere than outside.
+    pub fn scratch(&self) -> Option<&Path> {
+        self.private.iter().find(|private| private.from.is_some()).map(|private| &*private.at)
+    }
+
+    /// Whether there is anything that mounts keep from being changed, read or made.
+    pub fn shields_something(&self) -> bool {
+        let Layout { read_only, links, denied, stubs, .. } = self;
+        !(read_only.is_empty() && links.is_empty() && denied.is_empty() && stubs.is_empty())
+    }
+
+    /// Whether a file is kept from being changed, or from being read.
+    pub fn shields(&self, path: &Path) -> bool {
+        let mut all = self.read_only.iter().chain(&self.denied);
+        all.any(|shielded| path.starts_with(shielded))
+    }
+
+    /// Whether mounts have a call fail that would change, or only read, what is at a path.
+    pub fn refuses(&self, path: &Path, changes: bool) -> bool {
+        let stubs = self.stubs.iter().map(|stub| &stub.path);
+        let mut kept = self.read_only.iter().chain(self.links.keys()).chain(stubs);
+        self.denies(path)
+            || (changes && (self.pins.contains(path) || kept.any(|kept| path.starts_with(kept))))
+    }
+
+    /// Whether a path is denied.
+    pub fn denies(&self, path: &Path) -> bool {
+        self.denied.iter().any(|denied| path.starts_with(denied))
+    }
+
+    /// Whether a rule about a directory that is another inside does not hold for a path below, which was kept with its
+    /// own rules.
+    pub fn cuts(&self, rule: &Path, path: &Path) -> bool {
+        let of_private = self.private.iter().map(|private| (&private.at, &private.keep));
+        let of_systems = self.systems.iter().map(|system| (&system.at, &system.keep));
+        let changed = of_private.chain(of_systems).filter(|(at, _)| *at == rule);
+        changed.flat_map(|(_, keep)| keep).any(|kept| path.starts_with(&kept.path))
+    }
+
+    /// Whether a path is out of sight, because what it is below is another directory inside.
+    pub fn hides(&self, path: &Path) -> bool {
+        let changed = self.private.iter().filter(|private| private.from.is_some());
+        changed.clone().any(|private| is_below(path, &private.at))
+            && !changed.flat_map(|private| &private.keep).any(|kept| path.starts_with(&kept.path))
+    }
+
+    /// Whether something new is mounted there, so that a path rule is about another file than before.
+    pub fn renews(&self, path: &Path) -> bool {
+        let renewed = |system: &System| {
+            path == system.at || (system.kind == Kind::Proc && path.starts_with(&system.at))
+        };
+        self.systems.iter().any(renewed)
+    }
+
+    /// What is granted below is taken away by mounts; where nothing is granted, there is nothing to take.
+    fn deny(&mut self, path: &Path, roots: &Roots, rules: &[PathRule]) {
+        let path = siblings::resolve(path);
+        let granted = rules.iter().any(|rule| is_below(&path, &canonical(&rule.path)));
+        if !granted {
+            return;
+        }
+        if !stubs::is_free(&path, None) {
+            self.pin(&path, roots);
+            self.denied.insert(path);
+        } else if roots.above(&path).is_some() {
+            self.stub(&path, None, roots);
+        }
+    }
+
+    fn protect(
+        &mut self,
+        protected: Protected,
+        roots: &Roots,
+        rules: &[PathRule],
+        remarks: &mut Vec<String>,
+    ) {
+        if roots.above(&protected.path).is_none() {
+            // A file elsewhere may be a link to one that can be changed: ~/.bashrc to that of a project.
+            let is_link = protected.path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
+            let target = is_link.then(|| protected.path.canonicalize().ok()).flatten();
+            if let Some(target) = target.filter(|target| roots.above(target).is_some()) {
+                self.pin(&target, roots);
+                self.read_only.insert(target);
+            }
+            return;
+        }
+        match protected.find(roots) {
+            Found::Nothing if protected.made_freely => {}
+            Found::Nothing => self.stub(&protected.path, protected.stub, roots),
+            Found::There => {
+                self.pin(&protected.path, roots);
+                self.read_only.insert(protected.path);
+            }
+            Found::Link(target) => {
+                self.pin(&protected.path, roots);
+                let readable = |target: &PathBuf| {
+                    let mut reads = rules.iter().filter(|rule| rule.rights.read);
+                    let renewed = self.systems.iter().any(|system| target.starts_with(&system.at));
+                    let regular = target.is_file() && !renewed;
+                    regular && reads.any(|rule| target.starts_with(canonical(&rule.path)))
+                };
+                // A link that an earlier command has made leads where it wants.
+                self.links.insert(protected.path, target.clone().filter(readable));
+                if let Some(target) = target.filter(|target| roots.above(target).is_some()) {
+                    self.pin(&target, roots);
+                    self.read_only.insert(target);
+                }
+            }
+            Found::Behind(link) => remarks.push(format!(
+                "warning: '{}' is not protected: '{}' is a symbolic link, which the command could replace",
+                protected.path.display(),
+                link.display()
+            )),
+        }
+    }
+
+    /// Has the first name of a path that is not there yet never be.
+    fn stub(&mut self, path: &Path, contents: Option<&'static str>, roots: &Roots) {
+        // Those of other runs go when they end.
+        let is_free = |part: &&Path| stubs::is_free(part, contents.filter(|_| *part == path));
+        // Where something has come there meanwhile, making the stub fails.
+        let missing = path.ancestors().take_while(is_free).last().unwrap_or(path);
+        let contents = contents.filter(|_| missing == path);
+        if self.stubs.iter().all(|stub| stub.path != missing) && stubs::can_be_made(missing) {
+            self.pin(missing, roots);
+            self.stubs.push(Stub { path: missing.to_path_buf(), contents });
+        }
+    }
+
+    /// Has no directory above a path be renamed or removed, so that the path stays what it is.
+    fn pin(&mut self, path: &Path, roots: &Roots) {
+        let Some(root) = roots.above(path) else { return };
+        let above = path.ancestors().skip(1).take_while(|above| *above != root);
+        self.pins.extend(above.map(Path::to_path_buf));
+    }
+}
+
+/// The outermost directories below which something may be changed.
+pub struct Roots(Vec<PathBuf>);
+
+impl Roots {
+    /// Of these rules.
+    pub fn of(rules: &[PathRule]) -> Roots {
+        let writable = rules.iter().filter(|rule| rule.rights.write && !rule.rights.devices);
+        Roots(outermost(writable.map(|rule| canonical(&rule.path)).collect()))
+    }
+
+    /// The one that a path is below.
+    pub fn above(&self, path: &Path) -> Option<&Path> {
+        self.0.iter().find(|root| is_below(path, root)).map(|root| &**root)
+    }
+}
+
+fn outermost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    let mut outermost: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        if !outermost.last().is_some_and(|above| path.starts_with(above)) {
+            outermost.push(path);
+        }
+    }
+    outermost
+}
+
+/// Where a rule is really about, and what it gives.
+type Placed = (PathBuf, PathRights);
+
+/// The rules by real paths, as far as that may matter for what is below a directory that is another inside. What is
+/// missed is out of sight there. Most rules are about the system's own directories, and asking of each costs time.
+fn places(given: &Given<'_>) -> Vec<Placed> {
+    let home = given.home.map(|home| (home, canonical(home)));
+    let changed = [TMP, SERVICES[0], SERVICES[1], SHARED_MEMORY, "/etc/resolv.conf"];
+    let place = |rule: &PathRule| {
+        let below = home.as_ref().and_then(|(home, real)| Some((real, rule.path.strip_prefix(home).ok()?)));
+        let path = match below {
+            Some((real, below)) if rule.optional => real.join(below),
+            None if rule.optional && !changed.iter().any(|path| rule.path.starts_with(path)) => {
+                rule.path.clone()
+            }
+            _ => canonical(&rule.path),
+        };
+        (path, rule.rights)
+    };
+    given.rules.iter().map(place).collect()
+}
+
+fn private(given: &Given<'_>, places: &[Placed]) -> Vec<Private> {
+    let tmp = given.scratch.map(|scratch| (PathBuf::from(TMP), Some(scratch.to_path_buf())));
+    let services: BTreeSet<PathBuf> = SERVICES.iter().map(|path| canonical(Path::new(path))).collect();
+    let all = tmp.into_iter().chain(services.into_iter().map(|path| (path, None)));
+    let private = all.filter(|(at, _)| is_plain_directory(at) && !is_meant(at, given));
+    private.map(|(at, from)| Private { keep: keep(&at, given, places), at, from }).collect()
+}
+
+/// A directory under its own name, and not the root.
+fn is_plain_directory(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) && path.parent().is_some()
+}
+
+/// Whether a flag or a rule is about the host's, or about all that is above it.
+fn is_meant(path: &Path, given: &Given<'_>) -> bool {
+    given.named.iter().chain(given.rules.iter().map(|rule| &rule.path)).any(|named| named == path)
+}
+
+/// What has a rule of its own below a directory.
+fn keep(at: &Path, given: &Given<'_>, places: &[Placed]) -> Vec<Kept> {
+    let own = |path: &PathBuf| given.scratch.is_none_or(|scratch| !path.starts_with(scratch));
+    let below = places.iter().filter(|(path, _)| is_below(path, at) && own(path) && path.exists());
+    let rules: Vec<&Placed> = below.collect();
+    let sockets = given.sockets.iter().filter(|path| is_below(path, at));
+    let mut paths: BTreeMap<&PathBuf, PathRights> =
+        sockets.map(|path| (path, PathRights::default())).collect();
+    for (path, _) in &rules {
+        let above = rules.iter().filter(|(rule, _)| path.starts_with(rule));
+        paths.insert(path, above.fold(PathRights::default(), |sum, (_, rights)| sum.union(*rights)));
+    }
+    let mut keep: Vec<Kept> = Vec::new();
+    for (path, rights) in paths {
+        let kept = Kept { path: path.clone(), write: rights.write, execute: rights.execute };
+        let above = keep.iter().rfind(|above| path.starts_with(&above.path));
+        if above.is_none_or(|above| (above.write, above.execute) != (kept.write, kept.execute)) {
+            keep.push(kept);
+        }
+    }
+    keep
+}
+
+/// The number of a terminal that is open here; of one that comes after many others it is not worth the while.
+fn number_of_terminal(opened: i32) -> Option<u32> {
+    const LAST: u32 = 63;
+    let name = std::fs::read_link(format!("/proc/self/fd/{opened}")).ok()?;
+    let number = name.strip_prefix(TERMINALS).ok()?.to_str()?.parse().ok()?;
+    (descriptor::is_terminal(opened) && number <= LAST).then_some(number)
+}
+
+/// The host's terminals are named one by one, and are not for others.
+fn kept_in(kind: Kind, at: &Path, given: &Given<'_>, places: &[Placed]) -> Vec<Kept> {
+    if kind == Kind::Memory { keep(at, given, places) } else { Vec::new() }
+}
+
+fn systems(given: &Given<'_>, places: &[Placed]) -> Vec<System> {
+    let has_rule = |path: &Path| given.rules.iter().any(|rule| rule.path == path);
+    let named = |path: &Path| given.named.iter().any(|named| named.starts_with(path));
+    let mut systems = vec![System { kind: Kind::Proc, at: PathBuf::from("/proc"), keep: Vec::new() }];
+    for (kind, path) in [(Kind::Memory, SHARED_MEMORY), (Kind::Terminals, TERMINALS)] {
+        let path = Path::new(path);
+        if has_rule(path) && !named(path) && is_plain_directory(path) {
+            systems.push(System { kind, at: path.to_path_buf(), keep: kept_in(kind, path, given, places) });
+        }
+    }
+    systems
+}

@@ -1,0 +1,213 @@
+//! Namespaces of a run's own: where they can be had, they hold what Landlock and seccomp cannot.
+//!
+//! The reaper is the first process in them (see `supervise::reaper`). What is mounted there is decided beforehand
+//! (`layout`), from the path rules, what is denied and what is protected (`protect`, `git`); `enter` then does it, before
+//! Landlock forbids mounting. Where namespaces are not to be had, the run is planned again without them: denials are
+//! then held by granting siblings, and what only mounts can hold is said to be missing.
+
+mod enter;
+mod git;
+mod layout;
+mod protect;
+mod settings;
+mod stubs;
+
+pub use enter::{Stop, enter, leave, renew};
+pub use git::Repository;
+pub use layout::{Given, Layout, TMP};
+pub use stubs::Stubs;
+
+use crate::cli::{self, Run};
+use crate::launch::files::{self, Directories};
+use crate::launch::landlock::{Version, canonical};
+use crate::launch::policy::{Mode, Network, PathRule};
+use crate::profile::{self, Level, Namespaces, Profile, Protection, Variables};
+use crate::refusal::Refusal;
+use crate::supervise::decode::shown;
+use crate::sys::descriptor;
+use layout::Roots;
+use protect::Protected;
+use std::path::{Path, PathBuf};
+
+/// Whether a run is to have namespaces of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// It is.
+    Made,
+    /// It is not, for this reason.
+    None(String),
+}
+
+/// What the choice depends on besides flags and profile.
+#[derive(Clone, Copy)]
+pub struct Situation<'a> {
+    /// Landlock's version here.
+    pub landlock: Version,
+    /// Whether an `sbx` confines this process.
+    pub nested: bool,
+    /// The network.
+    pub network: &'a Network,
+    /// Why the machine did not give them when they were tried.
+    pub failed: Option<&'a str>,
+}
+
+/// Whether a run has namespaces of its own; an error where it needs them and cannot have them.
+pub fn choose(flags: &Run, profile: &Profile, situation: Situation<'_>) -> Result<Choice, Refusal> {
+    let needs = needs(flags, profile, situation.network);
+    let by_profile = profile.namespaces.as_deref() == Some(&Namespaces::Auto);
+    let wished = match flags.namespaces {
+        Some(cli::Namespaces::Auto) => true,
+        Some(cli::Namespaces::None) => false,
+        None => by_profile,
+    };
+    let why = if profile.is_unrestricted() {
+        Some("the run is unconfined, as wished".to_string())
+    } else if flags.namespaces == Some(cli::Namespaces::None) {
+        Some("--namespaces none asks for that".to_string())
+    } else if !wished && needs.is_none() {
+        Some(format!("profile '{}' does without", profile.name))
+    } else if flags.exec {
+        Some("--exec leaves no process that could be the first in them".to_string())
+    } else if flags.keep_background {
+        Some("--keep-background leaves processes behind, and these end with their namespace".to_string())
+    } else if situation.landlock < Version::FILES {
+        Some("without Landlock they would add little".to_string())
+    } else if situation.nested {
+        Some("a sandbox of sbx around this process refuses them".to_string())
+    } else {
+        situation.failed.map(str::to_string)
+    };
+    match (why, needs) {
+        (None, _) => Ok(Choice::Made),
+        (Some(why), None) => Ok(Choice::None(why)),
+        (Some(why), Some(need)) => Err(Refusal::new(format!(
+            "cannot make namespaces, which {need} needs: {why}; 'sbx status' tells more"
+        ))),
+    }
+}
+
+/// Why a process that confines itself has none.
+pub const ONESELF: &str = "a process that confines itself stays where it is";
+
+/// The same for a process that confines itself.
+pub fn choose_for_oneself(profile: &Profile, network: &Network) -> Result<Choice, Refusal> {
+    match needs(&Run::default(), profile, network) {
+        None => Ok(Choice::None(ONESELF.to_string())),
+        Some(need) => Err(Refusal::new(format!("cannot make namespaces, which {need} needs: {ONESELF}"))),
+    }
+}
+
+/// What cannot do without.
+fn needs(flags: &Run, profile: &Profile, network: &Network) -> Option<&'static str> {
+    let full = flags.require == Some(cli::Level::Full)
+        || (flags.require.is_none() && profile.require.as_deref() == Some(&Level::Full));
+    if network.mode == Mode::Private {
+        Some("a network of the run's own")
+    } else if full {
+        Some("level 'full'")
+    } else {
+        None
+    }
+}
+
+/// Whether the scratch directory takes the place of /tmp: unless the host's is meant.
+pub fn has_own_tmp(flags: &Run, profile: &Profile, directories: Directories<'_>) -> bool {
+    let tmp = Path::new(TMP);
+    tmp.symlink_metadata().is_ok_and(|meta| meta.is_dir()) && !files::names(flags, profile, directories, tmp)
+}
+
+/// What is protected in a run.
+pub fn protected(
+    profile: &Profile,
+    variables: &Variables<'_>,
+    repository: Option<Repository>,
+) -> Vec<Protected> {
+    let mut known = Vec::new();
+    let protected = |entry: &profile::Given<Protection>| {
+        let path = real(&entry.path.expand_path(variables)?, &mut known);
+        let mut readers = entry.readers.iter().filter_map(|reader| reader.expand_path(variables));
+        let read = entry.readers.is_empty() || readers.any(|reader| reader.symlink_metadata().is_ok());
+        Some(if read { Protected::new(path) } else { Protected::existing(path) })
+    };
+    let mut all: Vec<Protected> = profile.paths.protect.iter().filter_map(protected).collect();
+    all.extend(repository.into_iter().flat_map(|repository| repository.protected));
+    all
+}
+
+/// With the directory that it is in under its real name.
+fn real(path: &Path, known: &mut Vec<(PathBuf, PathBuf)>) -> PathBuf {
+    let Some((parent, name)) = path.parent().zip(path.file_name()) else { return path.to_path_buf() };
+    // Nearly all are in one of two.
+    if let Some((_, real)) = known.iter().find(|(directory, _)| directory == parent) {
+        return real.join(name);
+    }
+    let real = canonical(parent);
+    known.push((parent.to_path_buf(), real.clone()));
+    real.join(name)
+}
+
+/// What a built-in profile protects is given up with a warning where it has to be; what a user's own does, is not.
+pub fn check_own_wishes(flags: &Run, profile: &Profile, why: &str) -> Result<(), Refusal> {
+    let own = profile.paths.protect.iter().find(|entry| !entry.origin.built_in);
+    match own.filter(|_| flags.namespaces != Some(cli::Namespaces::None)) {
+        Some(entry) => Err(Refusal::new(format!(
+            "cannot protect '{}' ({}): it takes namespaces, and {why}; take the entry out, or add '--namespaces none' if it may be changed",
+            entry.value, entry.origin
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// What to say where something is to be protected, and cannot be.
+pub fn unprotected(
+    profile: &Profile,
+    variables: &Variables<'_>,
+    rules: &[PathRule],
+    why: &str,
+) -> Option<String> {
+    if profile.paths.protect.is_empty() {
+        return None;
+    }
+    let roots = Roots::of(rules);
+    let repository = variables.workspace.map(|workspace| Repository::of(workspace, variables.home));
+    // First what is sure to be there.
+    let mut all = protected(profile, variables, repository);
+    all.sort_by_key(|protected| protected.path.symlink_metadata().is_err());
+    let at_stake = |protected: &&Protected| {
+        let there = protected.path.symlink_metadata().is_ok();
+        (there || !protected.made_freely) && roots.above(&protected.path).is_some()
+    };
+    let path = shown(&all.iter().find(at_stake)?.path);
+    Some(format!(
+        "warning: '{path}', and what else something outside may execute later, can be changed by the command, for the run has no namespaces: {why}"
+    ))
+}
+
+/// A directory that the command is handed open was opened outside its namespaces: through it, everything could be
+/// reached as it is there.
+pub fn check_descriptors(passed: &[i32]) -> Result<(), Refusal> {
+    for number in (0..3).chain(passed.iter().copied()) {
+        if let Some(path) = descriptor::directory(number) {
+            return Err(Refusal::new(format!(
+                "cannot pass descriptor {number} on: it is the directory '{}', opened outside the namespaces of the run; leave it out, or run with '--namespaces none'",
+                shown(&path)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A file that is protected or denied, and handed over open, could be opened once more by its descriptor's name,
+/// for writing too.
+pub fn check_files(passed: &[i32], layout: &Layout) -> Result<(), Refusal> {
+    let held = |path: &PathBuf| layout.shields(path);
+    for number in (0..3).chain(passed.iter().copied()) {
+        if let Some(path) = descriptor::regular_file(number).filter(held) {
+            return Err(Refusal::new(format!(
+                "cannot pass descriptor {number} on: '{}' is kept from being changed or read in this run, and could be opened anew through it; hand its contents over through a pipe",
+                shown(&path)
+            )));
+        }
+    }
+    Ok(())
+}

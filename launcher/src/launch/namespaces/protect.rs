@@ -1,0 +1,60 @@
+//! What stays as it is inside a directory that may be changed: files that something outside the sandbox executes or
+//! trusts later.
+
+use super::layout::Roots;
+use super::stubs;
+use std::path::PathBuf;
+
+/// Something protected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Protected {
+    /// Absolute; below the real path of its directory.
+    pub path: PathBuf,
+    /// What takes its place where it does not exist, for whom a directory would not do.
+    pub stub: Option<&'static str>,
+    /// Only what exists is protected.
+    pub made_freely: bool,
+}
+
+/// What there is at a protected path.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// A file or a directory.
+    There,
+    /// A symbolic link, and where it leads.
+    Link(Option<PathBuf>),
+    /// It is reached through this symbolic link, which may be replaced.
+    Behind(PathBuf),
+}
+
+impl Protected {
+    /// Which is not made either.
+    pub fn new(path: PathBuf) -> Protected {
+        Protected { path, stub: None, made_freely: false }
+    }
+
+    /// Which may be made where it does not exist.
+    pub fn existing(path: PathBuf) -> Protected {
+        Protected { made_freely: true, ..Protected::new(path) }
+    }
+
+    /// Looks what is there.
+    pub fn find(&self, roots: &Roots) -> Found {
+        let root = roots.above(&self.path);
+        let between = self.path.ancestors().skip(1).take_while(|above| Some(*above) != root);
+        let links = between.filter(|above| above.symlink_metadata().is_ok_and(|meta| meta.is_symlink()));
+        if let Some(link) = links.last() {
+            return Found::Behind(link.to_path_buf());
+        }
+        if !self.made_freely && stubs::is_free(&self.path, self.stub) {
+            return Found::Nothing;
+        }
+        match self.path.symlink_metadata() {
+            Err(_) => Found::Nothing,
+            Ok(meta) if meta.is_symlink() => Found::Link(self.path.canonicalize().ok()),
+            Ok(_) => Found::There,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What keeps a name from being made: nothing can be mounted where nothing is, so an empty directory stands there
+//! during the run, and is removed afterwards.
+//!
+//! Several runs may be about the same names. Each holds a shared lock (flock(2)) on the directory that they are in,
+//! and only who gets an exclusive one, being the last, removes them: removing what another run has mounted on would
+//! take its mount away. A stub that a killed run left behind is known by its mode, and goes with the next.
+
+use crate::launch::landlock::plain;
+use crate::refusal::Refusal;
+use crate::supervise::decode::shown;
+use crate::sys::process;
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Of an empty directory that is one of ours: nobody else sets the sticky bit (S_ISVTX) where nobody can write.
+const MODE: u32 = 0o1555;
+const FILE_MODE: u32 = 0o444;
+const STICKY: u32 = 0o1000;
+const WRITABLE: u32 = 0o222;
+/// How long the end of another run is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A name that is kept from being made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stub {
+    /// Where.
+    pub path: PathBuf,
+    /// A file with these contents, where a directory would not do.
+    pub contents: Option<&'static str>,
+}
+
+/// Whether nothing stands at a path, or a stub that a run made: another run's goes when that one ends.
+pub fn is_free(path: &Path, contents: Option<&str>) -> bool {
+    path.symlink_metadata().map_or(true, |meta| is_one(path, &meta, contents))
+}
+
+/// Whether what stands at a path is a stub. It is asked about once: what one look has found, the next may not.
+fn is_one(path: &Path, meta: &Metadata, contents: Option<&str>) -> bool {
+    // The umask may have taken more.
+    let own = meta.uid() == process::user() && meta.mode() & WRITABLE == 0;
+    match contents {
+        None => own && meta.is_dir() && meta.mode() & STICKY != 0,
+        Some(contents) => own && meta.is_file() && holds(path, contents),
+    }
+}
+
+fn holds(path: &Path, contents: &str) -> bool {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(64).read_to_string(&mut text));
+    read.is_ok() && text == contents
+}
+
+/// Whether the command could make something at a path, and so a stub is of use. It has no capabilities: in another user's
+/// directory root can do no more than others, and by the same token the supervisor could not remove the stub.
+pub fn can_be_made(path: &Path) -> bool {
+    const OTHERS_WRITE: u32 = 0o022;
+    let parent = path.parent().and_then(|parent| parent.metadata().ok());
+    parent.is_some_and(|meta| meta.uid() == process::user() || meta.mode() & OTHERS_WRITE != 0)
+}
+
+/// The stubs of a run: dropped, they are gone.
+#[derive(Debug, Default)]
+pub struct Stubs {
+    stubs: Vec<Stub>,
+    locks: Vec<File>,
+}
+
+impl Stubs {
+    /// Makes them.
+    pub fn make(stubs: &[Stub]) -> Result<Stubs, Refusal> {
+        let mut made = Stubs { stubs: stubs.to_vec(), locks: Vec::new() };
+        for directory in directories(stubs) {
+            let failed = |cause: &str| {
+                let path = shown(directory);
+                Refusal::new(format!("cannot keep names in '{path}' from being made: {cause}"))
+            };
+            let lock = File::open(directory).map_err(|e| failed(&plain(&e)))?;
+            share(&lock).map_err(|e| failed(&e))?;
+            made.locks.push(lock);
+        }
+        for stub in stubs {
+            stub.make().map_err(|error| {
+                let path = shown(&stub.path);
+                Refusal::new(format!("cannot keep '{path}' from being made: {}", plain(&error)))
+            })?;
+        }
+        Ok(made)
+    }
+
+    /// Removes those that no other run uses, when this one's own locks are gone.
+    pub fn remove(&self) {
+        for directory in directories(&self.stubs) {
+            let Ok(lock) = File::open(directory) else { continue };
+            if lock.try_lock().is_ok() {
+                self.stubs.iter().filter(|stub| stub.path.parent() == Some(directory)).for_each(Stub::remove);
+            }
+        }
+    }
+}
+
+impl Drop for Stubs {
+    fn drop(&mut self) {
+        self.locks.clear();
+        self.remove();
+    }
+}
+
+fn directories(stubs: &[Stub]) -> BTreeSet<&Path> {
+    stubs.iter().filter_map(|stub| stub.path.parent()).collect()
+}
+
+/// Waits for another run to have removed its own. File systems without locks are left with what was made.
+fn share(directory: &File) -> Result<(), String> {
+    let start = Instant::now();
+    loop {
+        match directory.try_lock_shared() {
+            Ok(()) => return Ok(()),
+            Err(fs::TryLockError::WouldBlock) if start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(fs::TryLockError::WouldBlock) => return Err("another process holds a lock on it".to_string()),
+            Err(fs::TryLockError::Error(_)) => return Ok(()),
+        }
+    }
+}
+
+impl Stub {
+    fn make(&self) -> io::Result<()> {
+        let made = match self.contents {
+            None => DirBuilder::new().mode(MODE).create(&self.path),
+            Some(contents) => {
+                let file = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&self.path);
+                file.and_then(|mut file| file.write_all(contents.as_bytes()))
+            }
+        };
+        match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.stands() => Ok(()),
+            made => made,
+        }
+    }
+
+    fn stands(&self) -> bool {
+        self.path.symlink_metadata().is_ok_and(|meta| is_one(&self.path, &meta, self.contents))
+    }
+
+    /// Never what holds something, or is another's.
+    fn remove(&self) {
+        if self.stands() {
+            let _ = if self.contents.is_some() {
+                fs::remove_file(&self.path)
+            } else {
+                fs::remove_dir(&self.path)
+            };
+        }
+    }
+}

@@ -1,0 +1,15 @@
+/* Stops the process that has started it, as early as can be, and stays. */
+#include "raw.h"
+
+#define KILL 62
+#define NANOSLEEP 35
+#define GETPPID 110
+#define SIGSTOP 19
+
+void _start(void)
+{
+	long seconds[2] = { 10, 0 };
+	raw(KILL, raw(GETPPID, 0, 0, 0, 0), SIGSTOP, 0, 0);
+	raw(NANOSLEEP, (long)seconds, 0, 0, 0);
+	raw(EXIT_GROUP, 0, 0, 0, 0);
+}

@@ -1,0 +1,36 @@
+//! The table of the escape suite, which `make test-escapes` runs, and the page that is made of it.
+
+use std::collections::BTreeSet;
+
+use sbx_tests::escapes::{attempts, listed, names};
+
+/// So many are wanted at least.
+const ENOUGH: usize = 120;
+
+#[test]
+fn every_attempt_is_in_the_table_and_in_the_program_and_no_name_is_there_twice() {
+    let table: Vec<&str> = attempts().iter().map(|attempt| attempt.name).collect();
+    let unique: BTreeSet<&str> = table.iter().copied().collect();
+    assert_eq!(unique.len(), table.len());
+    assert!(table.len() >= ENOUGH, "{}", table.len());
+    let program = names();
+    let program: BTreeSet<&str> = program.iter().map(String::as_str).collect();
+    let odd: Vec<&&str> = unique.symmetric_difference(&program).collect();
+    assert!(odd.is_empty(), "only in one of the table and the program: {odd:?}");
+}
+
+#[test]
+fn what_is_let_through_has_a_reason_and_every_attempt_a_source() {
+    for attempt in attempts() {
+        assert!(!attempt.source.is_empty() && !attempt.what.is_empty(), "{}", attempt.name);
+        let open = attempt.promised_from.is_none() || !attempt.except.is_empty();
+        assert_eq!(open, attempt.settings("why").next().is_some(), "{}", attempt.name);
+    }
+}
+
+#[test]
+fn the_page_lists_the_attempts_of_the_table() {
+    let table: Vec<(String, String)> =
+        attempts().iter().map(|attempt| (attempt.name.to_owned(), attempt.source.to_owned())).collect();
+    assert_eq!(listed(), table, "docs/escapes.md is older than the table: make test-escapes UPDATE=1");
+}

@@ -1,0 +1,329 @@
+//! git works in a protected workspace; what it executes cannot be planted there.
+
+use super::{names, shell, with_namespaces};
+use sbx_tests::{User, World, need};
+use std::fs;
+
+const IDENTITY: &str = "[user]\n\tname = Somebody\n\temail = somebody@example.org\n[init]\n\tdefaultBranch = main\n[protocol \"file\"]\n\tallow = always\n[advice]\n\tdetachedHead = false\n";
+
+/// A workspace that is a repository with two commits and a branch, and beside it, outside, one for submodules.
+fn stage(user: &User) -> World {
+    let world = World::new(user);
+    world.write(world.home.join(".gitconfig"), IDENTITY);
+    world.write("file", "one\n");
+    plain(
+        &world,
+        "git init -q . && git add . && git commit -qm one && git switch -qc topic && echo two > other && git add . && git commit -qm two && git switch -q main && echo three >> file && git commit -qam three",
+    );
+    plain(
+        &world,
+        "git init -q ../library && cd ../library && echo lib > lib && git add . && git commit -qm lib",
+    );
+    world
+}
+
+/// A script outside any sandbox.
+#[track_caller]
+fn plain(world: &World, script: &str) -> String {
+    world.bare(["bash", "-ec", script]).run().success().out()
+}
+
+/// What is tried inside, with an end that tells whether all of it worked.
+#[track_caller]
+fn works(world: &World, script: &str) -> String {
+    shell(world, &["-q"], &format!("set -e; {script}")).run().success().out()
+}
+
+/// Runs git after the attempts as the user would; nothing planted may run then.
+#[track_caller]
+fn nothing_planted_runs(world: &World, script: &str) {
+    let marks = world.outside.join("ran");
+    let planted = format!("touch {}", marks.display());
+    let script = script.replace("PLANTED", &planted);
+    let out = shell(world, &["-q"], &script).run();
+    assert!(!out.err().contains("panicked"), "{out}");
+    // It may have been broken, but not more.
+    plain(
+        world,
+        "(git status; git commit -q --allow-empty -m after; git log -1; git switch -q -; git switch -q -) >/dev/null 2>&1 || true",
+    );
+    assert!(!marks.exists(), "it ran: {script}: {out}");
+}
+
+/// Everyday work.
+const WORK: &str = "\
+echo more >> file; git commit -qam more; git branch kept; git switch -qc new; git switch -q -
+echo dirty >> file; git stash -q; git stash pop -q; git checkout -q -- file
+git tag -a v1 -m v1; git merge -q --no-edit topic; git switch -q topic; git rebase -q kept; git switch -q -
+git cherry-pick --allow-empty kept~0 >/dev/null 2>&1 || git cherry-pick --abort >/dev/null 2>&1 || true
+git gc -q; git fsck >/dev/null 2>&1; git log --oneline | wc -l >/dev/null; git reflog >/dev/null
+";
+
+#[test]
+fn everyday_work_goes_on() {
+    if !need(&["git", "bash"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let world = stage(user);
+        works(&world, WORK);
+        works(
+            &world,
+            "git worktree add -q tree topic; cd tree; echo x > x; git add x; git commit -qm x; cd ..; git worktree remove tree; git worktree prune",
+        );
+        works(&world, "git config user.name >/dev/null; git -c core.editor=true commit -q --amend");
+        plain(&world, "git fsck 2>&1; test -z \"$(git status --porcelain)\"");
+        assert!(!names(&world.workspace).iter().any(|name| name.starts_with(".env")));
+    });
+}
+
+#[test]
+fn a_new_repository_can_be_made() {
+    if !need(&["git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let world = World::new(user);
+        world.write(world.home.join(".gitconfig"), IDENTITY);
+        works(
+            &world,
+            "git init -q .; echo x > x; git add x; git commit -qm x; mkdir sub; git init -q sub; cd sub; touch y; git add y; git commit -qm y",
+        );
+        plain(&world, "git fsck 2>&1");
+    });
+}
+
+#[test]
+fn a_linked_worktree_is_a_workspace() {
+    if !need(&["git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let mut world = stage(user);
+        plain(&world, "git worktree add -q ../tree topic");
+        let main = world.workspace.clone();
+        world.workspace = world.home.join("tree");
+        works(
+            &world,
+            "echo more >> other; git commit -qam more; git switch -qc new; echo y > y; git add y; git stash -q; git stash pop -q; git commit -qm y; git rebase -q main; git gc -q",
+        );
+        let marks = world.outside.join("ran");
+        let common = main.join(".git");
+        let common = common.display();
+        for script in [
+            format!(
+                "printf '#!/bin/sh\\nPLANTED\\n' > {common}/hooks/post-commit; chmod +x {common}/hooks/post-commit"
+            ),
+            format!(
+                "git config core.fsmonitor 'PLANTED; false'; echo '[core] fsmonitor = PLANTED' >> {common}/config"
+            ),
+            format!("echo '[core] fsmonitor = PLANTED' > {common}/config.worktree"),
+            format!("echo /tmp > {common}/worktrees/tree/commondir; rm {common}/worktrees/tree/commondir"),
+            format!("rm .git; mkdir .git; mv {common}/worktrees {common}/w"),
+            format!(
+                "rm .git; cp -r {common} .git; rm -rf .git/hooks; mkdir .git/hooks; printf '#!/bin/sh\\nPLANTED\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit"
+            ),
+        ] {
+            nothing_planted_runs(&world, &script);
+            world.workspace = main.clone();
+            plain(&world, "git status >/dev/null; git commit -q --allow-empty -m main");
+            world.workspace = world.home.join("tree");
+        }
+        assert!(!marks.exists());
+        // Of the repository only what is git's, nothing else of that worktree.
+        shell(&world, &["-q"], &format!("echo x >> {}", main.join("file").display())).run().failed();
+    });
+}
+
+#[test]
+fn submodules_work_and_are_protected() {
+    if !need(&["git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let world = stage(user);
+        plain(&world, "git submodule -q add ../library sub && git commit -qm sub");
+        works(
+            &world,
+            "git submodule status >/dev/null; cd sub; echo x >> lib; git commit -qam inside; cd ..; git add sub; git commit -qm moved; git status --porcelain",
+        );
+        for script in [
+            "printf '#!/bin/sh\\nPLANTED\\n' > .git/modules/sub/hooks/post-commit; chmod +x .git/modules/sub/hooks/*",
+            "git -C sub config core.fsmonitor PLANTED; echo '[core] fsmonitor = PLANTED' >> .git/modules/sub/config",
+            "rm sub/.git; git init -q sub; git -C sub config core.fsmonitor PLANTED",
+            "mv .git/modules/sub .git/modules/was; cp -r .git/modules/was .git/modules/sub; echo '[core] fsmonitor = PLANTED' >> .git/modules/sub/config",
+            "mv .git/modules .git/was; cp -r .git/was .git/modules; echo '[core] fsmonitor = PLANTED' >> .git/modules/sub/config",
+            "echo ../../evil > .git/modules/sub/commondir",
+        ] {
+            nothing_planted_runs(&world, script);
+        }
+        // In two runs: what is no repository any more in the second one.
+        shell(&world, &["-q"], "mv .git/modules/sub/HEAD .git/modules/sub/WAS").run().success();
+        shell(&world, &["-q"], "echo '[core] fsmonitor = touch ran' >> .git/modules/sub/config; mv .git/modules/sub/WAS .git/modules/sub/HEAD").run();
+        assert!(!fs::read_to_string(world.path(".git/modules/sub/config")).unwrap().contains("touch ran"));
+        // As a workspace of its own.
+        let mut inside = stage(user);
+        plain(&inside, "git submodule -q add ../library sub && git commit -qm sub");
+        inside.workspace = inside.path("sub");
+        works(
+            &inside,
+            "echo y >> lib; git commit -qam inside; git switch -qc new; git stash -q 2>/dev/null || true; git gc -q",
+        );
+        for script in [
+            "printf '#!/bin/sh\\nPLANTED\\n' > ../.git/modules/sub/hooks/post-commit; chmod +x ../.git/modules/sub/hooks/*",
+            "git config core.fsmonitor PLANTED",
+            "echo '[core] fsmonitor = PLANTED' >> ../.git/config",
+        ] {
+            nothing_planted_runs(&inside, script);
+        }
+        shell(&inside, &["-q"], "echo x >> ../file; echo x >> ../.git/HEAD; exit 1").run().failed();
+        assert!(!inside.read("../file").unwrap().contains('x'));
+    });
+}
+
+#[test]
+fn what_git_executes_cannot_be_planted() {
+    if !need(&["git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        for setting in
+            ["", "core.hooksPath .husky/_", "include.path ../more.config", "extensions.worktreeConfig true"]
+        {
+            let world = stage(user);
+            if !setting.is_empty() {
+                plain(&world, &format!("git config {setting}"));
+            }
+            for script in [
+                "mkdir -p .git/hooks; printf '#!/bin/sh\\nPLANTED\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit",
+                "git config core.fsmonitor 'PLANTED; false'",
+                "git config --worktree core.fsmonitor 'PLANTED; false'; printf '[core]\\nfsmonitor = PLANTED\\n' > .git/config.worktree",
+                "printf '[core]\\nfsmonitor = PLANTED\\n' >> .git/config",
+                "printf '[core]\\nfsmonitor = PLANTED\\n' > more.config; mkdir more.config",
+                "mkdir -p .husky/_; printf '#!/bin/sh\\nPLANTED\\n' > .husky/_/post-commit; chmod +x .husky/_/post-commit",
+                "mv .husky .was; mkdir -p .husky/_; printf '#!/bin/sh\\nPLANTED\\n' > .husky/_/post-commit; chmod +x .husky/_/post-commit",
+                "cp -r .git evil; printf '[core]\\nfsmonitor = PLANTED\\n' >> evil/config; echo ../evil > .git/commondir; rm -rf .git/commondir; echo ../evil > .git/commondir",
+                "mv .git .was; cp -r .was .git; printf '[core]\\nfsmonitor = PLANTED\\n' >> .git/config",
+                "cp -r .git evil; printf '[core]\\nfsmonitor = PLANTED\\n' >> evil/config; rm -rf .git; echo 'gitdir: evil' > .git",
+            ] {
+                let copy = stage_copy(&world);
+                nothing_planted_runs(&copy, script);
+            }
+        }
+    });
+}
+
+/// Another workspace like this one: an attempt may break it.
+fn stage_copy(world: &World) -> World {
+    let copy = World::new(&world.user);
+    plain(world, &format!("cp -r . {0}; cp ../.gitconfig {0}/..", copy.workspace.display()));
+    copy
+}
+
+/// Shared configuration kept in the repository names more.
+#[test]
+fn what_included_configuration_names_is_protected_too() {
+    if !need(&["git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let script = "mkdir -p githooks; printf '#!/bin/sh\\nPLANTED\\n' > githooks/post-commit; chmod +x githooks/post-commit";
+        let stages: [&dyn Fn(&World); 5] = [
+            &|world| {
+                world.write("shared.config", "[include]\n\tpath = deeper.config\n");
+                world.write("deeper.config", "[core]\n\thooksPath = githooks\n");
+                plain(world, "git config include.path ../shared.config");
+            },
+            &|world| drop(plain(world, "echo '[core] hooksPath = githooks # ours' >> .git/config")),
+            &|world| {
+                drop(plain(
+                    world,
+                    "git config extensions.worktreeConfig true; git config --worktree core.hooksPath githooks",
+                ))
+            },
+            &|world| drop(plain(world, "git config --global core.hooksPath githooks")),
+            &|world| {
+                drop(plain(world, "printf '[core]\\n\\tHooksPath = \"githooks\" ; ours\\n' >> .git/config"))
+            },
+        ];
+        for prepare in stages {
+            let world = stage(user);
+            prepare(&world);
+            nothing_planted_runs(&world, script);
+        }
+    });
+}
+
+/// A repository that keeps its own data elsewhere inside the workspace.
+#[test]
+fn a_separate_git_directory_inside_is_protected() {
+    if !need(&["git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        for script in [
+            "mkdir -p data/hooks; printf '#!/bin/sh\\nPLANTED\\n' > data/hooks/post-commit; chmod +x data/hooks/post-commit",
+            "git config core.fsmonitor PLANTED; printf '[core]\\nfsmonitor = PLANTED\\n' >> data/config",
+            "mv data was; cp -r was data; printf '[core]\\nfsmonitor = PLANTED\\n' >> data/config",
+            "cp -r data evil; printf '[core]\\nfsmonitor = PLANTED\\n' >> evil/config; echo 'gitdir: evil' > .git",
+        ] {
+            let world = stage(user);
+            plain(
+                &world,
+                "git init -q --separate-git-dir data . && echo data > .gitignore && git add .gitignore && git commit -qm ignore",
+            );
+            works(&world, "echo more >> file; git commit -qam more");
+            nothing_planted_runs(&world, script);
+        }
+    });
+}
+
+/// What a `.git` file says is a claim of whoever wrote it.
+#[test]
+fn a_forged_pointer_gives_nothing() {
+    if !need(&["git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let world = stage(user);
+        plain(
+            &world,
+            "git init -q ../victim && cd ../victim && git commit -q --allow-empty -m one && git worktree add -q ../linked",
+        );
+        let victim = world.home.join("victim/.git");
+        let before = sbx_tests::tree::snapshot(&victim);
+        for target in [victim.clone(), victim.join("worktrees/linked"), victim.join("../../victim/.git/.")] {
+            plain(&world, "rm -rf .git");
+            world.write(".git", format!("gitdir: {}\n", target.display()));
+            let place = victim.display();
+            let script = format!(
+                "echo x >> {place}/HEAD; echo x > {place}/planted; git commit -q --allow-empty -m x; git update-ref refs/heads/x HEAD; rm -f {place}/index; exit 1"
+            );
+            shell(&world, &["-q"], &script).run().failed();
+            let after = sbx_tests::tree::snapshot(&victim);
+            assert!(sbx_tests::tree::differences(&before, &after).is_empty(), "{}", target.display());
+        }
+    });
+}
+
+/// More of them than are looked at one by one.
+#[test]
+fn many_submodules_do_not_hide_one() {
+    if !need(&["git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let world = stage(user);
+        plain(
+            &world,
+            "git submodule -q add ../library sub && git commit -qm sub; mkdir -p .git/modules/deep/a/b/c/d/e; cp -r .git/modules/sub .git/modules/deep/a/b/c/d/e/f",
+        );
+        shell(&world, &["-q"], "for n in $(seq 400); do mkdir -p .git/modules/a$n .git/worktrees/a$n; done")
+            .run()
+            .success();
+        let script = "for c in $(find .git/modules -name config -type f) .git/modules/sub/hooks/post-commit; do echo planted >> $c; done; exit 1";
+        shell(&world, &["-q"], script).run().failed();
+        let found = plain(&world, "grep -rl planted .git/modules || true");
+        assert_eq!(found, "");
+    });
+}

@@ -1,0 +1,219 @@
+//! Workspaces that an earlier command, or somebody else, has prepared against the next run.
+
+use super::{names, shell, with_namespaces};
+use sbx_tests::{User, World};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
+
+#[track_caller]
+fn starts(world: &World) {
+    shell(world, &["-q"], "echo started")
+        .timeout(Duration::from_secs(30))
+        .run()
+        .success()
+        .prints("started\n");
+}
+
+fn with_world(user: &User, prepare: impl FnOnce(&World)) {
+    let world = World::new(user);
+    prepare(&world);
+    starts(&world);
+}
+
+#[test]
+fn an_odd_git_directory_stops_nothing() {
+    with_namespaces(|user| {
+        let fifo = |world: &World, name: &str| drop(world.bare(["mkfifo", name]).run().success());
+        with_world(user, |world| fifo(world, ".git"));
+        with_world(user, |world| drop(UnixListener::bind(world.path(".git")).unwrap()));
+        with_world(user, |world| symlink(".git", world.path(".git")).unwrap());
+        with_world(user, |world| symlink("/dev/zero", world.path(".git")).unwrap());
+        with_world(user, |world| symlink("/proc/self/mem", world.path(".git")).unwrap());
+        with_world(user, |world| symlink("/nowhere", world.path(".git")).unwrap());
+        with_world(user, |world| drop(world.write(".git", "gitdir: ".to_string() + &"x/".repeat(5_000_000))));
+        with_world(user, |world| drop(world.write(".git", [0xff, 0, 0xfe, b'\n'])));
+        for target in [
+            ".",
+            "..",
+            ".git",
+            "/proc/self",
+            "/proc/1",
+            "/",
+            "/dev/zero",
+            "",
+            "/proc/self/fd",
+            "\n",
+            "../../../..",
+        ] {
+            with_world(user, |world| drop(world.write(".git", format!("gitdir: {target}\n"))));
+        }
+        for name in ["config", "commondir", "config.worktree", "HEAD", "hooks", "worktrees", "modules"] {
+            with_world(user, |world| {
+                world.make_dir(&world.path(".git"));
+                fifo(world, &format!(".git/{name}"));
+            });
+            with_world(user, |world| {
+                world.make_dir(&world.path(".git"));
+                symlink("/dev/zero", world.path(".git").join(name)).unwrap();
+            });
+            with_world(user, |world| {
+                world.make_dir(&world.path(".git"));
+                symlink("..", world.path(".git").join(name)).unwrap();
+            });
+            with_world(user, |world| {
+                world.make_dir(&world.path(".git/modules/lib"));
+                world.write(".git/modules/lib/HEAD", "x");
+                let _ = fs::remove_file(world.path(".git/modules/lib").join(name));
+                fifo(world, &format!(".git/modules/lib/{name}"));
+            });
+        }
+        with_world(user, |world| {
+            world.write(
+                ".git/config",
+                "[include]\n\tpath = config\n\tpath = ../pipe\n[core]\n\thooksPath = .\n",
+            );
+            fifo(world, "pipe");
+        });
+        with_world(user, |world| {
+            drop(world.write(".git/config", "[include]\n".to_string() + &"path = x\n".repeat(20_000)))
+        });
+        // Nobody can be kept from making names in a directory that cannot be opened.
+        let world = World::new(user);
+        world.write(".git/config", "[core]\n");
+        fs::set_permissions(world.path(".git"), fs::Permissions::from_mode(0o0)).unwrap();
+        let out = shell(&world, &["-q"], "echo started").run();
+        if user.is_root() {
+            out.success();
+        } else {
+            out.refused(125, &[".git", "permission denied"]);
+        }
+        with_world(user, |world| {
+            world.write(
+                ".git/config",
+                "[core]\n\thooksPath = \"\"\n\thooksPath =\n\thooksPath = /\n\thooksPath = ..\n",
+            );
+        });
+    });
+}
+
+#[test]
+fn odd_names_are_denied_like_others() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let longest = "x".repeat(255);
+        let odd: [&[u8]; 7] = [
+            b"new\nline",
+            b"\xff\xfe",
+            b"-dash",
+            longest.as_bytes(),
+            b"a b\t\"c\"\\",
+            b"\x1b[2J",
+            b"$(touch x)",
+        ];
+        for name in odd {
+            let name = OsStr::from_bytes(name);
+            world.write(name, "hidden\n");
+            let path = world.path(name);
+            world
+                .sbx(["run", "-q", "--deny"])
+                .arg(&path)
+                .args(["--", "cat", "--"])
+                .arg(&path)
+                .run()
+                .failed()
+                .prints("");
+            world
+                .sbx(["run", "-q", "--deny"])
+                .arg(&path)
+                .args(["--", "rm", "-f", "--"])
+                .arg(&path)
+                .run()
+                .failed();
+            world.sbx(["run", "-q", "--", "cat", "--"]).arg(&path).run().success().prints("hidden\n");
+            fs::remove_file(&path).unwrap();
+            world.sbx(["run", "-q", "--deny"]).arg(&path).args(["--", "touch", "--"]).arg(&path).run();
+            assert!(!world.exists(&path), "{name:?}");
+        }
+        assert_eq!(names(&world.workspace), [""; 0]);
+        let deep = world.path(vec!["d"; 400].join("/"));
+        fs::create_dir_all(&deep).unwrap();
+        world.bare(["chown", "-R", &user.id.to_string(), "d"]).run();
+        fs::write(deep.join("f"), "hidden\n").unwrap();
+        world
+            .sbx(["run", "-q", "--deny"])
+            .arg(deep.join("f"))
+            .args(["--", "cat"])
+            .arg(deep.join("f"))
+            .run()
+            .failed()
+            .prints("");
+    });
+}
+
+/// A link on the way is swapped while runs start: what comes of it stays in the workspace.
+#[test]
+fn links_that_change_during_the_start_lead_nowhere() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        world.write("a/secret", "hidden\n");
+        world.write("b/secret", "other\n");
+        world.write("go", "");
+        let swap = "while [ -e go ]; do ln -sfn b.real a.tmp 2>/dev/null; mv -T a c && ln -s ../outside a; rm -f a; mv -T c a; done; true";
+        let swapper = world.bare(["bash", "-c", swap]).start();
+        for _ in 0..12 {
+            let out = shell(&world, &["-q", "--deny", "a/secret"], "echo end").run();
+            assert!(out.code == Some(0) || out.code == Some(125), "{out}");
+        }
+        fs::remove_file(world.path("go")).unwrap();
+        swapper.wait();
+        assert_eq!(fs::read_to_string(world.outside.join("kept")).unwrap(), "outside\n");
+        assert_eq!(names(&world.outside), ["dir", "kept"]);
+    });
+}
+
+#[test]
+fn workspaces_in_odd_places_work() {
+    with_namespaces(|user| {
+        let script = "echo made > made; cat made; ls -A; echo denied > .gemini/x";
+        for place in ["/tmp", "/dev/shm", "/run", "/var/tmp"] {
+            let mut world = World::new(user);
+            let path = std::path::Path::new(place).join(sbx_tests::processes::marker());
+            if fs::create_dir(&path).is_err() {
+                continue;
+            }
+            if user.switch {
+                std::os::unix::fs::chown(&path, Some(user.id), Some(user.id)).unwrap();
+            }
+            world.make_dir(&world.home.join(".gemini"));
+            let workspace = std::mem::replace(&mut world.workspace, path.clone());
+            let out = shell(&world, &["-q"], script).run();
+            let left = names(&path);
+            let text = world.read("made");
+            world.workspace = workspace;
+            fs::remove_dir_all(&path).unwrap();
+            out.failed().prints("made\n.gemini\nmade\n");
+            assert_eq!((left, text.as_deref()), (vec!["made".to_string()], Some("made\n")), "{place}");
+        }
+        let mut world = World::new(user);
+        world.workspace = world.home.clone();
+        let out = shell(
+            &world,
+            &["-q"],
+            "cat .ssh/id_rsa; echo planted >> .bashrc; mkdir .bash_profile; echo x > x",
+        )
+        .run();
+        assert!(!out.out().contains(sbx_tests::world::SECRET), "{out}");
+        assert!(!world.exists(".bashrc") && !world.exists(".bash_profile"));
+        let world = World::new(user);
+        shell(&world, &["-q"], "touch x").no_env("HOME").run().success();
+        shell(&world, &["-q"], "touch y").env("HOME", "/nonexistent").run().success();
+        assert_eq!(names(&world.workspace), ["x", "y"]);
+        world.make_dir(&world.home.join(".gemini"));
+        world.sbx(["run", "-q", "-p", "read-only", "--", "touch", ".gemini"]).run().failed();
+        assert_eq!(names(&world.workspace), ["x", "y"]);
+    });
+}

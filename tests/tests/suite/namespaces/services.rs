@@ -1,0 +1,222 @@
+//! Services of the host and their sockets: out of reach in `workspace`, with and without namespaces.
+
+use super::{PYTHON, names, shell, with_namespaces};
+use sbx_tests::servers::UnixServer;
+use sbx_tests::{Cmd, World, as_users, kernel, processes};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A directory for sockets that is removed afterwards.
+struct Place(PathBuf);
+
+impl Place {
+    fn below(directory: &str) -> Place {
+        let path = Path::new(directory).join(processes::marker());
+        fs::create_dir(&path).unwrap();
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        Place(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn sockets_of_the_host_are_not_reached() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let is_root = tested_as_root();
+        let directories = if is_root {
+            &["/run", "/tmp", "/dev/shm", "/var/tmp"][..]
+        } else {
+            &["/tmp", "/dev/shm", "/var/tmp"]
+        };
+        let places: Vec<Place> = directories.iter().map(|directory| Place::below(directory)).collect();
+        let mut paths: Vec<PathBuf> = places.iter().map(|place| place.0.join("docker.sock")).collect();
+        paths.push(world.home.join("agent.1"));
+        world.make_dir(&world.home.join(".docker/run"));
+        paths.push(world.home.join(".docker/run/docker.sock"));
+        let servers: Vec<UnixServer> = paths.iter().map(|path| UnixServer::at(path)).collect();
+        let name = processes::marker();
+        let hidden = UnixServer::abstract_name(&name);
+        for path in &paths {
+            world.bare([&attempt, "connect-unix", path.to_str().unwrap()]).run().success();
+        }
+        let by_name = format!("@{name}");
+        world.bare([&attempt, "connect-unix", &by_name]).run().success();
+        let take_away: [fn(Cmd) -> Cmd; 2] = [|run| run, |run| run.docker()];
+        // Shared memory is the host's where it cannot be the run's own.
+        let shared = |path: &Path, own: bool| !own && path.starts_with("/dev/shm");
+        for (flags, around) in
+            [(&[][..], take_away[0]), (&["--namespaces", "none"][..], take_away[0]), (&[], take_away[1])]
+        {
+            let own =
+                flags.is_empty() && std::ptr::fn_addr_eq(around, take_away[0]) && super::available(user);
+            for path in paths.iter().filter(|path| !shared(path, own)) {
+                let words =
+                    [&["run", "-q"], flags, &["--", &attempt, "connect-unix", path.to_str().unwrap()]]
+                        .concat();
+                around(world.sbx(words)).run().exited(1);
+                // By another name for the same.
+                let other = format!("/proc/self/root{}", path.display());
+                if other.len() < 100 {
+                    let words = [&["run", "-q"], flags, &["--", &attempt, "connect-unix", &other]].concat();
+                    around(world.sbx(words)).run().exited(1);
+                }
+            }
+            if kernel::landlock() >= 6 {
+                let words = [&["run", "-q"], flags, &["--", &attempt, "connect-unix", &by_name]].concat();
+                around(world.sbx(words)).run().exited(1);
+            }
+        }
+        for (server, path) in servers.iter().zip(&paths) {
+            assert_eq!(server.connections(), 1, "{}", path.display());
+        }
+        if kernel::landlock() >= 6 {
+            assert_eq!(hidden.connections(), 1);
+        }
+    });
+}
+
+fn tested_as_root() -> bool {
+    sbx_tests::User::current().is_root()
+}
+
+#[test]
+fn sockets_of_the_runs_own_work() {
+    let program = "\
+import os, socket, tempfile
+for name in ('own.sock', os.path.join(tempfile.gettempdir(), 'agent.1'), '/tmp/own.sock', '/dev/shm/own.sock'):
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
+        server.bind(name); server.listen()
+        client.connect(name); print('connected'); os.unlink(name)
+";
+    with_namespaces(|user| {
+        let world = World::new(user);
+        for flags in [&["run", "--"][..], &["run", "--net", "private", "--"]] {
+            world.sbx(flags).args([PYTHON, "-c", program]).run().success().prints(&"connected\n".repeat(4));
+        }
+    });
+}
+
+/// A socket that is allowed by name is there, and nothing else beside it.
+#[test]
+fn an_allowed_socket_is_reached_where_it_is() {
+    if !tested_as_root() {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        for directory in ["/run", "/tmp", "/var/tmp"] {
+            let place = Place::below(directory);
+            let (allowed, other) = (place.0.join("allowed"), place.0.join("other"));
+            let (server, beside) = (UnixServer::at(&allowed), UnixServer::at(&other));
+            let allowed = allowed.to_str().unwrap();
+            let flags = ["run", "-q", "--unix", allowed, "--", &attempt, "connect-unix"];
+            world.sbx(flags).arg(allowed).run().success();
+            world.sbx(flags).arg(&other).run().exited(1);
+            assert_eq!((server.connections(), beside.connections()), (1, 0), "{directory}");
+        }
+    });
+}
+
+#[test]
+fn tmp_and_shared_memory_are_the_runs_own() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let (tmp, memory) = (Place::below("/tmp"), Place::below("/dev/shm"));
+        for place in [&tmp, &memory] {
+            fs::write(place.0.join("seen"), "").unwrap();
+            let path = place.0.to_str().unwrap();
+            shell(&world, &["-q"], &format!("ls {path}/seen {path}")).run().failed().prints("");
+        }
+        let mark = processes::marker();
+        let make =
+            format!("echo x > /tmp/{mark} && echo x > /dev/shm/{mark} && ls -A /tmp /dev/shm && sleep 1");
+        let listing = format!("/dev/shm:\n{mark}\n\n/tmp:\n{mark}\n");
+        // Two at once: neither sees what the other has made.
+        let first = shell(&world, &[], &make).start();
+        first.wait_for(&mark);
+        shell(&world, &[], "ls -A /tmp /dev/shm").run().success().prints("/dev/shm:\n\n/tmp:\n");
+        assert!(!Path::new("/tmp").join(&mark).exists() && !Path::new("/dev/shm").join(&mark).exists());
+        first.wait().success().prints(&listing);
+        // Whatever may be executed in /tmp may be executed there.
+        let script = "printf '#!/bin/sh\\necho ran\\n' > /tmp/s && chmod +x /tmp/s && /tmp/s";
+        shell(&world, &[], script).run().success().prints("ran\n");
+        shell(&world, &[], "cd /tmp && touch a && mkdir b && mv a b && rm -r b && echo $TMPDIR")
+            .run()
+            .success()
+            .prints("/tmp\n");
+    });
+}
+
+/// Everything that a run makes for itself is gone with it.
+#[test]
+fn the_scratch_directory_is_removed() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let place = world.home.join("tmp");
+        world.make_dir(&place);
+        let run = |script: &str| shell(&world, &["-q"], script).env("TMPDIR", &place);
+        run("mkdir -p /tmp/a/b && touch /tmp/a/b/c && chmod 0 /tmp/a").run().success();
+        assert_eq!(names(&place), [""; 0]);
+        run("touch /tmp/x; kill -9 $$").run().exited(137);
+        assert_eq!(names(&place), [""; 0]);
+        // Also where the command has mounted nothing, and the supervisor is gone.
+        let running = run("touch /tmp/x; echo ready; sleep 100").start();
+        running.wait_for("ready");
+        assert_eq!(names(&place).len(), 1);
+        running.signal(libc::SIGKILL);
+        running.wait().died_of(libc::SIGKILL);
+        for _ in 0..600 {
+            if names(&place).is_empty() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("left behind: {:?}", names(&place));
+    });
+}
+
+#[test]
+fn terminals_can_be_made_and_others_are_not_there() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let (held, _terminal) = world.bare(["sleep", "60"]).start_on_terminal();
+        shell(&world, &[], "ls /dev/pts").run().success().prints("ptmx\n");
+        if sbx_tests::have("script").is_some() {
+            shell(&world, &[], "script -qc 'echo hi; tty' /dev/null | tr -d '\\r'")
+                .run()
+                .success()
+                .prints("hi\n/dev/pts/0\n");
+        }
+        let program = "import pty, os; p, t = pty.openpty(); print(os.ttyname(t))";
+        world.sbx(["run", "--", PYTHON, "-c", program]).run().success().prints("/dev/pts/0\n");
+        held.signal(libc::SIGKILL);
+        held.wait();
+    });
+}
+
+#[test]
+fn directories_of_services_cannot_be_changed() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        shell(&world, &["-q"], "touch /run/x || mkdir /run/y || ln -s /etc /run/z").run().failed();
+        if tested_as_root() {
+            let place = Place::below("/run");
+            let path = place.0.display();
+            world.bare(["ls", "-d", place.0.to_str().unwrap()]).run().success();
+            // Not even whether it is there can be found out.
+            shell(&world, &["-q"], &format!("[ -e {path} ] || [ -e /var{path} ]")).run().exited(1);
+            shell(&world, &["-q", "--ro", place.0.to_str().unwrap()], &format!("[ -e {path} ]"))
+                .run()
+                .success();
+        }
+    });
+}

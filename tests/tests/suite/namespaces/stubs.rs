@@ -1,0 +1,182 @@
+//! What keeps names from being made: it stands in the workspace during a run, and never afterwards.
+
+use super::{names, shell, with_namespaces};
+use sbx_tests::{User, World, processes};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+/// A workspace with nothing in it, and readers of files that could be made.
+fn stage(user: &User) -> World {
+    let world = World::new(user);
+    for directory in [".cursor", ".config/direnv", ".gemini"] {
+        world.make_dir(&world.home.join(directory));
+    }
+    world
+}
+
+const MADE: &[&str] = &[".cursor", ".envrc", ".gemini", "kept"];
+const FLAGS: &[&str] = &["-q", "--deny", "kept/away"];
+
+#[track_caller]
+fn none_left(world: &World) {
+    for _ in 0..500 {
+        if names(&world.workspace).is_empty() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("left behind: {:?}", names(&world.workspace));
+}
+
+/// Tries to make each of them.
+const MAKE: &str = "for n in .cursor .envrc .gemini kept; do mkdir -p $n/x; touch $n; ln -s / $n; rmdir $n; rm -rf $n; mv $n other; chmod 777 $n; echo x > $n/y; done 2>/dev/null; ls -A";
+
+#[test]
+fn they_come_and_go_with_the_run() {
+    with_namespaces(|user| {
+        for umask in ["022", "077", "000", "777"] {
+            let world = stage(user);
+            let running = world.bare(["sh", "-c", &format!("umask {umask}; exec \"$@\""), "sh"]);
+            let script = "echo ready; sleep 0.3; umask";
+            let running = running
+                .arg(sbx_tests::stage::sbx())
+                .args(["run"])
+                .args(FLAGS)
+                .args(["--", "sh", "-c", script]);
+            let running = running.start();
+            running.wait_for("ready");
+            let there = names(&world.workspace);
+            assert!(MADE.iter().all(|name| there.iter().any(|n| n == name)), "{umask}: {there:?}");
+            running.wait().success().prints(&format!("ready\n0{umask}\n"));
+            none_left(&world);
+            shell(&world, FLAGS, MAKE).run().success().prints(".cursor\n.envrc\n.gemini\nkept\n");
+            none_left(&world);
+        }
+    });
+}
+
+#[test]
+fn killed_runs_leave_none() {
+    with_namespaces(|user| {
+        let world = stage(user);
+        let running = shell(&world, FLAGS, "echo ready; sleep 100").start();
+        running.wait_for("ready");
+        running.signal(libc::SIGKILL);
+        running.wait().died_of(libc::SIGKILL);
+        none_left(&world);
+        // Supervisor and first process at once: the next run cleans up.
+        let marker = processes::marker();
+        let running = shell(&world, FLAGS, &format!("echo ready; sleep 100; : {marker}")).start();
+        running.wait_for("ready");
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.pid())).unwrap();
+        running.signal(libc::SIGSTOP);
+        for child in children.split_whitespace() {
+            sbx_tests::sys::kill(child.parse().unwrap(), libc::SIGKILL);
+        }
+        running.signal(libc::SIGKILL);
+        running.wait().died_of(libc::SIGKILL);
+        processes::none_left(&marker);
+        shell(&world, FLAGS, MAKE).run().success();
+        none_left(&world);
+    });
+}
+
+/// Several runs are about the same names, and one ends first.
+#[test]
+fn the_last_run_removes_them() {
+    with_namespaces(|user| {
+        let world = stage(user);
+        let script = format!("echo ready; until [ -e go ]; do sleep 0.02; done; {MAKE}");
+        let first = shell(&world, FLAGS, &script).start();
+        first.wait_for("ready");
+        shell(&world, FLAGS, "true").run().success();
+        let killed = shell(&world, FLAGS, "echo ready; sleep 100").start();
+        killed.wait_for("ready");
+        killed.signal(libc::SIGKILL);
+        killed.wait().died_of(libc::SIGKILL);
+        std::thread::sleep(Duration::from_millis(200));
+        world.write("go", "");
+        first.wait().success().prints("ready\n.cursor\n.envrc\n.gemini\ngo\nkept\n");
+        fs::remove_file(world.path("go")).unwrap();
+        none_left(&world);
+        // The one that came later depends on them as much.
+        let first = shell(&world, FLAGS, "echo ready; until [ -e end ]; do sleep 0.02; done").start();
+        first.wait_for("ready");
+        let second = shell(&world, FLAGS, &script).start();
+        second.wait_for("ready");
+        world.write("end", "");
+        first.wait().success();
+        fs::remove_file(world.path("end")).unwrap();
+        world.write("go", "");
+        second.wait().success().prints("ready\n.cursor\n.envrc\n.gemini\ngo\nkept\n");
+        fs::remove_file(world.path("go")).unwrap();
+        none_left(&world);
+    });
+}
+
+/// Nothing that is somebody's is taken for one of ours.
+#[test]
+fn what_is_not_ours_stays() {
+    with_namespaces(|user| {
+        let world = stage(user);
+        world.make_dir(&world.path(".gemini"));
+        world.write(".cursor/mine", "mine\n");
+        world.write(".envrc", "");
+        fs::set_permissions(world.path(".gemini"), fs::Permissions::from_mode(0o555)).unwrap();
+        shell(&world, FLAGS, MAKE).run().success();
+        assert_eq!(names(&world.workspace), [".cursor", ".envrc", ".gemini"]);
+        assert_eq!(world.read(".cursor/mine").unwrap(), "mine\n");
+        fs::set_permissions(world.path(".gemini"), fs::Permissions::from_mode(0o755)).unwrap();
+        // A stub that somebody has put something into is theirs by now.
+        let other = stage(user);
+        let running = shell(&other, FLAGS, "echo ready; until [ -e go ]; do sleep 0.02; done").start();
+        running.wait_for("ready");
+        fs::set_permissions(other.path(".gemini"), fs::Permissions::from_mode(0o755)).unwrap();
+        other.write(".gemini/mine", "mine\n");
+        other.write("go", "");
+        running.wait().success();
+        assert_eq!(names(&other.workspace), [".gemini", "go"]);
+        assert_eq!(other.read(".gemini/mine").unwrap(), "mine\n");
+    });
+}
+
+#[test]
+fn a_run_that_does_not_start_leaves_none() {
+    with_namespaces(|user| {
+        let world = stage(user);
+        world.sbx(["run"]).args(FLAGS).args(["--", "./nothing-there"]).run().refused(127, &[]);
+        world.script("broken", "#!/nowhere/at/all\n");
+        world.sbx(["run"]).args(FLAGS).args(["--", "./broken"]).run().failed();
+        world.sbx(["run"]).args(FLAGS).args(["--max-memory", "1k", "--", "true"]).run();
+        fs::remove_file(world.path("broken")).unwrap();
+        none_left(&world);
+    });
+}
+
+/// Many at a time.
+#[test]
+fn many_runs_share_a_workspace() {
+    with_namespaces(|user| {
+        let world = stage(user);
+        // Some are killed, at any moment of their life.
+        for round in 0..4 {
+            let pauses = (0..8).map(|number| number * 12 + round * 3);
+            let killed = pauses.map(|pause| {
+                let run = shell(&world, FLAGS, "sleep 100").start();
+                std::thread::sleep(Duration::from_millis(pause));
+                run.signal(libc::SIGKILL);
+                run
+            });
+            let killed: Vec<_> = killed.collect();
+            let runs: Vec<_> = (0..12).map(|_| shell(&world, FLAGS, MAKE).start()).collect();
+            for run in runs {
+                run.wait().success().prints(".cursor\n.envrc\n.gemini\nkept\n");
+            }
+            killed.into_iter().for_each(|run| drop(run.wait().died_of(libc::SIGKILL)));
+        }
+        // What two kills at once have left goes with the next run.
+        shell(&world, FLAGS, "true").run().success();
+        none_left(&world);
+    });
+}

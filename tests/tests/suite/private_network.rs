@@ -1,0 +1,211 @@
+//! `--net private`: servers and clients inside find each other, and nothing of the host's network is there.
+
+use sbx_tests::servers::{BODY, HttpServer, UnixServer};
+use sbx_tests::{World, as_users, kernel, need};
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// Waits for a server that the shell has started, for ten seconds at most.
+const AWAIT: &str = "await() { n=0; until curl -s -o /dev/null \"$1\"; do n=$((n+1)); [ $n -lt 100 ] || exit 9; sleep 0.1; done; }\n";
+
+fn private(world: &World, command: &[&str]) -> sbx_tests::Cmd {
+    world.sbx([&["run", "--net", "private", "--"][..], command].concat())
+}
+
+#[test]
+fn a_server_and_its_client_work_inside() {
+    if !need(&["curl"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("file", BODY);
+        for (bind, url) in [("127.0.0.1", "http://127.0.0.1:8000"), ("::1", "http://[::1]:8000")] {
+            let script = format!(
+                "{AWAIT}{PYTHON} -m http.server --bind {bind} 8000 >/dev/null 2>&1 & await {url}/; curl -sS {url}/file"
+            );
+            // Two at a time: each has the port for itself.
+            let both = [
+                private(&world, &["bash", "-c", &script]).start(),
+                private(&world, &["bash", "-c", &script]).start(),
+            ];
+            for one in both {
+                one.wait().success().prints(BODY);
+            }
+        }
+    });
+}
+
+#[test]
+fn node_serves_and_asks_itself() {
+    if !need(&["node"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let program = "const h=require('http');const s=h.createServer((q,r)=>r.end('served\\n'));\
+            s.listen(0,'127.0.0.1',()=>h.get({port:s.address().port,host:'127.0.0.1'},r=>{r.pipe(process.stdout);r.on('end',()=>s.close())}));";
+        private(&world, &["node", "-e", program]).run().success().prints("served\n");
+    });
+}
+
+#[test]
+fn udp_works_connected_and_not_and_interfaces_can_be_listed() {
+    let program = "\
+import socket
+for family, host in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET6, '::1')):
+    for connects in (False, True):
+        with socket.socket(family, socket.SOCK_DGRAM) as server, socket.socket(family, socket.SOCK_DGRAM) as client:
+            server.bind((host, 0))
+            server.settimeout(10)
+            if connects:
+                client.connect(server.getsockname())
+                client.send(b'x')
+            else:
+                client.sendto(b'x', server.getsockname())
+            assert server.recv(9) == b'x'
+print([name for _, name in socket.if_nameindex()])
+";
+    as_users(|user| {
+        let world = World::new(user);
+        private(&world, &[PYTHON, "-c", program]).run().success().prints("['lo']\n");
+    });
+}
+
+#[test]
+fn connections_fail_and_wait_as_they_do_without_a_sandbox() {
+    let program = "\
+import errno, select, socket
+listener = socket.create_server(('127.0.0.1', 0))
+place = listener.getsockname()
+free = socket.create_server(('127.0.0.1', 0)); nobody = free.getsockname(); free.close()
+with socket.socket() as s: print(errno.errorcode[s.connect_ex(nobody)])
+with socket.socket() as s:
+    s.setblocking(False)
+    code = s.connect_ex(place)
+    assert code in (0, errno.EINPROGRESS), code
+    select.select([], [s], [], 10)
+    print(s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), s.getpeername() == place)
+with socket.socket() as s: print(errno.errorcode[s.connect_ex(('192.0.2.1', 80))])
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    try: s.sendto(b'x', ('192.0.2.1', 9))
+    except OSError as error: print(errno.errorcode[error.errno])
+";
+    as_users(|user| {
+        let world = World::new(user);
+        let expected = "ECONNREFUSED\n0 True\nENETUNREACH\nENETUNREACH\n";
+        private(&world, &[PYTHON, "-c", program]).run().success().prints(expected);
+    });
+}
+
+#[test]
+fn unix_sockets_of_the_run_are_reached_and_those_of_the_host_are_not() {
+    as_users(|user| {
+        let world = World::new(user);
+        let own = "\
+import socket
+for name in ('own.sock', '\\0own'):
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
+        server.bind(name); server.listen()
+        client.connect(name); print('connected')
+";
+        private(&world, &[PYTHON, "-c", own]).run().success().prints("connected\nconnected\n");
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let path = world.outside.join("socket");
+        let by_path = UnixServer::at(&path);
+        let name = sbx_tests::processes::marker();
+        let by_name = UnixServer::abstract_name(&name);
+        for target in [path.to_str().unwrap(), &format!("@{name}")] {
+            world.bare([&attempt, "connect-unix", target]).run().success();
+            private(&world, &[&attempt, "connect-unix", target]).run().exited(1);
+        }
+        assert_eq!((by_path.connections(), by_name.connections()), (1, 1));
+    });
+}
+
+#[test]
+fn the_hosts_servers_get_nothing() {
+    if !need(&["curl"]) {
+        return;
+    }
+    let server = HttpServer::start();
+    let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
+    datagrams.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let (port, udp) = (server.port.to_string(), datagrams.local_addr().unwrap().port());
+    let send =
+        format!("import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {udp}))");
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        private(&world, &["curl", "-sS", &server.url()]).run().failed().prints("");
+        private(&world, &[&attempt, "connect", &port]).run().exited(1);
+        let _ = private(&world, &[PYTHON, "-c", &send]).run();
+        world.write("own.json", r#"{"extends": "minimal", "network": {"mode": "private"}}"#);
+        world.run("./own.json", [&attempt, "connect", &port]).run().exited(1);
+    });
+    assert_eq!(server.connections(), 0);
+    assert!(datagrams.recv(&mut [0; 8]).is_err(), "a datagram got out");
+    // Both are there for whoever is outside.
+    let world = World::new(&sbx_tests::User::ordinary());
+    world.bare([PYTHON, "-c", &send]).run().success();
+    assert!(datagrams.recv(&mut [0; 8]).is_ok());
+    world.bare(["curl", "-sS", &server.url()]).run().success().prints(BODY);
+}
+
+#[test]
+fn a_socket_of_the_host_is_not_let_in() {
+    as_users(|user| {
+        let world = World::new(user);
+        let inherited: [fn() -> OwnedFd; 2] = [
+            || UdpSocket::bind("127.0.0.1:0").unwrap().into(),
+            || TcpListener::bind("127.0.0.1:0").unwrap().into(),
+        ];
+        for socket in inherited {
+            let words = ["run", "--net", "private", "--pass-fd", "7", "--", "true"];
+            let named = ["descriptor 7", "socket of the host's network"];
+            world.sbx(words).pass_fd(socket(), 7).run().refused(125, &named);
+            private(&world, &["true"]).pass_fd(socket(), 0).run().refused(125, &["descriptor 0"]);
+            let words = ["run", "--net", "host", "--pass-fd", "7", "--", "true"];
+            world.sbx(words).pass_fd(socket(), 7).run().success();
+        }
+    });
+}
+
+/// A helper of the user's, at a socket that is allowed by name, hands one in: the connection is still not made.
+#[test]
+fn a_socket_of_the_host_that_comes_in_later_is_not_connected() {
+    // Then connecting is the kernel's business.
+    if kernel::landlock() >= 9 {
+        return;
+    }
+    let server = HttpServer::start();
+    as_users(|user| {
+        let world = World::new(user);
+        let helper = "\
+import socket
+listener = socket.socket(socket.AF_UNIX); listener.bind('helper.sock'); listener.listen()
+print('ready', flush=True)
+inside, _ = listener.accept()
+hosts = socket.socket()
+socket.send_fds(inside, [b'x'], [hosts.fileno()])
+inside.recv(1)
+";
+        let client = format!(
+            "import socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect('helper.sock')
+_, numbers, _, _ = socket.recv_fds(s, 9, 1)
+try: socket.socket(fileno=numbers[0]).connect(('127.0.0.1', {}))
+except PermissionError: print('refused')
+",
+            server.port
+        );
+        let outside = world.bare([PYTHON, "-c", helper]).start();
+        outside.wait_for("ready");
+        private(&world, &[PYTHON, "-c", &client]).run().success().prints("refused\n");
+        outside.wait().success();
+    });
+    assert_eq!(server.connections(), 0);
+}
