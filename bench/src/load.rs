@@ -213,7 +213,8 @@ mod tests {
     fn a_failure_at_one_width_is_told() {
         let words =
             |script: &str| Words { argv: ["/bin/sh", "-c", script].map(Into::into).into(), env: vec![] };
-        let length = Duration::from_millis(1);
+        // Long enough for a thread to be started on a busy machine.
+        let length = Duration::from_millis(300);
         assert!(storm(&Arc::new(words("exit 0")), 2, length).unwrap() > 0.0);
         let error = storm(&Arc::new(words("echo no >&2; exit 3")), 2, length).unwrap_err();
         assert_eq!(error, "exit 3: no");

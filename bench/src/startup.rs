@@ -60,6 +60,8 @@ fn line_up(sbx: &Path, scratch: &Scratch) -> Vec<Contestant> {
         contestants::sbx("exec", sbx, "--exec --profile minimal"),
         contestants::sbx("minimal", sbx, "--profile minimal"),
         contestants::sbx("workspace", sbx, ""),
+        contestants::sbx("standard", sbx, "--namespaces none"),
+        contestants::sbx("private", sbx, "--net private"),
         contestants::shim(sbx, scratch),
     ];
     all.extend(contestants::others());
@@ -150,5 +152,7 @@ fn targets(entries: &[Entry]) -> Vec<Target> {
         target("`--exec --profile minimal`, to bare", 2.2, ratio("exec", "bare")),
         target("`--exec --profile minimal`, to bubblewrap", 0.3, ratio("exec", "bwrap")),
         target("`--profile minimal`, to bare", 3.0, ratio("minimal", "bare")),
+        target("`sbx run`, with namespaces, to bubblewrap", 0.45, ratio("workspace", "bwrap")),
+        target("`--net private`, to bubblewrap", 0.6, ratio("private", "bwrap")),
     ]
 }

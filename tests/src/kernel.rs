@@ -48,6 +48,15 @@ pub fn promises(least: i64) -> bool {
     has >= least
 }
 
+/// Whether promises are made that need namespaces; says so where they are not.
+pub fn promises_namespaces() -> bool {
+    let gives = promises(1) && gives_namespaces();
+    if !gives {
+        crate::sys::write_stderr(b"NOT PROMISED: needs namespaces\n");
+    }
+    gives
+}
+
 /// Whether a line is the warning that each run prints at level minimal, and this kernel's level is that.
 pub fn owes(line: &str) -> bool {
     let warns = line.starts_with("sbx: warning: ")

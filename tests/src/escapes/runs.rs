@@ -61,14 +61,25 @@ pub struct Level {
     pub lacks: &'static [(libc::c_long, i32)],
     /// Whether path rules are among what it has.
     pub landlock: bool,
+    /// Whether namespaces of the run's own are.
+    pub namespaces: bool,
 }
 
 /// Every level that a run can have.
 pub const LEVELS: &[Level] = &[
-    Level { name: "standard", flags: &[], lacks: &[], landlock: true },
+    // Profiles that do without namespaces by themselves have them here too.
+    Level { name: "full", flags: &["--namespaces", "auto"], lacks: &[], landlock: true, namespaces: true },
+    Level {
+        name: "standard",
+        flags: &["--namespaces", "none"],
+        lacks: &[],
+        landlock: true,
+        namespaces: false,
+    },
     Level {
         name: "minimal",
         flags: &[],
+        namespaces: false,
         lacks: &[(libc::SYS_landlock_create_ruleset, libc::ENOSYS)],
         landlock: false,
     },
@@ -82,7 +93,7 @@ impl Level {
 
     /// Whether this machine's kernel has it.
     fn is_here(&self) -> bool {
-        !self.landlock || kernel::landlock() >= 1
+        (!self.landlock || kernel::landlock() >= 1) && (!self.namespaces || kernel::level() == "full")
     }
 }
 

@@ -17,6 +17,9 @@ fn private(world: &World, command: &[&str]) -> sbx_tests::Cmd {
 
 #[test]
 fn a_server_and_its_client_work_inside() {
+    if !kernel::promises_namespaces() {
+        return;
+    }
     if !need(&["curl"]) {
         return;
     }
@@ -41,6 +44,9 @@ fn a_server_and_its_client_work_inside() {
 
 #[test]
 fn node_serves_and_asks_itself() {
+    if !kernel::promises_namespaces() {
+        return;
+    }
     if !need(&["node"]) {
         return;
     }
@@ -54,6 +60,9 @@ fn node_serves_and_asks_itself() {
 
 #[test]
 fn udp_works_connected_and_not_and_interfaces_can_be_listed() {
+    if !kernel::promises_namespaces() {
+        return;
+    }
     let program = "\
 import socket
 for family, host in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET6, '::1')):
@@ -77,6 +86,9 @@ print([name for _, name in socket.if_nameindex()])
 
 #[test]
 fn connections_fail_and_wait_as_they_do_without_a_sandbox() {
+    if !kernel::promises_namespaces() {
+        return;
+    }
     let program = "\
 import errno, select, socket
 listener = socket.create_server(('127.0.0.1', 0))
@@ -103,6 +115,9 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
 
 #[test]
 fn unix_sockets_of_the_run_are_reached_and_those_of_the_host_are_not() {
+    if !kernel::promises_namespaces() {
+        return;
+    }
     as_users(|user| {
         let world = World::new(user);
         let own = "\
@@ -128,6 +143,9 @@ for name in ('own.sock', '\\0own'):
 
 #[test]
 fn the_hosts_servers_get_nothing() {
+    if !kernel::promises_namespaces() {
+        return;
+    }
     if !need(&["curl"]) {
         return;
     }
@@ -157,6 +175,9 @@ fn the_hosts_servers_get_nothing() {
 
 #[test]
 fn a_socket_of_the_host_is_not_let_in() {
+    if !kernel::promises_namespaces() {
+        return;
+    }
     as_users(|user| {
         let world = World::new(user);
         let inherited: [fn() -> OwnedFd; 2] = [
@@ -177,6 +198,9 @@ fn a_socket_of_the_host_is_not_let_in() {
 /// A helper of the user's, at a socket that is allowed by name, hands one in: the connection is still not made.
 #[test]
 fn a_socket_of_the_host_that_comes_in_later_is_not_connected() {
+    if !kernel::promises_namespaces() {
+        return;
+    }
     // Then connecting is the kernel's business.
     if kernel::landlock() >= 9 {
         return;
