@@ -395,7 +395,9 @@ fn forward(watch: &Watch, arrived: signal::Arrived) {
         Watch::Reaper(reaper) => arrived.from_kernel || reaper.has_waiting(arrived.number),
         Watch::Direct(_) => arrived.from_kernel,
     };
-    if arrived.number != libc::SIGCHLD && (detached || !reaches_all()) {
+    // Our own clock has us go on, not the command.
+    let own_clock = arrived.from_kernel && arrived.number == libc::SIGCONT;
+    if arrived.number != libc::SIGCHLD && !own_clock && (detached || !reaches_all()) {
         process::signal(watch.command(), arrived.number);
     }
 }

@@ -60,7 +60,7 @@ static int control_group(void)
 static int temporary_file(void)
 {
 	char path[64];
-	snprintf(path, sizeof path, "/tmp/escape-%d", getpid());
+	snprintf(path, sizeof path, "/var/tmp/escape-%d", getpid());
 	if (append(path))
 		return 1;
 	return done(unlink(path));
