@@ -55,7 +55,11 @@ pub fn banner(plan: &Plan) -> String {
         None => "paths not restricted".to_string(),
     };
     let limits: String = plan.limits.applied.iter().map(|applied| format!(", {applied}")).collect();
-    format!("profile '{profile}', {workspace}, {paths}, {}{limits}", network(plan))
+    let namespaces = match &plan.namespaces {
+        Ok(_) => "namespaces of its own".to_string(),
+        Err(why) => format!("no namespaces ({})", escape(why.as_bytes(), 200)),
+    };
+    format!("profile '{profile}', {workspace}, {paths}, {namespaces}, {}{limits}", network(plan))
 }
 
 fn network(plan: &Plan) -> String {

@@ -50,6 +50,8 @@ pub struct Plan {
     pub watch_paths: bool,
     /// The path rules; `None` where the kernel has none, or none are wanted.
     pub paths: Option<Vec<PathRule>>,
+    /// What is denied, whatever the rules say.
+    pub denied: Vec<PathBuf>,
     /// Landlock's version here.
     pub landlock: Version,
     /// The network.
@@ -197,7 +199,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     if let (Err(why), false) = (&namespaces, nested) {
         remarks.extend(namespaces::unprotected(&profile, &variables, rules, why));
     }
-    let paths = paths.map(|paths| paths.rules);
+    let (paths, denied) = paths.map(|paths| (paths.rules, paths.denied)).unzip();
     let situation = Situation { supervised: !flags.exec, listens: !flags.exec && !unconfined && !nested };
     let limits = limits::resolve(flags, &profile, situation)?;
     let changes = attributes::CALLS.iter().chain(&attributes::XATTRS).any(|name| calls.allows(name));
@@ -217,6 +219,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
         calls: Rc::new(calls),
         on_violation,
         paths,
+        denied: denied.unwrap_or_default(),
         landlock,
         network,
         sockets,

@@ -28,6 +28,12 @@ pub fn of(plan: &Plan, seal: Option<&Seal>) -> Option<String> {
     }
     hash.part("landlock", [plan.landlock.0.to_le_bytes().to_vec()]);
     hash.part("paths", paths(plan));
+    if plan.namespaces.is_ok() {
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        hash.part("denied", plan.denied.iter().map(|path| bytes(path)));
+        let protected = plan.profile.paths.protect.iter();
+        hash.part("protected", protected.map(|entry| entry.value.to_string().into_bytes()));
+    }
     hash.part("connect", plan.network.connect.iter().map(|port| port.to_le_bytes().to_vec()));
     hash.part("bind", plan.network.bind.iter().map(|port| port.to_le_bytes().to_vec()));
     hash.part("network", [vec![plan.network.mode as u8]]);

@@ -140,6 +140,9 @@ fn equal_policies_have_equal_hashes() {
         &["--net", "host"],
         &["--ro", "/var"],
         &["--deny-calls", "mkdir"],
+        &["--deny", "/usr/share"],
+        &["--deny", "/usr/include"],
+        &["--namespaces", "none"],
         &["--on-violation", "kill"],
         &["--env", "NAME=value"],
     ];
