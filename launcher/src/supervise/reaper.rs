@@ -137,7 +137,7 @@ impl Reaper {
         if !self.apart {
             return self.number;
         }
-        let children = process::children_of(self.pid).into_iter();
+        let children = process::children_of(self.pid, self.pid);
         children.into_iter().find(|child| process::number_inside(*child) == Some(self.number)).unwrap_or(0)
     }
 

@@ -1,6 +1,6 @@
 //! Who belongs to a run: the descendants of a process, by /proc.
 
-use crate::sys::process::Pid;
+use crate::sys::process::{Pid, children_of};
 use std::collections::BTreeSet;
 
 /// A list that changes while it is read is read again, so often at most.
@@ -56,7 +56,7 @@ fn below(root: Pid) -> Tasks {
             if process != root {
                 tasks.insert((process, thread));
             }
-            open.extend(children(process, thread).into_iter().filter(|child| seen.insert(*child)));
+            open.extend(children_of(process, thread).into_iter().filter(|child| seen.insert(*child)));
         }
     }
     tasks
@@ -65,10 +65,4 @@ fn below(root: Pid) -> Tasks {
 fn threads(process: Pid) -> Vec<Pid> {
     let entries = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
-/// The processes that a thread has started (CONFIG_PROC_CHILDREN).
-fn children(process: Pid, thread: Pid) -> Vec<Pid> {
-    let list = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).unwrap_or_default();
-    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }

@@ -51,19 +51,19 @@ pub fn drop_capabilities() -> Result<(), Failed> {
 /// Whether the calling thread may administrate the system: make namespaces without a user namespace.
 pub fn is_administrator() -> bool {
     const CAP_SYS_ADMIN: u32 = 21;
-    let mut header = Header { version: VERSION_3, pid: 0 };
-    let mut data = [Data::default(); 2];
-    // SAFETY: the structures that version 3 of the call fills.
-    let result = unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) };
-    result == 0 && data[0].effective & (1 << CAP_SYS_ADMIN) != 0
+    capabilities().is_ok_and(|data| data[0].effective & (1 << CAP_SYS_ADMIN) != 0)
 }
 
 fn holds_none() -> Result<bool, Failed> {
+    Ok(capabilities()?.iter().all(|d| d.effective | d.permitted | d.inheritable == 0))
+}
+
+fn capabilities() -> Result<[Data; 2], Failed> {
     let mut header = Header { version: VERSION_3, pid: 0 };
     let mut data = [Data::default(); 2];
     // SAFETY: the structures that version 3 of the call fills.
     checked("capget", unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) })?;
-    Ok(data.iter().all(|d| d.effective | d.permitted | d.inheritable == 0))
+    Ok(data)
 }
 
 /// prctl(PR_SET_NO_NEW_PRIVS): no exec ever grants a privilege again.

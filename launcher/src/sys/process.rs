@@ -2,7 +2,6 @@
 
 use super::{Failed, checked, descriptor};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 
 /// A process number.
 pub type Pid = libc::pid_t;
@@ -273,16 +272,14 @@ pub fn wait(child: Option<Pid>, block: bool, stops: bool) -> Option<(Pid, Change
     }
 }
 
-/// The children of the calling process, from /proc (CONFIG_PROC_CHILDREN).
+/// The children of the calling process, which has one thread.
 pub fn children() -> Vec<Pid> {
-    let path = format!("/proc/self/task/{}/children", id());
-    let list = std::fs::read_to_string(Path::new(&path)).unwrap_or_default();
-    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    children_of(id(), id())
 }
 
-/// The children of a process with one thread.
-pub fn children_of(pid: Pid) -> Vec<Pid> {
-    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+/// The processes that a thread of a process has started, from /proc (CONFIG_PROC_CHILDREN).
+pub fn children_of(process: Pid, thread: Pid) -> Vec<Pid> {
+    let list = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).unwrap_or_default();
     list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 

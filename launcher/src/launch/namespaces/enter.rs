@@ -9,7 +9,7 @@ use crate::sys::{Failed, descriptor, namespace, terminal};
 use std::fmt;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Why a run did not get its view.
 #[derive(Debug)]
@@ -59,18 +59,7 @@ pub fn enter(layout: &Layout) -> Result<Vec<OwnedFd>, Stop> {
         put_back(kept, &what)?;
     }
     let held = name_terminals(terminals)?;
-    for path in &layout.pins {
-        shield(path, "pin", Ok)?;
-    }
-    for path in read_only(layout) {
-        shield(path, "protect", Tree::read_only)?;
-    }
-    for (link, target) in &layout.links {
-        cover_link(link, target.as_deref())?;
-    }
-    for path in &layout.denied {
-        deny(path)?;
-    }
+    shield_all(layout, |_| true)?;
     if layout.hides(&layout.directory) {
         let directory = &layout.directory;
         make_place(directory, true).base(&format!("make '{}'", directory.display()))?;
@@ -85,9 +74,8 @@ type Terminal = (u32, Tree);
 
 fn outside(layout: &Layout) -> Result<Vec<Terminal>, Stop> {
     let hold = |number: &u32| {
-        let held = descriptor::hold(&Path::new(TERMINALS).join(number.to_string()));
-        let tree =
-            held.map_err(|e| Failed { call: "openat2", cause: e }).and_then(|held| Tree::of(held.as_fd()));
+        let held = place(&Path::new(TERMINALS).join(number.to_string()));
+        let tree = held.and_then(|held| Tree::of(held.as_fd()));
         tree.map(|tree| (*number, tree)).base("keep the terminal")
     };
     layout.terminals.iter().map(hold).collect()
@@ -103,32 +91,35 @@ fn name_terminals(terminals: Vec<Terminal>) -> Result<Vec<OwnedFd>, Stop> {
         while made.iter().all(|(_, known)| *known != number) {
             made.push(terminal::open_controller(&multiplexer).base(WHAT)?);
         }
-        let place = Path::new(TERMINALS).join(number.to_string());
-        let place = descriptor::hold(&place).map_err(|e| Failed { call: "openat2", cause: e }).base(WHAT)?;
-        tree.cover(place.as_fd()).base(WHAT)?;
+        let named = Path::new(TERMINALS).join(number.to_string());
+        place(&named).and_then(|held| tree.cover(held.as_fd())).base(WHAT)?;
     }
     Ok(made.into_iter().map(|(controller, _)| controller).collect())
 }
 
-fn read_only(layout: &Layout) -> impl Iterator<Item = &PathBuf> {
-    layout.read_only.iter().chain(layout.stubs.iter().map(|stub| &stub.path))
+/// Shields what is to be shielded, as far as it is wanted: parents before what is below them.
+fn shield_all(layout: &Layout, wanted: impl Fn(&Path) -> bool) -> Result<(), Stop> {
+    for path in layout.pins.iter().filter(|path| wanted(path)) {
+        shield(path, "pin", Ok)?;
+    }
+    let read_only = layout.read_only.iter().chain(layout.stubs.iter().map(|stub| &stub.path));
+    for path in read_only.filter(|path| wanted(path)) {
+        shield(path, "protect", Tree::read_only)?;
+    }
+    for (link, target) in layout.links.iter().filter(|(link, _)| wanted(link)) {
+        cover_link(link, target.as_deref())?;
+    }
+    for path in layout.denied.iter().filter(|path| wanted(path)) {
+        deny(path)?;
+    }
+    Ok(())
 }
 
 /// Shields what somebody outside has put in the place of something shielded: a mount goes with the file that it is
 /// on, also where an editor has only written the file anew.
 pub fn renew(layout: &Layout) -> Result<(), Stop> {
     // What is not there any more is nobody's loss.
-    let bare = |path: &&PathBuf| descriptor::hold(path).is_ok_and(|held| !mount::is_root(held.as_fd()));
-    for path in layout.pins.iter().filter(bare) {
-        shield(path, "pin", Ok)?;
-    }
-    for path in read_only(layout).filter(bare) {
-        shield(path, "protect", Tree::read_only)?;
-    }
-    for (link, target) in layout.links.iter().filter(|(link, _)| bare(link)) {
-        cover_link(link, target.as_deref())?;
-    }
-    layout.denied.iter().filter(bare).try_for_each(|path| deny(path))
+    shield_all(layout, |path| descriptor::hold(path).is_ok_and(|held| !mount::is_root(held.as_fd())))
 }
 
 /// Takes away what stands between a path outside and the same path inside: for who cleans up.
@@ -215,9 +206,12 @@ fn cover_link(link: &Path, target: Option<&Path>) -> Result<(), Stop> {
     const VERB: &str = "protect";
     let place = hold(VERB, link)?;
     let target = hold(VERB, target.unwrap_or(Path::new(NOTHING)))?;
-    let covered = Tree::of(target.as_fd()).and_then(Tree::read_only);
-    let covered = covered.and_then(|tree| tree.cover(place.as_fd()));
-    covered.map_err(|failed| failure(VERB, link, failed.to_string()))
+    cover(&place, &target).map_err(|failed| failure(VERB, link, failed.to_string()))
+}
+
+/// Has a file be seen in the place of another, and not be changed there.
+fn cover(place: &File, file: &File) -> Result<(), Failed> {
+    Tree::of(file.as_fd()).and_then(Tree::read_only).and_then(|tree| tree.cover(place.as_fd()))
 }
 
 /// A device on a mount that gives no access to devices: it cannot be opened at all.
@@ -230,10 +224,7 @@ fn deny(path: &Path) -> Result<(), Stop> {
     let covered = if is_directory {
         mount::new_on(Kind::Nothing, place.as_fd())
     } else {
-        hold(VERB, Path::new(NOTHING)).map(|nothing| {
-            let tree = Tree::of(nothing.as_fd()).and_then(Tree::read_only);
-            tree.and_then(|tree| tree.cover(place.as_fd()))
-        })?
+        cover(&place, &hold(VERB, Path::new(NOTHING))?)
     };
     covered.map_err(|failed| failure(VERB, path, failed.to_string()))
 }

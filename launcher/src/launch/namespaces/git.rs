@@ -25,29 +25,6 @@ pub struct Repository {
     pub writes: Vec<PathBuf>,
 }
 
-/// The repository of a workspace; empty where it is none.
-fn of(workspace: &Path, home: Option<&Path>) -> Repository {
-    let mut found = Repository::default();
-    let entry = workspace.join(".git");
-    let Ok(meta) = entry.symlink_metadata() else { return found };
-    if meta.is_dir() {
-        found.common(&entry, workspace, home, 0);
-        return found;
-    }
-    found.protected.push(Protected::existing(entry.clone()));
-    let Some(own) = pointer(&entry).and_then(|path| path.canonicalize().ok()) else { return found };
-    let Some(common) = common_of(&own) else { return found };
-    if !own.starts_with(workspace) {
-        if !knows(&own, &entry, workspace) {
-            return found;
-        }
-        found.writes.push(common.clone());
-    }
-    found.worktree(&own, workspace, home, 0);
-    found.common(&common, workspace, home, 0);
-    found
-}
-
 /// Where a file like `.git` of a linked worktree leads.
 fn pointer(file: &Path) -> Option<PathBuf> {
     let text = read(file)?;
@@ -76,7 +53,25 @@ fn knows(own: &Path, entry: &Path, workspace: &Path) -> bool {
 impl Repository {
     /// That of a workspace; empty where it has none.
     pub fn of(workspace: &Path, home: Option<&Path>) -> Repository {
-        of(workspace, home)
+        let mut found = Repository::default();
+        let entry = workspace.join(".git");
+        let Ok(meta) = entry.symlink_metadata() else { return found };
+        if meta.is_dir() {
+            found.common(&entry, workspace, home, 0);
+            return found;
+        }
+        found.protected.push(Protected::existing(entry.clone()));
+        let Some(own) = pointer(&entry).and_then(|path| path.canonicalize().ok()) else { return found };
+        let Some(common) = common_of(&own) else { return found };
+        if !own.starts_with(workspace) {
+            if !knows(&own, &entry, workspace) {
+                return found;
+            }
+            found.writes.push(common.clone());
+        }
+        found.worktree(&own, workspace, home, 0);
+        found.common(&common, workspace, home, 0);
+        found
     }
 
     /// The rules that let git write.
@@ -204,7 +199,7 @@ mod tests {
     #[test]
     fn a_directory_without_a_repository_has_nothing_to_protect() {
         let scratch = Scratch::create(None).unwrap();
-        let found = of(scratch.path(), None);
+        let found = Repository::of(scratch.path(), None);
         assert!(found.protected.is_empty() && found.writes.is_empty());
     }
 
@@ -218,7 +213,7 @@ mod tests {
         let text =
             "[core]\n\thooksPath = .husky/_\n[include]\n path = \"../more.config\"\n[user]\n path = x\n";
         fs::write(git.join("config"), text).unwrap();
-        let found = of(scratch.path(), None);
+        let found = Repository::of(scratch.path(), None);
         let all = paths(&found);
         for name in [
             ".git/hooks",
@@ -244,11 +239,11 @@ mod tests {
         fs::create_dir_all(&tree).unwrap();
         fs::write(own.join("commondir"), "../..\n").unwrap();
         fs::write(tree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
-        let claimed = of(&tree, None);
+        let claimed = Repository::of(&tree, None);
         assert!(claimed.writes.is_empty(), "{claimed:?}");
         assert_eq!(paths(&claimed), [tree.join(".git")]);
         fs::write(own.join("gitdir"), format!("{}\n", tree.join(".git").display())).unwrap();
-        let known = of(&tree, None);
+        let known = Repository::of(&tree, None);
         assert_eq!(known.writes, std::slice::from_ref(&main));
         assert!(
             paths(&known).contains(&&*main.join("hooks")) && paths(&known).contains(&&*own.join("commondir"))
@@ -264,8 +259,8 @@ mod tests {
         fs::write(own.join("HEAD"), "ref: refs/heads/main\n").unwrap();
         fs::write(own.join("config"), "[core]\n\tworktree = ../../../sub\n").unwrap();
         fs::write(files.join(".git"), "gitdir: ../.git/modules/sub\n").unwrap();
-        assert_eq!(of(&files, None).writes, std::slice::from_ref(&own));
+        assert_eq!(Repository::of(&files, None).writes, std::slice::from_ref(&own));
         fs::write(own.join("config"), "[core]\n\tworktree = ../../../other\n").unwrap();
-        assert!(of(&files, None).writes.is_empty());
+        assert!(Repository::of(&files, None).writes.is_empty());
     }
 }
