@@ -2,9 +2,10 @@
 
 use crate::cli::Run;
 use crate::launch::commands::Commands;
-use crate::launch::landlock::{canonical, is_below, plain};
+use crate::launch::landlock::{canonical, plain};
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::siblings;
+use crate::launch::within::{is_below, is_same, is_within};
 use crate::profile::{PathEntry, Profile, Variables};
 use crate::program::Program;
 use crate::refusal::Refusal;
@@ -87,7 +88,8 @@ pub fn names(flags: &Run, profile: &Profile, directories: Directories<'_>, path:
     let lists = [&profile.paths.read, &profile.paths.execute, &profile.paths.write];
     let mut entries = lists.iter().flat_map(|list| list.iter());
     flags.any(|named| named == path)
-        || entries.any(|entry| entry.expand_path(directories.variables).is_some_and(|named| named == path))
+        || entries
+            .any(|entry| entry.expand_path(directories.variables).is_some_and(|named| is_same(&named, path)))
 }
 
 /// What the path rules of a run are made from, besides flags and profile.
@@ -158,7 +160,7 @@ pub fn rules(
     rules.extend(own_terminals(&rules));
     // The command itself, and what the kernel starts for it.
     for link in executed.program.iter().flat_map(|program| &program.chain) {
-        if !rules.iter().any(|rule| rule.rights.execute && link.path.starts_with(&rule.path)) {
+        if !rules.iter().any(|rule| rule.rights.execute && is_within(&link.path, &rule.path)) {
             rules.push(PathRule { path: link.path.clone(), rights: EXECUTE, optional: false });
         }
     }
@@ -216,7 +218,7 @@ fn ineffective(word: &Path, own: &PathRule, rules: &[PathRule], denied: &[PathBu
         let above = shown(above);
         return Some(format!("'{path}' stays denied, for '{above}' is, and a denial always wins"));
     }
-    let mut writable = rules.iter().filter(|rule| rule.rights.write && own.path.starts_with(&rule.path));
+    let mut writable = rules.iter().filter(|rule| rule.rights.write && is_within(&own.path, &rule.path));
     let above = shown(&writable.next().filter(|_| !own.rights.write)?.path);
     Some(format!(
         "'{path}' can be changed although a flag names it for reading, for '{above}' can be, and rights add up; '--profile read-only' with --rw for the rest protects it"
@@ -307,13 +309,14 @@ pub fn existing(path: &Path, directory: &Path) -> Result<PathBuf, Refusal> {
 
 /// Below /dev, but for the directory of shared memory, which holds files.
 fn is_device(path: &Path) -> bool {
-    path.starts_with("/dev") && !path.starts_with("/dev/shm")
+    is_within(path, Path::new("/dev")) && !is_within(path, Path::new("/dev/shm"))
 }
 
 /// The terminals that the command is given as standard input, output and error, by their own names: where a
 /// profile lets it use its terminal, the other ones in /dev/pts are still none of its business.
 fn own_terminals(rules: &[PathRule]) -> Vec<PathRule> {
-    let uses_terminal = rules.iter().any(|rule| rule.rights.write && rule.path == Path::new("/dev/tty"));
+    let uses_terminal =
+        rules.iter().any(|rule| rule.rights.write && is_same(&rule.path, Path::new("/dev/tty")));
     let rights = PathRights { devices: true, ..WRITE };
     let names = (0..3).filter(|number| uses_terminal && descriptor::is_terminal(*number));
     let paths = names.filter_map(|number| std::fs::read_link(format!("/proc/self/fd/{number}")).ok());

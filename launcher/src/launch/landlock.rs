@@ -5,6 +5,7 @@
 
 use crate::launch::namespaces::Layout;
 use crate::launch::policy::{Network, PathRights, PathRule};
+use crate::launch::within::is_below;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::{descriptor, path};
@@ -14,6 +15,7 @@ use landlock::{
 };
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The rights of this kernel, from its ABI version: 0 where there is no Landlock.
@@ -42,7 +44,7 @@ impl Version {
 pub enum Report {
     /// None.
     Nothing,
-    /// Those that let something be changed.
+    /// Those that let something be changed, but for devices.
     Writable,
     /// All.
     All,
@@ -121,8 +123,10 @@ pub fn prepare(
     // rule has none of those that only directories have, and the crate finds that out anyway.
     let mut ruleset = created.set_compatibility(CompatLevel::BestEffort);
     let (mut granted, mut held) = (Vec::with_capacity(paths.len()), Vec::with_capacity(paths.len()));
-    let reported =
-        |rule: &PathRule| report == Report::All || (report == Report::Writable && rule.rights.write);
+    let reported = |rule: &PathRule| {
+        let PathRights { write, devices, .. } = rule.rights;
+        report == Report::All || (report == Report::Writable && write && !devices)
+    };
     let mut late = Vec::new();
     for rule in paths {
         if view.is_late(rule) {
@@ -189,12 +193,12 @@ impl Prepared {
 /// Whether a rule is about `/bin`, `/lib` or the like, where that is a link to below a directory with the same
 /// rights: the usual case, and a rule of its own would cost three system calls.
 fn is_covered_link(rule: &PathRule, paths: &[PathRule]) -> bool {
-    let is_top = rule.path.parent() == Some(Path::new("/"));
+    let is_top = rule.path.as_os_str().as_bytes().iter().filter(|byte| **byte == b'/').count() == 1;
     let covers = |target: PathBuf| {
         let target = Path::new("/").join(target);
         paths.iter().any(|other| other.rights == rule.rights && is_below(&target, &other.path))
     };
-    is_top && rule.optional && std::fs::read_link(&rule.path).is_ok_and(covers)
+    rule.optional && is_top && std::fs::read_link(&rule.path).is_ok_and(covers)
 }
 
 /// Opens what a rule is about. What a built-in profile names and this system does not have is passed over;
@@ -245,11 +249,6 @@ fn rights(rights: PathRights, abi: ABI) -> BitFlags<AccessFs> {
         set |= AccessFs::ResolveUnix;
     }
     set & AccessFs::from_all(abi)
-}
-
-/// Whether a path is below a directory.
-pub fn is_below(path: &Path, directory: &Path) -> bool {
-    path != directory && path.starts_with(directory)
 }
 
 /// Puts the calling process into a domain of its own that signals do not leave (ABI 6).

@@ -22,6 +22,7 @@ mod siblings;
 mod steps;
 pub mod token;
 pub mod treatment;
+mod within;
 
 use crate::canary;
 use crate::cli::Run;

@@ -1,6 +1,7 @@
 //! The policy of one run: a profile with its variables expanded, flags merged and names resolved.
 
 use crate::launch::namespaces::Layout;
+use crate::launch::within::is_within;
 use std::path::{Path, PathBuf};
 
 /// What may be done below a path.
@@ -68,7 +69,7 @@ pub fn may_change(rules: &[PathRule], layout: Option<&Layout>, path: &Path) -> b
 
 /// Whether a rule is about a path.
 pub fn holds(rule: &PathRule, layout: Option<&Layout>, path: &Path) -> bool {
-    path.starts_with(&rule.path) && !layout.is_some_and(|layout| layout.cuts(&rule.path, path))
+    is_within(path, &rule.path) && !layout.is_some_and(|layout| layout.cuts(&rule.path, path))
 }
 
 /// Which sockets reach out.

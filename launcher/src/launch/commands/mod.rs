@@ -6,9 +6,10 @@
 mod names;
 
 use crate::cli::Run;
-use crate::launch::landlock::{Version, canonical, is_below};
+use crate::launch::landlock::{Version, canonical};
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::siblings;
+use crate::launch::within::is_below;
 use crate::profile::{Given, Profile, Text, Variables};
 use crate::program::{self, Kind, Program};
 use crate::refusal::{NOT_EXECUTABLE, Refusal};

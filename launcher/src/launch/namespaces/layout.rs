@@ -3,9 +3,10 @@
 
 use super::protect::{Found, Protected};
 use super::stubs::{self, Stub};
-use crate::launch::landlock::{canonical, is_below};
+use crate::launch::landlock::canonical;
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::siblings;
+use crate::launch::within::{is_below, is_same, is_within};
 use crate::sys::descriptor;
 use crate::sys::mount::Kind;
 use crate::sys::namespace::{self, Identity, Kinds};
@@ -166,20 +167,19 @@ impl Layout {
     /// Whether a file is kept from being changed, or from being read.
     pub fn shields(&self, path: &Path) -> bool {
         let mut all = self.read_only.iter().chain(&self.denied);
-        all.any(|shielded| path.starts_with(shielded))
+        all.any(|shielded| is_within(path, shielded))
     }
 
     /// Whether mounts have a call fail that would change, or only read, what is at a path.
     pub fn refuses(&self, path: &Path, changes: bool) -> bool {
         let stubs = self.stubs.iter().map(|stub| &stub.path);
         let mut kept = self.read_only.iter().chain(self.links.keys()).chain(stubs);
-        self.denies(path)
-            || (changes && (self.pins.contains(path) || kept.any(|kept| path.starts_with(kept))))
+        self.denies(path) || (changes && (self.pins.contains(path) || kept.any(|kept| is_within(path, kept))))
     }
 
     /// Whether a path is denied.
     pub fn denies(&self, path: &Path) -> bool {
-        self.denied.iter().any(|denied| path.starts_with(denied))
+        self.denied.iter().any(|denied| is_within(path, denied))
     }
 
     /// Whether a rule about a directory that is another inside does not hold for a path below, which was kept with its
@@ -187,21 +187,21 @@ impl Layout {
     pub fn cuts(&self, rule: &Path, path: &Path) -> bool {
         let of_private = self.private.iter().map(|private| (&private.at, &private.keep));
         let of_systems = self.systems.iter().map(|system| (&system.at, &system.keep));
-        let changed = of_private.chain(of_systems).filter(|(at, _)| *at == rule);
-        changed.flat_map(|(_, keep)| keep).any(|kept| path.starts_with(&kept.path))
+        let changed = of_private.chain(of_systems).filter(|(at, _)| is_same(at, rule));
+        changed.flat_map(|(_, keep)| keep).any(|kept| is_within(path, &kept.path))
     }
 
     /// Whether a path is out of sight, because what it is below is another directory inside.
     pub fn hides(&self, path: &Path) -> bool {
         let changed = self.private.iter().filter(|private| private.from.is_some());
         changed.clone().any(|private| is_below(path, &private.at))
-            && !changed.flat_map(|private| &private.keep).any(|kept| path.starts_with(&kept.path))
+            && !changed.flat_map(|private| &private.keep).any(|kept| is_within(path, &kept.path))
     }
 
     /// Whether something new is mounted there, so that a path rule is about another file than before.
     pub fn renews(&self, path: &Path) -> bool {
         let renewed = |system: &System| {
-            path == system.at || (system.kind == Kind::Proc && path.starts_with(&system.at))
+            is_same(path, &system.at) || (system.kind == Kind::Proc && is_within(path, &system.at))
         };
         self.systems.iter().any(renewed)
     }
@@ -284,7 +284,7 @@ impl Layout {
     /// Has no directory above a path be renamed or removed, so that the path stays what it is.
     fn pin(&mut self, path: &Path, roots: &Roots) {
         let Some(root) = roots.above(path) else { return };
-        let above = path.ancestors().skip(1).take_while(|above| *above != root);
+        let above = path.ancestors().skip(1).take_while(|above| !is_same(above, root));
         self.pins.extend(above.map(Path::to_path_buf));
     }
 }
@@ -308,7 +308,7 @@ impl Roots {
 fn outermost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let mut outermost: Vec<PathBuf> = Vec::new();
     for path in paths {
-        if !outermost.last().is_some_and(|above| path.starts_with(above)) {
+        if !outermost.last().is_some_and(|above| is_within(&path, above)) {
             outermost.push(path);
         }
     }
@@ -324,10 +324,11 @@ fn places(given: &Given<'_>) -> Vec<Placed> {
     let home = given.home.map(|home| (home, canonical(home)));
     let changed = [TMP, SERVICES[0], SERVICES[1], SHARED_MEMORY, "/etc/resolv.conf"];
     let place = |rule: &PathRule| {
-        let below = home.as_ref().and_then(|(home, real)| Some((real, rule.path.strip_prefix(home).ok()?)));
+        let home = home.as_ref().filter(|(home, _)| is_within(&rule.path, home));
+        let below = home.and_then(|(home, real)| Some((real, rule.path.strip_prefix(home).ok()?)));
         let path = match below {
             Some((real, below)) if rule.optional => real.join(below),
-            None if rule.optional && !changed.iter().any(|path| rule.path.starts_with(path)) => {
+            None if rule.optional && !changed.iter().any(|path| is_within(&rule.path, Path::new(path))) => {
                 rule.path.clone()
             }
             _ => canonical(&rule.path),
@@ -352,25 +353,25 @@ fn is_plain_directory(path: &Path) -> bool {
 
 /// Whether a flag or a rule is about the host's, or about all that is above it.
 fn is_meant(path: &Path, given: &Given<'_>) -> bool {
-    given.named.iter().chain(given.rules.iter().map(|rule| &rule.path)).any(|named| named == path)
+    given.named.iter().chain(given.rules.iter().map(|rule| &rule.path)).any(|named| is_same(named, path))
 }
 
 /// What has a rule of its own below a directory.
 fn keep(at: &Path, given: &Given<'_>, places: &[Placed]) -> Vec<Kept> {
-    let own = |path: &PathBuf| given.scratch.is_none_or(|scratch| !path.starts_with(scratch));
+    let own = |path: &PathBuf| given.scratch.is_none_or(|scratch| !is_within(path, scratch));
     let below = places.iter().filter(|(path, _)| is_below(path, at) && own(path) && path.exists());
     let rules: Vec<&Placed> = below.collect();
     let sockets = given.sockets.iter().filter(|path| is_below(path, at));
     let mut paths: BTreeMap<&PathBuf, PathRights> =
         sockets.map(|path| (path, PathRights::default())).collect();
     for (path, _) in &rules {
-        let above = rules.iter().filter(|(rule, _)| path.starts_with(rule));
+        let above = rules.iter().filter(|(rule, _)| is_within(path, rule));
         paths.insert(path, above.fold(PathRights::default(), |sum, (_, rights)| sum.union(*rights)));
     }
     let mut keep: Vec<Kept> = Vec::new();
     for (path, rights) in paths {
         let kept = Kept { path: path.clone(), write: rights.write, execute: rights.execute };
-        let above = keep.iter().rfind(|above| path.starts_with(&above.path));
+        let above = keep.iter().rfind(|above| is_within(path, &above.path));
         if above.is_none_or(|above| (above.write, above.execute) != (kept.write, kept.execute)) {
             keep.push(kept);
         }
@@ -381,9 +382,12 @@ fn keep(at: &Path, given: &Given<'_>, places: &[Placed]) -> Vec<Kept> {
 /// The number of a terminal that is open here; of one that comes after many others it is not worth the while.
 fn number_of_terminal(opened: i32) -> Option<u32> {
     const LAST: u32 = 63;
+    if !descriptor::is_terminal(opened) {
+        return None;
+    }
     let name = std::fs::read_link(format!("/proc/self/fd/{opened}")).ok()?;
     let number = name.strip_prefix(TERMINALS).ok()?.to_str()?.parse().ok()?;
-    (descriptor::is_terminal(opened) && number <= LAST).then_some(number)
+    Some(number).filter(|number| *number <= LAST)
 }
 
 /// The host's terminals are named one by one, and are not for others.
@@ -392,8 +396,8 @@ fn kept_in(kind: Kind, at: &Path, given: &Given<'_>, places: &[Placed]) -> Vec<K
 }
 
 fn systems(given: &Given<'_>, places: &[Placed]) -> Vec<System> {
-    let has_rule = |path: &Path| given.rules.iter().any(|rule| rule.path == path);
-    let named = |path: &Path| given.named.iter().any(|named| named.starts_with(path));
+    let has_rule = |path: &Path| given.rules.iter().any(|rule| is_same(&rule.path, path));
+    let named = |path: &Path| given.named.iter().any(|named| is_within(named, path));
     let mut systems = vec![System { kind: Kind::Proc, at: PathBuf::from("/proc"), keep: Vec::new() }];
     for (kind, path) in [(Kind::Memory, SHARED_MEMORY), (Kind::Terminals, TERMINALS)] {
         let path = Path::new(path);
