@@ -6,7 +6,7 @@ use super::error::{Error, Kind};
 use crate::cli::{self, Run};
 use crate::launch::files::Executed;
 use crate::launch::guard::{Guard, OnViolation};
-use crate::launch::landlock::{self, Prepared, Report, Version, View, plain};
+use crate::launch::landlock::{self, Prepared, Version, View, plain};
 use crate::launch::policy::PathRule;
 use crate::launch::resolve::{Calls, Extras};
 use crate::launch::{demands, files, namespaces, plan};
@@ -95,10 +95,11 @@ fn prepare(profile: &Profile) -> Result<Steps, Refusal> {
     }
     let paths = (version >= Version::FILES).then(|| paths(&flags, profile, &mut remarks));
     let paths = paths.transpose()?;
-    let landlock = paths
-        .as_ref()
-        .map(|paths| landlock::prepare(version, paths, &network, Report::Nothing, View::default()))
-        .transpose()?;
+    let landlock = paths.as_ref().map(|paths| landlock::prepare(version, paths, &network, View::default()));
+    let mut landlock = landlock.transpose()?;
+    if let Some(landlock) = &mut landlock {
+        landlock.fill(View::default())?;
+    }
     let filter = filter(profile, calls, paths.is_some())?;
     Ok(Steps { landlock, filter, confined: Confined { landlock: version.0, remarks } })
 }

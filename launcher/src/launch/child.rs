@@ -43,6 +43,8 @@ pub struct Steps {
     pub layout: Option<Rc<Layout>>,
     /// Whether it gets a session of its own, without a controlling terminal.
     pub session: bool,
+    /// Whether the parent has taken the steps of [`withdraw`] already.
+    pub withdrawn: bool,
     /// The filter; `None` for a run without any.
     pub guard: Option<Guard>,
     /// What is exec'd.
@@ -136,8 +138,8 @@ fn confine(steps: &mut Steps, outcome: &mut Outcome) -> Result<(), Failure> {
     if steps.session {
         namespace::new_session().step("start a session")?;
     }
-    if !steps.nested {
-        privilege::new_session_keyring().step("leave the session keyring")?;
+    if !steps.withdrawn {
+        withdraw(steps)?;
     }
     if let Some(door) = &steps.door {
         descriptor::write_all(door.as_raw_fd(), b"0").step("enter the control group")?;
@@ -153,12 +155,23 @@ fn confine(steps: &mut Steps, outcome: &mut Outcome) -> Result<(), Failure> {
     if let Some(landlock) = &mut steps.landlock {
         landlock.restrict_self().step("put the path rules in force")?;
     }
-    privilege::drop_capabilities().step("drop the capabilities")?;
+    privilege::drop_own_capabilities().step("drop the capabilities")?;
     descriptors(steps).step("pass descriptors on")?;
     signal::dispose(libc::SIGPIPE, steps.broken_pipe);
     signal::set_mask(&steps.mask).step("restore the signal mask")?;
     drop(steps.spare.take());
     steps.guard.as_mut().map_or(Ok(()), |guard| install(guard, outcome))
+}
+
+/// Gives up what the command gets nothing of and a reaper does not need either, which therefore does it for the
+/// command while it waits.
+pub fn withdraw(steps: &mut Steps) -> Result<(), Failure> {
+    if !steps.nested {
+        privilege::new_session_keyring().step("leave the session keyring")?;
+    }
+    privilege::bound_capabilities().step("drop the capabilities")?;
+    steps.withdrawn = true;
+    Ok(())
 }
 
 fn descriptors(steps: &Steps) -> Result<(), Failed> {

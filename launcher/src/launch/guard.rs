@@ -46,6 +46,8 @@ pub struct Guard {
     /// Whether violations are notified instead.
     pub listens: bool,
     token: Option<(u32, Vec<Insn>)>,
+    /// The program, where it was laid out before.
+    program: Option<Vec<Insn>>,
 }
 
 impl Guard {
@@ -57,7 +59,15 @@ impl Guard {
         on_violation: OnViolation,
         listens: bool,
     ) -> Guard {
-        Guard { profile: profile.to_string(), calls, extras, on_violation, listens, token: None }
+        Guard {
+            profile: profile.to_string(),
+            calls,
+            extras,
+            on_violation,
+            listens,
+            token: None,
+            program: None,
+        }
     }
 
     /// Allows the one exec of `image`.
@@ -83,8 +93,18 @@ impl Guard {
         )
     }
 
+    /// Lays the program out, so that installing it later takes less time.
+    pub fn lay_out(&mut self) -> Result<(), Refusal> {
+        self.program = Some(self.assemble()?);
+        Ok(())
+    }
+
     /// The program.
-    pub fn program(&self) -> Result<Vec<Insn>, Refusal> {
+    pub fn program(&mut self) -> Result<Vec<Insn>, Refusal> {
+        self.program.take().map_or_else(|| self.assemble(), Ok)
+    }
+
+    fn assemble(&self) -> Result<Vec<Insn>, Refusal> {
         let violation = if self.listens { bpf::RET_USER_NOTIF } else { self.on_violation.value() };
         let log = if self.listens { bpf::RET_USER_NOTIF } else { bpf::RET_LOG };
         // glibc and others try calls newer than the kernel and go on with older ones, on ENOSYS alone. In log

@@ -11,7 +11,7 @@ use crate::supervise::decode::shown;
 use crate::sys::{descriptor, path};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use std::fs::File;
 use std::io;
@@ -40,9 +40,10 @@ impl Version {
 }
 
 /// Of which rules the real paths are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Report {
     /// None.
+    #[default]
     Nothing,
     /// Those that let something be changed, but for devices.
     Writable,
@@ -53,32 +54,54 @@ pub enum Report {
 /// So many files are left open for the exec to close; with more, a process meets its limit of descriptors.
 const MOST_HELD: usize = 256;
 
-/// A ruleset that is ready to be put in force, and what it grants.
+/// What is wrong with a ruleset that is used twice.
+const IN_FORCE: &str = "they are in force already";
+
+/// A ruleset that is being filled, and then put in force.
 pub struct Prepared {
     ruleset: Option<RulesetCreated>,
+    /// What is to be added.
+    wanted: Vec<PathRule>,
+    /// What is added by who makes the run's mounts: rules about what is not there before, and a part of the others.
+    late: Vec<PathRule>,
+    /// TCP ports, where they are restricted.
+    ports: Vec<(u16, AccessNet)>,
     /// The files that the rules are about. Closing each takes a system call, so they are left to the exec, or
     /// to the supervisor when the command is under way.
-    _held: Vec<File>,
-    /// What was granted where, by real paths: what the supervisor decides by. Found out before the command runs
-    /// and from the files themselves, for the command may rename and link what leads to them.
-    pub granted: Vec<PathRule>,
-    /// Rules about what is not there yet: file systems that the run mounts for itself.
-    late: Vec<PathRule>,
+    held: Vec<File>,
     abi: ABI,
 }
 
-/// What the rules are about, as far as mounts of the run's own change it.
+/// What the rules are about, as far as mounts of the run's own change it, and what is to be known of them.
 #[derive(Clone, Copy, Default)]
 pub struct View<'a> {
     /// The mounts.
     pub layout: Option<&'a Layout>,
     /// The scratch directory, where it is outside.
     pub scratch: Option<&'a Path>,
+    /// Of which rules the real paths are wanted.
+    pub report: Report,
 }
 
 impl View<'_> {
     fn is_late(&self, rule: &PathRule) -> bool {
         self.layout.is_some_and(|layout| layout.renews(&rule.path))
+    }
+
+    /// Whether it makes no difference if a rule is added outside the run's mounts or inside: it is about files of the
+    /// system or of tools, and who opens them need not know where they are.
+    fn is_shared(&self, rule: &PathRule) -> bool {
+        let reads_only = !rule.rights.write && !rule.rights.execute && !rule.rights.connect;
+        self.layout.is_some() && rule.optional && reads_only && !self.reports(rule)
+    }
+
+    fn reports(&self, rule: &PathRule) -> bool {
+        let PathRights { write, devices, .. } = rule.rights;
+        match self.report {
+            Report::All => true,
+            Report::Writable => write && !devices,
+            Report::Nothing => false,
+        }
     }
 
     /// Where the command finds what is at this path outside.
@@ -93,15 +116,13 @@ impl View<'_> {
     }
 }
 
-/// Builds the ruleset: every right that the kernel has is handled, so what no rule grants is refused.
+/// Makes the ruleset, empty as yet: every right that the kernel has is handled, so what no rule grants is refused.
 pub fn prepare(
     version: Version,
     paths: &[PathRule],
     network: &Network,
-    report: Report,
     view: View<'_>,
 ) -> Result<Prepared, Refusal> {
-    let failed = |what: &str, cause: String| Refusal::new(format!("cannot {what}: {cause}"));
     let abi = version.abi();
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -121,58 +142,68 @@ pub fn prepare(
     let created = ruleset.create().map_err(|e| failed("create the Landlock ruleset", e.to_string()))?;
     // What the kernel handles has just been required; the rights of a rule are a part of that, but a file's
     // rule has none of those that only directories have, and the crate finds that out anyway.
-    let mut ruleset = created.set_compatibility(CompatLevel::BestEffort);
-    let (mut granted, mut held) = (Vec::with_capacity(paths.len()), Vec::with_capacity(paths.len()));
-    let reported = |rule: &PathRule| {
-        let PathRights { write, devices, .. } = rule.rights;
-        report == Report::All || (report == Report::Writable && write && !devices)
-    };
-    let mut late = Vec::new();
-    for rule in paths {
-        if view.is_late(rule) {
-            late.push(rule.clone());
-            granted.extend(Some(rule).filter(|rule| reported(rule)).cloned());
-            continue;
-        }
-        if is_covered_link(rule, paths) {
-            continue;
-        }
-        let Some(file) = open(rule)? else { continue };
-        let beneath = PathBeneath::new(&file, rights(rule.rights, abi));
-        ruleset = ruleset.add_rule(beneath).map_err(|e| {
-            failed(&format!("add the Landlock rule for '{}'", shown(&rule.path)), e.to_string())
-        })?;
-        if reported(rule) {
-            let path = descriptor::place(&file)
-                .map_err(|e| failed(&format!("find out where '{}' is", shown(&rule.path)), plain(&e)))?;
-            granted.push(PathRule { path: view.inside(path), ..*rule });
-        }
-        if held.len() < MOST_HELD {
-            held.push(file);
-        }
-    }
-    if tcp {
-        for (ports, access) in
-            [(&network.connect, AccessNet::ConnectTcp), (&network.bind, AccessNet::BindTcp)]
-        {
-            for port in ports {
-                ruleset = ruleset
-                    .add_rule(NetPort::new(*port, access))
-                    .map_err(|e| failed(&format!("add the Landlock rule for port {port}"), e.to_string()))?;
-            }
-        }
-    }
-    Ok(Prepared { ruleset: Some(ruleset.no_new_privs(false)), _held: held, granted, late, abi })
+    let ruleset = created.set_compatibility(CompatLevel::BestEffort).no_new_privs(false);
+    // Who makes the mounts has time left while the other rules are added, and takes half of those that are the same
+    // to both.
+    let mut shared = 0;
+    let (late, wanted) = paths.iter().cloned().partition(|rule| {
+        shared += usize::from(view.is_shared(rule));
+        view.is_late(rule) || (view.is_shared(rule) && shared % 2 == 0)
+    });
+    let ports = [(&network.connect, AccessNet::ConnectTcp), (&network.bind, AccessNet::BindTcp)];
+    let ports = ports.into_iter().flat_map(|(ports, access)| ports.iter().map(move |port| (*port, access)));
+    let ports = ports.filter(|_| tcp).collect();
+    Ok(Prepared { ruleset: Some(ruleset), wanted, late, ports, held: Vec::new(), abi })
+}
+
+fn failed(what: &str, cause: String) -> Refusal {
+    Refusal::new(format!("cannot {what}: {cause}"))
 }
 
 impl Prepared {
-    /// Adds the rules about what is there by now.
+    /// Adds the rules about what is there from the start. What was granted where is returned by real paths: what the
+    /// supervisor decides by. It is found out before the command runs and from the files themselves, for the command
+    /// may rename and link what leads to them.
+    pub fn fill(&mut self, view: View<'_>) -> Result<Vec<PathRule>, Refusal> {
+        let mut ruleset =
+            self.ruleset.take().ok_or_else(|| failed("add path rules", IN_FORCE.to_string()))?;
+        let mut granted: Vec<PathRule> =
+            self.late.iter().filter(|rule| view.reports(rule)).cloned().collect();
+        for rule in &self.wanted {
+            if is_covered_link(rule, &self.wanted) {
+                continue;
+            }
+            let Some(file) = open(rule)? else { continue };
+            let beneath = PathBeneath::new(&file, rights(rule.rights, self.abi));
+            ruleset = ruleset.add_rule(beneath).map_err(|e| {
+                failed(&format!("add the Landlock rule for '{}'", shown(&rule.path)), e.to_string())
+            })?;
+            if view.reports(rule) {
+                let path = descriptor::place(&file)
+                    .map_err(|e| failed(&format!("find out where '{}' is", shown(&rule.path)), plain(&e)))?;
+                granted.push(PathRule { path: view.inside(path), ..*rule });
+            }
+            if self.held.len() < MOST_HELD {
+                self.held.push(file);
+            }
+        }
+        for (port, access) in &self.ports {
+            ruleset = ruleset
+                .add_rule(NetPort::new(*port, *access))
+                .map_err(|e| failed(&format!("add the Landlock rule for port {port}"), e.to_string()))?;
+        }
+        self.ruleset = Some(ruleset);
+        Ok(granted)
+    }
+
+    /// Adds the rest, where the run's mounts are.
     pub fn complete(&mut self) -> Result<(), String> {
-        let mut ruleset = self.ruleset.take().ok_or("they are in force already")?;
+        let mut ruleset = self.ruleset.take().ok_or(IN_FORCE)?;
         for rule in &self.late {
             let Some(file) = open(rule).map_err(|refusal| refusal.to_string())? else { continue };
             let beneath = PathBeneath::new(&file, rights(rule.rights, self.abi));
             ruleset = ruleset.add_rule(beneath).map_err(|e| e.to_string())?;
+            self.held.push(file);
         }
         self.ruleset = Some(ruleset);
         Ok(())
@@ -180,8 +211,11 @@ impl Prepared {
 
     /// Puts the rules in force for the calling thread, for good. Needs no_new_privs or CAP_SYS_ADMIN.
     pub fn restrict_self(&mut self) -> Result<(), String> {
-        let ruleset = self.ruleset.take().ok_or("they are in force already")?;
-        ruleset.restrict_self().map(drop).map_err(|e| e.to_string())
+        let ruleset = self.ruleset.take().ok_or(IN_FORCE)?;
+        match ruleset.restrict_self().map_err(|e| e.to_string())?.ruleset {
+            RulesetStatus::NotEnforced => Err("the kernel did not enforce them".to_string()),
+            RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+        }
     }
 
     /// Forgets the ruleset without closing it: a copy of this process did, in the table that both share.

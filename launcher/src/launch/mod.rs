@@ -29,9 +29,11 @@ use crate::cli::Run;
 use crate::cli::variables::{self, Loudness};
 use crate::launch::child::{Failure, Outcome, Steps};
 use crate::launch::guard::OnViolation;
+use crate::launch::landlock::View;
 use crate::launch::messages::Closing;
 use crate::launch::namespaces::Stubs;
 use crate::launch::plan::Plan;
+use crate::launch::policy::PathRule;
 use crate::launch::scratch::Scratch;
 use crate::profile::Source;
 use crate::refusal::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
@@ -41,7 +43,7 @@ use crate::supervise::census::Census;
 use crate::supervise::infer::Domain;
 use crate::supervise::judge::{Judge, Strict};
 use crate::supervise::output::{self, Diverted};
-use crate::supervise::reaper::{Afterwards, Reaper};
+use crate::supervise::reaper::{Afterwards, Reaper, Unstarted};
 use crate::supervise::suggest::Adviser;
 use crate::supervise::terminal::Terminal;
 use crate::supervise::violation::{Show, Violations};
@@ -143,7 +145,8 @@ fn cannot(what: &'static str) -> impl FnOnce(Failed) -> Refusal {
 /// Becomes the command.
 fn in_place(mut plan: Plan, closed: Vec<i32>) -> Result<i32, Refusal> {
     let limits = std::mem::take(&mut plan.limits);
-    let mut steps = steps::lay_out(plan, &limits, closed, false, None)?.0;
+    let (mut steps, view) = steps::lay_out(plan, &limits, closed, false, View::default())?;
+    fill(&mut steps, view)?;
     let mut outcome = Outcome::default();
     child::run(&mut steps, &mut outcome);
     Err(outcome.failure.map_or_else(|| Refusal::new("cannot execute the command"), refusal))
@@ -184,11 +187,12 @@ fn supervised(
     let domain =
         Domain { network: steps::logged(&plan.network, plan.on_violation == OnViolation::Log), scoped };
     let (brokers, sockets) = (plan.calls.brokers(), plan.sockets.clone());
-    let writes = |rule: &policy::PathRule| rule.rights.write && !rule.rights.devices;
+    let writes = |rule: &PathRule| rule.rights.write && !rule.rights.devices;
     let granted_write = plan.paths.iter().flatten().any(writes);
     let closed_streams = closed.clone();
-    let place = scratch.as_ref().map(Scratch::path);
-    let (mut steps, granted) = steps::lay_out(plan, &limits, closed, listens, place)?;
+    let scratch_path = scratch.as_ref().map(Scratch::path);
+    let view = View { layout: layout.as_deref(), scratch: scratch_path, ..View::default() };
+    let (mut steps, view) = steps::lay_out(plan, &limits, closed, listens, view)?;
     let stubs = layout.as_ref().map(|layout| Stubs::make(&layout.stubs)).transpose()?;
     steps.mask = mask;
     let broken_pipe = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
@@ -204,11 +208,11 @@ fn supervised(
     let (pumps, diverted) = diverted.map_err(cannot("lead the output through a pipe"))?.unzip();
     let terminal = Terminal::of_caller().map_err(cannot("remember the terminal"))?;
     let started = Instant::now();
-    let result = start(steps, tree, &afterwards);
+    let result = start(steps, tree, &afterwards, |steps| fill(steps, view));
     // Whatever there is to say is said to the caller, not to ourselves.
     diverted.map_or(Ok(()), Diverted::restore).map_err(cannot("put standard output back"))?;
-    let (watch, outcome) = match result {
-        Ok((_, Outcome { unavailable: Some(why), .. })) | Err(Stop::Unavailable(why)) => {
+    let Started { watch, outcome, granted } = match result {
+        Ok(Started { outcome: Outcome { unavailable: Some(why), .. }, .. }) | Err(Stop::Unavailable(why)) => {
             signal::set_mask(&mask).map_err(cannot("restore the signal mask"))?;
             signal::dispose(libc::SIGPIPE, broken_pipe);
             return Err(Stop::Unavailable(why));
@@ -337,17 +341,38 @@ fn conclude(summary: &Summary, violations: &Violations, scratch: Option<Scratch>
     }
 }
 
-/// Starts the child, directly or below a reaper.
-fn start(mut steps: Steps, tree: bool, afterwards: &Afterwards) -> Result<(Watch, Outcome), Stop> {
+/// Adds the path rules to the ruleset; what was granted where is returned.
+fn fill(steps: &mut Steps, view: View<'_>) -> Result<Vec<PathRule>, Refusal> {
+    steps.landlock.as_mut().map_or(Ok(Vec::new()), |landlock| landlock.fill(view))
+}
+
+/// A child that was started.
+struct Started {
+    watch: Watch,
+    outcome: Outcome,
+    granted: Vec<PathRule>,
+}
+
+/// Starts the child, directly or below a reaper. The path rules are added while a reaper makes its namespaces.
+fn start(
+    mut steps: Steps,
+    tree: bool,
+    afterwards: &Afterwards,
+    fill: impl FnOnce(&mut Steps) -> Result<Vec<PathRule>, Refusal>,
+) -> Result<Started, Stop> {
     if tree {
         let apart = steps.layout.is_some();
-        return match Reaper::start(steps, afterwards) {
-            Ok((reaper, outcome)) => Ok((Watch::Reaper(reaper), outcome)),
+        return match Reaper::start(steps, afterwards, fill) {
+            Ok((reaper, outcome, granted)) => Ok(Started { watch: Watch::Reaper(reaper), outcome, granted }),
             // Later than that the command may have run.
-            Err(failed) if apart && failed.call == "clone" => Err(Stop::Unavailable(failed.to_string())),
-            Err(failed) => Err(cannot("start the command")(failed).into()),
+            Err(Unstarted::Failed(failed)) if apart && failed.call == "clone" => {
+                Err(Stop::Unavailable(failed.to_string()))
+            }
+            Err(Unstarted::Failed(failed)) => Err(cannot("start the command")(failed).into()),
+            Err(Unstarted::Refused(refusal)) => Err(refusal.into()),
         };
     }
+    let granted = fill(&mut steps)?;
     steps.parent = Some(process::id());
     let mut outcome = Outcome::default();
     let pid = process::spawn_sharing(&mut || child::run(&mut steps, &mut outcome))
@@ -355,7 +380,7 @@ fn start(mut steps: Steps, tree: bool, afterwards: &Afterwards) -> Result<(Watch
     if !outcome.ready || outcome.failure.is_some() {
         process::wait(Some(pid), true, false);
     }
-    Ok((Watch::Direct(pid), outcome))
+    Ok(Started { watch: Watch::Direct(pid), outcome, granted })
 }
 
 /// The exit status for a step that failed: that of the exec is told by what is wrong with the file.

@@ -16,16 +16,15 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
-/// Everything that the child needs, laid out.
-pub fn lay_out(
+/// Everything that the child needs, laid out, but for the path rules, which are to be added by what is returned.
+pub fn lay_out<'a>(
     plan: Plan,
     limits: &Limits,
     closed: Vec<i32>,
     listens: bool,
-    scratch: Option<&Path>,
-) -> Result<(Steps, Vec<policy::PathRule>), Refusal> {
+    view: View<'a>,
+) -> Result<(Steps, View<'a>), Refusal> {
     let logs = plan.on_violation == OnViolation::Log;
     let seal = if plan.unconfined || logs { None } else { plan.calls.seal(plan.on_violation.value())? };
     // The shim goes in only where it has something to take away.
@@ -54,15 +53,12 @@ pub fn lay_out(
         (_, true) => Report::Writable,
         _ => Report::Nothing,
     };
+    let view = View { report, ..view };
     let layout = plan.namespaces.ok();
-    let view = View { layout: layout.as_deref(), scratch };
     let landlock = match &plan.paths {
-        Some(paths) => {
-            Some(landlock::prepare(plan.landlock, paths, &logged(&plan.network, logs), report, view)?)
-        }
+        Some(paths) => Some(landlock::prepare(plan.landlock, paths, &logged(&plan.network, logs), view)?),
         None => None,
     };
-    let granted = landlock.as_ref().map(|prepared| prepared.granted.clone()).unwrap_or_default();
     let door = limits.group.as_ref().map(Group::door).transpose();
     let door =
         door.map_err(|e| Refusal::new(format!("cannot open the control group: {}", landlock::plain(&e))))?;
@@ -88,10 +84,11 @@ pub fn lay_out(
             nested: plan.nested,
             session: layout.is_some() && !(0..3).any(descriptor::is_terminal),
             layout,
+            withdrawn: false,
             guard: (!plan.unconfined).then_some(guard),
             image,
         },
-        granted,
+        view,
     ))
 }
 

@@ -17,7 +17,7 @@ pub fn of(plan: &Plan, seal: Option<&Seal>) -> Option<String> {
     if !plan.unconfined {
         let calls = plan.calls.clone();
         let extras = plan.extras(seal);
-        let guard = Guard::new(&plan.profile.name, calls, extras, plan.on_violation, true);
+        let mut guard = Guard::new(&plan.profile.name, calls, extras, plan.on_violation, true);
         let program = guard.program().ok()?;
         hash.part("filter", program.iter().map(instruction));
         hash.part(

@@ -7,6 +7,7 @@ use crate::launch::child::{self, Failure, Outcome, Steps};
 use crate::launch::landlock::{self, Prepared};
 use crate::launch::namespaces::{self, Stop, Stubs};
 use crate::launch::scratch;
+use crate::refusal::Refusal;
 use crate::supervise::shield::Shield;
 use crate::supervise::tree;
 use crate::supervise::word::{decode, encode, read_outcome, write_outcome};
@@ -64,6 +65,11 @@ fn acquainted() -> i32 {
     libc::SIGRTMIN() + 6
 }
 
+/// Sent by the supervisor when the path rules are complete.
+fn proceed() -> i32 {
+    libc::SIGRTMIN() + 7
+}
+
 /// What becomes of the tree when the command has ended.
 #[derive(Clone, Debug, Default)]
 pub struct Afterwards {
@@ -101,22 +107,54 @@ pub struct Reaper {
     events: OwnedFd,
 }
 
+/// Why there is no reaper.
+pub enum Unstarted {
+    /// It could not be started.
+    Failed(Failed),
+    /// What was to be done meanwhile could not be.
+    Refused(Refusal),
+}
+
+impl From<Failed> for Unstarted {
+    fn from(failed: Failed) -> Unstarted {
+        Unstarted::Failed(failed)
+    }
+}
+
 impl Reaper {
-    /// Starts a reaper, which takes `steps` in a child of its own.
-    pub fn start(mut steps: Steps, afterwards: &Afterwards) -> Result<(Reaper, Outcome), Failed> {
+    /// Starts a reaper, which takes `steps` in a child of its own, but not before `meanwhile` is done: what takes its
+    /// time here does so while the reaper makes its namespaces.
+    pub fn start<T>(
+        mut steps: Steps,
+        afterwards: &Afterwards,
+        meanwhile: impl FnOnce(&mut Steps) -> Result<T, Refusal>,
+    ) -> Result<(Reaper, Outcome, T), Unstarted> {
         let (events, sender) = descriptor::pipe()?;
         let supervisor = process::id();
         process::become_subreaper()?;
         let held = steps.layout.as_ref().map(|_| process::open_pid(supervisor)).transpose()?;
-        let pid = match &steps.layout {
-            Some(layout) => namespace::fork_into(layout.kinds)?,
-            None => process::fork_sharing_descriptors(0)?,
+        // All of them, before the reaper is there: what is meant for the command or the supervisor must not end it, and
+        // what is sent to it must wait for it.
+        let mask = signal::set_mask(&signal::Set::full())?;
+        let forked = match &steps.layout {
+            Some(layout) => namespace::fork_into(layout.kinds),
+            None => process::fork_sharing_descriptors(0),
         };
+        if !matches!(forked, Ok(0)) {
+            signal::set_mask(&mask)?;
+        }
+        let pid = forked?;
         if pid == 0 {
             let held = held.as_ref().map(AsRawFd::as_raw_fd);
             let status = reap(&mut steps, (supervisor, held), sender.as_raw_fd(), afterwards);
             process::exit_now(status);
         }
+        let done = meanwhile(&mut steps).inspect_err(|_| {
+            process::signal(pid, kill());
+            process::wait(Some(pid), true, false);
+        });
+        let done = done.map_err(Unstarted::Refused)?;
+        process::signal(pid, proceed());
         let heard = hear(events.as_raw_fd(), pid).and_then(|()| read_outcome(events.as_raw_fd()));
         let (number, outcome) = heard.inspect_err(|_| end_all(KILLING, None))?;
         // Only now: until the reaper has stopped sharing descriptors, closing ours closes its own.
@@ -129,7 +167,7 @@ impl Reaper {
             process::wait(Some(pid), true, false);
         }
         let apart = steps.layout.is_some();
-        Ok((Reaper { pid, number, apart, detached: steps.session, events }, outcome))
+        Ok((Reaper { pid, number, apart, detached: steps.session, events }, outcome, done))
     }
 
     /// The command; 0 when it has ended.
@@ -206,24 +244,23 @@ fn reap(
     sender: RawFd,
     afterwards: &Afterwards,
 ) -> i32 {
-    let orders = [looked_at(), terminate(), kill(), suspend(), resume(), acquainted()];
+    let orders = [looked_at(), terminate(), kill(), suspend(), resume(), acquainted(), proceed()];
     let watched = signal::Set::of(&[&[libc::SIGCHLD, orphaned()], &orders[..]].concat());
-    // All of them: what is meant for the command or the supervisor must not end us, nor the one that tells of
-    // the supervisor's end.
-    let prepared = signal::set_mask(&signal::Set::full())
-        .and_then(|_| process::die_with_parent(orphaned()))
-        .and_then(|()| process::become_subreaper());
+    let prepared = process::die_with_parent(orphaned()).and_then(|()| process::become_subreaper());
     let mut outcome = Outcome::default();
     let layout = steps.layout.clone();
     let scope = match &layout {
         Some(_) => SignalScope::of_first(),
         None => scope(supervisor),
     };
+    let overseer = held.map_or(Supervisor::Number(supervisor), Supervisor::Held);
     let mut kept = vec![sender];
     kept.extend(held);
     let entered = prepared.map_err(started).and_then(|()| enter(steps));
     let command = entered.and_then(|terminals| {
         kept.extend(terminals.into_iter().map(IntoRawFd::into_raw_fd));
+        prepare(steps)?;
+        wait_for_rules(&watched, &overseer)?;
         start(steps, &mut outcome)
     });
     let command = command.unwrap_or_else(|stop| {
@@ -244,13 +281,13 @@ fn reap(
         return 1;
     }
     descriptor::close_all_but(&mut kept);
-    let supervisor = held.map_or(Supervisor::Number(supervisor), Supervisor::Held);
     let shield = layout.clone().filter(|layout| layout.shields_something());
     let Ok(shield) = shield.map(|layout| Shield::of(layout, &watched).ok_or(())).transpose() else {
         end_all(KILLING, scope.as_ref());
         return 1;
     };
-    let mut reaping = Reaping { watched, supervisor, orphaned: false, scope, shield, order: Order::None };
+    let mut reaping =
+        Reaping { watched, supervisor: overseer, orphaned: false, scope, shield, order: Order::None };
     if afterwards.introduces {
         reaping.wait_to_be_seen();
     }
@@ -288,6 +325,32 @@ fn enter(steps: &mut Steps) -> Result<Vec<OwnedFd>, Stop> {
     Ok(held)
 }
 
+/// Does for the command what need not wait for the path rules.
+fn prepare(steps: &mut Steps) -> Result<(), Stop> {
+    if let Some(guard) = &mut steps.guard {
+        let laid_out = guard.lay_out();
+        laid_out.map_err(|why| Stop::Failed(Failure::new("install the filter", why.to_string())))?;
+    }
+    child::withdraw(steps).map_err(Stop::Failed)
+}
+
+/// Waits until the supervisor has added the path rules. Without all of them the command could do less, not more.
+fn wait_for_rules(watched: &signal::Set, supervisor: &Supervisor) -> Result<(), Stop> {
+    const STEP: &str = "wait for the path rules";
+    if supervisor.is_gone() {
+        return Err(Stop::Failed(Failure::new(STEP, "the supervisor is gone".to_string())));
+    }
+    loop {
+        match signal::wait(watched) {
+            arrived if arrived == proceed() => return Ok(()),
+            arrived if [kill(), orphaned()].contains(&arrived) => {
+                return Err(Stop::Failed(Failure::new(STEP, "the supervisor gave up".to_string())));
+            }
+            _ => {}
+        }
+    }
+}
+
 fn start(steps: &mut Steps, outcome: &mut Outcome) -> Result<Pid, Stop> {
     steps.parent = Some(process::id());
     process::spawn_sharing(&mut || child::run(steps, outcome)).map_err(started)
@@ -310,6 +373,15 @@ enum Supervisor {
     Held(RawFd),
 }
 
+impl Supervisor {
+    fn is_gone(&self) -> bool {
+        match self {
+            Supervisor::Number(pid) => process::parent() != *pid,
+            Supervisor::Held(held) => probe::readable(*held, Duration::ZERO),
+        }
+    }
+}
+
 /// The reaper's own work.
 struct Reaping {
     watched: signal::Set,
@@ -322,10 +394,8 @@ struct Reaping {
 
 impl Reaping {
     fn is_orphaned(&self) -> bool {
-        match &self.supervisor {
-            Supervisor::Number(pid) => process::parent() != *pid,
-            Supervisor::Held(held) => self.orphaned || probe::readable(*held, Duration::ZERO),
-        }
+        let told = self.orphaned && matches!(self.supervisor, Supervisor::Held(_));
+        told || self.supervisor.is_gone()
     }
 
     /// Whether there is nothing left to wait for.

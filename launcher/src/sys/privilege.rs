@@ -22,6 +22,11 @@ struct Data {
 /// Drops every capability from the bounding, ambient, permitted, effective and inheritable sets of the
 /// calling thread (capabilities(7)).
 pub fn drop_capabilities() -> Result<(), Failed> {
+    bound_capabilities().and_then(|()| drop_own_capabilities())
+}
+
+/// The first half of that, for who still needs what it has: the bounding set, from which nothing more is acquired.
+pub fn bound_capabilities() -> Result<(), Failed> {
     if holds_none()? {
         // The bounding set of a process without capabilities is of no use to it under no_new_privs.
         return Ok(());
@@ -38,6 +43,14 @@ pub fn drop_capabilities() -> Result<(), Failed> {
                 _ => return Err(failed),
             }
         }
+    }
+    Ok(())
+}
+
+/// And the second half: all other sets.
+pub fn drop_own_capabilities() -> Result<(), Failed> {
+    if holds_none()? {
+        return Ok(());
     }
     // SAFETY: plain numbers.
     let cleared = unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) };

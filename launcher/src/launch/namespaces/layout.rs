@@ -143,7 +143,7 @@ impl Layout {
         if layout.systems.iter().any(|system| system.kind == Kind::Terminals) {
             layout.terminals = (0..3).filter_map(number_of_terminal).collect();
         }
-        let roots = Roots::of(given.rules);
+        let roots = Roots::of_places(&places);
         for path in given.denied {
             layout.deny(path, &roots, given.rules);
         }
@@ -295,14 +295,23 @@ pub struct Roots(Vec<PathBuf>);
 impl Roots {
     /// Of these rules.
     pub fn of(rules: &[PathRule]) -> Roots {
-        let writable = rules.iter().filter(|rule| rule.rights.write && !rule.rights.devices);
+        let writable = rules.iter().filter(|rule| is_changing(rule.rights));
         Roots(outermost(writable.map(|rule| canonical(&rule.path)).collect()))
+    }
+
+    fn of_places(places: &[Placed]) -> Roots {
+        let writable = places.iter().filter(|(_, rights)| is_changing(*rights));
+        Roots(outermost(writable.map(|(path, _)| path.clone()).collect()))
     }
 
     /// The one that a path is below.
     pub fn above(&self, path: &Path) -> Option<&Path> {
         self.0.iter().find(|root| is_below(path, root)).map(|root| &**root)
     }
+}
+
+fn is_changing(rights: PathRights) -> bool {
+    rights.write && !rights.devices
 }
 
 fn outermost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
@@ -318,8 +327,8 @@ fn outermost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
 /// Where a rule is really about, and what it gives.
 type Placed = (PathBuf, PathRights);
 
-/// The rules by real paths, as far as that may matter for what is below a directory that is another inside. What is
-/// missed is out of sight there. Most rules are about the system's own directories, and asking of each costs time.
+/// The rules by real paths, as far as that may matter: for what may be changed, and for what is below a directory that
+/// is another inside. What is missed is out of sight there. Most rules are about the system's own directories, and asking of each costs time.
 fn places(given: &Given<'_>) -> Vec<Placed> {
     let home = given.home.map(|home| (home, canonical(home)));
     let changed = [TMP, SERVICES[0], SERVICES[1], SHARED_MEMORY, "/etc/resolv.conf"];
@@ -327,6 +336,7 @@ fn places(given: &Given<'_>) -> Vec<Placed> {
         let home = home.as_ref().filter(|(home, _)| is_within(&rule.path, home));
         let below = home.and_then(|(home, real)| Some((real, rule.path.strip_prefix(home).ok()?)));
         let path = match below {
+            _ if is_changing(rule.rights) => canonical(&rule.path),
             Some((real, below)) if rule.optional => real.join(below),
             None if rule.optional && !changed.iter().any(|path| is_within(&rule.path, Path::new(path))) => {
                 rule.path.clone()

@@ -2,7 +2,7 @@
 
 use super::{Answer, Rule, Verdict, network_rule, path};
 use crate::cli::Run;
-use crate::launch::landlock::{self, Report, Version, View};
+use crate::launch::landlock::Version;
 use crate::launch::plan::Plan;
 use crate::launch::policy::Mode;
 use crate::refusal::Refusal;
@@ -67,12 +67,7 @@ fn inside(rule: Rule) -> Answer {
 
 pub fn unix(flags: &Run, plan: &Plan, socket: &Path) -> Result<Answer, Refusal> {
     let (place, exists) = path::place(&plan.directory.join(socket));
-    let granted = match &plan.paths {
-        Some(paths) => {
-            landlock::prepare(plan.landlock, paths, &plan.network, Report::All, View::default())?.granted
-        }
-        None => Vec::new(),
-    };
+    let granted = path::granted(plan)?.unwrap_or_default();
     let broker = Broker { granted, named: plan.sockets.clone(), layout: None, own_network: false };
     let makes = plan.calls.allows("socket");
     let reachable = plan.landlock >= Version::UNIX || plan.calls.brokers();

@@ -121,10 +121,10 @@ fn refused(answer: Answer, plan: &Plan, sources: &Sources, place: &Path, missing
 }
 
 /// The rules as they would be in force, by real paths; `None` where there would be none.
-fn granted(plan: &Plan) -> Result<Option<Vec<PathRule>>, Refusal> {
+pub fn granted(plan: &Plan) -> Result<Option<Vec<PathRule>>, Refusal> {
     let Some(paths) = &plan.paths else { return Ok(None) };
-    let prepared = landlock::prepare(plan.landlock, paths, &plan.network, Report::All, View::default())?;
-    Ok(Some(prepared.granted))
+    let view = View { report: Report::All, ..View::default() };
+    landlock::prepare(plan.landlock, paths, &plan.network, view)?.fill(view).map(Some)
 }
 
 /// Where a path leads, and whether there is something: of one that is not there, the part that is is followed.
