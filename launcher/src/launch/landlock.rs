@@ -143,12 +143,12 @@ pub fn prepare(
     // What the kernel handles has just been required; the rights of a rule are a part of that, but a file's
     // rule has none of those that only directories have, and the crate finds that out anyway.
     let ruleset = created.set_compatibility(CompatLevel::BestEffort).no_new_privs(false);
-    // Who makes the mounts has time left while the other rules are added, and takes half of those that are the same
+    // Who makes the mounts has time left while the other rules are added, and takes a third of those that are the same
     // to both.
     let mut shared = 0;
     let (late, wanted) = paths.iter().cloned().partition(|rule| {
         shared += usize::from(view.is_shared(rule));
-        view.is_late(rule) || (view.is_shared(rule) && shared % 2 == 0)
+        view.is_late(rule) || (view.is_shared(rule) && shared % 3 == 0)
     });
     let ports = [(&network.connect, AccessNet::ConnectTcp), (&network.bind, AccessNet::BindTcp)];
     let ports = ports.into_iter().flat_map(|(ports, access)| ports.iter().map(move |port| (*port, access)));

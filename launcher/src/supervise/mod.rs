@@ -331,7 +331,7 @@ impl Supervisor<'_, '_> {
         if let Watch::Reaper(reaper) = &self.task.watch {
             process::wait(Some(reaper.pid), true, false);
             if self.keeps_background() {
-                kept_background = !process::children().is_empty();
+                kept_background = process::has_children();
             } else {
                 // A reaper that was killed leaves its descendants to us.
                 reaper::end_all(Duration::from_secs(10), None);

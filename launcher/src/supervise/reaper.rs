@@ -437,7 +437,7 @@ impl Reaping {
     /// supervisor does.
     fn wait_for_the_rest(&mut self) {
         let left = Instant::now();
-        while !self.is_over() && !process::children().is_empty() {
+        while !self.is_over() && process::has_children() {
             // A storm of processes gets no grace: it would use up the machine's process numbers meanwhile.
             let storm = reap_some() >= STORM;
             if storm || (self.order == Order::None && left.elapsed() >= GRACE) {
@@ -491,19 +491,16 @@ fn scope(supervisor: Pid) -> Option<SignalScope> {
 /// children to us, so that comes to an end as well, unless they fork faster than they are found.
 pub fn end_all(limit: Duration, scope: Option<&SignalScope>) {
     let start = Instant::now();
-    loop {
+    while process::has_children() && start.elapsed() <= limit {
         if let Some(scope) = scope {
             scope.signal_all(libc::SIGKILL);
         }
-        let children = process::children();
-        for child in &children {
-            process::signal(*child, libc::SIGKILL);
+        for child in process::children() {
+            process::signal(child, libc::SIGKILL);
         }
-        reap_some();
-        if children.is_empty() || start.elapsed() > limit {
-            return;
+        if reap_some() == 0 {
+            std::thread::sleep(TICK);
         }
-        std::thread::sleep(TICK);
     }
 }
 

@@ -272,6 +272,17 @@ pub fn wait(child: Option<Pid>, block: bool, stops: bool) -> Option<(Pid, Change
     }
 }
 
+/// Whether the calling process has a child, or one that has ended without being waited for (waitid(2)): who adopts all
+/// orphans of a tree has none only when the tree is gone.
+pub fn has_children() -> bool {
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+    // SAFETY: all zeroes is a valid value.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: room for the answer.
+    let result = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, flags) };
+    result == 0 || Failed::last("waitid").errno() != libc::ECHILD
+}
+
 /// The children of the calling process, which has one thread.
 pub fn children() -> Vec<Pid> {
     children_of(id(), id())

@@ -21,7 +21,7 @@ use crate::cli::{self, Run};
 use crate::launch::files::{self, Directories};
 use crate::launch::landlock::{Version, canonical};
 use crate::launch::policy::{Mode, Network, PathRule};
-use crate::profile::{self, Level, Namespaces, Profile, Protection, Variables};
+use crate::profile::{Level, Location, Namespaces, Profile, Variables};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::descriptor;
@@ -122,16 +122,31 @@ pub fn protected(
     variables: &Variables<'_>,
     repository: Option<Repository>,
 ) -> Vec<Protected> {
-    let mut known = Vec::new();
-    let protected = |entry: &profile::Given<Protection>| {
-        let path = real(&entry.path.expand_path(variables)?, &mut known);
-        let mut readers = entry.readers.iter().filter_map(|reader| reader.expand_path(variables));
-        let read = entry.readers.is_empty() || readers.any(|reader| reader.symlink_metadata().is_ok());
-        Some(if read { Protected::new(path) } else { Protected::existing(path) })
-    };
-    let mut all: Vec<Protected> = profile.paths.protect.iter().filter_map(protected).collect();
+    let (mut known, mut looked_for) = (Vec::new(), Vec::new());
+    let mut all = Vec::with_capacity(profile.paths.protect.len());
+    for entry in profile.paths.protect.iter() {
+        let Some(path) = entry.path.expand_path(variables) else { continue };
+        let path = real(&path, &mut known);
+        let mut readers = entry.readers.iter();
+        let read = entry.readers.is_empty() || readers.any(|of| is_there(of, variables, &mut looked_for));
+        all.push(if read { Protected::new(path) } else { Protected::existing(path) });
+    }
     all.extend(repository.into_iter().flat_map(|repository| repository.protected));
     all
+}
+
+/// Whether there is something at a place. The same tools read several files, so answers are kept.
+fn is_there<'a>(
+    place: &'a Location,
+    variables: &Variables<'_>,
+    looked_for: &mut Vec<(&'a Location, bool)>,
+) -> bool {
+    if let Some((_, there)) = looked_for.iter().find(|(known, _)| *known == place) {
+        return *there;
+    }
+    let there = place.expand_path(variables).is_some_and(|path| path.symlink_metadata().is_ok());
+    looked_for.push((place, there));
+    there
 }
 
 /// With the directory that it is in under its real name.
