@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the sbx that starts fastest on this machine, and prints its path as the last line of standard output.
+# Builds the sbx that starts fastest on this machine (or on one of the architecture that ARCH names), and prints its path as the last line of standard output.
 #
 # A launcher pays for its own start with every command it starts. Most of that is the dynamic loader and glibc's
 # initialisation, so a static program without position-independent code, on musl, is built where that can be done:
@@ -19,7 +19,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 dist=${SBX_DIST_DIR:-${CARGO_TARGET_DIR:-target}/dist}
 mkdir -p "$dist"
 dist=$(cd "$dist" && pwd)
-target=$(uname -m)-unknown-linux-musl
+arch=${ARCH:-$(uname -m)}
+target=$arch-unknown-linux-musl
 static_flags="-C target-feature=+crt-static -C relocation-model=static -C panic=abort"
 
 say() { printf 'build-release: %s\n' "$*" >&2; }
@@ -37,8 +38,18 @@ build() {
         CARGO_TARGET_DIR="$dist" "$cargo" build --release --locked --package sbx --bin sbx "$@" >&2
 }
 
+# Whether it is for another architecture than this machine's. Then a cross compiler links, if no other is named.
+is_foreign() { [ "$arch" != "$(uname -m)" ]; }
+
+if is_foreign; then
+    for libc in GNU MUSL; do
+        linker=CARGO_TARGET_${arch^^}_UNKNOWN_LINUX_${libc}_LINKER
+        export "$linker=${!linker:-$arch-linux-gnu-gcc}"
+    done
+fi
+
 # Whether the program does what it is for on this machine; a build that links can still fail to start.
-starts() { [ -x "$1" ] && "$1" --version >/dev/null; }
+starts() { [ -x "$1" ] && { is_foreign || "$1" --version >/dev/null; }; }
 
 # --- rustup -----------------------------------------------------------------------------------------------------
 
@@ -75,6 +86,7 @@ debian_has_packages() {
 }
 
 debian_can_build() {
+    is_foreign && return 1
     debian_has_packages && return
     [ "${SBX_INSTALL_PACKAGES:-}" = 1 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
     say "installing ${debian_packages[*]}"
@@ -110,9 +122,14 @@ build_by_debian() {
 
 build_by_host() {
     command -v cargo >/dev/null || fail "cargo is not installed"
-    say "dynamically linked, for the host: sbx will start about half a millisecond later than a static one"
-    build cargo "" || return 1
-    product=$dist/release/sbx
+    say "dynamically linked: sbx will start about half a millisecond later than a static one"
+    if is_foreign; then
+        build cargo "" --target "$arch-unknown-linux-gnu" || return 1
+        product=$dist/$arch-unknown-linux-gnu/release/sbx
+    else
+        build cargo "" || return 1
+        product=$dist/release/sbx
+    fi
 }
 
 # A route that should work and does not is left with a word; the next one may still. (`set -e` is off in functions

@@ -62,7 +62,8 @@ fn build(target_dir: &Path) -> PathBuf {
     cargo.arg("-Clink-arg=-Wl,-z,initfirst,-z,now,-z,noseparate-code,-z,max-page-size=4096,--build-id=none,--no-eh-frame-hdr");
     let script = fs::canonicalize("../shim/libsandbox.ld").expect("the shim's linker script is there");
     cargo.arg(format!("-Clink-arg=-Wl,-T,{}", script.display()));
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", "-Cforce-unwind-tables=no");
+    // Targets of musl link statically unless told otherwise, and then have no shared libraries.
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", "-Cforce-unwind-tables=no\x1f-Ctarget-feature=-crt-static");
     for name in [
         "RUSTFLAGS",
         "RUSTC_WORKSPACE_WRAPPER",

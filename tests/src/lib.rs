@@ -9,6 +9,7 @@ pub mod command;
 pub mod docker;
 pub mod escapes;
 pub mod kernel;
+pub mod machine;
 pub mod processes;
 pub mod schema;
 pub mod servers;

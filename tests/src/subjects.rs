@@ -29,7 +29,7 @@ const RECIPES: &[Recipe] = &[
     c("ifunc", "ifunc.c", &["-Wl,-z,now"]),
     c("preinit", "preinit.c", &[]),
     c("loader", "loader.c", FREESTANDING_PIE),
-    c("narrow", "narrow.c", &["-m32", "-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector"]),
+    NARROW,
     c("hello", "hello.c", &[]),
     c("hook.so", "hook.c", &["-shared", "-fPIC"]),
     c("stopper", "stopper.c", FREESTANDING_STATIC),
@@ -52,11 +52,26 @@ const ESCAPE: &str = "escape/main.c escape/files.c escape/attributes.c escape/ma
                       escape/bypass.c escape/memory.c escape/supervisor.c escape/environment.c";
 const EARLY: &str = "escape/early.c";
 
+/// For the 32-bit machine that came before this one.
+#[cfg(target_arch = "x86_64")]
+const NARROW: Recipe =
+    c("narrow", "narrow.c", &["-m32", "-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector"]);
+/// For the 32-bit machine that came before this one.
+#[cfg(target_arch = "aarch64")]
+const NARROW: Recipe = Recipe {
+    name: "narrow",
+    source: "narrow.c",
+    compiler: "arm-linux-gnueabihf-gcc",
+    flags: FREESTANDING_STATIC,
+};
+
 // musl-gcc hides the kernel's headers together with glibc's.
-const MUSL: &[&str] =
-    &["-pthread", "-idirafter", "/usr/include", "-idirafter", "/usr/include/x86_64-linux-gnu"];
-const MUSL_STATIC: &[&str] =
-    &["-pthread", "-static", "-idirafter", "/usr/include", "-idirafter", "/usr/include/x86_64-linux-gnu"];
+#[cfg(target_arch = "x86_64")]
+const HEADERS: &str = "/usr/include/x86_64-linux-gnu";
+#[cfg(target_arch = "aarch64")]
+const HEADERS: &str = "/usr/include/aarch64-linux-gnu";
+const MUSL: &[&str] = &["-pthread", "-idirafter", "/usr/include", "-idirafter", HEADERS];
+const MUSL_STATIC: &[&str] = &["-pthread", "-static", "-idirafter", "/usr/include", "-idirafter", HEADERS];
 const FREESTANDING_STATIC: &[&str] = &["-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector"];
 const FREESTANDING_PIE: &[&str] = &["-nostdlib", "-static-pie", "-ffreestanding", "-fno-stack-protector"];
 

@@ -1,9 +1,6 @@
 /* Stops the process that has started it, as early as can be, and stays. */
 #include "raw.h"
 
-#define KILL 62
-#define NANOSLEEP 35
-#define GETPPID 110
 #define SIGSTOP 19
 
 void _start(void)

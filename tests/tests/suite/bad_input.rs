@@ -283,10 +283,8 @@ fn programs_of_other_machines_are_refused() {
         world.script("foreign", &bytes);
         world.sbx(["run", "--", "./foreign"]).run().refused(126, &["foreign"]);
     }
-    if cfg!(target_arch = "x86_64") {
-        let narrow = world.subject("narrow");
-        world.sbx(["run", "-p", "minimal", "--"]).arg(&narrow).run().refused(126, &["narrow"]);
-    }
+    let narrow = world.subject("narrow");
+    world.sbx(["run", "-p", "minimal", "--"]).arg(&narrow).run().refused(126, &["narrow"]);
 }
 
 #[test]
