@@ -1,6 +1,8 @@
 //! The built-in profiles, how profiles extend each other, and what is said about broken ones.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "profiles/architectures.rs"]
+mod architectures;
 #[path = "profiles/broken.rs"]
 mod broken;
 #[path = "profiles/built_in.rs"]

@@ -3,11 +3,22 @@
 use super::{Failed, checked};
 use std::ptr::NonNull;
 
-const PAGE: usize = 4096;
-/// Addresses are taken below 2^46, which every kernel with 4-level page tables gives to processes.
-const ADDRESS_BITS: u64 = (1 << 46) - 1;
-const LOWEST: u64 = 1 << 24;
+const LOWEST: usize = 1 << 24;
 const TRIES: usize = 16;
+
+/// The size of a page: 4 KiB on x86_64, on arm64 what the kernel was built with (4, 16 or 64 KiB).
+fn page() -> usize {
+    // SAFETY: asks for a number.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(1 << 16)
+}
+
+/// A mask of the addresses that this kernel gives to processes without being asked for more: on arm64 it may have been
+/// built with 2^39. The stack is at the top, or at least in the upper part.
+fn addresses() -> usize {
+    let on_stack = 0_u8;
+    (1 << (&raw const on_stack).addr().ilog2()) - 1
+}
 
 /// Words that stand at a random address until the process execs or ends.
 pub struct HiddenWords {
@@ -19,13 +30,14 @@ impl HiddenWords {
     /// Copies `words` to a random address.
     pub fn new(words: &[usize]) -> Result<HiddenWords, Failed> {
         let bytes = size_of_val(words);
-        let mapped = (bytes + PAGE).next_multiple_of(PAGE);
+        let (page, addresses) = (page(), addresses());
+        let mapped = (bytes + page).next_multiple_of(page);
         for _ in 0..TRIES {
             let random = random()?;
-            let base = (random & ADDRESS_BITS & !(PAGE as u64 - 1)).max(LOWEST);
+            let base = (random as usize & addresses & !(page - 1)).max(LOWEST);
             // Also the place inside the page is random: 16-byte steps.
-            let offset = (random >> 48) as usize % (PAGE / 16) * 16;
-            let Some(start) = map_at(base as usize, mapped)? else { continue };
+            let offset = (random >> 48) as usize % (page / 16) * 16;
+            let Some(start) = map_at(base, mapped)? else { continue };
             // SAFETY: `mapped` is at least a page more than the words take, and `offset` is below a page.
             let address = unsafe { start.byte_add(offset) }.cast::<usize>();
             // SAFETY: fresh memory that nothing else refers to.
@@ -43,7 +55,7 @@ impl HiddenWords {
 
 impl Drop for HiddenWords {
     fn drop(&mut self) {
-        let start = (self.address() & !(PAGE - 1)) as *mut libc::c_void;
+        let start = (self.address() & !(page() - 1)) as *mut libc::c_void;
         // SAFETY: unmaps exactly what `new` mapped.
         unsafe { libc::munmap(start, self.mapped) };
     }
@@ -77,7 +89,7 @@ pub fn release_code() {
         static etext: u8;
     }
     let start = (&raw const __executable_start).cast_mut();
-    let length = (&raw const etext).addr().saturating_sub(start.addr()) & !(PAGE - 1);
+    let length = (&raw const etext).addr().saturating_sub(start.addr()) & !(page() - 1);
     // SAFETY: nothing between the two is ever written, so the file still has all of it.
     unsafe { libc::madvise(start.cast(), length, libc::MADV_DONTNEED) };
 }
