@@ -11,7 +11,7 @@ BASH_COMPLETION = $(SHARE)/bash-completion/completions/sbx
 ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 
-.PHONY: help build test test-compat test-escapes test-mutants vm-test lint bench install uninstall dist
+.PHONY: help build test test-compat test-escapes test-mutants vm-test lint check-aarch64 bench install uninstall dist
 
 help:
 	@echo 'make build      the release build that starts fastest on this machine'
@@ -20,6 +20,8 @@ help:
 	@echo 'make test-compat  commands of every day, compared with runs without sbx; UPDATE=1 writes the tables of docs/compatibility.md'
 	@echo 'make test-mutants  takes protecting lines out one by one; a test has to notice each'
 	@echo 'make vm-test    the tests that depend on the kernel, on older kernels, in emulated machines'
+	@echo '                ARCH=aarch64: on arm64, emulated on whatever this machine is'
+	@echo 'make check-aarch64  compiles everything for arm64, with clippy'
 	@echo 'make lint       formatting, clippy and documentation, warnings being errors'
 	@echo 'make bench      start-up, per-call costs, runs a second and memory, against bare exec and other sandboxes'
 	@echo 'make install    sbx, libsandbox.so, manual and completions below PREFIX ($(PREFIX)); DESTDIR is honoured'
@@ -48,8 +50,12 @@ test-compat:
 test-mutants:
 	tests/mutants.py
 
+# ARCH=aarch64 is passed on by make.
 vm-test:
 	tests/vm/run
+
+check-aarch64:
+	scripts/check-aarch64.sh
 
 lint:
 	$(CARGO) fmt --all --check

@@ -111,22 +111,32 @@ impl Claims {
         entries.iter().filter(refused).copied().collect()
     }
 
-    /// What the filter says to opening a file so, by each call that a library may do that with.
-    fn opening(&self, flags: i32, mode: u64) -> impl Iterator<Item = Claim> {
+    /// What the filter says to each of these calls that a library may do one thing with. Not every architecture
+    /// has the older ones.
+    fn answers(&self, calls: &[(&str, &[u64])]) -> Vec<Claim> {
+        let here =
+            |name: &str| Call::named(name.as_bytes()).and_then(|call| call.number(Arch::HOST)).is_some();
+        calls.iter().filter(|call| here(call.0)).map(|(name, args)| self.refuses(name, args)).collect()
+    }
+
+    /// The filter refuses all of these calls that this architecture has.
+    pub fn refuses_each(&self, calls: &[(&str, &[u64])]) -> Claim {
+        self.answers(calls).into_iter().collect()
+    }
+
+    fn opening(&self, flags: i32, mode: u64) -> Vec<Claim> {
         let flags = (flags | libc::O_CLOEXEC) as u64;
-        // Not every architecture has the older one.
-        let older = cfg!(target_arch = "x86_64").then(|| self.refuses("open", &[0, flags, mode]));
-        older.into_iter().chain([self.refuses("openat", &[0, 0, flags, mode])])
+        self.answers(&[("open", &[0, flags, mode]), ("openat", &[0, 0, flags, mode])])
     }
 
     /// The filter refuses to open a file so.
     pub fn refuses_to_open(&self, flags: i32, mode: u64) -> Claim {
-        self.opening(flags, mode).collect()
+        self.opening(flags, mode).into_iter().collect()
     }
 
     /// Files can be opened for reading.
     pub fn opens_files(&self) -> Claim {
-        let refused = self.opening(libc::O_RDONLY, 0).any(|claim| claim.is_ok());
+        let refused = self.opening(libc::O_RDONLY, 0).iter().any(Claim::is_ok);
         if refused { Err("no file can be opened") } else { Ok(()) }
     }
 
@@ -155,9 +165,10 @@ impl Claims {
             .or_else(|_| self.covered(path, |rule| rule.rights.write))
     }
 
-    /// As [`Claims::no_writing`], for what this call does.
-    pub fn no_change(&self, path: &Path, call: &str) -> Claim {
-        self.refuses(call, &[]).or_else(|_| self.covered(path, |rule| rule.rights.write))
+    /// As [`Claims::no_writing`], for what each of these calls does.
+    pub fn no_change(&self, path: &Path, calls: &[&str]) -> Claim {
+        let calls: Vec<(&str, &[u64])> = calls.iter().map(|name| (*name, &[][..])).collect();
+        self.refuses_each(&calls).or_else(|_| self.covered(path, |rule| rule.rights.write))
     }
 
     /// Emptying a file takes a Landlock right of its own, from ABI 3.

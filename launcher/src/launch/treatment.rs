@@ -44,7 +44,7 @@ pub fn of(program: &Program) -> Treatment {
             "{}: every system call it makes would be one of another architecture, which is always killed",
             what()
         )),
-        Kind::OtherArchitecture { .. } => Treatment::Never(format!("{}, which this machine is not", what())),
+        Kind::OtherArchitecture { .. } => Treatment::Never(what()),
         _ if takes_library(program) => Treatment::Both,
         _ => Treatment::GuardAlone(what()),
     }

@@ -102,3 +102,26 @@ pub fn random() -> Result<u64, Failed> {
         as libc::c_long)?;
     Ok(u64::from_ne_bytes(bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stand_where_they_are_said_to_and_nowhere_twice() {
+        let words = [3, 1, 4, 1, 5];
+        let all: Vec<_> = (0..64).map(|_| HiddenWords::new(&words).unwrap()).collect();
+        for hidden in &all {
+            // SAFETY: `new` has put five words there.
+            assert_eq!(unsafe { hidden.address.cast::<[usize; 5]>().read() }, words);
+            assert!((LOWEST..=addresses() + page()).contains(&hidden.address()));
+        }
+        let mut bits: Vec<_> = all.iter().map(HiddenWords::address).collect();
+        bits.sort_unstable();
+        bits.dedup();
+        assert_eq!(bits.len(), all.len());
+        // In each half of what there is: the highest bit is random too.
+        let half = addresses() / 2 + 1;
+        assert!(bits.iter().any(|at| *at >= half) && bits.iter().any(|at| *at < half));
+    }
+}

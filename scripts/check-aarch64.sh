@@ -1,0 +1,37 @@
+#!/bin/bash
+# Compiles everything for arm64, tests included, and runs clippy on it, warnings being errors. Runs nothing of it:
+# `make vm-test ARCH=aarch64` does.
+#
+# Usage: scripts/check-aarch64.sh [--if-possible]    what is missing is then a line and no failure
+#
+# With SBX_INSTALL_PACKAGES=1 rustup and apt fetch what is missing.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+target=aarch64-unknown-linux-gnu
+linker=${CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER:-aarch64-linux-gnu-gcc}
+
+has_library() { compgen -G "$(rustc --print target-libdir --target $target)/libstd-*.rlib" >/dev/null; }
+has_linker() { command -v "$linker" >/dev/null; }
+may_install() { [ "${SBX_INSTALL_PACKAGES:-}" = 1 ]; }
+
+missing() {
+    echo "check-aarch64: not checked, missing: $*" >&2
+    [ "$if_possible" = yes ]
+    exit
+}
+
+if_possible=no
+[ "${1:-}" != --if-possible ] || if_possible=yes
+if ! has_library && may_install && command -v rustup >/dev/null; then
+    timeout 300 rustup target add $target >&2 || true
+fi
+has_library || missing "the standard library for $target   (rustup target add $target)"
+# The library that the launcher contains is linked while it is compiled.
+if ! has_linker && may_install && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross </dev/null >&2 || true
+fi
+has_linker || missing "$linker   (apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross)"
+
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$linker
+cargo clippy --workspace --all-targets --target $target -- -D warnings
