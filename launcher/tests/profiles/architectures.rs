@@ -1,6 +1,8 @@
 //! The built-in profiles mean the same on arm64, which was never given the older calls of 64-bit x86: what a program does
 //! there by one of them it does on arm64 by its successor, and is answered alike.
 
+use sbx::launch::policy::Network;
+use sbx::launch::resolve::{self, Unix};
 use sbx::profile::Profile;
 use sbx_policy::bpf;
 use sbx_policy::calls::{Arch, Call};
@@ -148,5 +150,26 @@ fn every_built_in_answers_what_both_have_alike() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn the_loader_gets_the_calls_that_it_makes_there_and_loses_them_again() {
+    let profile = built_in_profile("custom");
+    for (arch, makes, does_not) in [
+        (Arch::X86_64, ["access", "readlink"], ["faccessat", "readlinkat"]),
+        (Arch::Aarch64, ["faccessat", "readlinkat"], ["access", "readlink"]),
+    ] {
+        let calls = resolve::calls(&profile, &Network::default(), Unix::Refused, arch).unwrap();
+        let seal = calls.seal(bpf::RET_TRAP).unwrap().unwrap();
+        let needs: Vec<_> = seal.needs.iter().map(|(name, _)| name).collect();
+        let denied = seal.text.deny.unwrap();
+        for name in makes {
+            assert!(
+                needs.contains(&name) && denied.split(':').any(|denied| denied == name),
+                "{arch:?} {name}"
+            );
+        }
+        assert!(does_not.iter().all(|name| !needs.contains(name)), "{arch:?} {needs:?}");
     }
 }

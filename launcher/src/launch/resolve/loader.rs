@@ -3,14 +3,14 @@
 use super::Calls;
 use crate::profile::{self, Grants, When};
 use crate::refusal::Refusal;
-use sbx_policy::calls::Call;
+use sbx_policy::calls::{Arch, Call};
 use sbx_policy::env;
 use sbx_policy::list::List;
 use sbx_policy::restrictions;
 use sbx_policy::rules::Rules;
 
 /// What a dynamically linked program calls before its own first instruction (glibc and musl).
-const LOADER: [(&str, &[&str]); 20] = [
+const LOADER: [(&str, &[&str]); 22] = [
     ("read", &[]),
     ("pread64", &[]),
     ("close", &[]),
@@ -19,12 +19,14 @@ const LOADER: [(&str, &[&str]); 20] = [
     ("brk", &[]),
     ("munmap", &[]),
     ("access", &[]),
+    ("faccessat", &[]),
     ("arch_prctl", &[]),
     ("set_tid_address", &[]),
     ("set_robust_list", &[]),
     ("rseq", &[]),
     ("getrandom", &[]),
     ("readlink", &[]),
+    ("readlinkat", &[]),
     ("futex", &[]),
     ("open", &["read", "no-setid"]),
     ("openat", &["read", "no-setid"]),
@@ -32,6 +34,16 @@ const LOADER: [(&str, &[&str]); 20] = [
     ("mprotect", &["no-exec"]),
     ("prlimit64", &["self"]),
 ];
+
+/// What it calls only where there is no older call for it.
+const YOUNGER: [(&str, &str); 2] = [("faccessat", "access"), ("readlinkat", "readlink")];
+
+/// The call, if the loader makes it on this architecture.
+fn called(name: &str, arch: Arch) -> Option<Call> {
+    let here = |name: &str| Call::named(name.as_bytes()).filter(|call| call.number(arch).is_some());
+    let older = YOUNGER.iter().find(|(younger, _)| *younger == name).and_then(|(_, older)| here(older));
+    if older.is_some() { None } else { here(name) }
+}
 
 /// What the loader needs and the calls of a run do not have: a bit for each place in the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,10 +75,7 @@ impl Calls {
     fn loader_needs(&self) -> Result<Needs, Refusal> {
         let mut needs = Needs::default();
         for (place, (name, enough)) in LOADER.iter().enumerate() {
-            let Some(call) = Call::named(name.as_bytes()).filter(|call| call.number(self.arch).is_some())
-            else {
-                continue;
-            };
+            let Some(call) = called(name, self.arch) else { continue };
             let Some(said) = self.syscalls.calls.get(call) else {
                 needs.0 |= 1 << place;
                 continue;

@@ -14,6 +14,7 @@ use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr};
 
 const NEWUSER: u64 = 0x1000_0000;
+const VFORK: u64 = 0x4111; // CLONE_VM | CLONE_VFORK | SIGCHLD
 const CREATE: u64 = 0o101;
 const STREAM: u64 = 1;
 const DGRAM: u64 = 2;
@@ -108,9 +109,9 @@ fn cases() -> Vec<Case> {
     let kernel = "keeps away from this part of the kernel";
     vec![
         ("minimal", Off, "execve", vec![], none(), starts, "--profile workspace"),
-        ("minimal", Off, "vfork", vec![], none(), starts, "--profile workspace"),
+        ("minimal", Off, "clone", vec![VFORK], none(), starts, "--profile workspace"),
         ("minimal", Off, "clone", vec![17], none(), starts, "--profile workspace"),
-        ("network", Host, "vfork", vec![], none(), starts, "--profile workspace --net host"),
+        ("network", Host, "clone", vec![VFORK], none(), starts, "--profile workspace --net host"),
         ("no-exec", Off, "execve", vec![], none(), starts, "--profile workspace"),
         ("no-exec", Host, "execve", vec![], none(), starts, "--profile workspace --net host"),
         ("custom", Off, "execve", vec![], none(), starts, "--allow-calls execve"),
@@ -227,11 +228,19 @@ fn cases() -> Vec<Case> {
             writes,
             "--rw /usr/lib",
         ),
-        ("minimal", Off, "mkdir", vec![0, 0o755], changing("/usr/lib/no/such/made"), writes, "--rw /usr/lib"),
-        ("network", Host, "mkdir", vec![0, 0o755], changing("/usr/lib/made"), writes, "--rw /usr/lib"),
-        ("custom", Off, "mkdir", vec![0, 0o755], changing("made"), writes, "--rw /usr/share"),
-        ("mine", Off, "mkdir", vec![0, 0o755], changing("made"), writes, "--rw /usr/share"),
-        ("read-only", Off, "chmod", vec![0, 0o644], changing("file"), writes, "--profile workspace"),
+        (
+            "minimal",
+            Off,
+            "mkdirat",
+            vec![0, 0, 0o755],
+            changing("/usr/lib/no/such/made"),
+            writes,
+            "--rw /usr/lib",
+        ),
+        ("network", Host, "mkdirat", vec![0, 0, 0o755], changing("/usr/lib/made"), writes, "--rw /usr/lib"),
+        ("custom", Off, "mkdirat", vec![0, 0, 0o755], changing("made"), writes, "--rw /usr/share"),
+        ("mine", Off, "mkdirat", vec![0, 0, 0o755], changing("made"), writes, "--rw /usr/share"),
+        ("read-only", Off, "fchmodat", vec![0, 0, 0o644], changing("file"), writes, "--profile workspace"),
         ("minimal", Off, "ftruncate", vec![3, 0], none(), "does not allow this", "--profile write"),
         ("minimal", Off, "socket", vec![2, STREAM, 6], none(), no_network, "--profile network"),
         ("workspace", Off, "socket", vec![2, STREAM, 6], none(), no_network, "--net host"),
@@ -432,7 +441,7 @@ fn a_denial_by_flag_is_its_own_reason() {
         adviser.call_reason(name, &data(name, args), &none()) == "--deny-calls refuses it"
     };
     assert!(denied(&["mkdir:mkdirat"], "mkdirat", &[]));
-    assert!(denied(&["read,mkdir=EACCES"], "mkdir", &[]));
+    assert!(denied(&["read,mkdirat=EACCES"], "mkdirat", &[]));
     assert!(denied(&["read", "@mount"], "mount", &[]));
     assert!(denied(&["socket[unix-stream]"], "socket", &[1, STREAM]));
     assert!(!denied(&["socket[unix-stream]"], "socket", &[2, STREAM]));
@@ -448,7 +457,7 @@ fn the_key_that_decides_is_named() {
         (rule.profile, rule.key.unwrap())
     };
     let of = |profile: &str| Some(profile.to_string());
-    assert_eq!(key("minimal", "mkdir", &[]), (of("minimal"), "syscalls.default"));
+    assert_eq!(key("minimal", "mkdirat", &[]), (of("minimal"), "syscalls.default"));
     assert_eq!(key("minimal", "socket", &[2, STREAM]), (of("minimal"), "network.mode"));
     assert_eq!(key("no-exec", "execve", &[]), (of("no-exec"), "syscalls.deny"));
     assert_eq!(key("workspace", "getcwd", &[]), (None, "--deny-calls"));
@@ -456,8 +465,8 @@ fn the_key_that_decides_is_named() {
 
 #[test]
 fn the_root_is_never_proposed() {
-    let made = data("mkdir", &[0, 0o755]);
-    let reason = adviser("minimal", Mode::None).call_reason("mkdir", &made, &changing("/made"));
+    let made = data("mkdirat", &[0, 0, 0o755]);
+    let reason = adviser("minimal", Mode::None).call_reason("mkdirat", &made, &changing("/made"));
     assert!(!reason.contains("--rw / ") && !reason.ends_with("--rw /"), "{reason}");
 }
 
