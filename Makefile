@@ -50,9 +50,9 @@ test-compat:
 test-mutants:
 	tests/mutants.py
 
-# ARCH=aarch64 is passed on by make.
+# ARCH=aarch64: in machines of that architecture.
 vm-test:
-	tests/vm/run
+	$(if $(ARCH),SBX_ARCH='$(ARCH)') tests/vm/run
 
 check-aarch64:
 	scripts/check-aarch64.sh

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the sbx that starts fastest on this machine (or on one of the architecture that ARCH names), and prints its path as the last line of standard output.
+# Builds the sbx that starts fastest on this machine (or on one of the architecture that SBX_ARCH names), and prints its path as the last line of standard output.
 #
 # A launcher pays for its own start with every command it starts. Most of that is the dynamic loader and glibc's
 # initialisation, so a static program without position-independent code, on musl, is built where that can be done:
@@ -19,7 +19,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 dist=${SBX_DIST_DIR:-${CARGO_TARGET_DIR:-target}/dist}
 mkdir -p "$dist"
 dist=$(cd "$dist" && pwd)
-arch=${ARCH:-$(uname -m)}
+arch=${SBX_ARCH:-$(uname -m)}
 target=$arch-unknown-linux-musl
 static_flags="-C target-feature=+crt-static -C relocation-model=static -C panic=abort"
 

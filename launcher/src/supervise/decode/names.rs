@@ -319,9 +319,15 @@ pub static ARCH_PRCTL: Names =
 
 // Memory.
 
+/// Bits that mean something on one architecture only.
+#[cfg(target_arch = "aarch64")]
+const PROT_OWN: (u64, &str) = (4, "PROT_BTI PROT_MTE");
+#[cfg(not(target_arch = "aarch64"))]
+const PROT_OWN: (u64, &str) = (4, "-");
+
 pub static PROT: FlagSet = FlagSet {
     combined: &[],
-    bits: &[(0, "PROT_READ PROT_WRITE PROT_EXEC PROT_SEM"), (24, "PROT_GROWSDOWN PROT_GROWSUP")],
+    bits: &[(0, "PROT_READ PROT_WRITE PROT_EXEC PROT_SEM"), PROT_OWN, (24, "PROT_GROWSDOWN PROT_GROWSUP")],
     zero: Some("PROT_NONE"),
     wide: true,
 };
