@@ -3,6 +3,9 @@
 pub mod canary;
 pub mod cli;
 pub mod embed;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod launch;
 pub mod profile;
 pub mod program;

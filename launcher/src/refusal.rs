@@ -1,5 +1,6 @@
 //! Why `sbx` did not start the command, and with which exit status it says so.
 
+use crate::profile::tame;
 use crate::report::model::Cause;
 use std::fmt;
 
@@ -34,7 +35,8 @@ impl Refusal {
             NOT_EXECUTABLE => Cause::NotExecutable,
             _ => Cause::Refused,
         };
-        Refusal { code, sentence: sentence.into(), cause }
+        // It may quote what somebody has chosen who is not to write to this terminal.
+        Refusal { code, sentence: sentence.into().chars().map(tame).collect(), cause }
     }
 
     /// Whatever the exit status is, this is what we refuse.

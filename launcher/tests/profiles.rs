@@ -11,6 +11,8 @@ mod built_in;
 mod decisions;
 #[path = "profiles/extending.rs"]
 mod extending;
+#[path = "profiles/shown.rs"]
+mod shown;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -111,7 +111,7 @@ mod text {
     use super::*;
     use crate::calls::Call;
     use crate::restrictions;
-    use crate::rules::Grant;
+    use crate::rules::{Grant, Row};
 
     impl std::fmt::Display for Error<'_> {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -132,8 +132,13 @@ mod text {
         pub action: String,
     }
 
-    /// Writes rules as variables; [`rules`] reads them back. `None` where the action has no text.
+    /// Writes rules as variables; [`rules`] reads them back. `None` where the action has no text, or where a call is
+    /// allowed under conditions beside everything that is not named: a list of denials cannot say so.
     pub fn text(rules: &Rules) -> Option<Text> {
+        let conditional = |row: &Row| row.deny != Grant::All && matches!(row.allow, Grant::Some(_));
+        if rules.unnamed_allowed && Call::all().filter_map(|call| rules.row(call)).any(conditional) {
+            return None;
+        }
         let allow = list(rules, |row| row.allow, |_| 0);
         let deny = list(rules, |row| row.deny, |row| row.errno);
         Some(Text {
@@ -143,11 +148,7 @@ mod text {
         })
     }
 
-    fn list(
-        rules: &Rules,
-        grant: fn(&crate::rules::Row) -> Grant,
-        errno: fn(&crate::rules::Row) -> u16,
-    ) -> String {
+    fn list(rules: &Rules, grant: fn(&Row) -> Grant, errno: fn(&Row) -> u16) -> String {
         let mut entries = Vec::new();
         for call in Call::all() {
             let Some(row) = rules.row(call) else { continue };

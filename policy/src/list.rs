@@ -42,6 +42,8 @@ pub enum Cause {
     ErrnoOutsideDeny,
     /// Restricted here, but allowed whatever its arguments elsewhere in the list.
     Shadowed(&'static str),
+    /// Another error than an earlier entry of the list names for this call, which can have one only.
+    OtherErrno(&'static str),
     /// Brackets or signs that do not fit together.
     Malformed,
 }
@@ -137,10 +139,17 @@ impl Rules {
 }
 
 fn deny(row: &mut Row, call: Call, entry: &Entry) -> Result<(), Cause> {
-    if entry.errno != 0 {
-        row.errno = entry.errno;
-    }
-    extend(&mut row.deny, call, entry.restriction)
+    let (earlier, named) = (row.deny, row.errno);
+    extend(&mut row.deny, call, entry.restriction)?;
+    row.errno = match (earlier, named, entry.errno) {
+        (Grant::None, _, errno) => errno,
+        (_, named, errno) if named == errno => errno,
+        // A call that a group denies may have an error of its own.
+        (Grant::All, named, 0) => named,
+        (Grant::All, 0, errno) => errno,
+        _ => return Err(Cause::OtherErrno(call.name())),
+    };
+    Ok(())
 }
 
 /// Widens a grant. A narrower rule beside a wider one would never decide anything, which nobody means.
@@ -200,6 +209,11 @@ impl Problem<'_> {
                 quoted("'", self.entry, "'");
                 quoted(" and another rule for ", call.as_bytes(), " in the same list");
                 (None, " overlap: the narrower one would never decide anything; keep one of them")
+            }
+            Cause::OtherErrno(call) => {
+                quoted("'", self.entry, "'");
+                quoted(" and another rule for ", call.as_bytes(), " in the same list");
+                (None, " answer with different errors: one call can have one only; keep one of them")
             }
             Cause::Malformed => {
                 quoted("cannot read '", self.entry, "'");

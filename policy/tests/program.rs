@@ -239,6 +239,34 @@ fn overlapping_rules_are_refused() {
 }
 
 #[test]
+fn a_denial_keeps_the_error_that_was_named_for_it() {
+    for arch in ARCHES {
+        for text in
+            ["socket[unix]=EACCES:socket[inet]", "socket[inet]:socket[unix]=EACCES", "read=EIO:read=EPERM"]
+        {
+            let variables = Variables { deny: Some(text.as_bytes()), ..Variables::default() };
+            let error = env::rules(&variables, arch).err().map(|e| e.to_string());
+            assert!(error.as_ref().is_some_and(|e| e.contains("different errors")), "{text}: {error:?}");
+        }
+        for text in ["@process:clone3=ENOSYS", "clone3=ENOSYS:@process", "socket[unix]=EIO:socket[inet]=EIO"]
+        {
+            check(&parse(None, Some(text), None, arch));
+        }
+    }
+}
+
+#[test]
+fn a_condition_beside_everything_else_has_no_text() {
+    let actions = Actions { violation: bpf::RET_LOG, log: bpf::RET_LOG, unknown: None };
+    let mut rules = Rules::new(Arch::X86_64, true, actions);
+    assert!(env::text(&rules).is_some());
+    rules.add(List::Allow, b"socket[unix]").unwrap();
+    assert_eq!(env::text(&rules), None);
+    rules.add(List::Deny, b"socket").unwrap();
+    assert!(env::text(&rules).is_some());
+}
+
+#[test]
 fn sentences() {
     let say = |allow: &str, deny: &str, action: &str| {
         let some = |t: &str| (!t.is_empty()).then(|| t.to_string().leak().as_bytes());

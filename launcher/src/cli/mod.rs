@@ -11,7 +11,7 @@ mod status;
 mod test;
 mod usage;
 pub mod variables;
-mod why;
+pub(crate) mod why;
 
 pub use flags::{Cli, Command, Level, Namespaces, Net, OnViolation, Run, RunOnly, Static};
 

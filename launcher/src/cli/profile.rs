@@ -52,12 +52,7 @@ fn check(name: &OsStr) -> Result<(), Refusal> {
 
 fn show(name: &OsStr, json: bool) -> Result<i32, Refusal> {
     let profile = load(name)?;
-    let text = if json {
-        format!("{:#}\n", profile::show(&profile))
-    } else {
-        // The texts in it are whatever the file holds.
-        profile::human(&profile).chars().filter(|c| *c == '\n' || !c.is_control()).collect()
-    };
+    let text = if json { format!("{:#}\n", profile::show(&profile)) } else { profile::human(&profile) };
     print(text.as_bytes()).map(|()| 0)
 }
 

@@ -7,7 +7,7 @@ use crate::launch::landlock::Version;
 use crate::launch::namespaces::Choice;
 use crate::launch::policy::{Mode, Network};
 use crate::launch::resolve;
-use crate::profile::{DefaultAction, Level, Profile};
+use crate::profile::{DefaultAction, Endpoint, Level, Profile};
 use crate::refusal::Refusal;
 use crate::status;
 use crate::sys::{seccomp, socket};
@@ -101,7 +101,7 @@ pub fn network(flags: &Run, profile: &Profile, landlock: Version) -> Result<Netw
         network.mode = Mode::Ports;
         for text in &flags.connect {
             let (host, port) = text.rsplit_once(':').unwrap_or(("*", text));
-            let port = port.parse().map_err(|_| {
+            let port = Endpoint::port(port).ok_or_else(|| {
                 Refusal::new(format!("cannot read --connect '{text}': '{port}' is no port; write '*:443'"))
             })?;
             network.connect.push(any_host(host, port)?);

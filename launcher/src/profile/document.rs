@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::time::Duration;
 
-use super::error::{Fault, Place, Plain};
+use super::error::{Fault, Place, Plain, tame};
 use super::json::{Node, unknown_key};
 use super::location::Location;
 use super::model::{
@@ -249,6 +249,12 @@ fn network(node: Node, place: &Place, author: &Author) -> Result<Network, Fault>
 }
 
 impl Endpoint {
+    /// A port: digits, and not zero.
+    pub fn port(text: &str) -> Option<u16> {
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|port| digits && *port != 0)
+    }
+
     /// `HOST:PORT`, `[::1]:443`, `*:443`.
     pub fn parse(text: &str) -> Option<Endpoint> {
         let (host, port) = text.rsplit_once(':')?;
@@ -257,8 +263,10 @@ impl Endpoint {
             Some(address) => address.parse::<std::net::Ipv6Addr>().ok()?.to_string().into(),
             None => host.to_string().into(),
         };
-        let odd = |c: char| c.is_control() || c.is_whitespace() || c == '/' || (bare.is_none() && c == ':');
-        let port = port.parse().ok().filter(|port| *port != 0)?;
+        let odd = |c: char| {
+            tame(c) != c || c.is_whitespace() || matches!(c, '/' | '[' | ']') || (bare.is_none() && c == ':')
+        };
+        let port = Endpoint::port(port)?;
         (!host.is_empty() && !host.contains(odd)).then_some(Endpoint { host, port })
     }
 }

@@ -68,10 +68,17 @@ impl Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0.chars();
         for character in rest.by_ref().take(200) {
-            f.write_char(if character.is_control() { '?' } else { character })?;
+            f.write_char(tame(character))?;
         }
         if rest.next().is_some() { f.write_str("...") } else { Ok(()) }
     }
+}
+
+/// A character from outside for a terminal: what moves its cursor, or turns the text around it, becomes a `?`.
+pub(crate) fn tame(character: char) -> char {
+    let separator = matches!(character, '\u{2028}' | '\u{2029}');
+    let turns = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if character.is_control() || separator || turns { '?' } else { character }
 }
 
 /// The same for a name or path.

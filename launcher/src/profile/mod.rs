@@ -27,6 +27,8 @@ mod words;
 use std::ffi::OsStr;
 
 pub use error::ProfileError;
+#[cfg(built_in_tables)]
+pub(crate) use error::tame;
 pub use location::{Location, Variable, Variables};
 pub use model::{
     Alternative, CallRules, CallTable, Commands, DefaultAction, Endpoint, Env, Given, Grants, Level, Limits,

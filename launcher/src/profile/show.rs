@@ -7,10 +7,11 @@ use serde_json::{Map, Value, json};
 use sbx_policy::errno;
 use sbx_policy::restrictions::{self, Condition, Op, Width};
 
+use super::error::tame;
 use super::model::{
-    CallRules, DefaultAction, Given, Grants, Limits, Origin, PathEntry, Profile, Source, When,
+    CallRules, DefaultAction, Given, Grants, Limits, Origin, PathEntry, Profile, Protection, Source, When,
 };
-use super::units::Bound;
+use super::units::{self, Bound};
 
 /// The resolved profile as JSON.
 pub fn show(profile: &Profile) -> Value {
@@ -44,7 +45,7 @@ pub fn show(profile: &Profile) -> Value {
             "execute": paths(&profile.paths.execute),
             "write": paths(&profile.paths.write),
             "deny": paths(&profile.paths.deny),
-            "protect": list(&profile.paths.protect, ToString::to_string),
+            "protect": profile.paths.protect.iter().map(protection).collect::<Vec<_>>(),
         },
         "network": {
             "mode": optional(&profile.network.mode, |mode| mode.word().to_string()),
@@ -111,8 +112,16 @@ fn paths(list_of: &[PathEntry]) -> Vec<Value> {
     list(list_of, ToString::to_string)
 }
 
+fn protection(entry: &Given<Protection>) -> Value {
+    let mut shown = given(entry, ToString::to_string);
+    if !entry.readers.is_empty() {
+        shown["readers"] = entry.readers.iter().map(ToString::to_string).collect();
+    }
+    shown
+}
+
 fn limits(limits: &Limits) -> Value {
-    let time = |bound: &Bound<Duration>| word(bound, |time| format!("{}ms", time.as_millis()));
+    let time = |bound: &Bound<Duration>| word(bound, |time| units::exactly(*time));
     let amount = |bound: &Bound<u64>| word(bound, ToString::to_string);
     json!({
         "timeout": optional(&limits.timeout, time),
@@ -187,13 +196,19 @@ fn condition(condition: &Condition) -> Value {
     Value::Object(object)
 }
 
+/// One line, whatever the texts in it hold.
+fn line(text: &str) -> String {
+    let blank = |c: char| if matches!(c, '\n' | '\r' | '\t') { ' ' } else { tame(c) };
+    text.chars().map(blank).chain(['\n']).collect()
+}
+
 /// The resolved profile as text: lists that can be read at a glance, each entry with where it comes from when
 /// that is not the profile itself.
 pub fn human(profile: &Profile) -> String {
-    let mut text = format!("{}: {}\n", profile.name, profile.description);
+    let mut text = line(&format!("{}: {}", profile.name, profile.description));
     if profile.lineage.len() > 1 {
         let parents: Vec<_> = profile.lineage.iter().map(|name| &**name).collect();
-        text.push_str(&format!("made of: {}\n", parents.join(", then ")));
+        text.push_str(&line(&format!("made of: {}", parents.join(", then "))));
     }
     if let Some(default) = &profile.syscalls.default {
         text.push_str(&format!("default action: {}\n", action_word(default.value)));
@@ -201,7 +216,7 @@ pub fn human(profile: &Profile) -> String {
     let mut section = |title: &str, entries: Vec<String>| {
         if !entries.is_empty() {
             text.push_str(&format!("\n{title}:\n"));
-            entries.iter().for_each(|entry| text.push_str(&format!("  {entry}\n")));
+            entries.iter().for_each(|entry| text.push_str(&line(&format!("  {entry}"))));
         }
     };
     let foreign = |origin: &Origin| {
@@ -243,7 +258,12 @@ pub fn human(profile: &Profile) -> String {
     section("paths to read and write", paths(&profile.paths.write));
     section("paths not to touch", paths(&profile.paths.deny));
     let protected = profile.paths.protect.iter();
-    let protected = protected.map(|entry| format!("{}{}", entry.path, foreign(&entry.origin)));
+    let protected = protected.map(|entry| {
+        let readers: Vec<_> = entry.readers.iter().map(ToString::to_string).collect();
+        let readers =
+            if readers.is_empty() { String::new() } else { format!(" read by {}", readers.join(", ")) };
+        format!("{}{readers}{}", entry.path, foreign(&entry.origin))
+    });
     section("paths not to change", protected.collect());
     text
 }

@@ -79,6 +79,15 @@ pub fn duration(text: &str) -> Result<Bound<Duration>, String> {
     })
 }
 
+/// A time as [`duration`] reads it, to the nanosecond.
+pub fn exactly(time: Duration) -> String {
+    let (whole, rest) = (time.as_millis(), time.subsec_nanos() % 1_000_000);
+    if rest == 0 {
+        return format!("{whole}ms");
+    }
+    format!("{}ms", format!("{whole}.{rest:06}").trim_end_matches('0'))
+}
+
 /// A number of things.
 pub fn count(text: &str) -> Result<Bound<u64>, String> {
     bound(text, NO_COUNT, |text| {

@@ -16,6 +16,9 @@ mod find;
 mod kind;
 mod loader;
 mod machine;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod properties;
 mod script;
 mod sys;
 

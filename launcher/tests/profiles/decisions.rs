@@ -4,71 +4,19 @@
 use sbx::profile::{CallRules, Grants, Profile, When};
 use sbx_policy::bpf;
 use sbx_policy::calls::{Arch, Call};
-use sbx_policy::errno;
 use sbx_policy::interpret::{Data, run};
 use sbx_policy::program::{X32_BIT, assemble};
-use sbx_policy::restrictions::{Condition, Op, Width};
-use sbx_policy::rules::{Actions, Layout, QUERY};
+use sbx_policy::restrictions::{Condition, Op};
+use sbx_policy::rules::{Actions, Layout};
 
 use crate::{Shelf, built_in_profile};
 
+/// The fuzz targets' model of a profile.
+#[path = "../../src/fuzzing/model.rs"]
+mod model;
+
 const ACTIONS: Actions =
     Actions { violation: bpf::RET_USER_NOTIF, log: bpf::RET_LOG, unknown: Some(bpf::RET_ERRNO | 38) };
-
-/// A comparison, written down a second time.
-fn holds(condition: &Condition, args: &[u64; 6]) -> bool {
-    let mut left = args[usize::from(condition.arg)];
-    if condition.width == Width::Dword {
-        left = u64::from(left as u32);
-    }
-    match condition.op {
-        Op::Eq => left == condition.value,
-        Op::Ne => left != condition.value,
-        Op::Lt => left < condition.value,
-        Op::Le => left <= condition.value,
-        Op::Gt => left > condition.value,
-        Op::Ge => left >= condition.value,
-        Op::MaskedEq(mask) => left & mask == condition.value,
-    }
-}
-
-fn granted(grants: &Grants, args: &[u64; 6]) -> bool {
-    match grants {
-        Grants::None => false,
-        Grants::All(_) => true,
-        Grants::Some(list) => {
-            list.iter().any(|one| one.when.any().iter().any(|all| all.iter().all(|c| holds(c, args))))
-        }
-    }
-}
-
-fn expected(profile: &Profile, arch: Arch, data: &Data, identity: u32) -> u32 {
-    if data.arch != arch.audit() {
-        return bpf::RET_KILL_PROCESS;
-    }
-    if data.nr >= X32_BIT {
-        return ACTIONS.violation;
-    }
-    let unnamed = if profile.is_unrestricted() { bpf::RET_ALLOW } else { ACTIONS.violation };
-    if data.nr >= arch.end() {
-        return ACTIONS.unknown.unwrap();
-    }
-    let Some(call) = Call::numbered(arch, data.nr) else { return unnamed };
-    if call.name() == "prctl" && data.args[0] as u32 == QUERY {
-        let number = if data.args[1] as u32 == identity { errno::EALREADY } else { errno::EISCONN };
-        return bpf::RET_ERRNO | u32::from(number);
-    }
-    let Some(rules) = profile.syscalls.calls.get(call) else { return unnamed };
-    if granted(&rules.deny, &data.args) {
-        rules.errno.map_or(ACTIONS.violation, |number| bpf::RET_ERRNO | u32::from(number))
-    } else if granted(&rules.allow, &data.args) {
-        if rules.log.is_some() { ACTIONS.log } else { bpf::RET_ALLOW }
-    } else if rules.allow.is_none() {
-        unnamed
-    } else {
-        ACTIONS.violation
-    }
-}
 
 fn conditions(rules: &CallRules) -> Vec<Condition> {
     let alternatives = [&rules.allow, &rules.deny].into_iter().flat_map(|grants| match grants {
@@ -123,7 +71,7 @@ fn check(profile: &Profile) {
                     for audit in [arch.audit(), other] {
                         let data = Data { nr, arch: audit, args };
                         let decided = run(&program, &data);
-                        let meant = Some(expected(profile, arch, &data, rules.identity()));
+                        let meant = Some(model::expected(profile, arch, ACTIONS, &data, rules.identity()));
                         assert_eq!(decided, meant, "{} {call:?} {data:x?}", profile.name);
                     }
                 }

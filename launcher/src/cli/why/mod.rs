@@ -5,6 +5,7 @@ mod inside;
 
 use super::{Run, print};
 use crate::launch::question::{self, Answer, Question, Verdict, Wanted};
+use crate::profile::Endpoint;
 use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
 use crate::sys::seccomp;
@@ -72,7 +73,7 @@ fn question(flags: &Why) -> Result<Option<Question>, Refusal> {
     }
     if let Some(text) = &flags.connect {
         let port = text.rsplit_once(':').map_or(text.as_str(), |(_, port)| port);
-        let port = port.parse().map_err(|_| {
+        let port = Endpoint::port(port).ok_or_else(|| {
             let text = escape(text.as_bytes(), LONGEST);
             Refusal::new(format!("cannot read --connect '{text}': it has no port; write example.org:443"))
         })?;
@@ -126,7 +127,7 @@ fn call(text: &OsStr) -> Result<Question, Refusal> {
 }
 
 /// Decimal, `0x` and `0` as in C; a negative one has all 64 bits.
-fn number(text: &[u8]) -> Option<u64> {
+pub(crate) fn number(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     if digits.starts_with(['+', '-']) {

@@ -5,7 +5,7 @@
 //! only if it knows the workspace as its own.
 
 use super::protect::Protected;
-use super::settings::{Leads, Setting, read, settings};
+use super::settings::{Leads, Setting, path_in, read, settings};
 use crate::launch::files::tidy;
 use crate::launch::policy::{PathRights, PathRule};
 use std::path::{Path, PathBuf};
@@ -28,14 +28,14 @@ pub struct Repository {
 /// Where a file like `.git` of a linked worktree leads.
 fn pointer(file: &Path) -> Option<PathBuf> {
     let text = read(file)?;
-    let path = text.strip_prefix("gitdir:")?.trim();
+    let path = path_in(text.strip_prefix(b"gitdir:")?);
     Some(tidy(&file.parent()?.join(path)))
 }
 
 /// The repository that a git directory shares with others; its own if it shares none.
 fn common_of(own: &Path) -> Option<PathBuf> {
     match read(&own.join("commondir")) {
-        Some(text) => own.join(text.trim()).canonicalize().ok(),
+        Some(text) => own.join(path_in(&text)).canonicalize().ok(),
         None => own.join("HEAD").is_file().then(|| own.to_path_buf()),
     }
 }
@@ -44,7 +44,7 @@ fn common_of(own: &Path) -> Option<PathBuf> {
 /// submodule's configuration where its files are.
 fn knows(own: &Path, entry: &Path, workspace: &Path) -> bool {
     if let Some(text) = read(&own.join("gitdir")) {
-        return Path::new(text.trim()).canonicalize().is_ok_and(|back| back == entry);
+        return path_in(&text).canonicalize().is_ok_and(|back| back == entry);
     }
     let named = settings(&own.join("config")).into_iter().find(|setting| setting.is("core", "worktree"));
     named.is_some_and(|setting| own.join(&setting.value).canonicalize().is_ok_and(|path| path == workspace))
@@ -117,18 +117,18 @@ impl Repository {
         }
         read.push(file.to_path_buf());
         let directory = file.parent().unwrap_or(file);
-        for setting in settings(file).iter().take(MOST) {
-            match setting.leads_to(directory, top, home) {
+        let settings = settings(file);
+        for leads in settings.iter().filter_map(|s| s.leads_to(directory, top, home)).take(MOST) {
+            match leads {
                 // These are started by those in the directory above.
-                Some(Leads::Hooks(path)) if path.ends_with(".husky/_") => {
+                Leads::Hooks(path) if path.ends_with(".husky/_") => {
                     self.protected.extend(path.parent().map(|above| Protected::new(above.to_path_buf())));
                 }
-                Some(Leads::Hooks(path)) => self.protected.push(Protected::new(path)),
-                Some(Leads::More(path)) => {
+                Leads::Hooks(path) => self.protected.push(Protected::new(path)),
+                Leads::More(path) => {
                     self.configuration(&path, top, home, read);
                     self.protected.push(Protected::new(path));
                 }
-                None => {}
             }
         }
     }

@@ -9,7 +9,7 @@ mod enter;
 mod git;
 mod layout;
 mod protect;
-mod settings;
+pub(crate) mod settings;
 mod stubs;
 
 pub use enter::{Stop, enter, leave, renew};

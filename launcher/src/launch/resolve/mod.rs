@@ -219,7 +219,10 @@ impl Calls {
         if !free.is_empty() {
             return Err(cannot(conditions));
         }
-        env::text(&rules).ok_or_else(|| cannot("its action has no name"))
+        // The action has a name: it comes from the command line, by name.
+        env::text(&rules).ok_or_else(|| {
+            cannot("it allows a call under conditions beside everything that it does not name, which no variable can say")
+        })
     }
 
     fn plain_actions(&self, violation: u32) -> Actions {

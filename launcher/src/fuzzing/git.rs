@@ -1,0 +1,37 @@
+//! git's configurations.
+
+use crate::launch::namespaces::settings::{Setting, parse};
+use std::os::unix::ffi::OsStrExt;
+
+/// The text of a configuration: reading it ends, and makes nothing up. What is written as git writes it is found.
+pub fn git(text: &[u8]) {
+    let settings = parse(text);
+    assert!(settings.len() <= text.len());
+    let length: usize = settings.iter().map(|setting| setting.value.len()).sum();
+    assert!(length <= text.len() && settings.iter().all(|setting| !setting.value.as_bytes().contains(&0)));
+    let value: Vec<u8> = text.iter().copied().filter(|byte| *byte != 0).collect();
+    let written = [b"[core]\n\thooksPath = ", &*quoted(&value), b"\n[other]\n"].concat();
+    match parse(&written).as_slice() {
+        [setting] => assert!(is_hooks(setting) && setting.value.as_bytes() == value, "{written:?}"),
+        _ => panic!("{written:?}"),
+    }
+}
+
+fn is_hooks(setting: &Setting) -> bool {
+    setting.is("core", "hookspath")
+}
+
+/// A value as `git config` writes it.
+fn quoted(value: &[u8]) -> Vec<u8> {
+    let mut text = vec![b'"'];
+    for byte in value {
+        match byte {
+            b'\n' => text.extend(b"\\n"),
+            b'\t' => text.extend(b"\\t"),
+            b'"' | b'\\' => text.extend([b'\\', *byte]),
+            _ => text.push(*byte),
+        }
+    }
+    text.push(b'"');
+    text
+}
