@@ -5,7 +5,7 @@ use super::{Run, complain, print, search};
 use crate::launch::demands;
 use crate::launch::landlock::Version;
 use crate::launch::resolve::{self, Unix};
-use crate::profile;
+use crate::profile::{self, tame};
 use crate::refusal::{REFUSED, Refusal};
 use crate::supervise::decode::escape;
 use sbx_policy::calls::Arch;
@@ -100,7 +100,7 @@ fn list(json: bool) -> Result<i32, Refusal> {
 fn one_line(text: &str) -> String {
     text.split(char::is_whitespace)
         .filter(|word| !word.is_empty())
-        .map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>())
+        .map(|word| word.chars().map(tame).collect::<String>())
         .collect::<Vec<_>>()
         .join(" ")
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::sys;
+use crate::profile::tame;
 
 /// Exit status for a command that was found but cannot be executed.
 pub(super) const CANNOT_EXECUTE: u8 = 126;
@@ -126,7 +127,7 @@ impl fmt::Display for Quoted<'_> {
         use fmt::Write;
         f.write_char('\'')?;
         for c in self.0.to_string_lossy().chars() {
-            if c.is_control() || is_direction_mark(c) {
+            if tame(c) != c {
                 write!(f, "{}", c.escape_default())?;
             } else {
                 f.write_char(c)?;
@@ -134,9 +135,4 @@ impl fmt::Display for Quoted<'_> {
         }
         f.write_char('\'')
     }
-}
-
-/// Marks that change the order in which a terminal shows the text around them.
-fn is_direction_mark(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -7,7 +7,7 @@
 
 use crate::supervise::tree::{self, Root};
 use crate::sys::Failed;
-use crate::sys::process::Pid;
+use crate::sys::process::{self, Pid};
 use crate::sys::seccomp::{self, Answer, Notification};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -147,12 +147,30 @@ impl Permit {
 /// The state of a thread, as ps(1) shows it; `None` if there is no such thread.
 fn state(thread: Pid) -> Option<u8> {
     // By the thread's own number: /proc has an entry for each, though it lists only processes.
-    let text = std::fs::read_to_string(format!("/proc/{thread}/task/{thread}/stat"));
+    let text = process::about(thread, &format!("task/{thread}/stat"));
     text.ok()?.rsplit_once(')')?.1.trim_start().bytes().next()
 }
 
 /// How long a thread has been running.
 fn processor_time(thread: Pid) -> Option<Duration> {
-    let text = std::fs::read_to_string(format!("/proc/{thread}/task/{thread}/schedstat")).ok()?;
+    let text = process::about(thread, &format!("task/{thread}/schedstat")).ok()?;
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_found_whatever_it_is_called() {
+        for name in [&b"plain"[..], b"\xff\xfe", b") Z 1 (", b"a\nb"] {
+            let looked_at = std::thread::spawn(move || {
+                std::fs::write("/proc/thread-self/comm", name).unwrap();
+                let link = std::fs::read_link("/proc/thread-self").unwrap();
+                let thread = link.file_name().unwrap().to_str().unwrap().parse().unwrap();
+                (state(thread), processor_time(thread).is_some())
+            });
+            assert_eq!(looked_at.join().unwrap(), (Some(b'R'), true), "{name:?}");
+        }
+    }
 }

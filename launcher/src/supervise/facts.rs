@@ -48,7 +48,7 @@ pub fn network(process: &str) -> io::Result<(u64, u64)> {
 pub fn is_ours(process: Pid) -> bool {
     const DEEPEST: usize = 4096;
     let parent = |child: &Pid| {
-        let stat = fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
+        let stat = process::about(*child, "stat").ok()?;
         // The name before it may hold anything.
         stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
     };

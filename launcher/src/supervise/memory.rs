@@ -5,7 +5,7 @@
 //! proportional one, for which the kernel walks page tables.
 
 use crate::supervise::tree::{self, Root};
-use crate::sys::process::Pid;
+use crate::sys::process::{self, Pid};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -56,14 +56,13 @@ impl Watch {
 }
 
 fn plain(process: Pid) -> u64 {
-    std::fs::read_to_string(format!("/proc/{process}/status"))
-        .map_or(0, |text| add(&text, PLAIN).unwrap_or(0))
+    process::about(process, "status").map_or(0, |text| add(&text, PLAIN).unwrap_or(0))
 }
 
 /// The plain number where the kernel does not say: the process hides (prctl(2), PR_SET_DUMPABLE), or it is an older
 /// kernel.
 fn proportional(process: Pid) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
+    let text = process::about(process, "smaps_rollup").unwrap_or_default();
     add(&text, PROPORTIONAL).unwrap_or_else(|| plain(process))
 }
 

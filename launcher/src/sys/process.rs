@@ -1,6 +1,7 @@
 //! Starting, waiting for and ending processes.
 
 use super::{Failed, checked, descriptor};
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// A process number.
@@ -141,6 +142,12 @@ pub fn real_user() -> u32 {
     unsafe { libc::getuid() }
 }
 
+/// What a file of /proc says about a process. Its name may stand there, which it chooses itself: any bytes.
+pub fn about(process: Pid, file: &str) -> io::Result<String> {
+    let text = std::fs::read(format!("/proc/{process}/{file}"))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
 /// How many processes and threads a user has, as far as /proc shows them.
 pub fn tasks_of_user(user: u32) -> u64 {
     let own = |text: &str| {
@@ -149,7 +156,8 @@ pub fn tasks_of_user(user: u32) -> u64 {
         if real == Some(user) { field("Threads:").trim().parse().unwrap_or(1) } else { 0 }
     };
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let texts = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("status")).ok());
+    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let texts = processes.filter_map(|process| about(process, "status").ok());
     texts.map(|text| own(&text)).sum()
 }
 
@@ -290,13 +298,13 @@ pub fn children() -> Vec<Pid> {
 
 /// The processes that a thread of a process has started, from /proc (CONFIG_PROC_CHILDREN).
 pub fn children_of(process: Pid, thread: Pid) -> Vec<Pid> {
-    let list = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).unwrap_or_default();
+    let list = about(process, &format!("task/{thread}/children")).unwrap_or_default();
     list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
 /// The number that a process has in its own pid namespace.
 pub fn number_inside(pid: Pid) -> Option<Pid> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = about(pid, "status").ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     numbers.split_whitespace().last()?.parse().ok()
 }

@@ -5,7 +5,7 @@ mod inside;
 
 use super::{Run, print};
 use crate::launch::question::{self, Answer, Question, Verdict, Wanted};
-use crate::profile::Endpoint;
+use crate::profile::{Endpoint, tame};
 use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
 use crate::sys::seccomp;
@@ -178,7 +178,7 @@ fn as_text(answer: &Answer) -> String {
 
 /// Texts of profiles are whatever a file holds; paths in them are escaped already.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if tame(c) == c { c } else { ' ' }).collect()
 }
 
 fn as_json(answer: &Answer, profile: Option<&str>) -> String {

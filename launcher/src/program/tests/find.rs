@@ -131,6 +131,6 @@ fn a_directory_that_may_not_be_entered_is_denied_and_passed_over() {
 
 #[test]
 fn messages_cannot_steer_the_terminal() {
-    let (_, message) = failure("a\x1b[2J\nb\u{202e}c", "/bin", Path::new("/"));
-    assert!(!message.contains(['\x1b', '\n', '\u{202e}']), "{message:?}");
+    let (_, message) = failure("a\x1b[2J\nb\u{202e}\u{61c}\u{2028}c", "/bin", Path::new("/"));
+    assert!(!message.contains(['\x1b', '\n', '\u{202e}', '\u{61c}', '\u{2028}']), "{message:?}");
 }
