@@ -11,7 +11,7 @@ BASH_COMPLETION = $(SHARE)/bash-completion/completions/sbx
 ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 
-.PHONY: help build test test-compat test-escapes test-mutants vm-test lint check-aarch64 bench install uninstall dist
+.PHONY: help build test test-compat test-escapes test-mutants vm-test lint check-aarch64 bench install uninstall dist fuzz
 
 help:
 	@echo 'make build      the release build that starts fastest on this machine'
@@ -22,6 +22,7 @@ help:
 	@echo 'make vm-test    the tests that depend on the kernel, on older kernels, in emulated machines'
 	@echo '                ARCH=aarch64: on arm64, emulated on whatever this machine is'
 	@echo 'make check-aarch64  compiles everything for arm64, with clippy'
+	@echo 'make fuzz       what has to hold whatever is read, with bytes that a fuzzer makes; SECONDS=N for each target'
 	@echo 'make lint       formatting, clippy and documentation, warnings being errors'
 	@echo 'make bench      start-up, per-call costs, runs a second and memory, against bare exec and other sandboxes'
 	@echo 'make install    sbx, libsandbox.so, manual and completions below PREFIX ($(PREFIX)); DESTDIR is honoured'
@@ -56,6 +57,10 @@ vm-test:
 
 check-aarch64:
 	scripts/check-aarch64.sh
+
+# FUZZ=TARGET... runs only those. Needs a nightly toolchain and cargo-fuzz.
+fuzz:
+	SECONDS_EACH=$(SECONDS) fuzz/run $(FUZZ)
 
 lint:
 	$(CARGO) fmt --all --check

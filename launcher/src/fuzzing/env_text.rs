@@ -94,8 +94,10 @@ fn decides(variables: &Variables<'_>, rules: &Rules, program: &[bpf::Insn]) {
         }
         let otherwise = if variables.allow.is_none() { bpf::RET_ALLOW } else { violation };
         let Some(call) = Call::numbered(arch, data.nr) else { return otherwise };
-        if let Some(denied) = deny.iter().find(|entry| matches(entry, call, &data.args)) {
-            return if denied.errno == 0 { violation } else { bpf::RET_ERRNO | u32::from(denied.errno) };
+        // Of two denials whatever the arguments are, one may name an error.
+        let errors = deny.iter().filter(|entry| matches(entry, call, &data.args)).map(|entry| entry.errno);
+        if let Some(errno) = errors.max() {
+            return if errno == 0 { violation } else { bpf::RET_ERRNO | u32::from(errno) };
         }
         if allow.iter().any(|entry| matches(entry, call, &data.args)) { bpf::RET_ALLOW } else { otherwise }
     };

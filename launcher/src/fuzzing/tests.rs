@@ -1,8 +1,12 @@
 //! The corpus, and changes of it: what a fuzzer does, in a second and the same each time.
 
 use super::{Property, TARGETS};
+use crate::launch::namespaces::settings;
 use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Changes of each file of the corpus.
 const CHANGES: u32 = 40;
@@ -63,4 +67,73 @@ fn hold(name: &str, property: Property) {
 #[test]
 fn every_property_holds_for_the_corpus_and_changes_of_it() {
     TARGETS.iter().for_each(|(name, property)| hold(name, *property));
+}
+
+/// What git itself makes of a configuration: sections, names and values. `None` where it refuses it, or is not there.
+fn read_by_git(text: &[u8]) -> Option<Vec<(String, String, Vec<u8>)>> {
+    let mut git = Command::new("git");
+    git.args(["config", "--file", "-", "--list", "-z"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut git = git.stderr(Stdio::null()).spawn().ok()?;
+    git.stdin.take()?.write_all(text).ok()?;
+    let output = git.wait_with_output().ok().filter(|output| output.status.success())?;
+    let entries = output.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
+    let entry = |entry: &[u8]| {
+        let end = entry.iter().position(|byte| *byte == b'\n');
+        let key = String::from_utf8_lossy(&entry[..end.unwrap_or(entry.len())]).into_owned();
+        let (section, rest) = key.split_once('.')?;
+        let name = rest.rsplit_once('.').map_or(rest, |(_, name)| name);
+        Some((section.to_string(), name.to_string(), end.map_or(Vec::new(), |end| entry[end + 1..].to_vec())))
+    };
+    entries.map(entry).collect()
+}
+
+/// Blanks inside a value stay what they are only since git 2.45.
+fn blanks_alike(value: &[u8]) -> Vec<u8> {
+    value.iter().map(|byte| if matches!(byte, b'\t' | b'\r') { b' ' } else { *byte }).collect()
+}
+
+#[test]
+fn git_reads_configurations_the_same_way() {
+    const PIECES: [&[u8]; 24] = [
+        b"\n[core]\n",
+        b"[Core]",
+        b"[core \"a]\\\"b\"]",
+        b"[core.x]",
+        b"hooksPath",
+        b"\n\tpath",
+        b"=",
+        b" = ",
+        b"x",
+        b"y z",
+        b"\"",
+        b"\\\\",
+        b"\\\"",
+        b"\\n",
+        b"\\t",
+        b"\\\n",
+        b"\n",
+        b"\r\n",
+        b"\t",
+        b" ",
+        b"#",
+        b";",
+        b"]",
+        b"\xff",
+    ];
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut made = |_| {
+        let pieces = (0..random.below(12)).map(|_| PIECES[random.below(PIECES.len())]).collect::<Vec<_>>();
+        [b"[core]\n\thooksPath = ", pieces.concat().as_slice()].concat()
+    };
+    let texts = corpus("git").into_iter().chain((0..150).map(&mut made)).collect::<Vec<_>>();
+    for text in texts {
+        let Some(expected) = read_by_git(&text) else { continue };
+        let found = settings::parse(&text);
+        let shown = String::from_utf8_lossy(&text);
+        assert_eq!(found.len(), expected.len(), "{shown:?}");
+        for (setting, (section, name, value)) in found.iter().zip(expected) {
+            assert!(setting.is(&section, &name), "{section}.{name}: {shown:?}");
+            assert_eq!(blanks_alike(setting.value.as_bytes()), blanks_alike(&value), "{shown:?}");
+        }
+    }
 }
