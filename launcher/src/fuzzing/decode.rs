@@ -32,8 +32,8 @@ impl Memory for Bytes<'_> {
 /// A call, its arguments, and the caller's memory.
 pub fn decode(data: &[u8]) {
     let mut draw = Draw(data);
-    let names: Vec<calls::Call> = calls::Call::all().collect();
-    let (call, foreign, mode) = (draw.pick(&names), draw.byte() == 0xff, draw.pick(&MODES));
+    let call = calls::Call::at(draw.below(calls::Call::all().count()) as u16);
+    let (foreign, mode) = (draw.byte() == 0xff, draw.pick(&MODES));
     let args = [(); 6].map(|()| argument(&mut draw));
     let memory = Bytes(draw.0);
     let shown = decoded(&Call { name: call.name(), args, foreign }, &memory);

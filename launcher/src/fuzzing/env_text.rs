@@ -87,9 +87,9 @@ fn matches(entry: &Entry, call: Call, args: &[u64; 6]) -> bool {
 /// The program does what each entry says by itself.
 fn decides(variables: &Variables<'_>, rules: &Rules, program: &[bpf::Insn]) {
     let (allow, deny) = (entries(variables.allow), entries(variables.deny));
-    let (arch, violation) = (rules.arch(), rules.actions.violation);
+    let (arch, violation, identity) = (rules.arch(), rules.actions.violation, rules.identity());
     let expected = |data: &Data| {
-        if let Some(value) = fixed(arch, data, rules.identity(), violation) {
+        if let Some(value) = fixed(arch, data, identity, violation) {
             return value;
         }
         let otherwise = if variables.allow.is_none() { bpf::RET_ALLOW } else { violation };

@@ -16,7 +16,7 @@ pub fn policy(data: &[u8]) {
 fn document(draw: &mut Draw<'_>) -> Value {
     const DEFAULTS: [Option<&str>; 6] =
         [None, Some("errno"), Some("kill"), Some("log"), Some("errno=ENOSYS"), Some("allow")];
-    const PARENTS: [Option<&str>; 5] = [None, None, None, Some("minimal"), Some("workspace")];
+    const PARENTS: [Option<&str>; 8] = [None, None, None, None, None, None, Some("minimal"), Some("network")];
     let mut lists = [Vec::new(), Vec::new(), Vec::new()];
     let (default, parent) = (draw.pick(&DEFAULTS), draw.pick(&PARENTS));
     while !draw.is_empty() {
@@ -37,8 +37,7 @@ fn document(draw: &mut Draw<'_>) -> Value {
 }
 
 fn entry(draw: &mut Draw<'_>, denies: bool) -> Value {
-    let calls: Vec<Call> = Call::all().collect();
-    let call = draw.pick(&calls);
+    let call = Call::at(draw.below(Call::all().count()) as u16);
     let named = restrictions::of_call(call);
     let mut entry = Map::new();
     match draw.below(8) {

@@ -58,9 +58,10 @@ fn decides(profile: &Profile, arch: Arch) {
         Err(TooLong) => return,
     };
     assert!(program.len() <= bpf::MAX_INSNS);
+    let identity = rules.identity();
     for (number, audit, args) in questions(profile, arch) {
         let data = Data { nr: number, arch: audit, args };
-        let meant = expected(profile, arch, ACTIONS, &data, rules.identity());
+        let meant = expected(profile, arch, ACTIONS, &data, identity);
         assert_eq!(
             interpret::run(&program, &data),
             Some(meant),

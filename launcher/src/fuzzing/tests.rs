@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Changes of each file of the corpus.
-const CHANGES: u32 = 40;
+const CHANGES: u32 = 100;
 
 /// xorshift.
 struct Random(u64);

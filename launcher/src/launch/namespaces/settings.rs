@@ -229,7 +229,7 @@ mod tests {
         let hooks = |path: &str| Leads::Hooks(path.into());
         for (text, expected) in [
             ("[core]\n\thooksPath = a", hooks("/top/a")),
-            ("\u{feff}[CORE] HooksPath=a # ours", hooks("/top/a")),
+            ("[CORE] HooksPath=a # ours", hooks("/top/a")),
             ("[core]\r\nhookspath = \"a b\" ; ours\r\n", hooks("/top/a b")),
             ("[core] hooksPath = a]b # ]", hooks("/top/a]b")),
             ("[other][core]hooksPath = a;b]", hooks("/top/a")),
@@ -242,6 +242,11 @@ mod tests {
             let text = format!("[other]\n# hooksPath = y\n{text}\n[end]\nhooksPath = z\n");
             assert_eq!(leads(text.as_bytes()), [expected], "{text}");
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        assert_eq!(leads("\u{feff}[core] hooksPath = a".as_bytes()), [Leads::Hooks("/top/a".into())]);
     }
 
     #[test]
