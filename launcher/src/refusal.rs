@@ -51,3 +51,13 @@ impl fmt::Display for Refusal {
         f.write_str(&self.sentence)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_sentence_quotes_does_not_steer_the_terminal() {
+        assert_eq!(Refusal::new("'a\x1b[2J\n\u{9b}\u{202e}é'").to_string(), "'a?[2J???é'");
+    }
+}

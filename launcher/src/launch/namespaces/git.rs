@@ -231,6 +231,17 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_behind_many_settings_is_found() {
+        let scratch = Scratch::create(None).unwrap();
+        let git = scratch.path().join(".git");
+        fs::create_dir(&git).unwrap();
+        let branches = "[branch \"b\"]\n\tremote = origin\n".repeat(2 * MOST);
+        fs::write(git.join("config"), format!("{branches}[core]\n\thooksPath = tools\n")).unwrap();
+        let found = Repository::of(scratch.path(), None);
+        assert!(paths(&found).contains(&&*scratch.path().join("tools")));
+    }
+
+    #[test]
     fn a_repository_elsewhere_counts_only_if_it_knows_the_worktree() {
         let scratch = Scratch::create(None).unwrap();
         let (main, tree) = (scratch.path().join("main/.git"), scratch.path().join("tree"));
