@@ -31,7 +31,7 @@ use crate::launch::child::{Failure, Outcome, Steps};
 use crate::launch::guard::OnViolation;
 use crate::launch::landlock::View;
 use crate::launch::messages::Closing;
-use crate::launch::namespaces::Stubs;
+use crate::launch::namespaces::{Layout, Stubs};
 use crate::launch::plan::Plan;
 use crate::launch::policy::PathRule;
 use crate::launch::scratch::Scratch;
@@ -44,6 +44,7 @@ use crate::supervise::infer::Domain;
 use crate::supervise::judge::{Judge, Strict};
 use crate::supervise::output::{self, Diverted};
 use crate::supervise::reaper::{Afterwards, Reaper, Unstarted};
+use crate::supervise::repository::{Configs, Presence};
 use crate::supervise::suggest::Adviser;
 use crate::supervise::terminal::Terminal;
 use crate::supervise::violation::{Show, Violations};
@@ -175,7 +176,8 @@ fn supervised(
     let attributes = plan.attributes;
     let commands = plan.commands.take();
     let limits = std::mem::take(&mut plan.limits);
-    let looks = attributes || plan.watch_paths || plan.calls.notes() || limits.counted.is_some();
+    let configs = layout.as_ref().is_some_and(|layout| !layout.configs.is_empty());
+    let looks = attributes || configs || plan.watch_paths || plan.calls.notes() || limits.counted.is_some();
     let strict = looks.then(|| Strict::new(plan.calls.clone()));
     let listens = !plan.unconfined;
     let signals = supervise::watched_signals();
@@ -194,6 +196,7 @@ fn supervised(
     let view = View { layout: layout.as_deref(), scratch: scratch_path, ..View::default() };
     let (mut steps, view) = steps::lay_out(plan, &limits, closed, listens, view)?;
     let stubs = layout.as_ref().map(|layout| Stubs::make(&layout.stubs)).transpose()?;
+    let presence = layout.as_ref().map(|layout| Presence::of(layout)).transpose()?.flatten().map(Rc::new);
     steps.mask = mask;
     let broken_pipe = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
     steps.broken_pipe = broken_pipe;
@@ -203,6 +206,7 @@ fn supervised(
         group: limits.group.as_ref().map(|group| group.path().to_path_buf()),
         introduces: reporter.is_some() && layout.is_some(),
         stubs: stubs.map(Rc::new).unwrap_or_default(),
+        presence: presence.clone(),
     };
     let diverted = limits.output.map(|cap| output::divert(cap, &closed_streams)).transpose();
     let (pumps, diverted) = diverted.map_err(cannot("lead the output through a pipe"))?.unzip();
@@ -264,6 +268,7 @@ fn supervised(
         granted,
         domain,
         watch_paths,
+        configs: configs_of(&watch, layout.as_ref(), presence),
         layout: layout.clone(),
         attributes,
         census: limits.counted.map(|count| Census::new(watch.root(), count)),
@@ -302,6 +307,12 @@ fn supervised(
     });
     judge.violations.finish();
     result.map_err(Stop::from)
+}
+
+/// The configurations of git that may be replaced.
+fn configs_of(watch: &Watch, layout: Option<&Rc<Layout>>, presence: Option<Rc<Presence>>) -> Option<Configs> {
+    let Watch::Reaper(reaper) = watch else { return None };
+    Some(Configs::new(layout?.clone(), presence?, reaper.pid))
 }
 
 /// Says why the command ended, where it is not plain to see.

@@ -262,6 +262,7 @@ impl Plan {
             loader: seal.map(|seal| seal.needs).unwrap_or_default(),
             watch_paths: self.watch_paths,
             attributes: self.attributes,
+            configs: self.namespaces.as_ref().is_ok_and(|layout| !layout.configs.is_empty()),
             counts_tasks: false,
         }
     }

@@ -1,7 +1,7 @@
 //! What becomes of a notified call, and what is said about it.
 
 use crate::launch::guard::OnViolation;
-use crate::launch::namespaces::Layout;
+use crate::launch::namespaces::{CONFIG, Layout};
 use crate::launch::policy::PathRule;
 use crate::launch::resolve::Calls;
 use crate::supervise::attributes::{self, Changed};
@@ -10,6 +10,7 @@ use crate::supervise::census::Census;
 use crate::supervise::decode::{self, Access, Call as Shown, Decoded, ProcessMemory};
 use crate::supervise::facts::{self, Caller};
 use crate::supervise::infer::{self, Domain, InForce};
+use crate::supervise::repository::{self, Asked, Configs};
 use crate::supervise::suggest::{Adviser, Reason};
 use crate::supervise::violation::{Confidence, Fate, Kind, Violation, Violations};
 use crate::sys::seccomp::{self, Answer, Notification};
@@ -51,6 +52,8 @@ pub struct Judge<'a> {
     pub attributes: bool,
     /// What is mounted for the run alone.
     pub layout: Option<Rc<Layout>>,
+    /// Configurations of git that the supervisor replaces.
+    pub configs: Option<Configs>,
     /// Connections to UNIX sockets, and inside a network of the run's own, where the supervisor makes them.
     pub broker: Option<Broker>,
     /// How many tasks there may be, where the supervisor counts them.
@@ -80,6 +83,14 @@ impl Strict {
     }
 }
 
+/// Why a configuration that is harmless is not taken.
+const SHARED: &str =
+    "another run is in this repository, and could change what takes the place of its configuration";
+
+fn error(errno: i32) -> Answer {
+    Answer::Error(u16::try_from(errno).unwrap_or(EPERM))
+}
+
 /// What decided about a call.
 enum About {
     /// The filter.
@@ -107,6 +118,9 @@ impl Judge<'_> {
         let finding = self.find(&notification);
         let name = name(&notification);
         if finding == Finding::Allowed && self.counted(listener, &name, &notification)? {
+            return Ok(Verdict::GoOn);
+        }
+        if finding == Finding::Allowed && self.replaces(listener, &name, &notification)? {
             return Ok(Verdict::GoOn);
         }
         let shown = Shown { name: &name, args: notification.args, foreign: notification.nr & X32_BIT != 0 };
@@ -164,6 +178,55 @@ impl Judge<'_> {
     fn counted(&mut self, listener: BorrowedFd<'_>, name: &str, call: &Notification) -> Result<bool, Failed> {
         let Some(census) = self.census.as_mut().filter(|_| Census::concerns(name)) else { return Ok(false) };
         census.asked(listener, call).map(|()| true)
+    }
+
+    /// Whether the call would replace a file, and the answer is found here: where it is a configuration of git, or nobody
+    /// wants to know more about it.
+    fn replaces(
+        &mut self,
+        listener: BorrowedFd<'_>,
+        name: &str,
+        call: &Notification,
+    ) -> Result<bool, Failed> {
+        let Some(configs) = self.configs.as_mut().filter(|_| repository::CALLS.contains(&name)) else {
+            return Ok(false);
+        };
+        let memory = ProcessMemory::new(call.pid);
+        let Some(place) = configs.concerned(name, call, &memory) else {
+            if !self.watch_paths {
+                seccomp::answer(listener, call.id, Answer::Continue)?;
+            }
+            return Ok(!self.watch_paths);
+        };
+        if !seccomp::still_waits(listener, call.id) {
+            return Ok(true);
+        }
+        let (reason, errno) = match configs.replace(&place, call.id)? {
+            Asked::Waits => return Ok(true),
+            Asked::Fails(errno) => {
+                seccomp::answer(listener, call.id, error(errno))?;
+                return Ok(true);
+            }
+            Asked::Harmful(harm) => (Reason::always(&harm.to_string()), libc::EPERM),
+            Asked::Shared => (Reason::always(SHARED), libc::EBUSY),
+        };
+        let shown = Shown { name, args: call.args, foreign: false };
+        let decoded = decode::decode(&shown, &memory);
+        let about = About::Place(place.join(CONFIG));
+        self.say(Fate::Blocked, name, &decoded, reason, about, &facts::caller(call.pid));
+        seccomp::answer(listener, call.id, error(errno))?;
+        Ok(true)
+    }
+
+    /// The new configuration with this number is shielded, so it can be put in its place.
+    pub fn shielded(&mut self, listener: Option<BorrowedFd<'_>>, number: u32) -> Result<(), Failed> {
+        let Some(configs) = &mut self.configs else { return Ok(()) };
+        match (configs.covered(number)?, listener) {
+            (Some((id, failed)), Some(listener)) => {
+                seccomp::answer(listener, id, failed.map_or(Answer::Done, error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The answer to a change of mode, owner or times, which path rules decide about in log mode too.

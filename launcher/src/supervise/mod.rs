@@ -16,6 +16,7 @@ pub mod memory;
 mod outlet;
 pub mod output;
 pub mod reaper;
+pub mod repository;
 pub mod shield;
 pub mod suggest;
 mod summary;
@@ -214,7 +215,7 @@ impl Supervisor<'_, '_> {
                 forward(&self.task.watch, arrived);
             }
         }
-        self.changes(event);
+        self.changes(event)?;
         if lines.now || lines.gone {
             self.judge.violations.pass_on();
         }
@@ -250,7 +251,7 @@ impl Supervisor<'_, '_> {
     }
 
     /// Takes note of what became of the command.
-    fn changes(&mut self, event: Ready) {
+    fn changes(&mut self, event: Ready) -> Result<(), Failed> {
         match &self.task.watch {
             Watch::Direct(command) => {
                 let command = *command;
@@ -262,10 +263,15 @@ impl Supervisor<'_, '_> {
             }
             Watch::Reaper(reaper) if event.now || event.gone => match reaper.next() {
                 Event::Command(change) => drop(self.changed(change)),
+                Event::Shielded(number) => {
+                    let listener = self.task.listener.as_ref().map(AsFd::as_fd);
+                    self.judge.shielded(listener, number)?;
+                }
                 Event::End => self.finished = true,
             },
             Watch::Reaper(_) => {}
         }
+        Ok(())
     }
 
     /// Takes note of a change; tells whether the command has ended.

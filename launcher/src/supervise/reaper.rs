@@ -5,12 +5,13 @@
 
 use crate::launch::child::{self, Failure, Outcome, Steps};
 use crate::launch::landlock::{self, Prepared};
-use crate::launch::namespaces::{self, Stop, Stubs};
+use crate::launch::namespaces::{self, Doors, Entered, Stop, Stubs};
 use crate::launch::scratch;
 use crate::refusal::Refusal;
+use crate::supervise::repository::Presence;
 use crate::supervise::shield::Shield;
 use crate::supervise::tree;
-use crate::supervise::word::{decode, encode, read_outcome, write_outcome};
+use crate::supervise::word::{decode, encode, encode_shielded, read_outcome, write_outcome};
 use crate::sys::descriptor::Interest;
 use crate::sys::process::{self, Change, Pid, SignalScope};
 use crate::sys::{Failed, descriptor, namespace, privilege, probe, signal};
@@ -65,9 +66,20 @@ fn acquainted() -> i32 {
     libc::SIGRTMIN() + 6
 }
 
+/// Sent by the supervisor: a new configuration is to be shielded.
+fn shield_new() -> i32 {
+    libc::SIGRTMIN() + 7
+}
+
 /// Sent by the supervisor when the path rules are complete.
 fn proceed() -> i32 {
-    libc::SIGRTMIN() + 7
+    libc::SIGRTMIN() + 8
+}
+
+/// Has the first process of a run's namespaces shield the new configuration that is there; it answers with
+/// [`Event::Shielded`].
+pub fn cover(reaper: Pid) {
+    process::signal(reaper, shield_new());
 }
 
 /// What becomes of the tree when the command has ended.
@@ -83,6 +95,8 @@ pub struct Afterwards {
     pub introduces: bool,
     /// And what keeps names from being made.
     pub stubs: Rc<Stubs>,
+    /// What tells others that the run is in its repository.
+    pub presence: Option<Rc<Presence>>,
 }
 
 /// What the reaper tells the supervisor.
@@ -90,6 +104,8 @@ pub struct Afterwards {
 pub enum Event {
     /// The command changed.
     Command(Change),
+    /// The new configuration with this number is shielded; 0 if none could be.
+    Shielded(u32),
     /// The reaper is done, or gone.
     End,
 }
@@ -231,7 +247,7 @@ impl Reaper {
     pub fn next(&self) -> Event {
         let mut message = [0; 5];
         match descriptor::read(self.events.as_raw_fd(), &mut message) {
-            Ok(5) => decode(message).map_or(Event::End, Event::Command),
+            Ok(5) => decode(message).unwrap_or(Event::End),
             _ => Event::End,
         }
     }
@@ -244,7 +260,8 @@ fn reap(
     sender: RawFd,
     afterwards: &Afterwards,
 ) -> i32 {
-    let orders = [looked_at(), terminate(), kill(), suspend(), resume(), acquainted(), proceed()];
+    let orders =
+        [looked_at(), terminate(), kill(), suspend(), resume(), acquainted(), shield_new(), proceed()];
     let watched = signal::Set::of(&[&[libc::SIGCHLD, orphaned()], &orders[..]].concat());
     let prepared = process::die_with_parent(orphaned()).and_then(|()| process::become_subreaper());
     let mut outcome = Outcome::default();
@@ -256,9 +273,13 @@ fn reap(
     let overseer = held.map_or(Supervisor::Number(supervisor), Supervisor::Held);
     let mut kept = vec![sender];
     kept.extend(held);
+    kept.extend(afterwards.presence.iter().map(|presence| presence.descriptor()));
+    let mut doors = Doors::default();
     let entered = prepared.map_err(started).and_then(|()| enter(steps));
-    let command = entered.and_then(|terminals| {
-        kept.extend(terminals.into_iter().map(IntoRawFd::into_raw_fd));
+    let command = entered.and_then(|entered| {
+        kept.extend(entered.doors.descriptors());
+        kept.extend(entered.terminals.into_iter().map(IntoRawFd::into_raw_fd));
+        doors = entered.doors;
         prepare(steps)?;
         wait_for_rules(&watched, &overseer)?;
         start(steps, &mut outcome)
@@ -282,16 +303,16 @@ fn reap(
     }
     descriptor::close_all_but(&mut kept);
     let shield = layout.clone().filter(|layout| layout.shields_something());
-    let Ok(shield) = shield.map(|layout| Shield::of(layout, &watched).ok_or(())).transpose() else {
+    let Ok(shield) = shield.map(|layout| Shield::of(layout, doors, &watched).ok_or(())).transpose() else {
         end_all(KILLING, scope.as_ref());
         return 1;
     };
     let mut reaping =
-        Reaping { watched, supervisor: overseer, orphaned: false, scope, shield, order: Order::None };
+        Reaping { watched, supervisor: overseer, orphaned: false, scope, shield, sender, order: Order::None };
     if afterwards.introduces {
         reaping.wait_to_be_seen();
     }
-    reaping.watch(command, sender);
+    reaping.watch(command);
     if afterwards.keep_background && reaping.order == Order::None && !reaping.is_orphaned() {
         // The supervisor is a subreaper as well, and ends without touching them.
         return 0;
@@ -313,16 +334,16 @@ fn started(failed: Failed) -> Stop {
 }
 
 /// Makes a view of its own, where the run has one. What is returned is not to be closed before its end.
-fn enter(steps: &mut Steps) -> Result<Vec<OwnedFd>, Stop> {
-    let Some(layout) = &steps.layout else { return Ok(Vec::new()) };
-    let held = namespaces::enter(layout)?;
+fn enter(steps: &mut Steps) -> Result<Entered, Stop> {
+    let Some(layout) = &steps.layout else { return Ok(Entered::default()) };
+    let entered = namespaces::enter(layout)?;
     // It is in its working directory already, and this descriptor is about the one outside.
     std::mem::forget(steps.directory.take());
     if let Some(landlock) = &mut steps.landlock {
         let complete = landlock.complete();
         complete.map_err(|why| Stop::Failed(Failure::new("complete the path rules", why)))?;
     }
-    Ok(held)
+    Ok(entered)
 }
 
 /// Does for the command what need not wait for the path rules.
@@ -389,6 +410,7 @@ struct Reaping {
     orphaned: bool,
     scope: Option<SignalScope>,
     shield: Option<Shield>,
+    sender: RawFd,
     order: Order,
 }
 
@@ -414,11 +436,11 @@ impl Reaping {
     }
 
     /// Reports how the command changes, until it has ended, the supervisor is gone, or the tree has to end.
-    fn watch(&mut self, command: Pid, sender: RawFd) {
+    fn watch(&mut self, command: Pid) {
         while !self.is_over() {
             while let Some((pid, change)) = process::wait(None, false, true) {
                 if pid == command {
-                    let _ = descriptor::write_all(sender, &encode(change));
+                    let _ = descriptor::write_all(self.sender, &encode(change));
                     if matches!(change, Change::Exited(_) | Change::Killed(_)) {
                         return;
                     }
@@ -461,6 +483,10 @@ impl Reaping {
             }
             signal if signal == orphaned() => self.orphaned = true,
             signal if signal == suspend() => signal_all(self.scope.as_ref(), libc::SIGSTOP),
+            signal if signal == shield_new() => {
+                let number = self.shield.as_ref().map_or(0, Shield::shield_new);
+                let _ = descriptor::write_all(self.sender, &encode_shielded(number));
+            }
             signal if signal == resume() => signal_all(self.scope.as_ref(), libc::SIGCONT),
             _ => {}
         }

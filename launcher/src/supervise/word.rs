@@ -1,6 +1,7 @@
 //! What the reaper tells the supervisor, over a pipe: how the start went, then how the command changes.
 
 use crate::launch::child::{Failure, Outcome};
+use crate::supervise::reaper::Event;
 use crate::sys::process::{Change, Pid};
 use crate::sys::{Failed, descriptor};
 use std::os::fd::RawFd;
@@ -17,8 +18,21 @@ pub fn encode(change: Change) -> [u8; 5] {
     [kind, number[0], number[1], number[2], number[3]]
 }
 
+/// Which new configuration is shielded.
+pub fn encode_shielded(number: u32) -> [u8; 5] {
+    let number = number.to_le_bytes();
+    [b'm', number[0], number[1], number[2], number[3]]
+}
+
 /// And back.
-pub fn decode(message: [u8; 5]) -> Option<Change> {
+pub fn decode(message: [u8; 5]) -> Option<Event> {
+    if let [b'm', number @ ..] = message {
+        return Some(Event::Shielded(u32::from_le_bytes(number)));
+    }
+    change(message).map(Event::Command)
+}
+
+fn change(message: [u8; 5]) -> Option<Change> {
     let [kind, number @ ..] = message;
     let number = i32::from_le_bytes(number);
     match kind {

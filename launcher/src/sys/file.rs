@@ -26,6 +26,11 @@ impl Identity {
         (self.device, self.number) == (other.device, other.number)
     }
 
+    /// The lower half of its number.
+    pub fn low_number(self) -> u32 {
+        self.number as u32
+    }
+
     /// Whether it is a symbolic link.
     pub fn is_link(self) -> bool {
         self.mode & libc::S_IFMT == libc::S_IFLNK
@@ -51,6 +56,22 @@ pub fn open_to_append(path: &Path, mode: libc::mode_t) -> Result<OwnedFd, Failed
         | libc::O_NONBLOCK
         | libc::O_NOCTTY;
     open(None, path.as_os_str(), flags, mode)
+}
+
+/// Opens a file to be read; a symbolic link is not followed, a FIFO not waited for.
+pub fn open_to_read(directory: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Failed> {
+    let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    open(Some(directory), name, flags, 0)
+}
+
+/// Opens a file, or makes it; a symbolic link is not followed.
+pub fn open_or_create(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    mode: libc::mode_t,
+) -> Result<OwnedFd, Failed> {
+    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    open(Some(directory), name, flags, mode)
 }
 
 /// A new file without a name, which [`link`] can give it one (O_TMPFILE).

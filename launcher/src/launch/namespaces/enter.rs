@@ -1,15 +1,17 @@
 //! Making a run's own view of the file system: the first process in new namespaces does it, before it starts the
 //! command. Everything is mounted by descriptors of what was decided about, and no symbolic link is followed to it.
 
+use super::git::{HOOKS, NEW_CONFIG};
 use super::layout::{Kept, Layout, Private, System, TERMINALS};
 use crate::launch::child::Failure;
 use crate::launch::landlock::plain;
 use crate::sys::mount::{self, Kind, Tree};
-use crate::sys::{Failed, descriptor, namespace, terminal};
+use crate::sys::{Failed, descriptor, file, namespace, terminal};
 use std::fmt;
 use std::fs::{self, File};
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// Why a run did not get its view.
 #[derive(Debug)]
@@ -39,8 +41,52 @@ impl<T> Base<T> for Result<T, Failed> {
     }
 }
 
-/// Makes the view. What is returned has to stay open as long as it is used.
-pub fn enter(layout: &Layout) -> Result<Vec<OwnedFd>, Stop> {
+/// A view that was made. All of it has to stay open as long as it is used.
+#[derive(Default)]
+pub struct Entered {
+    /// What gives the caller's terminals their names.
+    pub terminals: Vec<OwnedFd>,
+    /// Where new configurations come in.
+    pub doors: Doors,
+}
+
+/// The directories of hooks of the repositories whose configurations may be replaced, below what is mounted on them.
+#[derive(Default)]
+pub struct Doors(Vec<(PathBuf, File)>);
+
+impl Doors {
+    /// The descriptors.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.0.iter().map(|(_, door)| door.as_raw_fd())
+    }
+
+    fn put(&mut self, hooks: &Path, door: File) {
+        self.0.retain(|(path, _)| path != hooks);
+        self.0.push((hooks.to_path_buf(), door));
+    }
+
+    /// Keeps the new configuration that stands in one of them from being changed, wherever it is renamed to. Returns the
+    /// lower half of its inode's number; 0 if there was not exactly one.
+    pub fn shield_new(&self) -> u32 {
+        let name = Path::new(NEW_CONFIG).file_name().unwrap_or_default();
+        let mut shielded = Vec::new();
+        for (_, door) in &self.0 {
+            let Ok(held) = descriptor::open_entry(door, name.as_bytes()) else { continue };
+            if mount::is_root(held.as_fd()) {
+                continue;
+            }
+            let Ok(identity) = file::identity(held.as_fd()) else { return 0 };
+            if cover(&held, &held).is_err() {
+                return 0;
+            }
+            shielded.push(identity.low_number());
+        }
+        if let [number] = shielded[..] { number } else { 0 }
+    }
+}
+
+/// Makes the view.
+pub fn enter(layout: &Layout) -> Result<Entered, Stop> {
     if layout.kinds.user {
         namespace::keep_identity(layout.identity).base("map the user")?;
     }
@@ -58,15 +104,15 @@ pub fn enter(layout: &Layout) -> Result<Vec<OwnedFd>, Stop> {
         mount::new(*kind, at).base(&what)?;
         put_back(kept, &what)?;
     }
-    let held = name_terminals(terminals)?;
-    shield_all(layout, |_| true)?;
+    let mut entered = Entered { terminals: name_terminals(terminals)?, doors: Doors::default() };
+    shield_all(layout, &mut entered.doors, |_| true)?;
     if layout.hides(&layout.directory) {
         let directory = &layout.directory;
         make_place(directory, true).base(&format!("make '{}'", directory.display()))?;
     }
-    let entered = std::env::set_current_dir(&layout.directory);
-    entered.map_err(|error| failure("enter", &layout.directory, plain(&error)))?;
-    Ok(held)
+    let moved = std::env::set_current_dir(&layout.directory);
+    moved.map_err(|error| failure("enter", &layout.directory, plain(&error)))?;
+    Ok(entered)
 }
 
 /// A terminal of the caller's, by its number.
@@ -98,13 +144,22 @@ fn name_terminals(terminals: Vec<Terminal>) -> Result<Vec<OwnedFd>, Stop> {
 }
 
 /// Shields what is to be shielded, as far as it is wanted: parents before what is below them.
-fn shield_all(layout: &Layout, wanted: impl Fn(&Path) -> bool) -> Result<(), Stop> {
+fn shield_all(layout: &Layout, doors: &mut Doors, wanted: impl Fn(&Path) -> bool) -> Result<(), Stop> {
     for path in layout.pins.iter().filter(|path| wanted(path)) {
         shield(path, "pin", Ok)?;
+        // What was found below it is not what is seen from now on.
+        doors.0.clear();
     }
-    let read_only = layout.read_only.iter().chain(layout.stubs.iter().map(|stub| &stub.path));
-    for path in read_only.filter(|path| wanted(path)) {
+    for path in layout.stubs.iter().map(|stub| &stub.path).filter(|path| wanted(path)) {
         shield(path, "protect", Tree::read_only)?;
+    }
+    for path in layout.read_only.iter().filter(|path| wanted(path)) {
+        let place = shield(path, "protect", Tree::read_only)?;
+        if path.file_name().is_some_and(|name| name == HOOKS)
+            && layout.configs.iter().any(|repository| path.parent() == Some(repository))
+        {
+            doors.put(path, place);
+        }
     }
     for (link, target) in layout.links.iter().filter(|(link, _)| wanted(link)) {
         cover_link(link, target.as_deref())?;
@@ -117,9 +172,9 @@ fn shield_all(layout: &Layout, wanted: impl Fn(&Path) -> bool) -> Result<(), Sto
 
 /// Shields what somebody outside has put in the place of something shielded: a mount goes with the file that it is
 /// on, also where an editor has only written the file anew.
-pub fn renew(layout: &Layout) -> Result<(), Stop> {
+pub fn renew(layout: &Layout, doors: &mut Doors) -> Result<(), Stop> {
     // What is not there any more is nobody's loss.
-    shield_all(layout, |path| descriptor::hold(path).is_ok_and(|held| !mount::is_root(held.as_fd())))
+    shield_all(layout, doors, |path| descriptor::hold(path).is_ok_and(|held| !mount::is_root(held.as_fd())))
 }
 
 /// Takes away what stands between a path outside and the same path inside: for who cleans up.
@@ -194,11 +249,11 @@ fn hold(verb: &str, path: &Path) -> Result<File, Stop> {
     descriptor::hold(path).map_err(|error| failure(verb, path, plain(&error)))
 }
 
-/// Mounts a place on itself.
-fn shield(path: &Path, verb: &str, how: fn(Tree) -> Result<Tree, Failed>) -> Result<(), Stop> {
+/// Mounts a place on itself, and returns what is below that mount.
+fn shield(path: &Path, verb: &str, how: fn(Tree) -> Result<Tree, Failed>) -> Result<File, Stop> {
     let held = hold(verb, path)?;
     let covered = Tree::of(held.as_fd()).and_then(how).and_then(|tree| tree.cover(held.as_fd()));
-    covered.map_err(|failed| failure(verb, path, failed.to_string()))
+    covered.map(|()| held).map_err(|failed| failure(verb, path, failed.to_string()))
 }
 
 /// Has a symbolic link be a file, or nothing.

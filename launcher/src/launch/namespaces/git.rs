@@ -18,6 +18,22 @@ const MOST: usize = 256;
 /// Submodules of submodules.
 const DEEPEST: usize = 4;
 
+/// A repository's own configuration.
+pub const CONFIG: &str = "config";
+/// The directory of what git executes.
+pub const HOOKS: &str = "hooks";
+/// A checked configuration on its way: where no command can write, whatever the mounts.
+pub const NEW_CONFIG: &str = "hooks/sbx-config";
+
+/// The repository that one is a part of, as a submodule.
+pub fn outermost(repository: &Path) -> &Path {
+    let holds = |above: &&Path| above.join("HEAD").symlink_metadata().is_ok();
+    let is_part =
+        |path: &Path| matches!(path.file_name(), Some(name) if name == "modules" || name == "worktrees");
+    let parts = repository.ancestors().filter(|path| is_part(path));
+    parts.filter_map(Path::parent).filter(holds).last().unwrap_or(repository)
+}
+
 /// A repository's parts.
 #[derive(Debug, Default)]
 pub struct Repository {
@@ -89,9 +105,9 @@ impl Repository {
 
     /// A git directory that holds a whole repository.
     fn common(&mut self, at: &Path, top: &Path, home: Option<&Path>, depth: usize) {
-        let config = at.join("config");
-        self.protected.push(Protected::new(at.join("hooks")));
-        self.protected.push(Protected::existing(config.clone()));
+        let config = at.join(CONFIG);
+        self.protected.push(Protected::new(at.join(HOOKS)));
+        self.protected.push(Protected { replaced: true, ..Protected::existing(config.clone()) });
         // It would have git look for configuration and hooks elsewhere; this one says what is so anyway.
         self.protected.push(Protected { stub: Some(".\n"), ..Protected::new(at.join("commondir")) });
         let of_home = home.filter(|_| depth == 0).into_iter();

@@ -1,6 +1,7 @@
 //! What is mounted in a run's own mount namespace: decided from rules and the file system as it is, before there is a
 //! child.
 
+use super::git::HOOKS;
 use super::protect::{Found, Protected};
 use super::stubs::{self, Stub};
 use crate::launch::landlock::canonical;
@@ -21,6 +22,9 @@ const SERVICES: [&str; 2] = ["/run", "/var/run"];
 const SHARED_MEMORY: &str = "/dev/shm";
 /// Where terminals have their names.
 pub const TERMINALS: &str = "/dev/pts";
+
+/// For so many repositories a way in is held open.
+const MOST_CONFIGS: usize = 64;
 
 /// What is mounted, in the order of the fields.
 #[derive(Clone, Debug)]
@@ -45,6 +49,8 @@ pub struct Layout {
     pub denied: BTreeSet<PathBuf>,
     /// What cannot be made.
     pub stubs: Vec<Stub>,
+    /// Repositories whose configurations are read-only and may be replaced by others that have been checked.
+    pub configs: Vec<PathBuf>,
     /// Where the command starts.
     pub directory: PathBuf,
 }
@@ -138,6 +144,7 @@ impl Layout {
             links: BTreeMap::new(),
             denied: BTreeSet::new(),
             stubs: Vec::new(),
+            configs: Vec::new(),
             directory: given.directory.to_path_buf(),
         };
         if layout.systems.iter().any(|system| system.kind == Kind::Terminals) {
@@ -150,6 +157,7 @@ impl Layout {
         for protected in given.protected {
             layout.protect(protected, &roots, given.rules, remarks);
         }
+        layout.keep_shielded_configs();
         layout
     }
 
@@ -243,6 +251,8 @@ impl Layout {
             Found::Nothing => self.stub(&protected.path, protected.stub, roots),
             Found::There => {
                 self.pin(&protected.path, roots);
+                let repository = protected.path.parent().filter(|_| protected.replaced);
+                self.configs.extend(repository.map(Path::to_path_buf));
                 self.read_only.insert(protected.path);
             }
             Found::Link(target) => {
@@ -266,6 +276,16 @@ impl Layout {
                 link.display()
             )),
         }
+    }
+
+    /// New configurations come through the directory of hooks, which has to be there and shielded.
+    fn keep_shielded_configs(&mut self) {
+        let Layout { configs, read_only, .. } = self;
+        configs.retain(|repository| {
+            let hooks = repository.join(HOOKS);
+            read_only.contains(&hooks) && is_plain_directory(&hooks)
+        });
+        configs.truncate(MOST_CONFIGS);
     }
 
     /// Has the first name of a path that is not there yet never be.

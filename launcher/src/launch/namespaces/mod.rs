@@ -12,10 +12,11 @@ mod protect;
 pub(crate) mod settings;
 mod stubs;
 
-pub use enter::{Stop, enter, leave, renew};
-pub use git::Repository;
+pub use enter::{Doors, Entered, Stop, enter, leave, renew};
+pub use git::{CONFIG, HOOKS, NEW_CONFIG, Repository, outermost as outermost_repository};
 pub use layout::{Given, Layout, TMP};
-pub use stubs::Stubs;
+pub use settings::{LONGEST, Malformed, Setting, Settings};
+pub use stubs::{Stubs, share};
 
 use crate::cli::{self, Run};
 use crate::launch::files::{self, Directories};

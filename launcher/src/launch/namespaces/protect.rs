@@ -14,6 +14,8 @@ pub struct Protected {
     pub stub: Option<&'static str>,
     /// Only what exists is protected.
     pub made_freely: bool,
+    /// A configuration of git, which another may take the place of that has been checked.
+    pub replaced: bool,
 }
 
 /// What there is at a protected path.
@@ -32,7 +34,7 @@ pub enum Found {
 impl Protected {
     /// Which is not made either.
     pub fn new(path: PathBuf) -> Protected {
-        Protected { path, stub: None, made_freely: false }
+        Protected { path, stub: None, made_freely: false, replaced: false }
     }
 
     /// Which may be made where it does not exist.

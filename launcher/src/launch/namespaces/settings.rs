@@ -25,7 +25,7 @@ pub fn read(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// A variable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Setting {
     /// As git calls it: `section.name` or `section.subsection.name`, lower case but for the subsection.
     pub key: Vec<u8>,
@@ -322,9 +322,40 @@ mod tests {
     #[test]
     fn git_reads_the_same() {
         const PIECES: [&str; 34] = [
-            "[core]", "[core", "]", "[a.B.c]", "[branch \"x\"]", "[branch \"X\\\"y\"]", "[ \"z\"]", "[x \"a\\\nb\"]",
-            "\n", "\n", "\r\n", "\r", " ", "\t", "name", "Fs-Monitor", "=", " = ", "\"", "\\", "\\\n", "\\n", "\\t",
-            "\\x", "#", ";", "value", "a b", "é", ".", "1", "-", "\u{feff}", "\\\r\n",
+            "[core]",
+            "[core",
+            "]",
+            "[a.B.c]",
+            "[branch \"x\"]",
+            "[branch \"X\\\"y\"]",
+            "[ \"z\"]",
+            "[x \"a\\\nb\"]",
+            "\n",
+            "\n",
+            "\r\n",
+            "\r",
+            " ",
+            "\t",
+            "name",
+            "Fs-Monitor",
+            "=",
+            " = ",
+            "\"",
+            "\\",
+            "\\\n",
+            "\\n",
+            "\\t",
+            "\\x",
+            "#",
+            ";",
+            "value",
+            "a b",
+            "é",
+            ".",
+            "1",
+            "-",
+            "\u{feff}",
+            "\\\r\n",
         ];
         let scratch = Scratch::create(None).unwrap();
         let file = scratch.path().join("config");

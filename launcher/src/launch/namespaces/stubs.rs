@@ -113,8 +113,9 @@ fn directories(stubs: &[Stub]) -> BTreeSet<&Path> {
     stubs.iter().filter_map(|stub| stub.path.parent()).collect()
 }
 
-/// Waits for another run to have removed its own. File systems without locks are left with what was made.
-fn share(directory: &File) -> Result<(), String> {
+/// Locks a directory with others, and waits for who has it alone: another run that removes its own. File systems without
+/// locks are left as they are.
+pub fn share(directory: &File) -> Result<(), String> {
     let start = Instant::now();
     loop {
         match directory.try_lock_shared() {

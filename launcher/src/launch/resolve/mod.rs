@@ -12,7 +12,7 @@ use crate::profile::{
     When,
 };
 use crate::refusal::Refusal;
-use crate::supervise::attributes;
+use crate::supervise::{attributes, repository};
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::env;
@@ -55,6 +55,8 @@ pub struct Extras {
     pub watch_paths: bool,
     /// Changing modes, owners and times is the supervisor's business.
     pub attributes: bool,
+    /// Calls that could replace a configuration of git are notified, although they are allowed.
+    pub configs: bool,
     /// Calls that make processes and threads are notified, although they are allowed.
     pub counts_tasks: bool,
 }
@@ -200,11 +202,10 @@ impl Calls {
                 replace_all(&mut rules, name, Row { deny: Grant::All, errno: EOPNOTSUPP, ..Row::default() });
             }
         }
-        if extras.watch_paths {
-            for name in judged::CALLS {
-                if let Some(row) = row(&mut rules, name).filter(|row| row.allow != Grant::None) {
-                    row.log = true;
-                }
+        let judged = judged::CALLS.iter().filter(|_| extras.watch_paths);
+        for name in judged.chain(repository::CALLS.iter().filter(|_| extras.configs)) {
+            if let Some(row) = row(&mut rules, name).filter(|row| row.allow != Grant::None) {
+                row.log = true;
             }
         }
         Ok((rules, free))

@@ -167,6 +167,15 @@ pub enum Address {
     },
 }
 
+/// The path at an address: `None` for one that the kernel would not get either.
+#[must_use]
+pub fn read_path(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
+    match memory::c_string(memory, address, memory::PATH_MAX) {
+        memory::CString::Whole(path) => Some(path),
+        _ => None,
+    }
+}
+
 /// A path for a message.
 #[must_use]
 pub fn shown(path: &Path) -> String {

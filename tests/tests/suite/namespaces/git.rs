@@ -7,7 +7,7 @@ use std::fs;
 const IDENTITY: &str = "[user]\n\tname = Somebody\n\temail = somebody@example.org\n[init]\n\tdefaultBranch = main\n[protocol \"file\"]\n\tallow = always\n[advice]\n\tdetachedHead = false\n";
 
 /// A workspace that is a repository with two commits and a branch, and beside it, outside, one for submodules.
-fn stage(user: &User) -> World {
+pub fn stage(user: &User) -> World {
     let world = World::new(user);
     world.write(world.home.join(".gitconfig"), IDENTITY);
     world.write("file", "one\n");
@@ -24,7 +24,7 @@ fn stage(user: &User) -> World {
 
 /// A script outside any sandbox.
 #[track_caller]
-fn plain(world: &World, script: &str) -> String {
+pub fn plain(world: &World, script: &str) -> String {
     world.bare(["bash", "-ec", script]).run().success().out()
 }
 
@@ -36,7 +36,7 @@ fn works(world: &World, script: &str) -> String {
 
 /// Runs git after the attempts as the user would; nothing planted may run then.
 #[track_caller]
-fn nothing_planted_runs(world: &World, script: &str) {
+pub fn nothing_planted_runs(world: &World, script: &str) {
     let marks = world.outside.join("ran");
     let planted = format!("touch {}", marks.display());
     let script = script.replace("PLANTED", &planted);

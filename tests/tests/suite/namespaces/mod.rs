@@ -1,6 +1,7 @@
 //! Namespaces of a run's own: what is masked and protected in them, what of the host is out of sight, whom signals
 //! reach; and what is held, or said to be missing, where there are none.
 
+mod configuration;
 mod git;
 mod hostile;
 mod processes;
