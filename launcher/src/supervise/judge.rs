@@ -2,12 +2,13 @@
 
 use crate::launch::guard::OnViolation;
 use crate::launch::namespaces::{CONFIG, Layout};
-use crate::launch::policy::PathRule;
+use crate::launch::policy::{Mode, PathRule};
 use crate::launch::resolve::Calls;
 use crate::supervise::attributes::{self, Changed};
 use crate::supervise::broker::{Broker, Brokered};
 use crate::supervise::census::Census;
 use crate::supervise::decode::{self, Access, Call as Shown, Decoded, ProcessMemory};
+use crate::supervise::devices;
 use crate::supervise::facts::{self, Caller};
 use crate::supervise::infer::{self, Domain, InForce};
 use crate::supervise::repository::{self, Asked, Configs};
@@ -18,10 +19,11 @@ use crate::sys::{Failed, process};
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::errno::{EOPNOTSUPP, EPERM};
+
 use sbx_policy::interpret::{self, Data};
 use sbx_policy::program::X32_BIT;
 use std::cell::OnceCell;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -83,6 +85,9 @@ impl Strict {
     }
 }
 
+/// What a kernel without IPv4 answers.
+const EAFNOSUPPORT: u16 = libc::EAFNOSUPPORT as u16;
+
 /// Why a configuration that is harmless is not taken.
 const SHARED: &str =
     "another run is in this repository, and could change what takes the place of its configuration";
@@ -140,6 +145,14 @@ impl Judge<'_> {
             seccomp::answer(listener, notification.id, answer)?;
             return Ok(Verdict::GoOn);
         }
+        if finding == Finding::Violation
+            && self.on_violation != OnViolation::Log
+            && let Some(device) = devices::opened(&name, &notification, &decoded)
+            && seccomp::answer_with(listener, notification.id, device.file.as_fd(), device.close_on_exec)
+                .is_ok()
+        {
+            return Ok(Verdict::GoOn);
+        }
         if let Some(answer) = self.changed(&name, finding, &notification, &decoded, &memory, &caller) {
             seccomp::answer(listener, notification.id, answer)?;
             return Ok(Verdict::GoOn);
@@ -166,7 +179,10 @@ impl Judge<'_> {
             }
             Finding::Allowed => {}
         }
-        let (answer, verdict) = self.answer(finding, &caller);
+        let (mut answer, verdict) = self.answer(finding, &caller);
+        if answer == Answer::Error(EPERM) && self.is_for_internet(&name, &notification) {
+            answer = Answer::Error(EAFNOSUPPORT);
+        }
         if answer == Answer::Continue && self.counted(listener, &name, &notification)? {
             return Ok(verdict);
         }
@@ -282,6 +298,15 @@ impl Judge<'_> {
             Brokered::Fails(errno) => Some(Answer::Error(u16::try_from(errno).unwrap_or(EPERM))),
             Brokered::Refused => None,
         }
+    }
+
+    /// Whether a call makes a socket for a network that the run does not have. What programs take that for passes by EPERM, and some
+    /// try again for minutes.
+    fn is_for_internet(&self, name: &str, call: &Notification) -> bool {
+        let family = call.args[0] as i32;
+        name == "socket"
+            && self.domain.network.mode == Mode::None
+            && matches!(family, libc::AF_INET | libc::AF_INET6)
     }
 
     fn find(&self, notification: &Notification) -> Finding {

@@ -12,6 +12,19 @@ const IOCTL_RECV: libc::c_ulong = 0xc050_2100;
 const IOCTL_SEND: libc::c_ulong = 0xc018_2101;
 const IOCTL_ID_VALID: libc::c_ulong = 0x4008_2102;
 
+const IOCTL_ADD: libc::c_ulong = 0x4018_2103;
+const ADD_AND_ANSWER: u32 = 1 << 1;
+
+/// `struct seccomp_notif_addfd`.
+#[repr(C)]
+struct Added {
+    id: u64,
+    flags: u32,
+    source: u32,
+    number: u32,
+    number_flags: u32,
+}
+
 #[repr(C)]
 struct Program {
     len: libc::c_ushort,
@@ -113,6 +126,21 @@ pub fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> Result<(), F
         Err(failed) if failed.errno() != libc::ENOENT => Err(failed),
         _ => Ok(()),
     }
+}
+
+/// Answers a call that opens a file with a copy of a descriptor (Linux 5.14).
+pub fn answer_with(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    file: BorrowedFd<'_>,
+    close_on_exec: bool,
+) -> Result<(), Failed> {
+    let flags = if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 };
+    let added =
+        Added { id, flags: ADD_AND_ANSWER, source: file.as_raw_fd() as u32, number: 0, number_flags: flags };
+    // SAFETY: a valid structure of the size that is part of the command's number.
+    let result = unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_ADD as _, &raw const added) };
+    checked("ioctl(SECCOMP_IOCTL_NOTIF_ADDFD)", result.into()).map(drop)
 }
 
 /// Takes ownership of the listener whose number [`install_with_listener`] returned.

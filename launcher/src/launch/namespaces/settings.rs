@@ -35,6 +35,9 @@ pub struct Setting {
     pub written: Vec<u8>,
 }
 
+/// Section, subsection and name of a variable.
+type Parts<'s> = (&'s [u8], Option<&'s [u8]>, &'s [u8]);
+
 /// Where a variable leads.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Leads {
@@ -46,7 +49,7 @@ pub enum Leads {
 
 impl Setting {
     /// Section, subsection and name; `None` for a variable that stands in no section.
-    pub fn parts(&self) -> Option<(&[u8], Option<&[u8]>, &[u8])> {
+    pub fn parts(&self) -> Option<Parts<'_>> {
         let first = self.key.iter().position(|byte| *byte == b'.')?;
         let last = self.key.iter().rposition(|byte| *byte == b'.')?;
         Some((&self.key[..first], self.key.get(first + 1..last), &self.key[last + 1..]))

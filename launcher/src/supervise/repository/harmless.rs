@@ -74,10 +74,22 @@ fn may_vary(setting: &Setting) -> bool {
     match setting.parts() {
         Some((b"user", None, name)) => matches!(name, b"name" | b"email"),
         Some((b"pull", None, name)) => matches!(name, b"rebase" | b"ff"),
+        Some(_) if is_switch(setting) => true,
         Some((b"branch", Some(_), name)) => matches!(name, b"remote" | b"pushremote" | b"merge" | b"rebase"),
         Some((b"submodule", Some(_), name)) => {
             matches!(name, b"url" | b"active" | b"branch" | b"update" | b"ignore" | b"fetchrecursesubmodules")
         }
+        _ => false,
+    }
+}
+
+/// How git shows and stores things.
+fn is_switch(setting: &Setting) -> bool {
+    match setting.parts() {
+        Some((b"core", None, name)) => matches!(name, b"autocrlf" | b"eol" | b"quotepath" | b"abbrev"),
+        Some((b"diff", None, name)) => matches!(name, b"algorithm" | b"renames"),
+        Some((b"merge", None, b"conflictstyle") | (b"rerere", None, b"enabled")) => true,
+        Some((b"color", None, b"ui") | (b"init", None, b"defaultbranch") | (b"advice", None, _)) => true,
         _ => false,
     }
 }
@@ -93,6 +105,7 @@ fn is_harmless(setting: &Setting, remotes: &[&[u8]]) -> bool {
     }
     let Some(value) = setting.value.as_deref() else { return name == b"active" };
     match (section, name) {
+        _ if is_switch(setting) => value.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-'),
         (b"user", _) => true,
         (b"branch", b"remote" | b"pushremote") => value == b"." || remotes.contains(&value),
         (b"branch", b"merge") => value.starts_with(b"refs/"),
@@ -163,6 +176,7 @@ mod tests {
             "[branch \"topic\"]\n\tremote = .\n\tmerge = refs/heads/main\n",
             "[branch \"topic\"]\n\tremote = origin\n\trebase = merges\n",
             "[user]\n\tname = Some Body (é)\n\temail = some@example.org\n[pull]\n\tff = only\n",
+            "[core]\n\tautocrlf = input\n[advice]\n\tdetachedHead = false\n[color]\n\tui = always\n",
             "# a comment\n; [core] fsmonitor = x \\\n\n",
         ] {
             assert_eq!(with(more), Ok(()), "{more}");
@@ -216,6 +230,8 @@ mod tests {
             "[branch \"main\"]\n\tremote = elsewhere\n",
             "[branch \"main\"]\n\tmergeOptions = --strategy=x\n",
             "[user]\n\tsigningKey = x\n",
+            "[color]\n\tui = !x\n",
+            "[color \"x\"]\n\tui = x\n",
             "[user \"x\"]\n\tname = y\n",
             "[user]\n\tname\n",
         ] {
