@@ -1,20 +1,23 @@
 //! git's configurations.
 
 use crate::launch::namespaces::settings::{Setting, parse};
-use std::os::unix::ffi::OsStrExt;
 
 /// The text of a configuration: reading it ends, and makes nothing up. What is written as git writes it is found.
 pub fn git(text: &[u8]) {
     let settings = parse(text);
     assert!(settings.len() <= text.len());
-    let length: usize = settings.iter().map(|setting| setting.value.len()).sum();
-    assert!(length <= text.len() && settings.iter().all(|setting| !setting.value.as_bytes().contains(&0)));
+    let length: usize = settings.iter().map(|setting| value_of(setting).len()).sum();
+    assert!(length <= text.len() && settings.iter().all(|setting| !value_of(setting).contains(&0)));
     let value: Vec<u8> = text.iter().copied().filter(|byte| *byte != 0).collect();
     let written = [b"[core]\n\thooksPath = ", &*quoted(&value), b"\n[other]\n"].concat();
     match parse(&written).as_slice() {
-        [setting] => assert!(is_hooks(setting) && setting.value.as_bytes() == value, "{written:?}"),
+        [setting] => assert!(is_hooks(setting) && value_of(setting) == value, "{written:?}"),
         _ => panic!("{written:?}"),
     }
+}
+
+fn value_of(setting: &Setting) -> &[u8] {
+    setting.value.as_deref().unwrap_or_default()
 }
 
 fn is_hooks(setting: &Setting) -> bool {

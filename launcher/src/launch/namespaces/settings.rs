@@ -60,10 +60,12 @@ impl Setting {
         self.parts().is_some_and(|(own, _, last)| own == section.as_bytes() && last == name.as_bytes())
     }
 
-    /// Whether it says yes.
+    /// Whether it may say yes: git takes every number but zero for one.
     pub fn holds(&self) -> bool {
-        let value = self.value.as_ref().map(|value| value.to_ascii_lowercase());
-        value.is_none_or(|value| [&b"true"[..], b"yes", b"on", b"1"].contains(&&*value))
+        let no = |value: &Vec<u8>| {
+            ["false", "no", "off", "0"].iter().any(|no| value.eq_ignore_ascii_case(no.as_bytes()))
+        };
+        !self.value.as_ref().is_some_and(no)
     }
 
     /// Its value as a path.
@@ -79,7 +81,7 @@ impl Setting {
             _ => return None,
         };
         let path = match self.path().strip_prefix("~") {
-            Ok(rest) => home?.join(rest),
+            Ok(rest) => tidy(&home?.join(rest)),
             Err(_) => tidy(&if hooks { top } else { directory }.join(self.path())),
         };
         Some(if hooks { Leads::Hooks(path) } else { Leads::More(path) })
@@ -88,7 +90,12 @@ impl Setting {
 
 /// The variables of a configuration. What git would stop at is passed over: somebody may mend it.
 pub fn settings(file: &Path) -> Vec<Setting> {
-    Settings::of(&read(file).unwrap_or_default()).flatten().collect()
+    parse(&read(file).unwrap_or_default())
+}
+
+/// Those of its text.
+pub fn parse(text: &[u8]) -> Vec<Setting> {
+    Settings::of(text).flatten().collect()
 }
 
 /// Something that git does not understand, and stops at.
@@ -236,6 +243,8 @@ impl<'t> Settings<'t> {
             length = value.len();
         }
         value.truncate(length);
+        // git ends it there.
+        value.truncate(value.iter().position(|byte| *byte == 0).unwrap_or(value.len()));
         Ok(value)
     }
 }
@@ -283,26 +292,55 @@ mod tests {
     use crate::launch::scratch::Scratch;
     use std::process::Command;
 
+    fn leads(text: &[u8]) -> Vec<Leads> {
+        let (top, home) = (Path::new("/top"), Some(Path::new("/home")));
+        parse(text).iter().filter_map(|s| s.leads_to(Path::new("/dir"), top, home)).collect()
+    }
+
     #[test]
     fn what_leads_on_is_found_however_it_is_written() {
-        let scratch = Scratch::create(None).unwrap();
-        let file = scratch.path().join("config");
-        for (text, leads) in [
-            ("[core]\n\thooksPath = a", Leads::Hooks("/top/a".into())),
-            ("[CORE] HooksPath=a # ours", Leads::Hooks("/top/a".into())),
-            ("[core]\nhookspath = \"a b\" ; ours", Leads::Hooks("/top/a b".into())),
-            ("[core]\nhookspath = \\\n a", Leads::Hooks("/top/a".into())),
+        let hooks = |path: &str| Leads::Hooks(path.into());
+        for (text, expected) in [
+            ("[core]\n\thooksPath = a", hooks("/top/a")),
+            ("[CORE] HooksPath=a # ours", hooks("/top/a")),
+            ("[core]\r\nhookspath = \"a b\" ; ours\r\n", hooks("/top/a b")),
+            ("[core] hooksPath = a]b # ]", hooks("/top/a]b")),
+            ("[other][core]hooksPath = a;b]", hooks("/top/a")),
+            ("[core]\nhooksPath = a\\\n  b", hooks("/top/a  b")),
+            ("[core]\nhooksPath = \"a\\tb\\\"\"c", hooks("/top/a\tb\"c")),
             ("[include]\npath = ~/x", Leads::More("/home/x".into())),
             ("[includeIf \"gitdir:~/a]b/\"] path = ../x", Leads::More("/x".into())),
-            ("[broken\n[include]\npath = x", Leads::More("/dir/x".into())),
+            ("[includeIf \"a\\\"]b\"] path = x]y", Leads::More("/dir/x]y".into())),
         ] {
-            std::fs::write(&file, format!("[other]\n# hooksPath = y\n{text}\n[end]\nhooksPath = z\n"))
-                .unwrap();
-            let (top, home) = (Path::new("/top"), Some(Path::new("/home")));
-            let found: Vec<Leads> =
-                settings(&file).iter().filter_map(|s| s.leads_to(Path::new("/dir"), top, home)).collect();
-            assert_eq!(found, [leads], "{text}");
+            let text = format!("[other]\n# hooksPath = y\n{text}\n[end]\nhooksPath = z\n");
+            assert_eq!(leads(text.as_bytes()), [expected], "{text}");
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        assert_eq!(leads("\u{feff}[core] hooksPath = a".as_bytes()), [Leads::Hooks("/top/a".into())]);
+    }
+
+    #[test]
+    fn a_path_is_bytes() {
+        let path = PathBuf::from(OsStr::from_bytes(b"/top/\xff\xc3"));
+        assert_eq!(leads(b"[core] hooksPath = \xff\xc3"), [Leads::Hooks(path)]);
+    }
+
+    #[test]
+    fn what_git_refuses_hides_nothing_behind_it() {
+        for broken in ["[core", "[core x]", "1 = 2", "x y", "x = \"y", "x = \\y", "[core \"x\n\"]"] {
+            let text = format!("{broken}\n[core]\nhooksPath = a\n");
+            assert_eq!(leads(text.as_bytes()), [Leads::Hooks("/top/a".into())], "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_clear_no_says_no() {
+        let says = |value: &str| parse(format!("[a] b{value}").as_bytes()).iter().all(Setting::holds);
+        assert!(["", " = true", " = Yes", " = on", " = 1", " = 2"].into_iter().all(says));
+        assert!(![" = false", " = No", " = off", " = 0"].into_iter().any(says));
     }
 
     /// What `git config --list -z` says: a key, a value behind a line end if there is one, and NUL.
