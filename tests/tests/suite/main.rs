@@ -7,6 +7,7 @@ mod canaries;
 mod command_line;
 mod commands;
 mod corpus;
+mod devices;
 mod embedding;
 mod env_only;
 mod escapes;

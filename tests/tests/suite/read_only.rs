@@ -28,6 +28,7 @@ fn looking_around_works() {
                 &["awk", "{print $1}", "table"],
                 &["tar", "-tzf", "archive.tgz"],
                 &["sh", "-c", "(sleep 0.01; echo late) & wait; echo done"],
+                &["sh", "-c", "f=$(mktemp) && chmod 700 $f && touch -d @5 $f && stat -c '%a %Y' $f"],
             ],
         );
     });

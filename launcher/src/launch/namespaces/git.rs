@@ -140,18 +140,20 @@ impl Repository {
         }
         read.push(file.to_path_buf());
         let directory = file.parent().unwrap_or(file);
-        for setting in settings(file).iter().take(MOST) {
-            match setting.leads_to(directory, top, home) {
+        // Of those that lead nowhere the command may have made any number.
+        let settings = settings(file);
+        let leading = settings.iter().filter_map(|setting| setting.leads_to(directory, top, home));
+        for leads in leading.take(MOST) {
+            match leads {
                 // These are started by those in the directory above.
-                Some(Leads::Hooks(path)) if path.ends_with(".husky/_") => {
+                Leads::Hooks(path) if path.ends_with(".husky/_") => {
                     self.protected.extend(path.parent().map(|above| Protected::new(above.to_path_buf())));
                 }
-                Some(Leads::Hooks(path)) => self.protected.push(Protected::new(path)),
-                Some(Leads::More(path)) => {
+                Leads::Hooks(path) => self.protected.push(Protected::new(path)),
+                Leads::More(path) => {
                     self.configuration(&path, top, home, read);
                     self.protected.push(Protected::new(path));
                 }
-                None => {}
             }
         }
     }
@@ -251,6 +253,17 @@ mod tests {
             assert!(all.contains(&&*scratch.path().join(name)), "{name}: {all:?}");
         }
         assert!(found.writes.is_empty() && !all.contains(&&*scratch.path().join("x")));
+    }
+
+    #[test]
+    fn what_leads_on_is_not_lost_among_the_rest() {
+        let scratch = Scratch::create(None).unwrap();
+        let git = scratch.path().join(".git");
+        fs::create_dir_all(&git).unwrap();
+        let many: String = (0..4 * MOST).map(|n| format!("[branch \"{n}\"]\n\tremote = .\n")).collect();
+        fs::write(git.join("config"), format!("{many}[core]\n\thooksPath = hooks\n")).unwrap();
+        let found = Repository::of(scratch.path(), None);
+        assert!(paths(&found).contains(&&*scratch.path().join("hooks")));
     }
 
     #[test]

@@ -140,6 +140,15 @@ impl Configs {
     }
 }
 
+impl Drop for Configs {
+    fn drop(&mut self) {
+        if let Some(pending) = self.pending.take() {
+            let _ = file::unlink(pending.repository.as_fd(), OsStr::new(NEW_CONFIG));
+            let _ = pending.alone.end();
+        }
+    }
+}
+
 impl Pending {
     fn finish(&self, number: u32) -> Result<(), i32> {
         let directory = self.repository.as_fd();
