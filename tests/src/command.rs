@@ -131,6 +131,13 @@ impl Cmd {
         self
     }
 
+    /// Has the command stop at its exec, to be followed by this thread (see [`sys::ptrace`]).
+    #[cfg(target_arch = "x86_64")]
+    pub fn followed(mut self) -> Cmd {
+        sys::ptrace::follow(&mut self.command);
+        self
+    }
+
     /// Starts the command and leaves it running; stdout and stderr are pipes.
     pub fn start(mut self) -> Running {
         self.command.process_group(0);
@@ -262,6 +269,11 @@ impl Running {
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(5));
         }
+    }
+
+    /// What became of the command, for who has waited for it already.
+    pub fn ended(self, status: ExitStatus) -> Output {
+        self.output(status)
     }
 
     fn output(&self, status: ExitStatus) -> Output {

@@ -8,6 +8,8 @@
 pub mod command;
 pub mod docker;
 pub mod escapes;
+#[cfg(target_arch = "x86_64")]
+pub mod faults;
 pub mod kernel;
 pub mod machine;
 pub mod processes;

@@ -31,6 +31,7 @@ const RECIPES: &[Recipe] = &[
     c("loader", "loader.c", FREESTANDING_PIE),
     NARROW,
     c("hello", "hello.c", &[]),
+    c("facts", "facts.c", &[]),
     c("hook.so", "hook.c", &["-shared", "-fPIC"]),
     c("stopper", "stopper.c", FREESTANDING_STATIC),
     c("escape", ESCAPE, &["-pthread"]),

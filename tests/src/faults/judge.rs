@@ -1,0 +1,132 @@
+//! Whether a run took a failing call well.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::follow::Seen;
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The command was not started, and this sentence says why.
+    Refused(i32, String),
+    /// The run went on, confined as ever, without a word.
+    Same,
+    /// The run went on, confined as ever, and said this.
+    Said(Vec<String>),
+    /// The run went on with less, and said so.
+    Degraded(Vec<String>),
+    /// The call was not made this time.
+    NotMade,
+    /// None of these.
+    Broken(String),
+}
+
+/// One injection, and its outcome.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The kind of run.
+    pub scenario: &'static str,
+    /// Who ran it.
+    pub user: &'static str,
+    /// The call's name.
+    pub call: &'static str,
+    /// The process, the call and the error.
+    pub shown: String,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What a run that nothing happens to says.
+pub struct Usual {
+    /// Its facts.
+    pub facts: String,
+    /// Its lines on standard error.
+    pub lines: BTreeSet<String>,
+    /// What its report says of layers and degradations.
+    pub confined: Option<(Value, Value)>,
+}
+
+/// What there is to judge.
+pub struct Evidence<'a> {
+    /// What was seen of the run.
+    pub seen: &'a Seen,
+    /// Its standard output.
+    pub facts: String,
+    /// Its lines on standard error.
+    pub lines: Vec<String>,
+    /// Its report, where it was to write one.
+    pub report: Option<Option<Value>>,
+    /// What it left.
+    pub left: Option<String>,
+    /// Whether it was the library alone.
+    pub alone: bool,
+}
+
+/// What a report says of layers and degradations.
+pub fn confined(report: &Value) -> (Value, Value) {
+    (report["layers"].clone(), report["degradations"].clone())
+}
+
+/// Judges.
+pub fn judge(usual: &Usual, evidence: &Evidence<'_>) -> Outcome {
+    let seen = evidence.seen;
+    if !seen.failed {
+        return Outcome::NotMade;
+    }
+    if seen.hung {
+        return Outcome::Broken("hung, and was killed".into());
+    }
+    if seen.outlived > 0 {
+        return Outcome::Broken(format!("{} of its processes outlived it", seen.outlived));
+    }
+    if let Some(signal) = seen.signal {
+        return Outcome::Broken(format!("died of signal {signal}: {:?}", evidence.lines));
+    }
+    if let Some(left) = &evidence.left {
+        return Outcome::Broken(format!("left something behind: {left}"));
+    }
+    let code = seen.output.code.unwrap_or(-1);
+    match evidence.report {
+        Some(None) => return Outcome::Broken(format!("wrote no report; {code}: {:?}", evidence.lines)),
+        Some(Some(ref report)) if report["exit_status"] != code => {
+            return Outcome::Broken(format!("reported another exit status than {code}"));
+        }
+        _ => {}
+    }
+    let ran = evidence.facts.starts_with("ran") || (seen.started && !evidence.alone);
+    if ran { went_on(usual, evidence, code) } else { refused(evidence, code) }
+}
+
+fn refused(evidence: &Evidence<'_>, code: i32) -> Outcome {
+    let own = if evidence.alone { "libsandbox.so: " } else { "sbx: " };
+    let [line] = &evidence.lines[..] else {
+        return Outcome::Broken(format!("exit status {code} and not one sentence: {:?}", evidence.lines));
+    };
+    match line.strip_prefix(own) {
+        _ if !evidence.facts.is_empty() => Outcome::Broken("something was written to standard output".into()),
+        Some(_) if line.contains("panicked") => Outcome::Broken(format!("panicked: {line}")),
+        Some(sentence) if matches!(code, 125..=127) => Outcome::Refused(code, sentence.into()),
+        _ => Outcome::Broken(format!("exit status {code}: {line}")),
+    }
+}
+
+fn went_on(usual: &Usual, evidence: &Evidence<'_>, code: i32) -> Outcome {
+    let new: Vec<String> = evidence.lines.iter().filter(|line| !usual.lines.contains(*line)).cloned().collect();
+    if code != 0 {
+        return Outcome::Broken(format!("the command ran, and the exit status is {code}: {new:?}"));
+    }
+    let (before, now): (BTreeSet<&str>, BTreeSet<&str>) =
+        (usual.facts.lines().collect(), evidence.facts.lines().collect());
+    let difference: Vec<&&str> = before.symmetric_difference(&now).collect();
+    let report = evidence.report.as_ref().and_then(Option::as_ref).map(confined);
+    let reported = report.is_none() || report != usual.confined;
+    match (difference.is_empty(), new.is_empty()) {
+        (true, true) => Outcome::Same,
+        (true, false) => Outcome::Said(new),
+        (false, false) if reported => Outcome::Degraded(new),
+        (false, false) => Outcome::Broken(format!("the report does not tell: {new:?}, {difference:?}")),
+        (false, true) => Outcome::Broken(format!("confined otherwise, without a word: {difference:?}")),
+    }
+}

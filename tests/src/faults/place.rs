@@ -1,0 +1,164 @@
+//! Where the runs take place, and what one may have left there.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::scenario::{CALLS, Scenario};
+use crate::command::Cmd;
+use crate::tree::{self, Tree};
+use crate::{User, World, stage, subjects};
+
+/// A world with a repository, and something to get at outside of it.
+pub struct Place {
+    world: World,
+    root: PathBuf,
+    program: PathBuf,
+    listener: TcpListener,
+    bystander: Child,
+}
+
+/// What is there, and what is mounted.
+#[derive(PartialEq, Eq)]
+pub struct State {
+    files: Tree,
+    mounts: Vec<String>,
+}
+
+impl Place {
+    /// A new one.
+    pub fn new(user: &User) -> Place {
+        let world = World::new(user);
+        let root = world.home.parent().expect("a home below the world").to_path_buf();
+        for (path, text) in [
+            (".git/HEAD", "ref: refs/heads/main\n"),
+            (".git/config", "[core]\n\tbare = false\n"),
+            (".git/refs/heads/.keep", ""),
+            (".git/objects/.keep", ""),
+            (".git/hooks/sample", ""),
+            (".envrc", "true\n"),
+            (".claude/settings.json", "{}\n"),
+            ("denied/secret", "secret\n"),
+        ] {
+            world.write(path, text);
+        }
+        world.write(world.home.join(".bashrc"), "\n");
+        for dir in ["tmp", "cache", "reports"] {
+            world.make_dir(&root.join(dir));
+        }
+        let program = world.install(&subjects::program("facts"), "facts");
+        let bystander = stage::spawn(Command::new("sleep").arg("3600").stdin(Stdio::null()));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        Place { world, root, program, listener, bystander }
+    }
+
+    /// A run of this kind, with a report where the kind has one.
+    pub fn run(&self, scenario: &Scenario) -> Cmd {
+        let words = [
+            self.program.as_path(),
+            &self.world.home,
+            &self.world.outside,
+            Path::new(&self.listener.local_addr().expect("an address").port().to_string()),
+            Path::new(&self.bystander.id().to_string()),
+        ]
+        .map(|word| word.as_os_str().to_owned());
+        let cmd = if scenario.alone {
+            let cmd = self.world.bare(words).env("LD_PRELOAD", stage::shim());
+            cmd.env("SECCOMP_SYSCALL_ALLOW", CALLS).env("SECCOMP_DEFAULT_ACTION", "errno")
+        } else {
+            let report = self.report();
+            let mut flags = vec!["run"];
+            flags.extend(scenario.flags);
+            if scenario.report {
+                flags.extend(["--report", report.to_str().expect("a name of ours")]);
+            }
+            self.world.sbx(flags).arg("--").args(words)
+        };
+        cmd.env("TMPDIR", self.root.join("tmp")).env("XDG_CACHE_HOME", self.root.join("cache"))
+    }
+
+    fn report(&self) -> PathBuf {
+        self.root.join("reports/report.json")
+    }
+
+    /// The report of the last run, which is gone then.
+    pub fn take_report(&self) -> Option<serde_json::Value> {
+        let bytes = fs::read(self.report()).ok()?;
+        fs::remove_file(self.report()).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// What is there now. Caches are meant to last.
+    pub fn state(&self) -> State {
+        let files = tree::snapshot_but(&self.root, &|path| path.starts_with("cache"));
+        let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let here = self.root.to_string_lossy().into_owned();
+        let mounts = table.lines().filter(|line| line.contains(&here)).map(str::to_owned).collect();
+        State { files, mounts }
+    }
+
+    /// Puts back what was there, and says what was different.
+    pub fn restore(&self, before: &State) -> Option<String> {
+        let now = self.state();
+        if now == *before {
+            return None;
+        }
+        let changed = tree::differences(&before.files, &now.files);
+        let new: Vec<&Path> =
+            changed.iter().filter(|(_, old, _)| old.is_none()).map(|(path, ..)| *path).collect();
+        for path in new.iter().rev().map(|path| self.root.join(path)) {
+            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+        }
+        let what = changed.first().map_or("a mount".to_owned(), |(path, ..)| path.display().to_string());
+        Some(format!("'{what}' is not what it was"))
+    }
+
+    /// What a run said, without what is another thing each time.
+    pub fn normal(&self, text: &str) -> String {
+        let text = text.replace(&self.root.to_string_lossy().into_owned(), "ROOT");
+        text.lines().filter_map(normal_line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = self.bystander.kill();
+        let _ = self.bystander.wait();
+    }
+}
+
+/// The parts of the table of mounts that a run is about.
+const MOUNTED: [&str; 7] = ["/", "/tmp", "/run", "/proc", "/dev", "/dev/shm", "/dev/pts"];
+
+/// Signals 32 and 33, which glibc's posix_spawn(3) leaves ignored.
+const OF_GLIBC: u64 = 0x1_8000_0000;
+
+fn normal_line(line: &str) -> Option<String> {
+    if let Some(ignored) = line.strip_prefix("/proc/self/status: SigIgn:\t") {
+        let ignored = u64::from_str_radix(ignored, 16).unwrap_or(u64::MAX) & !OF_GLIBC;
+        return Some(format!("ignored signals: {ignored:x}"));
+    }
+    let Some(mount) = line.strip_prefix("/proc/self/mountinfo: ") else { return Some(numberless(line)) };
+    let fields: Vec<&str> = mount.split(' ').collect();
+    let (root, at, options) = (fields.get(3)?, fields.get(4)?, fields.get(5)?);
+    let wanted = MOUNTED.contains(at) || at.contains("ROOT");
+    wanted.then(|| numberless(&format!("mounted {root} at {at}: {options}")))
+}
+
+/// Without process numbers, addresses and the random part of scratch directories.
+fn numberless(line: &str) -> String {
+    let mut text = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find(['[', '-', 'x']) {
+        let (before, after) = rest.split_at(at + 1);
+        text.push_str(before);
+        let digits = after.bytes().take_while(u8::is_ascii_hexdigit).count();
+        let number = (before.ends_with('[') && digits > 0 && after[digits..].starts_with(']'))
+            || (before.ends_with("sbx-") && digits == 16)
+            || (before.ends_with("0x") && digits > 8);
+        text.push_str(if number { "N" } else { "" });
+        rest = if number { &after[digits..] } else { after };
+    }
+    text + rest
+}

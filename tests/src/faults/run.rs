@@ -1,0 +1,161 @@
+//! Going through the kinds of runs.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::follow::{Seen, Wish, follow};
+use super::judge::{Evidence, Outcome, Usual, Verdict, confined, judge};
+use super::place::{Place, State};
+use super::scenario::{SCENARIOS, Scenario};
+use super::site::{self, Site};
+use crate::{User, stage, subjects};
+
+/// What is gone through.
+pub struct Selection {
+    /// Only this kind of run.
+    pub scenario: Option<String>,
+    /// Only these calls; all where there is none.
+    pub calls: Vec<String>,
+    /// Only the first error of each call.
+    pub one_error: bool,
+    /// Like calls too.
+    pub every: bool,
+    /// So many at a time.
+    pub jobs: usize,
+    /// Whether each outcome is told.
+    pub verbose: bool,
+}
+
+impl Default for Selection {
+    fn default() -> Selection {
+        Selection { scenario: None, calls: Vec::new(), one_error: false, every: false, jobs: 2, verbose: false }
+    }
+}
+
+impl Selection {
+    /// Whether nothing is left out.
+    pub fn is_everything(&self) -> bool {
+        self.scenario.is_none() && self.calls.is_empty() && !self.one_error
+    }
+
+    fn has(&self, site: &Site) -> bool {
+        self.calls.is_empty() || self.calls.iter().any(|call| call == site.name)
+    }
+}
+
+/// Goes through all that is selected, as each user.
+pub fn run(selection: &Selection) -> Vec<Verdict> {
+    // Made before anything runs in parallel.
+    stage::sbx();
+    stage::shim();
+    subjects::program("facts");
+    let mut users = vec![User::current()];
+    if users[0].is_root() {
+        users.push(User::ordinary());
+    }
+    let wanted = |scenario: &&Scenario| selection.scenario.as_ref().is_none_or(|name| name == scenario.name);
+    let jobs: Vec<(&Scenario, User)> = SCENARIOS
+        .iter()
+        .filter(wanted)
+        .flat_map(|scenario| users.iter().map(move |user| (scenario, *user)))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..selection.jobs {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((scenario, user)) = jobs.get(at) else { return };
+                    let verdicts = Series::start(scenario, user).run(selection);
+                    done.lock().unwrap().push((at, verdicts));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap();
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().flat_map(|(_, verdicts)| verdicts).collect()
+}
+
+/// All injections into one kind of run.
+struct Series<'a> {
+    scenario: &'a Scenario,
+    user: &'a User,
+    place: Place,
+    before: State,
+    usual: Usual,
+    wish: Wish,
+    /// The untouched run.
+    model: Seen,
+}
+
+impl<'a> Series<'a> {
+    fn start(scenario: &'a Scenario, user: &'a User) -> Series<'a> {
+        let place = Place::new(user);
+        // The first one makes what lasts.
+        let out = place.run(scenario).run();
+        assert!(out.code == Some(0), "cannot be run at all: {out}");
+        place.take_report();
+        let before = place.state();
+        let usual = usual(&place, scenario);
+        let wish = Wish { fault: None, alone: scenario.alone, library: scenario.library };
+        let model = follow(place.run(scenario), wish);
+        let followed = place.normal(&model.output.out());
+        let odd: Vec<&str> = followed.lines().filter(|line| !usual.facts.lines().any(|l| l == *line)).collect();
+        assert!(odd.is_empty() && !followed.is_empty(), "being followed changes something: {odd:?}");
+        place.take_report();
+        Series { scenario, user, place, before, usual, wish, model }
+    }
+
+    fn run(&self, selection: &Selection) -> Vec<Verdict> {
+        let sites = Site::choose(&self.model.calls, selection.every);
+        let mut verdicts = Vec::new();
+        for site in sites.iter().filter(|site| selection.has(site)) {
+            let errors = site::errors(site.name);
+            let errors = if selection.one_error { &errors[..1] } else { errors };
+            verdicts.extend(errors.iter().map(|errno| self.inject(site, *errno)));
+        }
+        verdicts
+    }
+
+    fn inject(&self, site: &Site, errno: i32) -> Verdict {
+        let shown =
+            format!("{}: {} = {}", self.role(site.call.process), site.shown(), site::error_name(errno));
+        let seen = follow(self.place.run(self.scenario), Wish { fault: Some(site.fault(errno)), ..self.wish });
+        let error = self.place.normal(&seen.output.err());
+        let evidence = Evidence {
+            facts: self.place.normal(&seen.output.out()),
+            lines: error.lines().map(str::to_owned).collect(),
+            report: self.scenario.report.then(|| self.place.take_report()),
+            left: self.place.restore(&self.before),
+            alone: self.scenario.alone,
+            seen: &seen,
+        };
+        let outcome = judge(&self.usual, &evidence);
+        let (scenario, user) = (self.scenario.name, self.user.name);
+        Verdict { scenario, user, call: site.name, shown, outcome }
+    }
+
+    /// What a process is.
+    fn role(&self, process: usize) -> &'static str {
+        match process {
+            _ if Some(process) == self.model.command => "child",
+            0 => "launcher",
+            _ => "helper",
+        }
+    }
+}
+
+fn usual(place: &Place, scenario: &Scenario) -> Usual {
+    let out = place.run(scenario).run();
+    let lines: BTreeSet<String> = place.normal(&out.err()).lines().map(str::to_owned).collect();
+    let report = place.take_report();
+    Usual { facts: place.normal(&out.out()), lines, confined: report.as_ref().map(confined) }
+}
+
+/// Whether an outcome is a failure of ours.
+pub fn is_broken(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Broken(_))
+}
