@@ -1,5 +1,5 @@
 /* Says under what it runs, a line for each fact: what its process is like, and what comes of things that profiles
- * refuse. Two runs that say the same were confined alike. Nothing that it makes is left.
+ * refuse. Two runs that say the same were confined alike. What it makes it removes again, if it may.
  *
  *   facts HOME OUTSIDE PORT PID     the home with secrets, a directory and a port of the host's, a process outside
  *
@@ -127,7 +127,7 @@ static void network(const char *port)
 	reaching(AF_INET6, "AF_INET6", NULL, 0);
 }
 
-static void files(const char *home, const char *outside)
+static void files(const char *home, const char *outside, const char *pid)
 {
 	opening(below(outside, "witness"), O_WRONLY | O_CREAT | O_EXCL);
 	opening(below(outside, "kept"), O_RDONLY);
@@ -140,7 +140,7 @@ static void files(const char *home, const char *outside)
 	opening("/dev/ptmx", O_RDONLY | O_NOCTTY);
 	opening("made", O_WRONLY | O_CREAT | O_EXCL);
 	opening("denied/secret", O_RDONLY);
-	opening("/tmp/sbx-facts", O_WRONLY | O_CREAT | O_EXCL);
+	opening(below("/tmp", pid), O_WRONLY | O_CREAT | O_EXCL);
 	if (getenv("TMPDIR"))
 		opening(below(getenv("TMPDIR"), "made"), O_WRONLY | O_CREAT | O_EXCL);
 	if (getenv("XDG_CACHE_HOME"))
@@ -156,7 +156,7 @@ static void files(const char *home, const char *outside)
 	moving(".git", "moved");
 	moving(".claude", "moved");
 	moving(".envrc", "moved");
-	say("chmod", "outside", chmod(below(outside, "kept"), 0600));
+	say("chmod", "outside", chmod(below(outside, "kept"), 0644));
 	say("link", "outside", link(below(outside, "kept"), "linked"));
 	unlink("linked");
 	say("access", "/run", access("/run/lock", F_OK));
@@ -204,7 +204,7 @@ int main(int argc, char **argv, char **environment)
 	lines("/proc/self/mountinfo", NULL);
 	session();
 	descriptors();
-	files(argv[1], argv[2]);
+	files(argv[1], argv[2], argv[4]);
 	network(argv[3]);
 	others(atoi(argv[4]));
 	kernel();

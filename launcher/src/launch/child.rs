@@ -157,7 +157,7 @@ fn confine(steps: &mut Steps, outcome: &mut Outcome) -> Result<(), Failure> {
     }
     privilege::drop_own_capabilities().step("drop the capabilities")?;
     descriptors(steps).step("pass descriptors on")?;
-    signal::dispose(libc::SIGPIPE, steps.broken_pipe);
+    signal::dispose(libc::SIGPIPE, steps.broken_pipe).step("restore what SIGPIPE does")?;
     signal::set_mask(&steps.mask).step("restore the signal mask")?;
     drop(steps.spare.take());
     steps.guard.as_mut().map_or(Ok(()), |guard| install(guard, outcome))

@@ -235,5 +235,6 @@ pub fn level(
 
 /// Why there is none: the kernel, its settings, or a sandbox around this one.
 fn no_landlock() -> String {
-    seccomp::landlock_abi().err().map_or_else(String::new, |failed| status::why_none(&failed))
+    let why = seccomp::landlock_abi().err().map(|failed| status::why_none(&failed));
+    why.unwrap_or_else(|| "the kernel did not say which Landlock it has when it was first asked".to_string())
 }

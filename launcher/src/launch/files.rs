@@ -174,7 +174,7 @@ pub fn rules(
         paths.deny.iter().filter_map(|entry| entry.expand_path(variables)).collect();
     for path in &flags.deny {
         // What does not exist yet can be kept from being made by a mount only.
-        let missing = given.masks && directory.join(path).symlink_metadata().is_err();
+        let missing = given.masks && !path::is_there(&directory.join(path));
         if missing {
             remarks.push(format!("'{}' does not exist, and cannot be made by the command", shown(path)));
         }

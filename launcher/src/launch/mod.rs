@@ -198,7 +198,8 @@ fn supervised(
     let stubs = layout.as_ref().map(|layout| Stubs::make(&layout.stubs)).transpose()?;
     let presence = layout.as_ref().map(|layout| Presence::of(layout)).transpose()?.flatten().map(Rc::new);
     steps.mask = mask;
-    let broken_pipe = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
+    let broken_pipe =
+        signal::dispose(libc::SIGPIPE, Disposition::Ignore).map_err(cannot("ignore SIGPIPE"))?;
     steps.broken_pipe = broken_pipe;
     let afterwards = Afterwards {
         keep_background: limits.keep_background,
@@ -218,7 +219,7 @@ fn supervised(
     let Started { watch, outcome, granted } = match result {
         Ok(Started { outcome: Outcome { unavailable: Some(why), .. }, .. }) | Err(Stop::Unavailable(why)) => {
             signal::set_mask(&mask).map_err(cannot("restore the signal mask"))?;
-            signal::dispose(libc::SIGPIPE, broken_pipe);
+            signal::dispose(libc::SIGPIPE, broken_pipe).map_err(cannot("restore what SIGPIPE does"))?;
             return Err(Stop::Unavailable(why));
         }
         result => result?,
@@ -247,7 +248,7 @@ fn supervised(
     }
     let _ = descriptor::release_standard();
     // The command may make itself the foreground of a terminal that stops whoever else writes to it (stty tostop).
-    signal::dispose(libc::SIGTTOU, Disposition::Ignore);
+    signal::dispose(libc::SIGTTOU, Disposition::Ignore).map_err(cannot("ignore SIGTTOU"))?;
     violations.never_wait();
     // What it does on the command's behalf the kernel judges as if the command did it.
     privilege::drop_capabilities().map_err(cannot("drop the supervisor's capabilities"))?;

@@ -158,6 +158,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     let by_path = if landlock >= Version::UNIX { sockets.clone() } else { Vec::new() };
     let repository = workspace.as_deref().filter(|_| apart && !profile.paths.protect.is_empty());
     let repository = repository.map(|workspace| Repository::of(workspace, home.as_deref()));
+    remarks.extend(repository.iter().flat_map(Repository::remarks));
     let more = repository.as_ref().map(Repository::rules).unwrap_or_default();
     let paths = (!unconfined && landlock >= Version::FILES)
         .then(|| {

@@ -6,6 +6,7 @@ use crate::launch::landlock::{canonical, plain};
 use crate::launch::policy::{PathRights, PathRule};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
+use crate::sys::path::is_there;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -59,7 +60,7 @@ fn take(
 /// Where a denied path really is. Of one that does not exist, the part that does is resolved, so that it can't
 /// be made under another name.
 pub fn resolve(path: &Path) -> PathBuf {
-    let missing = path.ancestors().take_while(|p| p.symlink_metadata().is_err()).count();
+    let missing = path.ancestors().take_while(|above| !is_there(above)).count();
     let Some(existing) = path.ancestors().nth(missing) else { return path.to_path_buf() };
     let rest: PathBuf = path.strip_prefix(existing).map(Path::to_path_buf).unwrap_or_default();
     if rest.as_os_str().is_empty() { canonical(existing) } else { canonical(existing).join(rest) }

@@ -10,10 +10,10 @@ use crate::launch::resolve::Extras;
 use crate::launch::token::{Image, ImageError};
 use crate::launch::{cannot, policy, treatment};
 use crate::refusal::Refusal;
+use crate::supervise::decode::shown;
 use crate::sys::{descriptor, signal};
 use sbx_policy::env;
 use std::ffi::OsString;
-use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
@@ -62,7 +62,9 @@ pub fn lay_out<'a>(
     let door = limits.group.as_ref().map(Group::door).transpose();
     let door =
         door.map_err(|e| Refusal::new(format!("cannot open the control group: {}", landlock::plain(&e))))?;
-    let directory = File::open(&plan.directory).map(OwnedFd::from).ok();
+    let directory = descriptor::open_path(&plan.directory).map_err(|e| {
+        Refusal::new(format!("cannot enter '{}': {}", shown(&plan.directory), landlock::plain(&e)))
+    })?;
     let mut pass = plan.pass;
     pass.extend(shim.as_ref().map(AsRawFd::as_raw_fd));
     // The exec takes it along; nothing here closes it before.
@@ -75,7 +77,7 @@ pub fn lay_out<'a>(
             limits: limits.resources.clone(),
             door,
             spare: plan.spare,
-            directory,
+            directory: Some(directory.into()),
             landlock,
             pass,
             closed,

@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use crate::launch::landlock::plain;
+
 use super::sys;
 use crate::profile::tame;
 
@@ -91,7 +93,7 @@ impl fmt::Display for Obstacle {
             }
             Self::LinkLoop => "its symbolic links form a loop; replace one of them by a file",
             Self::TooLong => "the name is too long; use a shorter path",
-            Self::Other(error) => return write!(f, "{error}"),
+            Self::Other(error) => return f.write_str(&plain(error)),
         })
     }
 }

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use crate::launch::landlock::plain;
 use goblin::container::{Container, Ctx};
 use goblin::elf::Elf;
 use goblin::elf::dynamic::{DF_1_PIE, DT_FLAGS_1, DT_NULL};
@@ -81,7 +82,7 @@ impl fmt::Display for Malformed {
             }
             Self::Field(what) => write!(f, "damaged ELF file: {what}; build or fetch it again"),
             Self::NotAProgram(what) => write!(f, "it is {what}, not a program; link it into one first"),
-            Self::Unreadable(error) => write!(f, "cannot read its ELF header: {error}"),
+            Self::Unreadable(error) => write!(f, "cannot read its ELF header: {}", plain(error)),
         }
     }
 }

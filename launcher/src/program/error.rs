@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::launch::landlock::plain;
+
 use super::access::{CANNOT_EXECUTE, Obstacle, Quoted};
 use super::elf::Malformed;
 use super::script::ScriptError;
@@ -98,7 +100,7 @@ impl fmt::Display for ExamineError {
         write!(f, "cannot run {path}: ")?;
         match self {
             Self::Unusable { obstacle, .. } => write!(f, "{obstacle}"),
-            Self::Unreadable { error, .. } => write!(f, "cannot read it: {error}"),
+            Self::Unreadable { error, .. } => write!(f, "cannot read it: {}", plain(error)),
             Self::UnknownFormat { empty: true, .. } => {
                 f.write_str("the file is empty; check that it was written completely")
             }

@@ -152,9 +152,9 @@ impl Reporter {
 
     fn write(self) -> Result<(), String> {
         let line = json::line(&self.report).map_err(|error| format!("cannot write the report: {error}"))?;
-        // An error says it better than a signal.
-        signal::dispose(libc::SIGPIPE, Disposition::Ignore);
-        signal::dispose(libc::SIGXFSZ, Disposition::Ignore);
+        // An error says it better than a signal, but a signal says it too.
+        let _ = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
+        let _ = signal::dispose(libc::SIGXFSZ, Disposition::Ignore);
         let written = [
             self.replaced.map(|place| place.write(&line)),
             self.audit.map(|place| place.write(&line)),

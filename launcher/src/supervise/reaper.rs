@@ -179,7 +179,8 @@ impl Reaper {
         steps.landlock.iter_mut().for_each(Prepared::forget);
         // And this number is the listener's by now.
         std::mem::forget(steps.spare.take());
-        if outcome.unavailable.is_some() {
+        // Where the command does not run, the reaper ends, and with it its hold on what is to be cleaned up.
+        if !outcome.ready || outcome.failure.is_some() {
             process::wait(Some(pid), true, false);
         }
         let apart = steps.layout.is_some();
@@ -298,7 +299,10 @@ fn reap(
     let failed = !outcome.ready || outcome.failure.is_some();
     // The supervisor waits for this word, whatever it is.
     if write_outcome(sender, command, &outcome).is_err() || failed {
-        end_all(KILLING, scope.as_ref());
+        // Before there is anything to be ended, the /proc of the run's own may not be there either.
+        if command != 0 {
+            end_all(KILLING, scope.as_ref());
+        }
         return 1;
     }
     descriptor::close_all_but(&mut kept);

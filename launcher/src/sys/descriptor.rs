@@ -17,8 +17,10 @@ pub fn fill_standard() -> Result<Vec<RawFd>, Failed> {
     let mut closed = Vec::new();
     for number in 0..3 {
         // SAFETY: asks about a number.
-        if unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0 {
-            continue;
+        match checked("fcntl(F_GETFD)", unsafe { libc::fcntl(number, libc::F_GETFD) }.into()) {
+            Ok(_) => continue,
+            Err(failed) if failed.errno() != libc::EBADF => return Err(failed),
+            Err(_) => {}
         }
         // SAFETY: a constant path. The lowest free number is this one, as those below are open by now.
         checked("open(/dev/null)", unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) }.into())?;

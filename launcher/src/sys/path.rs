@@ -1,4 +1,7 @@
-//! The real path of a file.
+//! The real path of a file, and whether there is one.
+//!
+//! What is to be protected must not count as missing because it could not be looked at: a command may have taken the
+//! permission away that looking takes, to give it back in its next run.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -17,4 +20,19 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
     }
     let length = buffer.iter().position(|byte| *byte == 0).unwrap_or(buffer.len());
     Ok(PathBuf::from(OsStr::from_bytes(buffer.get(..length).unwrap_or(&[]))))
+}
+
+/// Whether an error says that there is nothing at a path, and not only that it could not be looked at.
+pub fn says_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Whether there is something at a path, if only a link. What cannot be looked at is taken to be there.
+pub fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().map_or_else(|error| !says_missing(&error), |_| true)
+}
+
+/// Whether there is a directory at a path, and no link to one. What cannot be looked at is taken for one.
+pub fn is_directory(path: &Path) -> bool {
+    path.symlink_metadata().map_or_else(|error| !says_missing(&error), |meta| meta.is_dir())
 }

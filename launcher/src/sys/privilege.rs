@@ -5,6 +5,11 @@ use super::{Failed, checked};
 /// `_LINUX_CAPABILITY_VERSION_3`.
 const VERSION_3: u32 = 0x2008_0522;
 
+/// With it a process may take capabilities out of its bounding set.
+const CAP_SETPCAP: u32 = 8;
+/// Every kernel since Linux 3.16 has the capabilities up to this one.
+const CAP_AUDIT_READ: i32 = 37;
+
 #[repr(C)]
 struct Header {
     version: u32,
@@ -27,19 +32,22 @@ pub fn drop_capabilities() -> Result<(), Failed> {
 
 /// The first half of that, for who still needs what it has: the bounding set, from which nothing more is acquired.
 pub fn bound_capabilities() -> Result<(), Failed> {
-    if holds_none()? {
+    let held = capabilities()?;
+    if is_empty(&held) {
         // The bounding set of a process without capabilities is of no use to it under no_new_privs.
         return Ok(());
     }
+    let may_shrink = held[0].effective & (1 << CAP_SETPCAP) != 0;
     for capability in 0..64 {
         // SAFETY: plain numbers.
         let result = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
         if result < 0 {
             let failed = Failed::last("prctl(PR_CAPBSET_DROP)");
             match failed.errno() {
-                libc::EINVAL => break, // past the last capability of this kernel
-                // Without CAP_SETPCAP the bounding set can't shrink; it grants nothing by itself either.
-                libc::EPERM => break,
+                // Past the last capability of this kernel.
+                libc::EINVAL if capability > CAP_AUDIT_READ => break,
+                // The bounding set can't shrink; it grants nothing by itself either.
+                libc::EPERM if !may_shrink => break,
                 _ => return Err(failed),
             }
         }
@@ -49,7 +57,7 @@ pub fn bound_capabilities() -> Result<(), Failed> {
 
 /// And the second half: all other sets.
 pub fn drop_own_capabilities() -> Result<(), Failed> {
-    if holds_none()? {
+    if is_empty(&capabilities()?) {
         return Ok(());
     }
     // SAFETY: plain numbers.
@@ -67,8 +75,8 @@ pub fn is_administrator() -> bool {
     capabilities().is_ok_and(|data| data[0].effective & (1 << CAP_SYS_ADMIN) != 0)
 }
 
-fn holds_none() -> Result<bool, Failed> {
-    Ok(capabilities()?.iter().all(|d| d.effective | d.permitted | d.inheritable == 0))
+fn is_empty(sets: &[Data; 2]) -> bool {
+    sets.iter().all(|data| data.effective | data.permitted | data.inheritable == 0)
 }
 
 fn capabilities() -> Result<[Data; 2], Failed> {

@@ -110,11 +110,14 @@ pub enum Disposition {
 }
 
 /// Sets a signal's disposition and returns the one before (a handler counts as default: an exec resets it).
-pub fn dispose(signal: i32, new: Disposition) -> Disposition {
+pub fn dispose(signal: i32, new: Disposition) -> Result<Disposition, Failed> {
     let action = if new == Disposition::Ignore { libc::SIG_IGN } else { libc::SIG_DFL };
     // SAFETY: neither value is a function that could be called at a bad moment.
-    let old = unsafe { libc::signal(signal, action) };
-    if old == libc::SIG_IGN { Disposition::Ignore } else { Disposition::Default }
+    match unsafe { libc::signal(signal, action) } {
+        libc::SIG_ERR => Err(Failed::last("sigaction")),
+        libc::SIG_IGN => Ok(Disposition::Ignore),
+        _ => Ok(Disposition::Default),
+    }
 }
 
 /// A signal's disposition.

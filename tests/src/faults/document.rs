@@ -9,18 +9,12 @@ use super::judge::{Outcome, Verdict};
 pub const MARKS: [&str; 2] = ["<!-- made by make test-faults -->\n", "<!-- until here, test-faults -->\n"];
 
 /// Says what came out; returns how many are broken.
-pub fn report(verdicts: &[Verdict], each: bool) -> usize {
-    let mut broken = 0;
+pub fn report(verdicts: &[Verdict]) -> usize {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for verdict in verdicts {
-        let Verdict { scenario, user, shown, outcome, .. } = verdict;
-        *counts.entry((scenario, kind(outcome))).or_default() += 1;
-        let is_broken = matches!(outcome, Outcome::Broken(_));
-        broken += usize::from(is_broken);
-        if each || is_broken {
-            println!("{scenario} [{user}]: {shown}: {outcome:?}");
-        }
+        *counts.entry((verdict.scenario, kind(&verdict.outcome))).or_default() += 1;
     }
+    let broken = verdicts.iter().filter(|verdict| verdict.is_broken()).count();
     for ((scenario, kind), count) in &counts {
         println!("  {scenario:45} {kind:12} {count}");
     }
@@ -32,6 +26,7 @@ fn kind(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Refused(..) => "refused",
         Outcome::Same => "same",
+        Outcome::Tighter => "tighter",
         Outcome::Said(_) => "said",
         Outcome::Degraded(_) => "degraded",
         Outcome::NotMade => "not made",

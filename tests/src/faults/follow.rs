@@ -145,6 +145,7 @@ pub fn follow(cmd: Cmd, wish: Wish) -> Seen {
         made: 0,
         calls: Vec::new(),
         command: None,
+        over: false,
         failed: false,
     };
     following.begin();
@@ -178,6 +179,8 @@ struct Following {
     made: usize,
     calls: Vec<Call>,
     command: Option<Index>,
+    /// Whether the command's exec has been come to: what the others do from then on is no part of the start.
+    over: bool,
     failed: bool,
 }
 
@@ -259,11 +262,11 @@ impl Following {
             return;
         }
         let Some(entry) = ptrace::entry(pid) else { return };
-        // What the supervisor does while the command runs is no part of the start.
-        let over = self.command.is_some() && process.code == Code::Launcher;
+        let over = self.over && process.code == Code::Launcher;
         if over || !process.is_of_interest(pid, entry.place) {
             return;
         }
+        self.over |= super::site::name(entry.number) == "execve";
         let nth = *process.counts.entry(entry.number).and_modify(|count| *count += 1).or_insert(1);
         match self.wish.fault {
             None => self.calls.push(note(pid, process.index, nth, entry)),

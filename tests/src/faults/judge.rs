@@ -1,6 +1,7 @@
 //! Whether a run took a failing call well.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use serde_json::Value;
 
@@ -15,6 +16,8 @@ pub enum Outcome {
     Same,
     /// The run went on, confined as ever, and said this.
     Said(Vec<String>),
+    /// The run went on, and the command was refused more than usual.
+    Tighter,
     /// The run went on with less, and said so.
     Degraded(Vec<String>),
     /// The call was not made this time.
@@ -36,6 +39,20 @@ pub struct Verdict {
     pub shown: String,
     /// What came of it.
     pub outcome: Outcome,
+}
+
+impl Verdict {
+    /// Whether it was taken badly.
+    pub fn is_broken(&self) -> bool {
+        matches!(self.outcome, Outcome::Broken(_))
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Verdict { scenario, user, shown, outcome, .. } = self;
+        write!(f, "{scenario} [{user}]: {shown}: {outcome:?}")
+    }
 }
 
 /// What a run that nothing happens to says.
@@ -60,8 +77,14 @@ pub struct Evidence<'a> {
     pub report: Option<Option<Value>>,
     /// What it left.
     pub left: Option<String>,
-    /// Whether it was the library alone.
-    pub alone: bool,
+    /// Whether the library is to speak before the command's own code.
+    pub library: bool,
+}
+
+/// Whether nothing was to be expected: the place of the report could not be opened, or that was not come to.
+fn is_without_report(code: i32, lines: &[String]) -> bool {
+    let early = ["sbx: cannot write the report", "sbx: cannot make sure of standard input"];
+    code == 125 && lines.iter().all(|line| early.iter().any(|start| line.starts_with(start)))
 }
 
 /// What a report says of layers and degradations.
@@ -89,22 +112,30 @@ pub fn judge(usual: &Usual, evidence: &Evidence<'_>) -> Outcome {
     }
     let code = seen.output.code.unwrap_or(-1);
     match evidence.report {
-        Some(None) => return Outcome::Broken(format!("wrote no report; {code}: {:?}", evidence.lines)),
+        Some(None) if !is_without_report(code, &evidence.lines) => {
+            return Outcome::Broken(format!("wrote no report; {code}: {:?}", evidence.lines));
+        }
         Some(Some(ref report)) if report["exit_status"] != code => {
             return Outcome::Broken(format!("reported another exit status than {code}"));
         }
         _ => {}
     }
-    let ran = evidence.facts.starts_with("ran") || (seen.started && !evidence.alone);
+    let ran = evidence.facts.starts_with("ran") || (seen.started && !evidence.library);
     if ran { went_on(usual, evidence, code) } else { refused(evidence, code) }
 }
 
 fn refused(evidence: &Evidence<'_>, code: i32) -> Outcome {
-    let own = if evidence.alone { "libsandbox.so: " } else { "sbx: " };
-    let [line] = &evidence.lines[..] else {
-        return Outcome::Broken(format!("exit status {code} and not one sentence: {:?}", evidence.lines));
+    // What the library tries may be refused by the filter that is there already.
+    let lines: Vec<&String> = evidence
+        .lines
+        .iter()
+        .filter(|line| !evidence.library || !line.starts_with("sbx: blocked "))
+        .collect();
+    let [line] = lines[..] else {
+        return Outcome::Broken(format!("exit status {code} and not one sentence: {lines:?}"));
     };
-    match line.strip_prefix(own) {
+    let of_library = line.strip_prefix("libsandbox.so: ").filter(|_| evidence.library);
+    match line.strip_prefix("sbx: ").or(of_library) {
         _ if !evidence.facts.is_empty() => Outcome::Broken("something was written to standard output".into()),
         Some(_) if line.contains("panicked") => Outcome::Broken(format!("panicked: {line}")),
         Some(sentence) if matches!(code, 125..=127) => Outcome::Refused(code, sentence.into()),
@@ -113,7 +144,8 @@ fn refused(evidence: &Evidence<'_>, code: i32) -> Outcome {
 }
 
 fn went_on(usual: &Usual, evidence: &Evidence<'_>, code: i32) -> Outcome {
-    let new: Vec<String> = evidence.lines.iter().filter(|line| !usual.lines.contains(*line)).cloned().collect();
+    let new: Vec<String> =
+        evidence.lines.iter().filter(|line| !usual.lines.contains(*line)).cloned().collect();
     if code != 0 {
         return Outcome::Broken(format!("the command ran, and the exit status is {code}: {new:?}"));
     }
@@ -125,8 +157,18 @@ fn went_on(usual: &Usual, evidence: &Evidence<'_>, code: i32) -> Outcome {
     match (difference.is_empty(), new.is_empty()) {
         (true, true) => Outcome::Same,
         (true, false) => Outcome::Said(new),
+        (false, true) if is_tighter(&before, &now) => Outcome::Tighter,
         (false, false) if reported => Outcome::Degraded(new),
         (false, false) => Outcome::Broken(format!("the report does not tell: {new:?}, {difference:?}")),
         (false, true) => Outcome::Broken(format!("confined otherwise, without a word: {difference:?}")),
     }
+}
+
+/// Whether all that is new is that something was refused, or mounted so that it cannot be changed.
+fn is_tighter(before: &BTreeSet<&str>, now: &BTreeSet<&str>) -> bool {
+    let is_error =
+        |word: &str| word.len() > 2 && word.starts_with('E') && word.bytes().all(|b| b.is_ascii_uppercase());
+    let is_shield = |line: &str| line.starts_with("mounted ") && line.contains(": ro,");
+    let is_refused = |line: &str| line.rsplit_once(": ").is_some_and(|(_, word)| is_error(word));
+    now.difference(before).all(|line| is_shield(line) || is_refused(line))
 }

@@ -23,6 +23,7 @@ pub use run::{Selection, run};
 const USAGE: &str = "usage: faults [--scenario NAME] [--call NAME] [--every] [--jobs N] [--update] [-v]
 
   --scenario NAME  only this kind of run
+  --user NAME      only root, or only nobody
   --call NAME      only this system call
   --every          each call of a group of like ones, not only the first, the middle and the last
   --jobs N         runs at the same time (2)
@@ -37,7 +38,7 @@ pub fn main(words: &[String]) -> i32 {
     };
     crate::stage::in_memory();
     let verdicts = run(&selection);
-    let broken = document::report(&verdicts, selection.verbose);
+    let broken = document::report(&verdicts);
     if update && broken == 0 && selection.is_everything() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/security.md");
         document::update(&path, &verdicts);
@@ -51,6 +52,7 @@ fn options(words: &[String]) -> Option<(Selection, bool)> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--scenario" => selection.scenario = Some(words.next()?.clone()),
+            "--user" => selection.user = Some(words.next()?.clone()),
             "--call" => selection.calls = vec![words.next()?.clone()],
             "--jobs" => selection.jobs = words.next()?.parse().ok()?,
             "--every" => selection.every = true,

@@ -19,6 +19,10 @@ pub struct Place {
     bystander: Child,
 }
 
+/// What the command makes, and may not be able to remove. What `sbx` puts in the place of these are directories, or say
+/// something themselves.
+const MADE: [&str; 5] = ["made", "outside/witness", "linked", "hooks/pre-commit", ".git/commondir"];
+
 /// What is there, and what is mounted.
 #[derive(PartialEq, Eq)]
 pub struct State {
@@ -98,8 +102,9 @@ impl Place {
         State { files, mounts }
     }
 
-    /// Puts back what was there, and says what was different.
-    pub fn restore(&self, before: &State) -> Option<String> {
+    /// Puts back what was there, and says what was different, but for what the command may have made, if it `ran`.
+    pub fn restore(&self, before: &State, ran: bool) -> Option<String> {
+        let _ = fs::remove_file(Path::new("/tmp").join(self.bystander.id().to_string()));
         let now = self.state();
         if now == *before {
             return None;
@@ -110,8 +115,12 @@ impl Place {
         for path in new.iter().rev().map(|path| self.root.join(path)) {
             let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
         }
-        let what = changed.first().map_or("a mount".to_owned(), |(path, ..)| path.display().to_string());
-        Some(format!("'{what}' is not what it was"))
+        if now.mounts != before.mounts {
+            return Some("a mount".into());
+        }
+        let of_command = |path: &Path| ran && MADE.iter().any(|name| path.ends_with(name));
+        let left = changed.iter().find(|(path, ..)| !of_command(path));
+        left.map(|(path, ..)| format!("'{}' is not what it was", path.display()))
     }
 
     /// What a run said, without what is another thing each time.
@@ -143,6 +152,8 @@ fn normal_line(line: &str) -> Option<String> {
     let fields: Vec<&str> = mount.split(' ').collect();
     let (root, at, options) = (fields.get(3)?, fields.get(4)?, fields.get(5)?);
     let wanted = MOUNTED.contains(at) || at.contains("ROOT");
+    // Where a scratch directory is made is no matter of confinement.
+    let root = if root.contains("/sbx-") { &"SCRATCH" } else { root };
     wanted.then(|| numberless(&format!("mounted {root} at {at}: {options}")))
 }
 
@@ -154,9 +165,9 @@ fn numberless(line: &str) -> String {
         let (before, after) = rest.split_at(at + 1);
         text.push_str(before);
         let digits = after.bytes().take_while(u8::is_ascii_hexdigit).count();
-        let number = (before.ends_with('[') && digits > 0 && after[digits..].starts_with(']'))
-            || (before.ends_with("sbx-") && digits == 16)
-            || (before.ends_with("0x") && digits > 8);
+        let number = (text.ends_with('[') && digits > 0 && after[digits..].starts_with(']'))
+            || (text.ends_with("sbx-") && digits == 16)
+            || (text.ends_with("0x") && digits > 8);
         text.push_str(if number { "N" } else { "" });
         rest = if number { &after[digits..] } else { after };
     }

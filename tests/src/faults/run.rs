@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::follow::{Seen, Wish, follow};
-use super::judge::{Evidence, Outcome, Usual, Verdict, confined, judge};
+use super::judge::{Evidence, Usual, Verdict, confined, judge};
 use super::place::{Place, State};
 use super::scenario::{SCENARIOS, Scenario};
 use super::site::{self, Site};
@@ -15,6 +15,8 @@ use crate::{User, stage, subjects};
 pub struct Selection {
     /// Only this kind of run.
     pub scenario: Option<String>,
+    /// Only this user.
+    pub user: Option<String>,
     /// Only these calls; all where there is none.
     pub calls: Vec<String>,
     /// Only the first error of each call.
@@ -29,14 +31,22 @@ pub struct Selection {
 
 impl Default for Selection {
     fn default() -> Selection {
-        Selection { scenario: None, calls: Vec::new(), one_error: false, every: false, jobs: 2, verbose: false }
+        Selection {
+            scenario: None,
+            user: None,
+            calls: Vec::new(),
+            one_error: false,
+            every: false,
+            jobs: 2,
+            verbose: false,
+        }
     }
 }
 
 impl Selection {
     /// Whether nothing is left out.
     pub fn is_everything(&self) -> bool {
-        self.scenario.is_none() && self.calls.is_empty() && !self.one_error
+        self.scenario.is_none() && self.user.is_none() && self.calls.is_empty() && !self.one_error
     }
 
     fn has(&self, site: &Site) -> bool {
@@ -54,6 +64,7 @@ pub fn run(selection: &Selection) -> Vec<Verdict> {
     if users[0].is_root() {
         users.push(User::ordinary());
     }
+    users.retain(|user| selection.user.as_ref().is_none_or(|name| name == user.name));
     let wanted = |scenario: &&Scenario| selection.scenario.as_ref().is_none_or(|name| name == scenario.name);
     let jobs: Vec<(&Scenario, User)> = SCENARIOS
         .iter()
@@ -68,7 +79,7 @@ pub fn run(selection: &Selection) -> Vec<Verdict> {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some((scenario, user)) = jobs.get(at) else { return };
-                    let verdicts = Series::start(scenario, user).run(selection);
+                    let verdicts = Series::start(scenario, user, selection.verbose).run(selection);
                     done.lock().unwrap().push((at, verdicts));
                 }
             });
@@ -83,6 +94,7 @@ pub fn run(selection: &Selection) -> Vec<Verdict> {
 struct Series<'a> {
     scenario: &'a Scenario,
     user: &'a User,
+    verbose: bool,
     place: Place,
     before: State,
     usual: Usual,
@@ -92,7 +104,7 @@ struct Series<'a> {
 }
 
 impl<'a> Series<'a> {
-    fn start(scenario: &'a Scenario, user: &'a User) -> Series<'a> {
+    fn start(scenario: &'a Scenario, user: &'a User, verbose: bool) -> Series<'a> {
         let place = Place::new(user);
         // The first one makes what lasts.
         let out = place.run(scenario).run();
@@ -103,10 +115,11 @@ impl<'a> Series<'a> {
         let wish = Wish { fault: None, alone: scenario.alone, library: scenario.library };
         let model = follow(place.run(scenario), wish);
         let followed = place.normal(&model.output.out());
-        let odd: Vec<&str> = followed.lines().filter(|line| !usual.facts.lines().any(|l| l == *line)).collect();
+        let odd: Vec<&str> =
+            followed.lines().filter(|line| !usual.facts.lines().any(|l| l == *line)).collect();
         assert!(odd.is_empty() && !followed.is_empty(), "being followed changes something: {odd:?}");
         place.take_report();
-        Series { scenario, user, place, before, usual, wish, model }
+        Series { scenario, user, verbose, place, before, usual, wish, model }
     }
 
     fn run(&self, selection: &Selection) -> Vec<Verdict> {
@@ -114,7 +127,12 @@ impl<'a> Series<'a> {
         let mut verdicts = Vec::new();
         for site in sites.iter().filter(|site| selection.has(site)) {
             let errors = site::errors(site.name);
-            let errors = if selection.one_error { &errors[..1] } else { errors };
+            let errors = match () {
+                () if selection.one_error => &errors[..1],
+                // One is enough for those that are like another.
+                () if !site.is_first && !selection.every => &errors[errors.len() - 1..],
+                () => errors,
+            };
             verdicts.extend(errors.iter().map(|errno| self.inject(site, *errno)));
         }
         verdicts
@@ -123,19 +141,27 @@ impl<'a> Series<'a> {
     fn inject(&self, site: &Site, errno: i32) -> Verdict {
         let shown =
             format!("{}: {} = {}", self.role(site.call.process), site.shown(), site::error_name(errno));
-        let seen = follow(self.place.run(self.scenario), Wish { fault: Some(site.fault(errno)), ..self.wish });
+        let seen =
+            follow(self.place.run(self.scenario), Wish { fault: Some(site.fault(errno)), ..self.wish });
         let error = self.place.normal(&seen.output.err());
+        let facts = self.place.normal(&seen.output.out());
+        let ran = facts.starts_with("ran");
         let evidence = Evidence {
-            facts: self.place.normal(&seen.output.out()),
+            facts,
             lines: error.lines().map(str::to_owned).collect(),
             report: self.scenario.report.then(|| self.place.take_report()),
-            left: self.place.restore(&self.before),
-            alone: self.scenario.alone,
+            left: self.place.restore(&self.before, ran),
+            library: self.scenario.library,
             seen: &seen,
         };
         let outcome = judge(&self.usual, &evidence);
         let (scenario, user) = (self.scenario.name, self.user.name);
-        Verdict { scenario, user, call: site.name, shown, outcome }
+        let verdict = Verdict { scenario, user, call: site.name, shown, outcome };
+        // Said at once: all of them take minutes.
+        if verdict.is_broken() || self.verbose {
+            println!("{verdict}");
+        }
+        verdict
     }
 
     /// What a process is.
@@ -153,9 +179,4 @@ fn usual(place: &Place, scenario: &Scenario) -> Usual {
     let lines: BTreeSet<String> = place.normal(&out.err()).lines().map(str::to_owned).collect();
     let report = place.take_report();
     Usual { facts: place.normal(&out.out()), lines, confined: report.as_ref().map(confined) }
-}
-
-/// Whether an outcome is a failure of ours.
-pub fn is_broken(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Broken(_))
 }

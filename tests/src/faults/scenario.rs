@@ -12,40 +12,38 @@ pub struct Scenario {
     pub library: bool,
     /// Whether a report is written.
     pub report: bool,
-    /// Whether the run has namespaces of its own.
-    pub apart: bool,
 }
 
 const fn supervised(name: &'static str, flags: &'static [&'static str]) -> Scenario {
-    Scenario { name, flags, alone: false, library: false, report: false, apart: false }
-}
-
-const fn apart(name: &'static str, flags: &'static [&'static str]) -> Scenario {
-    Scenario { apart: true, ..supervised(name, flags) }
+    Scenario { name, flags, alone: false, library: false, report: false }
 }
 
 /// What the command needs to say its facts.
-pub const CALLS: &str = "@default:brk:mmap:read:write:openat:close:fstat:newfstatat:pread64:mprotect:getdents64";
+pub const CALLS: &str =
+    "@default:brk:mmap:read:write:openat:close:fstat:newfstatat:pread64:mprotect:getdents64";
 
 /// Every kind.
 pub const SCENARIOS: &[Scenario] = &[
     supervised("minimal", &["-p", "minimal"]),
     supervised("minimal, in place", &["-p", "minimal", "--exec"]),
     supervised("network", &["-p", "network"]),
-    apart("workspace", &["-p", "workspace"]),
+    supervised("workspace", &["-p", "workspace"]),
     Scenario {
         report: true,
-        ..apart("workspace, with a denied path and a report", &["-p", "workspace", "--deny", "denied"])
+        ..supervised("workspace, with a denied path and a report", &["-p", "workspace", "--deny", "denied"])
     },
-    apart("workspace, private network", &["-p", "workspace", "--net", "private"]),
+    supervised("workspace, private network", &["-p", "workspace", "--net", "private"]),
     supervised("workspace, without namespaces", &["-p", "workspace", "--namespaces", "none"]),
-    apart("read-only", &["-p", "read-only"]),
-    Scenario { library: true, ..supervised("custom, with the library", &["-p", "custom", "--allow-calls", CALLS]) },
+    supervised("read-only", &["-p", "read-only"]),
+    Scenario {
+        library: true,
+        ..supervised("custom, with the library", &["-p", "custom", "--allow-calls", CALLS])
+    },
     supervised(
         "minimal, with limits",
         &["-p", "minimal", "-t", "30s", "--max-open-files", "200", "--max-output", "1M", "--max-cpu", "20s"],
     ),
-    apart(
+    supervised(
         "workspace, with limits",
         &["-p", "workspace", "-t", "30s", "--max-memory", "1G", "--max-processes", "50"],
     ),

@@ -14,8 +14,8 @@ pub struct Site {
     pub name: &'static str,
     /// The call.
     pub call: Call,
-    /// How many of its kind there are.
-    pub alike: usize,
+    /// Whether it is the first of its kind.
+    pub is_first: bool,
 }
 
 /// Calls that are never made to fail, and why.
@@ -48,7 +48,9 @@ fn is_excluded(name: &str, call: &Call) -> bool {
 pub fn errors(name: &str) -> &'static [c_int] {
     match name {
         "mmap" | "mremap" | "mprotect" => &[libc::ENOMEM],
-        "openat" | "open" | "pipe2" | "socket" | "signalfd4" | "dup" | "dup3" => &[libc::EMFILE, libc::EACCES],
+        "openat" | "open" | "pipe2" | "socket" | "signalfd4" | "dup" | "dup3" => {
+            &[libc::EMFILE, libc::EACCES]
+        }
         "openat2" | "open_tree" | "pidfd_open" | "memfd_create" => &[libc::EMFILE, libc::EPERM, libc::ENOSYS],
         "read" | "pread64" | "write" | "getdents64" => &[libc::EIO, libc::EINTR],
         "landlock_create_ruleset" => &[libc::EOPNOTSUPP, libc::EMFILE],
@@ -77,8 +79,8 @@ pub fn path_argument(number: u64) -> Option<usize> {
     match name(number) {
         "openat" | "openat2" | "statx" | "newfstatat" | "faccessat2" | "readlinkat" | "mkdirat"
         | "mount_setattr" => Some(1),
-        "open" | "stat" | "lstat" | "access" | "readlink" | "mkdir" | "rmdir" | "unlink" | "chdir" | "execve"
-        | "rename" => Some(0),
+        "open" | "stat" | "lstat" | "access" | "readlink" | "mkdir" | "rmdir" | "unlink" | "chdir"
+        | "execve" | "rename" => Some(0),
         "mount" => Some(1),
         _ => None,
     }
@@ -108,7 +110,7 @@ impl Site {
             if every {
                 chosen = (0..group.len()).collect();
             }
-            let site = |at: usize| Site { name, call: group[at].clone(), alike: group.len() };
+            let site = |at: usize| Site { name, call: group[at].clone(), is_first: at == 0 };
             sites.extend(chosen.into_iter().map(site));
         }
         sites

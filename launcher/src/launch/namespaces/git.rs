@@ -7,7 +7,11 @@
 use super::protect::Protected;
 use super::settings::{Leads, Setting, read, settings};
 use crate::launch::files::tidy;
+use crate::launch::landlock::plain;
 use crate::launch::policy::{PathRights, PathRule};
+use crate::supervise::decode::shown;
+use crate::sys::path;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -41,6 +45,8 @@ pub struct Repository {
     pub protected: Vec<Protected>,
     /// Directories outside the workspace that git writes to: of the repository that the workspace is a worktree of.
     pub writes: Vec<PathBuf>,
+    /// Configurations that cannot be read, and so may lead to what is not protected.
+    pub unread: BTreeMap<PathBuf, String>,
 }
 
 /// Where a file like `.git` of a linked worktree leads.
@@ -69,7 +75,8 @@ fn knows(own: &Path, entry: &Path, workspace: &Path) -> bool {
     if let Some(text) = read(&own.join("gitdir")) {
         return line(&text).canonicalize().is_ok_and(|back| back == entry);
     }
-    let named = settings(&own.join("config")).into_iter().find(|setting| setting.is("core", "worktree"));
+    let settings = settings(&own.join("config")).unwrap_or_default();
+    let named = settings.into_iter().find(|setting| setting.is("core", "worktree"));
     named.is_some_and(|setting| own.join(setting.path()).canonicalize().is_ok_and(|path| path == workspace))
 }
 
@@ -78,8 +85,10 @@ impl Repository {
     pub fn of(workspace: &Path, home: Option<&Path>) -> Repository {
         let mut found = Repository::default();
         let entry = workspace.join(".git");
-        let Ok(meta) = entry.symlink_metadata() else { return found };
-        if meta.is_dir() {
+        if !path::is_there(&entry) {
+            return found;
+        }
+        if path::is_directory(&entry) {
             found.common(&entry, workspace, home, 0);
             return found;
         }
@@ -95,6 +104,17 @@ impl Repository {
         found.worktree(&own, workspace, home, 0);
         found.common(&common, workspace, home, 0);
         found
+    }
+
+    /// What is to be said of it.
+    pub fn remarks(&self) -> Vec<String> {
+        let remark = |(file, cause): (&PathBuf, &String)| {
+            let file = shown(file);
+            format!(
+                "warning: hooks and files that '{file}' names are not protected, for it cannot be read: {cause}"
+            )
+        };
+        self.unread.iter().map(remark).collect()
     }
 
     /// The rules that let git write.
@@ -133,6 +153,13 @@ impl Repository {
         self.modules(&at.join("modules"), top, home, depth + 1);
     }
 
+    fn settings(&mut self, file: &Path) -> Vec<Setting> {
+        settings(file).unwrap_or_else(|error| {
+            self.unread.insert(file.to_path_buf(), plain(&error));
+            Vec::new()
+        })
+    }
+
     /// What a configuration leads to.
     fn configuration(&mut self, file: &Path, top: &Path, home: Option<&Path>, read: &mut Vec<PathBuf>) {
         if read.len() >= MOST || read.iter().any(|other| other == file) {
@@ -141,7 +168,7 @@ impl Repository {
         read.push(file.to_path_buf());
         let directory = file.parent().unwrap_or(file);
         // Of those that lead nowhere the command may have made any number.
-        let settings = settings(file);
+        let settings = self.settings(file);
         let leading = settings.iter().filter_map(|setting| setting.leads_to(directory, top, home));
         for leads in leading.take(MOST) {
             match leads {
@@ -162,7 +189,7 @@ impl Repository {
     fn config_of_worktree(&mut self, at: &Path, config: &Path, top: &Path, home: Option<&Path>) {
         let file = at.join("config.worktree");
         let is_read = |setting: &Setting| setting.is("extensions", "worktreeconfig") && setting.holds();
-        if settings(config).iter().any(is_read) {
+        if self.settings(config).iter().any(is_read) {
             self.configuration(&file, top, home, &mut Vec::new());
             self.protected.push(Protected { stub: Some("\n"), ..Protected::new(file) });
         } else {
@@ -178,7 +205,8 @@ impl Repository {
         };
         for entry in found {
             if is_repository(&entry) {
-                let named = settings(&entry.join("config")).into_iter().find(|s| s.is("core", "worktree"));
+                let settings = self.settings(&entry.join("config"));
+                let named = settings.into_iter().find(|setting| setting.is("core", "worktree"));
                 let files = named.and_then(|setting| entry.join(setting.path()).canonicalize().ok());
                 self.common(&entry, files.as_deref().unwrap_or(top), home, depth);
                 self.protected.extend(files.map(|files| Protected::existing(files.join(".git"))));
@@ -191,20 +219,29 @@ impl Repository {
 
 /// Whether this is a git directory, or what an earlier command has left of one.
 fn is_repository(at: &Path) -> bool {
-    let is_there = |name| at.join(name).symlink_metadata().is_ok_and(|meta| !meta.is_dir());
-    is_there("HEAD") || is_there("config")
+    // One that cannot be looked into may be one.
+    let is_file = |name| match at.join(name).symlink_metadata() {
+        Ok(meta) => !meta.is_dir(),
+        Err(error) => !path::says_missing(&error),
+    };
+    is_file("HEAD") || is_file("config")
 }
 
-/// The directories in one; nothing if there are too many.
+/// The directories in one; nothing if there are too many, or if they cannot be told.
 fn entries(at: &Path) -> Option<Vec<PathBuf>> {
     // Files among them count too: reading must come to an end.
     const MOST_OF_ALL: usize = 16 * MOST;
     let mut directories = Vec::new();
-    for (number, entry) in at.read_dir().into_iter().flatten().flatten().enumerate() {
+    let found = match at.read_dir() {
+        Ok(found) => found,
+        Err(error) => return path::says_missing(&error).then_some(directories),
+    };
+    for (number, entry) in found.enumerate() {
+        let entry = entry.ok()?;
         if number >= MOST_OF_ALL || directories.len() > MOST {
             return None;
         }
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        if entry.file_type().ok()?.is_dir() {
             directories.push(entry.path());
         }
     }

@@ -11,7 +11,7 @@ use crate::launch::within::{is_below, is_same, is_within};
 use crate::sys::descriptor;
 use crate::sys::mount::Kind;
 use crate::sys::namespace::{self, Identity, Kinds};
-use crate::sys::privilege;
+use crate::sys::{path, privilege};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -238,8 +238,8 @@ impl Layout {
     ) {
         if roots.above(&protected.path).is_none() {
             // A file elsewhere may be a link to one that can be changed: ~/.bashrc to that of a project.
-            let is_link = protected.path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
-            let target = is_link.then(|| protected.path.canonicalize().ok()).flatten();
+            let known = protected.path.symlink_metadata().is_ok_and(|meta| !meta.is_symlink());
+            let target = (!known).then(|| protected.path.canonicalize().ok()).flatten();
             if let Some(target) = target.filter(|target| roots.above(target).is_some()) {
                 self.pin(&target, roots);
                 self.read_only.insert(target);
@@ -378,7 +378,7 @@ fn private(given: &Given<'_>, places: &[Placed]) -> Vec<Private> {
 
 /// A directory under its own name, and not the root.
 fn is_plain_directory(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) && path.parent().is_some()
+    path::is_directory(path) && path.parent().is_some()
 }
 
 /// Whether a flag or a rule is about the host's, or about all that is above it.

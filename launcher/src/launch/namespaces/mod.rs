@@ -25,7 +25,7 @@ use crate::launch::policy::{Mode, Network, PathRule};
 use crate::profile::{Level, Location, Namespaces, Profile, Variables};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
-use crate::sys::descriptor;
+use crate::sys::{descriptor, path};
 use layout::Roots;
 use protect::Protected;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ fn needs(flags: &Run, profile: &Profile, network: &Network) -> Option<&'static s
 /// Whether the scratch directory takes the place of /tmp: unless the host's is meant.
 pub fn has_own_tmp(flags: &Run, profile: &Profile, directories: Directories<'_>) -> bool {
     let tmp = Path::new(TMP);
-    tmp.symlink_metadata().is_ok_and(|meta| meta.is_dir()) && !files::names(flags, profile, directories, tmp)
+    path::is_directory(tmp) && !files::names(flags, profile, directories, tmp)
 }
 
 /// What is protected in a run.
@@ -145,7 +145,7 @@ fn is_there<'a>(
     if let Some((_, there)) = looked_for.iter().find(|(known, _)| *known == place) {
         return *there;
     }
-    let there = place.expand_path(variables).is_some_and(|path| path.symlink_metadata().is_ok());
+    let there = place.expand_path(variables).is_some_and(|path| path::is_there(&path));
     looked_for.push((place, there));
     there
 }
@@ -188,9 +188,9 @@ pub fn unprotected(
     let repository = variables.workspace.map(|workspace| Repository::of(workspace, variables.home));
     // First what is sure to be there.
     let mut all = protected(profile, variables, repository);
-    all.sort_by_key(|protected| protected.path.symlink_metadata().is_err());
+    all.sort_by_key(|protected| !path::is_there(&protected.path));
     let at_stake = |protected: &&Protected| {
-        let there = protected.path.symlink_metadata().is_ok();
+        let there = path::is_there(&protected.path);
         (there || !protected.made_freely) && roots.above(&protected.path).is_some()
     };
     let path = shown(&all.iter().find(at_stake)?.path);

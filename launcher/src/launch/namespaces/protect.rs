@@ -3,6 +3,7 @@
 
 use super::layout::Roots;
 use super::stubs;
+use crate::sys::path;
 use std::path::PathBuf;
 
 /// Something protected.
@@ -54,9 +55,10 @@ impl Protected {
             return Found::Nothing;
         }
         match self.path.symlink_metadata() {
-            Err(_) => Found::Nothing,
+            Err(error) if path::says_missing(&error) => Found::Nothing,
             Ok(meta) if meta.is_symlink() => Found::Link(self.path.canonicalize().ok()),
-            Ok(_) => Found::There,
+            // What cannot be looked at may be there, and mounting will tell.
+            _ => Found::There,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Configurations of git (git-config(1)): read as git reads them, to the byte.
 
 use crate::launch::files::tidy;
+use crate::sys::path::says_missing;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -13,15 +14,24 @@ pub const LONGEST: u64 = 256 * 1024;
 
 /// A text file, as far as it is not too long. What is no file, or does not answer, is none.
 pub fn read(path: &Path) -> Option<Vec<u8>> {
-    let is_file = |meta: std::fs::Metadata| meta.is_file();
-    path.metadata().ok().filter(|meta| meta.is_file())?;
+    look(path).ok().flatten()
+}
+
+/// The same; an error where there is something that cannot be read.
+fn look(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match path.metadata() {
+        Ok(meta) if meta.is_file() => {}
+        Err(error) if !says_missing(&error) => return Err(error),
+        _ => return Ok(None),
+    }
     // It may have become a pipe, which nobody writes to.
-    let file =
-        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
-    file.metadata().is_ok_and(is_file).then_some(())?;
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Ok(None);
+    }
     let mut text = Vec::new();
-    file.take(LONGEST).read_to_end(&mut text).ok()?;
-    Some(text)
+    file.take(LONGEST).read_to_end(&mut text)?;
+    Ok(Some(text))
 }
 
 /// A variable.
@@ -89,8 +99,8 @@ impl Setting {
 }
 
 /// The variables of a configuration. What git would stop at is passed over: somebody may mend it.
-pub fn settings(file: &Path) -> Vec<Setting> {
-    parse(&read(file).unwrap_or_default())
+pub fn settings(file: &Path) -> io::Result<Vec<Setting>> {
+    Ok(parse(&look(file)?.unwrap_or_default()))
 }
 
 /// Those of its text.

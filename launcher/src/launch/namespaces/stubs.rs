@@ -8,6 +8,7 @@
 use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
+use crate::sys::path::says_missing;
 use crate::sys::process;
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -35,7 +36,10 @@ pub struct Stub {
 
 /// Whether nothing stands at a path, or a stub that a run made: another run's goes when that one ends.
 pub fn is_free(path: &Path, contents: Option<&str>) -> bool {
-    path.symlink_metadata().map_or(true, |meta| is_one(path, &meta, contents))
+    match path.symlink_metadata() {
+        Ok(meta) => is_one(path, &meta, contents),
+        Err(error) => says_missing(&error),
+    }
 }
 
 /// Whether what stands at a path is a stub. It is asked about once: what one look has found, the next may not.
@@ -135,7 +139,11 @@ impl Stub {
             None => DirBuilder::new().mode(MODE).create(&self.path),
             Some(contents) => {
                 let file = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&self.path);
-                file.and_then(|mut file| file.write_all(contents.as_bytes()))
+                file.and_then(|mut file| {
+                    // Half of it would not be known for one of ours.
+                    let written = file.write_all(contents.as_bytes());
+                    written.inspect_err(|_| drop(fs::remove_file(&self.path)))
+                })
             }
         };
         match made {
