@@ -11,13 +11,14 @@ BASH_COMPLETION = $(SHARE)/bash-completion/completions/sbx
 ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 
-.PHONY: help build test test-compat test-escapes test-mutants vm-test lint check-aarch64 bench install uninstall dist fuzz
+.PHONY: help build test test-compat test-escapes test-mutants vm-test lint check-aarch64 bench install uninstall dist fuzz test-faults
 
 help:
 	@echo 'make build      the release build that starts fastest on this machine'
 	@echo 'make test       every test; says which tools it misses'
 	@echo 'make test-escapes  published ways out of a sandbox, each tried without sbx and in it; UPDATE=1 writes the tables in docs'
 	@echo 'make test-compat  commands of every day, compared with runs without sbx; UPDATE=1 writes the tables of docs/compatibility.md'
+	@echo 'make test-faults  makes each system call of a start fail; UPDATE=1 writes the tables of docs/faults.md'
 	@echo 'make test-mutants  takes protecting lines out one by one; a test has to notice each'
 	@echo 'make vm-test    the tests that depend on the kernel, on older kernels, in emulated machines'
 	@echo '                ARCH=aarch64: on arm64, emulated on whatever this machine is'
@@ -41,6 +42,11 @@ test:
 test-escapes:
 	$(CARGO) build -p sbx
 	$(CARGO) run -p sbx-tests --bin escapes -- $(if $(UPDATE),--update) $(ESCAPES)
+
+# FAULTS holds flags for it: --every, --scenario NAME, --call NAME, -v.
+test-faults:
+	$(CARGO) build -p sbx
+	$(CARGO) run -p sbx-tests --bin faults -- $(if $(UPDATE),--update) $(FAULTS)
 
 # SBX_COMPAT_FLAGS holds flags for every run of sbx.
 test-compat:

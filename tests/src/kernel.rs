@@ -15,6 +15,12 @@ pub fn landlock() -> i64 {
     })
 }
 
+/// Which kernel this is, for the tables in docs.
+pub fn named() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("Linux {}, Landlock ABI {}", release.trim().split('-').next().unwrap_or("?"), landlock())
+}
+
 /// Whether this machine gives an ordinary user namespaces in which file systems can be mounted, as unshare(1) finds it.
 pub fn gives_namespaces() -> bool {
     static GIVES: OnceLock<bool> = OnceLock::new();

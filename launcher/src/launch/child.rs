@@ -144,9 +144,6 @@ fn confine(steps: &mut Steps, outcome: &mut Outcome) -> Result<(), Failure> {
     if let Some(door) = &steps.door {
         descriptor::write_all(door.as_raw_fd(), b"0").step("enter the control group")?;
     }
-    for (limit, soft, hard) in &steps.limits {
-        privilege::limit(*limit, *soft, *hard).step("lower the limits")?;
-    }
     if let Some(directory) = &steps.directory {
         process::change_directory(directory.as_fd()).step("enter the working directory")?;
     }
@@ -157,6 +154,10 @@ fn confine(steps: &mut Steps, outcome: &mut Outcome) -> Result<(), Failure> {
     }
     privilege::drop_own_capabilities().step("drop the capabilities")?;
     descriptors(steps).step("pass descriptors on")?;
+    // Not before: up to the limit of open files is where descriptors are looked for on older kernels.
+    for (limit, soft, hard) in &steps.limits {
+        privilege::limit(*limit, *soft, *hard).step("lower the limits")?;
+    }
     signal::dispose(libc::SIGPIPE, steps.broken_pipe).step("restore what SIGPIPE does")?;
     signal::set_mask(&steps.mask).step("restore the signal mask")?;
     drop(steps.spare.take());

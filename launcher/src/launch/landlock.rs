@@ -11,8 +11,9 @@ use crate::supervise::decode::shown;
 use crate::sys::{descriptor, path};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
+use std::error::Error;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -127,19 +128,19 @@ pub fn prepare(
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))
-        .map_err(|e| failed("build the Landlock ruleset", e.to_string()))?;
+        .map_err(|e| failed("build the Landlock ruleset", cause(&e)))?;
     let tcp = version >= Version::TCP && network.handles_tcp();
     if tcp {
         ruleset = ruleset
             .handle_access(AccessNet::from_all(abi))
-            .map_err(|e| failed("build the Landlock ruleset", e.to_string()))?;
+            .map_err(|e| failed("build the Landlock ruleset", cause(&e)))?;
     }
     if version >= Version::SCOPES {
         ruleset = ruleset
             .scope(Scope::from_all(abi))
-            .map_err(|e| failed("build the Landlock ruleset", e.to_string()))?;
+            .map_err(|e| failed("build the Landlock ruleset", cause(&e)))?;
     }
-    let created = ruleset.create().map_err(|e| failed("create the Landlock ruleset", e.to_string()))?;
+    let created = ruleset.create().map_err(|e| failed("create the Landlock ruleset", cause(&e)))?;
     // What the kernel handles has just been required; the rights of a rule are a part of that, but a file's
     // rule has none of those that only directories have, and the crate finds that out anyway.
     let ruleset = created.set_compatibility(CompatLevel::BestEffort).no_new_privs(false);
@@ -176,7 +177,7 @@ impl Prepared {
             let Some(file) = open(rule)? else { continue };
             let beneath = PathBeneath::new(&file, rights(rule.rights, self.abi));
             ruleset = ruleset.add_rule(beneath).map_err(|e| {
-                failed(&format!("add the Landlock rule for '{}'", shown(&rule.path)), e.to_string())
+                failed(&format!("add the Landlock rule for '{}'", shown(&rule.path)), cause(&e))
             })?;
             if view.reports(rule) {
                 let path = descriptor::place(&file)
@@ -190,7 +191,7 @@ impl Prepared {
         for (port, access) in &self.ports {
             ruleset = ruleset
                 .add_rule(NetPort::new(*port, *access))
-                .map_err(|e| failed(&format!("add the Landlock rule for port {port}"), e.to_string()))?;
+                .map_err(|e| failed(&format!("add the Landlock rule for port {port}"), cause(&e)))?;
         }
         self.ruleset = Some(ruleset);
         Ok(granted)
@@ -202,7 +203,7 @@ impl Prepared {
         for rule in &self.late {
             let Some(file) = open(rule).map_err(|refusal| refusal.to_string())? else { continue };
             let beneath = PathBeneath::new(&file, rights(rule.rights, self.abi));
-            ruleset = ruleset.add_rule(beneath).map_err(|e| e.to_string())?;
+            ruleset = ruleset.add_rule(beneath).map_err(|e| cause(&e))?;
             self.held.push(file);
         }
         self.ruleset = Some(ruleset);
@@ -212,7 +213,9 @@ impl Prepared {
     /// Puts the rules in force for the calling thread, for good. Needs no_new_privs or CAP_SYS_ADMIN.
     pub fn restrict_self(&mut self) -> Result<(), String> {
         let ruleset = self.ruleset.take().ok_or(IN_FORCE)?;
-        match ruleset.restrict_self().map_err(|e| e.to_string())?.ruleset {
+        let enforced =
+            ruleset.restrict_self().map_err(|e| format!("landlock_restrict_self: {}", cause(&e)))?;
+        match enforced.ruleset {
             RulesetStatus::NotEnforced => Err("the kernel did not enforce them".to_string()),
             RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
         }
@@ -261,6 +264,18 @@ pub fn plain(error: &io::Error) -> String {
     }
     let mut letters = sentence.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// An error of the crate, without its own types: mostly the kernel's is behind it.
+fn cause(error: &RulesetError) -> String {
+    let mut innermost: &dyn Error = error;
+    while let Some(inner) = innermost.source() {
+        innermost = inner;
+    }
+    match innermost.downcast_ref::<io::Error>() {
+        Some(error) => plain(error),
+        None => "the kernel's Landlock has not what its version promises".to_string(),
+    }
 }
 
 /// What read, write and execute mean.

@@ -377,7 +377,7 @@ fn start(
         return match Reaper::start(steps, afterwards, fill) {
             Ok((reaper, outcome, granted)) => Ok(Started { watch: Watch::Reaper(reaper), outcome, granted }),
             // Later than that the command may have run.
-            Err(Unstarted::Failed(failed)) if apart && failed.call == "clone" => {
+            Err(Unstarted::Failed(failed)) if apart && failed.call == "clone" && !failed.is_passing() => {
                 Err(Stop::Unavailable(failed.to_string()))
             }
             Err(Unstarted::Failed(failed)) => Err(cannot("start the command")(failed).into()),

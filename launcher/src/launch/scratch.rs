@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
 use crate::sys::{memory, process};
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, Permissions};
+use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -57,8 +57,9 @@ impl Scratch {
             let path = base.join(format!("sbx-{random:016x}"));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
-                    let lock = open_directory(&path).ok().filter(|file| file.try_lock_shared().is_ok());
-                    return Ok(Scratch { path, _lock: lock, since: Instant::now() });
+                    let mut scratch = Scratch { path, _lock: None, since: Instant::now() };
+                    scratch._lock = lock(&scratch.path).map_err(|e| failed(&plain(&e), ""))?;
+                    return Ok(scratch);
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 // Permissions and Landlock give EACCES, filters EPERM.
@@ -92,6 +93,25 @@ impl Drop for Scratch {
         }
         remove(&self.path);
     }
+}
+
+/// A lock on a new directory; none where there are no locks. One that a run ought to have and has not would be taken for
+/// left behind by others.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    let directory = open_directory(path)?;
+    match directory.try_lock_shared() {
+        Ok(()) => Ok(Some(directory)),
+        Err(TryLockError::Error(error)) if !has_no_locks(&error) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Whether the file system, or a filter around, has none.
+fn has_no_locks(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::ENOLCK | libc::EPERM)
+    )
 }
 
 /// Whether this process is under a filter already.

@@ -172,13 +172,13 @@ impl Reaper {
         let done = done.map_err(Unstarted::Refused)?;
         process::signal(pid, proceed());
         let heard = hear(events.as_raw_fd(), pid).and_then(|()| read_outcome(events.as_raw_fd()));
-        let (number, outcome) = heard.inspect_err(|_| end_all(KILLING, None))?;
-        // Only now: until the reaper has stopped sharing descriptors, closing ours closes its own.
-        drop(sender);
         // The child closed this one, in the table that was shared then.
         steps.landlock.iter_mut().for_each(Prepared::forget);
         // And this number is the listener's by now.
         std::mem::forget(steps.spare.take());
+        let (number, outcome) = heard.inspect_err(|_| end_all(KILLING, None))?;
+        // Only now: until the reaper has stopped sharing descriptors, closing ours closes its own.
+        drop(sender);
         // Where the command does not run, the reaper ends, and with it its hold on what is to be cleaned up.
         if !outcome.ready || outcome.failure.is_some() {
             process::wait(Some(pid), true, false);

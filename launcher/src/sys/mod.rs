@@ -45,6 +45,14 @@ impl Failed {
     pub fn errno(&self) -> i32 {
         self.cause.raw_os_error().unwrap_or(0)
     }
+
+    /// Whether something was used up or broken just then, which says nothing about what the machine can do.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self.errno(),
+            libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE | libc::EIO | libc::EINTR
+        )
+    }
 }
 
 impl fmt::Display for Failed {

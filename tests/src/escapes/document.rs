@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use super::judge::Judged;
 use super::repository;
-use super::runs::{LEVELS, Level, PROFILES, kernel_here};
+use super::runs::{LEVELS, Level, PROFILES};
 use super::table::{self, Attempt, attempts};
 use super::trial::Got;
+use crate::kernel;
 
 const INTRODUCTION: &str = include_str!("../../escapes/introduction.md");
 /// Around what is generated within docs/security.md.
@@ -61,7 +62,7 @@ pub fn report(judged: &[Judged], each: bool) -> usize {
             );
         }
     }
-    println!("{}", kernel_here());
+    println!("{}", kernel::named());
     println!("refused everywhere / let through somewhere / not applicable here, of attempts:");
     let mut classes = classes();
     classes.retain(|class| judged.iter().any(|one| one.attempt.class == *class));
@@ -83,7 +84,7 @@ pub fn report(judged: &[Judged], each: bool) -> usize {
 
 /// Whether a document is about the kernel that runs here.
 pub fn same_machine(text: &str) -> bool {
-    text.lines().any(|line| line.starts_with(TRIED_ON) && line.contains(&kernel_here()))
+    text.lines().any(|line| line.starts_with(TRIED_ON) && line.contains(&kernel::named()))
 }
 
 /// The names and sources that docs/escapes.md has, in its order.
@@ -126,7 +127,7 @@ fn users(judged: &[Judged]) -> Vec<&'static str> {
 /// Refused, let through and not applicable, for each level and profile.
 fn totals(judged: &[Judged]) -> String {
     let users = users(judged);
-    let mut text = format!("{TRIED_ON}{}: {} attempts.\n\n", kernel_here(), attempts().len());
+    let mut text = format!("{TRIED_ON}{}: {} attempts.\n\n", kernel::named(), attempts().len());
     let heads = users.iter().map(|user| format!(" as {user} |")).collect::<String>();
     let _ = writeln!(text, "| level | profile |{heads}\n|---|---|{}", "---|".repeat(users.len()));
     for (level, profile) in

@@ -1,7 +1,5 @@
 //! Under what each attempt is made: the profiles, and the levels of a kernel.
 
-use std::path::Path;
-
 use super::table::Attempt;
 use crate::kernel;
 
@@ -102,10 +100,4 @@ pub fn of(attempt: &Attempt) -> Vec<(&'static Profile, &'static Level)> {
     let profiles = PROFILES.iter().filter(|profile| profile.is_about(attempt));
     let pairs = profiles.flat_map(|profile| LEVELS.iter().map(move |level| (profile, level)));
     pairs.filter(|(profile, level)| level.is_here() && level.abi() >= profile.needs).collect()
-}
-
-/// Which kernel this is, for the tables.
-pub fn kernel_here() -> String {
-    let release = std::fs::read_to_string(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
-    format!("Linux {}, Landlock ABI {}", release.trim().split('-').next().unwrap_or("?"), kernel::landlock())
 }

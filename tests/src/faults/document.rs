@@ -1,38 +1,121 @@
-//! What the suite says, and the table in docs/security.md, which nobody types.
+//! What the suite says, and the tables in docs/faults.md, which nobody types.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::path::Path;
 
 use super::judge::{Outcome, Verdict};
+use super::run::Done;
+use super::{harmless, site};
+use crate::kernel;
 
-/// Around what is generated.
-pub const MARKS: [&str; 2] = ["<!-- made by make test-faults -->\n", "<!-- until here, test-faults -->\n"];
+/// Behind this everything is generated.
+const MARK: &str = "<!-- from here on made by make test-faults UPDATE=1 -->\n";
 
-/// Says what came out; returns how many are broken.
-pub fn report(verdicts: &[Verdict]) -> usize {
-    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for verdict in verdicts {
-        *counts.entry((verdict.scenario, kind(&verdict.outcome))).or_default() += 1;
+/// How often what came out.
+#[derive(Default)]
+struct Count {
+    injections: usize,
+    refused: usize,
+    same: usize,
+    said: usize,
+    tighter: usize,
+    degraded: usize,
+    not_made: usize,
+    broken: usize,
+}
+
+impl Count {
+    fn add(&mut self, outcome: &Outcome) {
+        self.injections += 1;
+        *match outcome {
+            Outcome::Refused(..) => &mut self.refused,
+            Outcome::Same => &mut self.same,
+            Outcome::Said(_) => &mut self.said,
+            Outcome::Tighter => &mut self.tighter,
+            Outcome::Degraded(_) => &mut self.degraded,
+            Outcome::NotMade => &mut self.not_made,
+            Outcome::Broken(_) => &mut self.broken,
+        } += 1;
     }
-    let broken = verdicts.iter().filter(|verdict| verdict.is_broken()).count();
-    for ((scenario, kind), count) in &counts {
-        println!("  {scenario:45} {kind:12} {count}");
+
+    fn of<'a>(done: impl Iterator<Item = &'a Done>) -> Count {
+        let mut count = Count::default();
+        done.flat_map(|one| &one.verdicts).for_each(|verdict| count.add(&verdict.outcome));
+        count
     }
-    println!("{} injections, {broken} of them taken badly", verdicts.len());
+
+    fn row(&self, name: &str, calls: usize) -> String {
+        let Count { injections, refused, same, said, tighter, degraded, not_made, broken } = self;
+        format!(
+            "| {name} | {calls} | {injections} | {refused} | {same} | {said} | {tighter} | {degraded} | {not_made} | {broken} |\n"
+        )
+    }
+}
+
+/// Says what came out; returns how many were taken badly.
+pub fn report(done: &[Done]) -> usize {
+    println!("{}", totals(done));
+    let broken = Count::of(done.iter()).broken;
+    println!("{broken} calls whose failure was taken badly");
     broken
 }
 
-fn kind(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Refused(..) => "refused",
-        Outcome::Same => "same",
-        Outcome::Tighter => "tighter",
-        Outcome::Said(_) => "said",
-        Outcome::Degraded(_) => "degraded",
-        Outcome::NotMade => "not made",
-        Outcome::Broken(_) => "broken",
+fn totals(done: &[Done]) -> String {
+    let mut text = String::from(
+        "| run | calls of its start | made to fail | refused | went on as ever | the same, with a word | allowed less | confined less, and said so | not made again | taken badly |\n|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    let mut seen = BTreeSet::new();
+    for scenario in done.iter().map(|one| one.scenario).filter(|name| seen.insert(*name)) {
+        let those = || done.iter().filter(|one| one.scenario == scenario);
+        let calls = those().map(|one| one.calls).max().unwrap_or(0);
+        text += &Count::of(those()).row(scenario, calls);
     }
+    text + &Count::of(done.iter()).row("**all**", done.iter().map(|one| one.calls).sum())
 }
 
-/// Writes the table.
-pub fn update(_path: &Path, _verdicts: &[Verdict]) {}
+/// Writes the tables.
+pub fn update(path: &Path, done: &[Done]) {
+    let old = std::fs::read_to_string(path).expect("docs/faults.md");
+    let (before, _) = old.split_once(MARK).expect("docs/faults.md has a place for the tables");
+    let mut text = format!("{before}{MARK}\nTried on {}.\n\n{}", kernel::named(), totals(done));
+    text += "\n## What a run says when it goes on with less, or goes on otherwise\n\n";
+    text += "| it says | when this fails |\n|---|---|\n";
+    for (line, calls) in said(done) {
+        let calls: Vec<String> = calls.iter().map(|call| format!("`{call}`")).collect();
+        let _ = writeln!(text, "| {line} | {} |", calls.join(", "));
+    }
+    text += "\n## Calls that may fail without a word\n\n| call | why |\n|---|---|\n";
+    for (call, why) in harmless::all() {
+        let _ = writeln!(text, "| `{call}` | {why} |");
+    }
+    text += "\n## Calls that are not made to fail\n\n| call | why |\n|---|---|\n";
+    for (calls, why) in site::excluded() {
+        let _ = writeln!(text, "| {calls} | {why} |");
+    }
+    std::fs::write(path, text).expect("docs/faults.md can be written");
+}
+
+/// What runs said that went on, each with the calls.
+fn said(done: &[Done]) -> BTreeMap<String, BTreeSet<&'static str>> {
+    let mut said: BTreeMap<String, BTreeSet<&'static str>> = BTreeMap::new();
+    for Verdict { outcome, call, .. } in done.iter().flat_map(|one| &one.verdicts) {
+        let (Outcome::Said(lines) | Outcome::Degraded(lines)) = outcome else { continue };
+        for line in lines.iter().filter(|line| !line.starts_with("sbx: blocked ")) {
+            said.entry(general(line)).or_default().insert(call);
+        }
+        if lines.is_empty() {
+            said.entry("(in the report)".into()).or_default().insert(call);
+        }
+    }
+    said
+}
+
+/// Without the cause, and without where the suite runs.
+fn general(line: &str) -> String {
+    let line =
+        line.replace("ROOT/home/project", "WORKSPACE").replace("ROOT/home", "HOME").replace('|', "\\|");
+    let marks = ["no namespaces: ", "beyond this run: ", "cannot be read: ", "be reported: "];
+    let cause = marks.iter().filter_map(|mark| Some(line.find(mark)? + mark.len())).min();
+    cause.map_or_else(|| line.clone(), |end| format!("{}…", &line[..end]))
+}

@@ -121,16 +121,16 @@ pub fn judge(usual: &Usual, evidence: &Evidence<'_>) -> Outcome {
         _ => {}
     }
     let ran = evidence.facts.starts_with("ran") || (seen.started && !evidence.library);
-    if ran { went_on(usual, evidence, code) } else { refused(evidence, code) }
+    if ran { went_on(usual, evidence, code) } else { refused(usual, evidence, code) }
 }
 
-fn refused(evidence: &Evidence<'_>, code: i32) -> Outcome {
-    // What the library tries may be refused by the filter that is there already.
-    let lines: Vec<&String> = evidence
-        .lines
-        .iter()
-        .filter(|line| !evidence.library || !line.starts_with("sbx: blocked "))
-        .collect();
+fn refused(usual: &Usual, evidence: &Evidence<'_>, code: i32) -> Outcome {
+    // Warnings are said before the start; what the library tries may be refused by the filter that is there already.
+    let aside = |line: &String| {
+        line.starts_with("sbx: warning: ") || (evidence.library && line.starts_with("sbx: blocked "))
+    };
+    let lines: Vec<&String> =
+        evidence.lines.iter().filter(|line| !usual.lines.contains(*line) && !aside(line)).collect();
     let [line] = lines[..] else {
         return Outcome::Broken(format!("exit status {code} and not one sentence: {lines:?}"));
     };
@@ -153,13 +153,15 @@ fn went_on(usual: &Usual, evidence: &Evidence<'_>, code: i32) -> Outcome {
         (usual.facts.lines().collect(), evidence.facts.lines().collect());
     let difference: Vec<&&str> = before.symmetric_difference(&now).collect();
     let report = evidence.report.as_ref().and_then(Option::as_ref).map(confined);
-    let reported = report.is_none() || report != usual.confined;
+    let told = report.is_some() && report != usual.confined;
+    let reported = report.is_none() || told;
     match (difference.is_empty(), new.is_empty()) {
         (true, true) => Outcome::Same,
         (true, false) => Outcome::Said(new),
         (false, true) if is_tighter(&before, &now) => Outcome::Tighter,
         (false, false) if reported => Outcome::Degraded(new),
         (false, false) => Outcome::Broken(format!("the report does not tell: {new:?}, {difference:?}")),
+        (false, true) if told => Outcome::Degraded(Vec::new()),
         (false, true) => Outcome::Broken(format!("confined otherwise, without a word: {difference:?}")),
     }
 }

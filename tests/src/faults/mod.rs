@@ -8,6 +8,7 @@
 
 mod document;
 mod follow;
+mod harmless;
 mod judge;
 mod place;
 mod run;
@@ -16,9 +17,8 @@ mod site;
 
 use std::path::Path;
 
-pub use document::MARKS;
 pub use judge::{Outcome, Verdict};
-pub use run::{Selection, run};
+pub use run::{Done, Selection, run};
 
 const USAGE: &str = "usage: faults [--scenario NAME] [--call NAME] [--every] [--jobs N] [--update] [-v]
 
@@ -27,7 +27,7 @@ const USAGE: &str = "usage: faults [--scenario NAME] [--call NAME] [--every] [--
   --call NAME      only this system call
   --every          each call of a group of like ones, not only the first, the middle and the last
   --jobs N         runs at the same time (2)
-  --update         writes the tables in docs/security.md
+  --update         writes the tables in docs/faults.md
   -v               also tells what came of each injection";
 
 /// Runs the suite; returns the exit status.
@@ -37,11 +37,10 @@ pub fn main(words: &[String]) -> i32 {
         return 2;
     };
     crate::stage::in_memory();
-    let verdicts = run(&selection);
-    let broken = document::report(&verdicts);
-    if update && broken == 0 && selection.is_everything() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/security.md");
-        document::update(&path, &verdicts);
+    let done = run(&selection);
+    let broken = document::report(&done);
+    if update && selection.is_everything() {
+        document::update(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/faults.md"), &done);
     }
     i32::from(broken > 0)
 }
@@ -51,7 +50,7 @@ fn options(words: &[String]) -> Option<(Selection, bool)> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
-            "--scenario" => selection.scenario = Some(words.next()?.clone()),
+            "--scenario" => selection.scenarios.push(words.next()?.clone()),
             "--user" => selection.user = Some(words.next()?.clone()),
             "--call" => selection.calls = vec![words.next()?.clone()],
             "--jobs" => selection.jobs = words.next()?.parse().ok()?,

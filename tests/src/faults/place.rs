@@ -21,7 +21,8 @@ pub struct Place {
 
 /// What the command makes, and may not be able to remove. What `sbx` puts in the place of these are directories, or say
 /// something themselves.
-const MADE: [&str; 5] = ["made", "outside/witness", "linked", "hooks/pre-commit", ".git/commondir"];
+const MADE: [&str; 6] =
+    ["made", "outside/witness", "linked", "hooks/pre-commit", ".git/commondir", ".mcp.json"];
 
 /// What is there, and what is mounted.
 #[derive(PartialEq, Eq)]
@@ -86,8 +87,9 @@ impl Place {
         self.root.join("reports/report.json")
     }
 
-    /// The report of the last run, which is gone then.
+    /// The report of the last run, which is gone then, with what it made outside.
     pub fn take_report(&self) -> Option<serde_json::Value> {
+        let _ = fs::remove_file(Path::new("/tmp").join(self.bystander.id().to_string()));
         let bytes = fs::read(self.report()).ok()?;
         fs::remove_file(self.report()).ok()?;
         serde_json::from_slice(&bytes).ok()
@@ -104,7 +106,6 @@ impl Place {
 
     /// Puts back what was there, and says what was different, but for what the command may have made, if it `ran`.
     pub fn restore(&self, before: &State, ran: bool) -> Option<String> {
-        let _ = fs::remove_file(Path::new("/tmp").join(self.bystander.id().to_string()));
         let now = self.state();
         if now == *before {
             return None;
@@ -152,8 +153,8 @@ fn normal_line(line: &str) -> Option<String> {
     let fields: Vec<&str> = mount.split(' ').collect();
     let (root, at, options) = (fields.get(3)?, fields.get(4)?, fields.get(5)?);
     let wanted = MOUNTED.contains(at) || at.contains("ROOT");
-    // Where a scratch directory is made is no matter of confinement.
-    let root = if root.contains("/sbx-") { &"SCRATCH" } else { root };
+    // As it is called on the file system that it is on.
+    let root = if root.contains("/sbx-") { &"a scratch directory" } else { root };
     wanted.then(|| numberless(&format!("mounted {root} at {at}: {options}")))
 }
 
@@ -171,5 +172,8 @@ fn numberless(line: &str) -> String {
         text.push_str(if number { "N" } else { "" });
         rest = if number { &after[digits..] } else { after };
     }
-    text + rest
+    // Where a scratch directory is made is no matter of confinement.
+    ["ROOT/tmp/sbx-N", "/tmp/sbx-N"]
+        .iter()
+        .fold(text + rest, |text, scratch| text.replace(scratch, "SCRATCH"))
 }

@@ -5,16 +5,27 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::follow::{Seen, Wish, follow};
-use super::judge::{Evidence, Usual, Verdict, confined, judge};
+use super::harmless;
+use super::judge::{Evidence, Outcome, Usual, Verdict, confined, judge};
 use super::place::{Place, State};
 use super::scenario::{SCENARIOS, Scenario};
 use super::site::{self, Site};
 use crate::{User, stage, subjects};
 
+/// What came of one kind of run.
+pub struct Done {
+    /// Which.
+    pub scenario: &'static str,
+    /// How many calls its start makes.
+    pub calls: usize,
+    /// The injections.
+    pub verdicts: Vec<Verdict>,
+}
+
 /// What is gone through.
 pub struct Selection {
-    /// Only this kind of run.
-    pub scenario: Option<String>,
+    /// Only these kinds of runs; all where there is none.
+    pub scenarios: Vec<String>,
     /// Only this user.
     pub user: Option<String>,
     /// Only these calls; all where there is none.
@@ -32,7 +43,7 @@ pub struct Selection {
 impl Default for Selection {
     fn default() -> Selection {
         Selection {
-            scenario: None,
+            scenarios: Vec::new(),
             user: None,
             calls: Vec::new(),
             one_error: false,
@@ -46,7 +57,7 @@ impl Default for Selection {
 impl Selection {
     /// Whether nothing is left out.
     pub fn is_everything(&self) -> bool {
-        self.scenario.is_none() && self.user.is_none() && self.calls.is_empty() && !self.one_error
+        self.scenarios.is_empty() && self.user.is_none() && self.calls.is_empty() && !self.one_error
     }
 
     fn has(&self, site: &Site) -> bool {
@@ -55,7 +66,7 @@ impl Selection {
 }
 
 /// Goes through all that is selected, as each user.
-pub fn run(selection: &Selection) -> Vec<Verdict> {
+pub fn run(selection: &Selection) -> Vec<Done> {
     // Made before anything runs in parallel.
     stage::sbx();
     stage::shim();
@@ -65,8 +76,9 @@ pub fn run(selection: &Selection) -> Vec<Verdict> {
         users.push(User::ordinary());
     }
     users.retain(|user| selection.user.as_ref().is_none_or(|name| name == user.name));
-    let wanted = |scenario: &&Scenario| selection.scenario.as_ref().is_none_or(|name| name == scenario.name);
-    let jobs: Vec<(&Scenario, User)> = SCENARIOS
+    let named = |scenario: &Scenario| selection.scenarios.iter().any(|name| name == scenario.name);
+    let wanted = |scenario: &&Scenario| selection.scenarios.is_empty() || named(scenario);
+    let jobs: Vec<(&'static Scenario, User)> = SCENARIOS
         .iter()
         .filter(wanted)
         .flat_map(|scenario| users.iter().map(move |user| (scenario, *user)))
@@ -79,15 +91,17 @@ pub fn run(selection: &Selection) -> Vec<Verdict> {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some((scenario, user)) = jobs.get(at) else { return };
-                    let verdicts = Series::start(scenario, user, selection.verbose).run(selection);
-                    done.lock().unwrap().push((at, verdicts));
+                    let series = Series::start(scenario, user, selection.verbose);
+                    let (scenario, calls) = (scenario.name, series.model.calls.len());
+                    let one = Done { scenario, calls, verdicts: series.run(selection) };
+                    done.lock().unwrap().push((at, one));
                 }
             });
         }
     });
     let mut done = done.into_inner().unwrap();
     done.sort_by_key(|(at, _)| *at);
-    done.into_iter().flat_map(|(_, verdicts)| verdicts).collect()
+    done.into_iter().map(|(_, one)| one).collect()
 }
 
 /// All injections into one kind of run.
@@ -149,12 +163,17 @@ impl<'a> Series<'a> {
         let evidence = Evidence {
             facts,
             lines: error.lines().map(str::to_owned).collect(),
-            report: self.scenario.report.then(|| self.place.take_report()),
+            report: Some(self.place.take_report()).filter(|_| self.scenario.report),
             left: self.place.restore(&self.before, ran),
             library: self.scenario.library,
             seen: &seen,
         };
-        let outcome = judge(&self.usual, &evidence);
+        let outcome = match judge(&self.usual, &evidence) {
+            Outcome::Same if harmless::reason(&site.shown()).is_none() => {
+                Outcome::Broken("went on without a word, and nothing says why that is harmless".into())
+            }
+            outcome => outcome,
+        };
         let (scenario, user) = (self.scenario.name, self.user.name);
         let verdict = Verdict { scenario, user, call: site.name, shown, outcome };
         // Said at once: all of them take minutes.

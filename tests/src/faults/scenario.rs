@@ -34,7 +34,7 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     supervised("workspace, private network", &["-p", "workspace", "--net", "private"]),
     supervised("workspace, without namespaces", &["-p", "workspace", "--namespaces", "none"]),
-    supervised("read-only", &["-p", "read-only"]),
+    Scenario { report: true, ..supervised("read-only, with a report", &["-p", "read-only"]) },
     Scenario {
         library: true,
         ..supervised("custom, with the library", &["-p", "custom", "--allow-calls", CALLS])

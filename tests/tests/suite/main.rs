@@ -13,6 +13,8 @@ mod env_only;
 mod escapes;
 mod examples;
 mod explain;
+#[cfg(target_arch = "x86_64")]
+mod faults;
 mod harness;
 mod held_up;
 mod hygiene;

@@ -37,7 +37,14 @@ trait Base<T> {
 
 impl<T> Base<T> for Result<T, Failed> {
     fn base(self, what: &str) -> Result<T, Stop> {
-        self.map_err(|failed| Stop::Unavailable(format!("cannot {what}: {failed}")))
+        self.map_err(|failed| match failed.is_passing() {
+            true => Stop::Failed(Failure {
+                step: what.to_string().into(),
+                cause: failed.to_string(),
+                exec_errno: None,
+            }),
+            false => Stop::Unavailable(format!("cannot {what}: {failed}")),
+        })
     }
 }
 

@@ -1,0 +1,63 @@
+//! Calls that may fail without a word, and why: the run goes on, and is confined as ever.
+
+/// What a call begins with, as it is shown, and why its failure changes nothing that is promised.
+const HARMLESS: &[(&str, &str)] = &[
+    ("access", "looks whether a file is there to be chosen; the next one is taken"),
+    ("capget", "the run is then made as for an ordinary user, with a user namespace"),
+    ("close_range", "descriptors are then marked one by one"),
+    ("fcntl(0x1)", "builds for debugging make sure that a descriptor is open before they close it"),
+    ("flock", "there are file systems without locks: nothing on them is ever taken for left behind"),
+    ("getdents64", "what cannot be listed is protected as a whole"),
+    (
+        "getrandom",
+        "of seeds for tables of the C library; where an address has to be random, the run is refused",
+    ),
+    ("getsockopt", "asks who is at the other end of standard input"),
+    ("ioctl(0x5401)", "asks whether a descriptor is a terminal; it then counts as none"),
+    ("keyctl", "a sandbox around may refuse it (EPERM), and then refuses it to the command as well"),
+    (
+        "kill",
+        "the helper makes sure that its signals stay in; otherwise it ends the tree one process at a time",
+    ),
+    ("landlock_add_rule", "of the helper: as `kill`"),
+    ("landlock_create_ruleset", "of the helper: as `kill`"),
+    ("landlock_restrict_self", "of the helper: as `kill`"),
+    ("lseek", "says how long a file is before it is read"),
+    ("newfstatat", "as `statx`"),
+    (
+        "openat",
+        "a rule about what the user may not reach (EACCES) is passed over, so less is allowed; what cannot be looked into is protected as a whole",
+    ),
+    ("poll", "is made again (EINTR)"),
+    ("pread64", "is made again (EINTR)"),
+    ("prctl(0x18)", "past the last capability"),
+    ("prctl(0x26, 0x1)", "of the helper: as `kill`"),
+    ("prctl(0x53425831", "asks whether an `sbx` is around; every error but one says no"),
+    ("prlimit64(0x3, 0x0)", "the C library asks for the size of the stack"),
+    ("read", "is made again (EINTR), or looks for what may not be there"),
+    ("readlink", "asks whether a name is a link; it is then used as it is"),
+    ("rt_sigaction(0xd, 0x0)", "asks what the caller had set; the command gets the default"),
+    ("rt_sigprocmask(0x0, 0x0)", "asks what the caller had blocked; the command gets the default"),
+    (
+        "statx",
+        "looks what is there: what is to be protected, hidden or denied counts as there, what is to be allowed does not",
+    ),
+    ("waitid", "is made again (EINTR)"),
+    ("write", "is made again (EINTR)"),
+];
+
+/// Why a call may fail without a word; `None` where it may not.
+pub fn reason(shown: &str) -> Option<&'static str> {
+    HARMLESS.iter().find(|(start, _)| begins(shown, start)).map(|(_, why)| *why)
+}
+
+/// Whether a call as it is shown begins so, and not with a longer name.
+fn begins(shown: &str, start: &str) -> bool {
+    let ends = |rest: &str| start.contains('(') || rest.starts_with([' ', '(']);
+    shown.strip_prefix(start).is_some_and(ends)
+}
+
+/// All of them, for the document.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    HARMLESS.iter().copied()
+}
