@@ -28,6 +28,8 @@ const KILLING: Duration = Duration::from_secs(10);
 /// More dead children than this at a time are no ordinary end of a command.
 const STORM: usize = 256;
 const TICK: Duration = Duration::from_millis(2);
+/// How often in a row it is waited for memory that poll(2) needs.
+const PATIENCE: u32 = 100;
 /// How long a reaper may say nothing before it is looked whether there still is one.
 const SILENCE: Duration = Duration::from_millis(20);
 
@@ -538,8 +540,17 @@ pub fn end_all(limit: Duration, scope: Option<&SignalScope>) {
 /// or stop it before that. The pipe would not tell, since we hold its other end as well.
 fn hear(events: RawFd, reaper: Pid) -> Result<(), Failed> {
     let mut fell_silent = false;
+    let mut patience = PATIENCE;
     loop {
-        let [ready] = descriptor::poll([Interest::read(Some(events))], Some(SILENCE))?;
+        let [ready] = match descriptor::poll([Interest::read(Some(events))], Some(SILENCE)) {
+            // The command may run by now, and nothing is wrong with it.
+            Err(failed) if failed.is_passing() && patience > 0 => {
+                patience -= 1;
+                std::thread::sleep(TICK);
+                continue;
+            }
+            polled => polled?,
+        };
         if ready.now || ready.gone {
             return Ok(());
         }

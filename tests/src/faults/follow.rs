@@ -65,6 +65,8 @@ pub struct Seen {
     pub hung: bool,
     /// How many processes outlived it.
     pub outlived: usize,
+    /// The number of the first process.
+    pub pid: i32,
     /// The signal that ended the first process.
     pub signal: Option<i32>,
 }
@@ -165,6 +167,7 @@ pub fn follow(cmd: Cmd, wish: Wish) -> Seen {
         failed: following.failed,
         hung,
         outlived,
+        pid: following.first,
         signal: status.signal(),
     }
 }

@@ -23,6 +23,10 @@ const HARMLESS: &[(&str, &str)] = &[
     ("landlock_create_ruleset", "of the helper: as `kill`"),
     ("landlock_restrict_self", "of the helper: as `kill`"),
     ("lseek", "says how long a file is before it is read"),
+    (
+        "mkdir '/sys/fs/cgroup",
+        "limits are then held by other means, which the report names (`limits`, `mechanism`)",
+    ),
     ("newfstatat", "as `statx`"),
     (
         "openat",
@@ -39,6 +43,10 @@ const HARMLESS: &[(&str, &str)] = &[
     ("rt_sigaction(0xd, 0x0)", "asks what the caller had set; the command gets the default"),
     ("rt_sigprocmask(0x0, 0x0)", "asks what the caller had blocked; the command gets the default"),
     (
+        "rmdir '/sys/fs/cgroup",
+        "is tried again for a while, for what has just died is in the group for a moment",
+    ),
+    (
         "statx",
         "looks what is there: what is to be protected, hidden or denied counts as there, what is to be allowed does not",
     ),
@@ -53,7 +61,7 @@ pub fn reason(shown: &str) -> Option<&'static str> {
 
 /// Whether a call as it is shown begins so, and not with a longer name.
 fn begins(shown: &str, start: &str) -> bool {
-    let ends = |rest: &str| start.contains('(') || rest.starts_with([' ', '(']);
+    let ends = |rest: &str| start.contains(['(', '\'']) || rest.starts_with([' ', '(']);
     shown.strip_prefix(start).is_some_and(ends)
 }
 

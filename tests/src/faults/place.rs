@@ -138,6 +138,18 @@ impl Drop for Place {
     }
 }
 
+/// The control group that a run has left, if any: below ours, or beside it.
+pub fn group_of(pid: i32) -> Option<String> {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = Path::new(own.lines().find_map(|line| line.strip_prefix("0::/"))?);
+    let start = format!("sbx-{pid}-");
+    let places = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(|mount| Path::new(mount).join(own));
+    let entries = places.iter().flat_map(|place| [Some(place.as_path()), place.parent()]).flatten();
+    let mut names =
+        entries.filter_map(|place| place.read_dir().ok()).flatten().flatten().map(|e| e.file_name());
+    names.any(|name| name.to_string_lossy().starts_with(&start)).then(|| "its control group".to_owned())
+}
+
 /// The parts of the table of mounts that a run is about.
 const MOUNTED: [&str; 7] = ["/", "/tmp", "/run", "/proc", "/dev", "/dev/shm", "/dev/pts"];
 

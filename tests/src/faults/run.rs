@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::follow::{Seen, Wish, follow};
 use super::harmless;
 use super::judge::{Evidence, Outcome, Usual, Verdict, confined, judge};
-use super::place::{Place, State};
+use super::place::{self, Place, State};
 use super::scenario::{SCENARIOS, Scenario};
 use super::site::{self, Site};
 use crate::{User, stage, subjects};
@@ -164,7 +164,7 @@ impl<'a> Series<'a> {
             facts,
             lines: error.lines().map(str::to_owned).collect(),
             report: Some(self.place.take_report()).filter(|_| self.scenario.report),
-            left: self.place.restore(&self.before, ran),
+            left: self.place.restore(&self.before, ran).or_else(|| place::group_of(seen.pid)),
             library: self.scenario.library,
             seen: &seen,
         };

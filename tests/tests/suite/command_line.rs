@@ -1,6 +1,7 @@
 //! What a caller sees: exit codes, streams, names, and the subcommands that run nothing.
 
-use std::os::unix::fs::symlink;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use sbx_tests::{User, World, as_users, stage};
 
@@ -97,6 +98,12 @@ fn the_working_directory_can_be_chosen() {
             .success()
             .prints(&format!("{}\n", world.path("below").display()));
         world.sbx(["run", "--", "pwd"]).run().success().prints(&format!("{}\n", world.workspace.display()));
+        // One that may be entered, but not listed.
+        fs::set_permissions(world.path("below"), fs::Permissions::from_mode(0o311)).unwrap();
+        for profile in ["minimal", "workspace"] {
+            let out = world.sbx(["run", "-p", profile, "--cwd", "below", "--", "pwd"]).run().success();
+            out.prints(&format!("{}\n", world.path("below").display()));
+        }
     });
 }
 

@@ -182,6 +182,39 @@ fn submodules_work_and_are_protected() {
 }
 
 #[test]
+fn what_cannot_be_looked_into_is_protected() {
+    with_namespaces(|user| {
+        // The superuser looks into everything.
+        if user.is_root() || !need(&["git"]) {
+            return;
+        }
+        for (hide, show) in [
+            ("chmod 000 .git/modules", "chmod 755 .git/modules"),
+            ("chmod 111 .git/modules", "chmod 755 .git/modules"),
+            (
+                "rm -r .git/modules/sub/{hooks,info,objects,refs,logs}; chmod 444 .git/modules/sub",
+                "chmod 755 .git/modules/sub",
+            ),
+            ("chmod 000 .git", "chmod 755 .git"),
+        ] {
+            let world = stage(user);
+            plain(&world, "git submodule --quiet add ../library sub && git commit -qm sub");
+            // Before it is hidden and after it was shown, but for what had to be hidden for that.
+            let plant = "echo '[core] fsmonitor = planted' >> .git/modules/sub/config; mkdir -p .git/modules/sub/hooks; echo planted > .git/modules/sub/hooks/post-commit";
+            shell(&world, &["-q"], hide).run();
+            let out = shell(&world, &["-q"], &format!("{show}; {plant}")).run();
+            plain(&world, "chmod -R u+rwX .git");
+            let config = fs::read_to_string(world.path(".git/modules/sub/config")).unwrap();
+            assert!(!config.contains("planted"), "{hide}: {out}");
+            assert!(!world.exists(".git/modules/sub/hooks/post-commit"), "{hide}: {out}");
+            // Where nothing is hidden it is seen that the attempt would have worked.
+            plain(&world, plant);
+            assert!(world.exists(".git/modules/sub/hooks/post-commit"));
+        }
+    });
+}
+
+#[test]
 fn what_git_executes_cannot_be_planted() {
     if !need(&["git"]) {
         return;
