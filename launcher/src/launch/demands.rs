@@ -234,6 +234,16 @@ pub fn level(
 }
 
 /// Why there is none: the kernel, its settings, or a sandbox around this one.
+/// Landlock's version here: none where the kernel, or a sandbox around, does not have it or let it be used.
+pub fn landlock() -> Result<Version, Refusal> {
+    match seccomp::landlock_abi() {
+        Err(failed) if failed.is_passing() => {
+            Err(Refusal::new(format!("cannot ask for the version of Landlock: {failed}")))
+        }
+        version => Ok(Version(version.unwrap_or(0))),
+    }
+}
+
 fn no_landlock() -> String {
     let why = seccomp::landlock_abi().err().map(|failed| status::why_none(&failed));
     why.unwrap_or_else(|| "the kernel did not say which Landlock it has when it was first asked".to_string())

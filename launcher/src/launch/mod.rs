@@ -322,7 +322,9 @@ fn conclude(summary: &Summary, violations: &Violations, scratch: Option<Scratch>
         |name| summary.limits.iter().find(|applied| applied.limit == name).map_or(0, |applied| applied.value);
     match summary.ending {
         Ending::Lost => {
-            violations.line("something killed the supervisor's helper, and so the command was ended too");
+            violations.line(
+                "the supervisor's helper was killed or could not go on, and so the command was ended too",
+            );
         }
         Ending::Killed(libc::SIGSYS) => {
             violations.line("the filter ended the command: a system call of another architecture, or one that the profile kills for");

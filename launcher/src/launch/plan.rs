@@ -109,7 +109,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     let (program, remark) =
         if asked { (Program::default(), None) } else { examine(flags, &profile, &directory)? };
     remarks.extend(remark);
-    let landlock = Version(seccomp::landlock_version());
+    let landlock = demands::landlock()?;
     let nested = seccomp::is_confined();
     let network = demands::network(flags, &profile, landlock)?;
     let situation = namespaces::Situation { landlock, nested, network: &network, failed };

@@ -63,7 +63,7 @@ fn notified_call() -> Result<String, Fault> {
     }
     let answered = probe::readable(listener.as_raw_fd(), Duration::from_secs(1)) && {
         let notification = filter::receive(listener.as_fd())?;
-        let waits = notification.filter(|n| filter::still_waits(listener.as_fd(), n.id));
+        let waits = notification.filter(|n| filter::still_waits(listener.as_fd(), n.id).unwrap_or(false));
         waits.is_some_and(|n| filter::answer(listener.as_fd(), n.id, Answer::Error(BY_ANSWER)).is_ok())
     };
     if !answered {

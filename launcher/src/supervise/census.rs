@@ -85,7 +85,7 @@ impl Census {
     /// Looks at the waiting calls again.
     pub fn retry(&mut self, listener: BorrowedFd<'_>) -> Result<(), Failed> {
         for held in std::mem::take(&mut self.held) {
-            if seccomp::still_waits(listener, held.id) {
+            if seccomp::still_waits(listener, held.id)? {
                 self.decide(listener, held)?;
             }
         }

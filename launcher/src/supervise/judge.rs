@@ -138,7 +138,7 @@ impl Judge<'_> {
         let caller = facts::caller(notification.pid);
         let refused_path = self.refused_path(&name, &notification, &decoded, &caller);
         // What was read is worth something only if the caller waits still: its number could have been reused.
-        if !seccomp::still_waits(listener, notification.id) {
+        if !seccomp::still_waits(listener, notification.id)? {
             return Ok(Verdict::GoOn);
         }
         if let Some(answer) = self.brokered(&name, finding, &notification, &decoded, &memory, &caller) {

@@ -105,9 +105,15 @@ pub fn receive(listener: BorrowedFd<'_>) -> Result<Option<Notification>, Failed>
 }
 
 /// Whether the call still waits: if not, its process number may be somebody else's by now.
-pub fn still_waits(listener: BorrowedFd<'_>, id: u64) -> bool {
+pub fn still_waits(listener: BorrowedFd<'_>, id: u64) -> Result<bool, Failed> {
     // SAFETY: the kernel reads one number.
-    unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_ID_VALID as _, &raw const id) == 0 }
+    let result = unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_ID_VALID as _, &raw const id) };
+    match checked("ioctl(SECCOMP_IOCTL_NOTIF_ID_VALID)", result.into()) {
+        Ok(_) => Ok(true),
+        // Any other error taken for that, and the caller would wait for ever.
+        Err(failed) if failed.errno() == libc::ENOENT => Ok(false),
+        Err(failed) => Err(failed),
+    }
 }
 
 /// Answers. A caller that died meanwhile is no error.

@@ -21,6 +21,7 @@ struct Count {
     said: usize,
     tighter: usize,
     degraded: usize,
+    ended: usize,
     not_made: usize,
     broken: usize,
 }
@@ -34,51 +35,60 @@ impl Count {
             Outcome::Said(_) => &mut self.said,
             Outcome::Tighter => &mut self.tighter,
             Outcome::Degraded(_) => &mut self.degraded,
+            Outcome::Ended(..) => &mut self.ended,
             Outcome::NotMade => &mut self.not_made,
             Outcome::Broken(_) => &mut self.broken,
         } += 1;
     }
 
-    fn of<'a>(done: impl Iterator<Item = &'a Done>) -> Count {
+    fn of<'a>(done: impl Iterator<Item = &'a Done>, late: bool) -> Count {
         let mut count = Count::default();
-        done.flat_map(|one| &one.verdicts).for_each(|verdict| count.add(&verdict.outcome));
+        let verdicts = done.flat_map(|one| &one.verdicts).filter(|verdict| verdict.late == late);
+        verdicts.for_each(|verdict| count.add(&verdict.outcome));
         count
     }
 
-    fn row(&self, name: &str, calls: usize) -> String {
-        let Count { injections, refused, same, said, tighter, degraded, not_made, broken } = self;
+    fn row(&self, name: &str, calls: usize, late: bool) -> String {
+        let Count { injections, refused, same, said, tighter, degraded, ended, not_made, broken } = self;
+        // Nothing is refused any more that runs already.
+        let first = if late { ended } else { refused };
         format!(
-            "| {name} | {calls} | {injections} | {refused} | {same} | {said} | {tighter} | {degraded} | {not_made} | {broken} |\n"
+            "| {name} | {calls} | {injections} | {first} | {same} | {said} | {tighter} | {degraded} | {not_made} | {broken} |\n"
         )
     }
 }
 
 /// Says what came out; returns how many were taken badly.
 pub fn report(done: &[Done]) -> usize {
-    println!("{}", totals(done));
-    let broken = Count::of(done.iter()).broken;
+    [false, true].iter().for_each(|late| println!("{}", totals(done, *late)));
+    let all = done.iter().flat_map(|one| &one.verdicts);
+    let broken = all.filter(|verdict| verdict.is_broken()).count();
     println!("{broken} calls whose failure was taken badly");
     broken
 }
 
-fn totals(done: &[Done]) -> String {
-    let mut text = String::from(
-        "| run | calls of its start | made to fail | refused | went on as ever | the same, with a word | allowed less | confined less, and said so | not made again | taken badly |\n|---|---|---|---|---|---|---|---|---|---|\n",
+fn totals(done: &[Done], late: bool) -> String {
+    let first = if late { "ended, and said why" } else { "refused" };
+    let mut text = format!(
+        "| run | calls | made to fail | {first} | went on as ever | the same, with a word | allowed less | confined less, and said so | not made again | taken badly |\n|---|---|---|---|---|---|---|---|---|---|\n"
     );
     let mut seen = BTreeSet::new();
+    let calls = |one: &Done| one.calls[usize::from(late)];
     for scenario in done.iter().map(|one| one.scenario).filter(|name| seen.insert(*name)) {
         let those = || done.iter().filter(|one| one.scenario == scenario);
-        let calls = those().map(|one| one.calls).max().unwrap_or(0);
-        text += &Count::of(those()).row(scenario, calls);
+        text += &Count::of(those(), late).row(scenario, those().map(calls).max().unwrap_or(0), late);
     }
-    text + &Count::of(done.iter()).row("**all**", done.iter().map(|one| one.calls).sum())
+    text + &Count::of(done.iter(), late).row("**all**", done.iter().map(calls).sum(), late)
 }
 
 /// Writes the tables.
 pub fn update(path: &Path, done: &[Done]) {
     let old = std::fs::read_to_string(path).expect("docs/faults.md");
     let (before, _) = old.split_once(MARK).expect("docs/faults.md has a place for the tables");
-    let mut text = format!("{before}{MARK}\nTried on {}.\n\n{}", kernel::named(), totals(done));
+    let mut text = format!("{before}{MARK}\n## Until the command is executed\n\n");
+    let _ = writeln!(text, "Tried on {}, as {}.\n\n{}", kernel::named(), users(done), totals(done, false));
+    let _ = writeln!(text, "## While it runs\n\n{}", totals(done, true));
+    text.pop();
     text += "\n## What a run says when it goes on with less, or goes on otherwise\n\n";
     text += "| it says | when this fails |\n|---|---|\n";
     for (line, calls) in said(done) {
@@ -87,7 +97,8 @@ pub fn update(path: &Path, done: &[Done]) {
     }
     text += "\n## Calls that may fail without a word\n\n| call | why |\n|---|---|\n";
     for (call, why) in harmless::all() {
-        let _ = writeln!(text, "| `{call}` | {why} |");
+        let rest = if call.contains('(') && !call.contains(')') { ", …)" } else { "" };
+        let _ = writeln!(text, "| `{call}{rest}` | {why} |");
     }
     text += "\n## Calls that are not made to fail\n\n| call | why |\n|---|---|\n";
     for (calls, why) in site::excluded() {
@@ -96,10 +107,17 @@ pub fn update(path: &Path, done: &[Done]) {
     std::fs::write(path, text).expect("docs/faults.md can be written");
 }
 
+fn users(done: &[Done]) -> String {
+    let users: BTreeSet<&str> =
+        done.iter().flat_map(|one| &one.verdicts).map(|verdict| verdict.user).collect();
+    users.into_iter().collect::<Vec<_>>().join(" and ")
+}
+
 /// What runs said that went on, each with the calls.
 fn said(done: &[Done]) -> BTreeMap<String, BTreeSet<&'static str>> {
     let mut said: BTreeMap<String, BTreeSet<&'static str>> = BTreeMap::new();
-    for Verdict { outcome, call, .. } in done.iter().flat_map(|one| &one.verdicts) {
+    let start = done.iter().flat_map(|one| &one.verdicts).filter(|verdict| !verdict.late);
+    for Verdict { outcome, call, .. } in start {
         let (Outcome::Said(lines) | Outcome::Degraded(lines)) = outcome else { continue };
         for line in lines.iter().filter(|line| !line.starts_with("sbx: blocked ")) {
             said.entry(general(line)).or_default().insert(call);

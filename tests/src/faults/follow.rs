@@ -28,8 +28,10 @@ pub struct Call {
     pub process: Index,
     /// Its number.
     pub number: u64,
-    /// Which of the process's calls of that number, from 1.
+    /// Which of the process's calls of that number in its phase, from 1.
     pub nth: usize,
+    /// Whether it is made when the command has been executed: what a supervisor does then.
+    pub late: bool,
     /// Its arguments.
     pub arguments: [u64; 6],
     /// The path among them.
@@ -45,6 +47,8 @@ pub struct Fault {
     pub number: u64,
     /// Which of that number.
     pub nth: usize,
+    /// Whether when the command has been executed.
+    pub late: bool,
     /// The error.
     pub errno: i32,
 }
@@ -53,7 +57,7 @@ pub struct Fault {
 pub struct Seen {
     /// What became of it.
     pub output: Output,
-    /// The calls until the command was executed, and those of the library in the command.
+    /// The calls, without the command's own, but with those of the library in it.
     pub calls: Vec<Call>,
     /// Whether the command was executed.
     pub started: bool,
@@ -85,7 +89,7 @@ struct Process {
     code: Code,
     /// Where in memory that code is, or the loader.
     known: Vec<(Range<u64>, bool)>,
-    counts: HashMap<u64, usize>,
+    counts: HashMap<(u64, bool), usize>,
     replaced: Option<(Replaced, i32)>,
 }
 
@@ -182,7 +186,7 @@ struct Following {
     made: usize,
     calls: Vec<Call>,
     command: Option<Index>,
-    /// Whether the command's exec has been come to: what the others do from then on is no part of the start.
+    /// Whether the command's exec has been come to: what the others do from then on is late.
     over: bool,
     failed: bool,
 }
@@ -265,17 +269,20 @@ impl Following {
             return;
         }
         let Some(entry) = ptrace::entry(pid) else { return };
-        let over = self.over && process.code == Code::Launcher;
-        if over || !process.is_of_interest(pid, entry.place) {
+        if !process.is_of_interest(pid, entry.place) {
             return;
         }
+        let late = self.over && process.code == Code::Launcher;
         self.over |= super::site::name(entry.number) == "execve";
-        let nth = *process.counts.entry(entry.number).and_modify(|count| *count += 1).or_insert(1);
+        let nth = *process.counts.entry((entry.number, late)).and_modify(|count| *count += 1).or_insert(1);
         match self.wish.fault {
-            None => self.calls.push(note(pid, process.index, nth, entry)),
+            None => {
+                let call = note(pid, (process.index, nth, late), entry);
+                self.calls.push(call);
+            }
             Some(fault) => {
-                let meant = (fault.process, fault.number, fault.nth);
-                if !self.failed && meant == (process.index, entry.number, nth) {
+                let meant = (fault.process, fault.number, fault.nth, fault.late);
+                if !self.failed && meant == (process.index, entry.number, nth, late) {
                     self.failed = true;
                     let replaced = ptrace::replace_call(pid).expect("PTRACE_SETREGS");
                     process.replaced = Some((replaced, fault.errno));
@@ -285,11 +292,11 @@ impl Following {
     }
 }
 
-fn note(pid: i32, process: Index, nth: usize, entry: Entry) -> Call {
+fn note(pid: i32, (process, nth, late): (Index, usize, bool), entry: Entry) -> Call {
     let path = super::site::path_argument(entry.number)
         .and_then(|at| ptrace::text(pid, entry.arguments[at]))
         .map(|text| text.to_string_lossy().into_owned());
-    Call { process, number: entry.number, nth, arguments: entry.arguments, path }
+    Call { process, number: entry.number, nth, late, arguments: entry.arguments, path }
 }
 
 /// Ends a run that does not end by itself. A thread of its own, since the other one waits.

@@ -20,6 +20,8 @@ pub enum Outcome {
     Tighter,
     /// The run went on with less, and said so.
     Degraded(Vec<String>),
+    /// The command had begun; it was ended, and this sentence says why.
+    Ended(i32, String),
     /// The call was not made this time.
     NotMade,
     /// None of these.
@@ -35,6 +37,8 @@ pub struct Verdict {
     pub user: &'static str,
     /// The call's name.
     pub call: &'static str,
+    /// Whether it is made when the command has been executed.
+    pub late: bool,
     /// The process, the call and the error.
     pub shown: String,
     /// What came of it.
@@ -77,6 +81,8 @@ pub struct Evidence<'a> {
     pub report: Option<Option<Value>>,
     /// What it left.
     pub left: Option<String>,
+    /// Whether the call is made when the command has been executed.
+    pub late: bool,
     /// Whether the library is to speak before the command's own code.
     pub library: bool,
 }
@@ -121,6 +127,9 @@ pub fn judge(usual: &Usual, evidence: &Evidence<'_>) -> Outcome {
         _ => {}
     }
     let ran = evidence.facts.starts_with("ran") || (seen.started && !evidence.library);
+    if evidence.late && code == 125 {
+        return ended(usual, evidence);
+    }
     if ran { went_on(usual, evidence, code) } else { refused(usual, evidence, code) }
 }
 
@@ -140,6 +149,16 @@ fn refused(usual: &Usual, evidence: &Evidence<'_>, code: i32) -> Outcome {
         Some(_) if line.contains("panicked") => Outcome::Broken(format!("panicked: {line}")),
         Some(sentence) if matches!(code, 125..=127) => Outcome::Refused(code, sentence.into()),
         _ => Outcome::Broken(format!("exit status {code}: {line}")),
+    }
+}
+
+fn ended(usual: &Usual, evidence: &Evidence<'_>) -> Outcome {
+    let new = evidence.lines.iter().filter(|line| !usual.lines.contains(*line));
+    let own: Vec<&str> = new.filter_map(|line| line.strip_prefix("sbx: ")).collect();
+    match own.iter().find(|line| line.starts_with("cannot ") || line.starts_with("the supervisor's helper "))
+    {
+        Some(line) if !line.contains("panicked") => Outcome::Ended(125, (*line).into()),
+        _ => Outcome::Broken(format!("ended, and did not say why: {:?}", evidence.lines)),
     }
 }
 

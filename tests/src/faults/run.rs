@@ -16,8 +16,8 @@ use crate::{User, stage, subjects};
 pub struct Done {
     /// Which.
     pub scenario: &'static str,
-    /// How many calls its start makes.
-    pub calls: usize,
+    /// How many calls it makes until the command is executed, and after that.
+    pub calls: [usize; 2],
     /// The injections.
     pub verdicts: Vec<Verdict>,
 }
@@ -32,6 +32,8 @@ pub struct Selection {
     pub calls: Vec<String>,
     /// Only the first error of each call.
     pub one_error: bool,
+    /// Not those that are made when the command has been executed.
+    pub only_start: bool,
     /// Like calls too.
     pub every: bool,
     /// So many at a time.
@@ -47,6 +49,7 @@ impl Default for Selection {
             user: None,
             calls: Vec::new(),
             one_error: false,
+            only_start: false,
             every: false,
             jobs: 2,
             verbose: false,
@@ -57,11 +60,16 @@ impl Default for Selection {
 impl Selection {
     /// Whether nothing is left out.
     pub fn is_everything(&self) -> bool {
-        self.scenarios.is_empty() && self.user.is_none() && self.calls.is_empty() && !self.one_error
+        self.scenarios.is_empty()
+            && self.user.is_none()
+            && self.calls.is_empty()
+            && !self.one_error
+            && !self.only_start
     }
 
     fn has(&self, site: &Site) -> bool {
-        self.calls.is_empty() || self.calls.iter().any(|call| call == site.name)
+        let named = self.calls.is_empty() || self.calls.iter().any(|call| call == site.name);
+        named && !(self.only_start && site.call.late)
     }
 }
 
@@ -92,7 +100,7 @@ pub fn run(selection: &Selection) -> Vec<Done> {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some((scenario, user)) = jobs.get(at) else { return };
                     let series = Series::start(scenario, user, selection.verbose);
-                    let (scenario, calls) = (scenario.name, series.model.calls.len());
+                    let (scenario, calls) = (scenario.name, series.calls());
                     let one = Done { scenario, calls, verdicts: series.run(selection) };
                     done.lock().unwrap().push((at, one));
                 }
@@ -153,8 +161,9 @@ impl<'a> Series<'a> {
     }
 
     fn inject(&self, site: &Site, errno: i32) -> Verdict {
-        let shown =
-            format!("{}: {} = {}", self.role(site.call.process), site.shown(), site::error_name(errno));
+        let when = if site.call.late { ", later" } else { "" };
+        let role = self.role(site.call.process);
+        let shown = format!("{role}{when}: {} = {}", site.shown(), site::error_name(errno));
         let seen =
             follow(self.place.run(self.scenario), Wish { fault: Some(site.fault(errno)), ..self.wish });
         let error = self.place.normal(&seen.output.err());
@@ -166,21 +175,27 @@ impl<'a> Series<'a> {
             report: Some(self.place.take_report()).filter(|_| self.scenario.report),
             left: self.place.restore(&self.before, ran).or_else(|| place::group_of(seen.pid)),
             library: self.scenario.library,
+            late: site.call.late,
             seen: &seen,
         };
         let outcome = match judge(&self.usual, &evidence) {
-            Outcome::Same if harmless::reason(&site.shown()).is_none() => {
+            Outcome::Same if !site.call.late && harmless::reason(&site.shown()).is_none() => {
                 Outcome::Broken("went on without a word, and nothing says why that is harmless".into())
             }
             outcome => outcome,
         };
         let (scenario, user) = (self.scenario.name, self.user.name);
-        let verdict = Verdict { scenario, user, call: site.name, shown, outcome };
+        let verdict = Verdict { scenario, user, call: site.name, late: site.call.late, shown, outcome };
         // Said at once: all of them take minutes.
         if verdict.is_broken() || self.verbose {
             println!("{verdict}");
         }
         verdict
+    }
+
+    fn calls(&self) -> [usize; 2] {
+        let calls = &self.model.calls;
+        [false, true].map(|late| calls.iter().filter(|call| call.late == late).count())
     }
 
     /// What a process is.

@@ -96,15 +96,15 @@ impl Site {
     /// The calls of a run that are made to fail: of each group of like ones the first, the middle and the last, or
     /// every one.
     pub fn choose(calls: &[Call], every: bool) -> Vec<Site> {
-        let mut groups: BTreeMap<(Index, &'static str, String), Vec<&Call>> = BTreeMap::new();
+        let mut groups: BTreeMap<(bool, Index, &'static str, String), Vec<&Call>> = BTreeMap::new();
         for call in calls {
             let name = name(call.number);
             if !is_excluded(name, call) {
-                groups.entry((call.process, name, kind(name, call))).or_default().push(call);
+                groups.entry((call.late, call.process, name, kind(name, call))).or_default().push(call);
             }
         }
         let mut sites = Vec::new();
-        for ((_, name, _), group) in groups {
+        for ((_, _, name, _), group) in groups {
             let mut chosen = vec![0, group.len() / 2, group.len() - 1];
             chosen.dedup();
             if every {
@@ -118,7 +118,8 @@ impl Site {
 
     /// The call, failing with this error.
     pub fn fault(&self, errno: c_int) -> Fault {
-        Fault { process: self.call.process, number: self.call.number, nth: self.call.nth, errno }
+        let Call { process, number, nth, late, .. } = self.call;
+        Fault { process, number, nth, late, errno }
     }
 
     /// How it is shown: what is asked for, if a number says that, and the path.

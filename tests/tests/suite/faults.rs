@@ -35,6 +35,7 @@ fn a_call_that_confines_and_fails_ends_the_run_or_is_told() {
         scenarios: scenarios.map(str::to_owned).to_vec(),
         calls: CONFINING.map(str::to_owned).to_vec(),
         one_error: true,
+        only_start: true,
         ..Selection::default()
     };
     let done = run(&selection);

@@ -45,7 +45,12 @@ pub struct Diverted(Vec<(RawFd, OwnedFd)>);
 impl Diverted {
     /// Puts the caller's descriptors back: the command has its own by now.
     pub fn restore(self) -> Result<(), Failed> {
-        self.0.iter().try_for_each(|(number, file)| stream::replace(*number, file.as_fd()))
+        // All of them, and again where that fails: otherwise nobody would hear why it did.
+        let replace = |(number, file): &(RawFd, OwnedFd)| {
+            stream::replace(*number, file.as_fd()).or_else(|_| stream::replace(*number, file.as_fd()))
+        };
+        let replaced: Vec<Result<(), Failed>> = self.0.iter().map(replace).collect();
+        replaced.into_iter().collect()
     }
 }
 
