@@ -214,7 +214,7 @@ impl Judge<'_> {
             }
             return Ok(!self.watch_paths);
         };
-        if !seccomp::still_waits(listener, call.id) {
+        if !seccomp::still_waits(listener, call.id)? {
             return Ok(true);
         }
         let (reason, errno) = match configs.replace(&place, call.id)? {
