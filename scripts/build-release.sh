@@ -1,5 +1,6 @@
 #!/bin/bash
-# Builds the sbx that starts fastest on this machine (or on one of the architecture that SBX_ARCH names), and prints its path as the last line of standard output.
+# Builds the sbx that starts fastest on this machine, and prints its path as the last line of standard output.
+# SBX_ARCH=NAME: for another architecture (aarch64), by a cross compiler.
 #
 # A launcher pays for its own start with every command it starts. Most of that is the dynamic loader and glibc's
 # initialisation, so a static program without position-independent code, on musl, is built where that can be done:

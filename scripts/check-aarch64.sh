@@ -28,8 +28,13 @@ if ! has_library && may_install && command -v rustup >/dev/null; then
 fi
 has_library || missing "the standard library for $target   (rustup target add $target)"
 # The library that the launcher contains is linked while it is compiled.
+install_linker() {
+    apt-get update -qq &&
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+            gcc-aarch64-linux-gnu libc6-dev-arm64-cross </dev/null
+}
 if ! has_linker && may_install && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross </dev/null >&2 || true
+    install_linker >&2 || true
 fi
 has_linker || missing "$linker   (apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross)"
 
