@@ -126,7 +126,7 @@ pub fn kernel() -> Option<(String, String)> {
         return None;
     }
     let text = |field: &[libc::c_char]| {
-        let bytes: Vec<u8> = field.iter().take_while(|c| **c != 0).map(|c| *c as u8).collect();
+        let bytes: Vec<u8> = field.iter().take_while(|c| **c != 0).map(|c| c.to_ne_bytes()[0]).collect();
         String::from_utf8_lossy(&bytes).into_owned()
     };
     Some((text(&name.release), text(&name.machine)))
