@@ -1,19 +1,24 @@
 //! A file without a name: what reads files is given bytes, and nothing is left behind.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 pub struct Unnamed(File);
 
 impl Unnamed {
     /// One that may be read and executed.
     pub fn holding(bytes: &[u8]) -> Unnamed {
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).mode(0o700).custom_flags(libc::O_TMPFILE);
-        let mut file = file.open(std::env::temp_dir()).expect("a file can be made");
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("sbx-fuzzing-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+        let mut file = file.expect("a file can be made");
+        // Not every file system makes one without a name to begin with.
+        fs::remove_file(&path).expect("and removed");
         file.write_all(bytes).expect("it can be written");
         file.set_permissions(Permissions::from_mode(0o700)).expect("it can be made executable");
         Unnamed(file)
