@@ -30,7 +30,7 @@ const LOOPS: [Loop; 3] = [
 ];
 
 /// The figures of a row: for each loop the fastest batch, the median one, and what the fastest is over bare.
-const COLUMNS: [Column; 9] = [
+pub(crate) const COLUMNS: [Column; 9] = [
     Column { key: "getppid_min_ns", heading: "getppid min", digits: 0 },
     Column { key: "getppid_p50_ns", heading: "p50", digits: 0 },
     Column { key: "getppid_over_ns", heading: "over bare", digits: 0 },
@@ -66,8 +66,8 @@ fn batch(length: u32, call: impl Fn() -> io::Result<()>) -> io::Result<f64> {
 }
 
 /// A contestant and its batches, one list a loop.
-struct Entry {
-    contestant: Contestant,
+struct Entry<'a> {
+    contestant: &'a Contestant,
     state: std::result::Result<Subject, Outcome>,
     batches: [Vec<f64>; LOOPS.len()],
 }
@@ -76,20 +76,35 @@ struct Entry {
 pub(crate) fn measure(options: &Options) -> Result<Report> {
     let sbx = contestants::find_sbx(options.sbx.as_deref())?;
     sys::catch_alarm()?;
-    std::fs::File::open(&options.file)
-        .map_err(|e| format!("cannot open '{}': {e}", options.file.display()))?;
     let scratch = Scratch::enter()?;
     let seed = options.seed.unwrap_or_else(stats::fresh_seed);
-    let mut entries = admit(line_up(&sbx, &scratch), options, &scratch)?;
-    race::interleave(&mut entries, options, seed, Entry::run_once);
-    let rows = rows(&entries);
+    let (contestants, env) = (line_up(&sbx, &scratch), contestants::environment(&scratch));
+    let rows =
+        compare(&contestants.iter().collect::<Vec<_>>(), &scratch.copy_of_self()?, &env, options, seed)?;
     Ok(Report {
         title: "Calls, in nanoseconds".into(),
         facts: report::facts(&sbx, options, seed),
         columns: COLUMNS.to_vec(),
         targets: vec![target(&rows)],
         rows,
+        ..Report::default()
     })
+}
+
+/// The rows of these contestants; `copy` is a copy of this program which all of them may execute.
+pub(crate) fn compare(
+    contestants: &[&Contestant],
+    copy: &Path,
+    env: &[OsString],
+    options: &Options,
+    seed: u64,
+) -> Result<Vec<Row>> {
+    std::fs::File::open(&options.file)
+        .map_err(|e| format!("cannot open '{}': {e}", options.file.display()))?;
+    let command: [OsString; 3] = [copy.into(), CHILD.into(), options.file.clone().into()];
+    let mut entries = admit(contestants, &command, env)?;
+    race::interleave(&mut entries, options, seed, Entry::run_once);
+    Ok(rows(&entries))
 }
 
 fn line_up(sbx: &Path, scratch: &Scratch) -> Vec<Contestant> {
@@ -102,28 +117,23 @@ fn line_up(sbx: &Path, scratch: &Scratch) -> Vec<Contestant> {
     ]
 }
 
-fn admit(all: Vec<Contestant>, options: &Options, scratch: &Scratch) -> Result<Vec<Entry>> {
-    let command: [OsString; 3] = [scratch.copy_of_self()?.into(), CHILD.into(), options.file.clone().into()];
-    let env = contestants::environment(scratch);
+fn admit<'a>(all: &[&'a Contestant], command: &[OsString], env: &[OsString]) -> Result<Vec<Entry<'a>>> {
     let outside = contestants::filters_here()?;
-    let entry = |contestant: Contestant| {
-        let state = match contestant.running(&command, &env) {
-            Some(subject) => tried(&contestant, subject, outside).map_err(Outcome::Failed),
-            None => Err(Outcome::missing(&contestant.prefix)),
-        };
+    let entry = |contestant: &&'a Contestant| {
+        let ready = |subject| tried(contestant, subject, outside).map_err(Outcome::Failed);
+        let state = contestant.running(command, env).and_then(ready);
         Entry { contestant, state, batches: Default::default() }
     };
-    Ok(all.into_iter().map(entry).collect())
+    Ok(all.iter().map(entry).collect())
 }
 
 /// The subject, once a run of it has shown that it is as confined as it should be.
-fn tried(contestant: &Contestant, subject: Result<Subject>, outside: u32) -> Result<Subject> {
-    let mut subject = subject?;
+fn tried(contestant: &Contestant, mut subject: Subject, outside: u32) -> Result<Subject> {
     let inside = contestants::filters(&subject.output()?)?;
     contestant.vouch(inside, outside).map(|()| subject)
 }
 
-impl Entry {
+impl Entry<'_> {
     fn run_once(&mut self, keep: bool) {
         let Ok(subject) = &mut self.state else { return };
         match subject.output().and_then(|text| understand(&text)) {

@@ -34,6 +34,8 @@ pub(crate) struct Contestant {
     pub(crate) prefix: Availability,
     /// Variables on top of the common ones.
     env: Vec<OsString>,
+    /// The words as they stand in a table, where the name does not say them already.
+    pub(crate) form: Option<&'static str>,
 }
 
 /// A command with the words and variables of its contestant.
@@ -50,15 +52,28 @@ pub(crate) enum Availability {
 }
 
 impl Contestant {
-    /// The contestant running `command`; `None` if it cannot take part.
-    pub(crate) fn running(&self, command: &[OsString], common: &[OsString]) -> Option<Result<Subject>> {
-        self.words(command, common).map(|words| Subject::new(&words.argv, &words.env))
+    /// The contestant running `command`, or why it cannot take part.
+    pub(crate) fn running(
+        &self,
+        command: &[OsString],
+        common: &[OsString],
+    ) -> std::result::Result<Subject, Outcome> {
+        let words = self.words(command, common)?;
+        Subject::new(&words.argv, &words.env).map_err(Outcome::Failed)
     }
 
-    /// What it takes to run `command`; `None` if the contestant cannot take part.
-    pub(crate) fn words(&self, command: &[OsString], common: &[OsString]) -> Option<Words> {
-        let Availability::Here(prefix) = &self.prefix else { return None };
-        Some(Words {
+    /// What it takes to run `command`, or why the contestant cannot take part.
+    pub(crate) fn words(
+        &self,
+        command: &[OsString],
+        common: &[OsString],
+    ) -> std::result::Result<Words, Outcome> {
+        let prefix = match &self.prefix {
+            Availability::Here(prefix) => prefix,
+            Availability::Absent(why) => return Err(Outcome::Absent(why.clone())),
+            Availability::Broken(why) => return Err(Outcome::Failed(why.clone())),
+        };
+        Ok(Words {
             argv: prefix.iter().chain(command).cloned().collect(),
             env: common.iter().chain(&self.env).cloned().collect(),
         })
@@ -70,12 +85,12 @@ impl Contestant {
             let grep = first_program(&["/bin/grep", "/usr/bin/grep"])?;
             Ok([grep.into(), format!("^{FILTERS}").into(), "/proc/self/status".into()])
         };
-        let looking = self.running(&look().map_err(Outcome::Failed)?, common);
-        let inside = |subject: Result<Subject>| {
-            let inside = filters(&subject?.output()?)?;
+        let mut looking = self.running(&look().map_err(Outcome::Failed)?, common)?;
+        let mut inside = || {
+            let inside = filters(&looking.output()?)?;
             self.vouch(inside, filters_here()?).map(|()| inside)
         };
-        looking.map_or_else(|| Err(Outcome::missing(&self.prefix)), |s| inside(s).map_err(Outcome::Failed))
+        inside().map_err(Outcome::Failed)
     }
 
     /// Whether what runs inside is as confined as this contestant claims, given the number of filters inside and
@@ -88,13 +103,16 @@ impl Contestant {
     }
 
     fn new(id: &'static str, name: &str, prefix: Availability) -> Self {
-        Self { id, name: name.into(), confined: false, prefix, env: Vec::new() }
+        Self { id, name: name.into(), confined: false, prefix, env: Vec::new(), form: None }
     }
 }
 
+/// What everybody is compared with.
+pub(crate) const BARE: &str = "bare";
+
 /// Nothing in between.
 pub(crate) fn bare() -> Contestant {
-    Contestant::new("bare", "bare", Availability::Here(Vec::new()))
+    Contestant::new(BARE, BARE, Availability::Here(Vec::new()))
 }
 
 /// `sbx run` with these flags.
@@ -126,22 +144,83 @@ pub(crate) fn shim(sbx: &Path, scratch: &Scratch) -> Contestant {
 
 /// The other sandboxes that people start commands with.
 pub(crate) fn others() -> Vec<Contestant> {
-    let row = |id, flags: &str| {
-        let (program, words) = flags.split_once(' ').unwrap_or((flags, ""));
-        let prefix = match in_path(program) {
-            Some(path) => {
-                let words = words.split_whitespace().map(OsString::from);
-                Availability::Here(std::iter::once(path.into()).chain(words).collect())
-            }
-            None => Availability::Absent(format!("{program} is not installed")),
-        };
-        Contestant::new(id, &format!("`{flags}`"), prefix)
+    let row = |id, flags| Contestant::new(id, &format!("`{flags}`"), installed(flags));
+    vec![row("bwrap", BWRAP), row("bwrap-minimal", BWRAP_LEAST), row("firejail", FIREJAIL)]
+}
+
+const BWRAP: &str = "bwrap --unshare-all --die-with-parent --ro-bind / / --dev /dev --proc /proc --";
+const BWRAP_LEAST: &str = "bwrap --ro-bind / / --";
+const FIREJAIL: &str = "firejail --quiet --noprofile --";
+
+/// Forms of other sandboxes: a name, and the words before a command. Most have one that comes near to what `sbx run`
+/// does by itself: the system to read, the home directory hidden, the workspace to write, the host's network.
+/// `$PWD` is the workspace and `$HOME` what is around it.
+const PEERS: [(&str, &str); 12] = [
+    ("bwrap", BWRAP),
+    ("bwrap-minimal", BWRAP_LEAST),
+    (
+        "bwrap-workspace",
+        "bwrap --unshare-all --share-net --die-with-parent --new-session --ro-bind / / --dev /dev --proc /proc \
+         --tmpfs /tmp --tmpfs $HOME --bind $PWD $PWD --",
+    ),
+    ("firejail", FIREJAIL),
+    (
+        "firejail-workspace",
+        "firejail --quiet --noprofile --seccomp --caps.drop=all --nonewprivs --private-dev --read-only=/ \
+         --read-write=/tmp --read-only=$HOME --read-write=$PWD --blacklist=$HOME/.ssh --",
+    ),
+    (
+        "nsjail",
+        "nsjail -Mo -Q -e --disable_rlimits --nice_level 0 --chroot / --bindmount /dev --tmpfsmount /tmp \
+         --tmpfsmount $HOME --bindmount $PWD --cwd $PWD --",
+    ),
+    (
+        "nsjail-workspace",
+        "nsjail -Mo -Q -e --disable_rlimits --nice_level 0 --disable_clone_newnet --chroot / --bindmount /dev \
+         --tmpfsmount /tmp --tmpfsmount $HOME --bindmount $PWD --cwd $PWD --seccomp_string \
+         ERRNO(1){ptrace,process_vm_readv,process_vm_writev,keyctl,add_key,bpf}DEFAULT/**/ALLOW --",
+    ),
+    ("minijail", "minijail0 -U -m -M -v -p -l -n --"),
+    ("landrun", "landrun --rox / --rwx $PWD --rw /dev --unrestricted-network --env PATH --env HOME --"),
+    ("sandlock", "sandlock run -r / -w $PWD --"),
+    ("hakoniwa", "hakoniwa run --rootdir /:ro --"),
+    ("landstrip", "landstrip run --policy $HOME/landstrip.json --"),
+];
+
+/// Those of them that are installed; the others say that they are not.
+pub(crate) fn peers(home: &Path, workspace: &Path) -> Vec<Contestant> {
+    let in_place = |word: &OsString| {
+        let Some(text) = word.to_str().filter(|text| text.contains('$')) else { return word.clone() };
+        let place = |path: &Path| path.to_string_lossy().into_owned();
+        text.replace("$PWD", &place(workspace)).replace("$HOME", &place(home)).into()
     };
-    vec![
-        row("bwrap", "bwrap --unshare-all --die-with-parent --ro-bind / / --dev /dev --proc /proc --"),
-        row("bwrap-minimal", "bwrap --ro-bind / / --"),
-        row("firejail", "firejail --quiet --noprofile --"),
-    ]
+    let row = |(id, form)| {
+        let prefix = match installed(form) {
+            Availability::Here(words) => Availability::Here(words.iter().map(in_place).collect()),
+            absent => absent,
+        };
+        Contestant { form: Some(form), ..Contestant::new(id, id, prefix) }
+    };
+    PEERS.into_iter().map(row).collect()
+}
+
+/// The programs of the peers, each once.
+pub(crate) fn peer_programs() -> Vec<&'static str> {
+    let mut programs: Vec<&str> = PEERS.iter().filter_map(|(_, form)| form.split(' ').next()).collect();
+    programs.dedup();
+    programs
+}
+
+/// The words of a form, if its program is in the path.
+fn installed(form: &str) -> Availability {
+    let (program, words) = form.split_once(' ').unwrap_or((form, ""));
+    match in_path(program) {
+        Some(path) => {
+            let words = words.split_whitespace().map(OsString::from);
+            Availability::Here(std::iter::once(path.into()).chain(words).collect())
+        }
+        None => Availability::Absent(format!("{program} is not installed")),
+    }
 }
 
 /// What a process's status file calls the number of filters on it.
@@ -169,6 +248,13 @@ pub(crate) fn environment(scratch: &Scratch) -> Vec<OsString> {
     let inherited = INHERITED.iter().filter_map(|n| Some(assignment(n, &std::env::var_os(n)?)));
     let cache = scratch.path().join("cache");
     inherited.chain([assignment("XDG_CACHE_HOME", cache.as_os_str()), "LANG=C.UTF-8".into()]).collect()
+}
+
+/// The two parts of an entry of an environment.
+pub(crate) fn assignment_parts(entry: &OsStr) -> Option<(&OsStr, &OsStr)> {
+    let bytes = entry.as_bytes();
+    let at = bytes.iter().position(|byte| *byte == b'=')?;
+    Some((OsStr::from_bytes(bytes.get(..at)?), OsStr::from_bytes(bytes.get(at + 1..)?)))
 }
 
 /// The `sbx` to measure: the one named, else the one built beside this program, the release build first.

@@ -1,6 +1,7 @@
 //! How many runs a second are started by several at a time: what a service gets that hands every call of its
 //! agents' tools to `sbx`.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +17,10 @@ use crate::stats::{self, Sorted};
 use crate::{Result, race, report, sys};
 
 /// How many threads start runs, each one after another.
-const WIDTHS: [usize; 4] = [1, 2, 8, 32];
+pub(crate) const WIDTHS: [usize; 4] = [1, 2, 8, 32];
 
 /// The figures of a row: for each width the runs a second, and their ratio to bare at the same width.
-const COLUMNS: [Column; 2 * WIDTHS.len()] = [
+pub(crate) const COLUMNS: [Column; 2 * WIDTHS.len()] = [
     Column { key: "rate_1", heading: "1 at a time, /s", digits: 0 },
     Column { key: "ratio_1", heading: "× bare", digits: 2 },
     Column { key: "rate_2", heading: "2, /s", digits: 0 },
@@ -54,18 +55,36 @@ pub(crate) fn measure(options: &Options) -> Result<Report> {
     let scratch = Scratch::enter()?;
     let seed = options.seed.unwrap_or_else(stats::fresh_seed);
     let contestants = line_up(&sbx);
-    let mut cells = admit(&contestants, &scratch)?;
-    let length = Duration::from_secs(options.seconds);
-    race::interleave(&mut cells, options, seed, |cell, keep| cell.run(length, keep));
+    let rows = compare(
+        &contestants.iter().collect::<Vec<_>>(),
+        &WIDTHS,
+        &contestants::environment(&scratch),
+        options,
+        seed,
+    )?;
     let mut facts = report::facts(&sbx, options, seed);
     facts.push(("each width", format!("{} s a round", options.seconds)));
     Ok(Report {
         title: "Runs started a second".into(),
         facts,
         columns: COLUMNS.to_vec(),
-        targets: Vec::new(),
-        rows: rows(&contestants, &cells),
+        rows,
+        ..Report::default()
     })
+}
+
+/// The rows of these contestants at these widths, which are the first ones of `WIDTHS` and need as many columns.
+pub(crate) fn compare(
+    contestants: &[&Contestant],
+    widths: &[usize],
+    env: &[OsString],
+    options: &Options,
+    seed: u64,
+) -> Result<Vec<Row>> {
+    let mut cells = admit(contestants, widths, env)?;
+    let length = Duration::from_secs(options.seconds);
+    race::interleave(&mut cells, options, seed, |cell, keep| cell.run(length, keep));
+    Ok(rows(contestants, &cells, widths.len()))
 }
 
 fn line_up(sbx: &Path) -> Vec<Contestant> {
@@ -80,17 +99,15 @@ fn line_up(sbx: &Path) -> Vec<Contestant> {
 }
 
 /// The cells of all contestants, as many in a row for each as there are widths.
-fn admit(contestants: &[Contestant], scratch: &Scratch) -> Result<Vec<Cell>> {
+fn admit(contestants: &[&Contestant], widths: &[usize], env: &[OsString]) -> Result<Vec<Cell>> {
     let command = contestants::idle()?;
-    let env = contestants::environment(scratch);
     let ready = |contestant: &Contestant| {
-        contestant.tried(&env)?;
-        let words = contestant.words(&command, &env);
-        words.map(Arc::new).ok_or_else(|| Outcome::missing(&contestant.prefix))
+        contestant.tried(env)?;
+        contestant.words(&command, env).map(Arc::new)
     };
-    let cells = |contestant| {
+    let cells = |contestant: &&Contestant| {
         let state = ready(contestant);
-        WIDTHS.map(|width| Cell { width, state: state.clone(), rates: Vec::new() })
+        widths.iter().map(move |&width| Cell { width, state: state.clone(), rates: Vec::new() })
     };
     Ok(contestants.iter().flat_map(cells).collect())
 }
@@ -123,15 +140,17 @@ fn storm(words: &Arc<Words>, width: usize, length: Duration) -> Result<f64> {
     Ok(together(&shares, before))
 }
 
-/// Starts one run after another.
+/// Starts one run after another, one at least.
 fn work(words: &Words, stop: &AtomicBool) -> Result<Share> {
     let mut subject = Subject::new(&words.argv, &words.env)?;
     let mut runs = 0;
-    while !stop.load(Ordering::Relaxed) {
+    loop {
         subject.time_without_alarm()?;
         runs += 1;
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Share { runs, ended: Instant::now() });
+        }
     }
-    Ok(Share { runs, ended: Instant::now() })
 }
 
 /// Waits for the workers. Who takes too long is interrupted, again and again, since a signal that arrives just
@@ -154,10 +173,10 @@ fn together(shares: &[Share], began: Instant) -> f64 {
     stats::rate(shares.iter().map(|share| share.runs).sum(), ended.duration_since(began))
 }
 
-fn rows(contestants: &[Contestant], cells: &[Cell]) -> Vec<Row> {
-    let mut by_contestant = cells.chunks(WIDTHS.len());
-    let bare = cells.get(..WIDTHS.len()).unwrap_or_default();
-    let row = |contestant: &Contestant| {
+fn rows(contestants: &[&Contestant], cells: &[Cell], widths: usize) -> Vec<Row> {
+    let mut by_contestant = cells.chunks(widths);
+    let bare = cells.get(..widths).unwrap_or_default();
+    let row = |contestant: &&Contestant| {
         let cells = by_contestant.next().unwrap_or_default();
         let outcome = match cells.iter().find_map(|cell| cell.state.as_ref().err()) {
             Some(outcome) => outcome.clone(),

@@ -2,16 +2,19 @@
 //!
 //! `startup` starts each contestant once a round, in a new random order each time, so that whatever disturbs the
 //! machine disturbs all of them alike; the ratio to a bare exec is taken inside each round. `calls` measures what
-//! single system calls cost inside and outside, `load` how many runs a second are started by several at a time, and
-//! `memory` what stands beside a command while it runs. All print Markdown, or JSON with `--json`.
+//! single system calls cost inside and outside, `load` how many runs a second are started by several at a time,
+//! `memory` what stands beside a command while it runs, and `peers` does most of this, and everyday commands, under
+//! every other sandbox that is installed. All print Markdown, or JSON with `--json`.
 //!
 //! Figures are never assertions: nothing here is part of the test suites.
 
 mod calls;
 mod contestants;
+mod document;
 mod load;
 mod memory;
 mod options;
+mod peers;
 mod race;
 mod report;
 mod run;
@@ -19,6 +22,7 @@ mod scratch;
 mod startup;
 mod stats;
 mod sys;
+mod timed;
 
 use std::process::ExitCode;
 
@@ -53,6 +57,8 @@ fn perform(job: Job) -> Result<bool> {
             Ok(true)
         }
         Job::Child(child) => calls::child(&child).map(|()| true),
+        Job::Probe(probe) => peers::child(&probe).map(|()| true),
+        Job::Peers(options) => peers::measure(&options),
         Job::Startup(options) => measure(&options, startup::measure),
         Job::Calls(options) => measure(&options, calls::measure),
         Job::Load(options) => measure(&options, load::measure),
@@ -62,6 +68,6 @@ fn perform(job: Job) -> Result<bool> {
 
 fn measure(options: &Options, driver: fn(&Options) -> Result<report::Report>) -> Result<bool> {
     let report = driver(options)?;
-    print!("{}", if options.json { report.to_json() } else { report.to_markdown() });
+    print!("{}", if options.json { format!("{:#}\n", report.to_json()) } else { report.to_markdown() });
     Ok(report.complete())
 }

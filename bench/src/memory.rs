@@ -55,6 +55,7 @@ pub(crate) fn measure(options: &Options) -> Result<Report> {
         columns: COLUMNS.to_vec(),
         targets: entries.iter().map(target).collect(),
         rows: entries.iter().flat_map(Entry::rows).collect(),
+        ..Report::default()
     })
 }
 
@@ -62,8 +63,7 @@ fn admit(sbx: &Path, scratch: &Scratch) -> Result<Vec<Entry>> {
     let command: [OsString; 1] = [contestants::first_program(&["/bin/cat", "/usr/bin/cat"])?.into()];
     let env = contestants::environment(scratch);
     let entry = |contestant: Contestant, ids| {
-        let words = || contestant.words(&command, &env).ok_or_else(|| Outcome::missing(&contestant.prefix));
-        let state = contestant.tried(&env).and_then(|_| words());
+        let state = contestant.tried(&env).and_then(|_| contestant.words(&command, &env));
         Entry { contestant, ids, state, samples: Default::default() }
     };
     Ok(vec![

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use crate::Result;
 
@@ -11,18 +12,25 @@ usage: sbx-bench startup [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--j
        sbx-bench calls   [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--file PATH]
        sbx-bench load    [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--seconds N]
        sbx-bench memory  [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json]
+       sbx-bench peers   [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--seconds N] [--as UID]
+                         [--update FILE] [--small]
 
 startup   starts /bin/true under each contestant, shuffled anew every round
 calls     times getppid, openat+close and stat inside and outside the sandbox
 load      counts the runs of /bin/true that 1, 2, 8 and 32 threads start one after another
 memory    looks at the private memory and the threads of sbx while a command waits; needs root
+peers     does the first three and everyday commands under every sandbox that is installed
 
 --sbx PATH    the sbx to measure; else $SBX_BIN, else the one built beside this program
---rounds N    rounds that count (startup: 500, calls: 20, load: 3, memory: 5)
---warm-up N   rounds thrown away first (startup: 20, calls: 1, load: 0, memory: 1)
+--rounds N    rounds that count (startup: 500, calls: 20, load: 3, memory: 5, peers: 300
+              starts and fewer of what takes longer)
+--warm-up N   rounds thrown away first (startup: 20, calls: 1, load: 0, memory: 1, peers: 10)
 --seed N      the order of the contestants, to repeat a run
---seconds N   how long each contestant runs at each width in a round (1)
+--seconds N   how long each contestant runs at each width in a round (1); every thread starts one run at least
 --file PATH   the file that openat and stat are asked for (/usr/bin/env)
+--small       few files to work on: the figures mean nothing then, the command is tried
+--as UID      gives up root for this user first
+--update FILE puts the tables into this document too, between the markers for this kind of user
 --json        every figure, for programs";
 
 const MAX_ROUNDS: u64 = 1_000_000;
@@ -35,11 +43,13 @@ pub(crate) enum Job {
     Calls(Options),
     Load(Options),
     Memory(Options),
+    Peers(Options),
     Child(Child),
+    Probe(Probe),
 }
 
 /// The flags of all drivers.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Options {
     pub(crate) rounds: u64,
     pub(crate) warm_up: u64,
@@ -48,6 +58,9 @@ pub(crate) struct Options {
     pub(crate) file: PathBuf,
     pub(crate) seconds: u64,
     pub(crate) json: bool,
+    pub(crate) small: bool,
+    pub(crate) user: Option<u32>,
+    pub(crate) update: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -60,6 +73,9 @@ impl Default for Options {
             file: "/usr/bin/env".into(),
             seconds: 1,
             json: false,
+            small: false,
+            user: None,
+            update: None,
         }
     }
 }
@@ -76,6 +92,13 @@ pub(crate) struct Child {
     pub(crate) file: PathBuf,
 }
 
+/// The arguments with which `peers` starts this program again inside a contestant.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Probe {
+    pub(crate) home: PathBuf,
+    pub(crate) port: u16,
+}
+
 /// Reads the arguments, without the program's own name.
 pub(crate) fn parse(args: Vec<OsString>) -> Result<Job> {
     let mut args = args.into_iter();
@@ -86,12 +109,21 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Job> {
         Some("calls") => flags(Options::new(20, 1), args).map(|o| o.map_or(Job::Help, Job::Calls)),
         Some("load") => flags(Options::new(3, 0), args).map(|o| o.map_or(Job::Help, Job::Load)),
         Some("memory") => flags(Options::new(5, 1), args).map(|o| o.map_or(Job::Help, Job::Memory)),
+        Some("peers") => flags(Options::new(300, 10), args).map(|o| o.map_or(Job::Help, Job::Peers)),
+        Some(crate::peers::CHILD) => probe(args).map(Job::Probe),
         Some(crate::calls::CHILD) => match args.next() {
             Some(file) => Ok(Job::Child(Child { file: file.into() })),
             None => Err(format!("{} needs a file", crate::calls::CHILD)),
         },
         _ => Err(format!("unknown command {command:?}")),
     }
+}
+
+fn probe(mut args: impl Iterator<Item = OsString>) -> Result<Probe> {
+    let (Some(home), Some(port)) = (args.next(), args.next()) else {
+        return Err(format!("{} needs a directory and a port", crate::peers::CHILD));
+    };
+    Ok(Probe { home: home.into(), port: parse_number("the port", &port)? })
 }
 
 /// `None` when help was asked for.
@@ -106,9 +138,12 @@ fn flags(mut options: Options, mut args: impl Iterator<Item = OsString>) -> Resu
             "--json" => options.json = true,
             "--sbx" => options.sbx = Some(value()?.into()),
             "--file" => options.file = value()?.into(),
-            "--seconds" => options.seconds = number("--seconds", &value()?, 1)?,
+            "--seconds" => options.seconds = number("--seconds", &value()?, 0)?,
             "--rounds" => options.rounds = number("--rounds", &value()?, 1)?,
             "--warm-up" => options.warm_up = number("--warm-up", &value()?, 0)?,
+            "--small" => options.small = true,
+            "--as" => options.user = Some(parse_number("--as", &value()?)?),
+            "--update" => options.update = Some(value()?.into()),
             "--seed" => options.seed = Some(parse_number("--seed", &value()?)?),
             _ => return Err(format!("unknown flag {}", arg.display())),
         }
@@ -128,14 +163,14 @@ fn split(arg: &OsString) -> (&str, Option<OsString>) {
 }
 
 fn number(flag: &str, value: &OsString, least: u64) -> Result<u64> {
-    let number = parse_number(flag, value)?;
+    let number: u64 = parse_number(flag, value)?;
     if (least..=MAX_ROUNDS).contains(&number) {
         return Ok(number);
     }
     Err(format!("{flag} must be {least} to {MAX_ROUNDS}, not {number}"))
 }
 
-fn parse_number(flag: &str, value: &OsString) -> Result<u64> {
+fn parse_number<N: FromStr>(flag: &str, value: &OsString) -> Result<N> {
     let text = value.to_str().unwrap_or("");
     text.parse().map_err(|_| format!("{flag} needs a whole number, not {value:?}"))
 }
@@ -165,7 +200,7 @@ mod tests {
             &["startup", "--rounds", "0"],
             &["calls", "--rounds", "-1"],
             &["calls", "--speed"],
-            &["load", "--seconds", "0"],
+            &["load", "--seconds", "-1"],
             &["launch"],
             &[],
         ] {

@@ -6,16 +6,18 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-use crate::contestants::Availability;
 use crate::options::Options;
 use crate::sys;
 
 /// A finished measurement.
+#[derive(Default)]
 pub(crate) struct Report {
     pub(crate) title: String,
     pub(crate) facts: Vec<(&'static str, String)>,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
+    /// Why a row that was measured has a blank.
+    pub(crate) blanks: Vec<String>,
     pub(crate) targets: Vec<Target>,
 }
 
@@ -35,7 +37,7 @@ pub(crate) struct Row {
 }
 
 /// How a contestant did.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
     /// One figure a column, where there is one.
     Measured(Vec<Option<f64>>),
@@ -44,12 +46,12 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// For a contestant that could not take part at all.
-    pub(crate) fn missing(prefix: &Availability) -> Self {
-        match prefix {
-            Availability::Here(_) => Self::Failed("not tried".into()),
-            Availability::Absent(why) => Self::Absent(why.clone()),
-            Availability::Broken(why) => Self::Failed(why.clone()),
+    /// What stands in a table.
+    pub(crate) fn verdict(&self) -> &'static str {
+        match self {
+            Self::Measured(_) => "measured",
+            Self::Absent(_) => "absent",
+            Self::Failed(_) => "failed",
         }
     }
 
@@ -59,6 +61,11 @@ impl Outcome {
             Self::Measured(_) => "measured",
             Self::Absent(why) | Self::Failed(why) => why,
         }
+    }
+
+    /// The same in one line, which is what a list has room for.
+    pub(crate) fn short_reason(&self) -> &str {
+        self.reason().lines().next().unwrap_or_default()
     }
 }
 
@@ -87,11 +94,7 @@ impl Report {
     }
 
     pub(crate) fn to_markdown(&self) -> String {
-        let mut text = format!("### {}\n\n", self.title);
-        for (name, value) in &self.facts {
-            // Writing into a String cannot fail.
-            let _ = writeln!(text, "- {name}: {value}");
-        }
+        let mut text = format!("### {}\n\n{}", self.title, listed(&self.facts));
         self.write_rows(&mut text);
         self.write_reasons(&mut text);
         self.write_targets(&mut text);
@@ -100,13 +103,13 @@ impl Report {
 
     fn write_rows(&self, text: &mut String) {
         let headings: Vec<&str> = self.columns.iter().map(|c| c.heading).collect();
-        let _ = writeln!(text, "\n| contestant | {} |", headings.join(" | "));
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "| contestant | {} |", headings.join(" | "));
         let _ = writeln!(text, "|---|{}", "--:|".repeat(self.columns.len()));
         for row in &self.rows {
             let cells = match &row.outcome {
                 Outcome::Measured(figures) => figures.iter().zip(&self.columns).map(cell).collect(),
-                Outcome::Absent(_) => vec!["absent".to_owned()],
-                Outcome::Failed(_) => vec!["failed".to_owned()],
+                other => vec![other.verdict().to_owned()],
             };
             let blanks = " |".repeat(self.columns.len().saturating_sub(cells.len()));
             let _ = writeln!(text, "| {} | {} |{blanks}", row.name, cells.join(" | "));
@@ -115,8 +118,9 @@ impl Report {
 
     fn write_reasons(&self, text: &mut String) {
         let without = self.rows.iter().filter(|row| !matches!(row.outcome, Outcome::Measured(_)));
+        let rows = without.map(|row| format!("{}: {}", row.name, row.outcome.short_reason()));
         let lines: Vec<String> =
-            without.map(|row| format!("- {}: {}\n", row.name, row.outcome.reason())).collect();
+            rows.chain(self.blanks.iter().cloned()).map(|line| format!("- {line}\n")).collect();
         if !lines.is_empty() {
             let _ = write!(text, "\nNot measured:\n\n{}", lines.concat());
         }
@@ -134,12 +138,12 @@ impl Report {
         }
     }
 
-    pub(crate) fn to_json(&self) -> String {
-        let facts: Map<String, Value> = self.facts.iter().map(|(n, v)| ((*n).into(), json!(v))).collect();
+    pub(crate) fn to_json(&self) -> Value {
+        let facts = facts_to_json(&self.facts);
         let rows: Vec<Value> = self.rows.iter().map(|row| self.row_to_json(row)).collect();
         let targets: Vec<Value> = self.targets.iter().map(target_to_json).collect();
-        let title = &self.title;
-        format!("{:#}\n", json!({ "title": title, "facts": facts, "rows": rows, "targets": targets }))
+        let (title, blanks) = (&self.title, &self.blanks);
+        json!({ "title": title, "facts": facts, "rows": rows, "blanks": blanks, "targets": targets })
     }
 
     fn row_to_json(&self, row: &Row) -> Value {
@@ -149,15 +153,27 @@ impl Report {
                 let keys = self.columns.iter().map(|c| c.key.to_owned());
                 object.extend(keys.zip(figures.iter().map(|f| json!(f))));
             }
-            Outcome::Absent(why) => drop(object.insert("absent".into(), json!(why))),
-            Outcome::Failed(why) => drop(object.insert("failed".into(), json!(why))),
+            other => drop(object.insert(other.verdict().into(), json!(other.reason()))),
         }
         Value::Object(object)
     }
 }
 
+/// A list with a blank line after it, if there is anything to list.
+pub(crate) fn listed(facts: &[(&str, String)]) -> String {
+    let lines: String = facts.iter().map(|(name, value)| format!("- {name}: {value}\n")).collect();
+    if lines.is_empty() { lines } else { lines + "\n" }
+}
+
+pub(crate) fn facts_to_json(facts: &[(&str, String)]) -> Value {
+    Map::from_iter(facts.iter().map(|(name, value)| ((*name).to_owned(), json!(value)))).into()
+}
+
 fn cell((figure, column): (&Option<f64>, &Column)) -> String {
-    figure.map_or_else(String::new, |f| format!("{f:.*}", column.digits))
+    let scale = 10_f64.powi(column.digits as i32);
+    // What is rounded to zero from below has no sign: -0.0 + 0.0 is 0.0.
+    let rounded = |f: f64| (f * scale).round() / scale + 0.0;
+    figure.map_or_else(String::new, |f| format!("{:.*}", column.digits, rounded(f)))
 }
 
 fn target_to_json(target: &Target) -> Value {
@@ -179,6 +195,7 @@ pub(crate) fn facts(sbx: &Path, options: &Options, seed: u64) -> Vec<(&'static s
         ("machine", format!("{}, Linux {release}, {processors} processors", std::env::consts::ARCH)),
         ("user", if sys::user() == 0 { "root".into() } else { "ordinary".into() }),
         ("sbx", describe_sbx(sbx)),
+        ("priority", sys::priority().into()),
         ("bubblewrap", version("bwrap")),
         ("firejail", version("firejail")),
         (
@@ -204,12 +221,13 @@ fn linkage(path: &Path) -> &'static str {
     }
 }
 
-fn version(program: &str) -> String {
+/// What a program in the path says that it is.
+pub(crate) fn version(program: &str) -> String {
     version_of(Command::new(program))
 }
 
 fn version_of(mut command: Command) -> String {
-    let output = command.arg("--version").output();
-    let text = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
-    text.lines().next().map_or_else(|| "not there".into(), |line| line.trim().to_owned())
+    let Ok(output) = command.arg("--version").output() else { return "not there".into() };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().next().map_or_else(|| "does not say which version".into(), |line| line.trim().to_owned())
 }

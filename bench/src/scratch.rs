@@ -11,9 +11,14 @@ pub(crate) struct Scratch(PathBuf);
 impl Scratch {
     /// Makes the directory and enters it, so that a profile's workspace is this directory and nothing bigger.
     pub(crate) fn enter() -> Result<Self> {
-        let path = sys::make_temporary_directory(&std::env::temp_dir().join("sbx-bench-XXXXXX"))?;
-        std::env::set_current_dir(&path).map_err(|e| format!("cannot enter '{}': {e}", path.display()))?;
-        Ok(Self(path))
+        let scratch = Self::new(&std::env::temp_dir())?;
+        enter(scratch.path())?;
+        Ok(scratch)
+    }
+
+    /// Makes the directory in this one.
+    pub(crate) fn new(parent: &Path) -> Result<Self> {
+        sys::make_temporary_directory(&parent.join("sbx-bench-XXXXXX")).map(Self)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -22,11 +27,21 @@ impl Scratch {
 
     /// A copy of this program in here, where every profile lets it be read and executed.
     pub(crate) fn copy_of_self(&self) -> Result<PathBuf> {
-        let own = std::env::current_exe().map_err(|e| format!("cannot find this program's own file: {e}"))?;
-        let copy = self.0.join("sbx-bench");
-        fs::copy(&own, &copy).map_err(|e| format!("cannot copy '{}': {e}", own.display()))?;
-        Ok(copy)
+        copy_of_self(&self.0)
     }
+}
+
+/// Makes a directory the one that commands start in.
+pub(crate) fn enter(path: &Path) -> Result<()> {
+    std::env::set_current_dir(path).map_err(|e| format!("cannot enter '{}': {e}", path.display()))
+}
+
+/// A copy of this program in a directory.
+pub(crate) fn copy_of_self(directory: &Path) -> Result<PathBuf> {
+    let own = std::env::current_exe().map_err(|e| format!("cannot find this program's own file: {e}"))?;
+    let copy = directory.join("sbx-bench");
+    fs::copy(&own, &copy).map_err(|e| format!("cannot copy '{}': {e}", own.display()))?;
+    Ok(copy)
 }
 
 impl Drop for Scratch {

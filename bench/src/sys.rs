@@ -208,6 +208,35 @@ pub(crate) fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// Gives up root for good, in favour of this user and the group of the same number.
+pub(crate) fn become_user(user: u32) -> Result<()> {
+    let failed = |call: &str, e: io::Error| format!("cannot become user {user}: {call}: {e}");
+    // SAFETY: no groups, so nothing is read.
+    check_result(unsafe { libc::setgroups(0, ptr::null()) }).map_err(|e| failed("setgroups", e))?;
+    // SAFETY: numbers only.
+    check_result(unsafe { libc::setresgid(user, user, user) }).map_err(|e| failed("setresgid", e))?;
+    // SAFETY: numbers only.
+    check_result(unsafe { libc::setresuid(user, user, user) }).map_err(|e| failed("setresuid", e))?;
+    // The kernel closes this process's own files in /proc to it, since it was somebody else's a moment ago.
+    // SAFETY: numbers only.
+    check_result(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) })
+        .map_err(|e| failed("prctl(PR_SET_DUMPABLE)", e))
+}
+
+fn check_result(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// How the scheduler treats this process and all that it starts.
+pub(crate) fn priority() -> &'static str {
+    // SAFETY: takes a number; 0 is this process.
+    match unsafe { libc::sched_getscheduler(0) } {
+        libc::SCHED_FIFO | libc::SCHED_RR => "real-time: what else the machine has to do waits",
+        libc::SCHED_OTHER => "ordinary: shared with what else the machine has to do",
+        _ => "unusual",
+    }
+}
+
 /// getppid(2), without anything around it.
 pub(crate) fn parent() -> io::Result<()> {
     // SAFETY: a call without arguments.
