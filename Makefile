@@ -11,7 +11,7 @@ BASH_COMPLETION = $(SHARE)/bash-completion/completions/sbx
 ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 
-.PHONY: help build test test-compat test-escapes test-mutants vm-test lint check-aarch64 bench install uninstall dist fuzz test-faults
+.PHONY: help build test test-compat test-escapes test-mutants vm-test lint check-aarch64 bench install uninstall dist fuzz test-faults bench-peers
 
 help:
 	@echo 'make build      the release build that starts fastest on this machine'
@@ -26,6 +26,7 @@ help:
 	@echo 'make fuzz       what has to hold whatever is read, with bytes that a fuzzer makes; SECONDS=N for each target'
 	@echo 'make lint       formatting, clippy and documentation, warnings being errors'
 	@echo 'make bench      start-up, per-call costs, runs a second and memory, against bare exec and other sandboxes'
+	@echo 'make bench-peers  the same and everyday commands under every other sandbox that is installed; UPDATE=1 writes the tables of docs/performance.md'
 	@echo 'make install    sbx, libsandbox.so, manual and completions below PREFIX ($(PREFIX)); DESTDIR is honoured'
 	@echo 'make uninstall  removes what install has put there'
 	@echo 'make dist       an archive for others, in target/dist'
@@ -79,6 +80,14 @@ bench:
 	$(CARGO) run --release -p sbx-bench -- calls
 	$(CARGO) run --release -p sbx-bench -- load
 	$(CARGO) run --release -p sbx-bench -- memory
+
+# Root measures as an ordinary user first. UNDER='chrt -f 10' keeps what else a busy machine has to do out of the figures.
+PEERS = $(UNDER) $(CARGO) run --release -p sbx-bench -- peers $(if $(UPDATE),--update docs/performance.md) $(BENCH_FLAGS)
+bench-peers:
+	scripts/build-release.sh
+	$(CARGO) build --release -p sbx-bench
+	[ "$$(id -u)" != 0 ] || $(PEERS) --as 65534
+	$(PEERS)
 
 # SBX=FILE installs that program instead of building one.
 # Library, manual and completions are written by the program that is installed, so they cannot differ from it.

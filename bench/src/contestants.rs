@@ -155,7 +155,7 @@ const FIREJAIL: &str = "firejail --quiet --noprofile --";
 /// Forms of other sandboxes: a name, and the words before a command. Most have one that comes near to what `sbx run`
 /// does by itself: the system to read, the home directory hidden, the workspace to write, the host's network.
 /// `$PWD` is the workspace and `$HOME` what is around it.
-const PEERS: [(&str, &str); 12] = [
+const PEERS: [(&str, &str); 13] = [
     ("bwrap", BWRAP),
     ("bwrap-minimal", BWRAP_LEAST),
     (
@@ -183,7 +183,11 @@ const PEERS: [(&str, &str); 12] = [
     ("minijail", "minijail0 -U -m -M -v -p -l -n --"),
     ("landrun", "landrun --rox / --rwx $PWD --rw /dev --unrestricted-network --env PATH --env HOME --"),
     ("sandlock", "sandlock run -r / -w $PWD --"),
-    ("hakoniwa", "hakoniwa run --rootdir /:ro --"),
+    ("hakoniwa", "hakoniwa run --unshare-all --devfs /dev --tmpfs /tmp --workdir $PWD --"),
+    (
+        "hakoniwa-workspace",
+        "hakoniwa run --unshare-cgroup --unshare-ipc --unshare-uts --devfs /dev --tmpfs /tmp --workdir $PWD --",
+    ),
     ("landstrip", "landstrip run --policy $HOME/landstrip.json --"),
 ];
 

@@ -6,7 +6,7 @@
 //! `memory` what stands beside a command while it runs, and `peers` does most of this, and everyday commands, under
 //! every other sandbox that is installed. All print Markdown, or JSON with `--json`.
 //!
-//! Figures are never assertions: nothing here is part of the test suites.
+//! Figures are never assertions: tests try whether the drivers work, not what they find.
 
 mod calls;
 mod contestants;

@@ -46,6 +46,14 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    /// One a column, if there are any.
+    pub(crate) fn figures(&self) -> Option<&[Option<f64>]> {
+        match self {
+            Self::Measured(figures) => Some(figures),
+            _ => None,
+        }
+    }
+
     /// What stands in a table.
     pub(crate) fn verdict(&self) -> &'static str {
         match self {
@@ -192,6 +200,7 @@ pub(crate) fn facts(sbx: &Path, options: &Options, seed: u64) -> Vec<(&'static s
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
     let release = kernel.trim();
     vec![
+        ("date", date()),
         ("machine", format!("{}, Linux {release}, {processors} processors", std::env::consts::ARCH)),
         ("user", if sys::user() == 0 { "root".into() } else { "ordinary".into() }),
         ("sbx", describe_sbx(sbx)),
@@ -219,6 +228,11 @@ fn linkage(path: &Path) -> &'static str {
         Ok(_) => "static",
         Err(_) => "unreadable",
     }
+}
+
+fn date() -> String {
+    let output = Command::new("date").args(["-u", "+%F"]).output();
+    output.map_or_else(|_| "unknown".into(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
 }
 
 /// What a program in the path says that it is.

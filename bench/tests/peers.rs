@@ -2,11 +2,18 @@
 
 use std::env;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 const BEGIN: &str = "<!-- make bench-peers as USER: begin -->";
 const END: &str = "<!-- make bench-peers as USER: end -->";
+
+/// A program that claims to be a sandbox.
+fn plant(path: &Path, script: &str) {
+    fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
 
 #[test]
 fn everybody_who_is_there_is_measured_and_the_document_is_updated() {
@@ -21,9 +28,19 @@ fn everybody_who_is_there_is_measured_and_the_document_is_updated() {
     let document = directory.join("performance.md");
     let place = |user| format!("{BEGIN}\nold\n{END}\n").replace("USER", user);
     fs::write(&document, format!("before\n{}{}after\n", place("root"), place("an ordinary user"))).unwrap();
+    // One that only starts the command, and one that does not even that.
+    plant(&directory.join("landrun"), "while [ $1 != -- ]; do shift; done; shift; exec \"$@\"");
+    plant(&directory.join("minijail0"), "exit 0");
+    let path = format!("{}:{}", directory.display(), env::var("PATH").unwrap());
     let quick = ["--rounds", "1", "--warm-up", "0", "--seconds", "0", "--small"];
-    let output =
-        Command::new(driver).arg("peers").args(quick).arg("--update").arg(&document).output().unwrap();
+    let output = Command::new(driver)
+        .arg("peers")
+        .args(quick)
+        .arg("--update")
+        .arg(&document)
+        .env("PATH", path)
+        .output()
+        .unwrap();
     let (said, complained) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let updated = fs::read_to_string(&document).unwrap();
@@ -39,6 +56,8 @@ fn everybody_who_is_there_is_measured_and_the_document_is_updated() {
         assert!(row.is_some(), "no {peer} in:\n{said}");
         assert!(!out || explained, "no reason for {peer} in:\n{said}");
     }
+    assert!(said.contains("\n- landrun: confines nothing of what is looked at\n"), "{said}");
+    assert!(said.contains("\n- minijail: the command did not say its namespaces"), "{said}");
     assert!(updated.contains(said.trim()), "{updated}");
     assert_eq!(updated.matches("\nold\n").count(), 1, "{updated}");
     assert!(updated.starts_with("before\n") && updated.ends_with("after\n"), "{updated}");
