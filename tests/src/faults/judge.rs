@@ -90,7 +90,13 @@ pub struct Evidence<'a> {
 /// Whether nothing was to be expected: the place of the report could not be opened, or that was not come to.
 fn is_without_report(code: i32, lines: &[String]) -> bool {
     let early = ["sbx: cannot write the report", "sbx: cannot make sure of standard input"];
-    code == 125 && lines.iter().all(|line| early.iter().any(|start| line.starts_with(start)))
+    let early = lines.iter().all(|line| early.iter().any(|start| line.starts_with(start)));
+    code == 125 && (early || is_about_report(lines))
+}
+
+/// Whether the run failed for its report alone.
+fn is_about_report(lines: &[String]) -> bool {
+    lines.iter().any(|line| line.starts_with("sbx: cannot write the report"))
 }
 
 /// What a report says of layers and degradations.
@@ -121,7 +127,7 @@ pub fn judge(usual: &Usual, evidence: &Evidence<'_>) -> Outcome {
         Some(None) if !is_without_report(code, &evidence.lines) => {
             return Outcome::Broken(format!("wrote no report; {code}: {:?}", evidence.lines));
         }
-        Some(Some(ref report)) if report["exit_status"] != code => {
+        Some(Some(ref report)) if report["exit_status"] != code && !is_about_report(&evidence.lines) => {
             return Outcome::Broken(format!("reported another exit status than {code}"));
         }
         _ => {}

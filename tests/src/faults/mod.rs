@@ -25,6 +25,7 @@ const USAGE: &str = "usage: faults [--scenario NAME] [--call NAME] [--every] [--
   --scenario NAME  only this kind of run
   --user NAME      only root, or only nobody
   --call NAME      only this system call
+  --only-start     not the calls that are made while the command runs
   --every          each call of a group of like ones, not only the first, the middle and the last
   --jobs N         runs at the same time (2)
   --update         writes the tables in docs/faults.md
@@ -54,6 +55,7 @@ fn options(words: &[String]) -> Option<(Selection, bool)> {
             "--user" => selection.user = Some(words.next()?.clone()),
             "--call" => selection.calls = vec![words.next()?.clone()],
             "--jobs" => selection.jobs = words.next()?.parse().ok()?,
+            "--only-start" => selection.only_start = true,
             "--every" => selection.every = true,
             "--update" => update = true,
             "-v" => selection.verbose = true,

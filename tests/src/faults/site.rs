@@ -28,6 +28,10 @@ const EXCLUDED: &[(&[&str], &str)] = &[
     (&["brk"], "answers with the end of the heap, not with an error; the allocator goes on with mmap"),
     (&["exit", "exit_group", "rt_sigreturn"], "do not return"),
     (&["madvise"], "is advice"),
+    (
+        &["kill"],
+        "of the supervisor and its helper while the command runs: cannot fail for processes of one's own",
+    ),
     (&["write"], "to standard error: then there is nobody to be told. Other writes are made to fail"),
 ];
 
@@ -41,7 +45,11 @@ pub fn excluded() -> impl Iterator<Item = (String, &'static str)> {
 
 fn is_excluded(name: &str, call: &Call) -> bool {
     let named = EXCLUDED.iter().any(|(names, _)| names.contains(&name));
-    named && (name != "write" || call.arguments[0] == libc::STDERR_FILENO as u64)
+    match name {
+        "write" => call.arguments[0] == libc::STDERR_FILENO as u64,
+        "kill" => call.late,
+        _ => named,
+    }
 }
 
 /// Errors that a call can well fail with.
