@@ -87,7 +87,9 @@ pub fn update(path: &Path, done: &[Done]) {
     let (before, _) = old.split_once(MARK).expect("docs/faults.md has a place for the tables");
     let mut text = format!("{before}{MARK}\n## Until the command is executed\n\n");
     let _ = writeln!(text, "Tried on {}, as {}.\n\n{}", kernel::named(), users(done), totals(done, false));
-    let _ = writeln!(text, "## While it runs\n\n{}", totals(done, true));
+    if done.iter().flat_map(|one| &one.verdicts).any(|verdict| verdict.late) {
+        let _ = writeln!(text, "## While it runs\n\n{}", totals(done, true));
+    }
     text.pop();
     text += "\n## What a run says when it goes on with less, or goes on otherwise\n\n";
     text += "| it says | when this fails |\n|---|---|\n";

@@ -60,11 +60,7 @@ impl Default for Selection {
 impl Selection {
     /// Whether nothing is left out.
     pub fn is_everything(&self) -> bool {
-        self.scenarios.is_empty()
-            && self.user.is_none()
-            && self.calls.is_empty()
-            && !self.one_error
-            && !self.only_start
+        self.scenarios.is_empty() && self.user.is_none() && self.calls.is_empty() && !self.one_error
     }
 
     fn has(&self, site: &Site) -> bool {
