@@ -183,10 +183,14 @@ const PEERS: [(&str, &str); 13] = [
     ("minijail", "minijail0 -U -m -M -v -p -l -n --"),
     ("landrun", "landrun --rox / --rwx $PWD --rw /dev --unrestricted-network --env PATH --env HOME --"),
     ("sandlock", "sandlock run -r / -w $PWD --"),
-    ("hakoniwa", "hakoniwa run --unshare-all --devfs /dev --tmpfs /tmp --workdir $PWD --"),
+    (
+        "hakoniwa",
+        "hakoniwa run --unshare-all --devfs /dev --tmpfs /tmp --workdir $PWD --setenv PATH=/usr/bin:/bin --",
+    ),
     (
         "hakoniwa-workspace",
-        "hakoniwa run --unshare-cgroup --unshare-ipc --unshare-uts --devfs /dev --tmpfs /tmp --workdir $PWD --",
+        "hakoniwa run --unshare-cgroup --unshare-ipc --unshare-uts --devfs /dev --tmpfs /tmp --workdir $PWD \
+         --setenv PATH=/usr/bin:/bin --",
     ),
     ("landstrip", "landstrip run --policy $HOME/landstrip.json --"),
 ];

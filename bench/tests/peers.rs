@@ -31,7 +31,8 @@ fn everybody_who_is_there_is_measured_and_the_document_is_updated() {
     // One that only starts the command, and one that does not even that.
     plant(&directory.join("landrun"), "while [ $1 != -- ]; do shift; done; shift; exec \"$@\"");
     plant(&directory.join("minijail0"), "exit 0");
-    let path = format!("{}:{}", directory.display(), env::var("PATH").unwrap());
+    // Those of the system, if any, and no more: each takes its seconds.
+    let path = format!("{}:/usr/bin:/bin", directory.display());
     let quick = ["--rounds", "1", "--warm-up", "0", "--seconds", "0", "--small"];
     let output = Command::new(driver)
         .arg("peers")

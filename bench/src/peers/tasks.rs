@@ -115,7 +115,7 @@ pub(crate) struct Size {
 pub(crate) const FULL: Size = Size { directories: 50, files_in_each: 80, sources: 40 };
 
 /// As little as shows that everything works.
-pub(crate) const SMALL: Size = Size { directories: 2, files_in_each: 3, sources: 2 };
+pub(crate) const SMALL: Size = Size { directories: 2, files_in_each: 3, sources: 1 };
 
 /// Makes the files in the workspace.
 pub(crate) fn lay_out(workspace: &Path, size: &Size, env: &[OsString]) -> Result<()> {
