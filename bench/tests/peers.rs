@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -10,9 +11,9 @@ const BEGIN: &str = "<!-- make bench-peers as USER: begin -->";
 const END: &str = "<!-- make bench-peers as USER: end -->";
 
 /// A program that claims to be a sandbox.
-fn plant(path: &Path, script: &str) {
-    fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+fn plant(path: &Path, script: &str) -> io::Result<()> {
+    fs::write(path, format!("#!/bin/sh\n{script}\n"))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }
 
 #[test]
@@ -29,8 +30,8 @@ fn everybody_who_is_there_is_measured_and_the_document_is_updated() {
     let place = |user| format!("{BEGIN}\nold\n{END}\n").replace("USER", user);
     fs::write(&document, format!("before\n{}{}after\n", place("root"), place("an ordinary user"))).unwrap();
     // One that only starts the command, and one that does not even that.
-    plant(&directory.join("landrun"), "while [ $1 != -- ]; do shift; done; shift; exec \"$@\"");
-    plant(&directory.join("minijail0"), "exit 0");
+    plant(&directory.join("landrun"), "while [ $1 != -- ]; do shift; done; shift; exec \"$@\"").unwrap();
+    plant(&directory.join("minijail0"), "exit 0").unwrap();
     // Those of the system, if any, and no more: each takes its seconds.
     let path = format!("{}:/usr/bin:/bin", directory.display());
     let quick = ["--rounds", "1", "--warm-up", "0", "--seconds", "0", "--small"];

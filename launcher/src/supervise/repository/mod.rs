@@ -2,7 +2,7 @@
 //!
 //! git writes a configuration anew as `config.lock` and renames that onto `config`, which is mounted read-only for the
 //! command, so the kernel refuses it. Where there is such a mount, rename(2) is therefore notified. If it is about these
-//! two names in a repository that is protected, the supervisor copies the new text, checks the copy ([`harmless`]), and
+//! two names in a repository that is protected, the supervisor copies the new text, checks the copy (`harmless`), and
 //! puts a file of its own with it in the place of the old. What the command does to the file that it wrote, or
 //! to the call's arguments, changes nothing any more. All other calls are left to the kernel.
 //!
@@ -13,7 +13,7 @@
 //!    (`namespaces::Doors`), and tells which file that was.
 //! 3. Renamed outside, the file takes the mount along to its new name.
 //!
-//! Other runs in the repository could not follow, so there may be none ([`presence`]).
+//! Other runs in the repository could not follow, so there may be none (`presence`).
 
 mod harmless;
 mod presence;
