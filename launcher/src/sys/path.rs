@@ -22,9 +22,11 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
     Ok(PathBuf::from(OsStr::from_bytes(buffer.get(..length).unwrap_or(&[]))))
 }
 
-/// Whether an error says that there is nothing at a path, and not only that it could not be looked at.
+/// Whether an error says that there is nothing at a path, and not only that it could not be looked at. A path that goes
+/// round in circles, or is longer than any, leads to nothing either.
 pub fn says_missing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    let nowhere = matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENAMETOOLONG));
+    nowhere || matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Whether there is something at a path, if only a link. What cannot be looked at is taken to be there.
