@@ -240,7 +240,6 @@ fn cases() -> Vec<Case> {
         ("network", Host, "mkdirat", vec![0, 0, 0o755], changing("/usr/lib/made"), writes, "--rw /usr/lib"),
         ("custom", Off, "mkdirat", vec![0, 0, 0o755], changing("made"), writes, "--rw /usr/share"),
         ("mine", Off, "mkdirat", vec![0, 0, 0o755], changing("made"), writes, "--rw /usr/share"),
-        ("read-only", Off, "fchmodat", vec![0, 0, 0o644], changing("file"), writes, "--profile workspace"),
         ("minimal", Off, "ftruncate", vec![3, 0], none(), "does not allow this", "--profile write"),
         ("minimal", Off, "socket", vec![2, STREAM, 6], none(), no_network, "--profile network"),
         ("workspace", Off, "socket", vec![2, STREAM, 6], none(), no_network, "--net host"),
