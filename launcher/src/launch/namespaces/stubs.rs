@@ -11,7 +11,7 @@ use crate::supervise::decode::shown;
 use crate::sys::path::says_missing;
 use crate::sys::process;
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, File, FileTimes, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -86,11 +86,9 @@ impl Stubs {
             share(&lock).map_err(|e| failed(&e))?;
             made.locks.push(lock);
         }
-        for stub in stubs {
-            stub.make().map_err(|error| {
-                let path = shown(&stub.path);
-                Refusal::new(format!("cannot keep '{path}' from being made: {}", plain(&error)))
-            })?;
+        for (directory, lock) in directories(stubs).into_iter().zip(&made.locks) {
+            let mut own = stubs.iter().filter(|stub| stub.path.parent() == Some(directory));
+            unnoticed(lock, || own.try_for_each(Stub::keep))?;
         }
         Ok(made)
     }
@@ -100,7 +98,8 @@ impl Stubs {
         for directory in directories(&self.stubs) {
             let Ok(lock) = File::open(directory) else { continue };
             if lock.try_lock().is_ok() {
-                self.stubs.iter().filter(|stub| stub.path.parent() == Some(directory)).for_each(Stub::remove);
+                let own = self.stubs.iter().filter(|stub| stub.path.parent() == Some(directory));
+                unnoticed(&lock, || own.for_each(Stub::remove));
             }
         }
     }
@@ -133,7 +132,24 @@ pub fn share(directory: &File) -> Result<(), String> {
     }
 }
 
+/// Does something in a directory that leaves its times as they were: builds go by them.
+fn unnoticed<T>(directory: &File, act: impl FnOnce() -> T) -> T {
+    let before = directory.metadata().and_then(|meta| Ok((meta.accessed()?, meta.modified()?)));
+    let result = act();
+    if let Ok((accessed, modified)) = before {
+        let _ = directory.set_times(FileTimes::new().set_accessed(accessed).set_modified(modified));
+    }
+    result
+}
+
 impl Stub {
+    fn keep(&self) -> Result<(), Refusal> {
+        self.make().map_err(|error| {
+            let path = shown(&self.path);
+            Refusal::new(format!("cannot keep '{path}' from being made: {}", plain(&error)))
+        })
+    }
+
     fn make(&self) -> io::Result<()> {
         let made = match self.contents {
             None => DirBuilder::new().mode(MODE).create(&self.path),
