@@ -155,7 +155,7 @@ const FIREJAIL: &str = "firejail --quiet --noprofile --";
 /// Forms of other sandboxes: a name, and the words before a command. Most have one that comes near to what `sbx run`
 /// does by itself: the system to read, the home directory hidden, the workspace to write, the host's network.
 /// `$PWD` is the workspace and `$HOME` what is around it.
-const PEERS: [(&str, &str); 13] = [
+const PEERS: [(&str, &str); 14] = [
     ("bwrap", BWRAP),
     ("bwrap-minimal", BWRAP_LEAST),
     (
@@ -182,7 +182,8 @@ const PEERS: [(&str, &str); 13] = [
     ),
     ("minijail", "minijail0 -U -m -M -v -p -l -n --"),
     ("landrun", "landrun --rox / --rwx $PWD --rw /dev --unrestricted-network --env PATH --env HOME --"),
-    ("sandlock", "sandlock run -r / -w $PWD --"),
+    ("sandlock", "sandlock run --no-supervisor -r / -w $PWD -w /dev --env TMPDIR=$PWD --"),
+    ("sandlock-workspace", "sandlock run -r / -w $PWD -w /dev --env TMPDIR=$PWD --fs-deny $HOME/.ssh --"),
     (
         "hakoniwa",
         "hakoniwa run --unshare-all --devfs /dev --tmpfs /tmp --workdir $PWD --setenv PATH=/usr/bin:/bin --",
