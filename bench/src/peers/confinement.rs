@@ -160,11 +160,15 @@ impl Seen {
 }
 
 impl Confinement {
-    /// The namespaces that are not those of bare.
+    /// The namespaces that are not those of bare; what a sandbox does not show is not taken for one.
     fn own_namespaces(&self, bare: &Self) -> Vec<&'static str> {
-        let both = self.namespaces.iter().zip(&bare.namespaces);
-        let own = NAMESPACES.iter().zip(both).filter(|(_, (inside, outside))| inside != outside);
-        own.map(|(name, _)| *name).collect()
+        let both = NAMESPACES.iter().zip(self.namespaces.iter().zip(&bare.namespaces));
+        let name = |(name, (inside, outside)): (&&'static str, (&u64, &u64))| match *inside {
+            0 => None,
+            inside => (inside != *outside).then_some(*name),
+        };
+        let unknown = self.namespaces.contains(&0).then_some("(not all shown)");
+        both.filter_map(name).chain(unknown).collect()
     }
 }
 
@@ -236,5 +240,7 @@ mod tests {
         assert!(!understand(&hidden, false, false).unwrap().reads);
         assert!(understand(&said.replace(" 7", ""), false, false).is_err());
         assert!(understand("", true, true).is_err());
+        let other = understand(&said.replace(" 1 2", " 9 0"), false, true).unwrap();
+        assert_eq!(other.own_namespaces(&found), ["user", "(not all shown)"]);
     }
 }
