@@ -166,8 +166,8 @@ impl Prepared {
     /// supervisor decides by. It is found out before the command runs and from the files themselves, for the command
     /// may rename and link what leads to them.
     pub fn fill(&mut self, view: View<'_>) -> Result<Vec<PathRule>, Refusal> {
-        let mut ruleset =
-            self.ruleset.take().ok_or_else(|| failed("add path rules", IN_FORCE.to_string()))?;
+        // Lent, and so not closed by the crate on an error: whom the table is shared with uses the number too.
+        let ruleset = self.ruleset.as_mut().ok_or_else(|| failed("add path rules", IN_FORCE.to_string()))?;
         let mut granted: Vec<PathRule> =
             self.late.iter().filter(|rule| view.reports(rule)).cloned().collect();
         for rule in &self.wanted {
@@ -176,7 +176,7 @@ impl Prepared {
             }
             let Some(file) = open(rule)? else { continue };
             let beneath = PathBeneath::new(&file, rights(rule.rights, self.abi));
-            ruleset = ruleset.add_rule(beneath).map_err(|e| {
+            ruleset.add_rule(beneath).map_err(|e| {
                 failed(&format!("add the Landlock rule for '{}'", shown(&rule.path)), cause(&e))
             })?;
             if view.reports(rule) {
@@ -189,24 +189,22 @@ impl Prepared {
             }
         }
         for (port, access) in &self.ports {
-            ruleset = ruleset
+            ruleset
                 .add_rule(NetPort::new(*port, *access))
                 .map_err(|e| failed(&format!("add the Landlock rule for port {port}"), cause(&e)))?;
         }
-        self.ruleset = Some(ruleset);
         Ok(granted)
     }
 
     /// Adds the rest, where the run's mounts are.
     pub fn complete(&mut self) -> Result<(), String> {
-        let mut ruleset = self.ruleset.take().ok_or(IN_FORCE)?;
+        let ruleset = self.ruleset.as_mut().ok_or(IN_FORCE)?;
         for rule in &self.late {
             let Some(file) = open(rule).map_err(|refusal| refusal.to_string())? else { continue };
             let beneath = PathBeneath::new(&file, rights(rule.rights, self.abi));
-            ruleset = ruleset.add_rule(beneath).map_err(|e| cause(&e))?;
+            ruleset.add_rule(beneath).map_err(|e| cause(&e))?;
             self.held.push(file);
         }
-        self.ruleset = Some(ruleset);
         Ok(())
     }
 

@@ -98,7 +98,14 @@ impl Drop for Scratch {
 /// A lock on a new directory; none where there are no locks. One that a run ought to have and has not would be taken for
 /// left behind by others.
 fn lock(path: &Path) -> io::Result<Option<File>> {
-    let directory = open_directory(path)?;
+    let directory = match open_directory(path) {
+        // The umask may have taken from the owner too.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            std::fs::set_permissions(path, Permissions::from_mode(0o700))?;
+            open_directory(path)
+        }
+        opened => opened,
+    }?;
     match directory.try_lock_shared() {
         Ok(()) => Ok(Some(directory)),
         Err(TryLockError::Error(error)) if !has_no_locks(&error) => Err(error),

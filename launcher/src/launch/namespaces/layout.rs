@@ -8,6 +8,7 @@ use crate::launch::landlock::canonical;
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::siblings;
 use crate::launch::within::{is_below, is_same, is_within};
+use crate::supervise::decode::shown;
 use crate::sys::descriptor;
 use crate::sys::mount::Kind;
 use crate::sys::namespace::{self, Identity, Kinds};
@@ -246,10 +247,16 @@ impl Layout {
             }
             return;
         }
-        match protected.find(roots) {
+        let found = protected.find(roots);
+        if let Found::Unseen(why) = &found {
+            let path = shown(&protected.path);
+            remarks
+                .push(format!("'{path}' cannot be looked at, and is protected as if it were there: {why}"));
+        }
+        match found {
             Found::Nothing if protected.made_freely => {}
             Found::Nothing => self.stub(&protected.path, protected.stub, roots),
-            Found::There => {
+            Found::There | Found::Unseen(_) => {
                 self.pin(&protected.path, roots);
                 let repository = protected.path.parent().filter(|_| protected.replaced);
                 self.configs.extend(repository.map(Path::to_path_buf));

@@ -3,6 +3,7 @@
 
 use super::layout::Roots;
 use super::stubs;
+use crate::launch::landlock::plain;
 use crate::sys::path;
 use std::path::PathBuf;
 
@@ -26,6 +27,8 @@ pub enum Found {
     Nothing,
     /// A file or a directory.
     There,
+    /// What cannot be looked at, and why.
+    Unseen(String),
     /// A symbolic link, and where it leads.
     Link(Option<PathBuf>),
     /// It is reached through this symbolic link, which may be replaced.
@@ -57,8 +60,9 @@ impl Protected {
         match self.path.symlink_metadata() {
             Err(error) if path::says_missing(&error) => Found::Nothing,
             Ok(meta) if meta.is_symlink() => Found::Link(self.path.canonicalize().ok()),
-            // What cannot be looked at may be there, and mounting will tell.
-            _ => Found::There,
+            Ok(_) => Found::There,
+            // It may be there, and mounting will tell.
+            Err(error) => Found::Unseen(plain(&error)),
         }
     }
 }

@@ -85,7 +85,7 @@ fn an_odd_git_directory_stops_nothing() {
         let world = World::new(user);
         world.write(".git/config", "[core]\n");
         fs::set_permissions(world.path(".git"), fs::Permissions::from_mode(0o0)).unwrap();
-        let out = shell(&world, &["-q"], "echo started").run();
+        let out = shell(&world, &[], "echo started").run();
         if user.is_root() {
             out.success();
         } else {
