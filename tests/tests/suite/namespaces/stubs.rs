@@ -6,10 +6,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-/// A workspace with nothing in it, and readers of files that could be made.
+/// A workspace with nothing in it, and readers of files that could be made. Under a umask that takes all, the directory
+/// of caches could not be looked into, and what reads there would be taken to be there as well.
 fn stage(user: &User) -> World {
     let world = World::new(user);
-    for directory in [".cursor", ".config/direnv", ".gemini"] {
+    for directory in [".cursor", ".config/direnv", ".gemini", ".cache"] {
         world.make_dir(&world.home.join(directory));
     }
     world
