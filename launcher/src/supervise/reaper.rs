@@ -167,12 +167,14 @@ impl Reaper {
             let status = reap(&mut steps, (supervisor, held), sender.as_raw_fd(), afterwards);
             process::exit_now(status);
         }
-        let done = meanwhile(&mut steps).inspect_err(|_| {
-            process::signal(pid, kill());
+        let done = meanwhile(&mut steps);
+        // Where it cannot be told, the kernel tells it when we end.
+        let told = process::send_signal(pid, if done.is_ok() { proceed() } else { kill() });
+        told.inspect_err(|_| end_all(KILLING, None))?;
+        let done = done.map_err(|refusal| {
             process::wait(Some(pid), true, false);
-        });
-        let done = done.map_err(Unstarted::Refused)?;
-        process::signal(pid, proceed());
+            Unstarted::Refused(refusal)
+        })?;
         let heard = hear(events.as_raw_fd(), pid).and_then(|()| read_outcome(events.as_raw_fd()));
         // The child closed this one, in the table that was shared then.
         steps.landlock.iter_mut().for_each(Prepared::forget);
