@@ -14,7 +14,7 @@ mod policy;
 mod profile;
 mod program;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod unnamed;
 mod values;
 

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 const CHANGES: u32 = 100;
 
 /// xorshift.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -21,7 +21,7 @@ impl Random {
         self.0
     }
 
-    fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         (self.next() % end.max(1) as u64) as usize
     }
 }

@@ -97,10 +97,9 @@ impl View<'_> {
     }
 
     fn reports(&self, rule: &PathRule) -> bool {
-        let PathRights { write, devices, .. } = rule.rights;
         match self.report {
             Report::All => true,
-            Report::Writable => write && !devices,
+            Report::Writable => rule.rights.changes_files(),
             Report::Nothing => false,
         }
     }
@@ -146,10 +145,11 @@ pub fn prepare(
     let ruleset = created.set_compatibility(CompatLevel::BestEffort).no_new_privs(false);
     // Who makes the mounts has time left while the other rules are added, and takes a third of those that are the same
     // to both.
-    let mut shared = 0;
+    let mut count = 0;
     let (late, wanted) = paths.iter().cloned().partition(|rule| {
-        shared += usize::from(view.is_shared(rule));
-        view.is_late(rule) || (view.is_shared(rule) && shared % 3 == 0)
+        let shared = view.is_shared(rule);
+        count += usize::from(shared);
+        view.is_late(rule) || (shared && count % 3 == 0)
     });
     let ports = [(&network.connect, AccessNet::ConnectTcp), (&network.bind, AccessNet::BindTcp)];
     let ports = ports.into_iter().flat_map(|(ports, access)| ports.iter().map(move |port| (*port, access)));

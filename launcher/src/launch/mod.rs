@@ -189,8 +189,7 @@ fn supervised(
     let domain =
         Domain { network: steps::logged(&plan.network, plan.on_violation == OnViolation::Log), scoped };
     let (brokers, sockets) = (plan.calls.brokers(), plan.sockets.clone());
-    let writes = |rule: &PathRule| rule.rights.write && !rule.rights.devices;
-    let granted_write = plan.paths.iter().flatten().any(writes);
+    let granted_write = plan.paths.iter().flatten().any(|rule| rule.rights.changes_files());
     let closed_streams = closed.clone();
     let scratch_path = scratch.as_ref().map(Scratch::path);
     let view = View { layout: layout.as_deref(), scratch: scratch_path, ..View::default() };
@@ -213,7 +212,7 @@ fn supervised(
     let (pumps, diverted) = diverted.map_err(cannot("lead the output through a pipe"))?.unzip();
     let terminal = Terminal::of_caller().map_err(cannot("remember the terminal"))?;
     let started = Instant::now();
-    let result = start(steps, tree, &afterwards, |steps| fill(steps, view));
+    let result = start(steps, tree, &afterwards, view);
     // Whatever there is to say is said to the caller, not to ourselves.
     diverted.map_or(Ok(()), Diverted::restore).map_err(cannot("put standard output back"))?;
     let Started { watch, outcome, granted } = match result {
@@ -368,15 +367,10 @@ struct Started {
 }
 
 /// Starts the child, directly or below a reaper. The path rules are added while a reaper makes its namespaces.
-fn start(
-    mut steps: Steps,
-    tree: bool,
-    afterwards: &Afterwards,
-    fill: impl FnOnce(&mut Steps) -> Result<Vec<PathRule>, Refusal>,
-) -> Result<Started, Stop> {
+fn start(mut steps: Steps, tree: bool, afterwards: &Afterwards, view: View<'_>) -> Result<Started, Stop> {
     if tree {
         let apart = steps.layout.is_some();
-        return match Reaper::start(steps, afterwards, fill) {
+        return match Reaper::start(steps, afterwards, |steps| fill(steps, view)) {
             Ok((reaper, outcome, granted)) => Ok(Started { watch: Watch::Reaper(reaper), outcome, granted }),
             // Later than that the command may have run.
             Err(Unstarted::Failed(failed)) if apart && failed.call == "clone" && !failed.is_passing() => {
@@ -386,7 +380,7 @@ fn start(
             Err(Unstarted::Refused(refusal)) => Err(refusal.into()),
         };
     }
-    let granted = fill(&mut steps)?;
+    let granted = fill(&mut steps, view)?;
     steps.parent = Some(process::id());
     let mut outcome = Outcome::default();
     let pid = process::spawn_sharing(&mut || child::run(&mut steps, &mut outcome))

@@ -24,6 +24,11 @@ impl PathRights {
     pub const ALL: PathRights =
         PathRights { read: true, execute: true, write: true, devices: true, connect: true };
 
+    /// Whether files may be changed; what is written to a device changes none.
+    pub fn changes_files(self) -> bool {
+        self.write && !self.devices
+    }
+
     /// Both.
     pub fn union(self, other: PathRights) -> PathRights {
         self.with(other, |a, b| a || b)
@@ -63,7 +68,7 @@ pub struct PathRule {
 
 /// Whether rules let something at a path be changed that is no device.
 pub fn may_change(rules: &[PathRule], layout: Option<&Layout>, path: &Path) -> bool {
-    let mut changing = rules.iter().filter(|rule| rule.rights.write && !rule.rights.devices);
+    let mut changing = rules.iter().filter(|rule| rule.rights.changes_files());
     changing.any(|rule| holds(rule, layout, path))
 }
 

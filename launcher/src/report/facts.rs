@@ -79,6 +79,6 @@ pub fn milliseconds(microseconds: f64) -> f64 {
 
 /// Whether a file lies where the command may write.
 pub fn is_exposed(path: &Path, plan: &Plan) -> bool {
-    let mut writable = plan.paths.iter().flatten().filter(|rule| rule.rights.write && !rule.rights.devices);
+    let mut writable = plan.paths.iter().flatten().filter(|rule| rule.rights.changes_files());
     plan.paths.is_none() || writable.any(|rule| path.starts_with(&rule.path))
 }

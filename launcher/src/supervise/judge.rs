@@ -19,7 +19,6 @@ use crate::sys::{Failed, process};
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::errno::{EOPNOTSUPP, EPERM};
-
 use sbx_policy::interpret::{self, Data};
 use sbx_policy::program::X32_BIT;
 use std::cell::OnceCell;
@@ -300,8 +299,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether a call makes a socket for a network that the run does not have. What programs take that for passes by EPERM, and some
-    /// try again for minutes.
+    /// Whether a call makes a socket for a network that the run does not have. Programs do without such a family; EPERM
+    /// they take for something that passes, and some try again for minutes.
     fn is_for_internet(&self, name: &str, call: &Notification) -> bool {
         let family = call.args[0] as i32;
         name == "socket"

@@ -3,6 +3,8 @@
 use super::descriptor::own;
 use super::{Failed, checked};
 use std::ffi::{CStr, CString, OsStr, OsString};
+use std::fs::{File, FileTimes, Metadata};
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -99,7 +101,7 @@ fn open(
 }
 
 fn text(call: &'static str, name: &OsStr) -> Result<CString, Failed> {
-    CString::new(name.as_bytes()).map_err(|_| Failed { call, cause: std::io::ErrorKind::InvalidInput.into() })
+    CString::new(name.as_bytes()).map_err(|_| Failed { call, cause: io::ErrorKind::InvalidInput.into() })
 }
 
 /// Gives a file made by [`create_unnamed`] a name that nothing has yet.
@@ -223,7 +225,7 @@ fn poll(number: RawFd, events: libc::c_short, milliseconds: libc::c_int) -> libc
 pub fn write_all(file: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Failed> {
     while !bytes.is_empty() {
         match write(file, bytes) {
-            Ok(0) => return Err(Failed { call: "write", cause: std::io::ErrorKind::WriteZero.into() }),
+            Ok(0) => return Err(Failed { call: "write", cause: io::ErrorKind::WriteZero.into() }),
             Ok(count) => bytes = bytes.get(count..).unwrap_or(&[]),
             Err(failed) if failed.errno() == libc::EINTR => {}
             Err(failed) if failed.errno() == libc::EAGAIN => drop(poll(file.as_raw_fd(), libc::POLLOUT, -1)),
@@ -238,4 +240,23 @@ pub fn write(file: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Failed> {
     // SAFETY: the buffer is valid for its length.
     let written = unsafe { libc::write(file.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
     checked("write", written as libc::c_long).map(|count| count as usize)
+}
+
+/// The times of a directory, which it is to have again after something was made or removed in it: builds go by them.
+#[derive(Debug)]
+pub struct Times(Option<FileTimes>);
+
+impl Times {
+    /// As they are now.
+    pub fn of(directory: &File) -> Times {
+        let times = |meta: Metadata| -> io::Result<FileTimes> {
+            Ok(FileTimes::new().set_accessed(meta.accessed()?).set_modified(meta.modified()?))
+        };
+        Times(directory.metadata().and_then(times).ok())
+    }
+
+    /// Puts them back, as far as that may be.
+    pub fn restore(&self, directory: &File) {
+        let _ = self.0.map(|times| directory.set_times(times));
+    }
 }

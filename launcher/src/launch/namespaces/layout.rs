@@ -322,12 +322,12 @@ pub struct Roots(Vec<PathBuf>);
 impl Roots {
     /// Of these rules.
     pub fn of(rules: &[PathRule]) -> Roots {
-        let writable = rules.iter().filter(|rule| is_changing(rule.rights));
+        let writable = rules.iter().filter(|rule| rule.rights.changes_files());
         Roots(outermost(writable.map(|rule| canonical(&rule.path)).collect()))
     }
 
     fn of_places(places: &[Placed]) -> Roots {
-        let writable = places.iter().filter(|(_, rights)| is_changing(*rights));
+        let writable = places.iter().filter(|(_, rights)| rights.changes_files());
         Roots(outermost(writable.map(|(path, _)| path.clone()).collect()))
     }
 
@@ -335,10 +335,6 @@ impl Roots {
     pub fn above(&self, path: &Path) -> Option<&Path> {
         self.0.iter().find(|root| is_below(path, root)).map(|root| &**root)
     }
-}
-
-fn is_changing(rights: PathRights) -> bool {
-    rights.write && !rights.devices
 }
 
 fn outermost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
@@ -363,7 +359,7 @@ fn places(given: &Given<'_>) -> Vec<Placed> {
         let home = home.as_ref().filter(|(home, _)| is_within(&rule.path, home));
         let below = home.and_then(|(home, real)| Some((real, rule.path.strip_prefix(home).ok()?)));
         let path = match below {
-            _ if is_changing(rule.rights) => canonical(&rule.path),
+            _ if rule.rights.changes_files() => canonical(&rule.path),
             Some((real, below)) if rule.optional => real.join(below),
             None if rule.optional && !changed.iter().any(|path| is_within(&rule.path, Path::new(path))) => {
                 rule.path.clone()

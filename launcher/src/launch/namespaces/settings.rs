@@ -299,6 +299,7 @@ fn is_of_name(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fuzzing::tests::Random;
     use crate::launch::scratch::Scratch;
     use std::process::Command;
 
@@ -410,13 +411,8 @@ mod tests {
         ];
         let scratch = Scratch::create(None).unwrap();
         let file = scratch.path().join("config");
-        let mut state = 0x2545_f491_4f6c_dd1d_u64;
-        let mut pick = |count: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state % count as u64) as usize
-        };
+        let mut random = Random(0x2545_f491_4f6c_dd1d);
+        let mut pick = |count: usize| random.below(count);
         let rounds = std::env::var("SBX_ROUNDS").map_or(300, |text| text.parse().unwrap());
         for _ in 0..rounds {
             let mut text = String::from(["", "[core]\n", "\u{feff}[core]\n", "[s]a=b\n"][pick(4)]);

@@ -8,10 +8,11 @@
 use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
+use crate::sys::file::Times;
 use crate::sys::path::says_missing;
 use crate::sys::process;
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File, FileTimes, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -88,7 +89,10 @@ impl Stubs {
         }
         for (directory, lock) in directories(stubs).into_iter().zip(&made.locks) {
             let mut own = stubs.iter().filter(|stub| stub.path.parent() == Some(directory));
-            unnoticed(lock, || own.try_for_each(Stub::keep))?;
+            let times = Times::of(lock);
+            let kept = own.try_for_each(Stub::keep);
+            times.restore(lock);
+            kept?;
         }
         Ok(made)
     }
@@ -99,7 +103,9 @@ impl Stubs {
             let Ok(lock) = File::open(directory) else { continue };
             if lock.try_lock().is_ok() {
                 let own = self.stubs.iter().filter(|stub| stub.path.parent() == Some(directory));
-                unnoticed(&lock, || own.for_each(Stub::remove));
+                let times = Times::of(&lock);
+                own.for_each(Stub::remove);
+                times.restore(&lock);
             }
         }
     }
@@ -130,16 +136,6 @@ pub fn share(directory: &File) -> Result<(), String> {
             Err(fs::TryLockError::Error(_)) => return Ok(()),
         }
     }
-}
-
-/// Does something in a directory that leaves its times as they were: builds go by them.
-fn unnoticed<T>(directory: &File, act: impl FnOnce() -> T) -> T {
-    let before = directory.metadata().and_then(|meta| Ok((meta.accessed()?, meta.modified()?)));
-    let result = act();
-    if let Ok((accessed, modified)) = before {
-        let _ = directory.set_times(FileTimes::new().set_accessed(accessed).set_modified(modified));
-    }
-    result
 }
 
 impl Stub {

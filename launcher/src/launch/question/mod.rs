@@ -141,7 +141,7 @@ fn plan(flags: &Run) -> Result<Plan, Refusal> {
 
 /// What would be said about a refusal.
 fn adviser(plan: &Plan) -> Adviser<'_> {
-    let writes = plan.paths.iter().flatten().any(|rule| rule.rights.write && !rule.rights.devices);
+    let writes = plan.paths.iter().flatten().any(|rule| rule.rights.changes_files());
     let adviser = Adviser::new(&plan.profile.name, plan.network.mode, writes)
         .with_denied(plan.denied_calls.clone())
         .with_workspace(plan.workspace.clone())

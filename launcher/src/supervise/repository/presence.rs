@@ -8,8 +8,8 @@ use crate::launch::namespaces::{HOOKS, Layout, outermost_repository, share};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::Failed;
-use crate::sys::file;
-use std::fs::{File, FileTimes, TryLockError};
+use crate::sys::file::{self, Times};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
@@ -45,9 +45,9 @@ impl Presence {
     /// Keeps other runs out; `None` if there are some. An error leaves this one without a lock.
     pub fn alone(&self) -> Result<Option<Alone>, Failed> {
         let second = self.directory.join(SECOND);
-        let times = Times::of(self.hooks.clone());
+        let times = Times::of(&self.hooks);
         let Some(held) = lock(&second) else { return Ok(None) };
-        let alone = Alone { hooks: self.hooks.clone(), second, _held: held, _times: times };
+        let alone = Alone { hooks: self.hooks.clone(), second, _held: held, times };
         if alone.hooks.try_lock().is_ok() {
             return Ok(Some(alone));
         }
@@ -73,32 +73,7 @@ pub struct Alone {
     hooks: Rc<File>,
     second: PathBuf,
     _held: File,
-    _times: Times,
-}
-
-/// The times of a directory, which has them again when this goes: builds go by them.
-#[derive(Debug)]
-struct Times {
-    directory: Rc<File>,
-    before: Option<FileTimes>,
-}
-
-impl Times {
-    fn of(directory: Rc<File>) -> Times {
-        let meta = directory.metadata();
-        let times = |meta: std::fs::Metadata| {
-            Ok(FileTimes::new().set_accessed(meta.accessed()?).set_modified(meta.modified()?))
-        };
-        Times { before: meta.and_then(times).ok(), directory }
-    }
-}
-
-impl Drop for Times {
-    fn drop(&mut self) {
-        if let Some(before) = self.before {
-            let _ = self.directory.set_times(before);
-        }
-    }
+    times: Times,
 }
 
 impl Alone {
@@ -116,6 +91,7 @@ impl Alone {
             is_shared
         });
         let _ = std::fs::remove_file(&self.second);
+        self.times.restore(&self.hooks);
         if shared {
             return Ok(());
         }
