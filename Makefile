@@ -24,7 +24,7 @@ help:
 	@echo '                ARCH=aarch64: on arm64, emulated on whatever this machine is'
 	@echo 'make check-aarch64  compiles everything for arm64, with clippy'
 	@echo 'make fuzz       what has to hold whatever is read, with bytes that a fuzzer makes; SECONDS=N for each target'
-	@echo 'make lint       formatting, clippy and documentation, warnings being errors'
+	@echo 'make lint       formatting, clippy and documentation, warnings being errors; stale mutants'
 	@echo 'make bench      start-up, per-call costs, runs a second and memory, against bare exec and other sandboxes'
 	@echo 'make bench-peers  the same and everyday commands under every other sandbox that is installed; UPDATE=1 writes the tables of docs/performance.md'
 	@echo 'make install    sbx, libsandbox.so, manual and completions below PREFIX ($(PREFIX)); DESTDIR is honoured'
@@ -73,6 +73,7 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps
+	tests/mutants.py --stale
 
 bench:
 	scripts/build-release.sh

@@ -3,6 +3,7 @@
 
     make test-mutants            all of them
     tests/mutants.py NAME...     some
+    tests/mutants.py --stale     only looks whether each line still stands where it is said to
     tests/mutants.py --rows [ROW...]  breaks each row of `sbx test` instead, and says how; as root, since some rows
                                  are about what only root could do
 
@@ -31,7 +32,7 @@ MUTANTS = [
     ("no-new-privs", "launcher/src/launch/child.rs",
      'privilege::no_new_privs().step("set no_new_privs")?;', "", ["hygiene::", "canaries::", "minimal::"]),
     ("capabilities", "launcher/src/launch/child.rs",
-     'privilege::drop_capabilities().step("drop the capabilities")?;', "", ["hygiene::"]),
+     'privilege::drop_own_capabilities().step("drop the capabilities")?;', "", ["hygiene::"]),
     ("bounding-set", "launcher/src/sys/privilege.rs",
      "let result = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };", "let result = 0;",
      ["hygiene::"]),
@@ -86,8 +87,8 @@ MUTANTS = [
     ("text-without-conditions", "policy/src/env.rs",
      "if rules.unnamed_allowed && Call::all()", "if false && Call::all()", ["policy"]),
     ("many-settings", "launcher/src/launch/namespaces/git.rs",
-     "settings.iter().filter_map(|s| s.leads_to(directory, top, home)).take(MOST)",
-     "settings.iter().take(MOST).filter_map(|s| s.leads_to(directory, top, home))", ["lib:git"]),
+     "settings.iter().filter_map(|setting| setting.leads_to(directory, top, home));",
+     "settings.iter().take(MOST).filter_map(|setting| setting.leads_to(directory, top, home));", ["lib:git"]),
     ("siblings", "launcher/src/launch/siblings.rs",
      "if kind.is_symlink() || self.ends.contains(&path) {", "if kind.is_symlink() {", ["workspace::", "command_line::"]),
     ("hooks-in-environment", "launcher/src/launch/environment.rs",
@@ -97,15 +98,15 @@ MUTANTS = [
      "if wanted && !any(wishes.deny, &name) && !is_dangerous(&name) {", "if wanted && !is_dangerous(&name) {",
      ["hygiene::"]),
     ("broker-everywhere", "launcher/src/supervise/broker.rs",
-     "if !self.allows(&target.path) {", "if false {", ["network::", "workspace::", "supervisor::", "canaries::"]),
+     "if !self.allows(&target.path) ||", "if false ||", ["network::", "workspace::", "supervisor::", "canaries::"]),
     ("broker-any-socket", "launcher/src/supervise/broker.rs",
      "Ok(socket) if socket::is_unix_stream(&socket) => {", "Ok(socket) => {", ["network::"]),
     ("attributes-everywhere", "launcher/src/supervise/attributes.rs",
-     "if !writable(granted, &place) {", "if false {", ["write::", "workspace::", "canaries::"]),
+     "if !writable(granted, layout, &place) ||", "if false ||", ["write::", "workspace::", "canaries::"]),
     ("attributes-set-id", "launcher/src/supervise/attributes.rs",
      "if mode & SET_ID != 0 {", "if false {", ["argument_tricks::"]),
     ("magic-links", "launcher/src/sys/descriptor.rs",
-     "how.resolve = libc::RESOLVE_NO_MAGICLINKS;", "", ["supervisor::", "write::"]),
+     "how.resolve = resolve;", "how.resolve = resolve & !libc::RESOLVE_NO_MAGICLINKS;", ["supervisor::", "write::"]),
     ("links-out-of-the-workspace", "launcher/src/launch/files.rs",
      "Some(workspace) if tidy.starts_with(workspace) && !real.starts_with(workspace) => {", "Some(workspace) if tidy.starts_with(workspace) && workspace.as_os_str().is_empty() => {",
      ["workspace::", "network::"]),
@@ -152,9 +153,9 @@ MUTANTS = [
     ("pins", "launcher/src/launch/namespaces/enter.rs",
      'shield(path, "pin", Ok)?;', "let _ = path;", ["namespaces::"]),
     ("read-only-mounts", "launcher/src/launch/namespaces/enter.rs",
-     'shield(path, "protect", Tree::read_only)?;', 'shield(path, "protect", Ok)?;', ["namespaces::"]),
+     'let place = shield(path, "protect", Tree::read_only)?;', 'let place = shield(path, "protect", Ok)?;', ["namespaces::"]),
     ("shields-renewed", "launcher/src/supervise/shield.rs",
-     "(0..ATTEMPTS).any(|_| namespaces::renew(&self.layout).is_ok())", "ATTEMPTS > 0", ["namespaces::"]),
+     "(0..ATTEMPTS).any(|_| namespaces::renew(&self.layout, &mut self.doors.borrow_mut()).is_ok())", "ATTEMPTS > 0", ["namespaces::"]),
     ("covered-links", "launcher/src/launch/namespaces/enter.rs",
      "        cover_link(link, target.as_deref())?;\n", "        let _ = (link, target);\n", ["namespaces::"]),
     ("stubs", "launcher/src/launch/namespaces/layout.rs",
@@ -193,10 +194,20 @@ MUTANTS = [
      "if number >= MOST_OF_ALL || directories.len() > MOST {\n            return None;",
      "if number >= MOST_OF_ALL || directories.len() > MOST {\n            return Some(directories);", ["namespaces::"]),
     ("half-a-submodule", "launcher/src/launch/namespaces/git.rs",
-     'is_there("HEAD") || is_there("config")', 'is_there("HEAD")', ["namespaces::"]),
+     'is_file("HEAD") || is_file("config")', 'is_file("HEAD")', ["namespaces::"]),
     ("git-in-the-workspace", "launcher/src/launch/namespaces/git.rs",
      "    if !own.starts_with(workspace) {\n", "    if own.starts_with(workspace) {\n        return found;\n    }\n    {\n",
      ["namespaces::"]),
+    ("harmful-configuration", "launcher/src/supervise/repository/mod.rs",
+     "harmless::check(&present, &new)", "harmless::check(&present, &present)", ["namespaces::"]),
+    ("configuration-of-others", "launcher/src/supervise/repository/presence.rs",
+     "if alone.hooks.try_lock().is_ok() {", "if alone.hooks.try_lock().is_ok() || !alone.hooks.metadata().is_err() {", ["namespaces::"]),
+    ("configuration-of-two-names", "launcher/src/supervise/repository/mod.rs",
+     "if meta.nlink() != 1 {", "if meta.nlink() == 0 {", ["namespaces::"]),
+    ("configuration-not-covered", "launcher/src/supervise/repository/mod.rs",
+     "made.is_none_or(|made| made.low_number() != number)", "number == u32::MAX && made.is_none()", ["namespaces::"]),
+    ("configuration-changed-outside", "launcher/src/supervise/repository/mod.rs",
+     "|| !present {", "|| (!present && number == 0) {", ["namespaces::"]),
     ("quiet-loss", "launcher/src/launch/plan.rs",
      "remarks.extend(namespaces::unprotected(&profile, &variables, rules, why));", "let _ = why;", ["namespaces::"]),
 ]
@@ -227,7 +238,7 @@ BREAKS = [
     ("descriptors", ["descriptors"], None),
     ("scratch", ["scratch-removed"], None),
     ("untie", ["untie"], None),
-    ("tree", ["reaper-kills"], None),
+    ("tree", ["reaper-kills"], {"namespaces": "none"}),
 ]
 # The profile that is loosened: the narrowest under which device nodes could be made somewhere.
 BASE = "write"
@@ -307,12 +318,19 @@ def broken_rows(environment):
     return ["(no answer)"] if status is None else broken(rows)
 
 
+def is_stale(mutant, tree):
+    """Whether its line does not stand where it is said to any more, or more than once."""
+    _, path, before, *_ = mutant
+    file = tree / path
+    return not file.exists() or file.read_text().count(before) != 1
+
+
 def try_one(mutant, environment):
     name, path, before, after, tests = mutant
+    if is_stale(mutant, TREE):
+        return "STALE", f"{path} has no such line any more, or several"
     file = TREE / path
-    text = file.read_text() if file.exists() else ""
-    if before not in text:
-        return "STALE", f"{path} has no such line any more"
+    text = file.read_text()
     log = PLACE / f"{name}.log"
     log.unlink(missing_ok=True)
     file.write_text(text.replace(before, after))
@@ -411,7 +429,16 @@ def break_rows(wanted, environment):
     return failed
 
 
+def show_stale():
+    stale = [mutant for mutant in MUTANTS if is_stale(mutant, ROOT)]
+    for name, path, *_ in stale:
+        print(f"mutants: {name}: {path} has no such line any more, or several")
+    return len(stale)
+
+
 def main():
+    if sys.argv[1:] == ["--stale"]:
+        sys.exit(show_stale() > 0)
     rows = sys.argv[1:2] == ["--rows"]
     wanted = sys.argv[2:] if rows else sys.argv[1:]
     unknown = set(wanted) - {mutant[0] for mutant in MUTANTS}
