@@ -18,11 +18,11 @@ mod removal;
 pub mod resolve;
 mod rows;
 pub mod scratch;
-mod siblings;
+pub mod siblings;
 mod steps;
 pub mod token;
 pub mod treatment;
-mod within;
+pub mod within;
 
 use crate::canary;
 use crate::cli::Run;
@@ -40,6 +40,7 @@ use crate::refusal::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
 use crate::report::Reporter;
 use crate::supervise::broker::Broker;
 use crate::supervise::census::Census;
+use crate::supervise::devices::Null;
 use crate::supervise::infer::Domain;
 use crate::supervise::judge::{Judge, Strict};
 use crate::supervise::output::{self, Diverted};
@@ -190,6 +191,7 @@ fn supervised(
         Domain { network: steps::logged(&plan.network, plan.on_violation == OnViolation::Log), scoped };
     let (brokers, sockets) = (plan.calls.brokers(), plan.sockets.clone());
     let granted_write = plan.paths.iter().flatten().any(|rule| rule.rights.changes_files());
+    let null = Null::new(plan.paths.as_deref(), plan.denied.clone());
     let closed_streams = closed.clone();
     let scratch_path = scratch.as_ref().map(Scratch::path);
     let view = View { layout: layout.as_deref(), scratch: scratch_path, ..View::default() };
@@ -268,6 +270,7 @@ fn supervised(
         granted,
         domain,
         watch_paths,
+        null,
         configs: configs_of(&watch, layout.as_ref(), presence),
         layout: layout.clone(),
         attributes,

@@ -8,7 +8,7 @@ use crate::supervise::attributes::{self, Changed};
 use crate::supervise::broker::{Broker, Brokered};
 use crate::supervise::census::Census;
 use crate::supervise::decode::{self, Access, Call as Shown, Decoded, ProcessMemory};
-use crate::supervise::devices;
+use crate::supervise::devices::Null;
 use crate::supervise::facts::{self, Caller};
 use crate::supervise::infer::{self, Domain, InForce};
 use crate::supervise::repository::{self, Asked, Configs};
@@ -49,6 +49,8 @@ pub struct Judge<'a> {
     pub domain: Domain,
     /// Whether refused paths are to be named.
     pub watch_paths: bool,
+    /// What is opened for writing where nothing else is.
+    pub null: Null,
     /// Whether the supervisor changes modes, owners and times.
     pub attributes: bool,
     /// What is mounted for the run alone.
@@ -146,7 +148,7 @@ impl Judge<'_> {
         }
         if finding == Finding::Violation
             && self.on_violation != OnViolation::Log
-            && let Some(device) = devices::opened(&name, &notification, &decoded)
+            && let Some(device) = self.null.opened(&name, &notification, &decoded)
             && seccomp::answer_with(listener, notification.id, device.file.as_fd(), device.close_on_exec)
                 .is_ok()
         {

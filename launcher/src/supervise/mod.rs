@@ -9,7 +9,7 @@ pub mod broker;
 pub mod census;
 mod deadline;
 pub mod decode;
-mod devices;
+pub mod devices;
 pub mod facts;
 pub mod infer;
 pub mod judge;

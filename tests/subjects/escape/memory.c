@@ -74,6 +74,18 @@ static int twice(void)
 	return run(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0));
 }
 
+/* mprotect(2) makes nothing executable here, but it makes writable what can be run elsewhere. */
+static int twice_zeroes(void)
+{
+	int fd = open("/dev/zero", O_RDWR);
+	void *at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	void *second = at == MAP_FAILED ? at : mremap(at, 0, 4096, MREMAP_MAYMOVE);
+	if (second == MAP_FAILED || mprotect(second, 4096, PROT_READ | PROT_WRITE))
+		return done(-1);
+	memcpy(second, code, sizeof code);
+	return run(at);
+}
+
 __attribute__((noinline)) static int victim_function(void)
 {
 	__asm__ volatile(".skip 32, 0x90");
@@ -142,6 +154,7 @@ const struct attempt memory[] = {
 	{ "code-by-personality", personal },
 	{ "code-in-shared-memory", shared },
 	{ "code-in-memory-file", twice },
+	{ "code-in-zeroes-mapped-twice", twice_zeroes },
 	{ "code-over-own-text", own_text },
 	{ "ring-opens", ring_opens },
 	{ "ring-connects", ring_connects },
