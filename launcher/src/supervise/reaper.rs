@@ -365,15 +365,15 @@ fn prepare(steps: &mut Steps) -> Result<(), Stop> {
 
 /// Waits until the supervisor has added the path rules. Without all of them the command could do less, not more.
 fn wait_for_rules(watched: &signal::Set, supervisor: &Supervisor) -> Result<(), Stop> {
-    const STEP: &str = "wait for the path rules";
+    let stop = |cause: String| Stop::Failed(Failure::new("wait for the path rules", cause));
     if supervisor.is_gone() {
-        return Err(Stop::Failed(Failure::new(STEP, "the supervisor is gone".to_string())));
+        return Err(stop("the supervisor is gone".to_string()));
     }
     loop {
-        match signal::wait(watched) {
+        match signal::wait(watched).map_err(|failed| stop(failed.to_string()))? {
             arrived if arrived == proceed() => return Ok(()),
             arrived if [kill(), orphaned()].contains(&arrived) => {
-                return Err(Stop::Failed(Failure::new(STEP, "the supervisor gave up".to_string())));
+                return Err(stop("the supervisor gave up".to_string()));
             }
             _ => {}
         }
@@ -436,9 +436,10 @@ impl Reaping {
     /// Waits until the supervisor knows the command's number.
     fn wait_to_be_seen(&mut self) {
         while !self.is_over() {
-            match signal::wait(&self.watched) {
-                arrived if arrived == acquainted() => return,
-                arrived => self.obey(arrived),
+            match self.next_signal() {
+                Some(arrived) if arrived == acquainted() => return,
+                Some(arrived) => self.obey(arrived),
+                None => {}
             }
         }
     }
@@ -458,9 +459,19 @@ impl Reaping {
                 self.order = Order::Kill;
                 return;
             }
-            let arrived = signal::wait(&self.watched);
-            self.obey(arrived);
+            if let Some(arrived) = self.next_signal() {
+                self.obey(arrived);
+            }
         }
+    }
+
+    /// Waits for a signal. Where that fails nothing more can be heard, and the tree ends.
+    fn next_signal(&mut self) -> Option<i32> {
+        let arrived = signal::wait(&self.watched).ok();
+        if arrived.is_none() {
+            self.order = Order::Kill;
+        }
+        arrived
     }
 
     /// Waits for what the command left behind: a moment, or where the tree has been told to end, as long as the

@@ -76,13 +76,17 @@ pub fn next(fd: BorrowedFd<'_>) -> Option<Arrived> {
     (count == size as isize).then_some(Arrived { number: info.ssi_signo as i32, from_kernel })
 }
 
-/// Waits for one of the blocked signals of a set.
-pub fn wait(set: &Set) -> i32 {
+/// Waits for one of the blocked signals of a set (sigwaitinfo(2)).
+pub fn wait(set: &Set) -> Result<i32, Failed> {
     loop {
         // SAFETY: a valid set, and no room for details.
         let number = unsafe { libc::sigwaitinfo(&raw const set.0, std::ptr::null_mut()) };
         if number > 0 {
-            return number;
+            return Ok(number);
+        }
+        let failed = Failed::last("sigwaitinfo");
+        if failed.errno() != libc::EINTR {
+            return Err(failed);
         }
     }
 }

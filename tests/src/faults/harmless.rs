@@ -50,6 +50,10 @@ const HARMLESS: &[(&str, &str)] = &[
         "statx",
         "looks what is there: what is to be protected, hidden or denied counts as there, what is to be allowed does not",
     ),
+    (
+        "utimensat",
+        "gives back to a directory the times that it had before something was in it for a moment; a build may look at it once more",
+    ),
     ("waitid", "is made again (EINTR)"),
     ("write", "is made again (EINTR)"),
 ];

@@ -250,8 +250,9 @@ impl Layout {
         let found = protected.find(roots);
         if let Found::Unseen(why) = &found {
             let path = shown(&protected.path);
-            remarks
-                .push(format!("'{path}' cannot be looked at, and is protected as if it were there: {why}"));
+            remarks.push(format!(
+                "warning: '{path}' cannot be looked at, and is protected as if it were there: {why}"
+            ));
         }
         match found {
             Found::Nothing if protected.made_freely => {}
