@@ -364,8 +364,7 @@ fn inside_variables<'a>(variables: &Variables<'a>, scratch: Option<&Path>) -> Va
     let tmp = Path::new(namespaces::TMP);
     let moved = |path: &'a Path| match scratch {
         Some(scratch) if path == scratch => tmp,
-        // Where no other place for caches could be made.
-        Some(scratch) if path.starts_with(scratch) => Path::new("/tmp/cache"),
+        Some(scratch) if path.starts_with(scratch) => Path::new(namespaces::CACHE_IN_TMP),
         _ => path,
     };
     Variables { tmp: variables.tmp.map(moved), cache: variables.cache.map(moved), ..*variables }

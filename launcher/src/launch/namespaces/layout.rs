@@ -2,6 +2,7 @@
 //! child.
 
 use super::git::HOOKS;
+use super::places::{Placed, Roots, places};
 use super::protect::{Found, Protected};
 use super::stubs::{self, Stub};
 use crate::launch::landlock::canonical;
@@ -18,9 +19,11 @@ use std::path::{Path, PathBuf};
 
 /// Where the scratch directory is inside.
 pub const TMP: &str = "/tmp";
+/// And where the caches in it are, if they could be made nowhere else.
+pub const CACHE_IN_TMP: &str = "/tmp/cache";
 /// Where services of the host have their sockets.
-const SERVICES: [&str; 2] = ["/run", "/var/run"];
-const SHARED_MEMORY: &str = "/dev/shm";
+pub const SERVICES: [&str; 2] = ["/run", "/var/run"];
+pub const SHARED_MEMORY: &str = "/dev/shm";
 /// Where terminals have their names.
 pub const TERMINALS: &str = "/dev/pts";
 
@@ -239,8 +242,11 @@ impl Layout {
     ) {
         if roots.above(&protected.path).is_none() {
             // A file elsewhere may be a link to one that can be changed: ~/.bashrc to that of a project.
-            let known = protected.path.symlink_metadata().is_ok_and(|meta| !meta.is_symlink());
-            let target = (!known).then(|| protected.path.canonicalize().ok()).flatten();
+            let leads_elsewhere = match protected.path.symlink_metadata() {
+                Ok(meta) => meta.is_symlink(),
+                Err(error) => !path::says_missing(&error),
+            };
+            let target = leads_elsewhere.then(|| protected.path.canonicalize().ok()).flatten();
             if let Some(target) = target.filter(|target| roots.above(target).is_some()) {
                 self.pin(&target, roots);
                 self.read_only.insert(target);
@@ -315,61 +321,6 @@ impl Layout {
         let above = path.ancestors().skip(1).take_while(|above| !is_same(above, root));
         self.pins.extend(above.map(Path::to_path_buf));
     }
-}
-
-/// The outermost directories below which something may be changed.
-pub struct Roots(Vec<PathBuf>);
-
-impl Roots {
-    /// Of these rules.
-    pub fn of(rules: &[PathRule]) -> Roots {
-        let writable = rules.iter().filter(|rule| rule.rights.changes_files());
-        Roots(outermost(writable.map(|rule| canonical(&rule.path)).collect()))
-    }
-
-    fn of_places(places: &[Placed]) -> Roots {
-        let writable = places.iter().filter(|(_, rights)| rights.changes_files());
-        Roots(outermost(writable.map(|(path, _)| path.clone()).collect()))
-    }
-
-    /// The one that a path is below.
-    pub fn above(&self, path: &Path) -> Option<&Path> {
-        self.0.iter().find(|root| is_below(path, root)).map(|root| &**root)
-    }
-}
-
-fn outermost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
-    let mut outermost: Vec<PathBuf> = Vec::new();
-    for path in paths {
-        if !outermost.last().is_some_and(|above| is_within(&path, above)) {
-            outermost.push(path);
-        }
-    }
-    outermost
-}
-
-/// Where a rule is really about, and what it gives.
-type Placed = (PathBuf, PathRights);
-
-/// The rules by real paths, as far as that may matter: for what may be changed, and for what is below a directory that
-/// is another inside. What is missed is out of sight there. Most rules are about the system's own directories, and asking of each costs time.
-fn places(given: &Given<'_>) -> Vec<Placed> {
-    let home = given.home.map(|home| (home, canonical(home)));
-    let changed = [TMP, SERVICES[0], SERVICES[1], SHARED_MEMORY, "/etc/resolv.conf"];
-    let place = |rule: &PathRule| {
-        let home = home.as_ref().filter(|(home, _)| is_within(&rule.path, home));
-        let below = home.and_then(|(home, real)| Some((real, rule.path.strip_prefix(home).ok()?)));
-        let path = match below {
-            _ if rule.rights.changes_files() => canonical(&rule.path),
-            Some((real, below)) if rule.optional => real.join(below),
-            None if rule.optional && !changed.iter().any(|path| is_within(&rule.path, Path::new(path))) => {
-                rule.path.clone()
-            }
-            _ => canonical(&rule.path),
-        };
-        (path, rule.rights)
-    };
-    given.rules.iter().map(place).collect()
 }
 
 fn private(given: &Given<'_>, places: &[Placed]) -> Vec<Private> {

@@ -8,13 +8,14 @@
 mod enter;
 mod git;
 mod layout;
+mod places;
 mod protect;
 pub(crate) mod settings;
 mod stubs;
 
 pub use enter::{Doors, Entered, Stop, enter, leave, renew};
 pub use git::{CONFIG, HOOKS, NEW_CONFIG, Repository, outermost as outermost_repository};
-pub use layout::{Given, Layout, TMP};
+pub use layout::{CACHE_IN_TMP, Given, Layout, TMP};
 pub use settings::{LONGEST, Malformed, Setting, Settings};
 pub use stubs::{Stubs, share};
 
@@ -26,7 +27,7 @@ use crate::profile::{Level, Location, Namespaces, Profile, Variables};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::{descriptor, path};
-use layout::Roots;
+use places::Roots;
 use protect::Protected;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! What stays as it is inside a directory that may be changed: files that something outside the sandbox executes or
 //! trusts later.
 
-use super::layout::Roots;
+use super::places::Roots;
 use super::stubs;
 use crate::launch::landlock::plain;
 use crate::sys::path;
