@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 
 use sbx_tests::world::SECRET;
-use sbx_tests::{User, World, as_users, kernel, processes};
+use sbx_tests::{User, World, as_users, kernel, need, processes};
 
 fn attempt(world: &World) -> String {
     world.subject("attempt").into_os_string().into_string().unwrap()
@@ -32,6 +32,33 @@ fn no_capability_is_left_and_none_can_come_back() {
                 assert_eq!(status_field(&out, "NoNewPrivs"), "1");
                 assert_eq!(status_field(&out, "Seccomp"), "2");
             }
+        }
+    });
+}
+
+#[test]
+fn capabilities_go_where_the_bounding_set_has_to_stay() {
+    if !need(&["setpriv"]) {
+        return;
+    }
+    as_users(|user| {
+        if !user.is_root() {
+            return;
+        }
+        let world = World::new(user);
+        let under = ["setpriv", "--bounding-set", "-setpcap"];
+        let show = ["grep", "-E", "^Cap(Prm|Eff|Bnd)", "/proc/self/status"];
+        // Without `sbx` root gets everything else that its bounding set has.
+        let bare = world.bare([&under[..], &show].concat()).run().success().out();
+        assert_eq!(status_field(&bare, "CapPrm"), status_field(&bare, "CapBnd"));
+        let sbx = sbx_tests::stage::sbx();
+        for more in [&["--namespaces", "none"][..], &["--namespaces", "none", "--exec"]] {
+            let front = [&under[..], &[sbx.to_str().unwrap(), "run", "-p", "read-only"], more, &["--"]];
+            let out = world.bare([&front.concat()[..], &show].concat()).run().success().out();
+            for set in ["CapPrm", "CapEff"] {
+                assert_eq!(status_field(&out, set), "0000000000000000");
+            }
+            assert_eq!(status_field(&out, "CapBnd"), status_field(&bare, "CapBnd"));
         }
     });
 }
