@@ -89,13 +89,6 @@ impl View<'_> {
         self.layout.is_some_and(|layout| layout.renews(&rule.path))
     }
 
-    /// Whether it makes no difference if a rule is added outside the run's mounts or inside: it is about files of the
-    /// system or of tools, and who opens them need not know where they are.
-    fn is_shared(&self, rule: &PathRule) -> bool {
-        let reads_only = !rule.rights.write && !rule.rights.execute && !rule.rights.connect;
-        self.layout.is_some() && rule.optional && reads_only && !self.reports(rule)
-    }
-
     fn reports(&self, rule: &PathRule) -> bool {
         match self.report {
             Report::All => true,
@@ -143,14 +136,7 @@ pub fn prepare(
     // What the kernel handles has just been required; the rights of a rule are a part of that, but a file's
     // rule has none of those that only directories have, and the crate finds that out anyway.
     let ruleset = created.set_compatibility(CompatLevel::BestEffort).no_new_privs(false);
-    // Who makes the mounts has time left while the other rules are added, and takes a third of those that are the same
-    // to both.
-    let mut count = 0;
-    let (late, wanted) = paths.iter().cloned().partition(|rule| {
-        let shared = view.is_shared(rule);
-        count += usize::from(shared);
-        view.is_late(rule) || (shared && count % 3 == 0)
-    });
+    let (late, wanted) = paths.iter().cloned().partition(|rule| view.is_late(rule));
     let ports = [(&network.connect, AccessNet::ConnectTcp), (&network.bind, AccessNet::BindTcp)];
     let ports = ports.into_iter().flat_map(|(ports, access)| ports.iter().map(move |port| (*port, access)));
     let ports = ports.filter(|_| tcp).collect();
