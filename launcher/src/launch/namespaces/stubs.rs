@@ -48,9 +48,17 @@ fn is_one(path: &Path, meta: &Metadata, contents: Option<&str>) -> bool {
     // The umask may have taken more.
     let own = meta.uid() == process::user() && meta.mode() & WRITABLE == 0;
     match contents {
-        None => own && meta.is_dir() && meta.mode() & STICKY != 0,
+        // Not by its mode alone: a command can give any of the user's directories that, and have what is denied taken
+        // for a name to be kept.
+        None => own && meta.is_dir() && meta.mode() & STICKY != 0 && holds_nothing(path, meta),
         Some(contents) => own && meta.is_file() && holds(path, contents),
     }
+}
+
+/// Whether a directory is empty, or lets nobody in at all.
+fn holds_nothing(path: &Path, meta: &Metadata) -> bool {
+    const ANY_RIGHT: u32 = 0o777;
+    meta.mode() & ANY_RIGHT == 0 || path.read_dir().is_ok_and(|mut entries| entries.next().is_none())
 }
 
 fn holds(path: &Path, contents: &str) -> bool {

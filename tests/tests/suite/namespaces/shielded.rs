@@ -107,6 +107,29 @@ fn denied_files_are_out_of_reach() {
     });
 }
 
+/// What keeps a name from being made is a directory of this mode, and empty.
+#[test]
+fn a_denied_directory_is_not_known_by_its_mode() {
+    with_namespaces(|user| {
+        let world = stage(user);
+        for mode in ["1555", "1111", "1000", "1444"] {
+            shell(&world, &["-q"], "mkdir held; echo held > held/file").run().success();
+            // An earlier command.
+            shell(&world, &["-q"], &format!("chmod {mode} held")).run().success();
+            let out = shell(
+                &world,
+                &["-q", "--deny", "held"],
+                "cat held/file; ls held; chmod 755 held; cat held/file; cat twin/file",
+            );
+            out.run().prints("as it was\n");
+            shell(&world, &["-q"], "chmod 755 held; cat held/file; rm -r held")
+                .run()
+                .success()
+                .prints("held\n");
+        }
+    });
+}
+
 #[test]
 fn denied_files_are_out_of_reach_without_namespaces() {
     as_users(|user| {
