@@ -11,6 +11,7 @@ use crate::program::Program;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::{descriptor, path};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 const READ: PathRights =
@@ -24,11 +25,21 @@ const SYSTEM: [&str; 22] = [
     "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/tmp",
 ];
 
+/// Where a run works, and whether that is where this process is: a real path then, which is not to be looked up again.
+/// The directory may be another run's to rename, and a link by now.
+#[derive(Clone, Copy)]
+pub struct Working<'a> {
+    /// Absolute.
+    pub directory: &'a Path,
+    /// Whether it comes from getcwd(3).
+    pub is_own: bool,
+}
+
 /// The workspace: what the user names, or the current directory unless that would open the whole home or
 /// system to the command.
 pub fn workspace(
     named: Option<&Path>,
-    directory: &Path,
+    working: Working<'_>,
     remarks: &mut Vec<String>,
 ) -> Result<Option<PathBuf>, Refusal> {
     let real = |path: &Path| {
@@ -50,7 +61,7 @@ pub fn workspace(
         }
         return Ok(Some(path));
     }
-    let path = real(directory)?;
+    let path = if working.is_own { working.directory.to_path_buf() } else { real(working.directory)? };
     // Also homes of which HOME does not tell.
     let shared =
         SYSTEM.iter().any(|system| path == Path::new(system)) || path.parent() == Some(Path::new("/home"));
@@ -130,13 +141,10 @@ pub fn rules(
     let mut rules = given.more.to_vec();
     let paths = &profile.paths;
     for (list, rights) in [(&paths.read, READ), (&paths.execute, EXECUTE), (&paths.write, WRITE)] {
-        for rule in list.iter().filter_map(|entry| of_profile(entry, rights, variables)) {
-            if let Some(real) = variables
-                .workspace
-                .filter(|w| is_below(&rule.path, w))
-                .and_then(|_| rule.path.canonicalize().ok())
-            {
-                inside(real, &rule.path, variables)?;
+        for mut rule in list.iter().filter_map(|entry| of_profile(entry, rights, variables)) {
+            let below = variables.workspace.is_some_and(|workspace| is_below(&rule.path, workspace));
+            if let Some(real) = below.then(|| rule.path.canonicalize().ok()).flatten() {
+                rule.path = inside(real, &rule.path, variables)?;
             }
             rules.push(rule);
         }
@@ -153,7 +161,7 @@ pub fn rules(
         for word in list {
             let path = inside(existing(word, directory)?, &directory.join(word), variables)?;
             let rights = PathRights { devices: is_device(&path), ..rights };
-            of_flags.push((word, PathRule { path, rights, optional: false }));
+            of_flags.push((word, PathRule { path, rights, optional: false, follows: false }));
         }
     }
     rules.extend(of_flags.iter().map(|(_, rule)| rule.clone()));
@@ -161,7 +169,7 @@ pub fn rules(
     // The command itself, and what the kernel starts for it.
     for link in executed.program.iter().flat_map(|program| &program.chain) {
         if !rules.iter().any(|rule| rule.rights.execute && is_within(&link.path, &rule.path)) {
-            rules.push(PathRule { path: link.path.clone(), rights: EXECUTE, optional: false });
+            rules.extend(executable(&link.path));
         }
     }
     let connect = PathRights { connect: true, ..PathRights::default() };
@@ -169,6 +177,7 @@ pub fn rules(
         path: path.clone(),
         rights: connect,
         optional: false,
+        follows: false,
     }));
     let mut denied: Vec<PathBuf> =
         paths.deny.iter().filter_map(|entry| entry.expand_path(variables)).collect();
@@ -259,6 +268,7 @@ fn merge(rules: Vec<PathRule>) -> Vec<PathRule> {
             Some(known) => {
                 known.rights = PathRights::union(known.rights, rule.rights);
                 known.optional &= rule.optional;
+                known.follows &= rule.follows;
             }
             None => merged.push(rule),
         }
@@ -269,7 +279,10 @@ fn merge(rules: Vec<PathRule>) -> Vec<PathRule> {
 fn of_profile(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) -> Option<PathRule> {
     let path = entry.expand_path(variables)?;
     let devices = is_device(&path);
-    Some(PathRule { path, rights: PathRights { devices, ..rights }, optional: entry.origin.built_in })
+    // The workspace's path is its real one.
+    let follows = variables.workspace.is_none_or(|workspace| !is_within(&path, workspace));
+    let rights = PathRights { devices, ..rights };
+    Some(PathRule { path, rights, optional: entry.origin.built_in, follows })
 }
 
 /// What is named below the workspace has to be there too: an earlier command may have put a link in its place.
@@ -307,6 +320,15 @@ pub fn existing(path: &Path, directory: &Path) -> Result<PathBuf, Refusal> {
         .map_err(|e| Refusal::new(format!("cannot use '{}' in a path rule: {}", shown(path), plain(&e))))
 }
 
+/// The rule for a program, by its real path. What its name leads to may not be what it was when it was examined; a file
+/// that nobody may execute is no program, and whatever else it may be is not to be read for that.
+pub fn executable(program: &Path) -> Option<PathRule> {
+    const ANY_EXECUTE: u32 = 0o111;
+    let path = canonical(program);
+    let is_one = path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & ANY_EXECUTE != 0);
+    is_one.then_some(PathRule { path, rights: EXECUTE, optional: false, follows: false })
+}
+
 /// Below /dev, but for the directory of shared memory, which holds files.
 fn is_device(path: &Path) -> bool {
     is_within(path, Path::new("/dev")) && !is_within(path, Path::new("/dev/shm"))
@@ -320,5 +342,5 @@ fn own_terminals(rules: &[PathRule]) -> Vec<PathRule> {
     let rights = PathRights { devices: true, ..WRITE };
     let names = (0..3).filter(|number| uses_terminal && descriptor::is_terminal(*number));
     let paths = names.filter_map(|number| std::fs::read_link(format!("/proc/self/fd/{number}")).ok());
-    paths.map(|path| PathRule { path, rights, optional: true }).collect()
+    paths.map(|path| PathRule { path, rights, optional: true, follows: true }).collect()
 }

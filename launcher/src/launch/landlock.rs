@@ -225,10 +225,29 @@ fn is_covered_link(rule: &PathRule, paths: &[PathRule]) -> bool {
 /// Opens what a rule is about. What a built-in profile names and this system does not have is passed over;
 /// what the user named has to be there.
 fn open(rule: &PathRule) -> Result<Option<File>, Refusal> {
-    match descriptor::open_path(&rule.path) {
+    let opened = if rule.follows { descriptor::open_path(&rule.path) } else { open_real(&rule.path) };
+    match opened {
         Ok(file) => Ok(Some(file)),
         Err(error) if rule.optional && passes_over(&error) => Ok(None),
         Err(error) => Err(Refusal::new(format!("cannot allow '{}': {}", shown(&rule.path), plain(&error)))),
+    }
+}
+
+fn changed() -> io::Error {
+    io::Error::other("somebody is putting a symbolic link into this path")
+}
+
+/// Opens what is at a path without symbolic links.
+fn open_real(path: &Path) -> io::Result<File> {
+    match descriptor::hold(path) {
+        // A sandbox around without openat2(2).
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
+            let file = descriptor::open_path(path)?;
+            let place = descriptor::place(&file)?;
+            if place == path { Ok(file) } else { Err(changed()) }
+        }
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => Err(changed()),
+        opened => opened,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::cli::{self, Run, variables};
 use crate::launch::commands::{self, Commands};
 use crate::launch::demands;
 use crate::launch::environment::{self, Wishes};
-use crate::launch::files::{self, Executed};
+use crate::launch::files::{self, Executed, Working};
 use crate::launch::guard::OnViolation;
 use crate::launch::landlock::{Version, plain};
 use crate::launch::limits::{self, Limits, Situation};
@@ -121,7 +121,8 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     let on_violation = demands::on_violation(flags, &profile);
     demands::level(flags, &profile, landlock, &choice, &mut remarks)?;
 
-    let workspace = files::workspace(flags.workspace.as_deref(), &directory, &mut remarks)?;
+    let working = Working { directory: &directory, is_own: flags.cwd.is_none() };
+    let workspace = files::workspace(flags.workspace.as_deref(), working, &mut remarks)?;
     let wants = |variable| profile.uses(variable);
     let scratch = if wants(Variable::Tmp) && !flags.exec && !unconfined && !asked {
         Some(make_scratch()?)

@@ -64,6 +64,9 @@ pub struct PathRule {
     pub rights: PathRights,
     /// From a built-in profile: passed over where it does not exist.
     pub optional: bool,
+    /// Whether symbolic links lead on to what it is about. Where the path was looked up while the run was planned there
+    /// are none, and one that is there by now is the work of somebody who may write there: the command of another run.
+    pub follows: bool,
 }
 
 /// Whether rules let something at a path be changed that is no device.

@@ -6,7 +6,7 @@ use crate::launch::landlock::{canonical, plain};
 use crate::launch::policy::{PathRights, PathRule};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
-use crate::sys::path::is_there;
+use crate::sys::path::{self, is_there};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ fn take(
     let above = ends.iter().flat_map(|end| end.ancestors().skip(1)).collect();
     let mut taking = Taking { ends: &ends, above, rights, verb, kept: Vec::new(), opened: Vec::new() };
     for rule in rules {
-        let rule = PathRule { path: canonical(&rule.path), ..rule };
+        let rule = real(rule);
         if rule.path.ancestors().any(|path| ends.contains(path)) {
             taking.keep(PathRule { rights: rule.rights.without(rights), ..rule });
         } else {
@@ -55,6 +55,14 @@ fn take(
         }
     }
     Ok((taking.kept, taking.opened))
+}
+
+/// The same rule by its real path; of what is not there the path stays as it is.
+pub fn real(rule: PathRule) -> PathRule {
+    match path::real(&rule.path) {
+        Ok(path) => PathRule { path, follows: false, ..rule },
+        Err(_) => rule,
+    }
 }
 
 /// Where a denied path really is. Of one that does not exist, the part that does is resolved, so that it can't
@@ -113,7 +121,7 @@ impl Taking<'_> {
                 continue;
             }
             // Gone by the time it is opened: nothing is lost.
-            self.grant(PathRule { path, rights: lost, optional: true })?;
+            self.grant(PathRule { path, rights: lost, optional: true, follows: false })?;
         }
         self.keep(PathRule { rights: rule.rights.without(self.rights), ..rule });
         Ok(())

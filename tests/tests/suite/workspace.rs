@@ -196,6 +196,65 @@ fn a_link_that_a_command_has_left_opens_nothing_outside() {
     });
 }
 
+/// Has two names change places, over and over, until there is a file `stop`.
+const EXCHANGE: &str = "\
+import ctypes, os, time
+libc, end = ctypes.CDLL(None), time.monotonic() + 120
+print('begun', flush=True)
+while not os.path.exists('stop') and time.monotonic() < end:
+    for _ in range(100): libc.renameat2(-100, b'data', -100, b'link', 2)
+";
+
+/// The command of another run, in the same directory, can rename as it likes while this one starts: what was looked up
+/// is not looked up again.
+#[test]
+fn a_link_that_another_run_puts_in_between_opens_nothing_outside() {
+    if !need(&["python3"]) {
+        return;
+    }
+    as_users(|user| {
+        if !kernel::promises(1) {
+            return;
+        }
+        let world = World::new(user);
+        world.write("data/file", "data\n");
+        world.write("other/file", "other\n");
+        world.write(world.outside.join("secrets/file"), "secret\n");
+        std::os::unix::fs::symlink(world.outside.join("secrets"), world.path("link")).unwrap();
+        let secret = world.outside.join("secrets/file");
+        let secret = secret.to_str().unwrap();
+        let flags: [&[&str]; 3] = [
+            &["-p", "minimal", "--ro", "data"],
+            &["--namespaces", "none", "--deny", "other"],
+            &["--namespaces", "none", "--rw", "data"],
+        ];
+        let run = |flags: &[&str], file: &str| world.sbx(["run", "-q"]).args(flags).args(["--", "cat", file]);
+        for flags in flags {
+            run(flags, "data/file").run().success().prints("data\n");
+            run(flags, secret).run().failed();
+        }
+        let other = world.sbx(["run", "-q", "--namespaces", "none", "--", PYTHON, "-c", EXCHANGE]).start();
+        other.wait_for("begun");
+        for flags in flags.iter().cycle().take(60) {
+            // Some find the link and say so.
+            run(flags, secret).run().prints("");
+        }
+        // Nor is the directory that somebody is in another one by then.
+        let inside = ["sh", "-c", "cd data || exit 0; for n in $(seq 20); do \"$@\"; done", "sh"];
+        for _ in 0..4 {
+            let out = world
+                .bare(inside)
+                .arg(sbx_tests::stage::sbx())
+                .args(["run", "-q", "--", "cat", secret])
+                .run();
+            let stood_elsewhere = out.out() == "secret\n".repeat(20);
+            assert!(out.out().is_empty() || stood_elsewhere, "{out}");
+        }
+        world.write("stop", "");
+        other.wait().success();
+    });
+}
+
 #[test]
 fn the_home_directory_is_no_workspace_by_accident() {
     if !kernel::promises(1) {

@@ -6,6 +6,7 @@
 mod names;
 
 use crate::cli::Run;
+use crate::launch::files::executable;
 use crate::launch::landlock::{Version, canonical};
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::siblings;
@@ -206,8 +207,9 @@ impl Commands {
         let own = program.iter().flat_map(|program| {
             program.chain.first().map(|link| link.path.as_path()).into_iter().chain(needed(program))
         });
-        let places = allow.iter().map(|place| place.path.clone()).chain(own.map(canonical));
-        rules.extend(places.map(|path| PathRule { path, rights: EXECUTE, optional: true }));
+        let places = allow.iter().map(|place| place.path.clone());
+        rules.extend(places.map(|path| PathRule { path, rights: EXECUTE, optional: true, follows: false }));
+        rules.extend(own.filter_map(executable));
     }
 
     /// Path rules without the right to execute the blocked files.
@@ -224,8 +226,7 @@ impl Commands {
 
 /// By real paths, and without those that another one includes: `/bin` beside `/usr`.
 fn uncovered(rules: Vec<PathRule>) -> Vec<PathRule> {
-    let mut real: Vec<PathRule> =
-        rules.into_iter().map(|rule| PathRule { path: canonical(&rule.path), ..rule }).collect();
+    let mut real: Vec<PathRule> = rules.into_iter().map(siblings::real).collect();
     real.sort_by(|a, b| a.path.cmp(&b.path));
     let mut kept: Vec<PathRule> = Vec::with_capacity(real.len());
     for rule in real {

@@ -120,7 +120,7 @@ impl Repository {
     /// The rules that let git write.
     pub fn rules(&self) -> Vec<PathRule> {
         let rights = PathRights { read: true, write: true, ..PathRights::default() };
-        self.writes.iter().map(|path| PathRule { path: path.clone(), rights, optional: false }).collect()
+        self.writes.iter().map(|path| PathRule { path: path.clone(), rights, optional: false, follows: false }).collect()
     }
 
     /// A git directory that holds a whole repository.
