@@ -2,7 +2,8 @@
 //! the workspace is a linked worktree or a submodule, whose repository is elsewhere (gitrepository-layout(5)).
 //!
 //! All of it is read from files that an earlier command may have written; so a repository outside the workspace counts
-//! only if it knows the workspace as its own.
+//! only if it knows the workspace as its own, and only that: where one file says that another place belongs to it, that
+//! place has to agree.
 
 use super::protect::Protected;
 use super::settings::{Leads, Setting, read, settings};
@@ -31,7 +32,12 @@ pub const NEW_CONFIG: &str = "hooks/sbx-config";
 
 /// The repository that one is a part of, as a submodule.
 pub fn outermost(repository: &Path) -> &Path {
-    let holds = |above: &&Path| above.join("HEAD").symlink_metadata().is_ok();
+    // The command of another run may have removed HEAD, for this one to look for that run elsewhere; but not what keeps
+    // it from making a `commondir`.
+    let holds = |above: &&Path| {
+        let has = |name| path::is_there(&above.join(name));
+        above.file_name().is_some_and(|name| name == ".git") || has("HEAD") || has("commondir")
+    };
     let is_part =
         |path: &Path| matches!(path.file_name(), Some(name) if name == "modules" || name == "worktrees");
     let parts = repository.ancestors().filter(|path| is_part(path));
@@ -80,6 +86,17 @@ fn knows(own: &Path, entry: &Path, workspace: &Path) -> bool {
     named.is_some_and(|setting| own.join(setting.path()).canonicalize().is_ok_and(|path| path == workspace))
 }
 
+/// Whether a git directory is a repository, or one of those that this one has for its linked worktrees. What `commondir`
+/// says counts for nothing by itself: it could name any directory, and make it the command's.
+fn belongs(own: &Path, common: &Path) -> bool {
+    let is_its = own == common || own.parent().is_some_and(|parent| parent == common.join("worktrees"));
+    is_its
+        && ["objects", "refs"].iter().all(|name| common.join(name).is_dir())
+        && path::is_there(&common.join("HEAD"))
+        // This would be a directory that one is in.
+        && !path::is_there(&common.join(".git"))
+}
+
 impl Repository {
     /// That of a workspace; empty where it has none.
     pub fn of(workspace: &Path, home: Option<&Path>) -> Repository {
@@ -96,7 +113,7 @@ impl Repository {
         let Some(own) = pointer(&entry).and_then(|path| path.canonicalize().ok()) else { return found };
         let Some(common) = common_of(&own) else { return found };
         if !own.starts_with(workspace) {
-            if !knows(&own, &entry, workspace) {
+            if !knows(&own, &entry, workspace) || !belongs(&own, &common) {
                 return found;
             }
             found.writes.push(common.clone());
@@ -117,10 +134,20 @@ impl Repository {
         self.unread.iter().map(remark).collect()
     }
 
+    /// What git writes to that may be more than a repository's own directory: a bare one's, or what has been made to look
+    /// like one, may be a workspace in another run.
+    pub fn workspaces(&self) -> impl Iterator<Item = &Path> {
+        let is_within_git = |path: &Path| path.components().any(|part| part.as_os_str() == ".git");
+        self.writes.iter().map(PathBuf::as_path).filter(move |path| !is_within_git(path))
+    }
+
     /// The rules that let git write.
     pub fn rules(&self) -> Vec<PathRule> {
         let rights = PathRights { read: true, write: true, ..PathRights::default() };
-        self.writes.iter().map(|path| PathRule { path: path.clone(), rights, optional: false, follows: false }).collect()
+        self.writes
+            .iter()
+            .map(|path| PathRule { path: path.clone(), rights, optional: false, follows: false })
+            .collect()
     }
 
     /// A git directory that holds a whole repository.
@@ -310,6 +337,7 @@ mod tests {
         let own = main.join("worktrees/tree");
         fs::create_dir_all(&own).unwrap();
         fs::create_dir_all(&tree).unwrap();
+        make_whole(&main);
         fs::write(own.join("commondir"), "../..\n").unwrap();
         fs::write(tree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
         let claimed = Repository::of(&tree, None);
@@ -321,6 +349,57 @@ mod tests {
         assert!(
             paths(&known).contains(&&*main.join("hooks")) && paths(&known).contains(&&*own.join("commondir"))
         );
+        // It is in none of these.
+        let other = scratch.path().join("other/.git");
+        make_whole(&other);
+        for place in [&other, &scratch.path().join("main"), &own, &tree] {
+            fs::write(own.join("commondir"), place.as_os_str().as_bytes()).unwrap();
+            assert!(Repository::of(&tree, None).writes.is_empty(), "{}", place.display());
+        }
+    }
+
+    /// What every repository has.
+    fn make_whole(at: &Path) {
+        ["objects", "refs"].iter().for_each(|name| fs::create_dir_all(at.join(name)).unwrap());
+        fs::write(at.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    }
+
+    #[test]
+    fn runs_in_a_repository_and_in_its_submodule_meet_whatever_a_command_removes() {
+        let scratch = Scratch::create(None).unwrap();
+        for (top, removed) in [("main/.git", "HEAD"), ("bare", "none"), ("bare", "HEAD")] {
+            let top = scratch.path().join(top);
+            let part = top.join("modules/lib/modules/deep");
+            fs::create_dir_all(&part).unwrap();
+            make_whole(&top);
+            make_whole(&part);
+            fs::write(top.join("commondir"), ".\n").unwrap();
+            let _ = fs::remove_file(top.join(removed));
+            assert_eq!(outermost(&part), top);
+            assert_eq!(outermost(&top), top);
+        }
+        let apart = scratch.path().join("some/modules/own/.git");
+        assert_eq!(outermost(&apart), apart);
+    }
+
+    #[test]
+    fn a_directory_that_a_repository_is_in_is_none() {
+        let scratch = Scratch::create(None).unwrap();
+        let (main, tree) = (scratch.path().join("main"), scratch.path().join("main/tree"));
+        let own = main.join("worktrees/tree");
+        fs::create_dir_all(&own).unwrap();
+        fs::create_dir_all(&tree).unwrap();
+        make_whole(&main);
+        fs::write(own.join("commondir"), "../..\n").unwrap();
+        fs::write(own.join("gitdir"), format!("{}\n", tree.join(".git").display())).unwrap();
+        fs::write(tree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
+        let bare = Repository::of(&tree, None);
+        assert_eq!(bare.workspaces().collect::<Vec<_>>(), [&*main]);
+        fs::create_dir(main.join(".git")).unwrap();
+        assert!(Repository::of(&tree, None).writes.is_empty());
+        fs::remove_dir(main.join(".git")).unwrap();
+        fs::remove_dir(main.join("objects")).unwrap();
+        assert!(Repository::of(&tree, None).writes.is_empty());
     }
 
     #[test]
@@ -329,7 +408,7 @@ mod tests {
         let (own, files) = (scratch.path().join("top/.git/modules/sub"), scratch.path().join("top/sub"));
         fs::create_dir_all(&own).unwrap();
         fs::create_dir_all(&files).unwrap();
-        fs::write(own.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        make_whole(&own);
         fs::write(own.join("config"), "[core]\n\tworktree = ../../../sub\n").unwrap();
         fs::write(files.join(".git"), "gitdir: ../.git/modules/sub\n").unwrap();
         assert_eq!(Repository::of(&files, None).writes, std::slice::from_ref(&own));

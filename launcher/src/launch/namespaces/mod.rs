@@ -124,6 +124,19 @@ pub fn protected(
     variables: &Variables<'_>,
     repository: Option<Repository>,
 ) -> Vec<Protected> {
+    let mut all = named(profile, variables);
+    for workspace in repository.iter().flat_map(Repository::workspaces) {
+        let more = named(profile, &Variables { workspace: Some(workspace), ..*variables });
+        let is_known = |path: &Path| all.iter().any(|known| known.path == path);
+        let more: Vec<Protected> = more.into_iter().filter(|more| !is_known(&more.path)).collect();
+        all.extend(more);
+    }
+    all.extend(repository.into_iter().flat_map(|repository| repository.protected));
+    all
+}
+
+/// What a profile names for a workspace.
+fn named(profile: &Profile, variables: &Variables<'_>) -> Vec<Protected> {
     let (mut known, mut looked_for) = (Vec::new(), Vec::new());
     let mut all = Vec::with_capacity(profile.paths.protect.len());
     for entry in profile.paths.protect.iter() {
@@ -133,7 +146,6 @@ pub fn protected(
         let read = entry.readers.is_empty() || readers.any(|of| is_there(of, variables, &mut looked_for));
         all.push(if read { Protected::new(path) } else { Protected::existing(path) });
     }
-    all.extend(repository.into_iter().flat_map(|repository| repository.protected));
     all
 }
 

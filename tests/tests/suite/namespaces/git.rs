@@ -339,6 +339,64 @@ fn a_forged_pointer_gives_nothing() {
     });
 }
 
+/// An earlier command has made a directory below its workspace look like a worktree of a repository that lies elsewhere:
+/// that gives the next one, whose workspace that directory is, nothing.
+#[test]
+fn a_forged_worktree_opens_no_other_directory() {
+    if !need(&["git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let mut world = stage(user);
+        let (top, secrets) = (world.workspace.clone(), world.home.join("secrets"));
+        plain(&world, "mkdir ../secrets && echo secret > ../secrets/file && git worktree add -q sub topic");
+        let own = top.join(".git/worktrees/sub");
+        // As git made it, it is the repository's.
+        world.workspace = top.join("sub");
+        works(&world, "git commit -q --allow-empty -m more");
+        world.workspace = top.clone();
+        // Its `commondir` is protected, but others can be made beside it.
+        for (number, common) in [&secrets, &world.home, &top].into_iter().enumerate() {
+            world.workspace = top.clone();
+            let forged = top.join(format!(".git/worktrees/forged{number}"));
+            let script = format!(
+                "cp -r {1} {0}; echo {2} > {0}/commondir; rm -f sub/.git; echo 'gitdir: {0}' > sub/.git",
+                forged.display(),
+                own.display(),
+                common.display()
+            );
+            works(&world, &script);
+            world.workspace = top.join("sub");
+            let script = format!(
+                "echo here > in; echo x > {0}/planted; cat {0}/file; echo x > {1}/planted; [ -e in ]",
+                secrets.display(),
+                top.display()
+            );
+            let out = shell(&world, &["-q"], &script).run().success();
+            assert!(!out.out().contains("secret"), "{out}");
+            for place in [&secrets, &top] {
+                assert!(!place.join("planted").exists(), "{}: {out}", common.display());
+            }
+        }
+        // The workspace made a repository itself: it is as protected as it was when it was one.
+        world.workspace = top.clone();
+        works(
+            &world,
+            "mkdir -p refs objects worktrees; cp -r .git/worktrees/sub worktrees/forged; echo ref: refs/heads/main > HEAD; echo ../.. > worktrees/forged/commondir; rm sub/.git; echo 'gitdir: ../worktrees/forged' > sub/.git",
+        );
+        world.workspace = top.join("sub");
+        let before = sbx_tests::tree::snapshot(&top.join(".git"));
+        let script = format!(
+            "echo here > in; echo x >> {0}/.git/config; echo x > {0}/planted; [ -e in ]",
+            top.display()
+        );
+        shell(&world, &["-q"], &script).run().success();
+        let after = sbx_tests::tree::snapshot(&top.join(".git"));
+        assert!(sbx_tests::tree::differences(&before, &after).is_empty());
+        assert!(!top.join("planted").exists());
+    });
+}
+
 /// More of them than are looked at one by one.
 #[test]
 fn many_submodules_do_not_hide_one() {
