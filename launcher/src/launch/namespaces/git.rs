@@ -8,11 +8,11 @@
 use super::protect::Protected;
 use super::settings::{Leads, Setting, read, settings};
 use crate::launch::files::tidy;
-use crate::launch::landlock::plain;
+use crate::launch::landlock::{canonical, plain};
 use crate::launch::policy::{PathRights, PathRule};
 use crate::supervise::decode::shown;
 use crate::sys::path;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 /// So many submodules, linked worktrees and configurations are looked at; where there are more, they cannot be
 /// changed at all.
 const MOST: usize = 256;
+/// Files among the directories that are looked at count too: reading must come to an end.
+const MOST_OF_ALL: usize = 16 * MOST;
 /// Submodules of submodules.
 const DEEPEST: usize = 4;
 
@@ -153,7 +155,7 @@ impl Repository {
     /// A git directory that holds a whole repository.
     fn common(&mut self, at: &Path, top: &Path, home: Option<&Path>, depth: usize) {
         let config = at.join(CONFIG);
-        self.protected.push(Protected::new(at.join(HOOKS)));
+        self.hooks(at.join(HOOKS));
         self.protected.push(Protected { replaced: true, ..Protected::existing(config.clone()) });
         // It would have git look for configuration and hooks elsewhere; this one says what is so anyway.
         self.protected.push(Protected { stub: Some(".\n"), ..Protected::new(at.join("commondir")) });
@@ -171,6 +173,20 @@ impl Repository {
             None => self.protected.push(Protected::existing(at.join("worktrees"))),
         }
         self.modules(&at.join("modules"), top, home, depth + 1);
+    }
+
+    /// A directory of programs, and what its links lead to: `ln -s ../../scripts/check .git/hooks/pre-commit` has git
+    /// execute a file of the working tree.
+    fn hooks(&mut self, at: PathBuf) {
+        let real = canonical(&at);
+        let entries = real.read_dir().into_iter().flatten().take(MOST_OF_ALL).flatten();
+        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        for link in links.map(|entry| entry.path()) {
+            let named = link.read_link().map(|target| tidy(&real.join(target)));
+            let targets: BTreeSet<PathBuf> = named.into_iter().chain(link.canonicalize()).collect();
+            self.protected.extend(targets.into_iter().map(Protected::existing));
+        }
+        self.protected.push(Protected::new(at));
     }
 
     /// A git directory that leads to the one that it shares.
@@ -203,7 +219,7 @@ impl Repository {
                 Leads::Hooks(path) if path.ends_with(".husky/_") => {
                     self.protected.extend(path.parent().map(|above| Protected::new(above.to_path_buf())));
                 }
-                Leads::Hooks(path) => self.protected.push(Protected::new(path)),
+                Leads::Hooks(path) => self.hooks(path),
                 Leads::More(path) => {
                     self.configuration(&path, top, home, read);
                     self.protected.push(Protected::new(path));
@@ -256,8 +272,6 @@ fn is_repository(at: &Path) -> bool {
 
 /// The directories in one; nothing if there are too many, or if they cannot be told.
 fn entries(at: &Path) -> Option<Vec<PathBuf>> {
-    // Files among them count too: reading must come to an end.
-    const MOST_OF_ALL: usize = 16 * MOST;
     let mut directories = Vec::new();
     let found = match at.read_dir() {
         Ok(found) => found,

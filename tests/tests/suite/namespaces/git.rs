@@ -287,6 +287,37 @@ fn what_included_configuration_names_is_protected_too() {
     });
 }
 
+/// A hook is often a link to a script that is kept with the rest.
+#[test]
+fn scripts_that_hooks_are_links_to_stay_as_they_are() {
+    if !need(&["git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let world = stage(user);
+        let twin = "printf '#!/bin/sh\\n' > scripts/other; mv scripts/other scripts/more; rm scripts/more";
+        plain(
+            &world,
+            "mkdir -p scripts kept; printf '#!/bin/sh\\n' | tee scripts/check > kept/run; chmod +x scripts/check kept/run; ln -s kept alias; ln -s ../kept/run scripts/second; ln -s ../../scripts/check .git/hooks/pre-commit; ln -s ../../scripts/second .git/hooks/post-commit; ln -s ../../scripts/../kept/run .git/hooks/post-checkout; git add . && git commit -qm scripts",
+        );
+        works(&world, twin);
+        works(
+            &world,
+            "scripts/check; kept/run; cat scripts/second >/dev/null; echo more >> file; git commit -qam more",
+        );
+        for script in [
+            "printf '#!/bin/sh\\nPLANTED\\n' > scripts/check",
+            "printf '#!/bin/sh\\nPLANTED\\n' > scripts/second",
+            "printf '#!/bin/sh\\nPLANTED\\n' > evil; chmod +x evil; mv evil scripts/check",
+            "printf '#!/bin/sh\\nPLANTED\\n' > evil; chmod +x evil; mv evil scripts/second; mv evil kept/run",
+            "mv scripts was; mkdir scripts; for n in check second; do printf '#!/bin/sh\\nPLANTED\\n' > scripts/$n; chmod +x scripts/$n; done",
+            "chmod +w kept/run; echo PLANTED >> kept/run; rm kept/run; mv kept was",
+        ] {
+            nothing_planted_runs(&world, script);
+        }
+    });
+}
+
 /// A repository that keeps its own data elsewhere inside the workspace.
 #[test]
 fn a_separate_git_directory_inside_is_protected() {
