@@ -271,4 +271,104 @@ mod tests {
         let first = "[include]\n\tpath = a\n\tpath = b\n";
         assert!(check(first.as_bytes(), b"[include]\n\tpath = b\n\tpath = a\n").is_err());
     }
+
+    /// What git makes of a text: keys with their values.
+    fn listed(file: &std::path::Path, text: &[u8]) -> Option<Vec<String>> {
+        std::fs::write(file, text).unwrap();
+        let git =
+            std::process::Command::new("git").args(["config", "--list", "-z", "--file"]).arg(file).output();
+        let git = git.ok().filter(|git| git.status.success())?;
+        let out = String::from_utf8_lossy(&git.stdout).into_owned();
+        Some(out.split_terminator('\0').map(str::to_string).collect())
+    }
+
+    /// Whatever is taken, git itself finds nothing new in it but what the list has: texts with pieces put in, or taken
+    /// out, at random places.
+    #[test]
+    fn git_finds_no_harm_in_what_is_taken() {
+        const PIECES: [&str; 30] = [
+            "[core]\n",
+            "[core]",
+            "[branch \"x\"]\n",
+            "[submodule \"s\"]",
+            "[user]\n",
+            "[alias]\n",
+            "[user",
+            "[User.x]",
+            "]",
+            "\tname = x\n",
+            "\tupdate = !x\n",
+            "\tupdate = none\n",
+            "\tfsmonitor = x\n",
+            "\tautocrlf = input\n",
+            "\tremote = origin\n",
+            "\tremote = ext::x\n",
+            "\tmerge = refs/heads/x\n",
+            "\turl = ../x\n",
+            "\turl = ext::x\n",
+            "\tname = \"",
+            "\"",
+            "\\\n",
+            "\\",
+            "\n",
+            "\r",
+            "\r\n",
+            "#",
+            ";",
+            "=",
+            "\u{feff}",
+        ];
+        let scratch = crate::launch::scratch::Scratch::create(None).unwrap();
+        let file = scratch.path().join("config");
+        let Some(before) = listed(&file, PRESENT.as_bytes()) else { return };
+        let mut random = crate::fuzzing::tests::Random(0x9e37_79b9_7f4a_7c15);
+        let rounds = std::env::var("SBX_ROUNDS").map_or(3000, |text| text.parse().unwrap());
+        let mut taken = 0;
+        for _ in 0..rounds {
+            let mut text = PRESENT.to_string();
+            for _ in 0..=random.below(5) {
+                let at = random.below(text.len() + 1);
+                let at = (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap();
+                // At the beginning of a line more often than not.
+                let at =
+                    if random.below(3) > 0 { text[..at].rfind('\n').map_or(0, |end| end + 1) } else { at };
+                if random.below(8) == 0 {
+                    text.remove(at.min(text.len() - 1));
+                } else {
+                    text.insert_str(at, PIECES[random.below(PIECES.len())]);
+                }
+            }
+            if check(PRESENT.as_bytes(), text.as_bytes()).is_err() {
+                continue;
+            }
+            taken += 1;
+            let Some(after) = listed(&file, text.as_bytes()) else { panic!("git refuses {text:?}") };
+            let kept = |all: &[String]| -> Vec<String> {
+                let varies = |key: &str| {
+                    ["user.", "branch.", "submodule.", "core.autocrlf"]
+                        .iter()
+                        .any(|start| key.starts_with(start))
+                };
+                all.iter().filter(|entry| !varies(entry)).cloned().collect()
+            };
+            assert_eq!(kept(&before), kept(&after), "{text:?}");
+            for entry in after.iter().filter(|entry| !before.contains(entry)) {
+                let (key, value) = entry.split_once('\n').unwrap_or((entry, ""));
+                let last = key.rsplit('.').next().unwrap();
+                let allowed = match key.split('.').next().unwrap() {
+                    "user" => last == "name" && key == "user.name",
+                    "branch" => {
+                        (last == "remote" && ["origin", "."].contains(&value))
+                            || (last == "merge" && value.starts_with("refs/"))
+                    }
+                    "submodule" => {
+                        (last == "update" && value == "none") || (last == "url" && !value.contains("::"))
+                    }
+                    _ => key == "core.autocrlf",
+                };
+                assert!(allowed, "{entry:?} in {text:?}");
+            }
+        }
+        assert!(taken > rounds / 50, "{taken}");
+    }
 }
