@@ -192,6 +192,8 @@ MUTANTS = [
      "!knows(&own, &entry, workspace) || ", "", ["namespaces::", "lib:git"]),
     ("forged-worktree", "launcher/src/launch/namespaces/git.rs",
      " || !belongs(&own, &common)", "", ["namespaces::", "lib:git"]),
+    ("kept-in-its-place", "launcher/src/launch/namespaces/layout.rs",
+     "        layout.pin_kept();\n", "", ["namespaces::"]),
     ("hooks-that-are-links", "launcher/src/launch/namespaces/git.rs",
      "            self.protected.extend(targets.into_iter().map(Protected::existing));\n", "            drop(targets);\n",
      ["namespaces::"]),

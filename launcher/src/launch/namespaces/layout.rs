@@ -162,6 +162,7 @@ impl Layout {
             layout.protect(protected, &roots, given.rules, remarks);
         }
         layout.keep_shielded_configs();
+        layout.pin_kept();
         layout
     }
 
@@ -289,6 +290,20 @@ impl Layout {
                 protected.path.display(),
                 link.display()
             )),
+        }
+    }
+
+    /// What is kept below a directory that is another inside is reached through directories made for that, which the
+    /// command could rename: it would be elsewhere then than rules and mounts are about.
+    fn pin_kept(&mut self) {
+        let of_private = self.private.iter().map(|private| (&private.at, &private.keep));
+        let of_systems = self.systems.iter().map(|system| (&system.at, &system.keep));
+        for (at, keep) in of_private.chain(of_systems) {
+            for kept in keep {
+                let above = kept.path.ancestors().skip(1).take_while(|above| is_below(above, at));
+                let made = above.filter(|above| !keep.iter().any(|other| is_within(above, &other.path)));
+                self.pins.extend(made.map(Path::to_path_buf));
+            }
         }
     }
 

@@ -126,6 +126,32 @@ fn an_allowed_socket_is_reached_where_it_is() {
     });
 }
 
+/// What is kept below the run's own /tmp stays where it is: elsewhere it would be as open as all the rest there.
+#[test]
+fn what_is_kept_cannot_be_moved() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let place = Place::below("/tmp");
+        let kept = place.0.join("above/kept");
+        fs::create_dir_all(&kept).unwrap();
+        let server = UnixServer::at(&kept.join("socket"));
+        let script = format!(
+            "{attempt} connect-unix {1}/socket; mv {0} /tmp/moved || mv {0}/above {0}/moved; for at in /tmp/moved/above {0}/moved; do cd $at/kept && {attempt} connect-unix socket; done; mkdir -p /tmp/own/other; mv /tmp/own /tmp/free && ls -d /tmp/free/other",
+            place.0.display(),
+            kept.display(),
+        );
+        let out = shell(&world, &["-q", "--ro", kept.to_str().unwrap()], &script).run();
+        assert!(out.out().ends_with("/tmp/free/other\n"), "{out}");
+        assert_eq!(server.connections(), 0);
+        // Where it may be changed it may be connected to.
+        let path = kept.join("socket");
+        let words = ["run", "-q", "--rw", kept.to_str().unwrap(), "--", &attempt, "connect-unix"];
+        world.sbx(words).arg(&path).run().success();
+        assert_eq!(server.connections(), 1);
+    });
+}
+
 #[test]
 fn tmp_and_shared_memory_are_the_runs_own() {
     with_namespaces(|user| {
