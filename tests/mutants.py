@@ -194,6 +194,8 @@ MUTANTS = [
      " || !belongs(&own, &common)", "", ["namespaces::", "lib:git"]),
     ("kept-in-its-place", "launcher/src/launch/namespaces/layout.rs",
      "        layout.pin_kept();\n", "", ["namespaces::"]),
+    ("bare-repository", "launcher/src/launch/namespaces/git.rs",
+     "if belongs(workspace, workspace) {", "if false {", ["namespaces::", "lib:git"]),
     ("hooks-that-are-links", "launcher/src/launch/namespaces/git.rs",
      "            self.protected.extend(targets.into_iter().map(Protected::existing));\n", "            drop(targets);\n",
      ["namespaces::"]),

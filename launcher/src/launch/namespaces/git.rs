@@ -105,6 +105,10 @@ impl Repository {
         let mut found = Repository::default();
         let entry = workspace.join(".git");
         if !path::is_there(&entry) {
+            // A bare one, or nothing that git looks at.
+            if belongs(workspace, workspace) {
+                found.common(workspace, workspace, home, 0);
+            }
             return found;
         }
         if path::is_directory(&entry) {
@@ -370,6 +374,21 @@ mod tests {
             fs::write(own.join("commondir"), place.as_os_str().as_bytes()).unwrap();
             assert!(Repository::of(&tree, None).writes.is_empty(), "{}", place.display());
         }
+    }
+
+    #[test]
+    fn a_bare_repository_is_one() {
+        let scratch = Scratch::create(None).unwrap();
+        make_whole(scratch.path());
+        let found = Repository::of(scratch.path(), None);
+        assert!(
+            ["hooks", "config", "commondir"]
+                .iter()
+                .all(|name| paths(&found).contains(&&*scratch.path().join(name)))
+        );
+        assert!(found.writes.is_empty());
+        fs::remove_dir(scratch.path().join("refs")).unwrap();
+        assert!(Repository::of(scratch.path(), None).protected.is_empty());
     }
 
     /// What every repository has.

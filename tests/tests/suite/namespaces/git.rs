@@ -318,6 +318,34 @@ fn scripts_that_hooks_are_links_to_stay_as_they_are() {
     });
 }
 
+/// A directory of worktrees may itself be the repository, without one of its own.
+#[test]
+fn a_bare_repository_is_protected() {
+    if !need(&["git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let mut world = stage(user);
+        plain(&world, "git clone -q --bare . ../bare && git -C ../bare worktree add -q main");
+        world.workspace = world.home.join("bare");
+        works(
+            &world,
+            "cd main; echo more >> file; git commit -qam more; git branch new; cd ..; git log new >/dev/null; git gc -q",
+        );
+        for script in [
+            "printf '#!/bin/sh\nPLANTED\n' > hooks/post-commit; chmod +x hooks/post-commit",
+            "git config core.fsmonitor PLANTED; printf '[core]\nfsmonitor = PLANTED\n' >> config",
+            "mv hooks was; mkdir hooks; printf '#!/bin/sh\nPLANTED\n' > hooks/post-commit; chmod +x hooks/post-commit",
+        ] {
+            nothing_planted_runs(&world, script);
+            plain(&world, "cd main; git status >/dev/null; git commit -q --allow-empty -m after");
+            assert!(!world.outside.join("ran").exists(), "{script}");
+        }
+        // The branch's configuration is changed as anywhere.
+        works(&world, "git config user.name Somebody; cd main; git branch -m new newer");
+    });
+}
+
 /// A repository that keeps its own data elsewhere inside the workspace.
 #[test]
 fn a_separate_git_directory_inside_is_protected() {
