@@ -76,6 +76,7 @@ const fn bits(arg: u8, mask: u32, value: u32) -> Condition {
 const CREATING: u32 = 0o100 | 0o20000000; // O_CREAT, the bit of its own in O_TMPFILE
 const CHANGING: u32 = 0o3 | CREATING | 0o1000; // O_ACCMODE, O_TRUNC
 const SET_ID: u32 = 0o6000; // S_ISUID | S_ISGID
+const SET_USER_ID: u32 = 0o4000; // S_ISUID
 const NEW_NAMESPACES: u32 = 0x7e02_0000; // every CLONE_NEW* that clone(2) takes
 const CLONE_THREAD: u32 = 0x0001_0000;
 const SOCK_TYPE: u32 = 0xf; // SOCK_TYPE_MASK: the rest are SOCK_CLOEXEC and SOCK_NONBLOCK
@@ -221,14 +222,14 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "mkdir",
         name: "no-setid",
-        meaning: "no set-user-ID or set-group-ID bit",
-        any: &[&[bits(1, SET_ID, 0)]],
+        meaning: "no set-user-ID bit; a set-group-ID bit the kernel passes over",
+        any: &[&[bits(1, SET_USER_ID, 0)]],
     },
     Restriction {
         call: "mkdirat",
         name: "no-setid",
-        meaning: "no set-user-ID or set-group-ID bit",
-        any: &[&[bits(2, SET_ID, 0)]],
+        meaning: "no set-user-ID bit; a set-group-ID bit the kernel passes over",
+        any: &[&[bits(2, SET_USER_ID, 0)]],
     },
     Restriction {
         call: "mknod",

@@ -157,7 +157,7 @@ fn paths(flags: &Run, profile: &Profile, remarks: &mut Vec<String>) -> Result<Ve
 }
 
 fn filter(profile: &Profile, calls: Calls, restricts_files: bool) -> Result<Vec<Insn>, Refusal> {
-    let changes = attributes::CALLS.iter().chain(&attributes::XATTRS).any(|name| calls.allows(name));
+    let changes = attributes::all().any(|name| calls.allows(name));
     // To be decided by a supervisor, and so refused.
     let extras = Extras { attributes: restricts_files && changes, ..Extras::default() };
     let on_violation = demands::on_violation(&Run::default(), profile);

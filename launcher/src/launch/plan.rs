@@ -204,7 +204,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     let (paths, denied) = paths.map(|paths| (paths.rules, paths.denied)).unzip();
     let situation = Situation { supervised: !flags.exec, listens: !flags.exec && !unconfined && !nested };
     let limits = limits::resolve(flags, &profile, situation)?;
-    let changes = attributes::CALLS.iter().chain(&attributes::XATTRS).any(|name| calls.allows(name));
+    let changes = attributes::all().any(|name| calls.allows(name));
     Ok(Plan {
         attributes: paths.is_some() && (changes || on_violation == OnViolation::Log),
         limits,

@@ -1,22 +1,25 @@
-//! chmod, chown and utime, which no Landlock right covers: without more, a command could change them of every
-//! file that its user owns, wherever it is.
+//! chmod, chown, utime, setxattr and the like, which no Landlock right covers: without more, a command could change them of
+//! every file that its user owns, wherever it is.
 //!
 //! So these calls are notified. The supervisor holds the file as a place (O_PATH), looks where it really is,
 //! and changes it there if the path rules let the command write; by then no renaming matters any more. It has
 //! no capabilities itself at that time, so the kernel judges it as it would have judged the command.
 
+mod extended;
+
+use self::extended::Extended;
 use crate::launch::namespaces::Layout;
 use crate::launch::policy::{self, PathRule};
-use crate::supervise::decode::{Decoded, Memory, PathArgument};
+use crate::supervise::decode::{Decoded, Memory, PathArgument, array};
 use crate::supervise::facts;
-use crate::sys::attributes::{self, NOW_BOTH, Times};
+use crate::sys::attributes::{self, GET_FLAGS, NOW_BOTH, SET_FLAGS, Times};
 use crate::sys::seccomp::Notification;
 use crate::sys::{Failed, descriptor};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The calls, by what they change. Extended attributes are not among them: see [`XATTRS`].
+/// The calls that change modes, owners and times.
 pub const CALLS: [&str; 12] = [
     "chmod",
     "fchmod",
@@ -31,8 +34,9 @@ pub const CALLS: [&str; 12] = [
     "futimesat",
     "utimensat",
 ];
-/// Answered as by a file system without extended attributes: programs that copy them go on without.
-pub const XATTRS: [&str; 9] = [
+/// Those that change extended attributes and access lists. What is not the command's to change, and everything where
+/// no supervisor listens, is answered as by a file system without them: programs that copy them go on.
+pub const XATTRS: [&str; 8] = [
     "setxattr",
     "lsetxattr",
     "fsetxattr",
@@ -41,10 +45,14 @@ pub const XATTRS: [&str; 9] = [
     "lremovexattr",
     "fremovexattr",
     "removexattrat",
-    "file_setattr",
 ];
-/// Set-user-ID and set-group-ID: never set in the command's name.
-const SET_ID: u64 = 0o6000;
+/// Always answered so.
+pub const UNSUPPORTED: [&str; 1] = ["file_setattr"];
+/// Set-user-ID: never set in the command's name.
+const SET_USER: u64 = 0o4000;
+/// Set-group-ID: on a directory it has what is made there belong to the directory's group, and has nothing run. Never set on
+/// anything else.
+const SET_GROUP: u64 = 0o2000;
 
 /// What became of a call.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,60 +65,121 @@ pub enum Changed {
     Refused(Option<PathBuf>),
 }
 
+/// What a call is about, as far as its caller had a say in it. Found out before the kernel is asked whether the caller still
+/// waits: from then on nothing of it is looked at.
+pub struct Wanted(Result<Wish, Changed>);
+
+struct Wish {
+    change: Change,
+    file: File,
+    place: PathBuf,
+    /// The caller finds this file at this place. A descriptor from outside may have a name that is another file's inside.
+    is_there: bool,
+}
+
 enum Change {
     Mode(u32),
     Owner(u32, u32),
     Times(Times),
+    Extended(Extended),
+    Flags(u32),
 }
 
-/// Makes the change, if the command may.
-pub fn change(
-    name: &str,
-    call: &Notification,
-    decoded: &Decoded,
-    memory: &dyn Memory,
-    granted: &[PathRule],
-    layout: Option<&Layout>,
-) -> Changed {
-    let change = match read(name, &call.args, memory) {
-        Ok(Some(change)) => change,
-        Ok(None) => return Changed::Refused(None),
-        Err(errno) => return Changed::Fails(errno),
-    };
-    let (file, place) = match hold(name, call, decoded) {
-        Ok(held) => held,
-        Err(error) => return Changed::Fails(error.raw_os_error().unwrap_or(libc::EIO)),
-    };
-    // A descriptor from outside may have a name that is another file's inside.
-    if !writable(granted, layout, &place) || (place.is_absolute() && !facts::is_at(call.pid, &file, &place)) {
-        return Changed::Refused(Some(place));
-    }
-    match apply(&file, &change) {
-        Ok(()) => Changed::Done,
-        Err(failed) => Changed::Fails(failed.errno()),
-    }
+/// All of them.
+pub fn all() -> impl Iterator<Item = &'static str> {
+    CALLS.into_iter().chain(XATTRS).chain(UNSUPPORTED)
 }
 
-/// The change that a call asks for; `None` for one that nobody may make.
-fn read(name: &str, args: &[u64; 6], memory: &dyn Memory) -> Result<Option<Change>, i32> {
-    let owner = |at: usize| Change::Owner(args[at] as u32, args[at + 1] as u32);
-    let change = match name {
-        "chmod" | "fchmod" | "fchmodat" | "fchmodat2" => {
-            let mode = if matches!(name, "chmod" | "fchmod") { args[1] } else { args[2] };
-            if mode & SET_ID != 0 {
-                return Ok(None);
+/// Whether calls of this name are the supervisor's to answer.
+pub fn concerns(name: &str) -> bool {
+    CALLS.contains(&name) || XATTRS.contains(&name)
+}
+
+/// Whether a call sets flags of a file, as chattr(1) does. The kernel takes the command as an unsigned int.
+fn sets_flags(name: &str, args: &[u64; 6]) -> bool {
+    name == "ioctl" && args[1] as u32 == SET_FLAGS
+}
+
+/// Looks at what a call is about, if it is the supervisor's to answer.
+pub fn look(name: &str, call: &Notification, decoded: &Decoded, memory: &dyn Memory) -> Option<Wanted> {
+    if !concerns(name) && !sets_flags(name, &call.args) {
+        return None;
+    }
+    let failed = |error: io::Error| Changed::Fails(error.raw_os_error().unwrap_or(libc::EIO));
+    let wish = || {
+        let change = read(name, &call.args, memory)?;
+        let (file, place) = hold(name, call, decoded).map_err(failed)?;
+        if matches!(change, Change::Mode(mode) if u64::from(mode) & SET_GROUP != 0) && !is_directory(&file) {
+            return Err(Changed::Refused(None));
+        }
+        let is_there = !place.is_absolute() || facts::is_at(call.pid, &file, &place);
+        Ok(Wish { change, file, place, is_there })
+    };
+    Some(Wanted(wish()))
+}
+
+impl Wanted {
+    /// What a profile has to allow for a call whose arguments a filter refuses, since it does not see which file they are for:
+    /// the same without the bit that a directory may get, and asking for flags.
+    pub fn stands_for(&self, name: &str, call: &Notification) -> Option<Notification> {
+        let Ok(wish) = &self.0 else { return None };
+        let mut other = *call;
+        match wish.change {
+            Change::Mode(mode) if u64::from(mode) & SET_GROUP != 0 => {
+                *other.args.get_mut(mode_at(name))? &= !SET_GROUP;
             }
-            Change::Mode(mode as u32 & 0o7777)
+            Change::Flags(_) => other.args[1] = GET_FLAGS.into(),
+            _ => return None,
+        }
+        Some(other)
+    }
+
+    /// Makes the change, if the command may.
+    pub fn change(self, granted: &[PathRule], layout: Option<&Layout>) -> Changed {
+        let wish = match self.0 {
+            Ok(wish) => wish,
+            Err(came_to) => return came_to,
+        };
+        if !writable(granted, layout, &wish.place) || !wish.is_there {
+            return Changed::Refused(Some(wish.place));
+        }
+        match apply(&wish.file, &wish.change) {
+            Ok(()) => Changed::Done,
+            Err(failed) => Changed::Fails(failed.errno()),
+        }
+    }
+}
+
+fn is_directory(file: &File) -> bool {
+    file.metadata().is_ok_and(|meta| meta.is_dir())
+}
+
+/// Which argument is the mode.
+fn mode_at(name: &str) -> usize {
+    if matches!(name, "chmod" | "fchmod") { 1 } else { 2 }
+}
+
+/// The change that a call asks for.
+fn read(name: &str, args: &[u64; 6], memory: &dyn Memory) -> Result<Change, Changed> {
+    let owner = |at: usize| Ok(Change::Owner(args[at] as u32, args[at + 1] as u32));
+    let changed = match name {
+        "chmod" | "fchmod" | "fchmodat" | "fchmodat2" => {
+            let mode = args[mode_at(name)];
+            if mode & SET_USER != 0 {
+                return Err(Changed::Refused(None));
+            }
+            Ok(Change::Mode(mode as u32 & 0o7777))
         }
         "chown" | "lchown" | "fchown" => owner(1),
         "fchownat" => owner(2),
-        "utime" => Change::Times(times(memory, args[1], Unit::Seconds)?),
-        "utimes" => Change::Times(times(memory, args[1], Unit::Microseconds)?),
-        "futimesat" => Change::Times(times(memory, args[2], Unit::Microseconds)?),
-        "utimensat" => Change::Times(times(memory, args[2], Unit::Nanoseconds)?),
-        _ => return Ok(None),
+        "utime" => times(memory, args[1], Unit::Seconds).map(Change::Times),
+        "utimes" => times(memory, args[1], Unit::Microseconds).map(Change::Times),
+        "futimesat" => times(memory, args[2], Unit::Microseconds).map(Change::Times),
+        "utimensat" => times(memory, args[2], Unit::Nanoseconds).map(Change::Times),
+        "ioctl" => array(memory, args[2]).map(u32::from_ne_bytes).map(Change::Flags).ok_or(libc::EFAULT),
+        _ => extended::read(name, args, memory).map(Change::Extended),
     };
-    Ok(Some(change))
+    changed.map_err(Changed::Fails)
 }
 
 enum Unit {
@@ -149,7 +218,8 @@ fn times(memory: &dyn Memory, address: u64, unit: Unit) -> Result<Times, i32> {
 /// The file that the call means, and where it is.
 fn hold(name: &str, call: &Notification, decoded: &Decoded) -> io::Result<(File, PathBuf)> {
     // utimensat with a null path means the descriptor.
-    let by_descriptor = matches!(name, "fchmod" | "fchown") || (name == "utimensat" && call.args[1] == 0);
+    let by_descriptor = matches!(name, "fchmod" | "fchown" | "fsetxattr" | "fremovexattr" | "ioctl")
+        || (name == "utimensat" && call.args[1] == 0);
     let file = match decoded.paths.first() {
         Some(argument) if !by_descriptor => open(call, argument)?,
         None if !by_descriptor => return Err(io::Error::from_raw_os_error(libc::EFAULT)),
@@ -184,5 +254,10 @@ fn apply(file: &File, change: &Change) -> Result<(), Failed> {
         Change::Mode(mode) => attributes::set_mode(file, *mode),
         Change::Owner(user, group) => attributes::set_owner(file, *user, *group),
         Change::Times(times) => attributes::set_times(file, times),
+        Change::Extended(Extended::Set { name, value, flags }) => {
+            attributes::set_extended(file, name, value, *flags)
+        }
+        Change::Extended(Extended::Removed(name)) => attributes::remove_extended(file, name),
+        Change::Flags(flags) => attributes::set_flags(file, *flags),
     }
 }

@@ -4,7 +4,7 @@ use crate::launch::guard::OnViolation;
 use crate::launch::namespaces::{CONFIG, Layout};
 use crate::launch::policy::{Mode, PathRule};
 use crate::launch::resolve::Calls;
-use crate::supervise::attributes::{self, Changed};
+use crate::supervise::attributes::{self, Changed, Wanted};
 use crate::supervise::broker::{Broker, Brokered};
 use crate::supervise::census::Census;
 use crate::supervise::decode::{self, Access, Call as Shown, Decoded, ProcessMemory};
@@ -18,7 +18,7 @@ use crate::sys::seccomp::{self, Answer, Notification};
 use crate::sys::{Failed, process};
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
-use sbx_policy::errno::{EOPNOTSUPP, EPERM};
+use sbx_policy::errno::EPERM;
 use sbx_policy::interpret::{self, Data};
 use sbx_policy::program::X32_BIT;
 use std::cell::OnceCell;
@@ -138,6 +138,8 @@ impl Judge<'_> {
         }
         let caller = facts::caller(notification.pid);
         let refused_path = self.refused_path(&name, &notification, &decoded, &caller);
+        let wanted =
+            self.attributes.then(|| attributes::look(&name, &notification, &decoded, &memory)).flatten();
         // What was read is worth something only if the caller waits still: its number could have been reused.
         if !seccomp::still_waits(listener, notification.id)? {
             return Ok(Verdict::GoOn);
@@ -154,7 +156,9 @@ impl Judge<'_> {
         {
             return Ok(Verdict::GoOn);
         }
-        if let Some(answer) = self.changed(&name, finding, &notification, &decoded, &memory, &caller) {
+        if let Some(wanted) = wanted
+            && let Some(answer) = self.changed(&name, finding, &notification, &decoded, wanted, &caller)
+        {
             seccomp::answer(listener, notification.id, answer)?;
             return Ok(Verdict::GoOn);
         }
@@ -246,34 +250,27 @@ impl Judge<'_> {
         }
     }
 
-    /// The answer to a change of mode, owner or times, which path rules decide about in log mode too.
+    /// The answer to a change of attributes, which path rules decide about in log mode too.
     fn changed(
         &mut self,
         name: &str,
         finding: Finding,
         call: &Notification,
         decoded: &Decoded,
-        memory: &ProcessMemory,
+        wanted: Wanted,
         caller: &Caller,
     ) -> Option<Answer> {
-        let logs = self.on_violation == OnViolation::Log;
-        if !self.attributes || (finding == Finding::Violation && !logs) {
-            return None;
-        }
-        if attributes::XATTRS.contains(&name) {
-            return Some(Answer::Error(EOPNOTSUPP));
-        }
-        if !attributes::CALLS.contains(&name) {
-            return None;
-        }
+        let finding = wanted.stands_for(name, call).map_or(finding, |other| self.find(&other));
         if finding == Finding::Violation {
+            if self.on_violation != OnViolation::Log {
+                return None;
+            }
             let reason = self.adviser.reason_of(Some(call.pid), name, &data(call), decoded);
             self.say(Fate::WouldBlock, name, decoded, reason, About::Call, caller);
         }
-        let layout = self.layout.as_deref();
-        Some(match attributes::change(name, call, decoded, memory, &self.granted, layout) {
+        Some(match wanted.change(&self.granted, self.layout.as_deref()) {
             Changed::Done => Answer::Done,
-            Changed::Fails(errno) => Answer::Error(u16::try_from(errno).unwrap_or(EPERM)),
+            Changed::Fails(errno) => error(errno),
             Changed::Refused(place) => {
                 let place = place.unwrap_or_default();
                 let reason = self.adviser.path_reason(&place, Access::WRITE);

@@ -214,21 +214,27 @@ fn set_id_bits_cannot_be_set() {
         let tricks = Tricks::new(user);
         let at = libc::AT_FDCWD.to_string();
         tricks.world.write("file", "");
-        for bits in [0o4755_u64, 0o2755, 0o6755, 0o4755 | UPPER_HALF] {
-            let bits = bits.to_string();
+        for value in [0o4755_u64, 0o2755, 0o6755, 0o4755 | UPPER_HALF] {
+            let bits = value.to_string();
             for profile in ["write", "workspace"] {
                 tricks.refused(profile, older::CHMOD, &["s:file", &bits]);
                 tricks.call(profile, libc::SYS_fchmodat, &[&at, "s:file", &bits]).exited(1);
                 tricks.call(profile, 452, &[&at, "s:file", &bits, "0"]).exited(1);
                 tricks.call(profile, libc::SYS_openat, &[&at, "s:made", "0101", &bits]).exited(1);
                 tricks.refused(profile, older::CREAT, &["s:made", &bits]);
-                tricks.refused(profile, older::MKDIR, &["s:made", &bits]);
                 tricks.refused(profile, older::MKNOD, &["s:made", &bits, "0"]);
-                tricks.call(profile, libc::SYS_mkdirat, &[&at, "s:made", &bits]).exited(1);
+                if value & 0o4000 != 0 {
+                    tricks.refused(profile, older::MKDIR, &["s:made", &bits]);
+                    tricks.call(profile, libc::SYS_mkdirat, &[&at, "s:made", &bits]).exited(1);
+                }
                 tricks.call(profile, libc::SYS_mknodat, &[&at, "s:made", &bits, "0"]).exited(1);
             }
         }
         assert!(!tricks.world.exists("made"));
+        // A directory is made without that bit by the kernel itself.
+        tricks.call("write", libc::SYS_mkdirat, &[&at, "s:made", &0o2755.to_string()]).success();
+        let made = std::fs::metadata(tricks.world.path("made")).unwrap().permissions();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&made) & 0o6000, 0);
         tricks.call("write", libc::SYS_fchmodat, &[&at, "s:file", "0700"]).success();
         tricks.call("workspace", libc::SYS_fchmodat, &[&at, "s:file", "0755"]).success();
         // With all its arguments allowed it is the supervisor's business, which has no such wish.

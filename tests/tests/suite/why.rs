@@ -103,7 +103,7 @@ fn rules_and_their_reasons_are_named() {
     says(&["--call", "openat,-100,0,0"], ALLOWED, &["ask with --path"]);
     says(&["--call", "openat,-100,0,0x241", "-p", "minimal"], REFUSED, &["--profile write"]);
     says(&["--call", "chmod"], DEPENDS, &["where the file may be written"]);
-    says(&["--call", "setxattr"], REFUSED, &["not supported"]);
+    says(&["--call", "setxattr"], DEPENDS, &["where the file may be written", "only user.*"]);
     says(&["--path", "/etc/passwd"], ALLOWED, &["paths.read[", "names of users"]);
     says(&["--path", "/etc/shadow"], REFUSED, &["--ro /etc/shadow"]);
     says(&["--path", ".", "--deny", "."], REFUSED, &["by --deny ."]);

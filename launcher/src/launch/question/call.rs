@@ -136,12 +136,15 @@ fn describe(word: &str, call: Call, place: usize) -> String {
 /// What the filter leaves to others.
 fn supervised(plan: &Plan, call: Call, answer: &mut Answer) {
     let name = call.name();
-    if plan.attributes && attributes::CALLS.contains(&name) {
+    if plan.attributes && attributes::concerns(name) {
         answer.verdict = Verdict::Depends;
         answer.depends.push("allowed where the file may be written: ask with --path and --op w".to_string());
-    } else if plan.attributes && attributes::XATTRS.contains(&name) {
+        if attributes::XATTRS.contains(&name) {
+            answer.notes.push("only user.* and access lists; others are 'not supported'".to_string());
+        }
+    } else if plan.attributes && attributes::UNSUPPORTED.contains(&name) {
         answer.verdict = Verdict::Refused;
-        answer.reason = Some("extended attributes are answered with 'operation not supported'".to_string());
+        answer.reason = Some("it is answered with 'operation not supported'".to_string());
     } else if name == "connect" && plan.network.mode == Mode::Private && plan.calls.brokers() {
         answer.verdict = Verdict::Depends;
         answer

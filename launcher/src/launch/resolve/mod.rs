@@ -198,8 +198,13 @@ impl Calls {
                 // A violation, and so a notification: without a listener it is refused.
                 replace_all(&mut rules, name, Row::default());
             }
+            let unsupported = Row { deny: Grant::All, errno: EOPNOTSUPP, ..Row::default() };
+            let listens = actions.violation == bpf::RET_USER_NOTIF;
             for name in attributes::XATTRS {
-                replace_all(&mut rules, name, Row { deny: Grant::All, errno: EOPNOTSUPP, ..Row::default() });
+                replace_all(&mut rules, name, if listens { Row::default() } else { unsupported });
+            }
+            for name in attributes::UNSUPPORTED {
+                replace_all(&mut rules, name, unsupported);
             }
         }
         let judged = judged::CALLS.iter().filter(|_| extras.watch_paths);

@@ -25,6 +25,7 @@ use std::path::Path;
 
 pub use escape::escape;
 pub use flags::signal_name;
+pub use memory::{CString, array, bytes, c_string};
 pub use sys::ProcessMemory;
 
 /// Longest [`Decoded::text`], in bytes.
@@ -170,8 +171,8 @@ pub enum Address {
 /// The path at an address: `None` for one that the kernel would not get either.
 #[must_use]
 pub fn read_path(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
-    match memory::c_string(memory, address, memory::PATH_MAX) {
-        memory::CString::Whole(path) => Some(path),
+    match c_string(memory, address, memory::PATH_MAX) {
+        CString::Whole(path) => Some(path),
         _ => None,
     }
 }

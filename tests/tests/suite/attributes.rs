@@ -1,0 +1,246 @@
+//! Extended attributes, access lists, flags and the group bit of directories: changed where files may be written, and
+//! nowhere else.
+
+use sbx_tests::tools::skip;
+use sbx_tests::users::{User, as_users};
+use sbx_tests::world::World;
+use sbx_tests::{Cmd, kernel};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+const PYTHON: &str = "/usr/bin/python3";
+const ATTEMPTS: &str = include_str!("../../subjects/attributes.py");
+/// With namespaces, where there are some, and without.
+const LEVELS: [&[&str]; 2] = [&[], &["--namespaces", "none"]];
+
+fn mode(path: impl AsRef<Path>) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+/// All attributes and the mode of a file, from outside.
+fn state(world: &World, file: &Path) -> String {
+    let script = "import os, sys, fcntl, struct\n\
+        f = sys.argv[1]\n\
+        print(sorted((n, os.getxattr(f, n)[:2]) for n in os.listxattr(f)), oct(os.stat(f).st_mode))\n\
+        try: print(fcntl.ioctl(os.open(f, 0), 0x80086601, b'\\0' * 4))\n\
+        except OSError: pass";
+    world.bare([PYTHON, "-c", script]).arg(file).run().success().out()
+}
+
+/// A file with two attributes; none where the file system here has no such thing.
+fn with_attributes(world: &World, file: &Path) -> bool {
+    let script = "import os, sys\n\
+        for n in ('user.old', 'user.older'): os.setxattr(sys.argv[1], n, b'v')";
+    let there = world.bare([PYTHON, "-c", script]).arg(file).run().err().is_empty();
+    if !there {
+        skip("the file system has no attributes of users");
+    }
+    there
+}
+
+/// What went through, of all attempts on a file.
+fn attempts(world: &World, run: Cmd, file: &Path) -> Vec<String> {
+    let run = run.pass_fd(File::open(file).unwrap().into(), 0);
+    let out = run.args([PYTHON, "attempts.py"]).arg(file).args(["user.old", "user.older"]).run().success();
+    assert!(world.exists("attempts.py"));
+    out.out().lines().map(str::to_owned).collect()
+}
+
+fn stage(user: &User) -> (World, bool) {
+    let world = World::new(user);
+    world.write("attempts.py", ATTEMPTS);
+    let file = world.write("file", "x\n");
+    let there = with_attributes(&world, &file) && with_attributes(&world, &world.outside.join("kept"));
+    (world, there)
+}
+
+#[test]
+fn attributes_are_set_where_files_may_be_written() {
+    if !kernel::promises(1) {
+        return;
+    }
+    as_users(|user| {
+        for flags in LEVELS {
+            let (world, there) = stage(user);
+            if !there {
+                return;
+            }
+            let file = world.path("file");
+            let control = world.write("control", "x\n");
+            assert!(with_attributes(&world, &control));
+            let mut expected = attempts(&world, world.bare(["/usr/bin/env", "--"]), &control);
+            assert!(expected.len() > 8, "{expected:?}");
+            // The supervisor follows no link of this kind.
+            expected.retain(|attempt| attempt != "root");
+            let run = world.sbx(["run", "-q"]).args(flags).arg("--");
+            let done = attempts(&world, run, &file);
+            assert_eq!(done, expected, "{flags:?}");
+            // What came of it is what comes of it without a sandbox.
+            let control = state(&world, &control).replace("('user.root', b'v'), ", "");
+            assert_eq!(state(&world, &file), control, "{flags:?}");
+        }
+    });
+}
+
+#[test]
+fn attributes_outside_stay_as_they_are() {
+    if !kernel::promises(1) {
+        return;
+    }
+    as_users(|user| {
+        for flags in LEVELS {
+            let (world, there) = stage(user);
+            if !there {
+                return;
+            }
+            let outside = world.outside.join("kept");
+            let before = state(&world, &outside);
+            let readable = ["--ro", world.outside.to_str().unwrap()];
+            for more in [&[][..], &readable] {
+                let run = world.sbx(["run", "-q"]).args(flags).args(more).arg("--");
+                let done = attempts(&world, run, &outside);
+                assert!(done.is_empty(), "{flags:?} {more:?}: {done:?}");
+            }
+            // In its own place, under a profile that reads.
+            let inside = state(&world, &world.path("file"));
+            let run = world.sbx(["run", "-q", "-p", "read-only"]).args(flags).arg("--");
+            let done = attempts(&world, run, &world.path("file"));
+            assert!(done.is_empty(), "{flags:?}: {done:?}");
+            assert_eq!(state(&world, &world.path("file")), inside);
+            assert_eq!(state(&world, &outside), before);
+        }
+    });
+}
+
+/// What is the system's, and what programs outside take for owners and modes, is answered as by a file system without it.
+#[test]
+fn only_attributes_of_users_are_set() {
+    if !kernel::promises(1) {
+        return;
+    }
+    as_users(|user| {
+        let (world, there) = stage(user);
+        if !there {
+            return;
+        }
+        let file = world.path("file");
+        let before = state(&world, &file);
+        let names = "trusted.x security.x security.capability user.overlay.redirect user.containers.override_stat \
+            user.virtfs.mode user.rootlesscontainers system.x x";
+        let script = "import errno, os, sys\n\
+            for n in sys.argv[1:]:\n\
+            \x20   for act in (lambda: os.setxattr('file', n, b'v'), lambda: os.removexattr('file', n)):\n\
+            \x20       try: act(); print(n)\n\
+            \x20       except OSError as e: print(n) if e.errno != errno.EOPNOTSUPP else None";
+        for profile in ["write", "workspace"] {
+            let run = world.run(profile, [PYTHON, "-c", script]).args(names.split_whitespace()).run();
+            run.success().prints("").silent();
+        }
+        assert_eq!(state(&world, &file), before);
+        // Nobody listens: none is set.
+        let one = "import errno, os\n\
+            try: os.setxattr('file', 'user.x', b'v')\n\
+            except OSError as e: print(e.errno == errno.EOPNOTSUPP)";
+        world.sbx(["run", "-q", "--exec", "--", PYTHON, "-c", one]).run().success().prints("True\n");
+        assert_eq!(state(&world, &file), before);
+    });
+}
+
+#[test]
+fn only_harmless_flags_are_set() {
+    if !kernel::promises(1) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("file", "x\n");
+        let script = "import fcntl, os, struct, sys\n\
+            fd = os.open('file', 0)\n\
+            present = struct.unpack('i', fcntl.ioctl(fd, 0x80086601, b'\\0' * 4))[0]\n\
+            for flag in map(int, sys.argv[1:]):\n\
+            \x20   try: fcntl.ioctl(fd, 0x40086602, struct.pack('l', present | flag)); print(flag)\n\
+            \x20   except OSError as e: pass";
+        // No dump, no update of the access time; append only, immutable, undelete.
+        let (harmless, others) = (["64", "128"], ["32", "16", "2"]);
+        let control = world.bare([PYTHON, "-c", script]).args(harmless).run().out();
+        if control.is_empty() {
+            return skip("the file system has no flags");
+        }
+        for profile in ["workspace", "write"] {
+            let run = |flags: &[&str]| {
+                world.sbx(["run", "-q", "-p", profile, "--", PYTHON, "-c", script]).args(flags).run()
+            };
+            // `write` has no call that asks for flags.
+            let expected = if profile == "write" { "" } else { &control };
+            run(&harmless).prints(expected);
+            run(&others).prints("");
+        }
+        let control = world.bare([PYTHON, "-c", script]).args(others).run().out();
+        assert!(control.contains('2'), "{control}");
+    });
+}
+
+#[test]
+fn a_name_that_changes_in_memory_gets_nowhere() {
+    if !kernel::promises(1) {
+        return;
+    }
+    as_users(|user| {
+        let (world, there) = stage(user);
+        if !there {
+            return;
+        }
+        let script = "import ctypes, threading\n\
+            libc = ctypes.CDLL(None)\n\
+            name = ctypes.create_string_buffer(b'user.overlay.x')\n\
+            going = True\n\
+            def change():\n\
+            \x20   while going:\n\
+            \x20       name[5:8] = b'abc'\n\
+            \x20       name[5:8] = b'ove'\n\
+            thread = threading.Thread(target=change); thread.start()\n\
+            for _ in range(300): libc.setxattr(b'file', name, b'v', 1, 0)\n\
+            going = False; thread.join()";
+        world.sbx(["run", "-q", "--", PYTHON, "-c", script]).run().success();
+        let after = state(&world, &world.path("file"));
+        assert!(!after.contains("user.overlay"), "{after}");
+    });
+}
+
+#[test]
+fn directories_get_the_group_bit_and_files_do_not() {
+    if !kernel::promises(1) {
+        return;
+    }
+    as_users(|user| {
+        for flags in LEVELS {
+            for profile in ["write", "workspace"] {
+                let world = World::new(user);
+                let (file, directory) = (world.write("file", ""), world.path("shared"));
+                world.make_dir(&directory);
+                world.make_dir(&world.outside.join("directory"));
+                let outside = world.outside.join("directory");
+                let before = (mode(&file), mode(&outside));
+                let run = |command: &[&str]| {
+                    world.sbx(["run", "-q", "-p", profile]).args(flags).arg("--").args(command).run()
+                };
+                run(&["chmod", "2775", "shared"]).success();
+                assert_eq!(mode(&directory), 0o2775, "{profile}");
+                run(&["chmod", "2755", "file"]).failed();
+                run(&["chmod", "6755", "shared"]).failed();
+                run(&["chmod", "4755", "shared"]).failed();
+                run(&["chmod", "2775", outside.to_str().unwrap()]).failed();
+                run(&["cp", "-a", "shared", "copy"]).success();
+                assert_eq!(mode(world.path("copy")), 0o2775);
+                assert_eq!((mode(&file), mode(&outside), mode(&directory)), (before.0, before.1, 0o2775));
+                fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
+            }
+        }
+        let world = World::new(user);
+        let directory = world.outside.join("directory");
+        world.make_dir(&directory);
+        world.bare(["chmod", "2775"]).arg(&directory).run().success();
+        assert_eq!(mode(&directory), 0o2775);
+    });
+}
