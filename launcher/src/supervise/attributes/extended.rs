@@ -78,7 +78,19 @@ fn set(memory: &dyn Memory, name: u64, value: Value) -> Result<Extended, i32> {
         return Err(libc::E2BIG);
     }
     let value = bytes(memory, value.address, value.size as usize).ok_or(libc::EFAULT)?;
+    if LISTS.contains(&name.to_bytes()) && names_nobody(&value) {
+        return Err(libc::EOPNOTSUPP);
+    }
     Ok(Extended::Set { name, value, flags })
+}
+
+/// Whether an access list names a user or group without a number: one that was read where the user namespace does not know
+/// them. The kernel would call it invalid, and a program that only copies it would give up.
+fn names_nobody(list: &[u8]) -> bool {
+    const NAMED: [[u8; 2]; 2] = [2_u16.to_le_bytes(), 8_u16.to_le_bytes()];
+    // A version, and entries of kind, rights and number, all little-endian.
+    let mut entries = list.get(4..).unwrap_or_default().chunks_exact(8);
+    entries.any(|entry| NAMED.iter().any(|kind| entry.starts_with(kind)) && entry.ends_with(&[0xff; 4]))
 }
 
 fn check_flags(flags: u64) -> Result<(), i32> {
@@ -205,6 +217,20 @@ mod tests {
             Ok(Extended::Removed(c"user.x".into()))
         );
         assert_eq!(read("removexattrat", &[0, 0, 0x400, at[0], 0, 0], &memory), Err(libc::EINVAL));
+    }
+
+    #[test]
+    fn access_lists_of_users_without_numbers_are_not_set() {
+        let list = |kind: u16, id: u32| {
+            let entry = |kind: u16, id: u32| [&kind.to_le_bytes()[..], &[4, 0], &id.to_le_bytes()].concat();
+            [&2_u32.to_le_bytes()[..], &entry(1, u32::MAX), &entry(kind, id)].concat()
+        };
+        for (kind, id, nobody) in
+            [(2, 1, false), (2, u32::MAX, true), (8, u32::MAX, true), (16, u32::MAX, false)]
+        {
+            assert_eq!(names_nobody(&list(kind, id)), nobody, "{kind} {id}");
+        }
+        assert!(!names_nobody(b"") && !names_nobody(&[0xff; 11]));
     }
 
     #[test]
