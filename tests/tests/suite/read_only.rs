@@ -35,6 +35,27 @@ fn looking_around_works() {
 }
 
 #[test]
+fn interfaces_have_names_and_nothing_else() {
+    if !kernel::promises(1) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        for profile in ["read-only", "workspace"] {
+            for flags in [&[][..], &["--namespaces", "none"]] {
+                let run = |command: &[&str]| {
+                    world.sbx(["run", "-q", "-p", profile]).args(flags).arg("--").args(command).run()
+                };
+                let names = world.bare(["ls", "/sys/class/net"]).run().out();
+                run(&["ls", "/sys/class/net"]).success().prints(&names);
+                run(&["cat", "/sys/class/net/lo/address"]).failed().prints("");
+            }
+        }
+        world.bare(["cat", "/sys/class/net/lo/address"]).run().success();
+    });
+}
+
+#[test]
 fn git_shows_history_and_changes_none() {
     if !kernel::promises(1) {
         return;
