@@ -11,7 +11,7 @@ BASH_COMPLETION = $(SHARE)/bash-completion/completions/sbx
 ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 
-.PHONY: help build test test-compat test-escapes test-mutants vm-test lint check-aarch64 bench install uninstall dist fuzz test-faults bench-peers
+.PHONY: help build test test-compat test-escapes test-mutants vm-test lint check-aarch64 bench install uninstall dist fuzz test-faults bench-peers coverage
 
 help:
 	@echo 'make build      the release build that starts fastest on this machine'
@@ -20,6 +20,7 @@ help:
 	@echo 'make test-compat  commands of every day, compared with runs without sbx; UPDATE=1 writes the tables of docs/compatibility.md'
 	@echo 'make test-faults  makes each system call of a start fail; UPDATE=1 writes the tables of docs/faults.md'
 	@echo 'make test-mutants  takes protecting lines out one by one; a test has to notice each'
+	@echo 'make coverage   which lines of policy and launcher the tests run; UPDATE=1 writes the tables of docs/coverage.md'
 	@echo 'make vm-test    the tests that depend on the kernel, on older kernels, in emulated machines'
 	@echo '                ARCH=aarch64: on arm64, emulated on whatever this machine is'
 	@echo 'make check-aarch64  compiles everything for arm64, with clippy'
@@ -57,6 +58,11 @@ test-compat:
 
 test-mutants:
 	tests/mutants.py
+
+# Needs rustup's llvm-tools; says how to get them.
+coverage:
+	tests/check-tools
+	scripts/coverage/run $(if $(UPDATE),--update)
 
 # ARCH=aarch64: in machines of that architecture.
 vm-test:

@@ -19,6 +19,8 @@ use crate::{docker, kernel, stage, sys};
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Set to a number on a slow machine: the limit is that many times as long.
 const PATIENCE: &str = "SBX_TEST_PATIENCE";
+/// Where a program that counts what it runs keeps its counters (`make coverage`).
+const COUNTERS: &str = "LLVM_PROFILE_FILE";
 
 /// A command to be run; the environment holds nothing but what is set here.
 pub struct Cmd {
@@ -33,6 +35,9 @@ impl Cmd {
     pub fn new(program: impl AsRef<OsStr>) -> Cmd {
         let mut command = Command::new(program.as_ref());
         command.env_clear().env("PATH", PATH).env("LANG", "C.UTF-8").env("TERM", "dumb");
+        if let Some(place) = std::env::var_os(COUNTERS) {
+            command.env(COUNTERS, place);
+        }
         let patience = std::env::var(PATIENCE).ok().and_then(|text| text.parse().ok()).unwrap_or(1);
         let timeout = TIMEOUT * patience;
         Cmd { command, shown: vec![program.as_ref().into()], stdin: Vec::new(), timeout }

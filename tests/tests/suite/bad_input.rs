@@ -83,6 +83,24 @@ fn contradictions_are_refused() {
     world.write("private.json", r#"{"extends": "workspace", "network": {"mode": "private"}}"#);
     refuses(&world, 125, &["-p", "./private.json", "--exec"], &["network of the run's own", "--exec"]);
     refuses(&world, 125, &["--log-violations", "--on-violation", "kill"], &["--on-violation"]);
+    for ours in ["SECCOMP_SYSCALL_ALLOW=read", "SECCOMP_SYSCALL_DENY=", "SBX_SHIM_FD=3"] {
+        let name = ours.split('=').next().unwrap();
+        refuses(
+            &world,
+            125,
+            &["--allow-dangerous-env", "--env", ours],
+            &["cannot pass", name, "sbx sets it itself"],
+        );
+    }
+    let other = ["run", "--env", "OTHER=x", "--", "printenv", "OTHER"];
+    world.sbx(other).run().success().prints("x\n");
+    refuses(&world, 125, &["--require", "full", "--namespaces", "none"], &["'full'", "--namespaces none"]);
+    refuses(
+        &world,
+        125,
+        &["--dangerously-unconfined", "-p", "minimal"],
+        &["--dangerously-unconfined", "minimal"],
+    );
     refuses(&world, 125, &["-p", "minimal", "-p", "network"], &[]);
 }
 

@@ -1,7 +1,7 @@
 //! Commands that may be executed, and commands that may not: by every name of theirs.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use sbx_tests::{Output, User, World, as_users};
@@ -240,5 +240,30 @@ fn promises_hold_under_lists_of_commands() {
         let words = ["run", "--verify", "--allow-command", "touch", "--", "touch", "made"];
         world.sbx(words).run().success();
         assert!(world.exists("made"));
+    });
+}
+
+/// A directory that can be entered and not be listed may hold a further name of what is blocked.
+#[test]
+fn names_that_cannot_be_looked_for_end_the_run() {
+    as_users(|user| {
+        let world = stocked(user);
+        let mode = |mode| fs::set_permissions(world.path("more"), fs::Permissions::from_mode(mode)).unwrap();
+        let run = || world.sbx(["run", "--block-command", "tools/first", "--", "tools/other", "ran"]).run();
+        mode(0o111);
+        if user.is_root() {
+            run().success();
+        } else {
+            run().refused(125, &["cannot look for other names", "more"]);
+            assert!(!world.exists("ran"));
+            world.bare(["more/third", "named"]).run().success();
+            // The command cannot execute anything there either.
+            mode(0o000);
+            run().success();
+            world.bare(["sh", "-c", "more/third named"]).run().failed();
+        }
+        mode(0o755);
+        run().success();
+        assert!(world.exists("ran"));
     });
 }

@@ -341,6 +341,16 @@ fn ports_and_signals_are_named_too() {
         run(&format!("*:{other}"), &[&attempt, "connect", &port]).exited(1).says(&format!(
             "may not connect to TCP port {port} (inferred); allow it with --connect '*:{port}'"
         ));
+        let program =
+            "import socket; s = socket.socket(); s.setsockopt(1, 2, 1); s.bind(('127.0.0.1', 8099))";
+        let bind = |front: &[&str]| {
+            let words = ["--", "/usr/bin/python3", "-c", program];
+            world.sbx([&["run", "--explain", "--connect", "*:9"], front, &words].concat()).run()
+        };
+        bind(&["--bind", "8098"])
+            .failed()
+            .says("may not listen on TCP port 8099 (inferred); allow it with --bind 8099");
+        bind(&["--bind", "8099"]).success().silent();
         let mut outside = Command::new("sleep").arg("60").spawn().unwrap();
         let pid = outside.id().to_string();
         let signal = |target: &str| {

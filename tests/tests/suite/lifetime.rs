@@ -223,3 +223,26 @@ fn what_a_killed_run_leaves_behind_is_removed_by_a_later_one() {
         assert!(held().is_empty());
     });
 }
+
+#[test]
+fn a_killed_helper_takes_the_command_with_it() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        for namespaces in ["none", "auto"] {
+            let marker = processes::marker();
+            let running = world
+                .sbx(["run", "--namespaces", namespaces, "--", "sh", "-c"])
+                .arg(format!("(setsid {attempt} sleep {marker} &); {attempt} sleep {marker}; echo went on"))
+                .start();
+            running.wait_for("sleeping\nsleeping\n");
+            let supervisor = running.pid();
+            let children = format!("/proc/{supervisor}/task/{supervisor}/children");
+            let helper = std::fs::read_to_string(children).unwrap();
+            world.bare(["kill", "-9", helper.trim()]).run().success();
+            let out = running.wait().exited(125).says("helper was killed");
+            assert!(!out.out().contains("went on"), "{out}");
+            processes::none_left(&marker);
+        }
+    });
+}

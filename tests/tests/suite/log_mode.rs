@@ -150,3 +150,34 @@ fn on_violation_chooses_what_happens() {
         assert!(out.sbx_lines().iter().any(|line| line.contains("clone") || line.contains("fork")), "{out}");
     });
 }
+
+#[test]
+fn a_profile_can_end_the_run_at_the_first_violation() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("kill.json", r#"{"extends": "minimal", "syscalls": {"default": "kill"}}"#);
+        let script = "$| = 1; print 'before '; mkdir 'made'; print 'after'";
+        let run = |front: &[&str], script: &str| {
+            world.sbx([&["run", "-p", "./kill.json"], front, &["--", "perl", "-e", script]].concat()).run()
+        };
+        run(&[], script).exited(159).prints("before ");
+        run(&["--on-violation", "errno"], script).success().prints("before after");
+        assert!(!world.exists("made"));
+        run(&[], "print 'allowed'").success().silent().prints("allowed");
+    });
+}
+
+#[test]
+fn what_a_profile_notes_is_let_through_and_told() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("log.json", r#"{"extends": "write", "syscalls": {"log": ["mkdir", "mkdirat"]}}"#);
+        let script = "mkdir 'made' or die; rmdir 'made' or die; mkdir 'made' or die";
+        let out = world.run("./log.json", ["perl", "-e", script]).run().success();
+        let noted: Vec<_> = out.sbx_lines().into_iter().filter(|line| line.contains("mkdir")).collect();
+        assert!(world.exists("made"));
+        assert!(noted.iter().any(|line| line.contains("noted") && line.contains("made")), "{out}");
+        let plain = world.run("write", ["perl", "-e", "mkdir 'again' or die"]).run();
+        plain.success().silent();
+    });
+}

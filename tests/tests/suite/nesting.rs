@@ -181,3 +181,21 @@ fn where_somebody_else_is_notified_nothing_is_promised_that_takes_notifications(
         assert!(world.exists("mark"));
     });
 }
+
+/// What a built-in profile protects is given up with a warning where there are no namespaces; what a user's own does is not.
+#[test]
+fn what_the_user_has_protected_needs_namespaces() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("kept", "as it was");
+        world.write("own.json", r#"{"extends": "workspace", "paths": {"protect": ["${WORKSPACE}/kept"]}}"#);
+        let run = |front: &[&str]| {
+            let words = ["--", "sh", "-c", "echo changed > kept"];
+            world.sbx([&["run", "-p", "./own.json"], front, &words].concat()).docker().run()
+        };
+        run(&[]).refused(125, &["cannot protect", "kept", "own.json", "--namespaces none"]);
+        assert_eq!(world.read("kept").unwrap(), "as it was");
+        run(&["--namespaces", "none"]).success();
+        assert_eq!(world.read("kept").unwrap(), "changed\n");
+    });
+}

@@ -149,3 +149,41 @@ fn a_helper_that_is_stopped_at_once_does_not_take_the_time_limit_away() {
         assert!(matches!(out.code, Some(124 | 125)), "{out}");
     }
 }
+
+/// What programs from before utimensat(2) call, and what is wrong with their arguments.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn older_calls_for_times_are_made_too() {
+    if !kernel::promises(1) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let outside = world.outside.join("kept");
+        let before = fs::metadata(&outside).unwrap().modified().unwrap();
+        let seconds = |path: &Path| {
+            let since = fs::metadata(path).unwrap().modified().unwrap().duration_since(std::time::UNIX_EPOCH);
+            since.unwrap().as_secs()
+        };
+        // utime, utimes, futimesat; a million microseconds and an address of nothing are errors.
+        let script = r#"
+my ($path, $seconds, $micro) = ($ARGV[0], pack("q2", 1, 1001), pack("q4", 1, 0, 1002, 0));
+my ($last, $wrong) = (pack("q4", 1, 0, 1003, 999_999), pack("q4", 1, 0, 5, 1_000_000));
+my @made = (syscall(132, $path, $seconds), syscall(235, $path, $micro), syscall(261, -100, $path, $last));
+my @not = (syscall(235, $path, $wrong), $! + 0, syscall(132, $path, 4096), $! + 0);
+print join(" ", @made, @not);
+"#;
+        let inside = world.write("file", "");
+        for profile in ["write", "workspace"] {
+            fs::File::options().append(true).open(&inside).unwrap().set_modified(before).unwrap();
+            let out = world.run(profile, ["perl", "-e", script, "file"]).run().success().silent();
+            assert_eq!(out.out(), "0 0 0 -1 22 -1 14", "{profile}");
+            assert_eq!(seconds(&inside), 1003, "{profile}");
+            let out = world.run(profile, ["perl", "-e", script, outside.to_str().unwrap()]).run();
+            assert!(out.out().starts_with("-1 -1 -1 -1"), "{out}");
+        }
+        assert_eq!(fs::metadata(&outside).unwrap().modified().unwrap(), before);
+        world.bare(["perl", "-e", script, outside.to_str().unwrap()]).run().prints("0 0 0 -1 22 -1 14");
+        assert_eq!(seconds(&outside), 1003);
+    });
+}
