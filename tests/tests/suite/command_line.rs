@@ -170,6 +170,32 @@ fn a_custom_list_is_built_from_nothing() {
     });
 }
 
+/// A library of the user's own is loaded after ours, which takes away what only the loader needed.
+#[test]
+fn a_custom_list_holds_with_a_preloaded_library_too() {
+    const LIST: &str = "fstat:newfstatat:getrandom:brk:write:exit_group";
+    as_users(|user| {
+        let world = World::new(user);
+        let (attempt, hook) = (world.subject("attempt"), world.subject("hook.so"));
+        world.write("data", "text\n");
+        let preload = format!("LD_PRELOAD={}", hook.display());
+        let run = |preload: &[&str], more: &[&str]| {
+            let front = ["run", "-q", "-p", "custom", "--allow-calls", LIST];
+            let command = ["--", attempt.to_str().unwrap(), "read", "data"];
+            world.sbx([&front[..], more, preload, &command].concat()).run()
+        };
+        let with = ["--allow-dangerous-env", "--env", &preload];
+        run(&[], &[]).exited(1).prints("errno 1 (Operation not permitted)\n");
+        run(&with, &[]).exited(1).prints("errno 1 (Operation not permitted)\n");
+        assert!(!world.exists("mark"));
+        // This flag allows the calls that it takes, too.
+        run(&[], &["--rw", "."]).success().prints("text\n");
+        assert!(!world.exists("mark"), "nothing was to be preloaded");
+        run(&with, &["--rw", "."]).success().prints("text\n");
+        assert!(world.exists("mark"), "the library was not loaded");
+    });
+}
+
 #[test]
 fn calls_can_be_taken_from_and_given_to_a_profile() {
     as_users(|user| {

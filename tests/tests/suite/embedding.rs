@@ -49,6 +49,36 @@ fn output_and_report_are_those_of_the_command() {
 }
 
 #[test]
+fn what_is_wished_for_is_what_runs_get() {
+    let world = World::new(&User::current());
+    let run = |sandbox: &Sandbox, words: &[&str]| {
+        let run = output(sandbox.command(words[0]).args(&words[1..])).unwrap();
+        (run.report.exit_status, String::from_utf8(run.stdout).unwrap())
+    };
+    let script = world.script(world.outside.join("script"), "#!/bin/sh\necho ran\n");
+    // As the command itself it could be executed anyway.
+    let script = ["sh", "-c", script.to_str().unwrap()];
+    let workspace = || sandbox("workspace", &world);
+    if kernel::promises(1) {
+        assert_ne!(run(&workspace(), &script).0, 0);
+    }
+    assert_eq!(run(&workspace().execute(&world.outside), &script), (0, "ran\n".to_string()));
+    let write = || sandbox("minimal", &world).write(&world.workspace);
+    assert_ne!(run(&write().deny_calls("mkdir:mkdirat"), &["mkdir", "made"]).0, 0);
+    assert_eq!(run(&write().allow_calls("mkdir:mkdirat"), &["mkdir", "made"]).0, 0);
+    assert!(world.exists("made"));
+    let passed = [workspace(), workspace().pass_env("CARGO_MANIFEST_DIR")];
+    let passed = passed.map(|sandbox| run(&sandbox, &["printenv", "CARGO_MANIFEST_DIR"]).0);
+    assert_eq!(passed, [1, i32::from(std::env::var_os("CARGO_MANIFEST_DIR").is_none())]);
+    let namespaces = |level| {
+        let sandbox = workspace().flag("--namespaces", "none").require(level);
+        output(sandbox.command("true")).map(|run| run.report.cause).map_err(|error| error.kind())
+    };
+    assert_eq!(namespaces(sbx::embed::Level::Full), Err(Kind::Refused));
+    assert_eq!(namespaces(sbx::embed::Level::Minimal), Ok(Cause::Exited));
+}
+
+#[test]
 fn what_is_refused_is_in_the_report_alone() {
     let world = World::new(&User::current());
     let run = output(sandbox("minimal", &world).command("mkdir").arg("made")).unwrap();

@@ -1,6 +1,6 @@
 //! `no-exec`: everything but starting programs.
 
-use sbx_tests::{Output, World, as_users};
+use sbx_tests::{World, as_users};
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -72,25 +72,5 @@ fn injected_code_does_not_run() {
         for profile in ["workspace", "read-only"] {
             world.run(profile, [attempt, "wx"]).run().success().prints("42\n");
         }
-    });
-}
-
-/// A library that the user preloads comes after ours, and is bound by what ours has installed.
-#[test]
-fn a_preloaded_library_changes_nothing() {
-    as_users(|user| {
-        let world = World::new(user);
-        let (attempt, hook) = (world.subject("attempt"), world.subject("hook.so"));
-        let preload = format!("LD_PRELOAD={}", hook.display());
-        let run = |preload: &[&str], command: &[&str]| {
-            let words = [&["run", "-p", "no-exec"], preload, &["--"], command].concat();
-            world.sbx(words).run()
-        };
-        let with = ["--allow-dangerous-env", "--env", &preload];
-        let maps = |out: Output| out.success().out().contains("/hook.so");
-        assert!(maps(run(&with, &["cat", "/proc/self/maps"])));
-        assert!(!maps(run(&[], &["cat", "/proc/self/maps"])));
-        run(&with, &[attempt.to_str().unwrap(), "wx"]).exited(1);
-        world.bare([attempt.to_str().unwrap(), "wx"]).run().success();
     });
 }
