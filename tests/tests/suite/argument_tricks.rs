@@ -348,3 +348,34 @@ fn data_in_the_first_packet_is_no_way_around_connect() {
     world.bare(["/usr/bin/python3", "-c", script, &port]).run().success();
     assert_eq!(server.connections(), 1);
 }
+
+/// Several comparisons of one argument are one load in the filter.
+#[test]
+fn alternatives_of_a_users_profile_hold_one_by_one() {
+    as_users(|user| {
+        let tricks = Tricks::new(user);
+        let number = libc::SYS_getpriority.to_string();
+        // Each lets 0 and 2 through, and not 1.
+        for pair in
+            [[("eq", 0), ("eq", 2)], [("lt", 1), ("gt", 1)], [("le", 0), ("ge", 2)], [("eq", 2), ("lt", 1)]]
+        {
+            let entries = pair.map(|(op, value)| {
+                format!(
+                    r#"{{"call": "getpriority", "args": [{{"index": 0, "width": 32, "op": "{op}", "value": {value}}}]}}"#
+                )
+            });
+            for (list, parent) in [("allow", "minimal"), ("deny", "workspace")] {
+                let text = format!(
+                    r#"{{"extends": "{parent}", "syscalls": {{"{list}": [{}]}}}}"#,
+                    entries.join(", ")
+                );
+                tricks.world.write("own.json", text);
+                for which in 0..3 {
+                    let out = tricks.run("./own.json", &["syscall", &number, &which.to_string()]);
+                    let goes_through = (which != 1) == (list == "allow");
+                    assert_eq!(out.code, Some(i32::from(!goes_through)), "{list} {pair:?}: {out}");
+                }
+            }
+        }
+    });
+}

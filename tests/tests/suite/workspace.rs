@@ -1,5 +1,7 @@
 //! `workspace`, the default: a developer's or an agent's day in one directory.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -410,4 +412,38 @@ fn a_flag_that_something_else_undoes_is_said_to_be() {
     world.sbx(advised).arg("echo more >> private/key").run().success();
     world.sbx(advised).arg("echo more >> notes/text").run().failed();
     assert_eq!(world.read("notes/text").as_deref(), Some("text\n"));
+}
+
+/// Around what is denied the rest is allowed one by one, which takes a list of it.
+#[test]
+fn around_a_denied_path_the_rest_has_to_be_known() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("closed/kept", "secret\n");
+        world.write("closed/open", "text\n");
+        let mode = |mode| fs::set_permissions(world.path("closed"), Permissions::from_mode(mode)).unwrap();
+        let run = |more: &[&str]| {
+            let front = ["run", "-q", "--namespaces", "none", "--deny", "closed/kept"];
+            world.sbx([&front[..], more, &["--", "cat", "closed/open"]].concat()).run()
+        };
+        mode(0o311);
+        if user.is_root() {
+            run(&[]).success();
+        } else {
+            run(&[]).refused(125, &["cannot deny a path below", "closed"]);
+        }
+        mode(0o755);
+        run(&[]).success().prints("text\n");
+        run(&["--ro", "closed/kept", "--deny", "closed"]).failed().prints("");
+    });
+}
+
+#[test]
+fn a_workspace_that_holds_the_home_directory_is_told() {
+    as_users(|user| {
+        let world = World::new(user);
+        let run = |at: &str| world.sbx(["run", "--workspace", at, "--", "true"]).run().success();
+        run("..").says("holds your home directory");
+        run(".").silent();
+    });
 }

@@ -59,6 +59,26 @@ fn harmless_changes_are_made() {
     });
 }
 
+/// What would be replaced by one name, and stay by another with nothing mounted on it, is not replaced.
+#[test]
+fn a_configuration_with_a_second_name_stays() {
+    if !need(&["git", "bash"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let world = stage(user);
+        let before = config(&world);
+        let second = world.path("second");
+        fs::hard_link(world.path(".git/config"), &second).unwrap();
+        shell(&world, &["-q"], "git config user.email new@example.org").run().failed();
+        assert_eq!((config(&world), world.read("second").unwrap()), (before.clone(), before.clone()));
+        nothing_is_left(&world);
+        fs::remove_file(second).unwrap();
+        works(&world, "git config user.email new@example.org");
+        assert_ne!(config(&world), before);
+    });
+}
+
 #[test]
 fn submodules_are_added_and_updated() {
     if !need(&["git", "bash"]) {
