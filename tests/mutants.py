@@ -112,7 +112,7 @@ MUTANTS = [
     ("attributes-harmful-flags", "launcher/src/sys/attributes.rs",
      "if (present[0] ^ flags) & !HARMLESS_FLAGS != 0 {", "if false {", ["attributes::"]),
     ("magic-links", "launcher/src/sys/descriptor.rs",
-     "how.resolve = resolve;", "how.resolve = resolve & !libc::RESOLVE_NO_MAGICLINKS;", ["supervisor::", "write::"]),
+     "libc::RESOLVE_NO_MAGICLINKS | libc::RESOLVE_IN_ROOT)", "libc::RESOLVE_IN_ROOT)", ["supervisor::", "write::"]),
     ("links-out-of-the-workspace", "launcher/src/launch/files.rs",
      "Some(workspace) if tidy.starts_with(workspace) && !real.starts_with(workspace) => {", "Some(workspace) if tidy.starts_with(workspace) && workspace.as_os_str().is_empty() => {",
      ["workspace::", "network::"]),

@@ -47,14 +47,9 @@ pub fn open_entry(directory: &File, name: &[u8]) -> io::Result<File> {
     opened(unsafe { libc::syscall(libc::SYS_openat, directory.as_raw_fd(), name.as_ptr(), flags) })
 }
 
-/// As [`open_path`], relative to a directory, and never through a magic link of /proc (openat2(2), Linux 5.6):
-/// those lead where the one who asks may go, and that is not the one on whose behalf we ask. A symbolic link at
-/// the end is followed or held itself.
-pub fn open_place(directory: Option<&File>, path: &[u8], follow: bool) -> io::Result<File> {
-    place_in(directory, path, follow, libc::RESOLVE_NO_MAGICLINKS)
-}
-
-/// The same, with a directory as the root: also for absolute paths and links.
+/// As [`open_path`], with a directory as the root, also for absolute paths and links, and never through a magic link of
+/// /proc (openat2(2), Linux 5.6): those lead where the one who asks may go, and that is not the one on whose behalf we ask. A
+/// symbolic link at the end is followed or held itself.
 pub fn open_below(root: &File, path: &[u8], follow: bool) -> io::Result<File> {
     place_in(Some(root), path, follow, libc::RESOLVE_NO_MAGICLINKS | libc::RESOLVE_IN_ROOT)
 }

@@ -86,20 +86,11 @@ pub struct Tree(OwnedFd);
 impl Tree {
     /// Of a place that is held open.
     pub fn of(place: BorrowedFd<'_>) -> Result<Tree, Failed> {
-        Tree::copy(place, c"")
-    }
-
-    /// Of a name in a directory.
-    pub fn of_entry(directory: BorrowedFd<'_>, name: &CStr) -> Result<Tree, Failed> {
-        Tree::copy(directory, name)
-    }
-
-    fn copy(directory: BorrowedFd<'_>, name: &CStr) -> Result<Tree, Failed> {
         let flags = libc::OPEN_TREE_CLONE
             | libc::OPEN_TREE_CLOEXEC
             | (libc::AT_RECURSIVE | libc::AT_EMPTY_PATH) as libc::c_uint;
         // SAFETY: a NUL-terminated path.
-        let tree = unsafe { libc::syscall(libc::SYS_open_tree, directory.as_raw_fd(), name.as_ptr(), flags) };
+        let tree = unsafe { libc::syscall(libc::SYS_open_tree, place.as_raw_fd(), c"".as_ptr(), flags) };
         checked("open_tree", tree).map(|tree| Tree(own(tree as RawFd)))
     }
 

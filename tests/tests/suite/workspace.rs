@@ -177,7 +177,7 @@ fn a_link_that_a_command_has_left_opens_nothing_outside() {
     as_users(|user| {
         let world = World::new(user);
         world.run("workspace", ["ln", "-s", "../../outside", "out"]).run().success();
-        std::fs::create_dir(world.path("own")).unwrap();
+        fs::create_dir(world.path("own")).unwrap();
         world.run("workspace", ["ln", "-s", "own", "in"]).run().success();
         let named = |path: &str| {
             world.write(
