@@ -243,7 +243,7 @@ pub fn sockets(
 ) -> Result<Vec<PathBuf>, Refusal> {
     let mut sockets = Vec::with_capacity(flags.unix.len() + profile.network.unix.len());
     for path in &flags.unix {
-        sockets.push(existing(path, directory)?);
+        sockets.push(inside(existing(path, directory)?, &directory.join(path), variables)?);
     }
     for entry in profile.network.unix.iter() {
         let cannot = |cause: String| {
@@ -286,7 +286,7 @@ fn of_profile(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) 
 }
 
 /// What is named below the workspace has to be there too: an earlier command may have put a link in its place.
-fn inside(real: PathBuf, named: &Path, variables: &Variables<'_>) -> Result<PathBuf, Refusal> {
+pub fn inside(real: PathBuf, named: &Path, variables: &Variables<'_>) -> Result<PathBuf, Refusal> {
     let tidy = tidy(named);
     match variables.workspace {
         Some(workspace) if tidy.starts_with(workspace) && !real.starts_with(workspace) => {

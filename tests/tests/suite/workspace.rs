@@ -195,6 +195,20 @@ fn a_link_that_a_command_has_left_opens_nothing_outside() {
         }
         named("out").refused(125, &["leads out of the workspace"]);
         named("in").success();
+        // What is to be executed may be a link to a program, but to nothing else.
+        let secret = world.write(world.outside.join("secret"), "secret\n");
+        let link =
+            |name: &str, target: &str| world.run("workspace", ["ln", "-s", target, name]).run().success();
+        link("tool", "../../outside/secret");
+        link("program", "/usr/bin/true");
+        let allowed = |name: &str, command: &[&str]| {
+            let flags = ["run", "-q", "--allow-command", name, "--allow-command", "cat", "--"];
+            world.sbx(flags).args(command).run()
+        };
+        allowed("./tool", &["cat", secret.to_str().unwrap()]).failed().prints("");
+        allowed("./program", &["./program"]).success();
+        allowed("./out", &["cat", "readme"]).refused(125, &["leads out of the workspace"]);
+        allowed("./own", &["cat", "readme"]).success().prints("text\n");
     });
 }
 

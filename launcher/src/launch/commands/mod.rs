@@ -207,8 +207,19 @@ impl Commands {
         let own = program.iter().flat_map(|program| {
             program.chain.first().map(|link| link.path.as_path()).into_iter().chain(needed(program))
         });
-        let places = allow.iter().map(|place| place.path.clone());
-        rules.extend(places.map(|path| PathRule { path, rights: EXECUTE, optional: true, follows: false }));
+        let rule = |path: &Path| PathRule {
+            path: path.to_path_buf(),
+            rights: EXECUTE,
+            optional: true,
+            follows: false,
+        };
+        // To execute a file is to read it. One that is no program, where an earlier command has put a link to it, is
+        // not to be read.
+        let places = allow.iter().filter_map(|place| match place.directory {
+            true => Some(rule(&place.path)),
+            false => executable(&place.path),
+        });
+        rules.extend(places);
         rules.extend(own.filter_map(executable));
     }
 

@@ -1,6 +1,7 @@
 //! From the name of a command to files.
 
 use super::{Entry, Place};
+use crate::launch::files::inside;
 use crate::launch::landlock::plain;
 use crate::launch::policy::PathRule;
 use crate::profile::{Location, Variables};
@@ -87,6 +88,10 @@ impl<'a> Lookup<'a> {
             return Ok(matching(parent, &Entry { text: name, rule: entry.rule.clone(), flag: entry.flag }));
         }
         match Place::of(&path, entry.rule.clone()) {
+            Ok(place) if place.directory => {
+                inside(place.path.clone(), &path, self.variables)?;
+                Ok(vec![place])
+            }
             Ok(place) => Ok(vec![place]),
             Err(error) if entry.flag => Err(cannot(plain(&error))),
             // There is nothing to be executed, and so nothing to be blocked or allowed.

@@ -122,6 +122,12 @@ fn an_allowed_socket_is_reached_where_it_is() {
             world.sbx(flags).arg(allowed).run().success();
             world.sbx(flags).arg(&other).run().exited(1);
             assert_eq!((server.connections(), beside.connections()), (1, 0), "{directory}");
+            // An earlier command may have put a link in the place of a socket of the workspace.
+            std::os::unix::fs::symlink(&other, world.path("link")).unwrap();
+            let flags = ["run", "-q", "--unix", "link", "--", &attempt, "connect-unix", "link"];
+            world.sbx(flags).run().refused(125, &["leads out of the workspace"]);
+            fs::remove_file(world.path("link")).unwrap();
+            assert_eq!(beside.connections(), 0);
         }
     });
 }
