@@ -288,14 +288,15 @@ fn of_profile(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) 
 /// What is named below the workspace has to be there too: an earlier command may have put a link in its place.
 pub fn inside(real: PathBuf, named: &Path, variables: &Variables<'_>) -> Result<PathBuf, Refusal> {
     let tidy = tidy(named);
+    // Also where the workspace is named by another name, over a link that leads to it.
+    let is_below =
+        |workspace: &Path| tidy.ancestors().any(|above| above == workspace || canonical(above) == workspace);
     match variables.workspace {
-        Some(workspace) if tidy.starts_with(workspace) && !real.starts_with(workspace) => {
-            Err(Refusal::new(format!(
-                "cannot use '{}' in a path rule: it leads out of the workspace, to '{}'; name that path itself if it is meant",
-                shown(named),
-                shown(&real)
-            )))
-        }
+        Some(workspace) if !real.starts_with(workspace) && is_below(workspace) => Err(Refusal::new(format!(
+            "cannot use '{}' in a path rule: it leads out of the workspace, to '{}'; name that path itself if it is meant",
+            shown(named),
+            shown(&real)
+        ))),
         _ => Ok(real),
     }
 }

@@ -187,11 +187,24 @@ fn a_link_that_a_command_has_left_opens_nothing_outside() {
             world.run("./p.json", ["cat", "readme"]).run()
         };
         world.write("readme", "text\n");
+        let alias = world.home.join("alias");
+        std::os::unix::fs::symlink(&world.workspace, &alias).unwrap();
         for flag in ["--ro", "--rox", "--rw", "--rwx"] {
             let opened =
                 |path: &str| world.sbx(["run", "-p", "write", flag, path, "--", "cat", "readme"]).run();
             opened("out").refused(125, &["leads out of the workspace"]);
             opened("in").success();
+            // The workspace by another name.
+            let by = |path: &str| {
+                let path = alias.join(path).into_os_string();
+                let command = ["--", "cat", "readme"].map(Into::into);
+                let words = ["run", "-p", "write", "--workspace"].map(std::ffi::OsString::from);
+                let flags = [alias.clone().into(), flag.into(), path];
+                world.sbx(words.into_iter().chain(flags).chain(command)).run()
+            };
+            by("out").refused(125, &["leads out of the workspace"]);
+            by("in").success();
+            by(world.outside.to_str().unwrap()).success();
         }
         named("out").refused(125, &["leads out of the workspace"]);
         named("in").success();
