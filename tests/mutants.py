@@ -114,7 +114,7 @@ MUTANTS = [
     ("magic-links", "launcher/src/sys/descriptor.rs",
      "libc::RESOLVE_NO_MAGICLINKS | libc::RESOLVE_IN_ROOT)", "libc::RESOLVE_IN_ROOT)", ["supervisor::", "write::"]),
     ("links-out-of-the-workspace", "launcher/src/launch/files.rs",
-     "Some(workspace) if tidy.starts_with(workspace) && !real.starts_with(workspace) => {", "Some(workspace) if tidy.starts_with(workspace) && workspace.as_os_str().is_empty() => {",
+     "Some(workspace) if !real.starts_with(workspace) && is_below(workspace) =>", "Some(workspace) if is_below(workspace) && workspace.as_os_str().is_empty() =>",
      ["workspace::", "network::"]),
     ("home-as-workspace", "launcher/src/launch/files.rs",
      "if holds_home(&path) || shared {", "if shared {", ["workspace::", "command_line::", "bad_input::"]),
