@@ -202,6 +202,8 @@ MUTANTS = [
      "        layout.pin_kept();\n", "", ["namespaces::"]),
     ("bare-repository", "launcher/src/launch/namespaces/git.rs",
      "if belongs(workspace, workspace) {", "if false {", ["namespaces::", "lib:git"]),
+    ("entry-of-a-worktree", "launcher/src/launch/namespaces/git.rs",
+     "        self.protected.extend(entry.map(Protected::existing));\n", "        drop(entry);\n", ["namespaces::"]),
     ("hooks-that-are-links", "launcher/src/launch/namespaces/git.rs",
      "            self.protected.extend(targets.into_iter().map(Protected::existing));\n", "            drop(targets);\n",
      ["namespaces::"]),

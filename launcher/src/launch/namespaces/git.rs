@@ -7,6 +7,7 @@
 
 use super::protect::Protected;
 use super::settings::{Leads, Setting, read, settings};
+use super::stubs;
 use crate::launch::files::tidy;
 use crate::launch::landlock::{canonical, plain};
 use crate::launch::policy::{PathRights, PathRule};
@@ -88,6 +89,11 @@ fn knows(own: &Path, entry: &Path, workspace: &Path) -> bool {
     named.is_some_and(|setting| own.join(setting.path()).canonicalize().is_ok_and(|path| path == workspace))
 }
 
+/// Whether a path is that of a `.git`, or below it.
+fn is_within_git(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == ".git")
+}
+
 /// Whether a git directory is a repository, or one of those that this one has for its linked worktrees. What `commondir`
 /// says counts for nothing by itself: it could name any directory, and make it the command's.
 fn belongs(own: &Path, common: &Path) -> bool {
@@ -96,7 +102,7 @@ fn belongs(own: &Path, common: &Path) -> bool {
         && ["objects", "refs"].iter().all(|name| common.join(name).is_dir())
         && path::is_there(&common.join("HEAD"))
         // This would be a directory that one is in.
-        && !path::is_there(&common.join(".git"))
+        && stubs::is_free(&common.join(".git"), None)
 }
 
 impl Repository {
@@ -104,7 +110,7 @@ impl Repository {
     pub fn of(workspace: &Path, home: Option<&Path>) -> Repository {
         let mut found = Repository::default();
         let entry = workspace.join(".git");
-        if !path::is_there(&entry) {
+        if stubs::is_free(&entry, None) {
             // A bare one, or nothing that git looks at.
             if belongs(workspace, workspace) {
                 found.common(workspace, workspace, home, 0);
@@ -143,8 +149,7 @@ impl Repository {
     /// What git writes to that may be more than a repository's own directory: a bare one's, or what has been made to look
     /// like one, may be a workspace in another run.
     pub fn workspaces(&self) -> impl Iterator<Item = &Path> {
-        let is_within_git = |path: &Path| path.components().any(|part| part.as_os_str() == ".git");
-        self.writes.iter().map(PathBuf::as_path).filter(move |path| !is_within_git(path))
+        self.writes.iter().map(PathBuf::as_path).filter(|path| !is_within_git(path))
     }
 
     /// The rules that let git write.
@@ -163,6 +168,10 @@ impl Repository {
         self.protected.push(Protected { replaced: true, ..Protected::existing(config.clone()) });
         // It would have git look for configuration and hooks elsewhere; this one says what is so anyway.
         self.protected.push(Protected { stub: Some(".\n"), ..Protected::new(at.join("commondir")) });
+        // In a bare one git would look there first.
+        if belongs(at, at) && !is_within_git(at) {
+            self.protected.push(Protected::new(at.join(".git")));
+        }
         let of_home = home.filter(|_| depth == 0).into_iter();
         let of_home = of_home.flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]);
         let mut read = Vec::new();
@@ -197,6 +206,10 @@ impl Repository {
     fn worktree(&mut self, at: &Path, top: &Path, home: Option<&Path>, depth: usize) {
         let names = ["commondir", "gitdir"];
         self.protected.extend(names.iter().map(|name| Protected::existing(at.join(name))));
+        // The file by which git gets here from where the files are, if that may be written too.
+        let entry = read(&at.join("gitdir")).map(|text| tidy(&at.join(line(&text))));
+        let entry = entry.filter(|path| path.file_name().is_some_and(|name| name == ".git"));
+        self.protected.extend(entry.map(Protected::existing));
         self.modules(&at.join("modules"), top, home, depth + 1);
     }
 

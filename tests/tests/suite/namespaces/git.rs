@@ -341,6 +341,23 @@ fn a_bare_repository_is_protected() {
             plain(&world, "cd main; git status >/dev/null; git commit -q --allow-empty -m after");
             assert!(!world.outside.join("ran").exists(), "{script}");
         }
+        // From one of its worktrees too, which it is written to from.
+        plain(&world, "git worktree add -q other new");
+        world.workspace = world.home.join("bare/main");
+        works(&world, "echo more >> file; git commit -qam more");
+        for script in [
+            "cp -r ../worktrees/other ../evil; echo ../evil > ../evil/commondir; printf '[core]\nfsmonitor = PLANTED\n' > ../evil/config; echo gitdir: $PWD/../evil > ../other/.git; mv ../other ../was; cp -r ../was ../other",
+            "git init -q ../evil; cd ../evil; git config core.fsmonitor PLANTED; mv .git ../.git; cp -r .git ..; echo gitdir: evil/.git > ../.git",
+            "printf '#!/bin/sh\nPLANTED\n' > ../hooks/post-commit; chmod +x ../hooks/post-commit",
+        ] {
+            nothing_planted_runs(&world, script);
+            plain(
+                &world,
+                "for at in .. ../other; do (cd $at; git status >/dev/null 2>&1 || true; git log -1 >/dev/null); done",
+            );
+            assert!(!world.outside.join("ran").exists(), "{script}");
+        }
+        world.workspace = world.home.join("bare");
         // The branch's configuration is changed as anywhere.
         works(&world, "git config user.name Somebody; cd main; git branch -m new newer");
     });
@@ -417,15 +434,17 @@ fn a_forged_worktree_opens_no_other_directory() {
         // Its `commondir` is protected, but others can be made beside it.
         for (number, common) in [&secrets, &world.home, &top].into_iter().enumerate() {
             world.workspace = top.clone();
-            let forged = top.join(format!(".git/worktrees/forged{number}"));
+            let (forged, part) =
+                (top.join(format!(".git/worktrees/forged{number}")), top.join(format!("part{number}")));
             let script = format!(
-                "cp -r {1} {0}; echo {2} > {0}/commondir; rm -f sub/.git; echo 'gitdir: {0}' > sub/.git",
+                "cp -r {1} {0}; echo {2} > {0}/commondir; mkdir {3}; echo {3}/.git > {0}/gitdir; echo 'gitdir: {0}' > {3}/.git",
                 forged.display(),
                 own.display(),
-                common.display()
+                common.display(),
+                part.display()
             );
             works(&world, &script);
-            world.workspace = top.join("sub");
+            world.workspace = part;
             let script = format!(
                 "echo here > in; echo x > {0}/planted; cat {0}/file; echo x > {1}/planted; [ -e in ]",
                 secrets.display(),
@@ -441,9 +460,9 @@ fn a_forged_worktree_opens_no_other_directory() {
         world.workspace = top.clone();
         works(
             &world,
-            "mkdir -p refs objects worktrees; cp -r .git/worktrees/sub worktrees/forged; echo ref: refs/heads/main > HEAD; echo ../.. > worktrees/forged/commondir; rm sub/.git; echo 'gitdir: ../worktrees/forged' > sub/.git",
+            "mkdir -p refs objects worktrees; cp -r .git/worktrees/sub worktrees/forged; echo ref: refs/heads/main > HEAD; echo ../.. > worktrees/forged/commondir; mkdir part; echo $PWD/part/.git > worktrees/forged/gitdir; echo 'gitdir: ../worktrees/forged' > part/.git",
         );
-        world.workspace = top.join("sub");
+        world.workspace = top.join("part");
         let before = sbx_tests::tree::snapshot(&top.join(".git"));
         let script = format!(
             "echo here > in; echo x >> {0}/.git/config; echo x > {0}/planted; [ -e in ]",
