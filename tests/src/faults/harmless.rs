@@ -32,6 +32,10 @@ const HARMLESS: &[(&str, &str)] = &[
         "openat",
         "a rule about what the user may not reach (EACCES) is passed over, so less is allowed; what cannot be looked into is protected as a whole",
     ),
+    (
+        "openat2",
+        "a sandbox around may not know it (ENOSYS): the path is then opened in the old way, and where that is has to be the path",
+    ),
     ("poll", "is made again (EINTR)"),
     ("pread64", "is made again (EINTR)"),
     ("prctl(0x18)", "past the last capability"),
