@@ -279,8 +279,9 @@ fn merge(rules: Vec<PathRule>) -> Vec<PathRule> {
 fn of_profile(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) -> Option<PathRule> {
     let path = entry.expand_path(variables)?;
     let devices = is_device(&path);
-    // The workspace's path is its real one.
-    let follows = variables.workspace.is_none_or(|workspace| !is_within(&path, workspace));
+    // These paths are real ones. Scratch and cache may lie where another run's command writes.
+    let Variables { workspace, tmp, cache, .. } = *variables;
+    let follows = ![workspace, tmp, cache].into_iter().flatten().any(|real| is_within(&path, real));
     let rights = PathRights { devices, ..rights };
     Some(PathRule { path, rights, optional: entry.origin.built_in, follows })
 }

@@ -11,8 +11,10 @@ use crate::launch::landlock::plain;
 use crate::launch::removal;
 use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
-use crate::sys::{memory, process};
+use crate::sys::{memory, path, process};
+use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
+use std::fmt::Write;
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -52,9 +54,11 @@ impl Scratch {
             Refusal::new(format!("cannot make a scratch directory in '{base}': {cause}{way}"))
         };
         const ELSEWHERE: &str = "; set TMPDIR to a directory that you can write";
+        // Nothing that leads there is looked up again: it may be in another run's workspace.
+        let real = path::real(base).map_err(|e| failed(&plain(&e), ELSEWHERE))?;
         for _ in 0..8 {
             let random = memory::random().map_err(|e| failed(&e.to_string(), ""))?;
-            let path = base.join(format!("sbx-{random:016x}"));
+            let path = real.join(format!("sbx-{random:016x}"));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
                     let mut scratch = Scratch { path, _lock: None, since: Instant::now() };
@@ -161,22 +165,32 @@ fn open_directory(path: &Path) -> io::Result<File> {
 }
 
 /// The directory for tool caches of one workspace: nothing outside the sandbox reads it, and no other
-/// workspace's commands write it.
+/// workspace's commands write it. Its real path: below the user's own directory no link is followed.
 pub fn cache(cache_home: Option<&OsStr>, home: Option<&OsStr>, workspace: &Path) -> io::Result<PathBuf> {
     let absolute = |value: Option<&OsStr>| value.map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute(cache_home).or_else(|| absolute(home).map(|home| home.join(".cache")));
     let base = base
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "neither XDG_CACHE_HOME nor HOME is set"))?;
-    let path = base.join("sbx").join(format!("{:016x}", fingerprint(workspace.as_os_str().as_bytes())));
+    let own = Path::new("sbx").join(cache_name(workspace)?);
+    let path = base.join(&own);
     DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
-    Ok(path)
+    let found = path::real(&path)?;
+    if found != path && found != path::real(&base)?.join(own) {
+        let path = escape(path.as_os_str().as_bytes(), 400);
+        return Err(io::Error::other(format!("'{path}' is reached over a symbolic link")));
+    }
+    Ok(found)
 }
 
-/// FNV-1a, 64 bits: names a directory, decides nothing.
-fn fingerprint(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+/// Whoever names a workspace's directory must not be able to choose the caches of another one: the first half of
+/// the path's SHA-256, which nobody finds a second path for.
+fn cache_name(workspace: &Path) -> io::Result<String> {
+    let digest = Sha256::digest(workspace.as_os_str().as_bytes());
+    let mut name = String::with_capacity(digest.len());
+    for byte in digest.iter().take(digest.len() / 2) {
+        write!(name, "{byte:02x}").map_err(io::Error::other)?;
+    }
+    Ok(name)
 }
 
 #[cfg(test)]
@@ -243,6 +257,42 @@ mod tests {
         let Err(refusal) = Scratch::create(Some(OsStr::new("/proc/self"))) else { panic!() };
         let said = refusal.to_string();
         assert!(said.starts_with("cannot make a scratch directory in '/proc/self': "), "{said}");
+    }
+
+    #[test]
+    fn no_workspace_has_the_caches_of_another() {
+        let base = Scratch::create(None).unwrap();
+        let cache = |path: &str| cache(Some(base.path().as_os_str()), None, Path::new(path)).unwrap();
+        // FNV-1a has one value for both.
+        let (one, other) = (cache("8yn0iYCKYHlIj4-BwPqk"), cache("GReLUrM4wMqfg9yzV3KQ"));
+        assert!(one != other && one.starts_with(base.path()), "{one:?} {other:?}");
+        assert_eq!(one.file_name().unwrap().len(), 32);
+        assert_eq!(cache("8yn0iYCKYHlIj4-BwPqk"), one);
+    }
+
+    #[test]
+    fn a_cache_is_not_reached_over_a_link_that_was_left_there() {
+        use std::os::unix::fs::symlink;
+        let base = Scratch::create(None).unwrap();
+        let cache =
+            |home: &str| cache(Some(base.path().join(home).as_os_str()), None, Path::new("/workspace"));
+        let first = cache("one").unwrap();
+        // The user's own directory may be a link.
+        symlink("one", base.path().join("two")).unwrap();
+        assert_eq!(cache("two").unwrap(), first);
+        fs::create_dir(base.path().join("secret")).unwrap();
+        fs::remove_dir(&first).unwrap();
+        symlink(base.path().join("secret"), &first).unwrap();
+        for home in ["one", "two"] {
+            let said = cache(home).unwrap_err().to_string();
+            assert!(said.ends_with("is reached over a symbolic link"), "{said}");
+        }
+        // Nor is the directory of all caches.
+        fs::remove_dir_all(base.path().join("one")).unwrap();
+        fs::create_dir_all(base.path().join("one")).unwrap();
+        fs::create_dir(base.path().join("elsewhere")).unwrap();
+        symlink(base.path().join("elsewhere"), base.path().join("one/sbx")).unwrap();
+        assert!(cache("one").is_err());
     }
 
     #[test]

@@ -474,3 +474,35 @@ fn a_workspace_that_holds_the_home_directory_is_told() {
         run(".").silent();
     });
 }
+
+/// Tool caches last, and so does what a run leaves in their place that may write there: it leads no later run anywhere.
+#[test]
+fn a_link_in_the_place_of_a_cache_leads_nowhere() {
+    as_users(|user| {
+        let mut world = World::new(user);
+        let cache = world.home.join("caches");
+        world.make_dir(&cache);
+        let script = |world: &World, profile: &str, script: &str| {
+            let command = world.sbx(["run", "-p", profile, "--", "bash", "-c", script]);
+            command.env("XDG_CACHE_HOME", &cache).run()
+        };
+        const KEPT: &str = "touch \"$XDG_CACHE_HOME/kept\" && ls \"$XDG_CACHE_HOME\"";
+        script(&world, "workspace", KEPT).success().silent().prints("kept\n");
+        let theirs = fs::read_dir(cache.join("sbx")).unwrap().next().unwrap().unwrap().path();
+        // The command of a run in another directory that is allowed the caches of all.
+        let workspace = std::mem::replace(&mut world.workspace, world.outside.clone());
+        let plant = format!("rm -r {0} && ln -s {1}/.ssh {0}", theirs.display(), world.home.display());
+        world.sbx(["run", "-q", "--rw"]).arg(&cache).args(["--", "bash", "-c", &plant]).run().success();
+        world.workspace = workspace;
+        assert!(theirs.is_symlink());
+        for profile in ["workspace", "read-only"] {
+            let out =
+                script(&world, profile, "cat ~/.ssh/id_rsa; touch ~/.ssh/made \"$XDG_CACHE_HOME/made\"");
+            out.failed().prints("").says("is reached over a symbolic link");
+        }
+        assert!(!world.home.join(".ssh/made").exists());
+        // With the link gone it is a cache again.
+        fs::remove_file(&theirs).unwrap();
+        script(&world, "workspace", KEPT).success().silent().prints("kept\n");
+    });
+}
