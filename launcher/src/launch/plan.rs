@@ -180,7 +180,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
             let given = namespaces::Given {
                 rules: &paths.rules,
                 denied: &paths.denied,
-                protected: namespaces::protected(&profile, &variables, repository),
+                protected: namespaces::protected(&profile, &variables, repository, &search.dirs),
                 named: &paths.named,
                 sockets: &sockets,
                 scratch: inside,

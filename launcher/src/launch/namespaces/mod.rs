@@ -23,6 +23,7 @@ use crate::cli::{self, Run};
 use crate::launch::files::{self, Directories};
 use crate::launch::landlock::{Version, canonical};
 use crate::launch::policy::{Mode, Network, PathRule};
+use crate::launch::siblings;
 use crate::profile::{Level, Location, Namespaces, Profile, Variables};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
@@ -118,13 +119,15 @@ pub fn has_own_tmp(flags: &Run, profile: &Profile, directories: Directories<'_>)
     path::is_directory(tmp) && !files::names(flags, profile, directories, tmp)
 }
 
-/// What is protected in a run.
+/// What is protected in a run, with the directories of profiles, which are `sbx`'s own.
 pub fn protected(
     profile: &Profile,
     variables: &Variables<'_>,
     repository: Option<Repository>,
+    own: &[PathBuf],
 ) -> Vec<Protected> {
     let mut all = named(profile, variables);
+    all.extend(own.iter().flat_map(|directory| profiles(directory)));
     for workspace in repository.iter().flat_map(Repository::workspaces) {
         let more = named(profile, &Variables { workspace: Some(workspace), ..*variables });
         let is_known = |path: &Path| all.iter().any(|known| known.path == path);
@@ -133,6 +136,15 @@ pub fn protected(
     }
     all.extend(repository.into_iter().flat_map(|repository| repository.protected));
     all
+}
+
+/// Where profiles are looked for: what a command may do is not for the command of an earlier run to say. The default one
+/// may be a link to a file elsewhere.
+fn profiles(directory: &Path) -> [Protected; 2] {
+    let parent = directory.parent().map(siblings::resolve).unwrap_or_default();
+    let directory = parent.join(directory.file_name().unwrap_or_default());
+    let default = directory.join("default.json");
+    [Protected::new(directory), Protected::existing(default)]
 }
 
 /// What a profile names for a workspace.
@@ -200,7 +212,7 @@ pub fn unprotected(
     let roots = Roots::of(rules);
     let repository = variables.workspace.map(|workspace| Repository::of(workspace, variables.home));
     // First what is sure to be there.
-    let mut all = protected(profile, variables, repository);
+    let mut all = protected(profile, variables, repository, &[]);
     all.sort_by_key(|protected| !path::is_there(&protected.path));
     let at_stake = |protected: &&Protected| {
         let there = path::is_there(&protected.path);

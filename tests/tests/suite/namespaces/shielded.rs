@@ -298,6 +298,87 @@ fn protected_links_stay_what_they_are() {
     });
 }
 
+/// A workspace that holds the files of programs outside, which links in the home directory lead to: they are not changed,
+/// and no later run is led on to something else by them.
+#[test]
+fn what_the_home_directory_leads_to_stays_as_it_is() {
+    with_namespaces(|user| {
+        let world = stage(user);
+        world.make_dir(&world.home.join(".config/git"));
+        world.make_dir(&world.path("fish/conf.d"));
+        let links = [
+            (".gitconfig", "dot/gitconfig"),
+            (".config/git/config", "dot/config"),
+            (".ssh/config", "dot/ssh"),
+            (".tmux.conf", "dot/tmux"),
+            (".vimrc", "dot/vimrc"),
+        ];
+        for (name, target) in links {
+            world.write(target, "# as it was\n");
+            symlink(world.path(target), world.home.join(name)).unwrap();
+        }
+        symlink(world.path("fish"), world.home.join(".config/fish")).unwrap();
+        let before = snapshot(&world.workspace);
+        let script = "for n in gitconfig config ssh tmux vimrc; do n=dot/$n; echo x >> $n; rm -f $n; ln -sf ~/.ssh/id_rsa $n; done 2>/dev/null
+            echo x > fish/conf.d/x.fish
+            for n in fish dot dot/gitconfig; do python3 -c 'import os, sys; os.rename(sys.argv[1], sys.argv[1] + \"x\")' $n 2>/dev/null; done; echo made > dot/made && cat ~/.gitconfig dot/made";
+        shell(&world, &["-q"], script).run().success().prints("# as it was\nmade\n");
+        fs::remove_file(world.path("dot/made")).unwrap();
+        let changed = changes(&world, &before);
+        assert!(changed.is_empty(), "{changed:#?}");
+        // What is not there is nobody's yet.
+        fs::remove_file(world.home.join(".vimrc")).unwrap();
+        shell(&world, &["-q"], "echo x >> dot/vimrc && git config --file dot/new user.name x")
+            .run()
+            .success();
+    });
+}
+
+/// What a later run may do is not for the command of this one to say, wherever it may write.
+#[test]
+fn profiles_are_not_a_commands_to_write() {
+    with_namespaces(|user| {
+        const PROFILE: &str = r#"{"extends": "read-only", "description": "as it was"}"#;
+        let plant = "d=$1; mkdir -p $d/sbx/profiles; echo {} > $d/sbx/profiles/default.json; rm -f $d/sbx/profiles/*; \
+            python3 -c 'import os, sys; os.rename(sys.argv[1], sys.argv[1] + \"x\")' $d/sbx; ln -s . $d/sbx; echo made > made";
+        for (there, elsewhere) in [(false, false), (true, false), (true, true)] {
+            let mut world = World::new(user);
+            world.workspace = world.home.clone();
+            let config = if elsewhere { "conf" } else { ".config" };
+            if there {
+                world.write(format!("{config}/sbx/profiles/default.json"), PROFILE);
+            }
+            let run = |flags: &[&str]| {
+                let command =
+                    world.sbx(["run", "-q"]).args(flags).args(["--", "bash", "-c", plant, "sh", config]);
+                let command =
+                    if elsewhere { command.env("XDG_CONFIG_HOME", world.path("conf")) } else { command };
+                command.run().success()
+            };
+            for flags in [&["-p", "workspace", "--workspace", "."][..], &["-p", "read-only", "--rw", "."]] {
+                run(flags);
+                assert_eq!(world.read("made").as_deref(), Some("made\n"));
+                let default = world.read(format!("{config}/sbx/profiles/default.json"));
+                assert_eq!(default.as_deref(), there.then_some(PROFILE), "{flags:?} {there} {elsewhere}");
+                fs::remove_file(world.path("made")).unwrap();
+            }
+        }
+        // A link to a file of the workspace's.
+        let world = World::new(user);
+        world.write("mine.json", PROFILE);
+        world.make_dir(&world.home.join(".config/sbx/profiles"));
+        symlink(world.path("mine.json"), world.home.join(".config/sbx/profiles/default.json")).unwrap();
+        shell(
+            &world,
+            &["-q", "-p", "workspace"],
+            "echo {} > mine.json; rm -f mine.json; echo x > other.json",
+        )
+        .run();
+        assert_eq!(world.read("mine.json").as_deref(), Some(PROFILE));
+        assert_eq!(world.read("other.json").as_deref(), Some("x\n"));
+    });
+}
+
 /// Two runs in the same place: one hands the other what it has open.
 #[test]
 fn another_run_cannot_hand_over_more_than_it_has() {
