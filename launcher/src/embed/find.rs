@@ -3,9 +3,9 @@
 use super::error::{Error, Kind};
 use crate::launch::landlock::plain;
 use crate::supervise::decode::escape;
+use crate::sys::path::is_program;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The first `sbx` in an absolute directory of a search path. Whoever may change it decides about every later
@@ -35,14 +35,11 @@ pub fn in_path(path: Option<&OsStr>, workspace: &Path) -> Result<PathBuf, Error>
     Ok(found)
 }
 
-fn is_program(file: &Path) -> bool {
-    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn only_absolute_directories_outside_of_the_workspace_count() {

@@ -5,7 +5,7 @@ use crate::launch::namespaces::settings;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// Changes of each file of the corpus.
 const CHANGES: u32 = 100;
@@ -68,13 +68,18 @@ fn every_property_holds_for_the_corpus_and_changes_of_it() {
     TARGETS.iter().for_each(|(name, property)| hold(name, *property));
 }
 
-/// What git itself makes of a configuration: sections, names and values. `None` where it refuses it, or is not there.
-fn read_by_git(text: &[u8]) -> Option<Vec<(String, String, Vec<u8>)>> {
+/// What git itself lists of a configuration, which it may refuse; `None` where there is no git.
+pub fn listed_by_git(text: &[u8]) -> Option<Output> {
     let mut git = Command::new("git");
     git.args(["config", "--file", "-", "--list", "-z"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut git = git.stderr(Stdio::null()).spawn().ok()?;
     git.stdin.take()?.write_all(text).ok()?;
-    let output = git.wait_with_output().ok().filter(|output| output.status.success())?;
+    git.wait_with_output().ok()
+}
+
+/// What git itself makes of a configuration: sections, names and values. `None` where it refuses it, or is not there.
+fn read_by_git(text: &[u8]) -> Option<Vec<(String, String, Vec<u8>)>> {
+    let output = listed_by_git(text).filter(|output| output.status.success())?;
     let entries = output.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
     let entry = |entry: &[u8]| {
         let end = entry.iter().position(|byte| *byte == b'\n');

@@ -11,7 +11,6 @@ use crate::program::Program;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::{descriptor, path};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 const READ: PathRights =
@@ -325,10 +324,8 @@ pub fn existing(path: &Path, directory: &Path) -> Result<PathBuf, Refusal> {
 /// The rule for a program, by its real path. What its name leads to may not be what it was when it was examined; a file
 /// that nobody may execute is no program, and whatever else it may be is not to be read for that.
 pub fn executable(program: &Path) -> Option<PathRule> {
-    const ANY_EXECUTE: u32 = 0o111;
     let path = canonical(program);
-    let is_one = path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & ANY_EXECUTE != 0);
-    is_one.then_some(PathRule { path, rights: EXECUTE, optional: false, follows: false })
+    path::is_program(&path).then_some(PathRule { path, rights: EXECUTE, optional: false, follows: false })
 }
 
 /// Below /dev, but for the directory of shared memory, which holds files.

@@ -14,7 +14,6 @@ use crate::supervise::decode::escape;
 use crate::sys::{memory, path, process};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
-use std::fmt::Write;
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -171,7 +170,7 @@ pub fn cache(cache_home: Option<&OsStr>, home: Option<&OsStr>, workspace: &Path)
     let base = absolute(cache_home).or_else(|| absolute(home).map(|home| home.join(".cache")));
     let base = base
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "neither XDG_CACHE_HOME nor HOME is set"))?;
-    let own = Path::new("sbx").join(cache_name(workspace)?);
+    let own = Path::new("sbx").join(cache_name(workspace));
     let path = base.join(&own);
     DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
     let found = path::real(&path)?;
@@ -184,13 +183,10 @@ pub fn cache(cache_home: Option<&OsStr>, home: Option<&OsStr>, workspace: &Path)
 
 /// Whoever names a workspace's directory must not be able to choose the caches of another one: the first half of
 /// the path's SHA-256, which nobody finds a second path for.
-fn cache_name(workspace: &Path) -> io::Result<String> {
+fn cache_name(workspace: &Path) -> String {
     let digest = Sha256::digest(workspace.as_os_str().as_bytes());
-    let mut name = String::with_capacity(digest.len());
-    for byte in digest.iter().take(digest.len() / 2) {
-        write!(name, "{byte:02x}").map_err(io::Error::other)?;
-    }
-    Ok(name)
+    let half = digest.iter().take(16).fold(0, |half: u128, byte| half << 8 | u128::from(*byte));
+    format!("{half:032x}")
 }
 
 #[cfg(test)]

@@ -293,7 +293,7 @@ impl Judge<'_> {
         let broker = self.broker.as_ref().filter(|_| name == "connect" && finding == Finding::Violation)?;
         match broker.connect(call, decoded, memory, caller.process) {
             Brokered::Done => Some(Answer::Done),
-            Brokered::Fails(errno) => Some(Answer::Error(u16::try_from(errno).unwrap_or(EPERM))),
+            Brokered::Fails(errno) => Some(error(errno)),
             Brokered::Refused => None,
         }
     }

@@ -2,8 +2,7 @@
 
 use super::{Failed, checked};
 use std::ffi::{CStr, CString};
-use std::fs::File;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 

@@ -6,6 +6,7 @@
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// realpath(3), which [`Path::canonicalize`] asks to allocate the result: with some C libraries that takes several
@@ -32,6 +33,12 @@ pub fn says_missing(error: &io::Error) -> bool {
 /// Whether there is something at a path, if only a link. What cannot be looked at is taken to be there.
 pub fn is_there(path: &Path) -> bool {
     path.symlink_metadata().map_or_else(|error| !says_missing(&error), |_| true)
+}
+
+/// Whether a path leads to a regular file that somebody may execute.
+pub fn is_program(path: &Path) -> bool {
+    const ANY_EXECUTE: u32 = 0o111;
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & ANY_EXECUTE != 0)
 }
 
 /// Whether there is a directory at a path, and no link to one. What cannot be looked at is taken for one.

@@ -2,7 +2,7 @@
 //! nowhere else.
 
 use sbx_tests::tools::skip;
-use sbx_tests::users::{User, as_users};
+use sbx_tests::users::as_users;
 use sbx_tests::world::World;
 use sbx_tests::{Cmd, kernel};
 use std::fs::{self, File, Permissions};
@@ -47,85 +47,70 @@ fn attempts(world: &World, run: Cmd, file: &Path) -> Vec<String> {
     out.out().lines().map(str::to_owned).collect()
 }
 
-fn stage(user: &User) -> (World, bool) {
-    let world = World::new(user);
-    world.write("attempts.py", ATTEMPTS);
-    let file = world.write("file", "x\n");
-    let there = with_attributes(&world, &file) && with_attributes(&world, &world.outside.join("kept"));
-    (world, there)
-}
-
-#[test]
-fn attributes_are_set_where_files_may_be_written() {
+/// Tries something as each user and at each of some levels, where the file system here has such attributes.
+fn staged(levels: &[&[&str]], act: impl Fn(&World, &[&str])) {
     if !kernel::promises(1) {
         return;
     }
     as_users(|user| {
-        for flags in LEVELS {
-            let (world, there) = stage(user);
-            if !there {
+        for flags in levels {
+            let world = World::new(user);
+            world.write("attempts.py", ATTEMPTS);
+            let file = world.write("file", "x\n");
+            if !with_attributes(&world, &file) || !with_attributes(&world, &world.outside.join("kept")) {
                 return;
             }
-            let file = world.path("file");
-            let control = world.write("control", "x\n");
-            assert!(with_attributes(&world, &control));
-            let mut expected = attempts(&world, world.bare(["/usr/bin/env", "--"]), &control);
-            assert!(expected.len() > 8, "{expected:?}");
-            // The supervisor follows no link of this kind.
-            expected.retain(|attempt| attempt != "root");
-            let run = world.sbx(["run", "-q"]).args(flags).arg("--");
-            let done = attempts(&world, run, &file);
-            assert_eq!(done, expected, "{flags:?}");
-            // What came of it is what comes of it without a sandbox.
-            let control = state(&world, &control).replace("('user.root', b'v'), ", "");
-            assert_eq!(state(&world, &file), control, "{flags:?}");
+            act(&world, flags);
         }
     });
 }
 
 #[test]
+fn attributes_are_set_where_files_may_be_written() {
+    staged(&LEVELS, |world, flags| {
+        let file = world.path("file");
+        let control = world.write("control", "x\n");
+        assert!(with_attributes(world, &control));
+        let mut expected = attempts(world, world.bare(["/usr/bin/env", "--"]), &control);
+        assert!(expected.len() > 8, "{expected:?}");
+        // The supervisor follows no link of this kind.
+        expected.retain(|attempt| attempt != "root");
+        let run = world.sbx(["run", "-q"]).args(flags).arg("--");
+        let done = attempts(world, run, &file);
+        assert_eq!(done, expected, "{flags:?}");
+        // What came of it is what comes of it without a sandbox.
+        let control = state(world, &control).replace("('user.root', b'v'), ", "");
+        assert_eq!(state(world, &file), control, "{flags:?}");
+    });
+}
+
+#[test]
 fn attributes_outside_stay_as_they_are() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        for flags in LEVELS {
-            let (world, there) = stage(user);
-            if !there {
-                return;
-            }
-            let outside = world.outside.join("kept");
-            let before = state(&world, &outside);
-            let readable = ["--ro", world.outside.to_str().unwrap()];
-            for more in [&[][..], &readable] {
-                let run = world.sbx(["run", "-q"]).args(flags).args(more).arg("--");
-                let done = attempts(&world, run, &outside);
-                assert!(done.is_empty(), "{flags:?} {more:?}: {done:?}");
-            }
-            // In its own place, under a profile that reads.
-            let inside = state(&world, &world.path("file"));
-            let run = world.sbx(["run", "-q", "-p", "read-only"]).args(flags).arg("--");
-            let done = attempts(&world, run, &world.path("file"));
-            assert!(done.is_empty(), "{flags:?}: {done:?}");
-            assert_eq!(state(&world, &world.path("file")), inside);
-            assert_eq!(state(&world, &outside), before);
+    staged(&LEVELS, |world, flags| {
+        let outside = world.outside.join("kept");
+        let before = state(world, &outside);
+        let readable = ["--ro", world.outside.to_str().unwrap()];
+        for more in [&[][..], &readable] {
+            let run = world.sbx(["run", "-q"]).args(flags).args(more).arg("--");
+            let done = attempts(world, run, &outside);
+            assert!(done.is_empty(), "{flags:?} {more:?}: {done:?}");
         }
+        // In its own place, under a profile that reads.
+        let inside = state(world, &world.path("file"));
+        let run = world.sbx(["run", "-q", "-p", "read-only"]).args(flags).arg("--");
+        let done = attempts(world, run, &world.path("file"));
+        assert!(done.is_empty(), "{flags:?}: {done:?}");
+        assert_eq!(state(world, &world.path("file")), inside);
+        assert_eq!(state(world, &outside), before);
     });
 }
 
 /// What is the system's, and what programs outside take for owners and modes, is answered as by a file system without it.
 #[test]
 fn only_attributes_of_users_are_set() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let (world, there) = stage(user);
-        if !there {
-            return;
-        }
+    staged(&[&[]], |world, _| {
         let file = world.path("file");
-        let before = state(&world, &file);
+        let before = state(world, &file);
         let names = "trusted.x security.x security.capability user.overlay.redirect user.containers.override_stat \
             user.virtfs.mode user.rootlesscontainers system.x x";
         let script = "import errno, os, sys\n\
@@ -137,13 +122,13 @@ fn only_attributes_of_users_are_set() {
             let run = world.run(profile, [PYTHON, "-c", script]).args(names.split_whitespace()).run();
             run.success().prints("").silent();
         }
-        assert_eq!(state(&world, &file), before);
+        assert_eq!(state(world, &file), before);
         // Nobody listens: none is set.
         let one = "import errno, os\n\
             try: os.setxattr('file', 'user.x', b'v')\n\
             except OSError as e: print(e.errno == errno.EOPNOTSUPP)";
         world.sbx(["run", "-q", "--exec", "--", PYTHON, "-c", one]).run().success().prints("True\n");
-        assert_eq!(state(&world, &file), before);
+        assert_eq!(state(world, &file), before);
     });
 }
 
@@ -183,14 +168,7 @@ fn only_harmless_flags_are_set() {
 
 #[test]
 fn a_name_that_changes_in_memory_gets_nowhere() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let (world, there) = stage(user);
-        if !there {
-            return;
-        }
+    staged(&[&[]], |world, _| {
         let script = "import ctypes, threading\n\
             libc = ctypes.CDLL(None)\n\
             name = ctypes.create_string_buffer(b'user.overlay.x')\n\
@@ -203,7 +181,7 @@ fn a_name_that_changes_in_memory_gets_nowhere() {
             for _ in range(300): libc.setxattr(b'file', name, b'v', 1, 0)\n\
             going = False; thread.join()";
         world.sbx(["run", "-q", "--", PYTHON, "-c", script]).run().success();
-        let after = state(&world, &world.path("file"));
+        let after = state(world, &world.path("file"));
         assert!(!after.contains("user.overlay"), "{after}");
     });
 }

@@ -207,16 +207,12 @@ impl Commands {
         let own = program.iter().flat_map(|program| {
             program.chain.first().map(|link| link.path.as_path()).into_iter().chain(needed(program))
         });
-        let rule = |path: &Path| PathRule {
-            path: path.to_path_buf(),
-            rights: EXECUTE,
-            optional: true,
-            follows: false,
-        };
         // To execute a file is to read it. One that is no program, where an earlier command has put a link to it, is
         // not to be read.
         let places = allow.iter().filter_map(|place| match place.directory {
-            true => Some(rule(&place.path)),
+            true => {
+                Some(PathRule { path: place.path.clone(), rights: EXECUTE, optional: true, follows: false })
+            }
             false => executable(&place.path),
         });
         rules.extend(places);

@@ -169,7 +169,7 @@ impl Repository {
         // It would have git look for configuration and hooks elsewhere; this one says what is so anyway.
         self.protected.push(Protected { stub: Some(".\n"), ..Protected::new(at.join("commondir")) });
         // In a bare one git would look there first.
-        if belongs(at, at) && !is_within_git(at) {
+        if !is_within_git(at) && belongs(at, at) {
             self.protected.push(Protected::new(at.join(".git")));
         }
         let of_home = home.filter(|_| depth == 0).into_iter();

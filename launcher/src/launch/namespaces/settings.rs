@@ -299,9 +299,7 @@ fn is_of_name(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzzing::tests::Random;
-    use crate::launch::scratch::Scratch;
-    use std::process::Command;
+    use crate::fuzzing::tests::{Random, listed_by_git};
 
     fn leads(text: &[u8]) -> Vec<Leads> {
         let (top, home) = (Path::new("/top"), Some(Path::new("/home")));
@@ -409,17 +407,13 @@ mod tests {
             "\u{feff}",
             "\\\r\n",
         ];
-        let scratch = Scratch::create(None).unwrap();
-        let file = scratch.path().join("config");
         let mut random = Random(0x2545_f491_4f6c_dd1d);
         let mut pick = |count: usize| random.below(count);
         let rounds = std::env::var("SBX_ROUNDS").map_or(300, |text| text.parse().unwrap());
         for _ in 0..rounds {
             let mut text = String::from(["", "[core]\n", "\u{feff}[core]\n", "[s]a=b\n"][pick(4)]);
             (0..pick(14)).for_each(|_| text.push_str(PIECES[pick(PIECES.len())]));
-            std::fs::write(&file, &text).unwrap();
-            let git = Command::new("git").args(["config", "--list", "-z", "--file"]).arg(&file).output();
-            let Ok(git) = git else { return };
+            let Some(git) = listed_by_git(text.as_bytes()) else { return };
             let expected = git.status.success().then_some(git.stdout);
             // With a variable outside of all sections git stops or goes on, by its version.
             let loose = Settings::of(text.as_bytes()).any(|s| s.is_ok_and(|s| s.parts().is_none()));

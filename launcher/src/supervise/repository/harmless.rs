@@ -157,6 +157,7 @@ fn is_plain_url(url: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fuzzing::tests::{Random, listed_by_git};
 
     const PRESENT: &str = "[core]\n\tbare = false\n\tfsmonitor = false\n[remote \"origin\"]\n\turl = https://example.org/x\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[alias]\n\tlong = \"!f() { \\\n\techo; }; f\"\n[include]\n\tpath = more\n";
 
@@ -273,11 +274,8 @@ mod tests {
     }
 
     /// What git makes of a text: keys with their values.
-    fn listed(file: &std::path::Path, text: &[u8]) -> Option<Vec<String>> {
-        std::fs::write(file, text).unwrap();
-        let git =
-            std::process::Command::new("git").args(["config", "--list", "-z", "--file"]).arg(file).output();
-        let git = git.ok().filter(|git| git.status.success())?;
+    fn listed(text: &str) -> Option<Vec<String>> {
+        let git = listed_by_git(text.as_bytes()).filter(|git| git.status.success())?;
         let out = String::from_utf8_lossy(&git.stdout).into_owned();
         Some(out.split_terminator('\0').map(str::to_string).collect())
     }
@@ -318,10 +316,8 @@ mod tests {
             "=",
             "\u{feff}",
         ];
-        let scratch = crate::launch::scratch::Scratch::create(None).unwrap();
-        let file = scratch.path().join("config");
-        let Some(before) = listed(&file, PRESENT.as_bytes()) else { return };
-        let mut random = crate::fuzzing::tests::Random(0x9e37_79b9_7f4a_7c15);
+        let Some(before) = listed(PRESENT) else { return };
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
         let rounds = std::env::var("SBX_ROUNDS").map_or(3000, |text| text.parse().unwrap());
         let mut taken = 0;
         for _ in 0..rounds {
@@ -342,7 +338,7 @@ mod tests {
                 continue;
             }
             taken += 1;
-            let Some(after) = listed(&file, text.as_bytes()) else { panic!("git refuses {text:?}") };
+            let Some(after) = listed(&text) else { panic!("git refuses {text:?}") };
             let kept = |all: &[String]| -> Vec<String> {
                 let varies = |key: &str| {
                     ["user.", "branch.", "submodule.", "core.autocrlf"]
