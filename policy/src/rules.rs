@@ -116,15 +116,11 @@ impl Rules {
         call.number(self.arch).and_then(|number| self.rows.get_mut(number as usize))
     }
 
-    /// A number that two different sets of rules most likely do not share (FNV-1a). Nothing is granted on
-    /// the strength of it: it spares a second copy of the same filter.
+    /// A number that two different sets of rules most likely do not share (FNV-1a, by words instead of bytes: every
+    /// start computes it). Nothing is granted on the strength of it: it spares a second copy of the same filter.
     pub fn identity(&self) -> u32 {
-        let mut hash = 0x811c_9dc5_u32;
-        let mut add = |value: u32| {
-            for byte in value.to_le_bytes() {
-                hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-            }
-        };
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        let mut add = |value: u32| hash = (hash ^ u64::from(value)).wrapping_mul(0x0100_0000_01b3);
         let grant = |grant: Grant| match grant {
             Grant::None => 0,
             Grant::Some(mask) => u32::from(mask),
@@ -137,7 +133,7 @@ impl Rules {
             add(grant(row.deny) | u32::from(row.log) << 31);
             add(u32::from(row.errno));
         }
-        hash
+        (hash >> 32) as u32 ^ hash as u32
     }
 
     fn unnamed(&self) -> u32 {

@@ -180,20 +180,28 @@ pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut star) = ((0, 0), None);
     while at.1 < name.len() {
         match pattern.get(at.0) {
-            Some(b'*') => {
-                star = Some(at);
-                at.0 += 1;
+            Some(b'*') => star = Some((at.0 + 1, at.1)),
+            Some(letter) if letter.eq_ignore_ascii_case(&name[at.1]) => {
+                at = (at.0 + 1, at.1 + 1);
+                continue;
             }
-            Some(letter) if letter.eq_ignore_ascii_case(&name[at.1]) => at = (at.0 + 1, at.1 + 1),
             // Back to the last star, which takes one letter more.
             _ => match &mut star {
-                Some((p, n)) => {
-                    *n += 1;
-                    at = (*p + 1, *n);
-                }
+                Some((_, end)) => *end += 1,
                 None => return false,
             },
         }
+        let Some((next, end)) = &mut star else { return false };
+        match pattern.get(*next) {
+            None => return true,
+            Some(b'*') => (),
+            // It ends where the letter after it stands.
+            Some(letter) => match name[*end..].iter().position(|other| other.eq_ignore_ascii_case(letter)) {
+                Some(taken) => *end += taken,
+                None => return false,
+            },
+        }
+        at = (*next, *end);
     }
     pattern[at.0..].iter().all(|letter| *letter == b'*')
 }
@@ -218,6 +226,38 @@ mod tests {
             ("*_TOKEN", "github_token", true),
         ] {
             assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), yes, "{pattern} {name}");
+        }
+    }
+
+    /// What a pattern means, without haste.
+    fn means(pattern: &[u8], name: &[u8]) -> bool {
+        match (pattern.split_first(), name.split_first()) {
+            (None, _) => name.is_empty(),
+            (Some((b'*', rest)), _) => (0..=name.len()).any(|end| means(rest, &name[end..])),
+            (Some((letter, rest)), Some((other, more))) => {
+                letter.eq_ignore_ascii_case(other) && means(rest, more)
+            }
+            (Some(_), None) => false,
+        }
+    }
+
+    #[test]
+    fn every_short_pattern_matches_what_it_means() {
+        fn texts(alphabet: &[u8], length: u32) -> Vec<Vec<u8>> {
+            let of_length = |length| {
+                (0..alphabet.len().pow(length)).map(move |number| {
+                    (0..length)
+                        .map(|place| alphabet[number / alphabet.len().pow(place) % alphabet.len()])
+                        .collect()
+                })
+            };
+            (0..=length).flat_map(of_length).collect()
+        }
+        let names = texts(b"aB_*", 4);
+        for pattern in texts(b"Ab*", 6) {
+            for name in &names {
+                assert_eq!(matches(&pattern, name), means(&pattern, name), "{pattern:?} {name:?}");
+            }
         }
     }
 

@@ -24,7 +24,7 @@ use crate::launch::files::{self, Directories};
 use crate::launch::landlock::{Version, canonical};
 use crate::launch::policy::{Mode, Network, PathRule};
 use crate::launch::siblings;
-use crate::profile::{Level, Location, Namespaces, Profile, Variables};
+use crate::profile::{Level, Location, Namespaces, Profile, Variable, Variables};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::{descriptor, path};
@@ -152,8 +152,7 @@ fn named(profile: &Profile, variables: &Variables<'_>) -> Vec<Protected> {
     let (mut known, mut looked_for) = (Vec::new(), Vec::new());
     let mut all = Vec::with_capacity(profile.paths.protect.len());
     for entry in profile.paths.protect.iter() {
-        let Some(path) = entry.path.expand_path(variables) else { continue };
-        let path = real(&path, &mut known);
+        let Some(path) = real(&entry.path, variables, &mut known) else { continue };
         let mut readers = entry.readers.iter();
         let read = entry.readers.is_empty() || readers.any(|of| is_there(of, variables, &mut looked_for));
         all.push(if read { Protected::new(path) } else { Protected::existing(path) });
@@ -175,16 +174,26 @@ fn is_there<'a>(
     there
 }
 
-/// With the directory that it is in under its real name.
-fn real(path: &Path, known: &mut Vec<(PathBuf, PathBuf)>) -> PathBuf {
-    let Some((parent, name)) = path.parent().zip(path.file_name()) else { return path.to_path_buf() };
-    // Nearly all are in one of two.
-    if let Some((_, real)) = known.iter().find(|(directory, _)| directory == parent) {
-        return real.join(name);
-    }
-    let real = canonical(parent);
-    known.push((parent.to_path_buf(), real.clone()));
-    real.join(name)
+/// A directory of a profile's, and its real path.
+type Known<'p> = (Option<Variable>, &'p str, Option<PathBuf>);
+
+/// A place with the directory that it is in under its real name; nearly all are in one of two. `None` where its
+/// variable stands for nothing.
+fn real<'p>(place: &'p Location, variables: &Variables<'_>, known: &mut Vec<Known<'p>>) -> Option<PathBuf> {
+    let whole = || place.expand_path(variables);
+    let Some((directory, name)) = place.rest.rsplit_once('/').filter(|(_, name)| !name.is_empty()) else {
+        // A variable alone.
+        let path = whole()?;
+        return Some(
+            path.parent().zip(path.file_name()).map_or(path.clone(), |(at, name)| canonical(at).join(name)),
+        );
+    };
+    let is_known = |(base, of, _): &Known<'_>| *base == place.base && *of == directory;
+    let index = known.iter().position(is_known).unwrap_or_else(|| {
+        known.push((place.base, directory, whole().and_then(|path| path.parent().map(canonical))));
+        known.len() - 1
+    });
+    known.get(index)?.2.as_ref().map(|directory| directory.join(name))
 }
 
 /// What a built-in profile protects is given up with a warning where it has to be; what a user's own does, is not.
