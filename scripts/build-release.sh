@@ -11,6 +11,8 @@
 #
 # Usage: scripts/build-release.sh [auto|rustup|debian|host]
 #
+# SBX_KEEP_SYMBOLS=1: with its symbols, for debuggers and profilers.
+#
 # `auto`, the default, takes the first of these that works. Packages are installed only by root and only with
 # SBX_INSTALL_PACKAGES=1. Products are kept apart from `cargo build`'s, in SBX_DIST_DIR (target/dist).
 set -euo pipefail
@@ -23,6 +25,13 @@ dist=$(cd "$dist" && pwd)
 arch=${SBX_ARCH:-$(uname -m)}
 target=$arch-unknown-linux-musl
 static_flags="-C target-feature=+crt-static -C relocation-model=static -C panic=abort"
+# What the start of a run calls stands together, so that it takes few pages (scripts/start-order.py). cargo does not
+# see that the file changes, so its checksum stands beside it.
+order="-C link-arg=-Wl,-T,scripts/start.ld -C metadata=$(cksum <scripts/start.ld | tr ' ' -)"
+static_flags+=" $order"
+if [ "${SBX_KEEP_SYMBOLS:-}" = 1 ]; then
+    export CARGO_PROFILE_RELEASE_STRIP=none
+fi
 
 say() { printf 'build-release: %s\n' "$*" >&2; }
 

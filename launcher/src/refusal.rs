@@ -24,11 +24,13 @@ pub struct Refusal {
 
 impl Refusal {
     /// With exit status 125.
+    #[cold]
     pub fn new(sentence: impl Into<String>) -> Refusal {
         Refusal::with_code(REFUSED, sentence)
     }
 
     /// With another exit status.
+    #[cold]
     pub fn with_code(code: u8, sentence: impl Into<String>) -> Refusal {
         let cause = match code {
             NOT_FOUND => Cause::NotFound,

@@ -28,20 +28,32 @@ use std::io::{IsTerminal, Write};
 
 /// Runs `sbx` with these arguments, the program's name first, and returns its exit status.
 pub fn main(arguments: Vec<OsString>) -> i32 {
-    // Anything that is not plainly a run, its errors included, is for the whole command line.
-    if arguments.get(1).is_some_and(|word| word == "run") {
-        let run = plain::parse(&arguments[2..]);
-        let run = run.or_else(|| RunOnly::try_parse_from(&arguments[1..]).ok().map(|only| only.run));
-        if let Some(run) = run {
-            return finish(launch::run(run));
+    let is_run = arguments.get(1).is_some_and(|word| word == "run");
+    match is_run.then(|| plain::parse(&arguments[2..])).flatten() {
+        Some(run) => finish(launch::run(run)),
+        None => by_clap(&arguments),
+    }
+}
+
+/// Anything that is not plainly a run. Out of the way: the start of a run touches few pages of code.
+#[cold]
+#[inline(never)]
+fn by_clap(arguments: &[OsString]) -> i32 {
+    match arguments.get(1) {
+        // The errors of a run are for the whole command line.
+        Some(word) if word == "run" => {
+            if let Ok(only) = RunOnly::try_parse_from(&arguments[1..]) {
+                return finish(launch::run(only.run));
+            }
         }
+        Some(word) if word == canary::WORD => {
+            process::exit_now(canary::main(arguments.get(2..).unwrap_or(&[])));
+        }
+        _ => {}
     }
-    if arguments.get(1).is_some_and(|word| word == canary::WORD) {
-        process::exit_now(canary::main(arguments.get(2..).unwrap_or(&[])));
-    }
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, &arguments),
+        Err(error) => return usage(&error, arguments),
     };
     finish(match cli.command {
         Command::Run(run) => launch::run(*run),

@@ -28,9 +28,14 @@ struct Pieces {
 
 impl Syscalls {
     /// The rules for one architecture. What it does not have needs no rule.
-    pub fn to_rules(&self, arch: Arch, actions: Actions) -> Result<(Rules, FreeConditions), ProfileError> {
+    pub fn to_rules(
+        &self,
+        arch: Arch,
+        actions: Actions,
+    ) -> Result<(Box<Rules>, FreeConditions), ProfileError> {
         let unnamed_allowed = self.default.as_deref() == Some(&DefaultAction::Allow);
-        let mut rules = Rules::new(arch, unnamed_allowed, actions);
+        // Boxed: as a value it would be copied, and each copy takes pages of stack.
+        let mut rules = Box::new(Rules::new(arch, unnamed_allowed, actions));
         let mut free = FreeConditions::default();
         for (call, said) in self.calls.iter() {
             let (Some(number), Some(row)) = (call.number(arch), rules.row_mut(call)) else { continue };

@@ -37,6 +37,7 @@ pub struct Failed {
 
 impl Failed {
     /// From `errno`.
+    #[cold]
     pub fn last(call: &'static str) -> Failed {
         Failed { call, cause: io::Error::last_os_error() }
     }

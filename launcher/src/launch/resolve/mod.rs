@@ -180,7 +180,7 @@ impl Calls {
     }
 
     /// The table of rules, and the conditions beside it.
-    pub fn rules(&self, actions: Actions, extras: Extras) -> Result<(Rules, FreeConditions), Refusal> {
+    pub fn rules(&self, actions: Actions, extras: Extras) -> Result<(Box<Rules>, FreeConditions), Refusal> {
         let compiled = match extras.counts_tasks {
             true => limits::counting_tasks(&self.syscalls).to_rules(self.arch, actions),
             false => self.syscalls.to_rules(self.arch, actions),
