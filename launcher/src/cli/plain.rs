@@ -27,7 +27,8 @@ pub(super) fn parse(arguments: &[OsString]) -> Option<Run> {
         option(&mut run, word, rest.next().filter(|value| is_value(value))?)?;
     }
     run.command = rest.cloned().collect();
-    (!run.command.is_empty() && !(run.quiet && run.verbose)).then_some(run)
+    let contradicts = run.quiet && run.verbose;
+    (!contradicts && !run.command.is_empty()).then_some(run)
 }
 
 /// A flag that takes no value.
