@@ -60,13 +60,12 @@ fn build(target_dir: &Path) -> PathBuf {
     // initfirst: our constructor before all others. now: no lazy binding after the filter is in place.
     // The rest: nothing but one read-only segment, for size.
     cargo.arg("-Clink-arg=-Wl,-z,initfirst,-z,now,-z,noseparate-code,--build-id=none,--no-eh-frame-hdr");
-    // The largest pages that a kernel can have, or the loader there would leave the library out. What is made read-only
-    // after relocation is padded to whole pages: with large ones that would be most of the file, for what nobody
-    // reads once the constructor has run.
-    cargo.arg(match target.split('-').next() {
-        Some("aarch64") => "-Clink-arg=-Wl,-z,max-page-size=65536,-z,norelro",
-        _ => "-Clink-arg=-Wl,-z,max-page-size=4096",
-    });
+    // What is made read-only after relocation would be padded to whole pages, by some linkers in the file too, and take a
+    // call of the loader's at each start, for what nobody reads once the constructor has run.
+    cargo.arg("-Clink-arg=-Wl,-z,norelro");
+    // The largest pages that a kernel can have, or the loader there would leave the library out.
+    let page = if target.starts_with("aarch64") { 65536 } else { 4096 };
+    cargo.arg(format!("-Clink-arg=-Wl,-z,max-page-size={page}"));
     let script = fs::canonicalize("../shim/libsandbox.ld").expect("the shim's linker script is there");
     cargo.arg(format!("-Clink-arg=-Wl,-T,{}", script.display()));
     // Targets of musl link statically unless told otherwise, and then have no shared libraries.

@@ -130,8 +130,10 @@ pub fn is_root(place: BorrowedFd<'_>) -> bool {
     // SAFETY: all zeroes is a valid value.
     let mut found: libc::statx = unsafe { std::mem::zeroed() };
     let flags = libc::AT_EMPTY_PATH | libc::AT_NO_AUTOMOUNT;
+    // musl before 1.2.4 has no function for it.
     // SAFETY: a constant empty path, and room for one structure.
-    let result = unsafe { libc::statx(place.as_raw_fd(), c"".as_ptr(), flags, 0, &raw mut found) };
+    let result =
+        unsafe { libc::syscall(libc::SYS_statx, place.as_raw_fd(), c"".as_ptr(), flags, 0, &raw mut found) };
     result == 0 && found.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 != 0
 }
 
