@@ -184,7 +184,8 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "ioctl",
         name: "safe",
-        meaning: "tty-safe, and no inode flags of files that were only opened for reading",
+        meaning: "tty-safe, and nothing that changes files or directories that were only opened for reading",
+        // File systems take these from the owner of a file, whatever it was opened for, and ask no Landlock rule.
         any: &[&[
             ne(1, 0x5412),
             ne(1, 0x541c),
@@ -194,6 +195,35 @@ pub const RESTRICTIONS: &[Restriction] = &[
             ne(1, 0x4004_6602), // FS_IOC32_SETFLAGS
             ne(1, 0x401c_5820), // FS_IOC_FSSETXATTR
             ne(1, 0x4008_7602), // FS_IOC_SETVERSION
+            ne(1, 0x4008_6604), // EXT4_IOC_SETVERSION
+            ne(1, 0x6609),      // EXT4_IOC_MIGRATE
+            ne(1, 0x4080_6685), // FS_IOC_ENABLE_VERITY: the contents can never be changed again
+            ne(1, 0x800c_6613), // FS_IOC_SET_ENCRYPTION_POLICY
+            ne(1, 0xc050_6617), // FS_IOC_ADD_ENCRYPTION_KEY
+            ne(1, 0xc040_6618), // FS_IOC_REMOVE_ENCRYPTION_KEY: locks what the user has encrypted
+            ne(1, 0x5000_9401), // BTRFS_IOC_SNAP_CREATE: what may not be read has another name in a snapshot
+            ne(1, 0x5000_9417), // BTRFS_IOC_SNAP_CREATE_V2
+            ne(1, 0x5000_940e), // BTRFS_IOC_SUBVOL_CREATE
+            ne(1, 0x5000_9418), // BTRFS_IOC_SUBVOL_CREATE_V2
+            ne(1, 0x5000_940f), // BTRFS_IOC_SNAP_DESTROY
+            ne(1, 0x5000_943f), // BTRFS_IOC_SNAP_DESTROY_V2
+            ne(1, 0x4008_941a), // BTRFS_IOC_SUBVOL_SETFLAGS
+            ne(1, 0xc0c8_9425), // BTRFS_IOC_SET_RECEIVED_SUBVOL
+            ne(1, 0xc0c0_9425), // BTRFS_IOC_SET_RECEIVED_SUBVOL_32
+            ne(1, 0x5000_9402), // BTRFS_IOC_DEFRAG
+            ne(1, 0x4030_9410), // BTRFS_IOC_DEFRAG_RANGE
+            ne(1, 0x4020_bc10), // BCH_IOCTL_SUBVOLUME_CREATE: a snapshot too
+            ne(1, 0x4020_bc11), // BCH_IOCTL_SUBVOLUME_DESTROY
+            ne(1, 0x4018_6f04), // OCFS2_IOC_REFLINK: copies a file by its name
+            ne(1, 0xf501),      // F2FS_IOC_START_ATOMIC_WRITE: empties and reverts files, with the next ones
+            ne(1, 0xf502),      // F2FS_IOC_COMMIT_ATOMIC_WRITE
+            ne(1, 0xf503),      // F2FS_IOC_START_VOLATILE_WRITE
+            ne(1, 0xf504),      // F2FS_IOC_RELEASE_VOLATILE_WRITE
+            ne(1, 0xf505),      // F2FS_IOC_ABORT_ATOMIC_WRITE
+            ne(1, 0xf519),      // F2FS_IOC_START_ATOMIC_REPLACE
+            ne(1, 0x4004_f50d), // F2FS_IOC_SET_PIN_FILE
+            ne(1, 0x4004_7211), // FAT_IOCTL_SET_ATTRIBUTES
+            ne(1, 0x4008_8302), // ZFS_IOC_SETDOSFLAGS
         ]],
     },
     Restriction {

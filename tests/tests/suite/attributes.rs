@@ -222,3 +222,68 @@ fn directories_get_the_group_bit_and_files_do_not() {
         assert_eq!(mode(&directory), 0o2775);
     });
 }
+
+/// What file systems do for the owner of a file that was opened for reading, and Landlock has no say in.
+#[test]
+fn what_is_open_for_reading_is_not_changed() {
+    const SUBVOLUMES: [u32; 12] = [
+        0x5000_9401,
+        0x5000_9402,
+        0x5000_940e,
+        0x5000_940f,
+        0x4030_9410,
+        0x5000_9417,
+        0x5000_9418,
+        0x4008_941a,
+        0xc0c8_9425,
+        0xc0c0_9425,
+        0x5000_943f,
+        0x4020_bc10,
+    ];
+    const FILES: [u32; 17] = [
+        0x4080_6685,
+        0x800c_6613,
+        0xc050_6617,
+        0xc040_6618,
+        0x4018_6f04,
+        0x4020_bc11,
+        0xf501,
+        0xf502,
+        0xf503,
+        0xf504,
+        0xf505,
+        0xf519,
+        0x4004_f50d,
+        0x4004_7211,
+        0x4008_8302,
+        0x6609,
+        0x4008_7602,
+    ];
+    // EXT4_IOC_SETVERSION, with the upper half too; then which error each of the others meets; FS_IOC_GETVERSION.
+    let script = "import ctypes, os, sys\n\
+        libc = ctypes.CDLL(None, use_errno=True)\n\
+        libc.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]\n\
+        fd = os.open('file', 0)\n\
+        def ask(command, value=0):\n\
+        \x20   room = ctypes.create_string_buffer(value.to_bytes(4, 'little'), 8192)\n\
+        \x20   failed = libc.ioctl(fd, command, room)\n\
+        \x20   return ctypes.get_errno() if failed else int.from_bytes(room.raw[:4], 'little')\n\
+        if sys.argv[1] == 'set': ask(0x40086604, 77), ask(0x140086604, 77)\n\
+        print([hex(c) for c in map(int, sys.argv[2:]) if ask(c) != 1], ask(0x80087601))";
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("file", "x\n");
+        let version = |how: &str| world.bare([PYTHON, "-c", script, how]).run().success().out();
+        let before = version("look");
+        let commands: Vec<String> = SUBVOLUMES.iter().chain(&FILES).map(u32::to_string).collect();
+        for profile in ["read-only", "workspace", "no-exec"] {
+            let run = world.sbx(["run", "-q", "-p", profile, "--", PYTHON, "-c", script, "set"]);
+            // What may be asked is answered as without a sandbox.
+            run.args(&commands).run().success().prints(&before);
+            assert_eq!(version("look"), before, "{profile}");
+        }
+        if version("set") == before {
+            skip("the file system has no version of a file that can be set");
+        }
+    });
+}
