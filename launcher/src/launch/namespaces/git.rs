@@ -168,6 +168,7 @@ impl Repository {
         self.protected.push(Protected { replaced: true, ..Protected::existing(config.clone()) });
         // It would have git look for configuration and hooks elsewhere; this one says what is so anyway.
         self.protected.push(Protected { stub: Some(".\n"), ..Protected::new(at.join("commondir")) });
+        self.addresses(at, &config);
         // In a bare one git would look there first.
         if !is_within_git(at) && belongs(at, at) {
             self.protected.push(Protected::new(at.join(".git")));
@@ -186,6 +187,17 @@ impl Repository {
             None => self.protected.push(Protected::existing(at.join("worktrees"))),
         }
         self.modules(&at.join("modules"), top, home, depth + 1);
+    }
+
+    /// Files that say where a remote is which has no address in the configuration. `git push` sends to the one of this name if
+    /// nothing else is said, and executes the hooks of a repository that it finds there.
+    fn addresses(&mut self, at: &Path, config: &Path) {
+        let settings = self.settings(config);
+        let mut own = settings.iter().filter(|setting| setting.key == b"remote.origin.url");
+        // An empty one takes those before it away.
+        if !own.next_back().is_some_and(|last| last.value.as_ref().is_some_and(|url| !url.is_empty())) {
+            self.protected.extend(["remotes", "branches"].map(|name| Protected::new(at.join(name))));
+        }
     }
 
     /// A directory of programs, and what its links lead to: `ln -s ../../scripts/check .git/hooks/pre-commit` has git
@@ -348,6 +360,28 @@ mod tests {
             assert!(all.contains(&&*scratch.path().join(name)), "{name}: {all:?}");
         }
         assert!(found.writes.is_empty() && !all.contains(&&*scratch.path().join("x")));
+    }
+
+    #[test]
+    fn files_with_addresses_count_where_the_configuration_has_none() {
+        let scratch = Scratch::create(None).unwrap();
+        let git = scratch.path().join(".git");
+        fs::create_dir_all(&git).unwrap();
+        for (text, has_none) in [
+            ("", true),
+            ("[remote \"other\"]\n\turl = x\n", true),
+            ("[remote \"origin\"]\n\tfetch = x\n", true),
+            ("[remote \"origin\"]\n\turl = x\n\turl =\n", true),
+            ("[remote \"Origin\"]\n\turl = x\n", true),
+            ("[remote \"origin\"]\n\turl\n", true),
+            ("[Remote \"origin\"]\n\tURL = x\n", false),
+        ] {
+            fs::write(git.join("config"), text).unwrap();
+            let found = Repository::of(scratch.path(), None);
+            for name in ["remotes", "branches"] {
+                assert_eq!(paths(&found).contains(&&*git.join(name)), has_none, "{text}");
+            }
+        }
     }
 
     #[test]

@@ -246,6 +246,40 @@ fn what_git_executes_cannot_be_planted() {
     });
 }
 
+/// Where `git push` sends things to, and whose hooks it executes, is not for the command to say.
+#[test]
+fn remotes_cannot_be_planted() {
+    if !need(&["git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let repository = "git init -q --bare REPO; printf '#!/bin/sh\\ntouch ran\\n' > REPO/hooks/pre-receive; chmod +x REPO/hooks/pre-receive";
+        let old =
+            "mkdir -p .git/remotes; printf 'URL: ./evil\\nPush: HEAD:refs/heads/x\\n' > .git/remotes/origin";
+        let older = "mkdir -p .git/branches; echo ./evil > .git/branches/origin";
+        for file in [old, older] {
+            let script = format!("set -e; {}; {file}", repository.replace("REPO", "evil"));
+            let push = |world: &World| {
+                plain(world, "git push -q origin HEAD:refs/heads/x || true");
+                (world.exists("evil/ran"), world.exists("good/ran"))
+            };
+            let world = stage(user);
+            let out = shell(&world, &["-q"], &script).run();
+            assert!(world.exists("evil/hooks/pre-receive"), "{out}");
+            assert_eq!(push(&world), (false, false), "{out}");
+            // Where there is an address, git looks at no file, and the command may make it.
+            let world = stage(user);
+            plain(&world, &format!("{}; git remote add origin ./good", repository.replace("REPO", "good")));
+            shell(&world, &["-q"], &script).run().success();
+            assert_eq!(push(&world), (false, true));
+            // It would have worked.
+            let world = stage(user);
+            plain(&world, &script);
+            assert_eq!(push(&world), (true, false));
+        }
+    });
+}
+
 /// Another workspace like this one: an attempt may break it.
 fn stage_copy(world: &World) -> World {
     let copy = World::new(&world.user);
