@@ -298,6 +298,46 @@ fn protected_links_stay_what_they_are() {
     });
 }
 
+/// By each of the names that a program outside reads, and for each of the programs that read one.
+#[test]
+fn what_programs_of_the_user_read_is_not_made() {
+    const READ: [(&str, &[&str]); 5] = [
+        (
+            ".config/mise",
+            &[
+                "mise.toml",
+                "mise.local.toml",
+                ".mise.local.toml",
+                ".mise/config.toml",
+                "mise/config.toml",
+                ".config/mise.toml",
+                ".config/mise/conf.d/x.toml",
+                ".tool-versions",
+            ],
+        ),
+        (".cursor", &[".vscode/tasks.json", ".devcontainer/devcontainer.json"]),
+        (".windsurf", &[".vscode/tasks.json"]),
+        (".config/opencode", &["opencode.json", "opencode.jsonc"]),
+        (".vim", &[".exrc", ".gvimrc"]),
+    ];
+    with_namespaces(|user| {
+        for (reader, files) in READ {
+            let script =
+                |file: &str| format!("mkdir -p $(dirname {file}); echo planted > {file}; test -f {file}");
+            for is_used in [true, false] {
+                let world = World::new(user);
+                if is_used {
+                    world.make_dir(&world.home.join(reader));
+                }
+                for file in files {
+                    let made = shell(&world, &["-q"], &script(file)).run().code == Some(0);
+                    assert_eq!((made, world.exists(file)), (!is_used, !is_used), "{file} for {reader}");
+                }
+            }
+        }
+    });
+}
+
 /// A workspace that holds the files of programs outside, which links in the home directory lead to: they are not changed,
 /// and no later run is led on to something else by them.
 #[test]
