@@ -338,6 +338,35 @@ fn what_programs_of_the_user_read_is_not_made() {
     });
 }
 
+/// What Mercurial executes of the repository that a workspace is; where there is none the command may make its own.
+#[test]
+fn mercurial_executes_nothing_that_is_planted() {
+    with_namespaces(|user| {
+        let plants = [
+            "printf '[hooks]\npre-status = touch ran\n' >> .hg/hgrc",
+            "printf '[hooks]\npre-status = touch ran\n' >> .hg/hgrc-not-shared",
+            "printf 'shared\n' >> .hg/requires",
+            "printf evil > .hg/sharedpath",
+            "mv .hg was; cp -r was .hg; printf '[hooks]\npre-status = touch ran\n' >> .hg/hgrc",
+        ];
+        for plant in plants {
+            let world = World::new(user);
+            world.write(".hg/requires", "dotencode\nfncache\ngeneralv2\nrevlogv1\nshare-safe\nstore\n");
+            world.write(".hg/store/requires", "");
+            let before = snapshot(&world.path(".hg"));
+            shell(&world, &["-q"], &format!("echo x > .hg/dirstate && {plant}")).run();
+            assert_eq!(world.read(".hg/dirstate").as_deref(), Some("x\n"), "{plant}");
+            fs::remove_file(world.path(".hg/dirstate")).unwrap();
+            let after = snapshot(&world.path(".hg"));
+            let changed = differences(&before, &after);
+            assert!(changed.is_empty(), "{plant}: {changed:#?}");
+        }
+        let world = World::new(user);
+        shell(&world, &["-q"], &format!("mkdir -p .hg/store && {}", plants[0])).run().success();
+        assert!(world.exists(".hg/hgrc"));
+    });
+}
+
 /// A workspace that holds the files of programs outside, which links in the home directory lead to: they are not changed,
 /// and no later run is led on to something else by them.
 #[test]
