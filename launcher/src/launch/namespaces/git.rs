@@ -105,8 +105,16 @@ fn belongs(own: &Path, common: &Path) -> bool {
         && stubs::is_free(&common.join(".git"), None)
 }
 
+/// The repository that a directory is the top of, where that is above the workspace: it is out of the command's reach, but
+/// what it executes may lie in the workspace.
+fn around(top: &Path) -> Option<(PathBuf, &Path)> {
+    let entry = top.join(".git");
+    let own = if path::is_directory(&entry) { entry } else { pointer(&entry)?.canonicalize().ok()? };
+    Some((common_of(&own)?, top))
+}
+
 impl Repository {
-    /// That of a workspace; empty where it has none.
+    /// That of a workspace, or around it; empty where there is none.
     pub fn of(workspace: &Path, home: Option<&Path>) -> Repository {
         let mut found = Repository::default();
         let entry = workspace.join(".git");
@@ -114,6 +122,8 @@ impl Repository {
             // A bare one, or nothing that git looks at.
             if belongs(workspace, workspace) {
                 found.common(workspace, workspace, home, 0);
+            } else if let Some((common, top)) = workspace.ancestors().skip(1).find_map(around) {
+                found.common(&common, top, home, 0);
             }
             return found;
         }

@@ -246,6 +246,42 @@ fn what_git_executes_cannot_be_planted() {
     });
 }
 
+/// What the repository executes of a directory in it that is the workspace.
+#[test]
+fn a_directory_of_a_repository_holds_no_hooks_of_it_to_be_planted() {
+    if !need(&["git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let hook =
+            "hook=front/scripts/pre-commit; mkdir -p front/scripts; echo '#!/bin/sh' > $hook; chmod +x $hook";
+        let settings = [
+            "git config core.hooksPath front/scripts",
+            "git config include.path ../front/more; touch front/more",
+            "ln -s ../../front/scripts/pre-commit .git/hooks/pre-commit",
+            "git config core.hooksPath front/scripts; git worktree add -q ../tree; mkdir ../tree/front; mv front/scripts ../tree/front",
+        ];
+        let plant = "echo x > front/x; mkdir -p front/scripts; rm -f front/scripts/pre-commit; printf '#!/bin/sh\ntouch ran\n' > front/scripts/pre-commit; chmod +x front/scripts/pre-commit; printf '[core]\nfsmonitor = touch ran; false\n' > front/more";
+        for setting in settings {
+            for confined in [true, false] {
+                let world = stage(user);
+                plain(&world, &format!("{hook}; {setting}"));
+                let top = if setting.contains("worktree") { "../tree" } else { "." };
+                let workspace = format!("{top}/front");
+                let script = format!("cd {}; {plant}", world.path(top).display());
+                let out = if confined {
+                    shell(&world, &["--workspace", &workspace], &script).run().to_string()
+                } else {
+                    plain(&world, &script)
+                };
+                assert!(world.exists(format!("{workspace}/x")), "{setting}: {out}");
+                plain(&world, &format!("cd {top}; git commit -q --allow-empty -m after"));
+                assert_eq!(world.exists(format!("{top}/ran")), !confined, "{setting}");
+            }
+        }
+    });
+}
+
 /// Where `git push` sends things to, and whose hooks it executes, is not for the command to say.
 #[test]
 fn remotes_cannot_be_planted() {
