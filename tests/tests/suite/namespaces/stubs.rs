@@ -10,13 +10,13 @@ use std::time::Duration;
 /// of caches could not be looked into, and what reads there would be taken to be there as well.
 fn stage(user: &User) -> World {
     let world = World::new(user);
-    for directory in [".cursor", ".config/direnv", ".gemini", ".cache"] {
+    for directory in [".agents", ".config/direnv", ".gemini", ".cache"] {
         world.make_dir(&world.home.join(directory));
     }
     world
 }
 
-const MADE: &[&str] = &[".cursor", ".envrc", ".gemini", "kept"];
+const MADE: &[&str] = &[".agents", ".envrc", ".gemini", "kept"];
 const FLAGS: &[&str] = &["-q", "--deny", "kept/away"];
 
 #[track_caller]
@@ -31,7 +31,7 @@ fn none_left(world: &World) {
 }
 
 /// Tries to make each of them.
-const MAKE: &str = "for n in .cursor .envrc .gemini kept; do mkdir -p $n/x; touch $n; ln -s / $n; rmdir $n; rm -rf $n; mv $n other; chmod 777 $n; echo x > $n/y; done 2>/dev/null; ls -A";
+const MAKE: &str = "for n in .agents .envrc .gemini kept; do mkdir -p $n/x; touch $n; ln -s / $n; rmdir $n; rm -rf $n; mv $n other; chmod 777 $n; echo x > $n/y; done 2>/dev/null; ls -A";
 
 #[test]
 fn they_come_and_go_with_the_run() {
@@ -51,7 +51,7 @@ fn they_come_and_go_with_the_run() {
             assert!(MADE.iter().all(|name| there.iter().any(|n| n == name)), "{umask}: {there:?}");
             running.wait().success().prints(&format!("ready\n0{umask}\n"));
             none_left(&world);
-            shell(&world, FLAGS, MAKE).run().success().prints(".cursor\n.envrc\n.gemini\nkept\n");
+            shell(&world, FLAGS, MAKE).run().success().prints(".agents\n.envrc\n.gemini\nkept\n");
             none_left(&world);
         }
     });
@@ -98,7 +98,7 @@ fn the_last_run_removes_them() {
         killed.wait().died_of(libc::SIGKILL);
         std::thread::sleep(Duration::from_millis(200));
         world.write("go", "");
-        first.wait().success().prints("ready\n.cursor\n.envrc\n.gemini\ngo\nkept\n");
+        first.wait().success().prints("ready\n.agents\n.envrc\n.gemini\ngo\nkept\n");
         fs::remove_file(world.path("go")).unwrap();
         none_left(&world);
         // The one that came later depends on them as much.
@@ -110,7 +110,7 @@ fn the_last_run_removes_them() {
         first.wait().success();
         fs::remove_file(world.path("end")).unwrap();
         world.write("go", "");
-        second.wait().success().prints("ready\n.cursor\n.envrc\n.gemini\ngo\nkept\n");
+        second.wait().success().prints("ready\n.agents\n.envrc\n.gemini\ngo\nkept\n");
         fs::remove_file(world.path("go")).unwrap();
         none_left(&world);
     });
@@ -122,12 +122,12 @@ fn what_is_not_ours_stays() {
     with_namespaces(|user| {
         let world = stage(user);
         world.make_dir(&world.path(".gemini"));
-        world.write(".cursor/mine", "mine\n");
+        world.write(".agents/mine", "mine\n");
         world.write(".envrc", "");
         fs::set_permissions(world.path(".gemini"), fs::Permissions::from_mode(0o555)).unwrap();
         shell(&world, FLAGS, MAKE).run().success();
-        assert_eq!(names(&world.workspace), [".cursor", ".envrc", ".gemini"]);
-        assert_eq!(world.read(".cursor/mine").unwrap(), "mine\n");
+        assert_eq!(names(&world.workspace), [".agents", ".envrc", ".gemini"]);
+        assert_eq!(world.read(".agents/mine").unwrap(), "mine\n");
         fs::set_permissions(world.path(".gemini"), fs::Permissions::from_mode(0o755)).unwrap();
         // A stub that somebody has put something into is theirs by now.
         let other = stage(user);
@@ -172,7 +172,7 @@ fn many_runs_share_a_workspace() {
             let killed: Vec<_> = killed.collect();
             let runs: Vec<_> = (0..12).map(|_| shell(&world, FLAGS, MAKE).start()).collect();
             for run in runs {
-                run.wait().success().prints(".cursor\n.envrc\n.gemini\nkept\n");
+                run.wait().success().prints(".agents\n.envrc\n.gemini\nkept\n");
             }
             killed.into_iter().for_each(|run| drop(run.wait().died_of(libc::SIGKILL)));
         }
