@@ -191,6 +191,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
             ne(1, 0x541c),
             ne(1, 0x541d),
             ne(1, 0x5423),
+            ne(1, 0x540c),
             ne(1, 0x4008_6602), // FS_IOC_SETFLAGS
             ne(1, 0x4004_6602), // FS_IOC32_SETFLAGS
             ne(1, 0x401c_5820), // FS_IOC_FSSETXATTR
@@ -229,12 +230,13 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "ioctl",
         name: "tty-safe",
-        meaning: "nothing that types into a terminal, moves the console or changes the line discipline",
+        meaning: "nothing that types into a terminal, moves the console, changes the line discipline or keeps others out",
         any: &[&[
             ne(1, 0x5412), // TIOCSTI
             ne(1, 0x541c), // TIOCLINUX
             ne(1, 0x541d), // TIOCCONS
             ne(1, 0x5423), // TIOCSETD
+            ne(1, 0x540c), // TIOCEXCL: nobody could open it any more, also when the command has long ended
         ]],
     },
     Restriction {
