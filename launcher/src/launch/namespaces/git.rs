@@ -205,7 +205,7 @@ impl Repository {
         let settings = self.settings(config);
         let mut own = settings.iter().filter(|setting| setting.key == b"remote.origin.url");
         // An empty one takes those before it away.
-        if !own.next_back().is_some_and(|last| last.value.as_ref().is_some_and(|url| !url.is_empty())) {
+        if own.next_back().is_none_or(|last| last.value.as_ref().is_none_or(|url| url.is_empty())) {
             self.protected.extend(["remotes", "branches"].map(|name| Protected::new(at.join(name))));
         }
     }
