@@ -192,6 +192,12 @@ pub const RESTRICTIONS: &[Restriction] = &[
             ne(1, 0x541d),
             ne(1, 0x5423),
             ne(1, 0x540c),
+            ne(1, 0x5602),
+            ne(1, 0x5606),
+            ne(1, 0x560f),
+            ne(1, 0x4b3a),
+            ne(1, 0x4b45),
+            ne(1, 0x4b51),
             ne(1, 0x4008_6602), // FS_IOC_SETFLAGS
             ne(1, 0x4004_6602), // FS_IOC32_SETFLAGS
             ne(1, 0x401c_5820), // FS_IOC_FSSETXATTR
@@ -237,6 +243,12 @@ pub const RESTRICTIONS: &[Restriction] = &[
             ne(1, 0x541d), // TIOCCONS
             ne(1, 0x5423), // TIOCSETD
             ne(1, 0x540c), // TIOCEXCL: nobody could open it any more, also when the command has long ended
+            ne(1, 0x5602), // VT_SETMODE: who switches consoles
+            ne(1, 0x5606), // VT_ACTIVATE
+            ne(1, 0x560f), // VT_SETACTIVATE
+            ne(1, 0x4b3a), // KDSETMODE: shows nothing any more
+            ne(1, 0x4b45), // KDSKBMODE: takes no keys any more
+            ne(1, 0x4b51), // KDSKBMUTE
         ]],
     },
     Restriction {

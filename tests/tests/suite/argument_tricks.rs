@@ -405,3 +405,23 @@ fn the_terminal_stays_open_to_others() {
         assert!(shown.contains("exclusive 1"), "{shown}");
     });
 }
+
+/// The console that a command is started on is neither switched nor made deaf. Asked of a descriptor that is no console,
+/// the kernel says so; a filter does not get that far.
+#[test]
+fn consoles_are_not_switched() {
+    let script = "import fcntl\n\
+        for command in (0x5602, 0x5606, 0x560f, 0x4b3a, 0x4b45, 0x4b51, 0x5603):\n\
+        \x20   try: fcntl.ioctl(0, command, bytes(64))\n\
+        \x20   except OSError as error: print(error.errno, end=' ')";
+    as_users(|user| {
+        let world = World::new(user);
+        let words = ["/usr/bin/python3", "-c", script];
+        world.bare(words).run().success().prints("25 25 25 25 25 25 25 ");
+        for profile in ["workspace", "read-only", "no-exec"] {
+            // What is asked for last is the state of the console.
+            let run = ["run", "-q", "-p", profile, "--"];
+            world.sbx([&run[..], &words].concat()).run().success().prints("1 1 1 1 1 1 25 ");
+        }
+    });
+}
