@@ -398,13 +398,19 @@ impl Supervisor<'_, '_> {
 /// What the terminal sends, or anybody to the whole process group, reaches the command directly.
 fn forward(watch: &Watch, arrived: signal::Arrived) {
     let detached = matches!(watch, Watch::Reaper(reaper) if reaper.detached);
+    // But of a terminal that is gone the kernel tells the leader of the session alone.
+    let tells_leader = arrived.from_kernel && arrived.number == libc::SIGHUP && process::leads_session();
     let reaches_all = || match watch {
         Watch::Reaper(reaper) => arrived.from_kernel || reaper.has_waiting(arrived.number),
         Watch::Direct(_) => arrived.from_kernel,
     };
     // Our own clock has us go on, not the command.
     let own_clock = arrived.from_kernel && arrived.number == libc::SIGCONT;
-    if arrived.number != libc::SIGCHLD && !own_clock && (detached || !reaches_all()) {
+    if arrived.number != libc::SIGCHLD && !own_clock && (detached || tells_leader || !reaches_all()) {
         process::signal(watch.command(), arrived.number);
+    }
+    if tells_leader {
+        // As the kernel does: what is stopped could not take notice.
+        process::signal(watch.command(), libc::SIGCONT);
     }
 }

@@ -205,6 +205,12 @@ pub fn send_signal(pid: Pid, number: i32) -> Result<(), Failed> {
     }
 }
 
+/// Whether this process is the first of its session.
+pub fn leads_session() -> bool {
+    // SAFETY: a plain number.
+    unsafe { libc::getsid(0) == libc::getpid() }
+}
+
 /// Whether a process could be sent a signal.
 pub fn can_signal(pid: Pid) -> bool {
     // SAFETY: plain numbers; signal 0 is never delivered.

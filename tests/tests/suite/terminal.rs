@@ -337,3 +337,34 @@ fn the_terminal_is_the_callers_again_after_a_killed_shell() {
     running.wait_for("<typed>");
     running.wait().success();
 }
+
+/// Of a terminal that is gone the kernel tells the leader of its session, which `sbx` is where nothing is around it.
+#[test]
+fn a_terminal_that_hangs_up_ends_the_run() {
+    if !need(&["script", "bash"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        for profile in ["workspace", "no-exec"] {
+            let marker = processes::marker();
+            let trap =
+                "trap 'echo heard >heard; exit' HUP; echo up; while :; do read -t 0.01 <>/dev/null; done";
+            let plain = "echo up; while :; do read -t 0.01 <>/dev/null; done";
+            for script in [trap, plain] {
+                let line = format!(
+                    "exec {} run -p {profile} -- bash -c \"{script}\" {marker}",
+                    stage::sbx().display()
+                );
+                let running = world.bare(["script", "-qec", &line, "/dev/null"]).timeout(TIME).start();
+                running.wait_for("up");
+                assert!(!processes::with_marker(&marker).is_empty());
+                running.signal(libc::SIGKILL);
+                wait_until("the run ends", || processes::with_marker(&marker).is_empty());
+                running.wait().died_of(libc::SIGKILL);
+            }
+            assert_eq!(world.read("heard").as_deref(), Some("heard\n"), "{profile}");
+            world.bare(["rm", "heard"]).run().success();
+        }
+    });
+}
