@@ -9,7 +9,7 @@ use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::file::Times;
-use crate::sys::path::says_missing;
+use crate::sys::path::{self, says_missing};
 use crate::sys::process;
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -68,11 +68,13 @@ fn holds(path: &Path, contents: &str) -> bool {
 }
 
 /// Whether the command could make something at a path, and so a stub is of use. It has no capabilities: in another user's
-/// directory root can do no more than others, and by the same token the supervisor could not remove the stub.
+/// directory root can do no more than others, and by the same token the supervisor could not remove the stub. Nor is
+/// anything made on a read-only file system, by either of them.
 pub fn can_be_made(path: &Path) -> bool {
     const OTHERS_WRITE: u32 = 0o022;
     let parent = path.parent().and_then(|parent| parent.metadata().ok());
-    parent.is_some_and(|meta| meta.uid() == process::user() || meta.mode() & OTHERS_WRITE != 0)
+    let may = |meta: &Metadata| meta.uid() == process::user() || meta.mode() & OTHERS_WRITE != 0;
+    parent.is_some_and(|meta| may(&meta)) && !path.parent().is_some_and(path::is_read_only)
 }
 
 /// The stubs of a run: dropped, they are gone.

@@ -1,7 +1,7 @@
 //! What keeps names from being made: it stands in the workspace during a run, and never afterwards.
 
 use super::{names, shell, with_namespaces};
-use sbx_tests::{User, World, processes};
+use sbx_tests::{User, World, need, processes};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -178,6 +178,30 @@ fn many_runs_share_a_workspace() {
         }
         // What two kills at once have left goes with the next run.
         shell(&world, FLAGS, "true").run().success();
+        none_left(&world);
+    });
+}
+
+/// Of a repository that a container is given for reading, say.
+#[test]
+fn a_read_only_workspace_needs_none() {
+    if !need(&["unshare", "mount"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let world = stage(user);
+        let sbx = sbx_tests::stage::sbx().display().to_string();
+        let run = "\"$1\" run -- sh -c 'ls -A; mkdir .cursor' 2>&1";
+        let script = format!("mount --bind . . && mount -o remount,ro,bind . && cd \"$PWD\" && {run}");
+        let mut words = vec!["unshare", "--mount"];
+        if !user.is_root() {
+            words.extend(["--map-root-user", "--user"]);
+        }
+        let out = world.bare([&words[..], &["sh", "-c", &script, "sh", &sbx]].concat()).run();
+        let out = out.exited(1);
+        assert!(out.out().starts_with("mkdir: ") && out.out().contains("Read-only file system"), "{out}");
+        let out = world.bare(["sh", "-c", run, "sh", &sbx]).run().exited(1);
+        assert!(out.out().starts_with(".cursor\n"), "{out}");
         none_left(&world);
     });
 }
