@@ -184,7 +184,10 @@ pub fn rules(
         // What does not exist yet can be kept from being made by a mount only.
         let missing = given.masks && !path::is_there(&directory.join(path));
         if missing {
-            remarks.push(format!("'{}' does not exist, and cannot be made by the command", shown(path)));
+            let pattern = shown(path).contains(['*', '?', '[']);
+            let hint = if pattern { " (patterns are not expanded: name each path)" } else { "" };
+            remarks
+                .push(format!("'{}' does not exist, and cannot be made by the command{hint}", shown(path)));
         }
         denied.push(if missing { tidy(&directory.join(path)) } else { existing(path, directory)? });
     }

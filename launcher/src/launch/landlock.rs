@@ -262,8 +262,10 @@ fn passes_over(error: &io::Error) -> bool {
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let sentence = text.split(" (os error").next().unwrap_or(&text);
-    if error.raw_os_error().is_none() {
-        return sentence.to_string();
+    match error.raw_os_error() {
+        None => return sentence.to_string(),
+        Some(libc::EMFILE) => return "too many open files; allow more with 'ulimit -n'".to_string(),
+        Some(_) => {}
     }
     let mut letters = sentence.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())

@@ -331,6 +331,18 @@ fn conclude(summary: &Summary, violations: &Violations, scratch: Option<Scratch>
         Ending::Killed(libc::SIGSYS) => {
             violations.line("the filter ended the command: a system call of another architecture, or one that the profile kills for");
         }
+        Ending::Killed(libc::SIGXCPU) if limit("cpu") > 0 => {
+            let time = Duration::from_millis(limit("cpu"));
+            violations.line(&format!(
+                "the command used more than {time:?} of processor time; allow more with --max-cpu"
+            ));
+        }
+        Ending::Killed(libc::SIGXFSZ) if limit("file_size") > 0 => {
+            let bytes = limit("file_size");
+            violations.line(&format!(
+                "the command wrote a file of more than {bytes} bytes; allow more with --max-file-size"
+            ));
+        }
         Ending::Timeout => {
             let time = Duration::from_millis(limit("timeout"));
             violations.line(&format!("ended the run: its time, {time:?}, was up; allow more with --timeout"));

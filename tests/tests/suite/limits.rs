@@ -146,7 +146,10 @@ fn processor_time_ends_in_sigxcpu_and_then_in_sigkill() {
         let busy = |trap: &str| format!("{trap}while :; do :; done");
         for (script, code) in [(busy(""), 128 + libc::SIGXCPU), (busy("trap : XCPU; "), 128 + libc::SIGKILL)]
         {
-            world.sbx(["run", "--max-cpu", "1s", "--", "bash", "-c", &script]).run().exited(code);
+            let out = world.sbx(["run", "--max-cpu", "1s", "--", "bash", "-c", &script]).run().exited(code);
+            if code == 128 + libc::SIGXCPU {
+                out.says("more than 1s of processor time; allow more with --max-cpu");
+            }
         }
         world.sbx(["run", "--max-cpu", "1s", "--", "sleep", "2"]).run().success().silent();
     });
@@ -167,6 +170,10 @@ fn files_are_no_bigger_and_no_more_than_they_may_be() {
         };
         run("65537").exited(128 + libc::SIGXFSZ);
         assert_eq!(world.path("big").metadata().unwrap().len(), 65_536);
+        // By the command itself, and not by what a shell has started.
+        let dd = ["dd", "if=/dev/zero", "of=big", "bs=65537", "count=1", "status=none"];
+        let out = world.sbx([&["run", "--max-file-size", "64K", "--"], &dd[..]].concat()).run();
+        out.exited(128 + libc::SIGXFSZ).says("65536 bytes; allow more with --max-file-size");
         run("65536").success().silent();
         for limit in ["8", "10", "64"] {
             let open = "import os\nfor n in range(3, 100):\n  try: os.open('/dev/null', 0)\n  except OSError as e: break\nprint(n)";
