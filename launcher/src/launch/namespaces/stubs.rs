@@ -8,12 +8,14 @@
 use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
-use crate::sys::file::Times;
+use crate::sys::file::{self, Times};
 use crate::sys::path::{self, says_missing};
-use crate::sys::process;
+use crate::sys::{Failed, memory, process};
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -148,6 +150,22 @@ pub fn share(directory: &File) -> Result<(), String> {
     }
 }
 
+/// Makes a file that has these contents before it has the name, which has to be free.
+fn place(directory: &File, name: &OsStr, contents: &str) -> Result<(), Failed> {
+    let (directory, temporary) =
+        (directory.as_fd(), OsString::from(format!(".sbx-{:016x}", memory::random()?)));
+    let unnamed = file::create_unnamed(directory, FILE_MODE);
+    let named = unnamed.is_err();
+    let file = unnamed.or_else(|_| file::create_new(directory, &temporary, FILE_MODE))?;
+    let mut file = File::from(file);
+    let written = file.write_all(contents.as_bytes()).map_err(|cause| Failed { call: "write", cause });
+    let placed = written.and_then(|()| file::link(file.as_fd(), directory, name));
+    if named {
+        file::unlink(directory, &temporary)?;
+    }
+    placed
+}
+
 impl Stub {
     fn keep(&self) -> Result<(), Refusal> {
         self.make().map_err(|error| {
@@ -159,7 +177,25 @@ impl Stub {
     fn make(&self) -> io::Result<()> {
         let made = match self.contents {
             None => DirBuilder::new().mode(MODE).create(&self.path),
-            Some(contents) => {
+            Some(contents) => self.make_file(contents),
+        };
+        match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.stands() => Ok(()),
+            made => made,
+        }
+    }
+
+    /// With its contents from the first moment on: git refuses a repository with an empty one, and who is killed before
+    /// writing leaves that.
+    fn make_file(&self, contents: &str) -> io::Result<()> {
+        let (Some(parent), Some(name)) = (self.path.parent(), self.path.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        match place(&File::open(parent)?, name, contents) {
+            Ok(()) => Ok(()),
+            Err(failed) if failed.errno() == libc::EEXIST => Err(failed.cause),
+            // A file system without links, or no /proc.
+            Err(_) => {
                 let file = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&self.path);
                 file.and_then(|mut file| {
                     // Half of it would not be known for one of ours.
@@ -167,10 +203,6 @@ impl Stub {
                     written.inspect_err(|_| drop(fs::remove_file(&self.path)))
                 })
             }
-        };
-        match made {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.stands() => Ok(()),
-            made => made,
         }
     }
 

@@ -205,3 +205,38 @@ fn a_read_only_workspace_needs_none() {
         none_left(&world);
     });
 }
+
+/// git refuses a repository whose `commondir` is empty.
+#[test]
+fn no_repository_is_broken_by_half_a_stub() {
+    if !need(&["git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let world = stage(user);
+        let git = |words: &[&str]| world.bare([&["git"], words].concat()).run();
+        git(&["init", "-q"]).success();
+        let common = world.path(".git/commondir");
+        world.write(".git/commondir", "");
+        git(&["status"]).failed();
+        fs::remove_file(&common).unwrap();
+        // Whoever looks meanwhile sees none or a whole one.
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let relaxed = std::sync::atomic::Ordering::Relaxed;
+        let seen: std::collections::BTreeSet<_> = std::thread::scope(|scope| {
+            let watcher = scope.spawn(|| {
+                let mut seen = std::collections::BTreeSet::new();
+                while !done.load(relaxed) {
+                    seen.insert(fs::read_to_string(&common).ok());
+                }
+                seen
+            });
+            for _ in 0..30 {
+                shell(&world, &[], "true").run().success();
+            }
+            done.store(true, relaxed);
+            watcher.join().unwrap()
+        });
+        assert_eq!(seen, [None, Some(".\n".to_string())].into());
+    });
+}
