@@ -99,6 +99,9 @@ fn install<const ROOM: usize>(rules: &Rules, already_bound: bool, verbose: bool)
     if result < 0 {
         fail(b"install the filter: seccomp(SECCOMP_SET_MODE_FILTER)", result);
     }
+    if result > 0 {
+        refuse(&|out| out(b"cannot install the filter: another thread has a filter of its own already"));
+    }
     Ok(())
 }
 

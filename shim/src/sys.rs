@@ -116,12 +116,14 @@ struct Program {
     filter: *const Insn,
 }
 
-/// seccomp(SECCOMP_SET_MODE_FILTER).
+/// seccomp(SECCOMP_SET_MODE_FILTER), for all threads: a library that came before may have started some. The answer is 0,
+/// an error, or the number of a thread that has filters of its own and so cannot get this one.
 pub fn install(insns: &[Insn]) -> i64 {
     const SECCOMP_SET_MODE_FILTER: u64 = 1;
+    const SECCOMP_FILTER_FLAG_TSYNC: u64 = 1;
     // The core builds no program longer than BPF_MAXINSNS (4096).
     let program = Program { len: insns.len() as u16, filter: insns.as_ptr() };
-    named("seccomp", [SECCOMP_SET_MODE_FILTER, 0, &raw const program as u64, 0, 0])
+    named("seccomp", [SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &raw const program as u64, 0, 0])
 }
 
 // Compiled code calls these. Defined here and hidden, the library needs no libc and exports nothing.

@@ -33,6 +33,7 @@ const RECIPES: &[Recipe] = &[
     c("hello", "hello.c", &[]),
     c("facts", "facts.c", &[]),
     c("hook.so", "hook.c", &["-shared", "-fPIC"]),
+    c("rival.so", "rival.c", &["-shared", "-fPIC", "-Wl,-z,initfirst"]),
     c("stopper", "stopper.c", FREESTANDING_STATIC),
     c("escape", ESCAPE, &["-pthread"]),
     c("escape-static", ESCAPE, &["-pthread", "-static"]),

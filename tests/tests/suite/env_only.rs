@@ -211,6 +211,21 @@ fn other_preloaded_libraries_stay_in_the_environment() {
     assert!(world.exists("mark"), "the other library was not loaded");
 }
 
+/// What is loaded later and wants to come first does, and has a thread by the time that there is a filter.
+#[test]
+fn threads_that_are_there_already_are_bound_too() {
+    as_users(|user| {
+        for (denied, bound) in [("mkdirat", true), ("rmdir", false)] {
+            let world = World::new(user);
+            let list = format!("{}:{}", stage::shim().display(), world.subject("rival.so").display());
+            let script = "echo >begun; while [ ! -e mark ]; do sleep 0.02; done";
+            let cmd = world.bare(["sh", "-c", script]).env("LD_PRELOAD", list);
+            cmd.env("SECCOMP_DEFAULT_ACTION", "errno").env("SECCOMP_SYSCALL_DENY", denied).run().success();
+            assert_eq!(world.exists("made"), !bound, "{denied}");
+        }
+    });
+}
+
 #[test]
 fn verbose_says_one_line() {
     let world = World::new(&User::ordinary());
