@@ -184,10 +184,13 @@ pub fn rules(
         // What does not exist yet can be kept from being made by a mount only.
         let missing = given.masks && !path::is_there(&directory.join(path));
         if missing {
-            let pattern = shown(path).contains(['*', '?', '[']);
-            let hint = if pattern { " (patterns are not expanded: name each path)" } else { "" };
-            remarks
-                .push(format!("'{}' does not exist, and cannot be made by the command{hint}", shown(path)));
+            if shown(path).contains('*') {
+                return Err(Refusal::new(format!(
+                    "cannot deny '{}': nothing has that name, and patterns of paths are not expanded; name each path",
+                    shown(path)
+                )));
+            }
+            remarks.push(format!("'{}' does not exist, and cannot be made by the command", shown(path)));
         }
         denied.push(if missing { tidy(&directory.join(path)) } else { existing(path, directory)? });
     }

@@ -230,6 +230,16 @@ fn path_entry(node: Node, place: &Place) -> Result<(Location, Option<Text>), Fau
 }
 
 fn path(text: Text, place: &Place) -> Result<Location, Fault> {
+    // As a name it would deny or allow nothing.
+    if text.contains('*') {
+        return Err(Fault::at(
+            place,
+            format_args!(
+                "'{}' has a '*', and patterns of paths are not expanded; name each path",
+                Plain(&text)
+            ),
+        ));
+    }
     Location::path(text).map_err(|cause| Fault::at(place, cause))
 }
 
@@ -395,10 +405,16 @@ fn commands(node: Node, place: &Place, author: &Author) -> Result<Commands, Faul
     Ok(commands)
 }
 
+/// Of names of commands, which a `?` is in by mistake.
+pub(crate) const ONLY_STAR: &str = "of patterns only '*' is known, which stands for anything";
+
 fn command(node: Node, place: &Place) -> Result<(Text, Option<Text>), Fault> {
     let text = node.string(place)?;
     if text.is_empty() || text.contains('\0') {
         return Err(Fault::at(place, "the name of a command is empty or contains a NUL"));
+    }
+    if text.contains('?') {
+        return Err(Fault::at(place, format_args!("'{}': {ONLY_STAR}", Plain(&text))));
     }
     if text.contains('/') {
         Location::path(text.clone()).map_err(|why| Fault::at(place, why))?;

@@ -164,6 +164,11 @@ const BROKEN: &[(&str, &[&str])] = &[
     (r#"{"paths": {"read": ["relative"]}}"#, &["neither absolute nor below a variable"]),
     (r#"{"paths": {"read": ["${HOME}x"]}}"#, &["neither absolute nor below a variable"]),
     (r#"{"paths": {"read": ["~/x"]}}"#, &["write ${HOME}"]),
+    (
+        r#"{"paths": {"deny": ["${WORKSPACE}/*.pem"]}}"#,
+        &["paths.deny[0]", "patterns of paths are not expanded"],
+    ),
+    (r#"{"commands": {"block": ["pytho?"]}}"#, &["commands.block[0]", "only '*' is known"]),
     (r#"{"paths": {"read": ["/a/../b"]}}"#, &["has a part '.' or '..'"]),
     (r#"{"paths": {"read": ["/a/${HOME}"]}}"#, &["not at its beginning"]),
     (r#"{"paths": {"read": ["${HOME"]}}"#, &["lacks its '}'"]),

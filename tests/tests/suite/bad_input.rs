@@ -417,3 +417,31 @@ fn set_id_programs_are_named_as_such() {
     let out = world.sbx(["inspect"]).arg(&tool).run().success().out().to_lowercase();
     assert!(out.contains("set-user-id") || out.contains("setuid") || out.contains("set-id"), "{out}");
 }
+
+/// What looks like a rule about many things would be one about nothing.
+#[test]
+fn patterns_that_would_deny_nothing_are_refused() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("key.pem", "secret\n");
+        world.write("readme", "open\n");
+        world.write("p.json", r#"{"extends": "workspace", "paths": {"deny": ["${WORKSPACE}/*.pem"]}}"#);
+        let unread: [&[&str]; 5] = [
+            &["--deny", "*.pem"],
+            &["--profile", "./p.json"],
+            &["--block-command", "ca?"],
+            &["--block-command", ""],
+            &["--allow-command", "ca?"],
+        ];
+        for flags in unread {
+            let out = world.sbx([&["run"], flags, &["--", "cat", "key.pem"]].concat()).run().exited(125);
+            assert_eq!(out.out(), "", "{flags:?}");
+        }
+        for (file, read) in [("key.pem", false), ("readme", true)] {
+            let out =
+                world.sbx(["run", "--namespaces", "none", "--deny", "key.pem", "--", "cat", file]).run();
+            assert_eq!(out.code == Some(0), read, "{out}");
+        }
+        world.sbx(["run", "--block-command", "tou*", "--", "cat", "readme"]).run().success();
+    });
+}

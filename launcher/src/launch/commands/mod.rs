@@ -11,12 +11,13 @@ use crate::launch::landlock::{Version, canonical};
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::siblings;
 use crate::launch::within::is_below;
-use crate::profile::{Given, Profile, Text, Variables};
+use crate::profile::{self, Given, Profile, Text, Variables};
 use crate::program::{self, Kind, Program};
 use crate::refusal::{NOT_EXECUTABLE, Refusal};
 use crate::supervise::decode::shown;
 use names::Lookup;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -92,6 +93,14 @@ pub fn resolve(
     let lookup = Lookup::new(variables, directory, environment);
     let allow = entries(&profile.commands.allow, "--allow-command", &flags.allow_command);
     let block = entries(&profile.commands.block, "--block-command", &flags.block_command);
+    for entry in allow.iter().chain(&block) {
+        let text = entry.text.as_bytes();
+        if text.is_empty() || text.contains(&b'?') {
+            // It would fit nothing, and so block nothing.
+            let why = if text.is_empty() { "it is empty" } else { profile::ONLY_STAR };
+            return Err(Refusal::new(format!("cannot read '{}': {why}", entry.rule)));
+        }
+    }
     let mut commands = Commands::default();
     for entry in &block {
         commands.block.extend(lookup.every(entry)?);
