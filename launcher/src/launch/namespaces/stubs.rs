@@ -25,8 +25,8 @@ const MODE: u32 = 0o1555;
 const FILE_MODE: u32 = 0o444;
 const STICKY: u32 = 0o1000;
 const WRITABLE: u32 = 0o222;
-/// How long the end of another run is waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the end of another run is waited for: on a busy disk it takes seconds to remove a directory.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A name that is kept from being made.
 #[derive(Clone, Debug, PartialEq, Eq)]
