@@ -10,6 +10,7 @@ use crate::profile::{PathEntry, Profile, Variables};
 use crate::program::Program;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
+use crate::sys::access::{self, Permission};
 use crate::sys::{descriptor, path};
 use std::path::{Component, Path, PathBuf};
 
@@ -70,6 +71,17 @@ pub fn workspace(
         return Ok(None);
     }
     Ok(Some(path))
+}
+
+/// Nothing can be protected, and nothing mounted, in a workspace that this user cannot look into.
+pub fn can_be_searched(workspace: &Path) -> Result<(), Refusal> {
+    if access::allows(workspace, Permission::EXECUTE) {
+        return Ok(());
+    }
+    let path = shown(workspace);
+    Err(Refusal::new(format!(
+        "cannot use '{path}' as workspace: it may not be searched; 'chmod u+x' may help, or name another one with --workspace"
+    )))
 }
 
 /// What is executed in a run.

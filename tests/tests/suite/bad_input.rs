@@ -445,3 +445,18 @@ fn patterns_that_would_deny_nothing_are_refused() {
         world.sbx(["run", "--block-command", "tou*", "--", "cat", "readme"]).run().success();
     });
 }
+
+#[test]
+fn a_workspace_that_cannot_be_searched_is_refused_in_one_sentence() {
+    let world = world();
+    world.make_dir(&world.path("closed"));
+    let run = |flags: &str, mode: &str| {
+        let sbx = sbx_tests::stage::sbx().display();
+        let script = format!("cd closed && chmod {mode} . && exec {sbx} run {flags} -- true");
+        world.bare(["sh", "-c", &script]).run()
+    };
+    let out = run("--namespaces auto", "600").refused(125, &["closed", "may not be searched", "--workspace"]);
+    assert_eq!(out.err().lines().count(), 1, "{out}");
+    world.bare(["chmod", "700", "closed"]).run().success();
+    run("--namespaces auto", "700").success().silent();
+}
