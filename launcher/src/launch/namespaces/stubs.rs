@@ -152,15 +152,18 @@ pub fn share(directory: &File) -> Result<(), String> {
 
 /// Makes a file that has these contents before it has the name, which has to be free.
 fn place(directory: &File, name: &OsStr, contents: &str) -> Result<(), Failed> {
-    let (directory, temporary) =
-        (directory.as_fd(), OsString::from(format!(".sbx-{:016x}", memory::random()?)));
-    let unnamed = file::create_unnamed(directory, FILE_MODE);
-    let named = unnamed.is_err();
-    let file = unnamed.or_else(|_| file::create_new(directory, &temporary, FILE_MODE))?;
+    let directory = directory.as_fd();
+    let (file, temporary) = match file::create_unnamed(directory, FILE_MODE) {
+        Ok(file) => (file, None),
+        Err(_) => {
+            let temporary = OsString::from(format!(".sbx-{:016x}", memory::random()?));
+            (file::create_new(directory, &temporary, FILE_MODE)?, Some(temporary))
+        }
+    };
     let mut file = File::from(file);
     let written = file.write_all(contents.as_bytes()).map_err(|cause| Failed { call: "write", cause });
     let placed = written.and_then(|()| file::link(file.as_fd(), directory, name));
-    if named {
+    if let Some(temporary) = temporary {
         file::unlink(directory, &temporary)?;
     }
     placed
