@@ -340,7 +340,7 @@ fn conclude(summary: &Summary, violations: &Violations, scratch: Option<Scratch>
         Ending::Killed(libc::SIGXFSZ) if limit("file_size") > 0 => {
             let bytes = limit("file_size");
             violations.line(&format!(
-                "the command wrote a file of more than {bytes} bytes; allow more with --max-file-size"
+                "the command meant to write a file of more than {bytes} bytes; allow more with --max-file-size"
             ));
         }
         Ending::Timeout => {
