@@ -191,7 +191,7 @@ fn a_read_only_workspace_needs_none() {
     with_namespaces(|user| {
         let world = stage(user);
         let sbx = sbx_tests::stage::sbx().display().to_string();
-        let run = "\"$1\" run -- sh -c 'ls -A; mkdir .cursor' 2>&1";
+        let run = "\"$1\" run -- sh -c 'ls -A; mkdir .gemini' 2>&1";
         let script = format!("mount --bind . . && mount -o remount,ro,bind . && cd \"$PWD\" && {run}");
         let mut words = vec!["unshare", "--mount"];
         if !user.is_root() {
@@ -201,7 +201,7 @@ fn a_read_only_workspace_needs_none() {
         let out = out.exited(1);
         assert!(out.out().starts_with("mkdir: ") && out.out().contains("Read-only file system"), "{out}");
         let out = world.bare(["sh", "-c", run, "sh", &sbx]).run().exited(1);
-        assert!(out.out().starts_with(".cursor\n"), "{out}");
+        assert!(out.out().starts_with(".agents\n.envrc\n.gemini\n"), "{out}");
         none_left(&world);
     });
 }
