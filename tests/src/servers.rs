@@ -1,14 +1,14 @@
 //! Servers on loopback that count who came, so that "the server saw no connection" can be checked.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use crate::stage;
 
@@ -19,7 +19,10 @@ pub const BODY: &str = "hello from the test server\n";
 pub struct HttpServer {
     /// The port it listens on.
     pub port: u16,
-    seen: Arc<AtomicUsize>,
+    /// Who has come, in their order.
+    seen: Arc<Mutex<Vec<SocketAddr>>>,
+    /// Which of these were only to see how far it is.
+    own: Mutex<Vec<SocketAddr>>,
 }
 
 impl HttpServer {
@@ -27,15 +30,15 @@ impl HttpServer {
     pub fn start() -> HttpServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let seen = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&seen);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let visitors = Arc::clone(&seen);
         std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                counter.fetch_add(1, Ordering::SeqCst);
+            while let Ok((stream, from)) = listener.accept() {
+                visitors.lock().unwrap().push(from);
                 std::thread::spawn(move || answer(stream));
             }
         });
-        HttpServer { port, seen }
+        HttpServer { port, seen, own: Mutex::default() }
     }
 
     /// The address of a document on it.
@@ -43,10 +46,23 @@ impl HttpServer {
         format!("http://127.0.0.1:{}/file", self.port)
     }
 
-    /// How many connections it has accepted, after a moment for a late one.
+    /// How many connections were made to it before this is asked. They are accepted in their order: one of our own shows
+    /// when all of them have been.
     pub fn connections(&self) -> usize {
-        std::thread::sleep(Duration::from_millis(20));
-        self.seen.load(Ordering::SeqCst)
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let ours = stream.local_addr().unwrap();
+        let mut own = self.own.lock().unwrap();
+        own.push(ours);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let seen = self.seen.lock().unwrap();
+            if seen.contains(&ours) {
+                return seen.iter().filter(|from| !own.contains(from)).count();
+            }
+            drop(seen);
+            assert!(Instant::now() < deadline, "the test server accepts nothing any more");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -138,7 +154,7 @@ impl UnixServer {
 
     /// Listens on an abstract name.
     pub fn abstract_name(name: &str) -> UnixServer {
-        let address = SocketAddr::from_abstract_name(name).unwrap();
+        let address = UnixAddr::from_abstract_name(name).unwrap();
         UnixServer::serve(UnixListener::bind_addr(&address).unwrap())
     }
 

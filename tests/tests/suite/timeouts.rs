@@ -161,7 +161,7 @@ fn what_is_to_stay_stays_and_nothing_else() {
         let attempt = text(world.subject("attempt"));
         let marker = processes::marker();
         let script = format!(
-            "(cat {} >seen 2>&1; exec {attempt} sleep {marker}) >/dev/null 2>&1 & echo $! >pid; exit 7",
+            "(cat {} >seen 2>&1; exec {attempt} sleep {marker}) >/dev/null 2>&1 & echo $! >pid; until [ -s seen ]; do sleep 0.01; done; exit 7",
             world.home.join(".ssh/id_rsa").display()
         );
         let out = world.sbx(["run", "--keep-background", "--", "sh", "-c", &script]).run().exited(7);
