@@ -207,7 +207,7 @@ fn supervised(
         scratch: scratch.as_ref().map(|scratch| scratch.path().to_path_buf()),
         group: limits.group.as_ref().map(|group| group.path().to_path_buf()),
         introduces: reporter.is_some() && layout.is_some(),
-        stubs: stubs.map(Rc::new).unwrap_or_default(),
+        stubs: stubs.unwrap_or_default(),
         presence: presence.clone(),
     };
     let diverted = limits.output.map(|cap| output::divert(cap, &closed_streams)).transpose();
@@ -308,6 +308,12 @@ fn supervised(
         }
         result
     });
+    for path in afterwards.stubs.end() {
+        let path = supervise::decode::shown(&path);
+        judge.violations.line(&format!(
+            "'{path}', which kept that name from being made, could not be removed; a later run here will try again"
+        ));
+    }
     judge.violations.finish();
     result.map_err(Stop::from)
 }

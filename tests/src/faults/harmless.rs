@@ -22,6 +22,7 @@ const HARMLESS: &[(&str, &str)] = &[
     ("landlock_add_rule", "of the helper: as `kill`"),
     ("landlock_create_ruleset", "of the helper: as `kill`"),
     ("landlock_restrict_self", "of the helper: as `kill`"),
+    ("linkat", "what keeps git's `commondir` from being made is then made under its name, and written there"),
     ("lseek", "says how long a file is before it is read"),
     (
         "mkdir '/sys/fs/cgroup",

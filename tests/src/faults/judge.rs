@@ -119,7 +119,7 @@ pub fn judge(usual: &Usual, evidence: &Evidence<'_>) -> Outcome {
     if let Some(signal) = seen.signal {
         return Outcome::Broken(format!("died of signal {signal}: {:?}", evidence.lines));
     }
-    if let Some(left) = &evidence.left {
+    if let Some(left) = evidence.left.as_ref().filter(|left| !tells(&evidence.lines, left)) {
         return Outcome::Broken(format!("left something behind: {left}"));
     }
     let code = seen.output.code.unwrap_or(-1);
@@ -137,6 +137,12 @@ pub fn judge(usual: &Usual, evidence: &Evidence<'_>) -> Outcome {
         return ended(usual, evidence);
     }
     if ran { went_on(usual, evidence, code) } else { refused(usual, evidence, code) }
+}
+
+/// Whether it says that it could not remove this.
+fn tells(lines: &[String], left: &str) -> bool {
+    let Some(name) = left.split('\'').nth(1) else { return false };
+    lines.iter().any(|line| line.contains("could not be removed") && line.contains(&format!("/{name}'")))
 }
 
 fn refused(usual: &Usual, evidence: &Evidence<'_>, code: i32) -> Outcome {

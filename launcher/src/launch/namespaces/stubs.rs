@@ -47,12 +47,18 @@ pub fn is_free(path: &Path, contents: Option<&str>) -> bool {
 
 /// Whether what stands at a path is a stub. It is asked about once: what one look has found, the next may not.
 fn is_one(path: &Path, meta: &Metadata, contents: Option<&str>) -> bool {
+    // Not by its mode alone: a command can give any of the user's directories that, and have what is denied taken
+    // for a name to be kept.
+    let is_empty = || contents.is_some() || holds_nothing(path, meta);
+    looks_like_one(path, meta, contents) && is_empty()
+}
+
+/// The same of a directory, whatever it holds.
+fn looks_like_one(path: &Path, meta: &Metadata, contents: Option<&str>) -> bool {
     // The umask may have taken more.
     let own = meta.uid() == process::user() && meta.mode() & WRITABLE == 0;
     match contents {
-        // Not by its mode alone: a command can give any of the user's directories that, and have what is denied taken
-        // for a name to be kept.
-        None => own && meta.is_dir() && meta.mode() & STICKY != 0 && holds_nothing(path, meta),
+        None => own && meta.is_dir() && meta.mode() & STICKY != 0,
         Some(contents) => own && meta.is_file() && holds(path, contents),
     }
 }
@@ -109,17 +115,35 @@ impl Stubs {
         Ok(made)
     }
 
-    /// Removes those that no other run uses, when this one's own locks are gone.
-    pub fn remove(&self) {
+    /// Removes those that no other run uses, and tells which are left although nobody does.
+    pub fn end(mut self) -> Vec<PathBuf> {
+        self.locks.clear();
+        let left = self.remove();
+        self.stubs.clear();
+        left
+    }
+
+    /// The same, when this process's own locks are gone.
+    pub fn remove(&self) -> Vec<PathBuf> {
+        let mut left = Vec::new();
         for directory in directories(&self.stubs) {
-            let Ok(lock) = File::open(directory) else { continue };
-            if lock.try_lock().is_ok() {
-                let own = self.stubs.iter().filter(|stub| stub.path.parent() == Some(directory));
-                let times = Times::of(&lock);
-                own.for_each(Stub::remove);
-                times.restore(&lock);
+            let own = self.stubs.iter().filter(|stub| stub.path.parent() == Some(directory));
+            let lock = File::open(directory);
+            if let Ok(lock) = &lock {
+                match lock.try_lock() {
+                    Err(fs::TryLockError::WouldBlock) => continue,
+                    Ok(()) => {
+                        let times = Times::of(lock);
+                        left.extend(own.filter(|stub| !stub.remove()).map(|stub| stub.path.clone()));
+                        times.restore(lock);
+                        continue;
+                    }
+                    Err(fs::TryLockError::Error(_)) => {}
+                }
             }
+            left.extend(own.filter(|stub| path::is_there(&stub.path)).map(|stub| stub.path.clone()));
         }
+        left
     }
 }
 
@@ -213,14 +237,16 @@ impl Stub {
         self.path.symlink_metadata().is_ok_and(|meta| is_one(&self.path, &meta, self.contents))
     }
 
-    /// Never what holds something, or is another's.
-    fn remove(&self) {
-        if self.stands() {
-            let _ = if self.contents.is_some() {
-                fs::remove_file(&self.path)
-            } else {
-                fs::remove_dir(&self.path)
-            };
-        }
+    /// Never what holds something, or is another's. Whether none of ours stands there then.
+    fn remove(&self) -> bool {
+        let removed = match self.path.symlink_metadata() {
+            Ok(meta) if !looks_like_one(&self.path, &meta, self.contents) => return true,
+            Ok(_) if self.contents.is_some() => fs::remove_file(&self.path),
+            Ok(_) => fs::remove_dir(&self.path),
+            Err(error) => Err(error),
+        };
+        let is_anothers =
+            |error: io::Error| error.kind() == io::ErrorKind::DirectoryNotEmpty || says_missing(&error);
+        removed.map_or_else(is_anothers, |()| true)
     }
 }

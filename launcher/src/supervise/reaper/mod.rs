@@ -40,7 +40,7 @@ pub fn cover(reaper: Pid) {
 }
 
 /// What becomes of the tree when the command has ended.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Afterwards {
     /// What is still running stays.
     pub keep_background: bool,
@@ -51,7 +51,7 @@ pub struct Afterwards {
     /// Somebody wants to know which process the command is: it is not to be gone before that was looked up.
     pub introduces: bool,
     /// And what keeps names from being made.
-    pub stubs: Rc<Stubs>,
+    pub stubs: Stubs,
     /// What tells others that the run is in its repository.
     pub presence: Option<Rc<Presence>>,
 }
