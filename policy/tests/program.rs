@@ -296,3 +296,16 @@ fn sentences() {
     assert!(say("", "read=EFOO", "").contains("unknown error"));
     assert!(!say("\u{1b}[31m", "", "").contains('\u{1b}'));
 }
+
+/// Terminals are as safe with the wider of the two.
+#[test]
+fn what_is_no_safe_ioctl_of_a_terminal_is_no_safe_one() {
+    let of = |name: &str| {
+        let found = RESTRICTIONS.iter().find(|found| found.call == "ioctl" && found.name == name).unwrap();
+        let [conditions] = found.any else { panic!("{name} has alternatives") };
+        conditions.iter().map(|condition| (condition.arg, condition.value)).collect::<Vec<_>>()
+    };
+    let (wide, narrow) = (of("safe"), of("tty-safe"));
+    assert!(narrow.len() > 10 && narrow.len() < wide.len());
+    assert_eq!(wide[..narrow.len()], narrow);
+}
