@@ -124,6 +124,12 @@ impl Cmd {
         self
     }
 
+    /// Starts the command with a signal ignored.
+    pub fn ignoring(mut self, signal: i32) -> Cmd {
+        sys::ignore(&mut self.command, signal);
+        self
+    }
+
     /// Hands the command a descriptor under a number of its own.
     pub fn pass_fd(mut self, fd: OwnedFd, number: i32) -> Cmd {
         sys::inherit_as(&mut self.command, fd, number);

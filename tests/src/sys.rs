@@ -55,6 +55,17 @@ fn before_exec(command: &mut Command, action: impl FnMut() -> io::Result<()> + S
     unsafe { command.pre_exec(action) };
 }
 
+/// Has the command start with a signal ignored.
+pub fn ignore(command: &mut Command, signal: c_int) {
+    before_exec(command, move || {
+        // SAFETY: SIG_IGN is no function that could be called.
+        match unsafe { libc::signal(signal, libc::SIG_IGN) } {
+            libc::SIG_ERR => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    });
+}
+
 /// Limits how many descriptors the command may have.
 pub fn limit_open_files(command: &mut Command, limit: u64) {
     let limits = libc::rlimit { rlim_cur: limit, rlim_max: limit };

@@ -21,6 +21,7 @@ use crate::profile::Search;
 use crate::refusal::Refusal;
 use crate::report;
 use crate::sys::process;
+use crate::sys::signal::{self, Disposition};
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
@@ -28,6 +29,11 @@ use std::io::{IsTerminal, Write};
 
 /// Runs `sbx` with these arguments, the program's name first, and returns its exit status.
 pub fn main(arguments: Vec<OsString>) -> i32 {
+    // Where a caller that does not wait for its children had it ignored, the kernel would tell of the end of ours neither
+    // by a signal nor by a status.
+    if let Err(failed) = signal::dispose(libc::SIGCHLD, Disposition::Default) {
+        return finish(Err(Refusal::new(format!("cannot learn of the end of processes: {failed}"))));
+    }
     let is_run = arguments.get(1).is_some_and(|word| word == "run");
     match is_run.then(|| plain::parse(&arguments[2..])).flatten() {
         Some(run) => finish(launch::run(run)),

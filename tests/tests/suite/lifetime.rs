@@ -58,6 +58,24 @@ fn a_command_killed_by_a_signal_gives_128_and_the_number() {
 }
 
 #[test]
+fn the_end_is_learned_of_also_where_the_caller_ignores_that_of_its_children() {
+    as_users(|user| {
+        let world = World::new(user);
+        for profile in ["minimal", "no-exec", "workspace"] {
+            let run = || world.run(profile, ["cat", "missing"]).timeout(Duration::from_secs(20));
+            for run in [run(), run().ignoring(libc::SIGCHLD)] {
+                run.run().exited(1);
+            }
+        }
+        // The command has it as any other: it could not wait for its own either.
+        let words = ["sed", "-n", "s/^SigIgn:\t//p", "/proc/self/status"];
+        let out = world.run("workspace", words).ignoring(libc::SIGCHLD).run().success();
+        let ignored = u64::from_str_radix(out.out().trim(), 16).expect("a set of signals");
+        assert_eq!(ignored & (1 << (libc::SIGCHLD - 1)), 0, "{out}");
+    });
+}
+
+#[test]
 fn a_broken_pipe_ends_the_command_as_usual() {
     let world = World::new(&User::ordinary());
     let script = format!("{} run -p minimal -- yes | head -n 1", stage::sbx().display());
