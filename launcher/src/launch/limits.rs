@@ -5,7 +5,7 @@ use crate::cli::Run;
 use crate::launch::cgroup::{self, Group, Wanted};
 use crate::profile::{Bound, Given, Grants, Origin, Profile, Shared, Syscalls};
 use crate::refusal::Refusal;
-use crate::supervise::census;
+use crate::supervise::{census, memory};
 use crate::sys::privilege::Limit;
 use crate::sys::process;
 use sbx_policy::calls::Call;
@@ -138,7 +138,7 @@ pub fn resolve(flags: &Run, profile: &Profile, situation: Situation) -> Result<L
         limits.group = cgroup::create(Wanted { processes, memory });
     }
     limits.processes(processes, situation)?;
-    limits.memory(memory);
+    limits.memory(memory)?;
     Ok(limits)
 }
 
@@ -230,16 +230,22 @@ impl Limits {
         Ok(())
     }
 
-    fn memory(&mut self, wanted: Option<u64>) {
+    fn memory(&mut self, wanted: Option<u64>) -> Result<(), Refusal> {
         if self.group.as_ref().is_some_and(|group| group.limits.memory.is_some()) {
             self.apply("memory", wanted, Means::Group);
-            return;
+            return Ok(());
+        }
+        if wanted.is_some() && !memory::can_be_watched() {
+            return Err(Refusal::new(
+                "cannot limit memory here: there is no control group for it, and /proc does not show other processes (mounted with hidepid, or for another pid namespace); mount it anew, or lift the limit with --max-memory none",
+            ));
         }
         self.watched = wanted;
         // One process alone does not get far beyond the limit while nobody looks.
         self.resources
             .extend(wanted.map(|bytes| bytes.max(LEAST_DATA)).map(|bytes| (Limit::Data, bytes, bytes)));
         self.apply("memory", wanted, Means::Supervisor);
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@
 //! proportional one, for which the kernel walks page tables.
 
 use crate::supervise::tree::{self, Root};
+use crate::sys::privilege;
 use crate::sys::process::{self, Pid};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -55,6 +56,18 @@ impl Watch {
     }
 }
 
+/// Whether /proc shows what there is to be looked at. Not where it is mounted with `hidepid`, is that of another pid
+/// namespace, or has no lists of children.
+pub fn can_be_watched() -> bool {
+    // As the supervisor will look at the reaper, which hides: without capabilities.
+    let hidden = || privilege::undumpable().is_ok() && privilege::drop_capabilities().is_ok();
+    let looks = || {
+        let above = process::parent();
+        plain(above) > 0 && process::children_of(above, above).contains(&process::id())
+    };
+    process::succeeds_in_child(&|| hidden() && process::succeeds_in_child(&looks))
+}
+
 fn plain(process: Pid) -> u64 {
     process::about(process, "status").map_or(0, |text| add(&text, PLAIN).unwrap_or(0))
 }
@@ -90,6 +103,7 @@ mod tests {
 
     #[test]
     fn this_process_has_some() {
+        assert!(can_be_watched());
         let own = std::process::id().cast_signed();
         assert!(plain(own) > 0);
         assert!(proportional(own) > 0 && proportional(own) <= plain(own) + (1 << 20));

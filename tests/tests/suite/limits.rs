@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use sbx_tests::{User, World, as_users, need, processes};
+use sbx_tests::{User, World, as_users, need, processes, stage};
 
 const THREADS: &str = "\
 import threading, time
@@ -88,7 +88,7 @@ fn without_anybody_to_count_the_kernel_does_or_nobody_runs() {
         let world = World::new(user);
         let inner = |words: &[&str]| world.sbx(words.iter().chain(&["bash", "-c", "ulimit -u"])).run();
         let direct = ["run", "--exec", "--max-processes", "5", "--"];
-        let sbx = sbx_tests::stage::sbx().to_str().unwrap();
+        let sbx = stage::sbx().to_str().unwrap();
         let nested = ["run", "--", sbx, "run", "--max-processes", "5", "--"];
         for words in [&direct[..], &nested] {
             let out = inner(words);
@@ -137,6 +137,36 @@ fn hiding_from_the_count_counts_in_full() {
         );
         world.sbx(["run", "--max-memory", "256M", "--", "python3", "-c", &script]).run().exited(137);
     }
+}
+
+#[test]
+fn memory_that_proc_does_not_show_is_not_limited_in_silence() {
+    if !need(&["unshare", "mount"]) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "import os, time\nfor i in range(3):\n  if not os.fork():\n    own = bytearray(100 << 20)\n    \
+                      time.sleep(2)\n    os._exit(0)\nfor i in range(3): os.wait()\nprint('over')";
+        let run = |option: &str, script: &str| {
+            let sbx = stage::sbx().display();
+            let mount =
+                format!("mount -t proc -o {option} proc /proc && exec {sbx} run --max-memory 200M -- \"$@\"");
+            let mut words = vec!["unshare", "--mount", "--pid", "--fork"];
+            if !user.is_root() {
+                words.extend(["--map-root-user", "--user"]);
+            }
+            world.bare([&words[..], &["sh", "-c", &mount, "sh", "python3", "-c", script]].concat()).run()
+        };
+        run("hidepid=off", "print('over')").success().silent().prints("over\n");
+        run("hidepid=off", script).exited(137).prints("");
+        let hidden = run("hidepid=invisible", script);
+        // A control group does without /proc.
+        match hidden.code {
+            Some(137) => hidden.prints(""),
+            _ => hidden.refused(125, &["cannot limit memory here", "hidepid"]).prints(""),
+        };
+    });
 }
 
 #[test]
