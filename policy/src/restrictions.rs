@@ -94,6 +94,7 @@ const EXEC: u32 = 4; // PROT_EXEC
 const WRITE_EXEC: u32 = 6; // PROT_WRITE | PROT_EXEC
 const ANONYMOUS: u32 = 0x20; // MAP_ANONYMOUS
 const MSG_FASTOPEN: u32 = 0x2000_0000;
+const TCP_ULP: u32 = 31;
 
 const UNIX_STREAM: &[&[Condition]] =
     &[&[eq(0, AF_UNIX), bits(1, SOCK_TYPE, STREAM)], &[eq(0, AF_UNIX), bits(1, SOCK_TYPE, SEQPACKET)]];
@@ -468,6 +469,12 @@ pub const RESTRICTIONS: &[Restriction] = &[
         name: "self",
         meaning: "the caller's own priority",
         any: &[&[eq(0, 0), eq(1, 0)]],
+    },
+    Restriction {
+        call: "setsockopt",
+        name: "no-ulp",
+        meaning: "no other protocol in the place of TCP or above it",
+        any: &[&[ne(1, TCP)], &[ne(2, TCP_ULP)]],
     },
     Restriction {
         call: "socket",

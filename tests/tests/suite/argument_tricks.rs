@@ -326,6 +326,36 @@ fn nothing_is_pushed_into_the_terminal() {
 }
 
 #[test]
+fn a_socket_of_tcp_does_not_become_one_whose_ports_nobody_checks() {
+    if !kernel::promises(4) {
+        return;
+    }
+    // As an SMC socket, where a kernel has it, Landlock would pass over it. Any kernel answers for a name that there is not.
+    let script =
+        "import socket, sys\ns = socket.socket()\ns.setsockopt(6, int(sys.argv[1]), sys.argv[2].encode())";
+    let set = |option: &'static str, value: &'static str| {
+        ["/usr/bin/python3", "-c", script, option, value].map(str::to_owned)
+    };
+    let (other, congestion) = (set("31", "none such"), set("13", "reno"));
+    as_users(|user| {
+        let world = World::new(user);
+        world.bare(&other).run().exited(1).says("FileNotFoundError");
+        world.run("workspace", &other).run().failed();
+        for profile in ["network", "workspace"] {
+            let front = ["run", "-p", profile, "--connect", "1", "--"].map(str::to_owned);
+            let ports = |rest: &[String]| world.sbx([&front[..], rest].concat()).run();
+            ports(&other).exited(1).says("PermissionError").says("setsockopt");
+            ports(&congestion).success();
+        }
+        // Where all of TCP is open there is nothing to get around.
+        world
+            .sbx(["run", "--net", "host", "--"].map(str::to_owned).iter().chain(&other))
+            .run()
+            .says("FileNotFoundError");
+    });
+}
+
+#[test]
 fn data_in_the_first_packet_is_no_way_around_connect() {
     // sendto with MSG_FASTOPEN connects by itself.
     let server = HttpServer::start();

@@ -64,6 +64,8 @@ impl Calls {
                 // Fast open connects without asking Landlock.
                 ("sendto", Mode::Ports) => Some("connected"),
                 ("sendmsg" | "sendmmsg", Mode::Ports) => Some("no-fastopen"),
+                // Turned into an SMC socket, one of TCP connects without asking Landlock.
+                ("setsockopt", Mode::Ports) => Some("no-ulp"),
                 ("fcntl", _) => Some("basic"),
                 _ => None,
             };
