@@ -46,6 +46,15 @@ pub fn write_stderr(bytes: &[u8]) {
     let _ = stderr.write_all(bytes);
 }
 
+/// A netlink socket, which any user can make.
+pub fn netlink() -> OwnedFd {
+    // SAFETY: plain numbers.
+    let number = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+    checked(number.into()).expect("a netlink socket");
+    // SAFETY: just made, and nobody else's.
+    unsafe { OwnedFd::from_raw_fd(number) }
+}
+
 fn checked(result: c_long) -> io::Result<c_long> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -128,7 +128,7 @@ pub fn network(flags: &Run, profile: &Profile, landlock: Version) -> Result<Netw
 /// A socket stays in the network that it was made in: one of the host's, handed in, would lead out to it.
 fn no_foreign_socket(flags: &Run) -> Result<(), Refusal> {
     let mut passed = (0..3).chain(flags.pass_fd.iter().copied());
-    match passed.find(|number| socket::is_internet(*number)) {
+    match passed.find(|number| socket::is_of_network(*number)) {
         None => Ok(()),
         Some(number) => Err(Refusal::new(format!(
             "cannot pass descriptor {number} into a network of the run's own: it is a socket of the host's network, and leads there; pass a pipe, or name another network with --net"

@@ -26,6 +26,11 @@ pub fn is_internet(number: RawFd) -> bool {
     matches!(option(number, libc::SO_DOMAIN), Some(libc::AF_INET | libc::AF_INET6))
 }
 
+/// Whether a descriptor of ours is a socket of a kind that belongs to a network: any but a UNIX socket.
+pub fn is_of_network(number: RawFd) -> bool {
+    option(number, libc::SO_DOMAIN).is_some_and(|family| family != libc::AF_UNIX)
+}
+
 /// SIOCGSKNS of linux/sockios.h, which libc does not have.
 const GET_NETWORK: libc::c_ulong = 0x894c;
 

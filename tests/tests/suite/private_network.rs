@@ -1,9 +1,10 @@
 //! `--net private`: servers and clients inside find each other, and nothing of the host's network is there.
 
 use sbx_tests::servers::{BODY, HttpServer, UnixServer};
-use sbx_tests::{World, as_users, kernel, need};
+use sbx_tests::{World, as_users, kernel, need, sys};
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 const PYTHON: &str = "/usr/bin/python3";
@@ -180,7 +181,8 @@ fn a_socket_of_the_host_is_not_let_in() {
     }
     as_users(|user| {
         let world = World::new(user);
-        let inherited: [fn() -> OwnedFd; 2] = [
+        let inherited: [fn() -> OwnedFd; 3] = [
+            sys::netlink,
             || UdpSocket::bind("127.0.0.1:0").unwrap().into(),
             || TcpListener::bind("127.0.0.1:0").unwrap().into(),
         ];
@@ -192,6 +194,8 @@ fn a_socket_of_the_host_is_not_let_in() {
             let words = ["run", "--net", "host", "--pass-fd", "7", "--", "true"];
             world.sbx(words).pass_fd(socket(), 7).run().success();
         }
+        let (end, _other) = UnixStream::pair().unwrap();
+        private(&world, &["true"]).pass_fd(end.into(), 0).run().success();
     });
 }
 
