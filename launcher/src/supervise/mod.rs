@@ -336,11 +336,12 @@ impl Supervisor<'_, '_> {
     fn end(mut self) -> Result<Summary, Failed> {
         let mut kept_background = false;
         if let Watch::Reaper(reaper) = &self.task.watch {
-            process::wait(Some(reaper.pid), true, false);
+            let ended = process::wait(Some(reaper.pid), true, false);
             if self.keeps_background() {
                 kept_background = process::has_children();
-            } else {
-                // A reaper that was killed leaves its descendants to us.
+            } else if !matches!(ended, Some((_, Change::Exited(0)))) {
+                // A reaper that was killed leaves its descendants to us. After one that has ended them all we have no children
+                // but those that were there before: of the program that became this one.
                 reaper::end_all(Duration::from_secs(10), None);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sbx_tests::{User, World, as_users, need, processes, stage};
+use sbx_tests::{User, World, as_users, need, processes, stage, sys};
 
 #[test]
 fn signals_reach_the_command() {
@@ -129,6 +129,28 @@ fn the_end_of_the_command_ends_what_it_left_behind() {
         );
         world.run("workspace", ["sh", "-c", &script]).run().exited(5);
         processes::none_left(&marker);
+    });
+}
+
+#[test]
+fn what_the_caller_had_started_before_it_became_sbx_goes_on() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let sbx = stage::sbx().display();
+        for more in ["--namespaces auto", "--namespaces none"] {
+            let (before, left) = (processes::marker(), processes::marker());
+            // What reads the run's output, say; what the command itself leaves behind ends.
+            let script = format!(
+                "{attempt} sleep {before} >/dev/null 2>&1 & exec {sbx} run -q {more} -- \
+                 sh -c '{attempt} sleep {left} >/dev/null 2>&1 & exit 5'"
+            );
+            world.bare(["sh", "-c", &script]).run().exited(5);
+            processes::none_left(&left);
+            let going_on = processes::with_marker(&before);
+            going_on.iter().for_each(|pid| sys::kill(*pid, libc::SIGKILL));
+            assert_eq!(going_on.len(), 1, "{more}");
+        }
     });
 }
 

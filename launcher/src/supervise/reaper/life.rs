@@ -94,7 +94,8 @@ pub fn reap(
         afterwards.group.iter().for_each(|path| drop(std::fs::remove_dir(path)));
         afterwards.scratch.iter().for_each(|path| scratch::remove(path));
     }
-    0
+    // What could not be ended is left to the supervisor.
+    i32::from(process::has_children())
 }
 
 fn started(failed: Failed) -> Stop {
