@@ -29,33 +29,37 @@ use std::io::{IsTerminal, Write};
 
 /// Runs `sbx` with these arguments, the program's name first, and returns its exit status.
 pub fn main(arguments: Vec<OsString>) -> i32 {
-    // Where a caller that does not wait for its children had it ignored, the kernel would tell of the end of ours neither
-    // by a signal nor by a status.
-    if let Err(failed) = signal::dispose(libc::SIGCHLD, Disposition::Default) {
-        return finish(Err(Refusal::new(format!("cannot learn of the end of processes: {failed}"))));
-    }
     let is_run = arguments.get(1).is_some_and(|word| word == "run");
     match is_run.then(|| plain::parse(&arguments[2..])).flatten() {
-        Some(run) => finish(launch::run(run)),
+        Some(run) => finish(hear_of_children().and_then(|()| launch::run(run))),
         None => by_clap(&arguments),
     }
+}
+
+/// Where a caller that does not wait for its children had SIGCHLD ignored, the kernel would tell of the end of ours neither
+/// by a signal nor by a status.
+fn hear_of_children() -> Result<(), Refusal> {
+    signal::dispose(libc::SIGCHLD, Disposition::Default)
+        .map(drop)
+        .map_err(|failed| Refusal::new(format!("cannot learn of the end of processes: {failed}")))
 }
 
 /// Anything that is not plainly a run. Out of the way: the start of a run touches few pages of code.
 #[cold]
 #[inline(never)]
 fn by_clap(arguments: &[OsString]) -> i32 {
-    match arguments.get(1) {
-        // The errors of a run are for the whole command line.
-        Some(word) if word == "run" => {
-            if let Ok(only) = RunOnly::try_parse_from(&arguments[1..]) {
-                return finish(launch::run(only.run));
-            }
-        }
-        Some(word) if word == canary::WORD => {
-            process::exit_now(canary::main(arguments.get(2..).unwrap_or(&[])));
-        }
-        _ => {}
+    // Inside a sandbox, with the calls of its profile alone.
+    if arguments.get(1).is_some_and(|word| word == canary::WORD) {
+        process::exit_now(canary::main(arguments.get(2..).unwrap_or(&[])));
+    }
+    if let Err(refusal) = hear_of_children() {
+        return finish(Err(refusal));
+    }
+    // The errors of a run are for the whole command line.
+    if arguments.get(1).is_some_and(|word| word == "run")
+        && let Ok(only) = RunOnly::try_parse_from(&arguments[1..])
+    {
+        return finish(launch::run(only.run));
     }
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
