@@ -249,7 +249,7 @@ MUTANTS = [
      "(detached || tells_leader || !reaches_all())", "(detached || !reaches_all())", ["terminal::"]),
     ("half-a-stub", "launcher/src/launch/namespaces/stubs.rs",
      "Some(contents) => self.make_file(contents),",
-     "Some(contents) => fs::write(&self.path, \"\").and_then(|()| fs::write(&self.path, contents)),", ["namespaces::stubs::"]),
+     "Some(contents) => fs::write(&self.path, \"\").and_then(|()| { std::thread::sleep(Duration::from_millis(2)); fs::write(&self.path, contents) }),", ["namespaces::stubs::"]),
     ("pattern-of-nothing", "launcher/src/launch/commands/mod.rs",
      "if text.is_empty() || text.contains(&b'?') {", "if text.len() > 4096 {", ["bad_input::"]),
 ]
