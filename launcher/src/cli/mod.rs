@@ -21,7 +21,6 @@ use crate::profile::Search;
 use crate::refusal::Refusal;
 use crate::report;
 use crate::sys::process;
-use crate::sys::signal::{self, Disposition};
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
@@ -31,17 +30,9 @@ use std::io::{IsTerminal, Write};
 pub fn main(arguments: Vec<OsString>) -> i32 {
     let is_run = arguments.get(1).is_some_and(|word| word == "run");
     match is_run.then(|| plain::parse(&arguments[2..])).flatten() {
-        Some(run) => finish(hear_of_children().and_then(|()| launch::run(run))),
+        Some(run) => finish(launch::run(run)),
         None => by_clap(&arguments),
     }
-}
-
-/// Where a caller that does not wait for its children had SIGCHLD ignored, the kernel would tell of the end of ours neither
-/// by a signal nor by a status.
-fn hear_of_children() -> Result<(), Refusal> {
-    signal::dispose(libc::SIGCHLD, Disposition::Default)
-        .map(drop)
-        .map_err(|failed| Refusal::new(format!("cannot learn of the end of processes: {failed}")))
 }
 
 /// Anything that is not plainly a run. Out of the way: the start of a run touches few pages of code.
@@ -52,14 +43,14 @@ fn by_clap(arguments: &[OsString]) -> i32 {
     if arguments.get(1).is_some_and(|word| word == canary::WORD) {
         process::exit_now(canary::main(arguments.get(2..).unwrap_or(&[])));
     }
-    if let Err(refusal) = hear_of_children() {
-        return finish(Err(refusal));
-    }
     // The errors of a run are for the whole command line.
     if arguments.get(1).is_some_and(|word| word == "run")
         && let Ok(only) = RunOnly::try_parse_from(&arguments[1..])
     {
         return finish(launch::run(only.run));
+    }
+    if let Err(refusal) = launch::hear_of_children() {
+        return finish(Err(refusal));
     }
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,

@@ -111,6 +111,7 @@ fn attempt(
     failed: Option<&str>,
     said: &mut Vec<String>,
 ) -> Result<i32, Stop> {
+    hear_of_children()?;
     // The lowest number that is free now is the notification descriptor's, where their number is limited.
     let spare = flags.max_open_files.is_some().then(|| stream::duplicate(0)).transpose();
     let spare = spare.map_err(cannot("keep a descriptor free"))?;
@@ -142,6 +143,14 @@ fn attempt(
 
 fn cannot(what: &'static str) -> impl FnOnce(Failed) -> Refusal {
     move |failed| Refusal::new(format!("cannot {what}: {failed}"))
+}
+
+/// Where a caller that does not wait for its children had SIGCHLD ignored, the kernel would tell of the end of ours neither
+/// by a signal nor by a status.
+pub fn hear_of_children() -> Result<(), Refusal> {
+    signal::dispose(libc::SIGCHLD, Disposition::Default)
+        .map(drop)
+        .map_err(cannot("learn of the end of processes"))
 }
 
 /// Becomes the command.

@@ -61,6 +61,7 @@ const HARMLESS: &[(&str, &str)] = &[
     ),
     ("waitid", "is made again (EINTR)"),
     ("write", "is made again (EINTR)"),
+    ("set_robust_list", "of a fork by the C library: nobody shares locks with that process"),
 ];
 
 /// Why a call may fail without a word; `None` where it may not.
