@@ -106,17 +106,17 @@ class Trace:
         number = os.WSTOPSIG(event)
         if event >> 16 == PTRACE_EVENT_EXEC:
             return ptrace(PTRACE_DETACH, thread)
-        if number == signal.SIGTRAP and self.is_met(thread):
-            number = 0
+        if number == signal.SIGTRAP:
+            self.meet(thread)
         passed_on = 0 if number in (signal.SIGSTOP, signal.SIGTRAP) else number
         ptrace(PTRACE_CONT, thread, None, passed_on)
 
-    def is_met(self, thread):
+    def meet(self, thread):
         registers = (ctypes.c_ulong * 27)()
         ptrace(PTRACE_GETREGS, thread, None, ctypes.byref(registers))
         place = registers[RIP] - 1
         if place not in self.places:
-            return False
+            return
         offset = place - self.start
         # A word at a time: what follows in it is as the program has it, but for breakpoints there.
         following = [other - place for other in range(place + 1, place + 8) if other in self.places]
@@ -127,7 +127,6 @@ class Trace:
         registers[RIP] = place
         ptrace(PTRACE_SETREGS, thread, None, ctypes.byref(registers))
         self.met.setdefault(place)
-        return True
 
 
 def pattern(name):

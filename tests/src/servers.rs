@@ -2,15 +2,15 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::stage;
+use crate::{stage, sys};
 
 /// What the HTTP server answers every request with.
 pub const BODY: &str = "hello from the test server\n";
@@ -139,7 +139,21 @@ fn make_certificate(certificate: &Path, key: &Path) {
 
 /// A UNIX-domain listener that counts.
 pub struct UnixServer {
-    seen: Arc<AtomicUsize>,
+    accepted: Arc<Mutex<Accepted>>,
+}
+
+struct Accepted {
+    listener: UnixListener,
+    count: usize,
+}
+
+impl Accepted {
+    /// Accepts whoever is there.
+    fn all(&mut self) {
+        while self.listener.accept().is_ok() {
+            self.count += 1;
+        }
+    }
 }
 
 impl UnixServer {
@@ -158,20 +172,22 @@ impl UnixServer {
     }
 
     fn serve(listener: UnixListener) -> UnixServer {
-        let seen = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&seen);
+        let waiting = listener.try_clone().unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let accepted = Arc::new(Mutex::new(Accepted { listener, count: 0 }));
+        let server = UnixServer { accepted: Arc::clone(&accepted) };
         std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                counter.fetch_add(1, Ordering::SeqCst);
-                drop(stream);
+            while sys::wait_for_input(waiting.as_fd()).is_ok() {
+                accepted.lock().unwrap().all();
             }
         });
-        UnixServer { seen }
+        server
     }
 
-    /// How many connections it has accepted, after a moment for a late one.
+    /// How many connections were made to it before this is asked.
     pub fn connections(&self) -> usize {
-        std::thread::sleep(Duration::from_millis(20));
-        self.seen.load(Ordering::SeqCst)
+        let mut accepted = self.accepted.lock().unwrap();
+        accepted.all();
+        accepted.count
     }
 }

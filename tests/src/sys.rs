@@ -5,7 +5,7 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -66,13 +66,29 @@ fn before_exec(command: &mut Command, action: impl FnMut() -> io::Result<()> + S
 
 /// Has the command start with a signal ignored.
 pub fn ignore(command: &mut Command, signal: c_int) {
+    dispose(command, signal, libc::SIG_IGN);
+}
+
+/// Has the command start with a signal that does what it usually does, whatever has become of it here.
+pub fn by_default(command: &mut Command, signal: c_int) {
+    dispose(command, signal, libc::SIG_DFL);
+}
+
+fn dispose(command: &mut Command, signal: c_int, how: libc::sighandler_t) {
     before_exec(command, move || {
-        // SAFETY: SIG_IGN is no function that could be called.
-        match unsafe { libc::signal(signal, libc::SIG_IGN) } {
+        // SAFETY: SIG_IGN and SIG_DFL are no functions that could be called.
+        match unsafe { libc::signal(signal, how) } {
             libc::SIG_ERR => Err(io::Error::last_os_error()),
             _ => Ok(()),
         }
     });
+}
+
+/// Waits until there is something to be read, or a connection to be accepted.
+pub fn wait_for_input(file: BorrowedFd<'_>) -> io::Result<()> {
+    let mut entry = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, and the number says so.
+    checked(unsafe { libc::poll(&raw mut entry, 1, -1) }.into()).map(drop)
 }
 
 /// Limits how many descriptors the command may have.

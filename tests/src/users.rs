@@ -37,6 +37,12 @@ impl User {
     pub fn is_root(&self) -> bool {
         self.id == 0
     }
+
+    /// The beginning of a command line by which it gets a mount namespace, and whatever others are named (unshare(1)).
+    pub fn unshare(&self, others: &[&'static str]) -> Vec<&'static str> {
+        let maps: &[_] = if self.is_root() { &[] } else { &["--map-root-user", "--user"] };
+        [&["unshare", "--mount"], others, maps].concat()
+    }
 }
 
 /// Runs `body` once for each user there is to try: root and an ordinary one, or only the ordinary one.

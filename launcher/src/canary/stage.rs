@@ -46,7 +46,7 @@ impl Stage {
         let scratch = Scratch::create(std::env::var_os("TMPDIR").as_deref())?;
         let system =
             |failed: crate::sys::Failed| Refusal::new(format!("cannot prepare the canaries: {failed}"));
-        let secret = format!("sbx-canary-{:016x}", memory::random().map_err(system)?);
+        let secret = memory::random_name("sbx-canary-").map_err(system)?;
         let leak = files(scratch.path(), &secret)
             .map_err(|error| Refusal::new(format!("cannot prepare the canaries: {}", plain(&error))))?;
         descriptor::keep_on_exec(leak.as_raw_fd()).map_err(system)?;

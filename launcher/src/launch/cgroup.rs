@@ -32,7 +32,7 @@ pub struct Group {
 /// A group that limits what is wanted, or a part of it; `None` where there is none to be had.
 pub fn create(wanted: Wanted) -> Option<Group> {
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let name = format!("sbx-{}-{:016x}", process::id(), memory::random().ok()?);
+    let name = memory::random_name(&format!("sbx-{}-", process::id())).ok()?;
     let places = MOUNTS.iter().flat_map(|mount| places(Path::new(mount), &own));
     places.map(|place| place.join(&name)).find_map(|path| {
         std::fs::create_dir(&path).ok()?;

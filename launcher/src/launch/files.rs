@@ -6,12 +6,13 @@ use crate::launch::landlock::{canonical, plain};
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::siblings;
 use crate::launch::within::{is_below, is_same, is_within};
-use crate::profile::{PathEntry, Profile, Variables};
+use crate::profile::{NOT_EXPANDED, PathEntry, Profile, Variables};
 use crate::program::Program;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::access::{self, Permission};
 use crate::sys::{descriptor, path};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 const READ: PathRights =
@@ -196,9 +197,9 @@ pub fn rules(
         // What does not exist yet can be kept from being made by a mount only.
         let missing = given.masks && !path::is_there(&directory.join(path));
         if missing {
-            if shown(path).contains('*') {
+            if path.as_os_str().as_bytes().contains(&b'*') {
                 return Err(Refusal::new(format!(
-                    "cannot deny '{}': nothing has that name, and patterns of paths are not expanded; name each path",
+                    "cannot deny '{}': nothing has that name, and {NOT_EXPANDED}",
                     shown(path)
                 )));
             }

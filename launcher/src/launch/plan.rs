@@ -157,10 +157,11 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     let sockets = files::sockets(flags, &profile, &variables, &directory)?;
     // Before ABI 9 the supervisor connects, and Landlock knows no such right.
     let by_path = if landlock >= Version::UNIX { sockets.clone() } else { Vec::new() };
-    if let Some(workspace) = workspace.as_deref().filter(|_| apart) {
+    let shielded = workspace.as_deref().filter(|_| apart);
+    if let Some(workspace) = shielded {
         files::can_be_searched(workspace)?;
     }
-    let repository = workspace.as_deref().filter(|_| apart && !profile.paths.protect.is_empty());
+    let repository = shielded.filter(|_| !profile.paths.protect.is_empty());
     let repository = repository.map(|workspace| Repository::of(workspace, home.as_deref()));
     remarks.extend(repository.iter().flat_map(Repository::remarks));
     let more = repository.as_ref().map(Repository::rules).unwrap_or_default();

@@ -56,8 +56,8 @@ impl Scratch {
         // Nothing that leads there is looked up again: it may be in another run's workspace.
         let real = path::real(base).map_err(|e| failed(&plain(&e), ELSEWHERE))?;
         for _ in 0..8 {
-            let random = memory::random().map_err(|e| failed(&e.to_string(), ""))?;
-            let path = real.join(format!("sbx-{random:016x}"));
+            let name = memory::random_name("sbx-").map_err(|e| failed(&e.to_string(), ""))?;
+            let path = real.join(name);
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
                     let mut scratch = Scratch { path, _lock: None, since: Instant::now() };

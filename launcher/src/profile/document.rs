@@ -232,13 +232,7 @@ fn path_entry(node: Node, place: &Place) -> Result<(Location, Option<Text>), Fau
 fn path(text: Text, place: &Place) -> Result<Location, Fault> {
     // As a name it would deny or allow nothing.
     if text.contains('*') {
-        return Err(Fault::at(
-            place,
-            format_args!(
-                "'{}' has a '*', and patterns of paths are not expanded; name each path",
-                Plain(&text)
-            ),
-        ));
+        return Err(Fault::at(place, format_args!("'{}' has a '*', and {NOT_EXPANDED}", Plain(&text))));
     }
     Location::path(text).map_err(|cause| Fault::at(place, cause))
 }
@@ -404,6 +398,9 @@ fn commands(node: Node, place: &Place, author: &Author) -> Result<Commands, Faul
     }
     Ok(commands)
 }
+
+/// Of a path that nothing has, and that looks like a pattern.
+pub(crate) const NOT_EXPANDED: &str = "patterns of paths are not expanded; name each path";
 
 /// Of names of commands, which a `?` is in by mistake.
 pub(crate) const ONLY_STAR: &str = "of patterns only '*' is known, which stands for anything";

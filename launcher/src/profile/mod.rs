@@ -26,7 +26,7 @@ mod words;
 
 use std::ffi::OsStr;
 
-pub(crate) use document::ONLY_STAR;
+pub(crate) use document::{NOT_EXPANDED, ONLY_STAR};
 pub use error::ProfileError;
 #[cfg(built_in_tables)]
 pub(crate) use error::tame;

@@ -120,7 +120,7 @@ fn room(directory: &OwnedFd) -> Result<Option<OwnedFd>, Failed> {
 }
 
 fn temporary_name() -> Result<OsString, Failed> {
-    Ok(format!(".sbx-report-{:016x}", memory::random()?).into())
+    memory::random_name(".sbx-report-").map(OsString::from)
 }
 
 /// A descriptor that the caller has opened for the report.
@@ -221,7 +221,7 @@ mod tests {
 
     impl Directory {
         fn new() -> Directory {
-            let path = std::env::temp_dir().join(format!("sbx-place-{:016x}", memory::random().unwrap()));
+            let path = std::env::temp_dir().join(memory::random_name("sbx-place-").unwrap());
             fs::create_dir(&path).unwrap();
             Directory(path)
         }

@@ -41,7 +41,7 @@ fn own_group() -> Option<PathBuf> {
 }
 
 fn make_and_remove(group: &Path) -> Result<(), Fault> {
-    let name = group.join(format!("sbx-status-{:016x}", memory::random()?));
+    let name = group.join(memory::random_name("sbx-status-")?);
     fs::create_dir(&name).map_err(|error| {
         Fault::new(State::Refused, format!("no group can be made below this one: {}", plain(&error)))
     })?;

@@ -142,7 +142,7 @@ fn refuses_signals() -> Result<String, Fault> {
 
 fn refuses_abstract_sockets() -> Result<String, Fault> {
     const WHAT: &str = "connecting to an abstract socket outside";
-    let address = SocketAddr::from_abstract_name(format!("sbx-status-{:016x}", memory::random()?));
+    let address = SocketAddr::from_abstract_name(memory::random_name("sbx-status-")?);
     let listener = address.and_then(|address| UnixListener::bind_addr(&address).map(|held| (address, held)));
     let (address, _held) = listener.map_err(|error| {
         Fault::new(State::Untried, format!("no abstract socket can be made: {}", plain(&error)))

@@ -32,6 +32,14 @@ pub fn allows(path: &Path, wanted: Permission) -> bool {
     result == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS)
 }
 
+/// Whether a path is on a file system that is mounted read-only (access(2) says that before it looks at permissions).
+pub fn is_read_only(path: &Path) -> bool {
+    let Ok(text) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: a NUL-terminated string and a plain number.
+    let refused = unsafe { libc::access(text.as_ptr(), libc::W_OK) } != 0;
+    refused && std::io::Error::last_os_error().raw_os_error() == Some(libc::EROFS)
+}
+
 /// Whether an ordinary user may listen on a port.
 pub fn may_bind(port: u16) -> bool {
     let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");

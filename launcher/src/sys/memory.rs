@@ -103,6 +103,11 @@ pub fn random() -> Result<u64, Failed> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
+/// A name that nobody can know beforehand.
+pub fn random_name(prefix: &str) -> Result<String, Failed> {
+    Ok(format!("{prefix}{:016x}", random()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

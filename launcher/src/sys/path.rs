@@ -35,14 +35,6 @@ pub fn is_there(path: &Path) -> bool {
     path.symlink_metadata().map_or_else(|error| !says_missing(&error), |_| true)
 }
 
-/// Whether a path is on a file system that is mounted read-only (access(2) says that before it looks at permissions).
-pub fn is_read_only(path: &Path) -> bool {
-    let Ok(text) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: a NUL-terminated string and a plain number.
-    let refused = unsafe { libc::access(text.as_ptr(), libc::W_OK) } != 0;
-    refused && io::Error::last_os_error().raw_os_error() == Some(libc::EROFS)
-}
-
 /// Whether a path leads to a regular file that somebody may execute.
 pub fn is_program(path: &Path) -> bool {
     const ANY_EXECUTE: u32 = 0o111;

@@ -51,6 +51,7 @@ const HARMLESS: &[(&str, &str)] = &[
         "rmdir '/sys/fs/cgroup",
         "is tried again for a while, for what has just died is in the group for a moment",
     ),
+    ("set_robust_list", "of a fork by the C library: nobody shares locks with that process"),
     (
         "statx",
         "looks what is there: what is to be protected, hidden or denied counts as there, what is to be allowed does not",
@@ -61,7 +62,6 @@ const HARMLESS: &[(&str, &str)] = &[
     ),
     ("waitid", "is made again (EINTR)"),
     ("write", "is made again (EINTR)"),
-    ("set_robust_list", "of a fork by the C library: nobody shares locks with that process"),
 ];
 
 /// Why a call may fail without a word; `None` where it may not.

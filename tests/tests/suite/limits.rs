@@ -152,10 +152,7 @@ fn memory_that_proc_does_not_show_is_not_limited_in_silence() {
             let sbx = stage::sbx().display();
             let mount =
                 format!("mount -t proc -o {option} proc /proc && exec {sbx} run --max-memory 200M -- \"$@\"");
-            let mut words = vec!["unshare", "--mount", "--pid", "--fork"];
-            if !user.is_root() {
-                words.extend(["--map-root-user", "--user"]);
-            }
+            let words = user.unshare(&["--pid", "--fork"]);
             world.bare([&words[..], &["sh", "-c", &mount, "sh", "python3", "-c", script]].concat()).run()
         };
         run("hidepid=off", "print('over')").success().silent().prints("over\n");

@@ -84,9 +84,14 @@ fn knows(own: &Path, entry: &Path, workspace: &Path) -> bool {
     if let Some(text) = read(&own.join("gitdir")) {
         return line(&text).canonicalize().is_ok_and(|back| back == entry);
     }
-    let settings = settings(&own.join("config")).unwrap_or_default();
-    let named = settings.into_iter().find(|setting| setting.is("core", "worktree"));
-    named.is_some_and(|setting| own.join(setting.path()).canonicalize().is_ok_and(|path| path == workspace))
+    let settings = settings(&own.join(CONFIG)).unwrap_or_default();
+    files_of(own, &settings).is_some_and(|files| files == workspace)
+}
+
+/// Where a submodule's files are, in its own words.
+fn files_of(own: &Path, settings: &[Setting]) -> Option<PathBuf> {
+    let named = settings.iter().find(|setting| setting.is("core", "worktree"))?;
+    own.join(named.path()).canonicalize().ok()
 }
 
 /// Whether a path is that of a `.git`, or below it.
@@ -121,14 +126,14 @@ impl Repository {
         if stubs::is_free(&entry, None) {
             // A bare one, or nothing that git looks at.
             if belongs(workspace, workspace) {
-                found.common(workspace, workspace, home, 0);
+                found.whole(workspace, workspace, home);
             } else if let Some((common, top)) = workspace.ancestors().skip(1).find_map(around) {
-                found.common(&common, top, home, 0);
+                found.whole(&common, top, home);
             }
             return found;
         }
         if path::is_directory(&entry) {
-            found.common(&entry, workspace, home, 0);
+            found.whole(&entry, workspace, home);
             return found;
         }
         found.protected.push(Protected::existing(entry.clone()));
@@ -141,7 +146,7 @@ impl Repository {
             found.writes.push(common.clone());
         }
         found.worktree(&own, workspace, home, 0);
-        found.common(&common, workspace, home, 0);
+        found.whole(&common, workspace, home);
         found
     }
 
@@ -171,14 +176,20 @@ impl Repository {
             .collect()
     }
 
-    /// A git directory that holds a whole repository.
-    fn common(&mut self, at: &Path, top: &Path, home: Option<&Path>, depth: usize) {
+    /// A git directory that holds a whole repository, and is no part of another.
+    fn whole(&mut self, at: &Path, top: &Path, home: Option<&Path>) {
+        let settings = self.settings(&at.join(CONFIG));
+        self.common(at, &settings, top, home, 0);
+    }
+
+    /// A git directory that holds a whole repository, with this configuration.
+    fn common(&mut self, at: &Path, settings: &[Setting], top: &Path, home: Option<&Path>, depth: usize) {
         let config = at.join(CONFIG);
         self.hooks(at.join(HOOKS));
         self.protected.push(Protected { replaced: true, ..Protected::existing(config.clone()) });
         // It would have git look for configuration and hooks elsewhere; this one says what is so anyway.
         self.protected.push(Protected { stub: Some(".\n"), ..Protected::new(at.join("commondir")) });
-        self.addresses(at, &config);
+        self.addresses(at, settings);
         // In a bare one git would look there first.
         if !is_within_git(at) && belongs(at, at) {
             self.protected.push(Protected::new(at.join(".git")));
@@ -187,12 +198,12 @@ impl Repository {
         let of_home = of_home.flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]);
         let mut read = Vec::new();
         of_home.for_each(|file| self.configuration(&file, top, home, &mut read));
-        self.configuration(&config, top, home, &mut read);
-        self.config_of_worktree(at, &config, top, home);
+        self.follow(settings, &config, top, home, &mut read);
+        self.config_of_worktree(at, settings, top, home);
         match entries(&at.join("worktrees")) {
             Some(worktrees) => worktrees.iter().for_each(|own| {
                 self.worktree(own, top, home, depth);
-                self.config_of_worktree(own, &config, top, home);
+                self.config_of_worktree(own, settings, top, home);
             }),
             None => self.protected.push(Protected::existing(at.join("worktrees"))),
         }
@@ -201,8 +212,7 @@ impl Repository {
 
     /// Files that say where a remote is which has no address in the configuration. `git push` sends to the one of this name if
     /// nothing else is said, and executes the hooks of a repository that it finds there.
-    fn addresses(&mut self, at: &Path, config: &Path) {
-        let settings = self.settings(config);
+    fn addresses(&mut self, at: &Path, settings: &[Setting]) {
         let mut own = settings.iter().filter(|setting| setting.key == b"remote.origin.url");
         // An empty one takes those before it away.
         if own.next_back().is_none_or(|last| last.value.as_ref().is_none_or(|url| url.is_empty())) {
@@ -244,13 +254,24 @@ impl Repository {
 
     /// What a configuration leads to.
     fn configuration(&mut self, file: &Path, top: &Path, home: Option<&Path>, read: &mut Vec<PathBuf>) {
-        if read.len() >= MOST || read.iter().any(|other| other == file) {
-            return;
+        if read.len() < MOST && !read.iter().any(|other| other == file) {
+            let settings = self.settings(file);
+            self.follow(&settings, file, top, home, read);
         }
+    }
+
+    /// What the settings of a configuration lead to.
+    fn follow(
+        &mut self,
+        settings: &[Setting],
+        file: &Path,
+        top: &Path,
+        home: Option<&Path>,
+        read: &mut Vec<PathBuf>,
+    ) {
         read.push(file.to_path_buf());
         let directory = file.parent().unwrap_or(file);
         // Of those that lead nowhere the command may have made any number.
-        let settings = self.settings(file);
         let leading = settings.iter().filter_map(|setting| setting.leads_to(directory, top, home));
         for leads in leading.take(MOST) {
             match leads {
@@ -268,10 +289,10 @@ impl Repository {
     }
 
     /// A configuration that git reads only if the repository's says so.
-    fn config_of_worktree(&mut self, at: &Path, config: &Path, top: &Path, home: Option<&Path>) {
+    fn config_of_worktree(&mut self, at: &Path, settings: &[Setting], top: &Path, home: Option<&Path>) {
         let file = at.join("config.worktree");
         let is_read = |setting: &Setting| setting.is("extensions", "worktreeconfig") && setting.holds();
-        if self.settings(config).iter().any(is_read) {
+        if settings.iter().any(is_read) {
             self.configuration(&file, top, home, &mut Vec::new());
             self.protected.push(Protected { stub: Some("\n"), ..Protected::new(file) });
         } else {
@@ -287,10 +308,9 @@ impl Repository {
         };
         for entry in found {
             if is_repository(&entry) {
-                let settings = self.settings(&entry.join("config"));
-                let named = settings.into_iter().find(|setting| setting.is("core", "worktree"));
-                let files = named.and_then(|setting| entry.join(setting.path()).canonicalize().ok());
-                self.common(&entry, files.as_deref().unwrap_or(top), home, depth);
+                let settings = self.settings(&entry.join(CONFIG));
+                let files = files_of(&entry, &settings);
+                self.common(&entry, &settings, files.as_deref().unwrap_or(top), home, depth);
                 self.protected.extend(files.map(|files| Protected::existing(files.join(".git"))));
             } else {
                 self.modules(&entry, top, home, depth + 1);

@@ -184,9 +184,11 @@ fn real<'p>(place: &'p Location, variables: &Variables<'_>, known: &mut Vec<Know
     let Some((directory, name)) = place.rest.rsplit_once('/').filter(|(_, name)| !name.is_empty()) else {
         // A variable alone.
         let path = whole()?;
-        return Some(
-            path.parent().zip(path.file_name()).map_or(path.clone(), |(at, name)| canonical(at).join(name)),
-        );
+        let parts = path.parent().zip(path.file_name());
+        return Some(match parts {
+            Some((at, name)) => canonical(at).join(name),
+            None => path,
+        });
     };
     let is_known = |(base, of, _): &Known<'_>| *base == place.base && *of == directory;
     let index = known.iter().position(is_known).unwrap_or_else(|| {

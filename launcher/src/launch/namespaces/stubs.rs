@@ -10,8 +10,8 @@ use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::file::{self, Times};
 use crate::sys::path::{self, says_missing};
-use crate::sys::{Failed, memory, process};
-use std::collections::BTreeSet;
+use crate::sys::{Failed, access, memory, process};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
@@ -80,9 +80,9 @@ fn holds(path: &Path, contents: &str) -> bool {
 /// anything made on a read-only file system, by either of them.
 pub fn can_be_made(path: &Path) -> bool {
     const OTHERS_WRITE: u32 = 0o022;
-    let parent = path.parent().and_then(|parent| parent.metadata().ok());
-    let may = |meta: &Metadata| meta.uid() == process::user() || meta.mode() & OTHERS_WRITE != 0;
-    parent.is_some_and(|meta| may(&meta)) && !path.parent().is_some_and(path::is_read_only)
+    let Some(parent) = path.parent() else { return false };
+    let may = |meta: Metadata| meta.uid() == process::user() || meta.mode() & OTHERS_WRITE != 0;
+    parent.metadata().is_ok_and(may) && !access::is_read_only(parent)
 }
 
 /// The stubs of a run: dropped, they are gone.
@@ -96,7 +96,8 @@ impl Stubs {
     /// Makes them.
     pub fn make(stubs: &[Stub]) -> Result<Stubs, Refusal> {
         let mut made = Stubs { stubs: stubs.to_vec(), locks: Vec::new() };
-        for directory in directories(stubs) {
+        let by_directory = by_directory(stubs);
+        for directory in by_directory.keys() {
             let failed = |cause: &str| {
                 let path = shown(directory);
                 Refusal::new(format!("cannot keep names in '{path}' from being made: {cause}"))
@@ -105,10 +106,9 @@ impl Stubs {
             share(&lock).map_err(|e| failed(&e))?;
             made.locks.push(lock);
         }
-        for (directory, lock) in directories(stubs).into_iter().zip(&made.locks) {
-            let mut own = stubs.iter().filter(|stub| stub.path.parent() == Some(directory));
+        for (own, lock) in by_directory.values().zip(&made.locks) {
             let times = Times::of(lock);
-            let kept = own.try_for_each(Stub::keep);
+            let kept = own.iter().try_for_each(|stub| stub.keep(lock));
             times.restore(lock);
             kept?;
         }
@@ -125,25 +125,9 @@ impl Stubs {
 
     /// The same, when this process's own locks are gone.
     pub fn remove(&self) -> Vec<PathBuf> {
-        let mut left = Vec::new();
-        for directory in directories(&self.stubs) {
-            let own = self.stubs.iter().filter(|stub| stub.path.parent() == Some(directory));
-            let lock = File::open(directory);
-            if let Ok(lock) = &lock {
-                match lock.try_lock() {
-                    Err(fs::TryLockError::WouldBlock) => continue,
-                    Ok(()) => {
-                        let times = Times::of(lock);
-                        left.extend(own.filter(|stub| !stub.remove()).map(|stub| stub.path.clone()));
-                        times.restore(lock);
-                        continue;
-                    }
-                    Err(fs::TryLockError::Error(_)) => {}
-                }
-            }
-            left.extend(own.filter(|stub| path::is_there(&stub.path)).map(|stub| stub.path.clone()));
-        }
-        left
+        let all = by_directory(&self.stubs).into_iter();
+        let left = all.flat_map(|(directory, own)| remove(directory, own));
+        left.map(|stub| stub.path.clone()).collect()
     }
 }
 
@@ -154,8 +138,27 @@ impl Drop for Stubs {
     }
 }
 
-fn directories(stubs: &[Stub]) -> BTreeSet<&Path> {
-    stubs.iter().filter_map(|stub| stub.path.parent()).collect()
+fn by_directory(stubs: &[Stub]) -> BTreeMap<&Path, Vec<&Stub>> {
+    let mut all = BTreeMap::<_, Vec<_>>::new();
+    for stub in stubs {
+        all.entry(stub.path.parent().unwrap_or(&stub.path)).or_default().push(stub);
+    }
+    all
+}
+
+/// Removes those of a directory if no other run uses it, and gives those that are left although none does.
+fn remove<'s>(directory: &Path, mut stubs: Vec<&'s Stub>) -> Vec<&'s Stub> {
+    let lock = File::open(directory).map_err(fs::TryLockError::Error);
+    match lock.and_then(|lock| lock.try_lock().map(|()| lock)) {
+        Ok(lock) => {
+            let times = Times::of(&lock);
+            stubs.retain(|stub| !stub.remove());
+            times.restore(&lock);
+        }
+        Err(fs::TryLockError::WouldBlock) => stubs.clear(),
+        Err(fs::TryLockError::Error(_)) => stubs.retain(|stub| path::is_there(&stub.path)),
+    }
+    stubs
 }
 
 /// Locks a directory with others, and waits for who has it alone: another run that removes its own. File systems without
@@ -180,12 +183,11 @@ fn place(directory: &File, name: &OsStr, contents: &str) -> Result<(), Failed> {
     let (file, temporary) = match file::create_unnamed(directory, FILE_MODE) {
         Ok(file) => (file, None),
         Err(_) => {
-            let temporary = OsString::from(format!(".sbx-{:016x}", memory::random()?));
+            let temporary = OsString::from(memory::random_name(".sbx-")?);
             (file::create_new(directory, &temporary, FILE_MODE)?, Some(temporary))
         }
     };
-    let mut file = File::from(file);
-    let written = file.write_all(contents.as_bytes()).map_err(|cause| Failed { call: "write", cause });
+    let written = file::write_all(file.as_fd(), contents.as_bytes());
     let placed = written.and_then(|()| file::link(file.as_fd(), directory, name));
     if let Some(temporary) = temporary {
         file::unlink(directory, &temporary)?;
@@ -194,17 +196,17 @@ fn place(directory: &File, name: &OsStr, contents: &str) -> Result<(), Failed> {
 }
 
 impl Stub {
-    fn keep(&self) -> Result<(), Refusal> {
-        self.make().map_err(|error| {
+    fn keep(&self, directory: &File) -> Result<(), Refusal> {
+        self.make(directory).map_err(|error| {
             let path = shown(&self.path);
             Refusal::new(format!("cannot keep '{path}' from being made: {}", plain(&error)))
         })
     }
 
-    fn make(&self) -> io::Result<()> {
+    fn make(&self, directory: &File) -> io::Result<()> {
         let made = match self.contents {
             None => DirBuilder::new().mode(MODE).create(&self.path),
-            Some(contents) => self.make_file(contents),
+            Some(contents) => self.make_file(directory, contents),
         };
         match made {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.stands() => Ok(()),
@@ -214,11 +216,9 @@ impl Stub {
 
     /// With its contents from the first moment on: git refuses a repository with an empty one, and who is killed before
     /// writing leaves that.
-    fn make_file(&self, contents: &str) -> io::Result<()> {
-        let (Some(parent), Some(name)) = (self.path.parent(), self.path.file_name()) else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        match place(&File::open(parent)?, name, contents) {
+    fn make_file(&self, directory: &File, contents: &str) -> io::Result<()> {
+        let name = self.path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        match place(directory, name, contents) {
             Ok(()) => Ok(()),
             Err(failed) if failed.errno() == libc::EEXIST => Err(failed.cause),
             // A file system without links, or no /proc.

@@ -193,11 +193,7 @@ fn a_read_only_workspace_needs_none() {
         let sbx = sbx_tests::stage::sbx().display().to_string();
         let run = "\"$1\" run -- sh -c 'ls -A; mkdir .gemini' 2>&1";
         let script = format!("mount --bind . . && mount -o remount,ro,bind . && cd \"$PWD\" && {run}");
-        let mut words = vec!["unshare", "--mount"];
-        if !user.is_root() {
-            words.extend(["--map-root-user", "--user"]);
-        }
-        let out = world.bare([&words[..], &["sh", "-c", &script, "sh", &sbx]].concat()).run();
+        let out = world.bare([&user.unshare(&[])[..], &["sh", "-c", &script, "sh", &sbx]].concat()).run();
         let out = out.exited(1);
         assert!(out.out().starts_with("mkdir: ") && out.out().contains("Read-only file system"), "{out}");
         let out = world.bare(["sh", "-c", run, "sh", &sbx]).run().exited(1);
