@@ -1,6 +1,7 @@
 //! The steps of the child between its birth and the exec, in their fixed order. A step that fails ends the
 //! run; nothing runs with less than was asked for.
 
+use crate::launch::gate::Gate;
 use crate::launch::guard::Guard;
 use crate::launch::landlock::Prepared;
 use crate::launch::limits::Resource;
@@ -43,6 +44,8 @@ pub struct Steps {
     pub layout: Option<Rc<Layout>>,
     /// Whether it gets a session of its own, without a controlling terminal.
     pub session: bool,
+    /// Where it waits until all path rules are there; `None` where they are already.
+    pub gate: Option<Rc<Gate>>,
     /// Whether the parent has taken the steps of [`withdraw`] already.
     pub withdrawn: bool,
     /// The filter; `None` for a run without any.
@@ -149,6 +152,9 @@ fn confine(steps: &mut Steps, outcome: &mut Outcome) -> Result<(), Failure> {
     }
     // Landlock asks for it, where CAP_SYS_ADMIN is missing.
     privilege::no_new_privs().step("set no_new_privs")?;
+    if let Some(gate) = &steps.gate {
+        gate.wait().step("wait for the path rules")?;
+    }
     if let Some(landlock) = &mut steps.landlock {
         landlock.restrict_self().step("put the path rules in force")?;
     }

@@ -6,6 +6,7 @@ pub mod commands;
 pub(crate) mod demands;
 pub mod environment;
 pub(crate) mod files;
+pub mod gate;
 pub mod guard;
 pub mod landlock;
 pub mod limits;
@@ -399,13 +400,9 @@ struct Started {
 /// Starts the child, directly or below a reaper. The path rules are added while a reaper makes its namespaces.
 fn start(mut steps: Steps, tree: bool, afterwards: &Afterwards, view: View<'_>) -> Result<Started, Stop> {
     if tree {
-        let apart = steps.layout.is_some();
         return match Reaper::start(steps, afterwards, |steps| fill(steps, view)) {
             Ok((reaper, outcome, granted)) => Ok(Started { watch: Watch::Reaper(reaper), outcome, granted }),
-            // Later than that the command may have run.
-            Err(Unstarted::Failed(failed)) if apart && failed.call == "clone" && !failed.is_passing() => {
-                Err(Stop::Unavailable(failed.to_string()))
-            }
+            Err(Unstarted::Unavailable(failed)) => Err(Stop::Unavailable(failed.to_string())),
             Err(Unstarted::Failed(failed)) => Err(cannot("start the command")(failed).into()),
             Err(Unstarted::Refused(refusal)) => Err(refusal.into()),
         };

@@ -86,6 +86,7 @@ pub fn lay_out<'a>(
             nested: plan.nested,
             session: layout.is_some() && !(0..3).any(descriptor::is_terminal),
             layout,
+            gate: None,
             withdrawn: false,
             guard: (!plan.unconfined).then_some(guard),
             image,

@@ -49,7 +49,8 @@ pub struct Variables<'a> {
 }
 
 impl<'a> Variables<'a> {
-    fn get(&self, variable: Variable) -> Option<&'a Path> {
+    /// What one stands for.
+    pub fn get(&self, variable: Variable) -> Option<&'a Path> {
         match variable {
             Variable::Workspace => self.workspace,
             Variable::Home => self.home,

@@ -238,6 +238,13 @@ pub fn pipe() -> Result<(OwnedFd, OwnedFd), Failed> {
     Ok((own(ends[0]), own(ends[1])))
 }
 
+/// A number in the kernel that is read once it is not 0 (eventfd(2)); close-on-exec.
+pub fn event() -> Result<OwnedFd, Failed> {
+    // SAFETY: plain numbers.
+    let number = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+    checked("eventfd", number.into()).map(|number| own(number as RawFd))
+}
+
 /// Reads once.
 pub fn read(number: RawFd, buffer: &mut [u8]) -> Result<usize, Failed> {
     loop {

@@ -150,6 +150,28 @@ fn a_helper_that_is_stopped_at_once_does_not_take_the_time_limit_away() {
     }
 }
 
+/// The command's process is made while path rules are still being added, where it can be told when they are complete.
+#[test]
+fn where_nothing_can_be_waited_for_the_path_rules_come_first() {
+    if !kernel::promises(1) {
+        return;
+    }
+    as_users(|user| {
+        for call in [libc::SYS_pidfd_open, libc::SYS_eventfd2] {
+            let world = World::new(user);
+            let kept = world.outside.join("kept");
+            let before = fs::read(&kept).unwrap();
+            let script = format!("echo x > made; echo x > '{}'", kept.display());
+            let run = world.sbx(["run", "--", "sh", "-c", &script]).answering(&[(call, libc::EPERM)]).run();
+            run.failed();
+            assert_eq!(fs::read(&kept).unwrap(), before);
+            assert!(world.exists("made"));
+            world.bare(["sh", "-c", &script]).run().success();
+            assert_ne!(fs::read(&kept).unwrap(), before);
+        }
+    });
+}
+
 /// What programs from before utimensat(2) call, and what is wrong with their arguments.
 #[test]
 #[cfg(target_arch = "x86_64")]

@@ -114,7 +114,11 @@ fn belongs(own: &Path, common: &Path) -> bool {
 /// what it executes may lie in the workspace.
 fn around(top: &Path) -> Option<(PathBuf, &Path)> {
     let entry = top.join(".git");
-    let own = if path::is_directory(&entry) { entry } else { pointer(&entry)?.canonicalize().ok()? };
+    let own = match entry.symlink_metadata() {
+        Ok(meta) if meta.is_dir() => entry,
+        Ok(_) => pointer(&entry)?.canonicalize().ok()?,
+        Err(_) => return None,
+    };
     Some((common_of(&own)?, top))
 }
 

@@ -149,10 +149,11 @@ fn profiles(directory: &Path) -> [Protected; 2] {
 
 /// What a profile names for a workspace.
 fn named(profile: &Profile, variables: &Variables<'_>) -> Vec<Protected> {
-    let (mut known, mut looked_for) = (Vec::new(), Vec::new());
+    let mut paths = RealPaths { variables, known: Vec::new() };
+    let mut looked_for = Vec::new();
     let mut all = Vec::with_capacity(profile.paths.protect.len());
     for entry in profile.paths.protect.iter() {
-        let Some(path) = real(&entry.path, variables, &mut known) else { continue };
+        let Some(path) = paths.place(&entry.path) else { continue };
         let mut readers = entry.readers.iter();
         let read = entry.readers.is_empty() || readers.any(|of| is_there(of, variables, &mut looked_for));
         all.push(if read { Protected::new(path) } else { Protected::existing(path) });
@@ -174,28 +175,48 @@ fn is_there<'a>(
     there
 }
 
-/// A directory of a profile's, and its real path.
-type Known<'p> = (Option<Variable>, &'p str, Option<PathBuf>);
+/// The directories that a profile's places are in, by variable and name, and their real paths.
+struct RealPaths<'p> {
+    variables: &'p Variables<'p>,
+    known: Vec<(Option<Variable>, &'p str, Option<PathBuf>)>,
+}
 
-/// A place with the directory that it is in under its real name; nearly all are in one of two. `None` where its
-/// variable stands for nothing.
-fn real<'p>(place: &'p Location, variables: &Variables<'_>, known: &mut Vec<Known<'p>>) -> Option<PathBuf> {
-    let whole = || place.expand_path(variables);
-    let Some((directory, name)) = place.rest.rsplit_once('/').filter(|(_, name)| !name.is_empty()) else {
+impl<'p> RealPaths<'p> {
+    /// A place with the directory that it is in under its real name. `None` where its variable stands for nothing.
+    fn place(&mut self, place: &'p Location) -> Option<PathBuf> {
+        if let Some((above, name)) = place.rest.rsplit_once('/').filter(|(_, name)| !name.is_empty()) {
+            return Some(self.real(place.base, above)?.join(name));
+        }
         // A variable alone.
-        let path = whole()?;
+        let path = place.expand_path(self.variables)?;
         let parts = path.parent().zip(path.file_name());
-        return Some(match parts {
+        Some(match parts {
             Some((at, name)) => canonical(at).join(name),
             None => path,
-        });
-    };
-    let is_known = |(base, of, _): &Known<'_>| *base == place.base && *of == directory;
-    let index = known.iter().position(is_known).unwrap_or_else(|| {
-        known.push((place.base, directory, whole().and_then(|path| path.parent().map(canonical))));
-        known.len() - 1
-    });
-    known.get(index)?.2.as_ref().map(|directory| directory.join(name))
+        })
+    }
+
+    /// The real path of a directory, from the top down: nearly all places are below one of two.
+    fn real(&mut self, base: Option<Variable>, rest: &'p str) -> Option<PathBuf> {
+        let is_known = |(of, directory, _): &&(_, &str, _)| *of == base && *directory == rest;
+        if let Some((_, _, real)) = self.known.iter().find(is_known) {
+            return real.clone();
+        }
+        let real = match rest.rsplit_once('/') {
+            Some((above, name)) => self.real(base, above).map(|above| below(above, name)),
+            None => base.map_or(Some(Path::new("/")), |base| self.variables.get(base)).map(canonical),
+        };
+        self.known.push((base, rest, real.clone()));
+        real
+    }
+}
+
+fn below(directory: PathBuf, name: &str) -> PathBuf {
+    if name.is_empty() {
+        return directory;
+    }
+    let path = directory.join(name);
+    if path.is_symlink() { canonical(&path) } else { path }
 }
 
 /// What a built-in profile protects is given up with a warning where it has to be; what a user's own does, is not.

@@ -2,9 +2,9 @@
 
 use super::Afterwards;
 use super::ending::{self, KILLING, STORM, TICK, end_all, reap_some, signal_all};
-use super::orders::{acquainted, kill, looked_at, orphaned, proceed, resume, shield_new, suspend, terminate};
+use super::orders::{acquainted, kill, looked_at, orphaned, resume, shield_new, suspend, terminate};
 use crate::launch::child::{self, Failure, Outcome, Steps};
-use crate::launch::namespaces::{self, Doors, Entered, Stop};
+use crate::launch::namespaces::{self, Doors, Entered, Layout, Stop};
 use crate::launch::scratch;
 use crate::supervise::FORWARDED;
 use crate::supervise::shield::Shield;
@@ -25,8 +25,7 @@ pub fn reap(
     sender: RawFd,
     afterwards: &Afterwards,
 ) -> i32 {
-    let orders =
-        [looked_at(), terminate(), kill(), suspend(), resume(), acquainted(), shield_new(), proceed()];
+    let orders = [looked_at(), terminate(), kill(), suspend(), resume(), acquainted(), shield_new()];
     let watched = signal::Set::of(&[&[libc::SIGCHLD, orphaned()], &orders[..]].concat());
     let prepared = process::die_with_parent(orphaned()).and_then(|()| process::become_subreaper());
     let mut outcome = Outcome::default();
@@ -46,7 +45,6 @@ pub fn reap(
         kept.extend(entered.terminals.into_iter().map(IntoRawFd::into_raw_fd));
         doors = entered.doors;
         prepare(steps)?;
-        wait_for_rules(&watched, &overseer)?;
         start(steps, &mut outcome)
     });
     let command = command.unwrap_or_else(|stop| {
@@ -66,6 +64,11 @@ pub fn reap(
         // Before there is anything to be ended, the /proc of the run's own may not be there either.
         if command != 0 {
             end_all(KILLING, scope.as_ref());
+        }
+        if overseer.is_gone() {
+            // With the locks that its own copy holds.
+            descriptor::close_all_but(&mut kept);
+            tidy(layout.as_deref(), afterwards);
         }
         return 1;
     }
@@ -88,14 +91,19 @@ pub fn reap(
     reaping.wait_for_the_rest();
     end_all(KILLING, reaping.scope.as_ref());
     if reaping.is_orphaned() {
-        layout.iter().for_each(|layout| namespaces::leave(layout));
-        afterwards.stubs.remove();
-        // In this order: the group is empty now, and can be removed.
-        afterwards.group.iter().for_each(|path| drop(std::fs::remove_dir(path)));
-        afterwards.scratch.iter().for_each(|path| scratch::remove(path));
+        tidy(layout.as_deref(), afterwards);
     }
     // What could not be ended is left to the supervisor.
     i32::from(process::has_children())
+}
+
+/// Removes what the supervisor, which is gone, would have removed.
+fn tidy(layout: Option<&Layout>, afterwards: &Afterwards) {
+    layout.iter().for_each(|layout| namespaces::leave(layout));
+    afterwards.stubs.remove();
+    // In this order: the group is empty now, and can be removed.
+    afterwards.group.iter().for_each(|path| drop(std::fs::remove_dir(path)));
+    afterwards.scratch.iter().for_each(|path| scratch::remove(path));
 }
 
 fn started(failed: Failed) -> Stop {
@@ -122,23 +130,6 @@ fn prepare(steps: &mut Steps) -> Result<(), Stop> {
         laid_out.map_err(|why| Stop::Failed(Failure::new("install the filter", why.to_string())))?;
     }
     child::withdraw(steps).map_err(Stop::Failed)
-}
-
-/// Waits until the supervisor has added the path rules. Without all of them the command could do less, not more.
-fn wait_for_rules(watched: &signal::Set, supervisor: &Supervisor) -> Result<(), Stop> {
-    let stop = |cause: String| Stop::Failed(Failure::new("wait for the path rules", cause));
-    if supervisor.is_gone() {
-        return Err(stop("the supervisor is gone".to_string()));
-    }
-    loop {
-        match signal::wait(watched).map_err(|failed| stop(failed.to_string()))? {
-            arrived if arrived == proceed() => return Ok(()),
-            arrived if [kill(), orphaned()].contains(&arrived) => {
-                return Err(stop("the supervisor gave up".to_string()));
-            }
-            _ => {}
-        }
-    }
 }
 
 fn start(steps: &mut Steps, outcome: &mut Outcome) -> Result<Pid, Stop> {

@@ -12,6 +12,7 @@ mod orders;
 pub use ending::end_all;
 
 use crate::launch::child::{Outcome, Steps};
+use crate::launch::gate::Gate;
 use crate::launch::landlock::Prepared;
 use crate::launch::namespaces::Stubs;
 use crate::refusal::Refusal;
@@ -22,7 +23,7 @@ use crate::sys::process::{self, Change, Pid};
 use crate::sys::{Failed, descriptor, namespace, signal};
 use ending::{KILLING, TICK};
 use life::reap;
-use orders::{acquainted, kill, looked_at, proceed, resume, shield_new, suspend, terminate};
+use orders::{acquainted, kill, looked_at, resume, shield_new, suspend, terminate};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -84,8 +85,16 @@ pub struct Reaper {
 pub enum Unstarted {
     /// It could not be started.
     Failed(Failed),
+    /// The machine does not give it namespaces, or what it takes to live in them. Nothing has been started.
+    Unavailable(Failed),
     /// What was to be done meanwhile could not be.
     Refused(Refusal),
+}
+
+impl From<Refusal> for Unstarted {
+    fn from(refusal: Refusal) -> Unstarted {
+        Unstarted::Refused(refusal)
+    }
 }
 
 impl From<Failed> for Unstarted {
@@ -95,40 +104,46 @@ impl From<Failed> for Unstarted {
 }
 
 impl Reaper {
-    /// Starts a reaper, which takes `steps` in a child of its own, but not before `meanwhile` is done: what takes its
-    /// time here does so while the reaper makes its namespaces.
+    /// Starts a reaper, which takes `steps` in a child of its own. That waits for the path rules before it puts them in
+    /// force: they are added here while the reaper makes its namespaces and the child.
     pub fn start<T>(
         mut steps: Steps,
         afterwards: &Afterwards,
-        meanwhile: impl FnOnce(&mut Steps) -> Result<T, Refusal>,
+        mut add_rules: impl FnMut(&mut Steps) -> Result<T, Refusal>,
     ) -> Result<(Reaper, Outcome, T), Unstarted> {
         let (events, sender) = descriptor::pipe()?;
         let supervisor = process::id();
         process::become_subreaper()?;
-        let held = steps.layout.as_ref().map(|_| process::open_pid(supervisor)).transpose()?;
+        steps.gate = match Gate::new(supervisor) {
+            Ok(gate) => Some(Rc::new(gate)),
+            Err(failed) if steps.layout.is_some() => return Err(unavailable(failed)),
+            Err(_) => None,
+        };
+        let gate = steps.gate.clone();
+        // A sandbox around can refuse what a gate takes: then they come first.
+        let added = if gate.is_none() { Some(add_rules(&mut steps)?) } else { None };
         // All of them, before the reaper is there: what is meant for the command or the supervisor must not end it, and
         // what is sent to it must wait for it.
         let mask = signal::set_mask(&signal::Set::full())?;
         let forked = match &steps.layout {
-            Some(layout) => namespace::fork_into(layout.kinds),
-            None => process::fork_sharing_descriptors(0),
+            Some(layout) => namespace::fork_into(layout.kinds).map_err(unavailable),
+            None => process::fork_sharing_descriptors(0).map_err(Unstarted::Failed),
         };
         if !matches!(forked, Ok(0)) {
             signal::set_mask(&mask)?;
         }
         let pid = forked?;
         if pid == 0 {
-            let held = held.as_ref().map(AsRawFd::as_raw_fd);
+            let held = gate.as_ref().filter(|_| steps.layout.is_some()).map(|gate| gate.supervisor());
             let status = reap(&mut steps, (supervisor, held), sender.as_raw_fd(), afterwards);
             process::exit_now(status);
         }
-        let done = meanwhile(&mut steps);
+        let added = added.map_or_else(|| add_rules(&mut steps), Ok);
         // Where it cannot be told, the kernel tells it when we end.
-        let told = process::send_signal(pid, if done.is_ok() { proceed() } else { kill() });
+        let told = gate.as_ref().map_or(Ok(()), |gate| gate.open(added.is_ok()));
         told.inspect_err(|_| end_all(KILLING, None))?;
-        let done = done.map_err(|refusal| {
+        let added = added.inspect_err(|_| {
             process::wait(Some(pid), true, false);
-            Unstarted::Refused(refusal)
         })?;
         let heard = hear(events.as_raw_fd(), pid).and_then(|()| read_outcome(events.as_raw_fd()));
         // The child closed this one, in the table that was shared then.
@@ -137,13 +152,13 @@ impl Reaper {
         std::mem::forget(steps.spare.take());
         let (number, outcome) = heard.inspect_err(|_| end_all(KILLING, None))?;
         // Only now: until the reaper has stopped sharing descriptors, closing ours closes its own.
-        drop(sender);
+        drop((sender, gate, steps.gate.take()));
         // Where the command does not run, the reaper ends, and with it its hold on what is to be cleaned up.
         if !outcome.ready || outcome.failure.is_some() {
             process::wait(Some(pid), true, false);
         }
         let apart = steps.layout.is_some();
-        Ok((Reaper { pid, number, apart, detached: steps.session, events }, outcome, done))
+        Ok((Reaper { pid, number, apart, detached: steps.session, events }, outcome, added))
     }
 
     /// The command; 0 when it has ended.
@@ -211,6 +226,10 @@ impl Reaper {
             _ => Event::End,
         }
     }
+}
+
+fn unavailable(failed: Failed) -> Unstarted {
+    if failed.is_passing() { Unstarted::Failed(failed) } else { Unstarted::Unavailable(failed) }
 }
 
 /// Waits for the first word of the reaper. Where signals are not scoped, the command, which may run by then, can kill

@@ -39,8 +39,3 @@ pub fn acquainted() -> i32 {
 pub fn shield_new() -> i32 {
     libc::SIGRTMIN() + 7
 }
-
-/// Sent by the supervisor when the path rules are complete.
-pub fn proceed() -> i32 {
-    libc::SIGRTMIN() + 8
-}
