@@ -5,6 +5,10 @@ const HARMLESS: &[(&str, &str)] = &[
     ("access", "looks whether a file is there to be chosen; the next one is taken"),
     ("capget", "the run is then made as for an ordinary user, with a user namespace"),
     ("close_range", "descriptors are then marked one by one"),
+    (
+        "eventfd2",
+        "the path rules are then there before the command's process is made, which takes a little longer",
+    ),
     ("fcntl(0x1)", "builds for debugging make sure that a descriptor is open before they close it"),
     ("flock", "there are file systems without locks: nothing on them is ever taken for left behind"),
     ("getdents64", "what cannot be listed is protected as a whole"),
@@ -37,6 +41,7 @@ const HARMLESS: &[(&str, &str)] = &[
         "openat2",
         "a sandbox around may not know it (ENOSYS): the path is then opened in the old way, and where that is has to be the path",
     ),
+    ("pidfd_open", "as `eventfd2`, where the run has no namespaces"),
     ("poll", "is made again (EINTR)"),
     ("pread64", "is made again (EINTR)"),
     ("prctl(0x18)", "past the last capability"),
