@@ -146,7 +146,7 @@ pub struct Run {
     #[arg(help_heading = "Limits", short, long, value_name = "DURATION", value_parser = units::duration, allow_negative_numbers = true)]
     pub timeout: Option<Bound<Duration>>,
     /// Time between SIGTERM and SIGKILL then [default: 5s]
-    #[arg(help_heading = "Limits", long, value_name = "DURATION", value_parser = units::duration, allow_negative_numbers = true)]
+    #[arg(help_heading = "Limits", long, value_name = "DURATION", value_parser = units::patience, allow_negative_numbers = true)]
     pub kill_after: Option<Bound<Duration>>,
     /// Pass on so much of stdout, and of stderr: the head and the tail ('64K', '1MiB', 'none')
     #[arg(help_heading = "Limits", long, value_name = "SIZE", value_parser = units::size, allow_negative_numbers = true)]

@@ -8,7 +8,7 @@ use crate::launch::siblings;
 use crate::launch::within::{is_below, is_same, is_within};
 use crate::profile::{NOT_EXPANDED, PathEntry, Profile, Variables};
 use crate::program::Program;
-use crate::refusal::Refusal;
+use crate::refusal::{NOT_EXECUTABLE, Refusal};
 use crate::supervise::decode::shown;
 use crate::sys::access::{self, Permission};
 use crate::sys::{descriptor, path};
@@ -207,6 +207,7 @@ pub fn rules(
         }
         denied.push(if missing { tidy(&directory.join(path)) } else { existing(path, directory)? });
     }
+    check_program(executed.program, &denied)?;
     remarks.extend(of_flags.iter().filter_map(|(word, rule)| ineffective(word, rule, &rules, &denied)));
     if let Some(commands) = executed.commands {
         commands.only_allowed(&mut rules, executed.program);
@@ -219,6 +220,20 @@ pub fn rules(
     let mut named: Vec<PathBuf> = of_flags.into_iter().map(|(_, rule)| rule.path).collect();
     named.extend(flags.unix.iter().filter_map(|path| directory.join(path).canonicalize().ok()));
     Ok(Paths { rules, denied, named })
+}
+
+/// What is denied cannot be executed either.
+fn check_program(program: Option<&Program>, denied: &[PathBuf]) -> Result<(), Refusal> {
+    let files = program.filter(|_| !denied.is_empty()).into_iter().flat_map(|program| &program.chain);
+    for file in files {
+        let place = canonical(&file.path);
+        if let Some(above) = denied.iter().find(|denied| is_within(&place, denied)) {
+            let (file, above) = (shown(&file.path), shown(above));
+            let sentence = format!("cannot execute '{file}': '{above}' is denied, and a denial always wins");
+            return Err(Refusal::with_code(NOT_EXECUTABLE, sentence));
+        }
+    }
+    Ok(())
 }
 
 /// The rules without what is denied: where mounts hold that, also the rest of what is above it stays allowed.

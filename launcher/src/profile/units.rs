@@ -79,6 +79,12 @@ pub fn duration(text: &str) -> Result<Bound<Duration>, String> {
     })
 }
 
+/// How long something is waited for, as [`duration`] reads it: of that, nothing would not mean that nothing runs.
+pub fn patience(text: &str) -> Result<Bound<Duration>, String> {
+    let shortest = || "it is no time at all: write '1ms' for as good as none".to_string();
+    duration(text).map_err(|cause| if cause == ZERO { shortest() } else { cause })
+}
+
 /// A time as [`duration`] reads it, to the nanosecond.
 pub fn exactly(time: Duration) -> String {
     let (whole, rest) = (time.as_millis(), time.subsec_nanos() % 1_000_000);

@@ -256,6 +256,7 @@ fn what_makes_no_sense_is_refused_in_one_sentence() {
     refused(&["-t", "0"], &["--timeout", "zero", "none"]);
     refused(&["--kill-after", "5s"], &["--kill-after", "--timeout"]);
     refused(&["-t", "5s", "--kill-after", "none"], &["--kill-after", "SIGTERM"]);
+    refused(&["-t", "5s", "--kill-after", "0"], &["--kill-after", "'1ms'"]);
     for flag in [["-t", "5s"], ["--max-output", "1M"], ["--max-memory", "1G"]] {
         refused(&["--exec", flag[0], flag[1]], &["--exec", "supervisor"]);
     }

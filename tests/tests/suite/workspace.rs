@@ -420,6 +420,17 @@ fn a_denied_path_below_an_allowed_one_holds() {
 }
 
 #[test]
+fn a_command_that_is_denied_is_named() {
+    let world = World::new(&User::ordinary());
+    world.script("private/script", "#!/bin/sh\necho ran\n");
+    for denied in ["private", "private/script", "/bin/sh", "/"] {
+        let run = world.sbx(["run", "--deny", denied, "--", "private/script"]).run();
+        run.refused(126, &["cannot execute", "is denied"]).prints("");
+    }
+    world.sbx(["run", "--deny", "/etc/hosts", "--", "private/script"]).run().success().prints("ran\n");
+}
+
+#[test]
 fn a_flag_that_something_else_undoes_is_said_to_be() {
     let world = World::new(&User::ordinary());
     for name in ["private/key", "private/open/page", "notes/text"] {
