@@ -8,6 +8,7 @@ use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::path::{self, is_there};
 use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// More rules than this are a mistake: each costs microseconds at every start.
@@ -45,16 +46,25 @@ fn take(
     }
     let ends: HashSet<PathBuf> = from.iter().map(|path| resolve(path)).collect();
     let above = ends.iter().flat_map(|end| end.ancestors().skip(1)).collect();
-    let mut taking = Taking { ends: &ends, above, rights, verb, kept: Vec::new(), opened: Vec::new() };
+    let linked = if rights == PathRights::ALL { with_other_names(&ends) } else { HashSet::new() };
+    let mut taking =
+        Taking { ends: &ends, linked, above, rights, verb, kept: Vec::new(), opened: Vec::new() };
     for rule in rules {
         let rule = real(rule);
-        if rule.path.ancestors().any(|path| ends.contains(path)) {
+        if rule.path.ancestors().any(|path| ends.contains(path)) || taking.is_linked(&rule.path) {
             taking.keep(PathRule { rights: rule.rights.without(rights), ..rule });
         } else {
             taking.grant(rule)?;
         }
     }
     Ok((taking.kept, taking.opened))
+}
+
+/// Which of these files have several names. A rule is about a file, not about a name: one for another name would open
+/// this one as well. (Of programs that may not be executed all names are among the ends.)
+fn with_other_names(ends: &HashSet<PathBuf>) -> HashSet<(u64, u64)> {
+    let files = ends.iter().filter_map(|end| end.symlink_metadata().ok());
+    files.filter(|meta| !meta.is_dir() && meta.nlink() > 1).map(|meta| (meta.dev(), meta.ino())).collect()
 }
 
 /// The same rule by its real path; of what is not there the path stays as it is.
@@ -78,6 +88,8 @@ pub fn resolve(path: &Path) -> PathBuf {
 struct Taking<'a> {
     /// From these, and all below.
     ends: &'a HashSet<PathBuf>,
+    /// The files among them that have other names.
+    linked: HashSet<(u64, u64)>,
     /// The directories above them.
     above: HashSet<&'a Path>,
     rights: PathRights,
@@ -93,6 +105,12 @@ impl Taking<'_> {
         if rule.rights != PathRights::default() {
             self.kept.push(rule);
         }
+    }
+
+    /// Whether a path is another name of one of the ends.
+    fn is_linked(&self, path: &Path) -> bool {
+        let same = |meta: std::fs::Metadata| self.linked.contains(&(meta.dev(), meta.ino()));
+        !self.linked.is_empty() && path.symlink_metadata().is_ok_and(same)
     }
 
     /// Keeps a rule that is about none of the ends itself.
@@ -117,7 +135,7 @@ impl Taking<'_> {
             let kind = entry.file_type().map_err(unreadable)?;
             let path = entry.path();
             // A rule follows a symbolic link; what the link leads to has rules of its own, or none.
-            if kind.is_symlink() || self.ends.contains(&path) {
+            if kind.is_symlink() || self.ends.contains(&path) || self.is_linked(&path) {
                 continue;
             }
             // Gone by the time it is opened: nothing is lost.

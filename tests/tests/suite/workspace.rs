@@ -476,6 +476,28 @@ fn around_a_denied_path_the_rest_has_to_be_known() {
     });
 }
 
+/// Rules are about files: one for another name beside a denied one would open it by its own.
+#[test]
+fn another_name_beside_a_denied_file_does_not_open_it() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("private/key", "hidden\n");
+        world.write("private/page", "shown\n");
+        fs::hard_link(world.path("private/key"), world.path("private/other")).unwrap();
+        for more in [&[][..], &["--rw", "private/other"]] {
+            let run = |command: &[&str]| {
+                let front = ["run", "-q", "--namespaces", "none", "--deny", "private/key"];
+                world.sbx([&front[..], more, &["--"], command].concat()).run()
+            };
+            run(&["cat", "private/key"]).failed().prints("");
+            run(&["sh", "-c", "echo planted >> private/key"]).failed();
+            run(&["cat", "private/other"]).failed().prints("");
+            run(&["cat", "private/page"]).success().prints("shown\n");
+            assert_eq!(world.read("private/key").as_deref(), Some("hidden\n"));
+        }
+    });
+}
+
 #[test]
 fn a_workspace_that_holds_the_home_directory_is_told() {
     as_users(|user| {

@@ -324,6 +324,12 @@ impl Layout {
         // Where something has come there meanwhile, making the stub fails.
         let missing = path.ancestors().take_while(is_free).last().unwrap_or(path);
         let contents = contents.filter(|_| missing == path);
+        let above = missing.parent().and_then(|above| above.symlink_metadata().ok());
+        if above.is_some_and(|above| !above.is_dir()) {
+            // Below a file nothing can be made, as long as it stays where it is.
+            self.pin(missing, roots);
+            return;
+        }
         if self.stubs.iter().all(|stub| stub.path != missing) && stubs::can_be_made(missing) {
             self.pin(missing, roots);
             self.stubs.push(Stub { path: missing.to_path_buf(), contents });
