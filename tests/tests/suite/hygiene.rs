@@ -163,7 +163,20 @@ fn inheriting_everything_passes_no_hooks_and_what_the_profile_denies_neither() {
     as_users(|user| {
         let world = World::new(user);
         let hooks = ["LD_LIBRARY_PATH", "LD_AUDIT", "PYTHONPATH", "BASH_ENV", "NODE_OPTIONS"];
-        let secrets = ["MY_TOKEN", "AWS_SECRET_ACCESS_KEY", "DATABASE_URL"];
+        let secrets = [
+            "MY_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "DATABASE_URL",
+            "TF_VAR_db_password",
+            "SMTP_PASS",
+            "REGISTRY_PSW",
+            "COMPOSER_AUTH",
+            "BUNDLE_GEMS__EXAMPLE__COM",
+            "CACHE_REDIS_URL",
+            "MONGODB_URI",
+            "STORAGE_CONNECTION_STRING",
+            "CHAT_WEBHOOK_URL",
+        ];
         let given = |mut cmd: sbx_tests::Cmd| {
             for name in hooks.iter().chain(&secrets).chain(&["SOMETHING_ELSE"]) {
                 cmd = cmd.env(name, "/given");

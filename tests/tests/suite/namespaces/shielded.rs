@@ -301,7 +301,7 @@ fn protected_links_stay_what_they_are() {
 /// By each of the names that a program outside reads, and for each of the programs that read one.
 #[test]
 fn what_programs_of_the_user_read_is_not_made() {
-    const READ: [(&str, &[&str]); 5] = [
+    const READ: [(&str, &[&str]); 16] = [
         (
             ".config/mise",
             &[
@@ -313,12 +313,25 @@ fn what_programs_of_the_user_read_is_not_made() {
                 ".config/mise.toml",
                 ".config/mise/conf.d/x.toml",
                 ".tool-versions",
+                ".miserc.toml",
+                ".config/miserc.toml",
             ],
         ),
+        (".asdf", &[".tool-versions"]),
         (".cursor", &[".vscode/tasks.json", ".devcontainer/devcontainer.json"]),
         (".windsurf", &[".vscode/tasks.json"]),
         (".config/opencode", &["opencode.json", "opencode.jsonc"]),
         (".vim", &[".exrc", ".gvimrc"]),
+        (".config/coc", &[".vim/coc-settings.json"]),
+        (".copilot", &[".github/hooks/x.json", ".mcp.json"]),
+        (".qwen", &[".qwen/settings.json"]),
+        (".config/crush", &[".crushrc", "crushrc", ".crush.json", "crush.json"]),
+        (".factory", &[".factory/settings.json"]),
+        (".augment", &[".augment/settings.json"]),
+        (".config/kilo", &[".kilo/kilo.json", "kilo.json", "kilo.jsonc"]),
+        (".kilocode", &[".kilocode/mcp.json"]),
+        (".cline", &[".clinerules/hooks/PreToolUse"]),
+        (".pi", &[".pi/extensions/x.ts"]),
     ];
     with_namespaces(|user| {
         for (reader, files) in READ {
@@ -333,6 +346,30 @@ fn what_programs_of_the_user_read_is_not_made() {
                     let made = shell(&world, &["-q"], &script(file)).run().code == Some(0);
                     assert_eq!((made, world.exists(file)), (!is_used, !is_used), "{file} for {reader}");
                 }
+            }
+        }
+    });
+}
+
+/// Where a file has the name of a directory that something protected would be in.
+#[test]
+fn a_file_is_not_replaced_by_a_directory_that_something_reads() {
+    with_namespaces(|user| {
+        for (reader, file, below) in
+            [(".config/mise", "mise", "config.toml"), (".cline", ".clinerules", "hooks/PreToolUse")]
+        {
+            let script = format!(
+                "echo more >> {file}; mv {file} was; rm -f {file}; mkdir -p $(dirname {file}/{below}); echo planted > {file}/{below}; ls {file}"
+            );
+            for is_used in [true, false] {
+                let world = World::new(user);
+                if is_used {
+                    world.make_dir(&world.home.join(reader));
+                }
+                world.write(file, "text\n");
+                shell(&world, &["-q"], &script).run().success();
+                assert_eq!(world.exists(&format!("{file}/{below}")), !is_used, "{file}");
+                assert_eq!(world.read(file).as_deref(), is_used.then_some("text\nmore\n"), "{file}");
             }
         }
     });
