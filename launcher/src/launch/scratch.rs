@@ -178,6 +178,10 @@ pub fn cache(cache_home: Option<&OsStr>, home: Option<&OsStr>, workspace: &Path)
         let path = escape(path.as_os_str().as_bytes(), 400);
         return Err(io::Error::other(format!("'{path}' is reached over a symbolic link")));
     }
+    // It is a command's to change the mode of, and would be closed to all later ones.
+    if found.metadata()?.mode() & 0o700 != 0o700 {
+        std::fs::set_permissions(&found, Permissions::from_mode(0o700))?;
+    }
     Ok(found)
 }
 

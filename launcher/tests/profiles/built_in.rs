@@ -303,7 +303,7 @@ fn what_others_execute_is_protected_where_the_workspace_is_written_by_programs()
                 "{name}: {path}"
             );
             // A repository's own are found by looking at it.
-            assert!(home || !path.contains("/.git"), "{name}: {path}");
+            assert!(home || !path.contains("/.git/"), "{name}: {path}");
         }
     }
 }

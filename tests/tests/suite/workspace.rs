@@ -508,6 +508,17 @@ fn a_workspace_that_holds_the_home_directory_is_told() {
     });
 }
 
+/// Nor can a command close them to later runs.
+#[test]
+fn a_cache_that_was_closed_is_opened_again() {
+    as_users(|user| {
+        let world = World::new(user);
+        let run = |script: &str| world.sbx(["run", "--", "sh", "-c", script]).run().success().silent();
+        run("echo kept > \"$XDG_CACHE_HOME/file\" && chmod 0 \"$XDG_CACHE_HOME\"").prints("");
+        run("cat \"$XDG_CACHE_HOME/file\" && echo more > \"$XDG_CACHE_HOME/other\"").prints("kept\n");
+    });
+}
+
 /// Tool caches last, and so does what a run leaves in their place that may write there: it leads no later run anywhere.
 #[test]
 fn a_link_in_the_place_of_a_cache_leads_nowhere() {
