@@ -242,6 +242,10 @@ impl Layout {
         remarks: &mut Vec<String>,
     ) {
         if roots.above(&protected.path).is_none() {
+            if protected.itself && roots.are(&protected.path) {
+                self.read_only.insert(protected.path);
+                return;
+            }
             // A file elsewhere may be a link to one that can be changed: ~/.bashrc to that of a project.
             let leads_elsewhere = match protected.path.symlink_metadata() {
                 Ok(meta) => meta.is_symlink(),

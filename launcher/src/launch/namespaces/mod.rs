@@ -144,7 +144,7 @@ fn profiles(directory: &Path) -> [Protected; 2] {
     let parent = directory.parent().map(siblings::resolve).unwrap_or_default();
     let directory = parent.join(directory.file_name().unwrap_or_default());
     let default = directory.join("default.json");
-    [Protected::new(directory), Protected::existing(default)]
+    [Protected::new(directory), Protected::existing(default)].map(|own| Protected { itself: true, ..own })
 }
 
 /// What a profile names for a workspace.

@@ -3,7 +3,7 @@
 use super::layout::{Given, SERVICES, SHARED_MEMORY, TMP};
 use crate::launch::landlock::canonical;
 use crate::launch::policy::{PathRights, PathRule};
-use crate::launch::within::{is_below, is_within};
+use crate::launch::within::{is_below, is_same, is_within};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,11 @@ impl Roots {
     pub fn of_places(places: &[Placed]) -> Roots {
         let writable = places.iter().filter(|(_, rights)| rights.changes_files());
         Roots(outermost(writable.map(|(path, _)| path.clone()).collect()))
+    }
+
+    /// Whether a path is one of them.
+    pub fn are(&self, path: &Path) -> bool {
+        self.0.iter().any(|root| is_same(path, root))
     }
 
     /// The one that a path is below.

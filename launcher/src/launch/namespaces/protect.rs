@@ -18,6 +18,8 @@ pub struct Protected {
     pub made_freely: bool,
     /// A configuration of git, which another may take the place of that has been checked.
     pub replaced: bool,
+    /// Protected also where it is itself what may be written, and not only something above it.
+    pub itself: bool,
 }
 
 /// What there is at a protected path.
@@ -38,7 +40,7 @@ pub enum Found {
 impl Protected {
     /// Which is not made either.
     pub fn new(path: PathBuf) -> Protected {
-        Protected { path, stub: None, made_freely: false, replaced: false }
+        Protected { path, stub: None, made_freely: false, replaced: false, itself: false }
     }
 
     /// Which may be made where it does not exist.

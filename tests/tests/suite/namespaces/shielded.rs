@@ -469,6 +469,21 @@ fn profiles_are_not_a_commands_to_write() {
                 fs::remove_file(world.path("made")).unwrap();
             }
         }
+        // The directory itself, as workspace and by flags.
+        let mut world = World::new(user);
+        let own = world.home.join(".config/sbx/profiles");
+        world.make_dir(&own);
+        let plant = format!("echo {{}} > {0}/default.json; touch {0}/../made", own.display());
+        for more in ["../.config/sbx", "../.config/sbx/profiles"] {
+            shell(&world, &["-q", "--rw", more], &plant).run();
+            assert!(!own.join("default.json").exists(), "{more}");
+        }
+        assert!(own.join("../made").exists());
+        world.workspace = own.clone();
+        for flags in [&["-q"][..], &["-q", "-p", "read-only", "--rw", "."]] {
+            shell(&world, flags, &plant).run();
+            assert!(!own.join("default.json").exists(), "{flags:?}");
+        }
         // A link to a file of the workspace's.
         let world = World::new(user);
         world.write("mine.json", PROFILE);
