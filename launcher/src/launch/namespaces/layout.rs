@@ -258,7 +258,7 @@ impl Layout {
             }
             return;
         }
-        let found = protected.find(roots);
+        let Some((protected, found)) = find(protected, roots, remarks) else { return };
         if let Found::Unseen(why) = &found {
             let path = shown(&protected.path);
             remarks.push(format!(
@@ -289,11 +289,7 @@ impl Layout {
                     self.read_only.insert(target);
                 }
             }
-            Found::Behind(link) => remarks.push(format!(
-                "warning: '{}' is not protected: '{}' is a symbolic link, which the command could replace",
-                protected.path.display(),
-                link.display()
-            )),
+            Found::Behind(_) => {}
         }
     }
 
@@ -346,6 +342,26 @@ impl Layout {
         let above = path.ancestors().skip(1).take_while(|above| !is_same(above, root));
         self.pins.extend(above.map(Path::to_path_buf));
     }
+}
+
+/// What there is at a protected path. Where a link leads there, which the command could replace, that is said, and what it
+/// leads to now stays as it is.
+fn find(protected: Protected, roots: &Roots, remarks: &mut Vec<String>) -> Option<(Protected, Found)> {
+    let found = protected.find(roots);
+    let Found::Behind(link) = &found else { return Some((protected, found)) };
+    if protected.made_freely && !path::is_there(&protected.path) {
+        return None;
+    }
+    remarks.push(format!(
+        "warning: '{}' is not protected: '{}' is a symbolic link, which the command could replace",
+        shown(&protected.path),
+        shown(link)
+    ));
+    let path = canonical(protected.path.parent()?).join(protected.path.file_name()?);
+    roots.above(&path)?;
+    let protected = Protected { path, ..protected };
+    let found = protected.find(roots);
+    Some((protected, found))
 }
 
 fn private(given: &Given<'_>, places: &[Placed]) -> Vec<Private> {

@@ -182,18 +182,19 @@ struct RealPaths<'p> {
 }
 
 impl<'p> RealPaths<'p> {
-    /// A place with the directory that it is in under its real name. `None` where its variable stands for nothing.
+    /// A place with the directory that it is in under its real name, as far as no command can change that. `None` where its
+    /// variable stands for nothing.
     fn place(&mut self, place: &'p Location) -> Option<PathBuf> {
-        if let Some((above, name)) = place.rest.rsplit_once('/').filter(|(_, name)| !name.is_empty()) {
+        let parts = place.rest.rsplit_once('/').filter(|(_, name)| !name.is_empty());
+        let in_workspace = place.base == Some(Variable::Workspace);
+        if let Some((above, name)) = parts.filter(|_| !in_workspace) {
             return Some(self.real(place.base, above)?.join(name));
         }
-        // A variable alone.
         let path = place.expand_path(self.variables)?;
-        let parts = path.parent().zip(path.file_name());
-        Some(match parts {
-            Some((at, name)) => canonical(at).join(name),
-            None => path,
-        })
+        let Some((above, name)) = path.parent().zip(path.file_name()) else { return Some(path) };
+        // The workspace is a real path, and links in it are not passed over: a command can replace them.
+        let passes_over = !in_workspace || parts.is_none();
+        Some(if passes_over { canonical(above).join(name) } else { above.join(name) })
     }
 
     /// The real path of a directory, from the top down: nearly all places are below one of two.

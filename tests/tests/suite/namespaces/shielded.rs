@@ -375,6 +375,27 @@ fn a_file_is_not_replaced_by_a_directory_that_something_reads() {
     });
 }
 
+/// A link to the directory that something protected would be in can be replaced, which is said; what it leads to stays.
+#[test]
+fn a_link_that_leads_to_something_protected_is_said() {
+    with_namespaces(|user| {
+        for is_used in [true, false] {
+            let world = World::new(user);
+            if is_used {
+                world.make_dir(&world.home.join(".config/mise"));
+            }
+            world.make_dir(&world.path("settings"));
+            symlink("settings", world.path(".config")).unwrap();
+            let out =
+                shell(&world, &[], "mkdir settings/mise; echo planted > settings/mise/config.toml; true")
+                    .run()
+                    .success();
+            assert_eq!(out.err().contains(".config' is a symbolic link"), is_used, "{out}");
+            assert_eq!(world.exists("settings/mise/config.toml"), !is_used);
+        }
+    });
+}
+
 /// What Mercurial executes of the repository that a workspace is; where there is none the command may make its own.
 #[test]
 fn mercurial_executes_nothing_that_is_planted() {
