@@ -63,9 +63,12 @@ pub fn workspace(
         return Ok(Some(path));
     }
     let path = if working.is_own { working.directory.to_path_buf() } else { real(working.directory)? };
-    // Also homes of which HOME does not tell.
-    let shared =
-        SYSTEM.iter().any(|system| path == Path::new(system)) || path.parent() == Some(Path::new("/home"));
+    // Also homes of which HOME does not tell, and what is no file system for files.
+    let of_kernel =
+        is_device(&path) || ["/proc", "/sys"].iter().any(|system| is_within(&path, Path::new(system)));
+    let shared = of_kernel
+        || SYSTEM.iter().any(|system| path == Path::new(system))
+        || path.parent() == Some(Path::new("/home"));
     if holds_home(&path) || shared {
         let path = shown(&path);
         remarks.push(format!("'{path}' is not opened to the command as its workspace, because more than one project lives there; change to a project's directory, or name one with --workspace"));

@@ -295,6 +295,10 @@ fn the_home_directory_is_no_workspace_by_accident() {
         let make = |directory: &str| world.run("workspace", ["touch", "made"]).cwd(directory).run();
         make(home).says("more than one project lives there").failed();
         assert!(!world.home.join("made").exists());
+        // Nor is what the kernel shows of itself.
+        for directory in ["/sys/fs/cgroup", "/proc/sys", "/dev/pts"] {
+            make(directory).says("is not opened to the command as its workspace").failed();
+        }
         make(world.path("").to_str().unwrap()).success();
         assert!(world.exists("made"));
     });
