@@ -376,7 +376,7 @@ fn conclude(summary: &Summary, violations: &Violations, scratch: Option<Scratch>
     {
         violations.line(&format!(
             "what runs on in the background keeps its directory '{}'",
-            scratch.keep().display()
+            supervise::decode::shown(&scratch.keep())
         ));
     }
     match &summary.failure {

@@ -5,6 +5,7 @@ use super::git::{HOOKS, NEW_CONFIG};
 use super::layout::{Kept, Layout, Private, System, TERMINALS};
 use crate::launch::child::Failure;
 use crate::launch::landlock::plain;
+use crate::supervise::decode::shown;
 use crate::sys::mount::{self, Kind, Tree};
 use crate::sys::{Failed, descriptor, file, namespace, terminal};
 use std::fmt;
@@ -106,7 +107,7 @@ pub fn enter(layout: &Layout) -> Result<Entered, Stop> {
     }
     let terminals = outside(layout)?;
     for System { kind, at, keep } in &layout.systems {
-        let what = format!("mount '{}'", at.display());
+        let what = format!("mount '{}'", shown(at));
         let kept = take(keep, &what)?;
         mount::new(*kind, at).base(&what)?;
         put_back(kept, &what)?;
@@ -115,7 +116,7 @@ pub fn enter(layout: &Layout) -> Result<Entered, Stop> {
     shield_all(layout, &mut entered.doors, |_| true)?;
     if layout.hides(&layout.directory) {
         let directory = &layout.directory;
-        make_place(directory, true).base(&format!("make '{}'", directory.display()))?;
+        make_place(directory, true).base(&format!("make '{}'", shown(directory)))?;
     }
     let moved = std::env::set_current_dir(&layout.directory);
     moved.map_err(|error| failure("enter", &layout.directory, plain(&error)))?;
@@ -224,7 +225,7 @@ fn put_back(taken: Vec<Taken<'_>>, what: &str) -> Result<(), Stop> {
 
 fn replace(private: &Private) -> Result<(), Stop> {
     let at = &private.at;
-    let what = format!("replace '{}'", at.display());
+    let what = format!("replace '{}'", shown(at));
     let kept = take(&private.keep, &what)?;
     match &private.from {
         Some(from) => {
@@ -249,7 +250,7 @@ fn make_place(path: &Path, directory: bool) -> Result<(), Failed> {
 }
 
 fn failure(verb: &str, path: &Path, cause: String) -> Stop {
-    Stop::Failed(Failure { step: format!("{verb} '{}'", path.display()).into(), cause, exec_errno: None })
+    Stop::Failed(Failure { step: format!("{verb} '{}'", shown(path)).into(), cause, exec_errno: None })
 }
 
 fn hold(verb: &str, path: &Path) -> Result<File, Stop> {

@@ -380,7 +380,11 @@ fn a_file_is_not_replaced_by_a_directory_that_something_reads() {
 fn a_link_that_leads_to_something_protected_is_said() {
     with_namespaces(|user| {
         for is_used in [true, false] {
-            let world = World::new(user);
+            let mut world = World::new(user);
+            // Whose name says something to a terminal.
+            let workspace = world.path("odd\u{1b}[2Jname");
+            world.make_dir(&workspace);
+            world.workspace = workspace;
             if is_used {
                 world.make_dir(&world.home.join(".config/mise"));
             }
@@ -391,6 +395,7 @@ fn a_link_that_leads_to_something_protected_is_said() {
                     .run()
                     .success();
             assert_eq!(out.err().contains(".config' is a symbolic link"), is_used, "{out}");
+            assert!(!out.err().contains('\u{1b}'), "{out}");
             assert_eq!(world.exists("settings/mise/config.toml"), !is_used);
         }
     });
