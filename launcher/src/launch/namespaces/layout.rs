@@ -3,7 +3,7 @@
 
 use super::git::HOOKS;
 use super::places::{Placed, Roots, places};
-use super::protect::{Found, Protected};
+use super::protect::{Found, Protected, links_behind};
 use super::stubs::{self, Stub};
 use crate::launch::landlock::canonical;
 use crate::launch::policy::{PathRights, PathRule};
@@ -283,7 +283,19 @@ impl Layout {
                     regular && reads.any(|rule| target.starts_with(canonical(&rule.path)))
                 };
                 // A link that an earlier command has made leads where it wants.
-                self.links.insert(protected.path, target.clone().filter(readable));
+                let seen = target.clone().filter(readable);
+                for link in links_behind(&protected.path) {
+                    if roots.above(&link).is_none() {
+                        continue;
+                    }
+                    if link.is_dir() {
+                        remarks.push(replaceable(&protected.path, &link));
+                    } else {
+                        self.pin(&link, roots);
+                        self.links.insert(link, seen.clone());
+                    }
+                }
+                self.links.insert(protected.path, seen);
                 if let Some(target) = target.filter(|target| roots.above(target).is_some()) {
                     self.pin(&target, roots);
                     self.read_only.insert(target);
@@ -352,16 +364,20 @@ fn find(protected: Protected, roots: &Roots, remarks: &mut Vec<String>) -> Optio
     if protected.made_freely && !path::is_there(&protected.path) {
         return None;
     }
-    remarks.push(format!(
-        "warning: '{}' is not protected: '{}' is a symbolic link, which the command could replace",
-        shown(&protected.path),
-        shown(link)
-    ));
+    remarks.push(replaceable(&protected.path, link));
     let path = canonical(protected.path.parent()?).join(protected.path.file_name()?);
     roots.above(&path)?;
     let protected = Protected { path, ..protected };
     let found = protected.find(roots);
     Some((protected, found))
+}
+
+fn replaceable(protected: &Path, link: &Path) -> String {
+    format!(
+        "warning: '{}' is not protected: '{}' is a symbolic link, which the command could replace",
+        shown(protected),
+        shown(link)
+    )
 }
 
 fn private(given: &Given<'_>, places: &[Placed]) -> Vec<Private> {

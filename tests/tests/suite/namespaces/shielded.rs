@@ -375,6 +375,28 @@ fn a_file_is_not_replaced_by_a_directory_that_something_reads() {
     });
 }
 
+/// Each link on the way stays, or is said not to.
+#[test]
+fn links_behind_a_protected_one_lead_where_they_led() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        world.make_dir(&world.home.join(".config/direnv"));
+        world.make_dir(&world.home.join(".gemini"));
+        for (name, target) in
+            [(".envrc", "real/.././second"), ("second", "last"), (".gemini", "dir/file"), ("dir", "real")]
+        {
+            symlink(target, world.path(name)).unwrap();
+        }
+        world.write("last", "as it was\n");
+        world.write("real/file", "as it was\n");
+        let script = "echo planted > planted; for n in second last dir; do rm -f $n; mv $n was; ln -sfn planted $n; done; mkdir made; cat .envrc second";
+        let out = shell(&world, &[], script).run();
+        out.prints("as it was\nas it was\n").says(".gemini' is not protected");
+        assert_eq!(world.read(".envrc").as_deref(), Some("as it was\n"));
+        assert!(world.path("second").is_symlink() && world.exists("made"));
+    });
+}
+
 /// A link to the directory that something protected would be in can be replaced, which is said; what it leads to stays.
 #[test]
 fn a_link_that_leads_to_something_protected_is_said() {
