@@ -3,7 +3,7 @@
 
 use super::git::HOOKS;
 use super::places::{Placed, Roots, places};
-use super::protect::{Found, Protected, links_behind};
+use super::protect::{Found, Protected, find, links_behind, replaceable};
 use super::stubs::{self, Stub};
 use crate::launch::landlock::canonical;
 use crate::launch::policy::{PathRights, PathRule};
@@ -354,30 +354,6 @@ impl Layout {
         let above = path.ancestors().skip(1).take_while(|above| !is_same(above, root));
         self.pins.extend(above.map(Path::to_path_buf));
     }
-}
-
-/// What there is at a protected path. Where a link leads there, which the command could replace, that is said, and what it
-/// leads to now stays as it is.
-fn find(protected: Protected, roots: &Roots, remarks: &mut Vec<String>) -> Option<(Protected, Found)> {
-    let found = protected.find(roots);
-    let Found::Behind(link) = &found else { return Some((protected, found)) };
-    if protected.made_freely && !path::is_there(&protected.path) {
-        return None;
-    }
-    remarks.push(replaceable(&protected.path, link));
-    let path = canonical(protected.path.parent()?).join(protected.path.file_name()?);
-    roots.above(&path)?;
-    let protected = Protected { path, ..protected };
-    let found = protected.find(roots);
-    Some((protected, found))
-}
-
-fn replaceable(protected: &Path, link: &Path) -> String {
-    format!(
-        "warning: '{}' is not protected: '{}' is a symbolic link, which the command could replace",
-        shown(protected),
-        shown(link)
-    )
 }
 
 fn private(given: &Given<'_>, places: &[Placed]) -> Vec<Private> {

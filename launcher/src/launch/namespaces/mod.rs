@@ -193,8 +193,7 @@ impl<'p> RealPaths<'p> {
         let path = place.expand_path(self.variables)?;
         let Some((above, name)) = path.parent().zip(path.file_name()) else { return Some(path) };
         // The workspace is a real path, and links in it are not passed over: a command can replace them.
-        let passes_over = !in_workspace || parts.is_none();
-        Some(if passes_over { canonical(above).join(name) } else { above.join(name) })
+        Some(if in_workspace { above.join(name) } else { canonical(above).join(name) })
     }
 
     /// The real path of a directory, from the top down: nearly all places are below one of two.

@@ -3,7 +3,8 @@
 
 use super::places::Roots;
 use super::stubs;
-use crate::launch::landlock::plain;
+use crate::launch::landlock::{canonical, plain};
+use crate::supervise::decode::shown;
 use crate::sys::path;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,31 @@ impl Protected {
             Err(error) => Found::Unseen(plain(&error)),
         }
     }
+}
+
+/// What there is at a protected path. Where a link leads there, which the command could replace, that is said, and what it
+/// leads to now stays as it is.
+pub fn find(protected: Protected, roots: &Roots, remarks: &mut Vec<String>) -> Option<(Protected, Found)> {
+    let found = protected.find(roots);
+    let Found::Behind(link) = &found else { return Some((protected, found)) };
+    if protected.made_freely && !path::is_there(&protected.path) {
+        return None;
+    }
+    remarks.push(replaceable(&protected.path, link));
+    let path = canonical(protected.path.parent()?).join(protected.path.file_name()?);
+    roots.above(&path)?;
+    let protected = Protected { path, ..protected };
+    let found = protected.find(roots);
+    Some((protected, found))
+}
+
+/// What is said of a link that the command could replace.
+pub fn replaceable(protected: &Path, link: &Path) -> String {
+    format!(
+        "warning: '{}' is not protected: '{}' is a symbolic link, which the command could replace",
+        shown(protected),
+        shown(link)
+    )
 }
 
 /// More links than the kernel follows lead nowhere.

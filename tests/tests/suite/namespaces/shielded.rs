@@ -368,7 +368,7 @@ fn a_file_is_not_replaced_by_a_directory_that_something_reads() {
                 }
                 world.write(file, "text\n");
                 shell(&world, &["-q"], &script).run().success();
-                assert_eq!(world.exists(&format!("{file}/{below}")), !is_used, "{file}");
+                assert_eq!(world.exists(format!("{file}/{below}")), !is_used, "{file}");
                 assert_eq!(world.read(file).as_deref(), is_used.then_some("text\nmore\n"), "{file}");
             }
         }
