@@ -2,7 +2,8 @@
 //!
 //! Anonymous and shared memory count, resident or swapped out; file contents that the kernel may drop do not. First the
 //! plain sum over all processes, in which what several share counts several times; only where that is too much, the
-//! proportional one, for which the kernel walks page tables.
+//! proportional one, for which the kernel walks page tables. In neither is a child of vfork(2) counted beside its parent
+//! if that can be told: until its exec, its memory is its parent's.
 
 use crate::supervise::tree::{self, Root};
 use crate::sys::privilege;
@@ -44,16 +45,27 @@ impl Watch {
             Root::Above(pid) => tree::descendants(pid),
             Root::Only(pid) => BTreeSet::from([pid]),
         };
-        let exceeded =
-            self.sum(&processes, plain) > self.limit && self.sum(&processes, proportional) > self.limit;
+        let exceeded = sum(&processes, plain) > self.limit && {
+            let own: BTreeSet<Pid> = processes.iter().copied().filter(|p| !borrows(*p, &processes)).collect();
+            sum(&own, plain) > self.limit && sum(&own, proportional) > self.limit
+        };
         // From the end of this look, which in a large tree takes its time.
         self.next = Instant::now() + INTERVAL;
         exceeded
     }
+}
 
-    fn sum(&self, processes: &BTreeSet<Pid>, of: fn(Pid) -> u64) -> u64 {
-        processes.iter().map(|process| of(*process)).sum()
-    }
+fn sum(processes: &BTreeSet<Pid>, of: fn(Pid) -> u64) -> u64 {
+    processes.iter().map(|process| of(*process)).fold(0, u64::saturating_add)
+}
+
+/// Whether a process has the memory of its parent, which is counted.
+fn borrows(process: Pid, counted: &BTreeSet<Pid>) -> bool {
+    let Ok(status) = process::about(process, "status") else { return false };
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok());
+    // A first thread that has ended has none, nor has another such one; that would make them the same.
+    add(&status, PLAIN).is_some()
+        && parent.is_some_and(|parent| counted.contains(&parent) && process::share_memory(process, parent))
 }
 
 /// Whether /proc shows what there is to be looked at. Not where it is mounted with `hidepid`, is that of another pid
@@ -69,14 +81,20 @@ pub fn can_be_watched() -> bool {
 }
 
 fn plain(process: Pid) -> u64 {
-    process::about(process, "status").map_or(0, |text| add(&text, PLAIN).unwrap_or(0))
+    said(process, "status", PLAIN).unwrap_or(0)
 }
 
 /// The plain number where the kernel does not say: the process hides (prctl(2), PR_SET_DUMPABLE), or it is an older
 /// kernel.
 fn proportional(process: Pid) -> u64 {
-    let text = process::about(process, "smaps_rollup").unwrap_or_default();
-    add(&text, PROPORTIONAL).unwrap_or_else(|| plain(process))
+    said(process, "smaps_rollup", PROPORTIONAL).unwrap_or_else(|| plain(process))
+}
+
+/// What a file of /proc says about a process, or about another of its threads: a first thread that has ended has no memory
+/// any more, while the others have all of it. (Each has an entry in /proc, though only processes are listed there.)
+fn said(process: Pid, file: &str, names: &[&str]) -> Option<u64> {
+    let of = |thread: Pid| process::about(thread, file).ok().and_then(|text| add(&text, names));
+    of(process).or_else(|| tree::threads(process).into_iter().find_map(of))
 }
 
 /// The sum of these lines, in bytes; `None` where there is none of them.
@@ -107,6 +125,7 @@ mod tests {
         let own = std::process::id().cast_signed();
         assert!(plain(own) > 0);
         assert!(proportional(own) > 0 && proportional(own) <= plain(own) + (1 << 20));
+        assert!(process::share_memory(own, own) && !process::share_memory(own, process::parent()));
         assert!(Watch::new(Root::Only(own), 1).is_exceeded(Instant::now()));
         assert!(!Watch::new(Root::Only(own), 1 << 50).is_exceeded(Instant::now()));
     }

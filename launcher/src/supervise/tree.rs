@@ -62,7 +62,8 @@ fn below(root: Pid) -> Tasks {
     tasks
 }
 
-fn threads(process: Pid) -> Vec<Pid> {
+/// The threads of a process.
+pub fn threads(process: Pid) -> Vec<Pid> {
     let entries = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }

@@ -317,6 +317,13 @@ pub fn children_of(process: Pid, thread: Pid) -> Vec<Pid> {
     list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
+/// Whether two processes have one memory (kcmp(2)); not where the kernel does not tell.
+pub fn share_memory(a: Pid, b: Pid) -> bool {
+    const KCMP_VM: libc::c_int = 1;
+    // SAFETY: plain numbers.
+    unsafe { libc::syscall(libc::SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0 }
+}
+
 /// The number that a process has in its own pid namespace.
 pub fn number_inside(pid: Pid) -> Option<Pid> {
     let status = about(pid, "status").ok()?;

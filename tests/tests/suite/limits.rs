@@ -140,6 +140,40 @@ fn hiding_from_the_count_counts_in_full() {
 }
 
 #[test]
+fn memory_counts_once_for_all_threads_whoever_of_them_has_ended() {
+    as_users(|user| {
+        let world = World::new(user);
+        // Not private, which another limit would keep small. A first thread that has ended has no memory.
+        let fill = |megabytes: u32| {
+            format!(
+                "import ctypes, mmap, os, threading, time\ndef fill():\n  time.sleep(0.3)\n  m = mmap.mmap(-1, \
+                 {megabytes} << 20)\n  for at in range(0, len(m), 4096): m[at] = 1\n  time.sleep(2)\n  os.write(1, \
+                 b'over')\n  os._exit(0)\nthreading.Thread(target=fill).start()\nctypes.CDLL(None).syscall({})",
+                libc::SYS_exit
+            )
+        };
+        for profile in ["workspace", "no-exec"] {
+            let run = |script: &str| {
+                let flags = ["run", "-p", profile, "--max-memory", "256M", "--", "python3", "-c", script];
+                world.sbx(flags).run()
+            };
+            run(&fill(400)).exited(137).prints("").says("more than 268435456 bytes of memory");
+            run(&fill(150)).success().silent().prints("over");
+        }
+        // A child of vfork(2) has no memory of its own before its exec.
+        let script = "import ctypes, os, time\nown = bytearray(180 << 20)\nlibc = ctypes.CDLL(None)\nSTACK = \
+                      ctypes.create_string_buffer(1 << 20)\npause = ctypes.cast(libc.pause, ctypes.c_void_p)\nif libc.clone(pause, \
+                      ctypes.byref(STACK, 1 << 19), 0x100 | 17, None) < 0: raise OSError\ntime.sleep(1)\n\
+                      print('over')";
+        world
+            .sbx(["run", "--max-memory", "256M", "--", "python3", "-c", script])
+            .run()
+            .success()
+            .prints("over\n");
+    });
+}
+
+#[test]
 fn memory_that_proc_does_not_show_is_not_limited_in_silence() {
     if !need(&["unshare", "mount"]) {
         return;
