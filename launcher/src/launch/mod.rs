@@ -177,8 +177,8 @@ fn supervised(
         namespaces::check_descriptors(&plan.pass)?;
         namespaces::check_files(&plan.pass, layout)?;
     }
-    // The first process in a namespace is no command's to be.
-    let tree = plan.calls.starts_processes() || layout.is_some();
+    // The first process in a namespace is no command's to be. In log mode it may do whatever its profile says.
+    let tree = plan.calls.needs_reaper() || layout.is_some() || plan.on_violation == OnViolation::Log;
     let scratch = plan.scratch.take();
     let name = plan.profile.name.clone();
     let own = (plan.profile.source != Source::BuiltIn).then(|| plan.profile.clone());

@@ -132,6 +132,42 @@ fn a_command_without_a_reaper_cannot_untie_itself() {
     });
 }
 
+/// The signal that ties a command to its supervisor is one of its first thread's.
+#[test]
+fn what_another_thread_executes_is_tied_as_well() {
+    as_users(|user| {
+        let world = World::new(user);
+        let marker = processes::marker();
+        let sleep = format!("import time; print('on', flush=True); time.sleep(60) # {marker}");
+        let script = "import os, sys, threading, time\nthreading.Thread(target=os.execv, args=(sys.executable, \
+                      [sys.executable, '-c', sys.argv[1]])).start()\ntime.sleep(60)";
+        let flags = ["run", "-p", "no-exec", "--namespaces", "none"];
+        let run = |allowed: &[&str]| {
+            world.sbx(flags).args(allowed).args(["--", "/usr/bin/python3", "-c", script, &sleep]).start()
+        };
+        let running = run(&["--allow-calls", "execve"]);
+        running.wait_for("on\n");
+        running.signal(libc::SIGKILL);
+        drop(running.wait());
+        processes::none_left(&marker);
+    });
+}
+
+#[test]
+fn in_log_mode_nothing_outlives_the_run_either() {
+    as_users(|user| {
+        let world = World::new(user);
+        let marker = processes::marker();
+        // A loop in the interpreter: a call that nobody answers any more would end it.
+        let script = format!(
+            "import os, signal\nif os.fork(): os._exit(3)\nsignal.signal(15, signal.SIG_IGN)\nwhile True: pass # {marker}"
+        );
+        let flags = ["run", "-p", "minimal", "--log-violations", "--", "/usr/bin/python3", "-c", &script];
+        world.sbx(flags).run().exited(3);
+        processes::none_left(&marker);
+    });
+}
+
 #[test]
 fn a_helper_that_is_stopped_at_once_does_not_take_the_time_limit_away() {
     // Where signals are not scoped, the command can stop the process above it before that has said a word. When exactly,

@@ -179,6 +179,12 @@ impl Calls {
         clone || self.allows("fork") || self.allows("vfork") || self.allows("clone3")
     }
 
+    /// Whether only a reaper sees to it that nothing outlives the run: there can be a tree, or the command can lose the signal
+    /// that ties it to the supervisor. That belongs to its first thread, and an exec by another one puts that in its place.
+    pub fn needs_reaper(&self) -> bool {
+        self.starts_processes() || self.allows("execve") || self.allows("execveat")
+    }
+
     /// The table of rules, and the conditions beside it.
     pub fn rules(&self, actions: Actions, extras: Extras) -> Result<(Box<Rules>, FreeConditions), Refusal> {
         let compiled = match extras.counts_tasks {
