@@ -13,7 +13,7 @@ use crate::launch::namespaces::Layout;
 use crate::launch::policy::{self, PathRule};
 use crate::supervise::decode::{Address, Decoded, Memory};
 use crate::supervise::facts;
-use crate::sys::process::{self, Pid};
+use crate::sys::process::Pid;
 use crate::sys::seccomp::Notification;
 use crate::sys::{Failed, socket};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -47,15 +47,15 @@ pub struct Broker {
 const ADDRESS_LIMIT: usize = 128;
 
 impl Broker {
-    /// Connects on behalf of the caller, if it may.
+    /// Connects on behalf of the caller, which is held, if it may.
     pub fn connect(
         &self,
         call: &Notification,
         decoded: &Decoded,
         memory: &dyn Memory,
-        process: Pid,
+        caller: Result<OwnedFd, Failed>,
     ) -> Brokered {
-        let taken = || process::open_pid(process).and_then(|pidfd| socket::take(&pidfd, call.args[0] as i32));
+        let taken = || caller.and_then(|caller| socket::take(&caller, call.args[0] as i32));
         let Some(Address::UnixPath(name)) = &decoded.address else {
             return if self.own_network { inside(call, memory, taken()) } else { Brokered::Refused };
         };
@@ -117,6 +117,7 @@ fn is_of_own_network(socket: &OwnedFd, thread: Pid) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::process;
     use std::net::UdpSocket;
 
     #[test]

@@ -22,7 +22,7 @@ use sbx_policy::errno::EPERM;
 use sbx_policy::interpret::{self, Data};
 use sbx_policy::program::X32_BIT;
 use std::cell::OnceCell;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -140,11 +140,14 @@ impl Judge<'_> {
         let refused_path = self.refused_path(&name, &notification, &decoded, &caller);
         let wanted =
             self.attributes.then(|| attributes::look(&name, &notification, &decoded, &memory)).flatten();
+        let connects = self.broker.is_some() && name == "connect" && finding == Finding::Violation;
+        // Before it is asked whether this is the caller's number still; afterwards it may be another's at any time.
+        let held = connects.then(|| process::open_pid(caller.process));
         // What was read is worth something only if the caller waits still: its number could have been reused.
         if !seccomp::still_waits(listener, notification.id)? {
             return Ok(Verdict::GoOn);
         }
-        if let Some(answer) = self.brokered(&name, finding, &notification, &decoded, &memory, &caller) {
+        if let Some(answer) = held.and_then(|held| self.brokered(&notification, &decoded, &memory, held)) {
             seccomp::answer(listener, notification.id, answer)?;
             return Ok(Verdict::GoOn);
         }
@@ -283,15 +286,12 @@ impl Judge<'_> {
     /// The answer to a connection that the broker made, or that would have failed anyway.
     fn brokered(
         &self,
-        name: &str,
-        finding: Finding,
         call: &Notification,
         decoded: &Decoded,
         memory: &ProcessMemory,
-        caller: &Caller,
+        caller: Result<OwnedFd, Failed>,
     ) -> Option<Answer> {
-        let broker = self.broker.as_ref().filter(|_| name == "connect" && finding == Finding::Violation)?;
-        match broker.connect(call, decoded, memory, caller.process) {
+        match self.broker.as_ref()?.connect(call, decoded, memory, caller) {
             Brokered::Done => Some(Answer::Done),
             Brokered::Fails(errno) => Some(error(errno)),
             Brokered::Refused => None,

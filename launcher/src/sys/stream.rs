@@ -38,6 +38,14 @@ pub fn never_wait(own: &OwnedFd) -> Result<(), Failed> {
         .map(drop)
 }
 
+/// How much a pipe holds at most; where that is not told, as much as any can (pipe(7)).
+pub fn room(pipe: &OwnedFd) -> u64 {
+    const MOST: u64 = 1 << 20;
+    // SAFETY: asks about an open file.
+    let room = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_GETPIPE_SZ) };
+    u64::try_from(room).unwrap_or(MOST)
+}
+
 /// Whether two descriptors are one open file (kcmp(2)); `None` where the kernel does not tell.
 pub fn same_open_file(a: RawFd, b: RawFd) -> Option<bool> {
     const KCMP_FILE: libc::c_int = 0;
