@@ -103,6 +103,7 @@ impl Tables {
         let Profile {
             name,
             source: _,
+            files: _,
             description,
             lineage,
             syscalls,
@@ -149,7 +150,7 @@ impl Tables {
         let require = self.optional(require, variant("Level"));
         let (name, description) = (text(name), text(description));
         format!(
-            "Profile {{ name: {name}, source: Source::BuiltIn, description: {description}, lineage: {lineage}, \
+            "Profile {{ name: {name}, source: Source::BuiltIn, files: Vec::new(), description: {description}, lineage: {lineage}, \
              syscalls: Syscalls {{ default: {default}, calls: CallTable({calls}) }}, \
              paths: Paths {{ read: {read}, execute: {execute}, write: {write}, deny: {deny}, protect: {protect} }}, \
              network: Network {{ mode: {mode}, connect: {connect}, bind: {bind}, unix: {unix} }}, \

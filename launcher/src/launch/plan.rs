@@ -204,6 +204,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     // What surrounds us has protected what it could, or said that it could not.
     if let (Err(why), false) = (&namespaces, nested) {
         remarks.extend(namespaces::unprotected(&profile, &variables, rules, why));
+        remarks.extend(namespaces::own_profile_exposed(&profile, rules, why));
     }
     let (paths, denied) = paths.map(|paths| (paths.rules, paths.denied)).unzip();
     let situation = Situation { supervised: !flags.exec, listens: !flags.exec && !unconfined && !nested };

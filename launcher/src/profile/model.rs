@@ -126,6 +126,8 @@ pub struct Profile {
     pub name: Text,
     /// Built in, or a file.
     pub source: Source,
+    /// The files that it was read from, by the names that led to them and by their real ones.
+    pub files: Vec<PathBuf>,
     /// What it is for.
     pub description: Text,
     /// The documents it was put together from, parents first, itself last.
@@ -433,6 +435,7 @@ impl Profile {
         Profile {
             name,
             source,
+            files: Vec::new(),
             description: Text::default(),
             lineage: List::default(),
             syscalls: Syscalls::default(),

@@ -31,12 +31,13 @@ pub(crate) struct Loaded {
 
 /// Reads a profile and its parents, and merges them.
 pub(crate) fn resolve(name: &OsStr, search: &Search) -> Result<Profile, ProfileError> {
-    let mut family = Family { search, documents: Vec::new(), open: Vec::new() };
+    let mut family = Family { search, documents: Vec::new(), files: Vec::new(), open: Vec::new() };
     let youngest = family.load(name, None).map_err(|fault| ProfileError::new(&plain(name), &fault.0))?;
     let mut profile = Profile::empty(display_name(name), Source::BuiltIn);
     if let Some(loaded) = family.documents.get(youngest) {
         profile.source = loaded.source.clone();
     }
+    profile.files = std::mem::take(&mut family.files);
     for index in 0..family.documents.len() {
         merge::apply(&mut profile, &mut family.documents, index);
     }
@@ -55,6 +56,8 @@ fn display_name(name: &OsStr) -> Text {
 struct Family<'a> {
     search: &'a Search,
     documents: Vec<Loaded>,
+    /// See [`Profile::files`].
+    files: Vec<PathBuf>,
     /// The documents whose parents are being read: a child, its parent, ...
     open: Vec<Identity>,
 }
@@ -72,6 +75,14 @@ impl Identity {
     }
 }
 
+/// A file by its own name in the real place of its directory.
+fn file(source: &Source) -> Option<PathBuf> {
+    let Source::File(path) = source else { return None };
+    let path = std::path::absolute(path).ok()?;
+    let (parent, name) = path.parent().zip(path.file_name())?;
+    Some(parent.canonicalize().ok()?.join(name))
+}
+
 impl Family<'_> {
     /// Reads a document and its parents; its place in the list of documents.
     fn load(&mut self, name: &OsStr, beside: Option<&Path>) -> Result<usize, Fault> {
@@ -81,6 +92,9 @@ impl Family<'_> {
         let search = if inside { &nowhere } else { self.search };
         let found = search::find(name, beside, search).map_err(Fault)?;
         let identity = self.identity(name, &found.source);
+        for source in [&found.source, &identity.source] {
+            self.files.extend(file(source).filter(|file| !self.files.contains(file)));
+        }
         if self.open.iter().any(|open| open.is(&identity.name, &identity.source)) {
             let chain: Vec<_> = self.open.iter().chain([&identity]).map(|s| &*s.name).collect();
             return Err(Fault(format!("it extends itself: {}", chain.join(" -> "))));

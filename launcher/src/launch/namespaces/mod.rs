@@ -119,15 +119,22 @@ pub fn has_own_tmp(flags: &Run, profile: &Profile, directories: Directories<'_>)
     path::is_directory(tmp) && !files::names(flags, profile, directories, tmp)
 }
 
-/// What is protected in a run, with the directories of profiles, which are `sbx`'s own.
+/// What is protected in a run, with the directories of profiles and the files of this one, which are `sbx`'s own.
 pub fn protected(
     profile: &Profile,
     variables: &Variables<'_>,
     repository: Option<Repository>,
     own: &[PathBuf],
 ) -> Vec<Protected> {
-    let mut all = named(profile, variables);
+    let mut all = of_others(profile, variables, repository);
     all.extend(own.iter().flat_map(|directory| profiles(directory)));
+    all.extend(profile.files.iter().cloned().map(Protected::existing));
+    all
+}
+
+/// What something outside would execute or trust.
+fn of_others(profile: &Profile, variables: &Variables<'_>, repository: Option<Repository>) -> Vec<Protected> {
+    let mut all = named(profile, variables);
     for workspace in repository.iter().flat_map(Repository::workspaces) {
         let more = named(profile, &Variables { workspace: Some(workspace), ..*variables });
         let is_known = |path: &Path| all.iter().any(|known| known.path == path);
@@ -231,6 +238,19 @@ pub fn check_own_wishes(flags: &Run, profile: &Profile, why: &str) -> Result<(),
     }
 }
 
+/// What to say where the command may change what says what it may do.
+pub fn own_profile_exposed(profile: &Profile, rules: &[PathRule], why: &str) -> Option<String> {
+    if profile.files.is_empty() {
+        return None;
+    }
+    let roots = Roots::of(rules);
+    let file = profile.files.iter().find(|file| roots.above(file).is_some())?;
+    Some(format!(
+        "warning: the command can change its profile '{}', and with it what later runs may do, for the run has no namespaces: {why}",
+        shown(file)
+    ))
+}
+
 /// What to say where something is to be protected, and cannot be.
 pub fn unprotected(
     profile: &Profile,
@@ -244,7 +264,7 @@ pub fn unprotected(
     let roots = Roots::of(rules);
     let repository = variables.workspace.map(|workspace| Repository::of(workspace, variables.home));
     // First what is sure to be there.
-    let mut all = protected(profile, variables, repository, &[]);
+    let mut all = of_others(profile, variables, repository);
     all.sort_by_key(|protected| !path::is_there(&protected.path));
     let at_stake = |protected: &&Protected| {
         let there = path::is_there(&protected.path);

@@ -6,6 +6,7 @@ use sbx_tests::world::SECRET;
 use sbx_tests::{Cmd, Output, User, World, as_users, kernel, need};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 const ATTEMPTS: &str = include_str!("../../../subjects/shielded.py");
 
@@ -545,6 +546,39 @@ fn profiles_are_not_a_commands_to_write() {
         .run();
         assert_eq!(world.read("mine.json").as_deref(), Some(PROFILE));
         assert_eq!(world.read("other.json").as_deref(), Some("x\n"));
+    });
+}
+
+/// The same of a profile that lies in the workspace, where its path is named.
+#[test]
+fn the_profile_of_a_run_is_not_its_commands_to_write() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let files =
+            [("own.json", r#"{"extends": "base/it.json"}"#), ("base/it.json", r#"{"extends": "workspace"}"#)];
+        let stage = || files.iter().for_each(|(name, text)| drop(world.write(name, text)));
+        stage();
+        symlink("own.json", world.path("link.json")).unwrap();
+        let script = "for n in own.json base/it.json link.json; do echo {} > $n; rm -f $n; done 2>/dev/null
+            for n in own.json link.json base; do python3 -c 'import os, sys; os.rename(sys.argv[1], sys.argv[1] + \"x\")' $n 2>/dev/null; done
+            ln -sf other.json link.json 2>/dev/null; echo x > other.json; echo x > base/other.json";
+        for profile in ["link.json", "./own.json"] {
+            shell(&world, &["-q", "-p", profile], script).run();
+            for (name, text) in files {
+                assert_eq!(world.read(name).as_deref(), Some(text), "{profile}: {name}");
+            }
+            if profile == "link.json" {
+                assert_eq!(fs::read_link(world.path("link.json")).unwrap(), Path::new("own.json"));
+            }
+            for name in ["other.json", "base/other.json"] {
+                assert_eq!(world.read(name).as_deref(), Some("x\n"), "{profile}: {name}");
+                fs::remove_file(world.path(name)).unwrap();
+            }
+        }
+        // Without namespaces that is said.
+        let flags = ["-p", "./own.json", "--namespaces", "none"];
+        shell(&world, &flags, "echo x > own.json").run().success().says("can change its profile");
+        assert_eq!(world.read("own.json").as_deref(), Some("x\n"));
     });
 }
 
