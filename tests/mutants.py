@@ -193,7 +193,7 @@ MUTANTS = [
     ("stubs-removed", "launcher/src/launch/namespaces/stubs.rs",
      "        self.locks.clear();\n        self.remove();\n", "", ["namespaces::"]),
     ("stubs-of-killed-runs", "launcher/src/supervise/reaper/life.rs",
-     "        afterwards.stubs.remove();\n", "", ["namespaces::"]),
+     "    afterwards.stubs.remove();\n", "", ["namespaces::"]),
     ("stubs-of-others", "launcher/src/launch/namespaces/protect.rs",
      "if !self.made_freely && stubs::is_free(&self.path, self.stub) {", "if self.path.symlink_metadata().is_err() {",
      ["namespaces::"]),
