@@ -98,7 +98,7 @@ MUTANTS = [
     ("profiles-themselves", "launcher/src/launch/namespaces/layout.rs",
      "if protected.itself && roots.are(&protected.path) {", "if false && roots.are(&protected.path) {", ["namespaces::shielded"]),
     ("links-behind", "launcher/src/launch/namespaces/layout.rs",
-     "for link in links_behind(&protected.path) {", "for link in links_behind(&protected.path).into_iter().take(0) {",
+     "for link in links_behind(&path).into_iter()", "for link in links_behind(&path).into_iter().take(0)",
      ["namespaces::shielded"]),
     ("closed-caches", "launcher/src/launch/scratch.rs",
      "if found.metadata()?.mode() & 0o700 != 0o700 {", "if false {", ["workspace::"]),

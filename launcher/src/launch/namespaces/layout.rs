@@ -274,35 +274,43 @@ impl Layout {
                 self.configs.extend(repository.map(Path::to_path_buf));
                 self.read_only.insert(protected.path);
             }
-            Found::Link(target) => {
-                self.pin(&protected.path, roots);
-                let readable = |target: &PathBuf| {
-                    let mut reads = rules.iter().filter(|rule| rule.rights.read);
-                    let renewed = self.systems.iter().any(|system| target.starts_with(&system.at));
-                    let regular = target.is_file() && !renewed;
-                    regular && reads.any(|rule| target.starts_with(canonical(&rule.path)))
-                };
-                // A link that an earlier command has made leads where it wants.
-                let seen = target.clone().filter(readable);
-                for link in links_behind(&protected.path) {
-                    if roots.above(&link).is_none() {
-                        continue;
-                    }
-                    if link.is_dir() {
-                        remarks.push(replaceable(&protected.path, &link));
-                    } else {
-                        self.pin(&link, roots);
-                        self.links.insert(link, seen.clone());
-                    }
-                }
-                self.links.insert(protected.path, seen);
-                if let Some(target) = target.filter(|target| roots.above(target).is_some()) {
-                    self.pin(&target, roots);
-                    self.read_only.insert(target);
-                }
-            }
+            Found::Link(target) => self.hold_link(protected.path, target, roots, rules, remarks),
             Found::Behind(_) => {}
         }
+    }
+
+    /// A protected link, and what it leads over and to, as far as the command could change that.
+    fn hold_link(
+        &mut self,
+        path: PathBuf,
+        target: Option<PathBuf>,
+        roots: &Roots,
+        rules: &[PathRule],
+        remarks: &mut Vec<String>,
+    ) {
+        self.pin(&path, roots);
+        // A link that an earlier command has made leads where it wants.
+        let seen = target.clone().filter(|target| self.can_be_read(target, rules));
+        for link in links_behind(&path).into_iter().filter(|link| roots.above(link).is_some()) {
+            if link.is_dir() {
+                remarks.push(replaceable(&path, &link));
+            } else {
+                self.pin(&link, roots);
+                self.links.insert(link, seen.clone());
+            }
+        }
+        self.links.insert(path, seen);
+        if let Some(target) = target.filter(|target| roots.above(target).is_some()) {
+            self.pin(&target, roots);
+            self.read_only.insert(target);
+        }
+    }
+
+    /// Whether something is a file that the command can read, and the same inside as outside.
+    fn can_be_read(&self, path: &Path, rules: &[PathRule]) -> bool {
+        let renewed = self.systems.iter().any(|system| path.starts_with(&system.at));
+        let mut reads = rules.iter().filter(|rule| rule.rights.read);
+        path.is_file() && !renewed && reads.any(|rule| path.starts_with(canonical(&rule.path)))
     }
 
     /// What is kept below a directory that is another inside is reached through directories made for that, which the
