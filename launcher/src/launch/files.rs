@@ -210,6 +210,7 @@ pub fn rules(
         }
         denied.push(if missing { tidy(&directory.join(path)) } else { existing(path, directory)? });
     }
+    check_denied(&denied)?;
     check_program(executed.program, &denied)?;
     remarks.extend(of_flags.iter().filter_map(|(word, rule)| ineffective(word, rule, &rules, &denied)));
     if let Some(commands) = executed.commands {
@@ -223,6 +224,21 @@ pub fn rules(
     let mut named: Vec<PathBuf> = of_flags.into_iter().map(|(_, rule)| rule.path).collect();
     named.extend(flags.unix.iter().filter_map(|path| directory.join(path).canonicalize().ok()));
     Ok(Paths { rules, denied, named })
+}
+
+/// A process has another number in a /proc of the run's own, where that of the first one belongs to `sbx`.
+fn check_denied(denied: &[PathBuf]) -> Result<(), Refusal> {
+    let is_process = |path: &&PathBuf| {
+        let name = path.strip_prefix("/proc").ok().and_then(|rest| rest.iter().next());
+        name.is_some_and(|name| name.as_bytes().iter().all(u8::is_ascii_digit))
+    };
+    match denied.iter().find(is_process) {
+        Some(path) => Err(Refusal::new(format!(
+            "cannot deny '{}': which process that is differs inside the run; deny '/proc', or nothing of it",
+            shown(path)
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// What is denied cannot be executed either.

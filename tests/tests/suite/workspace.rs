@@ -431,6 +431,11 @@ fn a_command_that_is_denied_is_named() {
         let run = world.sbx(["run", "--deny", denied, "--", "private/script"]).run();
         run.refused(126, &["cannot execute", "is denied"]).prints("");
     }
+    for denied in ["/proc/self", "/proc/1/environ"] {
+        let run = world.sbx(["run", "--deny", denied, "--", "true"]).run();
+        run.refused(125, &["cannot deny '/proc/", "deny '/proc'"]);
+    }
+    world.sbx(["run", "--deny", "/proc", "--", "true"]).run().success();
     world.sbx(["run", "--deny", "/etc/hosts", "--", "private/script"]).run().success().prints("ran\n");
 }
 
