@@ -222,7 +222,10 @@ pub const RESTRICTIONS: &[Restriction] = &[
             ne(1, 0x4030_9410), // BTRFS_IOC_DEFRAG_RANGE
             ne(1, 0x4020_bc10), // BCH_IOCTL_SUBVOLUME_CREATE: a snapshot too
             ne(1, 0x4020_bc11), // BCH_IOCTL_SUBVOLUME_DESTROY
+            ne(1, 0x8008_bc40), // BCHFS_IOC_REINHERIT_ATTRS: of a file in the directory, by its name
             ne(1, 0x4018_6f04), // OCFS2_IOC_REFLINK: copies a file by its name
+            ne(1, 0x4028_9702), // CEPH_IOC_SET_LAYOUT: which servers hold a file
+            ne(1, 0x4028_9705), // CEPH_IOC_SET_LAYOUT_POLICY: or whatever is made in a directory
             ne(1, 0xf501),      // F2FS_IOC_START_ATOMIC_WRITE: empties and reverts files, with the next ones
             ne(1, 0xf502),      // F2FS_IOC_COMMIT_ATOMIC_WRITE
             ne(1, 0xf503),      // F2FS_IOC_START_VOLATILE_WRITE

@@ -240,7 +240,7 @@ fn what_is_open_for_reading_is_not_changed() {
         0x5000_943f,
         0x4020_bc10,
     ];
-    const FILES: [u32; 17] = [
+    const FILES: [u32; 20] = [
         0x4080_6685,
         0x800c_6613,
         0xc050_6617,
@@ -258,6 +258,9 @@ fn what_is_open_for_reading_is_not_changed() {
         0x4008_8302,
         0x6609,
         0x4008_7602,
+        0x8008_bc40,
+        0x4028_9702,
+        0x4028_9705,
     ];
     // EXT4_IOC_SETVERSION, with the upper half too; then which error each of the others meets; FS_IOC_GETVERSION.
     let script = "import ctypes, os, sys\n\
