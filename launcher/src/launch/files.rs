@@ -11,8 +11,9 @@ use crate::program::Program;
 use crate::refusal::{NOT_EXECUTABLE, Refusal};
 use crate::supervise::decode::shown;
 use crate::sys::access::{self, Permission};
-use crate::sys::{descriptor, path};
+use crate::sys::{descriptor, path, process};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 const READ: PathRights =
@@ -86,6 +87,21 @@ pub fn can_be_searched(workspace: &Path) -> Result<(), Refusal> {
     Err(Refusal::new(format!(
         "cannot use '{path}' as workspace: it may not be searched; 'chmod u+x' may help, or name another one with --workspace"
     )))
+}
+
+/// What to say where root is to write in another user's directory, which takes a capability: the command has none.
+pub fn of_another_user(workspace: &Path, rules: &[PathRule]) -> Option<String> {
+    const ROOT: u32 = 0;
+    const OTHERS_WRITE: u32 = 0o022;
+    if process::user() != ROOT || !rules.iter().any(|rule| rule.rights.write && rule.path == workspace) {
+        return None;
+    }
+    let meta =
+        workspace.metadata().ok().filter(|meta| meta.uid() != ROOT && meta.mode() & OTHERS_WRITE == 0)?;
+    let (path, user) = (shown(workspace), meta.uid());
+    Some(format!(
+        "warning: the workspace '{path}' belongs to user {user}, and the command cannot write there, for it has none of root's capabilities; start sbx as that user (setpriv --reuid {user} ...)"
+    ))
 }
 
 /// What is executed in a run.

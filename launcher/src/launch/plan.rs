@@ -198,6 +198,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
         (Choice::Made, None) => Err("without path rules they would add little".to_string()),
     };
     let rules = paths.as_ref().map_or(&[][..], |paths| &paths.rules);
+    remarks.extend(workspace.as_deref().and_then(|workspace| files::of_another_user(workspace, rules)));
     if let Err(why) = &namespaces {
         namespaces::check_own_wishes(flags, &profile, why)?;
     }

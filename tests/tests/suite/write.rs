@@ -180,6 +180,37 @@ fn roots_capabilities_change_no_attributes_of_others_files() {
     assert_eq!(mode(), 0o640);
 }
 
+/// A container's root in a directory of somebody outside, say.
+#[test]
+fn root_is_told_that_it_cannot_write_in_anothers_workspace() {
+    let user = User::current();
+    if !user.is_root() {
+        return;
+    }
+    let world = World::new(&user);
+    let directory = world.path("theirs");
+    world.make_dir(&directory);
+    let others = User::ordinary().id;
+    std::os::unix::fs::chown(&directory, Some(others), None).unwrap();
+    let run = |flags: &[&str]| {
+        let run =
+            world.sbx(["run", "--cwd", directory.to_str().unwrap(), "--workspace", "theirs"]).args(flags);
+        run.args(["--", "touch", "new"]).run()
+    };
+    for flags in [&["-p", "write"][..], &["-p", "workspace"], &["-p", "workspace", "--namespaces", "none"]] {
+        let out = run(flags).failed().says(&format!("belongs to user {others}")).says("setpriv --reuid");
+        assert!(!directory.join("new").exists(), "{out}");
+    }
+    // Nothing is to be said where nothing is to be written, or everybody may.
+    assert_eq!(run(&["-p", "read-only"]).failed().sbx_lines(), Vec::<String>::new());
+    std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o777)).unwrap();
+    run(&["-p", "write"]).success().silent();
+    assert!(directory.join("new").exists());
+    // Nor to the user whose it is.
+    let own = World::new(&User::ordinary());
+    own.run("write", ["touch", "new"]).run().success().silent();
+}
+
 fn nothing_changes_outside(world: &World, profile: &str, commands: &[&[&str]]) {
     let before = sbx_tests::tree::snapshot(&world.outside);
     let mut wrong = Vec::new();
