@@ -58,6 +58,11 @@ pub fn separate() -> Result<(), Failed> {
     set(None, c"/", libc::AT_RECURSIVE, NOSUID, libc::MS_SLAVE)
 }
 
+/// Has no device be opened through a mount.
+pub fn close_devices(on: &Path) -> Result<(), Failed> {
+    set(None, &text(on)?, 0, NODEV, 0)
+}
+
 /// Has nothing be changed through a mount.
 pub fn make_read_only(on: &Path) -> Result<(), Failed> {
     set(None, &text(on)?, 0, READ_ONLY, 0)

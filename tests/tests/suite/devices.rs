@@ -1,6 +1,6 @@
 //! The device that everybody writes to, and what only looks like it.
 
-use sbx_tests::{World, as_users, need};
+use sbx_tests::{User, World, as_users, kernel, need, skip};
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -56,4 +56,41 @@ fn without_a_network_there_are_no_families_of_sockets() {
             out.prints("97\n").says("has no network");
         }
     });
+}
+
+/// As the tree of another system has them, which root has unpacked. Only root may make one, and needs no capability to
+/// open it.
+#[test]
+fn root_opens_no_device_nodes_that_lie_in_the_workspace() {
+    let user = User::current();
+    if !user.is_root() || !kernel::promises_namespaces() {
+        return;
+    }
+    let world = World::new(&user);
+    let other = world.path("elsewhere");
+    world.make_dir(&other);
+    world.bare(["mknod", "-m", "600", "zero", "c", "1", "5"]).run().success();
+    world.bare(["mknod", "-m", "600", "elsewhere/zero", "c", "1", "5"]).run().success();
+    let read = |file: &'static str| ["head", "-c", "3", file];
+    if world.bare(read("zero")).run().code != Some(0) {
+        return skip("the file system of this machine's tests has no devices");
+    }
+    let flags: [&[&str]; 4] = [
+        &["-p", "workspace"],
+        &["-p", "read-only"],
+        &["-p", "write", "--namespaces", "auto"],
+        &["-p", "workspace", "--net", "private"],
+    ];
+    for flags in flags {
+        let run = |file| world.sbx(["run"]).args(flags).arg("--").args(read(file)).run();
+        for file in ["zero", "elsewhere/zero"] {
+            let out = run(file).failed().says("Permission denied");
+            assert!(out.stdout.is_empty(), "{out}");
+        }
+        run("/dev/zero").success().prints("\0\0\0");
+    }
+    let named = world.sbx(["run", "-p", "minimal", "--namespaces", "auto", "--workspace", "elsewhere", "--"]);
+    named.args(read("zero")).run().failed().says("Permission denied");
+    // What cannot be promised without namespaces.
+    world.sbx(["run", "--namespaces", "none", "--"]).args(read("zero")).run().success().prints("\0\0\0");
 }

@@ -2,12 +2,13 @@
 //! command. Everything is mounted by descriptors of what was decided about, and no symbolic link is followed to it.
 
 use super::git::{HOOKS, NEW_CONFIG};
-use super::layout::{Kept, Layout, Private, System, TERMINALS};
+use super::layout::{DEVICES, Kept, Layout, Private, System, TERMINALS};
 use crate::launch::child::Failure;
 use crate::launch::landlock::plain;
 use crate::supervise::decode::shown;
 use crate::sys::mount::{self, Kind, Tree};
 use crate::sys::{Failed, descriptor, file, namespace, terminal};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -99,6 +100,7 @@ pub fn enter(layout: &Layout) -> Result<Entered, Stop> {
         namespace::keep_identity(layout.identity).base("map the user")?;
     }
     mount::separate().base("separate its mounts")?;
+    close_devices(layout)?;
     if layout.kinds.network {
         namespace::loopback_up().base("start the loopback interface")?;
     }
@@ -121,6 +123,26 @@ pub fn enter(layout: &Layout) -> Result<Entered, Stop> {
     let moved = std::env::set_current_dir(&layout.directory);
     moved.map_err(|error| failure("enter", &layout.directory, plain(&error)))?;
     Ok(entered)
+}
+
+/// The mounts of these directories hold no devices any more, but for one that /dev is on.
+fn close_devices(layout: &Layout) -> Result<(), Stop> {
+    let mut known = BTreeSet::new();
+    for directory in &layout.without_devices {
+        let Some(root) = mounted_at(directory) else { continue };
+        if known.is_empty() {
+            known.extend(mounted_at(Path::new(DEVICES)));
+        }
+        if known.insert(root) {
+            mount::close_devices(root).base("close devices")?;
+        }
+    }
+    Ok(())
+}
+
+/// Where that is mounted which a path is on.
+fn mounted_at(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|path| place(path).is_ok_and(|held| mount::is_root(held.as_fd())))
 }
 
 /// A terminal of the caller's, by its number.

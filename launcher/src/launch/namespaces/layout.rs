@@ -13,7 +13,7 @@ use crate::supervise::decode::shown;
 use crate::sys::descriptor;
 use crate::sys::mount::Kind;
 use crate::sys::namespace::{self, Identity, Kinds};
-use crate::sys::{path, privilege};
+use crate::sys::{path, privilege, process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +24,8 @@ pub const CACHE_IN_TMP: &str = "/tmp/cache";
 /// Where services of the host have their sockets.
 pub const SERVICES: [&str; 2] = ["/run", "/var/run"];
 pub const SHARED_MEMORY: &str = "/dev/shm";
+/// Where devices are.
+pub const DEVICES: &str = "/dev";
 /// Where terminals have their names.
 pub const TERMINALS: &str = "/dev/pts";
 
@@ -41,6 +43,8 @@ pub struct Layout {
     pub private: Vec<Private>,
     /// New file systems in the place of the host's.
     pub systems: Vec<System>,
+    /// Directories in which root opens no devices.
+    pub without_devices: BTreeSet<PathBuf>,
     /// Numbers of the caller's terminals, which keep their names among the new ones.
     pub terminals: BTreeSet<u32>,
     /// Directories mounted on themselves, so that they cannot be renamed or removed: above what is shielded.
@@ -115,6 +119,18 @@ pub struct Given<'a> {
     pub network: bool,
 }
 
+/// Where device nodes may lie about that root alone may open: what the user names, and what may be written. The tree of
+/// another system has some, and they lead to this machine's disks.
+fn without_devices(given: &Given<'_>) -> BTreeSet<PathBuf> {
+    const ROOT: u32 = 0;
+    if process::user() != ROOT {
+        return BTreeSet::new();
+    }
+    let rules = given.rules.iter().filter(|rule| rule.rights.write || !rule.optional);
+    let all = rules.map(|rule| &*rule.path).chain([given.directory]);
+    all.filter(|path| !is_within(path, Path::new(DEVICES))).map(Path::to_path_buf).collect()
+}
+
 impl Layout {
     /// As little as a run ever has.
     pub fn smallest() -> Layout {
@@ -143,6 +159,7 @@ impl Layout {
             private: private(&given, &places),
             terminals: BTreeSet::new(),
             systems: systems(&given, &places),
+            without_devices: without_devices(&given),
             pins: BTreeSet::new(),
             read_only: BTreeSet::new(),
             links: BTreeMap::new(),
