@@ -130,8 +130,13 @@ impl Tree {
     }
 }
 
-/// Whether something is mounted at a place that is held open (statx(2), Linux 5.8).
+/// Whether something is mounted at a place that is held open, as far as can be told.
 pub fn is_root(place: BorrowedFd<'_>) -> bool {
+    holds_root(place).unwrap_or(false)
+}
+
+/// The same, if it can be told (statx(2), Linux 5.8).
+pub fn holds_root(place: BorrowedFd<'_>) -> Result<bool, Failed> {
     // SAFETY: all zeroes is a valid value.
     let mut found: libc::statx = unsafe { std::mem::zeroed() };
     let flags = libc::AT_EMPTY_PATH | libc::AT_NO_AUTOMOUNT;
@@ -139,7 +144,7 @@ pub fn is_root(place: BorrowedFd<'_>) -> bool {
     // SAFETY: a constant empty path, and room for one structure.
     let result =
         unsafe { libc::syscall(libc::SYS_statx, place.as_raw_fd(), c"".as_ptr(), flags, 0, &raw mut found) };
-    result == 0 && found.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 != 0
+    checked("statx", result).map(|_| found.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 != 0)
 }
 
 /// What is mounted in the calling process's namespace, as a file that poll(2) says changes of (proc_pid_mountinfo(5)).

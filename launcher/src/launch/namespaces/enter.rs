@@ -7,7 +7,7 @@ use crate::launch::child::Failure;
 use crate::launch::landlock::plain;
 use crate::supervise::decode::shown;
 use crate::sys::mount::{self, Kind, Tree};
-use crate::sys::{Failed, descriptor, file, namespace, terminal};
+use crate::sys::{Failed, descriptor, file, namespace, path, terminal};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File};
@@ -127,22 +127,32 @@ pub fn enter(layout: &Layout) -> Result<Entered, Stop> {
 
 /// The mounts of these directories hold no devices any more, but for one that /dev is on.
 fn close_devices(layout: &Layout) -> Result<(), Stop> {
+    const WHAT: &str = "close devices";
     let mut known = BTreeSet::new();
     for directory in &layout.without_devices {
-        let Some(root) = mounted_at(directory) else { continue };
         if known.is_empty() {
-            known.extend(mounted_at(Path::new(DEVICES)));
+            known.insert(mounted_at(Path::new(DEVICES)).base(WHAT)?);
         }
+        let root = mounted_at(directory).base(WHAT)?;
         if known.insert(root) {
-            mount::close_devices(root).base("close devices")?;
+            mount::close_devices(root).base(WHAT)?;
         }
     }
     Ok(())
 }
 
-/// Where that is mounted which a path is on.
-fn mounted_at(path: &Path) -> Option<&Path> {
-    path.ancestors().find(|path| place(path).is_ok_and(|held| mount::is_root(held.as_fd())))
+/// Where that is mounted which a path is on, or would be.
+fn mounted_at(path: &Path) -> Result<&Path, Failed> {
+    for path in path.ancestors() {
+        match place(path) {
+            Ok(held) if mount::holds_root(held.as_fd())? => return Ok(path),
+            Ok(_) => {}
+            // What root may not look into, the command may not either.
+            Err(failed) if path::says_missing(&failed.cause) || failed.errno() == libc::EACCES => {}
+            Err(failed) => return Err(failed),
+        }
+    }
+    Ok(Path::new("/"))
 }
 
 /// A terminal of the caller's, by its number.
