@@ -237,3 +237,26 @@ except PermissionError: print('refused')
     });
     assert_eq!(server.connections(), 0);
 }
+
+#[test]
+fn who_asks_for_a_network_hears_of_the_narrow_one() {
+    if !kernel::promises_namespaces() {
+        return;
+    }
+    const HINT: &str = "allow it with --net host (--net private, where 127.0.0.1 is enough)";
+    const LISTENS: &str = "import socket; socket.create_server(('127.0.0.1', 0)); print('listens')";
+    as_users(|user| {
+        let world = World::new(user);
+        let listening =
+            |flags: &[&str]| world.sbx([&["run"][..], flags, &["--", PYTHON, "-c", LISTENS]].concat()).run();
+        listening(&[]).failed().says(HINT);
+        listening(&["--net", "private"]).success().prints("listens\n");
+        // Nothing is proposed that the run could not have.
+        let out = listening(&["--namespaces", "none"]).failed().says("allow it with --net host");
+        assert!(!out.err().contains("--net private"), "{}", out.err());
+        // Neither is what the narrow one refuses as well.
+        let raw = "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)";
+        let out = world.sbx(["run", "--", PYTHON, "-c", raw]).run().failed();
+        assert!(!out.err().contains("--net private"), "{}", out.err());
+    });
+}

@@ -25,6 +25,8 @@ pub enum Change {
     Profile(&'static str),
     /// `--net host`.
     HostNetwork,
+    /// `--net private`.
+    OwnNetwork,
     /// `--rw`.
     Writing,
     /// `--allow-calls`.
@@ -113,7 +115,11 @@ impl Attempts {
             };
             return of(&profile, mode);
         }
-        let mode = if *change == Change::HostNetwork { Mode::Host } else { network };
+        let mode = match change {
+            Change::HostNetwork => Mode::Host,
+            Change::OwnNetwork => Mode::Private,
+            _ => network,
+        };
         let mut calls = of(self.own_profile()?, mode)?;
         match change {
             Change::Writing => calls.add_writing().ok()?,

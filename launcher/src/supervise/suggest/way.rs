@@ -82,6 +82,10 @@ impl Adviser<'_> {
         let note = match self.network {
             Mode::Ports => Some("instead of naming ports"),
             Mode::Private => Some("instead of a network of its own"),
+            // Only a run with namespaces of its own could have a network of its own.
+            Mode::None if self.layout.is_some() && self.attempts.help(Change::OwnNetwork, refused.data) => {
+                Some("--net private, where 127.0.0.1 is enough")
+            }
             Mode::None | Mode::Host => None,
         };
         Some(Way::of(["--net", "host"]).noting(note))
