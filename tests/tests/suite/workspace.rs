@@ -116,6 +116,36 @@ fn a_virtual_environment_with_pytest_works() {
 }
 
 #[test]
+fn virtual_environments_work_where_tools_keep_them() {
+    if Cmd::new(PYTHON).args(["-c", "import venv"]).run().code != Some(0) {
+        return skip("needs python3-venv");
+    }
+    const KEPT: [&str; 3] = [".virtualenvs/v", ".local/share/virtualenvs/v", ".cache/pypoetry/virtualenvs/v"];
+    as_users(|user| {
+        let world = World::new(user);
+        let make = |place: &str| {
+            let place = world.home.join(place).display().to_string();
+            let made = Cmd::new(PYTHON).args(["-m", "venv", "--without-pip", &place]).user(&world.user);
+            made.run().success();
+            place
+        };
+        let prefix = |place: &str, flags: &[&str]| {
+            let python = format!("{place}/bin/python -c 'import sys; print(sys.prefix)'");
+            world.sbx([&["run"][..], flags, &["--", "sh", "-c", &python]].concat()).run()
+        };
+        for place in KEPT.map(make) {
+            prefix(&place, &[]).success().prints(&format!("{place}\n"));
+            // To use, not to change: something outside runs what is in it.
+            world.sbx(["run", "--", "touch", &format!("{place}/bin/planted")]).run().failed();
+            assert!(!PathBuf::from(&place).join("bin/planted").exists());
+        }
+        let elsewhere = make("environments/v");
+        prefix(&elsewhere, &[]).failed();
+        prefix(&elsewhere, &["--rox", &elsewhere]).success().prints(&format!("{elsewhere}\n"));
+    });
+}
+
+#[test]
 fn shells_have_all_their_machinery() {
     if !need(&["bash"]) {
         return;
