@@ -62,7 +62,9 @@ pub enum Changed {
     /// It fails as it would without a sandbox.
     Fails(i32),
     /// The path rules refuse it.
-    Refused(Option<PathBuf>),
+    Refused(PathBuf),
+    /// It would make a program that runs as its owner or group, which nothing allows.
+    Never,
 }
 
 /// What a call is about, as far as its caller had a say in it. Found out before the kernel is asked whether the caller still
@@ -110,7 +112,7 @@ pub fn look(name: &str, call: &Notification, decoded: &Decoded, memory: &dyn Mem
         let change = read(name, &call.args, memory)?;
         let (file, place) = hold(name, call, decoded).map_err(failed)?;
         if matches!(change, Change::Mode(mode) if u64::from(mode) & SET_GROUP != 0) && !is_directory(&file) {
-            return Err(Changed::Refused(None));
+            return Err(Changed::Never);
         }
         let is_there = !place.is_absolute() || facts::is_at(call.pid, &file, &place);
         Ok(Wish { change, file, place, is_there })
@@ -141,7 +143,7 @@ impl Wanted {
             Err(came_to) => return came_to,
         };
         if !writable(granted, layout, &wish.place) || !wish.is_there {
-            return Changed::Refused(Some(wish.place));
+            return Changed::Refused(wish.place);
         }
         match apply(&wish.file, &wish.change) {
             Ok(()) => Changed::Done,
@@ -152,6 +154,12 @@ impl Wanted {
 
 fn is_directory(file: &File) -> bool {
     file.metadata().is_ok_and(|meta| meta.is_dir())
+}
+
+/// Whether a call asks for a bit with which programs run as their owner or group.
+pub fn asks_for_id(name: &str, args: &[u64; 6]) -> bool {
+    matches!(name, "chmod" | "fchmod" | "fchmodat" | "fchmodat2")
+        && args[mode_at(name)] & (SET_USER | SET_GROUP) != 0
 }
 
 /// Which argument is the mode.
@@ -166,7 +174,7 @@ fn read(name: &str, args: &[u64; 6], memory: &dyn Memory) -> Result<Change, Chan
         "chmod" | "fchmod" | "fchmodat" | "fchmodat2" => {
             let mode = args[mode_at(name)];
             if mode & SET_USER != 0 {
-                return Err(Changed::Refused(None));
+                return Err(Changed::Never);
             }
             Ok(Change::Mode(mode as u32 & 0o7777))
         }

@@ -275,9 +275,13 @@ impl Judge<'_> {
             Changed::Done => Answer::Done,
             Changed::Fails(errno) => error(errno),
             Changed::Refused(place) => {
-                let place = place.unwrap_or_default();
                 let reason = self.adviser.path_reason(&place, Access::WRITE);
                 self.say(Fate::Blocked, name, decoded, reason, About::Place(place), caller);
+                Answer::Error(EPERM)
+            }
+            Changed::Never => {
+                let reason = Reason::always("no file gets a set-user-ID or set-group-ID bit");
+                self.say(Fate::Blocked, name, decoded, reason, About::Call, caller);
                 Answer::Error(EPERM)
             }
         })

@@ -227,6 +227,7 @@ impl<'a> Adviser<'a> {
             }
             Topic::Internet => "makes no internet sockets of this type",
             Topic::Netlink => "asks the kernel nothing about the network",
+            Topic::SetId => "makes no set-user-ID or set-group-ID files",
             Topic::OtherFamily => "makes no sockets of this family",
             _ if !self.granted_write && place::changed(refused.decoded).next().is_some() => "writes no files",
             _ => "does not allow this",

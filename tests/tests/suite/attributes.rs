@@ -223,6 +223,33 @@ fn directories_get_the_group_bit_and_files_do_not() {
     });
 }
 
+#[test]
+fn nobody_is_told_to_allow_what_stays_refused() {
+    if !kernel::promises(1) {
+        return;
+    }
+    const ALLOWED: [&str; 2] = ["--allow-calls", "chmod:fchmod:fchmodat:fchmodat2"];
+    as_users(|user| {
+        for flags in LEVELS {
+            let world = World::new(user);
+            let file = world.write("file", "");
+            for (more, why) in [
+                (&[][..], "profile 'workspace' makes no set-user-ID or set-group-ID files\n"),
+                (&ALLOWED[..], "no file gets a set-user-ID or set-group-ID bit\n"),
+            ] {
+                let run = |mode: &str| {
+                    world.sbx(["run"]).args(flags).args(more).args(["--", "chmod", mode, "file"]).run()
+                };
+                run("640").success().silent();
+                for bits in ["4640", "2640"] {
+                    run(bits).failed().says(why);
+                }
+                assert_eq!(mode(&file), 0o640);
+            }
+        }
+    });
+}
+
 /// What file systems do for the owner of a file that was opened for reading, and Landlock has no say in.
 #[test]
 fn what_is_open_for_reading_is_not_changed() {

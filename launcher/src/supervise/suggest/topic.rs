@@ -1,5 +1,6 @@
 //! What a refused call is about.
 
+use crate::supervise::attributes;
 use crate::supervise::decode::{Address, Decoded};
 use sbx_policy::calls::{Call, Group};
 use sbx_policy::interpret::Data;
@@ -36,6 +37,8 @@ pub enum Topic {
     OtherFamily,
     /// Sockets, of which this call does not tell the family.
     Socket,
+    /// The set-user-ID and set-group-ID bits of what there is.
+    SetId,
     /// Anything else.
     Other,
 }
@@ -53,6 +56,7 @@ pub fn of(call: Call, data: &Data, decoded: &Decoded) -> Topic {
         "clone3" if decoded.text.contains("CLONE_THREAD") => Topic::Threads,
         "execve" | "execveat" | "fork" | "vfork" | "clone" | "clone3" => Topic::Processes,
         "socket" | "socketpair" => family(i32::try_from(data.args[0] & 0xffff_ffff).unwrap_or(-1)),
+        name if attributes::asks_for_id(name, &data.args) => Topic::SetId,
         _ if among("@network-io") => addressed(decoded.address.as_ref()),
         _ if among("@mount") => Topic::Mounts,
         _ if ["@debug", "@module", "@reboot", "@swap", "@clock", "@raw-io", "@keyring"]

@@ -22,6 +22,8 @@ impl Adviser<'_> {
             Topic::UnixConnection if refused.name == "connect" => return self.socket_file(refused),
             // Landlock keeps them apart, whatever the filter allows.
             Topic::UnixAbstract => return None,
+            // Where there are path rules the supervisor changes modes, and never makes such a file.
+            Topic::SetId if self.attempts.has_path_rules() => return None,
             Topic::Namespaces | Topic::Mounts => return self.whole_call(refused),
             _ => {}
         }
