@@ -92,7 +92,7 @@ pub fn refused(
     decoded: &Decoded,
     caller: &Caller,
 ) -> Option<Refused> {
-    let viewer = Viewer { thread: call.pid, caller, apart: granted.layout.is_some() };
+    let viewer = Viewer { thread: call.pid, caller, layout: granted.layout };
     let layout = granted.layout;
     let granted: Grants<'_> =
         &|path: &Path, right: fn(PathRights) -> bool| granted.grants(&viewer.inside(path), right);

@@ -4,6 +4,7 @@
 //! cannot be followed as the thread would (an error on the way, a link to something without a name) is no answer.
 
 use crate::launch::files::tidy;
+use crate::launch::namespaces::Layout;
 use crate::supervise::facts::Caller;
 use crate::sys::process::Pid;
 use std::ffi::{OsStr, OsString};
@@ -45,8 +46,8 @@ pub struct Viewer<'c> {
     pub thread: Pid,
     /// Its process.
     pub caller: &'c Caller,
-    /// Whether it sees other mounts than we do.
-    pub apart: bool,
+    /// What it sees otherwise than we do.
+    pub layout: Option<&'c Layout>,
 }
 
 impl Viewer<'_> {
@@ -62,16 +63,18 @@ impl Viewer<'_> {
         Walk { viewer: self, at: start, left: names(path), links: 0, magic: false }.run(path, follow)
     }
 
-    /// Where we find what the thread finds at a path.
+    /// Where we find what the thread finds at a path. What is mounted read-only for it would not show whether the file
+    /// system itself allows a change.
     fn outside(&self, path: &Path) -> PathBuf {
         let below = path.strip_prefix("/").unwrap_or(path);
-        if self.apart { self.root().join(below) } else { path.to_path_buf() }
+        let apart = self.layout.is_some_and(|layout| !layout.keeps_unchanged(path));
+        if apart { self.root().join(below) } else { path.to_path_buf() }
     }
 
     /// The path for the thread of what we find there.
     pub fn inside(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(self.root()) {
-            Ok(below) if self.apart => Path::new("/").join(below),
+            Ok(below) if self.layout.is_some() => Path::new("/").join(below),
             _ => path.to_path_buf(),
         }
     }

@@ -367,3 +367,38 @@ fn ports_and_signals_are_named_too() {
         outside.wait().unwrap();
     });
 }
+
+/// There it is a read-only mount that refuses, since the directory above is the run's own and can be written.
+#[test]
+fn what_is_only_read_below_tmp_is_named() {
+    if !kernel::promises_namespaces() {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let above = format!("/tmp/{}-{}", sbx_tests::processes::marker(), user.name);
+        let above = std::path::Path::new(&above);
+        let (project, other) = (above.join("project"), above.join("other"));
+        world.make_dir(&project);
+        world.make_dir(&other);
+        world.write(project.join("closed"), "kept\n");
+        std::fs::set_permissions(project.join("closed"), std::fs::Permissions::from_mode(0o444)).unwrap();
+        let run = |flags: &[&str], line: &str| {
+            let words = [&["run", "--explain"][..], flags, &["--", "sh", "-c", line]].concat();
+            world.sbx(words).cwd(&project).run()
+        };
+        let (project, other) = (project.to_str().unwrap(), other.to_str().unwrap());
+        run(&["-p", "read-only"], "touch new").failed().says(&format!(
+            "profile 'read-only' may not change {project}/new (inferred); allow it with --rw {project}\n"
+        ));
+        run(&["-p", "read-only", "--rw", project], "touch new").success().silent();
+        run(&["--ro", other], &format!("mkdir {other}/new")).failed().says(&format!(
+            "profile 'workspace' may not change {other}/new (inferred); allow it with --rw {other}\n"
+        ));
+        // What fails anyway is not blamed on a rule.
+        let innocent = "mkdir -p ../project; rm missing; cat new/x; ls > /dev/null; echo x > closed";
+        let out = run(&["-p", "read-only"], innocent).failed();
+        assert!(out.sbx_lines().is_empty(), "{out}");
+        std::fs::remove_dir_all(above).unwrap();
+    });
+}
