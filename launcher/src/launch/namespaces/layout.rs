@@ -233,7 +233,7 @@ impl Layout {
         let of_private = self.private.iter().flat_map(|private| &private.keep);
         let kept = of_private.chain(self.systems.iter().flat_map(|system| &system.keep));
         // Parents come first.
-        kept.filter(|kept| is_within(path, &kept.path)).last().is_some_and(|kept| !kept.write)
+        kept.filter(|kept| is_within(path, &kept.path)).next_back().is_some_and(|kept| !kept.write)
     }
 
     /// Whether something new is mounted there, so that a path rule is about another file than before.
