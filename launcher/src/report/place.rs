@@ -37,6 +37,12 @@ impl Replaced {
         let Some(name) = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/")) else {
             return Err(cannot("it names no file"));
         };
+        // Elsewhere this means standard output, which is the command's.
+        if path.as_os_str() == "-" {
+            return Err(cannot(
+                "use --report-fd, as in --report-fd 3 3>report.json, or ./- for a file of that name",
+            ));
+        }
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new(".")).to_path_buf();
         let directory = file::open_directory(&parent)

@@ -299,6 +299,10 @@ fn what_cannot_be_written_is_said_before_anything_is_started() {
         refuses(&["--report", ""], &[]);
         refuses(&["--report", "dir/.."], &["names no file"]);
         refuses(&["--report", "/dev/stdout"], &["use --report-fd"]);
+        refuses(&["--report", "-"], &["'-'", "use --report-fd", "./-"]);
+        assert!(!world.exists("-"));
+        world.sbx(["run", "--report", "./-", "--", "true"]).run().success().silent();
+        assert!(world.exists("-"));
         refuses(&["--audit-log", "link"], &["link", "symbolic link"]);
         assert!(!world.exists("elsewhere"));
         for number in ["-1", "0", "1", "2", "77", "x", "2147483648"] {
