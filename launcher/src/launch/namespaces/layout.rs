@@ -231,9 +231,9 @@ impl Layout {
     /// Whether a path stays where it is below a directory that is another, and cannot be changed there.
     pub fn keeps_unchanged(&self, path: &Path) -> bool {
         let of_private = self.private.iter().flat_map(|private| &private.keep);
-        let kept = of_private.chain(self.systems.iter().flat_map(|system| &system.keep));
+        let mut kept = of_private.chain(self.systems.iter().flat_map(|system| &system.keep));
         // Parents come first.
-        kept.filter(|kept| is_within(path, &kept.path)).next_back().is_some_and(|kept| !kept.write)
+        kept.rfind(|kept| is_within(path, &kept.path)).is_some_and(|kept| !kept.write)
     }
 
     /// Whether something new is mounted there, so that a path rule is about another file than before.
