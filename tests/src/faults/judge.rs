@@ -197,11 +197,12 @@ fn went_on(usual: &Usual, evidence: &Evidence<'_>, code: i32) -> Outcome {
     }
 }
 
-/// Whether all that is new is that something was refused, or mounted so that it cannot be changed.
+/// Whether all that is new is that something was refused, or mounted so that it cannot be changed or has no devices.
 fn is_tighter(before: &BTreeSet<&str>, now: &BTreeSet<&str>) -> bool {
     let is_error =
         |word: &str| word.len() > 2 && word.starts_with('E') && word.bytes().all(|b| b.is_ascii_uppercase());
     let is_shield = |line: &str| line.starts_with("mounted ") && line.contains(": ro,");
     let is_refused = |line: &str| line.rsplit_once(": ").is_some_and(|(_, word)| is_error(word));
-    now.difference(before).all(|line| is_shield(line) || is_refused(line))
+    let lost_devices = |line: &str| before.contains(&*line.replacen(",nodev", "", 1));
+    now.difference(before).all(|line| is_shield(line) || is_refused(line) || lost_devices(line))
 }
