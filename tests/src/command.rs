@@ -35,8 +35,10 @@ impl Cmd {
     pub fn new(program: impl AsRef<OsStr>) -> Cmd {
         let mut command = Command::new(program.as_ref());
         command.env_clear().env("PATH", PATH).env("LANG", "C.UTF-8").env("TERM", "dumb");
-        // nohup(1) has it ignored.
-        sys::by_default(&mut command, libc::SIGHUP);
+        // nohup(1) has the first ignored, a shell without job control the others of what it starts in the background.
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+            sys::by_default(&mut command, signal);
+        }
         if let Some(place) = std::env::var_os(COUNTERS) {
             command.env(COUNTERS, place);
         }
