@@ -344,17 +344,19 @@ def prepare():
     subprocess.run(["git", "reset", "-q", "--hard", "FETCH_HEAD"], cwd=TREE, check=True)
 
 
+def other_tests(name):
+    """The command for tests that are not of the suite; None for those, and for names that no tests have."""
+    if name.startswith("lib:"):
+        return ["cargo", "test", "-q", "-p", "sbx", "--lib", name[4:]]
+    others = {"policy": ["-p", "sbx-policy"], "profiles": ["-p", "sbx", "--test", "profiles"]}
+    return ["cargo", "test", "-q", *others[name]] if name in others else None
+
+
 def notices(tests, environment, log):
     """The first of the tests that fails, if any does."""
     suite = [name for name in tests if name.endswith("::")]
     groups = [["cargo", "test", "-q", "-p", "sbx-tests", "--test", "suite", "--", *suite]] if suite else []
-    for name in tests:
-        if name == "policy":
-            groups.append(["cargo", "test", "-q", "-p", "sbx-policy"])
-        elif name == "profiles":
-            groups.append(["cargo", "test", "-q", "-p", "sbx", "--test", "profiles"])
-        elif name.startswith("lib:"):
-            groups.append(["cargo", "test", "-q", "-p", "sbx", "--lib", name[4:]])
+    groups += [command for name in tests if (command := other_tests(name))]
     for command in groups:
         try:
             if run(command, log, env=environment, timeout=400) != 0:
@@ -500,15 +502,12 @@ def break_rows(wanted, environment):
     return failed
 
 
-def is_known(tests):
-    return tests in ("policy", "profiles") or tests.startswith("lib:") or tests.endswith("::")
-
-
 def show_stale():
     stale = [mutant for mutant in MUTANTS if is_stale(mutant, ROOT)]
     for name, path, *_ in stale:
         print(f"mutants: {name}: {path} has no such line any more, or several")
-    unknown = [(name, each) for name, *_, tests in MUTANTS for each in tests if not is_known(each)]
+    unknown = [(name, each) for name, *_, tests in MUTANTS for each in tests
+               if not each.endswith("::") and not other_tests(each)]
     for name, each in unknown:
         print(f"mutants: {name}: no tests are called '{each}'")
     return len(stale) + len(unknown)

@@ -63,7 +63,7 @@ fn option(run: &mut Run, word: &[u8], value: &OsString) -> Option<()> {
         b"--require" => once(&mut run.require, word_of(text()?)?)?,
         b"--namespaces" => once(&mut run.namespaces, word_of(text()?)?)?,
         b"-t" | b"--timeout" => once(&mut run.timeout, units::duration(text()?).ok()?)?,
-        b"--kill-after" => once(&mut run.kill_after, units::duration(text()?).ok()?)?,
+        b"--kill-after" => once(&mut run.kill_after, units::patience(text()?).ok()?)?,
         b"--max-output" => once(&mut run.max_output, units::size(text()?).ok()?)?,
         b"--max-processes" => once(&mut run.max_processes, units::count(text()?).ok()?)?,
         b"--max-memory" => once(&mut run.max_memory, units::size(text()?).ok()?)?,

@@ -45,7 +45,7 @@ pub struct Steps {
     /// Whether it gets a session of its own, without a controlling terminal.
     pub session: bool,
     /// Where it waits until all path rules are there; `None` where they are already.
-    pub gate: Option<Rc<Gate>>,
+    pub gate: Option<Gate>,
     /// Whether the parent has taken the steps of [`withdraw`] already.
     pub withdrawn: bool,
     /// The filter; `None` for a run without any.
@@ -171,7 +171,7 @@ fn confine(steps: &mut Steps, outcome: &mut Outcome) -> Result<(), Failure> {
 }
 
 /// Gives up what the command gets nothing of and a reaper does not need either, which therefore does it for the
-/// command while it waits.
+/// command while path rules are being added.
 pub fn withdraw(steps: &mut Steps) -> Result<(), Failure> {
     if !steps.nested {
         privilege::new_session_keyring().step("leave the session keyring")?;

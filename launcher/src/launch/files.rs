@@ -91,13 +91,10 @@ pub fn can_be_searched(workspace: &Path) -> Result<(), Refusal> {
 
 /// What to say where root is to write in another user's directory, which takes a capability: the command has none.
 pub fn of_another_user(workspace: &Path, rules: &[PathRule]) -> Option<String> {
-    const ROOT: u32 = 0;
-    const OTHERS_WRITE: u32 = 0o022;
-    if process::user() != ROOT || !rules.iter().any(|rule| rule.rights.write && rule.path == workspace) {
+    if !process::is_root() || !rules.iter().any(|rule| rule.rights.write && rule.path == workspace) {
         return None;
     }
-    let meta =
-        workspace.metadata().ok().filter(|meta| meta.uid() != ROOT && meta.mode() & OTHERS_WRITE == 0)?;
+    let meta = workspace.metadata().ok().filter(|meta| !access::may_change(meta))?;
     let (path, user) = (shown(workspace), meta.uid());
     Some(format!(
         "warning: the workspace '{path}' belongs to user {user}, and the command cannot write there, for it has none of root's capabilities; start sbx as that user (setpriv --reuid {user} ...)"

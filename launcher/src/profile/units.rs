@@ -43,7 +43,7 @@ const NO_COUNT: &str = "no number, like 20, or 'none'";
 
 /// A number of bytes: `4096`, `64K`, `10MB`, `1.5GiB`. All are powers of 1024: `M`, `MB` and `MiB` mean the same.
 pub fn size(text: &str) -> Result<Bound<u64>, String> {
-    bound(text, NO_SIZE, |text| {
+    bound(text, NO_SIZE, ZERO, |text| {
         let (value, unit) = number(text).ok_or(Problem::Unknown)?;
         let shift = match unit.to_ascii_uppercase().as_str() {
             "" | "B" => 0,
@@ -60,7 +60,16 @@ pub fn size(text: &str) -> Result<Bound<u64>, String> {
 
 /// A time: `30` and `30s` are seconds; `500ms`, `1.5s`, `5m`, `2h`, `1d`, and in falling order together: `1m30s`.
 pub fn duration(text: &str) -> Result<Bound<Duration>, String> {
-    bound(text, NO_DURATION, |text| {
+    time(text, ZERO)
+}
+
+/// How long something is waited for, as [`duration`] reads it: of that, nothing would not mean that nothing runs.
+pub fn patience(text: &str) -> Result<Bound<Duration>, String> {
+    time(text, NO_TIME)
+}
+
+fn time(text: &str, zero: &str) -> Result<Bound<Duration>, String> {
+    bound(text, NO_DURATION, zero, |text| {
         let (mut rest, mut units, mut total) = (text, DURATIONS, 0_u128);
         while !rest.is_empty() {
             let (value, tail) = number(rest).ok_or(Problem::Unknown)?;
@@ -79,12 +88,6 @@ pub fn duration(text: &str) -> Result<Bound<Duration>, String> {
     })
 }
 
-/// How long something is waited for, as [`duration`] reads it: of that, nothing would not mean that nothing runs.
-pub fn patience(text: &str) -> Result<Bound<Duration>, String> {
-    let shortest = || "it is no time at all: write '1ms' for as good as none".to_string();
-    duration(text).map_err(|cause| if cause == ZERO { shortest() } else { cause })
-}
-
 /// A time as [`duration`] reads it, to the nanosecond.
 pub fn exactly(time: Duration) -> String {
     let (whole, rest) = (time.as_millis(), time.subsec_nanos() % 1_000_000);
@@ -96,7 +99,7 @@ pub fn exactly(time: Duration) -> String {
 
 /// A number of things.
 pub fn count(text: &str) -> Result<Bound<u64>, String> {
-    bound(text, NO_COUNT, |text| {
+    bound(text, NO_COUNT, ZERO, |text| {
         if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
             return Err(Problem::Unknown);
         }
@@ -106,10 +109,15 @@ pub fn count(text: &str) -> Result<Bound<u64>, String> {
 
 /// A number that a profile gives without a unit.
 pub fn plain<T: Default + PartialEq>(value: T) -> Result<Bound<T>, String> {
-    if value == T::default() { Err(ZERO.to_string()) } else { Ok(Bound::At(value)) }
+    above(value, ZERO)
+}
+
+fn above<T: Default + PartialEq>(value: T, zero: &str) -> Result<Bound<T>, String> {
+    if value == T::default() { Err(zero.to_string()) } else { Ok(Bound::At(value)) }
 }
 
 const ZERO: &str = "a limit of zero lets nothing run: write 'none' for no limit";
+const NO_TIME: &str = "it is no time at all: write '1ms' for as good as none";
 
 enum Problem {
     Unknown,
@@ -119,6 +127,7 @@ enum Problem {
 fn bound<T: Default + PartialEq>(
     text: &str,
     expected: &str,
+    zero: &str,
     parse: impl FnOnce(&str) -> Result<T, Problem>,
 ) -> Result<Bound<T>, String> {
     if matches!(text, "none" | "unlimited") {
@@ -126,7 +135,7 @@ fn bound<T: Default + PartialEq>(
     }
     let parsed = if text.is_empty() { Err(Problem::Unknown) } else { parse(text) };
     match parsed {
-        Ok(value) => plain(value),
+        Ok(value) => above(value, zero),
         Err(Problem::TooMuch) => Err("it is more than can be counted: write 'none' for no limit".to_string()),
         Err(Problem::Unknown) if text.starts_with('-') => Err("it is negative".to_string()),
         Err(Problem::Unknown) => Err(format!("it is {expected}")),

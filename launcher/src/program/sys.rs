@@ -87,7 +87,7 @@ pub(super) mod testing {
     /// Runs `look` with the rights of an ordinary user on files, whoever runs the tests.
     pub fn as_ordinary_user<T: Send>(look: impl FnOnce() -> T + Send) -> T {
         let switched = move || {
-            if crate::sys::process::user() == 0 {
+            if crate::sys::process::is_root() {
                 // SAFETY: changes the identity of this thread alone, which ends after `look`; takes no pointer.
                 unsafe { libc::setfsuid(65534) };
             }

@@ -1,7 +1,7 @@
 //! What /proc says about the process that made a call. It is hostile, and may be gone at any moment.
 
-use crate::sys::descriptor;
 use crate::sys::process::{self, Pid};
+use crate::sys::{descriptor, path};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -126,8 +126,7 @@ pub fn resolve(thread: Pid, dirfd: Option<i32>, path: &[u8], follow: bool) -> Op
         return Some(target);
     }
     // What does not exist yet is judged by the directory that it would be in.
-    let (parent, name) = (absolute.parent()?, absolute.file_name()?);
-    Some(parent.canonicalize().ok()?.join(name))
+    path::in_real_directory(&absolute)
 }
 
 /// `/proc/self` is another process for the one who asks.

@@ -1,7 +1,10 @@
 //! What file permissions let this process do, asked of the kernel.
 
+use super::process;
 use std::ffi::CString;
+use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// What is wanted.
@@ -30,6 +33,12 @@ pub fn allows(path: &Path, wanted: Permission) -> bool {
     let result =
         unsafe { libc::syscall(libc::SYS_faccessat2, libc::AT_FDCWD, path.as_ptr(), wanted.0, flags) };
     result == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS)
+}
+
+/// Whether who has no capabilities can make something in a directory: as its owner, or where others may write.
+pub fn may_change(directory: &Metadata) -> bool {
+    const OTHERS_WRITE: u32 = 0o022;
+    directory.uid() == process::user() || directory.mode() & OTHERS_WRITE != 0
 }
 
 /// Whether a path is on a file system that is mounted read-only (access(2) says that before it looks at permissions).

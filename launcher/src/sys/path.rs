@@ -23,6 +23,12 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
     Ok(PathBuf::from(OsStr::from_bytes(buffer.get(..length).unwrap_or(&[]))))
 }
 
+/// A path by its own name in the real place of its directory.
+pub fn in_real_directory(path: &Path) -> Option<PathBuf> {
+    let (directory, name) = path.parent().zip(path.file_name())?;
+    Some(real(directory).ok()?.join(name))
+}
+
 /// Whether an error says that there is nothing at a path, and not only that it could not be looked at. A path that goes
 /// round in circles, or is longer than any, leads to nothing either.
 pub fn says_missing(error: &io::Error) -> bool {

@@ -136,6 +136,11 @@ pub fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// Whether that is root.
+pub fn is_root() -> bool {
+    user() == 0
+}
+
 /// The user whose processes are counted together.
 pub fn real_user() -> u32 {
     // SAFETY: asks for a number.
@@ -317,11 +322,19 @@ pub fn children_of(process: Pid, thread: Pid) -> Vec<Pid> {
     list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Whether two processes have one memory (kcmp(2)); not where the kernel does not tell.
+/// Whether two processes have one memory; not where the kernel does not tell.
 pub fn share_memory(a: Pid, b: Pid) -> bool {
     const KCMP_VM: libc::c_int = 1;
+    are_same(KCMP_VM, (a, 0), (b, 0)) == Some(true)
+}
+
+/// Whether something of two processes, or two of their descriptors, is the same (kcmp(2)); `None` where the kernel does not
+/// tell.
+pub fn are_same(what: libc::c_int, a: (Pid, i32), b: (Pid, i32)) -> Option<bool> {
+    let (x, y) = (a.1 as libc::c_ulong, b.1 as libc::c_ulong);
     // SAFETY: plain numbers.
-    unsafe { libc::syscall(libc::SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0 }
+    let order = unsafe { libc::syscall(libc::SYS_kcmp, a.0, b.0, what, x, y) };
+    (order >= 0).then_some(order == 0)
 }
 
 /// The number that a process has in its own pid namespace.

@@ -1,6 +1,6 @@
 //! Standard output and error, when they are led through us.
 
-use super::{Failed, checked, descriptor};
+use super::{Failed, checked, descriptor, process};
 use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -46,15 +46,11 @@ pub fn room(pipe: &OwnedFd) -> u64 {
     u64::try_from(room).unwrap_or(MOST)
 }
 
-/// Whether two descriptors are one open file (kcmp(2)); `None` where the kernel does not tell.
+/// Whether two descriptors are one open file; `None` where the kernel does not tell.
 pub fn same_open_file(a: RawFd, b: RawFd) -> Option<bool> {
     const KCMP_FILE: libc::c_int = 0;
-    // SAFETY: asks for the calling process's own.
-    let order = unsafe {
-        let own = libc::getpid();
-        libc::syscall(libc::SYS_kcmp, own, own, KCMP_FILE, a as libc::c_ulong, b as libc::c_ulong)
-    };
-    (order >= 0).then_some(order == 0)
+    let own = process::id();
+    process::are_same(KCMP_FILE, (own, a), (own, b))
 }
 
 /// What one write may carry where it cannot be told not to wait: as much as fits when poll(2) says that something

@@ -141,11 +141,8 @@ fn what_another_thread_executes_is_tied_as_well() {
         let sleep = format!("import time; print('on', flush=True); time.sleep(60) # {marker}");
         let script = "import os, sys, threading, time\nthreading.Thread(target=os.execv, args=(sys.executable, \
                       [sys.executable, '-c', sys.argv[1]])).start()\ntime.sleep(60)";
-        let flags = ["run", "-p", "no-exec", "--namespaces", "none"];
-        let run = |allowed: &[&str]| {
-            world.sbx(flags).args(allowed).args(["--", "/usr/bin/python3", "-c", script, &sleep]).start()
-        };
-        let running = run(&["--allow-calls", "execve"]);
+        let flags = ["run", "-p", "no-exec", "--namespaces", "none", "--allow-calls", "execve", "--"];
+        let running = world.sbx(flags).args(["/usr/bin/python3", "-c", script, &sleep]).start();
         running.wait_for("on\n");
         running.signal(libc::SIGKILL);
         drop(running.wait());

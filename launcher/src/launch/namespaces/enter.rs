@@ -128,11 +128,11 @@ pub fn enter(layout: &Layout) -> Result<Entered, Stop> {
 /// The mounts of these directories hold no devices any more, but for one that /dev is on.
 fn close_devices(layout: &Layout) -> Result<(), Stop> {
     const WHAT: &str = "close devices";
-    let mut known = BTreeSet::new();
+    if layout.without_devices.is_empty() {
+        return Ok(());
+    }
+    let mut known = BTreeSet::from([mounted_at(Path::new(DEVICES)).base(WHAT)?]);
     for directory in &layout.without_devices {
-        if known.is_empty() {
-            known.insert(mounted_at(Path::new(DEVICES)).base(WHAT)?);
-        }
         let root = mounted_at(directory).base(WHAT)?;
         if known.insert(root) {
             mount::close_devices(root).base(WHAT)?;

@@ -122,13 +122,21 @@ pub struct Given<'a> {
 /// Where device nodes may lie about that root alone may open: what the user names, and what may be written. The tree of
 /// another system has some, and they lead to this machine's disks.
 fn without_devices(given: &Given<'_>) -> BTreeSet<PathBuf> {
-    const ROOT: u32 = 0;
-    if process::user() != ROOT {
+    if !process::is_root() {
         return BTreeSet::new();
     }
     let rules = given.rules.iter().filter(|rule| rule.rights.write || !rule.optional);
     let all = rules.map(|rule| &*rule.path).chain([given.directory]);
     all.filter(|path| !is_within(path, Path::new(DEVICES))).map(Path::to_path_buf).collect()
+}
+
+/// The directories that are others inside, with what stays of them.
+fn changed<'l>(
+    private: &'l [Private],
+    systems: &'l [System],
+) -> impl DoubleEndedIterator<Item = (&'l Path, &'l [Kept])> {
+    let of_private = private.iter().map(|private| (&*private.at, &*private.keep));
+    of_private.chain(systems.iter().map(|system| (&*system.at, &*system.keep)))
 }
 
 impl Layout {
@@ -215,9 +223,7 @@ impl Layout {
     /// Whether a rule about a directory that is another inside does not hold for a path below, which was kept with its
     /// own rules.
     pub fn cuts(&self, rule: &Path, path: &Path) -> bool {
-        let of_private = self.private.iter().map(|private| (&private.at, &private.keep));
-        let of_systems = self.systems.iter().map(|system| (&system.at, &system.keep));
-        let changed = of_private.chain(of_systems).filter(|(at, _)| is_same(at, rule));
+        let changed = changed(&self.private, &self.systems).filter(|(at, _)| is_same(at, rule));
         changed.flat_map(|(_, keep)| keep).any(|kept| is_within(path, &kept.path))
     }
 
@@ -230,8 +236,7 @@ impl Layout {
 
     /// Whether a path stays where it is below a directory that is another, and cannot be changed there.
     pub fn keeps_unchanged(&self, path: &Path) -> bool {
-        let of_private = self.private.iter().flat_map(|private| &private.keep);
-        let mut kept = of_private.chain(self.systems.iter().flat_map(|system| &system.keep));
+        let mut kept = changed(&self.private, &self.systems).flat_map(|(_, keep)| keep);
         // Parents come first.
         kept.rfind(|kept| is_within(path, &kept.path)).is_some_and(|kept| !kept.write)
     }
@@ -341,9 +346,7 @@ impl Layout {
     /// What is kept below a directory that is another inside is reached through directories made for that, which the
     /// command could rename: it would be elsewhere then than rules and mounts are about.
     fn pin_kept(&mut self) {
-        let of_private = self.private.iter().map(|private| (&private.at, &private.keep));
-        let of_systems = self.systems.iter().map(|system| (&system.at, &system.keep));
-        for (at, keep) in of_private.chain(of_systems) {
+        for (at, keep) in changed(&self.private, &self.systems) {
             for kept in keep {
                 let above = kept.path.ancestors().skip(1).take_while(|above| is_below(above, at));
                 let made = above.filter(|above| !keep.iter().any(|other| is_within(above, &other.path)));

@@ -3,7 +3,7 @@
 
 use super::places::Roots;
 use super::stubs;
-use crate::launch::landlock::{canonical, plain};
+use crate::launch::landlock::plain;
 use crate::supervise::decode::shown;
 use crate::sys::path;
 use std::os::unix::ffi::OsStrExt;
@@ -80,7 +80,7 @@ pub fn find(protected: Protected, roots: &Roots, remarks: &mut Vec<String>) -> O
         return None;
     }
     remarks.push(replaceable(&protected.path, link));
-    let path = canonical(protected.path.parent()?).join(protected.path.file_name()?);
+    let path = path::in_real_directory(&protected.path)?;
     roots.above(&path)?;
     let protected = Protected { path, ..protected };
     let found = protected.find(roots);

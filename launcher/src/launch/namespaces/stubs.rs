@@ -79,10 +79,8 @@ fn holds(path: &Path, contents: &str) -> bool {
 /// directory root can do no more than others, and by the same token the supervisor could not remove the stub. Nor is
 /// anything made on a read-only file system, by either of them.
 pub fn can_be_made(path: &Path) -> bool {
-    const OTHERS_WRITE: u32 = 0o022;
     let Some(parent) = path.parent() else { return false };
-    let may = |meta: Metadata| meta.uid() == process::user() || meta.mode() & OTHERS_WRITE != 0;
-    parent.metadata().is_ok_and(may) && !access::is_read_only(parent)
+    parent.metadata().is_ok_and(|meta| access::may_change(&meta)) && !access::is_read_only(parent)
 }
 
 /// The stubs of a run: dropped, they are gone.

@@ -115,13 +115,12 @@ impl Reaper {
         let supervisor = process::id();
         process::become_subreaper()?;
         steps.gate = match Gate::new(supervisor) {
-            Ok(gate) => Some(Rc::new(gate)),
+            Ok(gate) => Some(gate),
             Err(failed) if steps.layout.is_some() => return Err(unavailable(failed)),
             Err(_) => None,
         };
-        let gate = steps.gate.clone();
         // A sandbox around can refuse what a gate takes: then they come first.
-        let added = if gate.is_none() { Some(add_rules(&mut steps)?) } else { None };
+        let added = if steps.gate.is_none() { Some(add_rules(&mut steps)?) } else { None };
         // All of them, before the reaper is there: what is meant for the command or the supervisor must not end it, and
         // what is sent to it must wait for it.
         let mask = signal::set_mask(&signal::Set::full())?;
@@ -134,13 +133,13 @@ impl Reaper {
         }
         let pid = forked?;
         if pid == 0 {
-            let held = gate.as_ref().filter(|_| steps.layout.is_some()).map(|gate| gate.supervisor());
+            let held = steps.gate.as_ref().filter(|_| steps.layout.is_some()).map(Gate::supervisor);
             let status = reap(&mut steps, (supervisor, held), sender.as_raw_fd(), afterwards);
             process::exit_now(status);
         }
         let added = added.map_or_else(|| add_rules(&mut steps), Ok);
         // Where it cannot be told, the kernel tells it when we end.
-        let told = gate.as_ref().map_or(Ok(()), |gate| gate.open(added.is_ok()));
+        let told = steps.gate.as_ref().map_or(Ok(()), |gate| gate.open(added.is_ok()));
         told.inspect_err(|_| end_all(KILLING, None))?;
         let added = added.inspect_err(|_| {
             process::wait(Some(pid), true, false);
@@ -152,7 +151,7 @@ impl Reaper {
         std::mem::forget(steps.spare.take());
         let (number, outcome) = heard.inspect_err(|_| end_all(KILLING, None))?;
         // Only now: until the reaper has stopped sharing descriptors, closing ours closes its own.
-        drop((sender, gate, steps.gate.take()));
+        drop((sender, steps.gate.take()));
         // Where the command does not run, the reaper ends, and with it its hold on what is to be cleaned up.
         if !outcome.ready || outcome.failure.is_some() {
             process::wait(Some(pid), true, false);
