@@ -78,6 +78,12 @@ pub fn loopback_up() -> Result<(), Failed> {
     checked("ioctl(SIOCSIFFLAGS)", result.into()).map(drop)
 }
 
+/// Has anybody listen on every port of the calling process's network namespace (ip(7), ip_unprivileged_port_start): the
+/// ports below 1024 are kept for who runs a machine, and this network is nobody else's.
+pub fn open_low_ports() -> Result<(), Failed> {
+    write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")
+}
+
 /// Starts a session of its own: process groups and session of the caller have no numbers in a new pid namespace.
 pub fn new_session() -> Result<(), Failed> {
     // SAFETY: needs nothing.

@@ -44,6 +44,33 @@ fn a_server_and_its_client_work_inside() {
 }
 
 #[test]
+fn a_server_has_a_low_port_as_well() {
+    if !kernel::promises_namespaces() {
+        return;
+    }
+    let program = "\
+import socket
+for family, host in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET6, '::1')):
+    with socket.socket(family) as server, socket.socket(family) as client:
+        server.bind((host, 80))
+        server.listen()
+        client.connect((host, 80))
+        server.accept()[0].send(b'served')
+        print(client.recv(9))
+";
+    const FIRST: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
+    let outside = std::fs::read_to_string(FIRST).expect("cannot read it");
+    as_users(|user| {
+        let world = World::new(user);
+        private(&world, &[PYTHON, "-c", program]).run().success().prints("b'served'\nb'served'\n");
+        // The command's own rights are no more than they were, and the host's network is another.
+        let program = format!("open('{FIRST}', 'w').write('1024')");
+        private(&world, &[PYTHON, "-c", &program]).run().failed().says("Error");
+        assert_eq!(std::fs::read_to_string(FIRST).expect("cannot read it"), outside);
+    });
+}
+
+#[test]
 fn node_serves_and_asks_itself() {
     if !kernel::promises_namespaces() {
         return;

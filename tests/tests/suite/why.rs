@@ -117,6 +117,8 @@ fn rules_and_their_reasons_are_named() {
     says(&["--connect", "x:80", "-p", "./ports.json"], REFUSED, &["only the named ports"]);
     says(&["--bind", "8080", "-p", "./ports.json"], ALLOWED, &["network.bind"]);
     says(&["--bind", "80", "-p", "./ports.json"], REFUSED, &["whatever sbx allows"]);
+    let private = ["why", "--bind", "80", "--net", "private"];
+    assert!(!world.sbx(private).run().out().contains("whatever sbx allows"), "all ports are its own");
     let args = r#"{"extends": "minimal", "syscalls": {"allow": [{"calls": ["getpriority"], "args": [{"index": 0, "op": "eq", "value": 1}], "why": "because"}]}}"#;
     world.write("args.json", args);
     says(

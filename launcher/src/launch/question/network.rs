@@ -28,7 +28,7 @@ pub fn bind(flags: &Run, plan: &Plan, port: u16) -> Answer {
     let named = entries.filter(|entry| entry.value == port).map(|entry| Rule::of(&entry.origin)).next();
     let mut answer =
         tcp(flags, plan, plan.network.bind.contains(&port), named, Way::of(["--bind", &port.to_string()]));
-    if !access::may_bind(port) {
+    if plan.network.mode != Mode::Private && !access::may_bind(port) {
         let note = "the kernel refuses ordinary users to listen on this port, whatever sbx allows";
         answer.notes.push(note.to_string());
     }
