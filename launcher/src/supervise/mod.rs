@@ -25,101 +25,30 @@ pub mod terminal;
 pub mod tree;
 pub mod violation;
 pub mod walk;
+mod watch;
 mod word;
 
 pub use summary::{Ending, Summary};
+pub use watch::{Watch, watched_signals};
 
 use crate::launch::cgroup::Group;
 use crate::launch::limits::Applied;
 use crate::sys::descriptor::{self, Interest, Ready};
-use crate::sys::process::{self, Change, Pid};
-use crate::sys::signal::{self, Set};
+use crate::sys::process::{self, Change};
+use crate::sys::signal;
 use crate::sys::{self, Failed, timer};
 use deadline::{Act, Deadline};
 use judge::Judge;
 use output::Pumps;
-use reaper::{Event, Reaper};
+use reaper::Event;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
-use tree::Root;
 
-/// Signals that are passed on to the command. SIGKILL and SIGSTOP cannot be. Those by which the kernel stops a whole
-/// job are among them: we stop when the command has, and not by ourselves, or what is heard of it later would
-/// stop us again.
-const FORWARDED: [i32; 13] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGTERM,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGALRM,
-    libc::SIGTSTP,
-    libc::SIGTTIN,
-    libc::SIGTTOU,
-    libc::SIGCONT,
-    libc::SIGWINCH,
-    libc::SIGPIPE,
-];
 /// Those that end waiting for a slow reader, when there is no command any more to be ended by them.
 const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
 /// A run in which nothing happens for so long is no short one: what it holds counts then, not how fast it starts.
 const SETTLING: Duration = Duration::from_millis(100);
-
-/// The command, and who waits for it.
-pub enum Watch {
-    /// The supervisor itself: the command starts no processes.
-    Direct(Pid),
-    /// A reaper in between.
-    Reaper(Reaper),
-}
-
-impl Watch {
-    /// The command.
-    pub fn command(&self) -> Pid {
-        match self {
-            Watch::Direct(command) => *command,
-            Watch::Reaper(reaper) => reaper.command(),
-        }
-    }
-
-    /// Where the tree begins.
-    pub fn root(&self) -> Root {
-        match self {
-            Watch::Direct(command) => Root::Only(*command),
-            Watch::Reaper(reaper) => Root::Above(reaper.pid),
-        }
-    }
-
-    /// Stops with the whole tree until somebody has us go on: nobody would see to its limits meanwhile.
-    fn stop(&self) {
-        match self {
-            // It has stopped already.
-            Watch::Direct(_) => {}
-            Watch::Reaper(reaper) => reaper.suspend(),
-        }
-        process::stop_self();
-        match self {
-            Watch::Direct(command) => process::signal(*command, libc::SIGCONT),
-            Watch::Reaper(reaper) => reaper.resume(),
-        }
-    }
-
-    fn act(&self, act: Act) {
-        match (self, act) {
-            (Watch::Direct(command), Act::Terminate) => {
-                process::signal(*command, libc::SIGTERM);
-                // A stopped one has to go on for that.
-                process::signal(*command, libc::SIGCONT);
-            }
-            (Watch::Direct(command), _) => process::signal(*command, libc::SIGKILL),
-            (Watch::Reaper(reaper), Act::Terminate) => reaper.terminate(),
-            (Watch::Reaper(reaper), Act::Kill) => reaper.kill(),
-            (Watch::Reaper(reaper), Act::Dismiss) => reaper.dismiss(),
-        }
-    }
-}
 
 /// What there is to supervise.
 pub struct Task {
@@ -145,14 +74,6 @@ pub struct Task {
     pub keep_background: bool,
     /// Its limits.
     pub limits: Vec<Applied>,
-}
-
-/// The signals that the supervisor reads from a descriptor. They have to be blocked before the command is
-/// started, or one could be lost.
-pub fn watched_signals() -> Set {
-    let mut all = FORWARDED.to_vec();
-    all.push(libc::SIGCHLD);
-    Set::of(&all)
 }
 
 /// Supervises until the command, and what it left behind, has ended.
@@ -213,7 +134,7 @@ impl Supervisor<'_, '_> {
         self.notifications(listener)?;
         if signals.now {
             while let Some(arrived) = signal::next(self.task.signals.as_fd()) {
-                forward(&self.task.watch, arrived);
+                self.task.watch.forward(arrived);
             }
         }
         self.changes(event)?;
@@ -268,6 +189,7 @@ impl Supervisor<'_, '_> {
                     let listener = self.task.listener.as_ref().map(AsFd::as_fd);
                     self.judge.shielded(listener, number)?;
                 }
+                Event::Resumed => {}
                 Event::End => self.finished = true,
             },
             Watch::Reaper(_) => {}
@@ -393,25 +315,5 @@ impl Supervisor<'_, '_> {
             self.ending = Some(Ending::OutputFailed);
         }
         Ok(())
-    }
-}
-
-/// What the terminal sends, or anybody to the whole process group, reaches the command directly.
-fn forward(watch: &Watch, arrived: signal::Arrived) {
-    let detached = matches!(watch, Watch::Reaper(reaper) if reaper.detached);
-    // But of a terminal that is gone the kernel tells the leader of the session alone.
-    let tells_leader = arrived.from_kernel && arrived.number == libc::SIGHUP && process::leads_session();
-    let reaches_all = || match watch {
-        Watch::Reaper(reaper) => arrived.from_kernel || reaper.has_waiting(arrived.number),
-        Watch::Direct(_) => arrived.from_kernel,
-    };
-    // Our own clock has us go on, not the command.
-    let own_clock = arrived.from_kernel && arrived.number == libc::SIGCONT;
-    if arrived.number != libc::SIGCHLD && !own_clock && (detached || tells_leader || !reaches_all()) {
-        process::signal(watch.command(), arrived.number);
-    }
-    if tells_leader {
-        // As the kernel does: what is stopped could not take notice.
-        process::signal(watch.command(), libc::SIGCONT);
     }
 }

@@ -24,10 +24,16 @@ pub fn encode_shielded(number: u32) -> [u8; 5] {
     [b'm', number[0], number[1], number[2], number[3]]
 }
 
+/// The tree goes on.
+pub const RESUMED: [u8; 5] = [b'r', 0, 0, 0, 0];
+
 /// And back.
 pub fn decode(message: [u8; 5]) -> Option<Event> {
     if let [b'm', number @ ..] = message {
         return Some(Event::Shielded(u32::from_le_bytes(number)));
+    }
+    if message == RESUMED {
+        return Some(Event::Resumed);
     }
     change(message).map(Event::Command)
 }

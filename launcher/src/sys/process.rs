@@ -263,6 +263,17 @@ pub fn stop_self() {
     signal(id(), libc::SIGSTOP);
 }
 
+/// Whether a process is known not to be stopped, or not any more. Its first thread may have ended.
+pub fn goes_on(process: Pid) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let states = threads.filter_map(|thread| {
+        let stat = about(process, &format!("task/{}/stat", thread.file_name().to_str()?)).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    });
+    let states: Vec<char> = states.collect();
+    !states.is_empty() && !states.contains(&'T')
+}
+
 /// Takes the next change of a child (of any, for `None`), waiting for it if told to. `None`: nothing to
 /// report, or no such child.
 pub fn wait(child: Option<Pid>, block: bool, stops: bool) -> Option<(Pid, Change)> {

@@ -99,6 +99,14 @@ pub fn wait_for(set: &Set, time: Duration) -> Option<i32> {
     (number > 0).then_some(number)
 }
 
+/// Whether a blocked signal waits for this process.
+pub fn is_waiting(signal: i32) -> bool {
+    // SAFETY: all zeroes is a valid value.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: a valid set to write to, and to read.
+    unsafe { libc::sigpending(&raw mut set) == 0 && libc::sigismember(&raw const set, signal) == 1 }
+}
+
 /// Takes the blocked signals of a set that wait for this process, and forgets them.
 pub fn drain(set: &Set) {
     while wait_for(set, Duration::ZERO).is_some() {}

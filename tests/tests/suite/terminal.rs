@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sbx_tests::command::{Running, Terminal};
-use sbx_tests::{User, World, as_users, need, processes, stage};
+use sbx_tests::{User, World, as_users, need, processes, stage, sys};
 
 const TIME: Duration = Duration::from_secs(40);
 
@@ -24,11 +24,24 @@ fn shell(world: &World) -> (Running, Terminal) {
 
 /// The processes with the marker that are stopped.
 fn stopped(marker: &str) -> usize {
-    let state = |pid: &i32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
-    };
-    processes::with_marker(marker).iter().filter(|pid| state(pid)).count()
+    processes::with_marker(marker).into_iter().filter(|pid| is_stopped(*pid)).count()
+}
+
+fn is_stopped(pid: i32) -> bool {
+    stat(pid).first().is_some_and(|state| state == "T")
+}
+
+/// The first process of the job that has the marker.
+fn leader(marker: &str) -> Option<i32> {
+    let first = *processes::with_marker(marker).first()?;
+    stat(first).get(2)?.parse().ok()
+}
+
+/// State, parent, process group and what follows (proc_pid_stat(5)).
+fn stat(pid: i32) -> Vec<String> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = text.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    fields.split_whitespace().map(str::to_string).collect()
 }
 
 #[track_caller]
@@ -267,12 +280,50 @@ fn with_pipes_the_terminal_is_left_alone() {
             assert!(!running.so_far().contains("sbx: "), "{}", running.so_far());
             // The experiment itself: what does write there is stopped.
             terminal.types(&format!("</dev/null sbx run -p {profile} -- sh -c 'echo text' {marker} &\n"));
-            wait_until("a writer is stopped", || stopped(&marker) > 0);
+            // `sbx` itself, too: until then it is a running job for the shell, to which `fg` sends nothing.
+            wait_until("a writer is stopped", || leader(&marker).is_some_and(is_stopped));
             terminal.types("stty -tostop; fg; jobs; echo next-$((40+1))\n");
             running.wait_for_times("next-41", if profile == "workspace" { 1 } else { 2 });
         }
         terminal.types("exit 0\n");
         running.wait().success();
+    });
+}
+
+/// Stops and goes on faster than a person could, as scripts do, and shells under load.
+#[test]
+fn a_job_that_is_continued_at_once_goes_on() {
+    if !need(&["bash"]) {
+        return;
+    }
+    as_users(|user| {
+        for profile in ["workspace", "no-exec", "write"] {
+            let world = World::new(user);
+            world.write("ticks", "");
+            let (running, terminal) = shell(&world);
+            let marker = processes::marker();
+            let script = "while :; do echo >> ticks; for i in 1 2 3 4 5 6 7 8 9; do :; done; done";
+            let command = format!("sbx run -p {profile} -- bash -c '{script}' {marker}");
+            terminal.types(&format!("{command} </dev/null &\n"));
+            let ticks = || world.read("ticks").unwrap_or_default().len();
+            wait_until("it runs", || ticks() > 0);
+            let sbx = leader(&marker).expect("it has ended");
+            for round in 0..60 {
+                // What asks it to stop while the tree is still being told to go on may be overtaken by that.
+                let stops = || {
+                    sys::kill_group(sbx, libc::SIGTSTP);
+                    round % 2 == 1 || (0..20_000).any(|_| is_stopped(sbx))
+                };
+                assert!((0..50).any(|_| stops()), "it does not stop in round {round}");
+                sys::kill_group(sbx, libc::SIGCONT);
+                std::thread::sleep(Duration::from_millis(5));
+                let before = ticks();
+                wait_until(&format!("it goes on in round {round}"), || ticks() > before);
+            }
+            terminal.types("kill %1; wait %1; echo status-$?; exit 0\n");
+            running.wait_for("status-143");
+            running.wait().success();
+        }
     });
 }
 

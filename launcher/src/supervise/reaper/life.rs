@@ -6,9 +6,9 @@ use super::orders::{acquainted, kill, looked_at, orphaned, resume, shield_new, s
 use crate::launch::child::{self, Failure, Outcome, Steps};
 use crate::launch::namespaces::{self, Doors, Entered, Layout, Stop};
 use crate::launch::scratch;
-use crate::supervise::FORWARDED;
 use crate::supervise::shield::Shield;
-use crate::supervise::word::{encode, encode_shielded, write_outcome};
+use crate::supervise::watch::FORWARDED;
+use crate::supervise::word::{RESUMED, encode, encode_shielded, write_outcome};
 use crate::sys::process::{self, Change, Pid, SignalScope};
 use crate::sys::{Failed, descriptor, probe, signal};
 use std::os::fd::{IntoRawFd, RawFd};
@@ -258,7 +258,10 @@ impl Reaping {
                 let number = self.shield.as_ref().map_or(0, Shield::shield_new);
                 let _ = descriptor::write_all(self.sender, &encode_shielded(number));
             }
-            signal if signal == resume() => signal_all(self.scope.as_ref(), libc::SIGCONT),
+            signal if signal == resume() => {
+                signal_all(self.scope.as_ref(), libc::SIGCONT);
+                let _ = descriptor::write_all(self.sender, &RESUMED);
+            }
             _ => {}
         }
     }

@@ -24,6 +24,7 @@ use crate::sys::{Failed, descriptor, namespace, signal};
 use ending::{KILLING, TICK};
 use life::reap;
 use orders::{acquainted, kill, looked_at, resume, shield_new, suspend, terminate};
+use std::cell::Cell;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -64,6 +65,8 @@ pub enum Event {
     Command(Change),
     /// The new configuration with this number is shielded; 0 if none could be.
     Shielded(u32),
+    /// The tree goes on, as it was told to.
+    Resumed,
     /// The reaper is done, or gone.
     End,
 }
@@ -79,6 +82,8 @@ pub struct Reaper {
     /// Whether that is a pid namespace of its own.
     apart: bool,
     events: OwnedFd,
+    /// The tree has been told to go on, and the reaper has not said yet that it does.
+    resuming: Cell<bool>,
 }
 
 /// Why there is no reaper.
@@ -157,7 +162,8 @@ impl Reaper {
             process::wait(Some(pid), true, false);
         }
         let apart = steps.layout.is_some();
-        Ok((Reaper { pid, number, apart, detached: steps.session, events }, outcome, added))
+        let resuming = Cell::new(false);
+        Ok((Reaper { pid, number, apart, detached: steps.session, events, resuming }, outcome, added))
     }
 
     /// The command; 0 when it has ended.
@@ -204,6 +210,7 @@ impl Reaper {
 
     /// Has every process of the tree go on.
     pub fn resume(&self) {
+        self.resuming.set(true);
         process::signal(self.pid, resume());
     }
 
@@ -217,13 +224,21 @@ impl Reaper {
         process::signal(self.pid, libc::SIGKILL);
     }
 
-    /// The next event.
+    /// The next event. That the command stopped is none where the tree has been told to go on since.
     pub fn next(&self) -> Event {
         let mut message = [0; 5];
-        match descriptor::read(self.events.as_raw_fd(), &mut message) {
+        let event = match descriptor::read(self.events.as_raw_fd(), &mut message) {
             Ok(5) => decode(message).unwrap_or(Event::End),
             _ => Event::End,
+        };
+        match event {
+            Event::Resumed => self.resuming.set(false),
+            Event::Command(Change::Stopped(_)) if self.resuming.get() => {
+                return Event::Command(Change::Continued);
+            }
+            _ => {}
         }
+        event
     }
 }
 
