@@ -74,7 +74,11 @@ const fn bits(arg: u8, mask: u32, value: u32) -> Condition {
 }
 
 const CREATING: u32 = 0o100 | 0o20000000; // O_CREAT, the bit of its own in O_TMPFILE
+// Both at once is the access mode 3, for ioctl(2) alone: neither reading nor writing, so no path rule is asked.
+const ONLY_WRITING: u32 = 0o1; // O_WRONLY
+const READING_TOO: u32 = 0o2; // O_RDWR
 const CHANGING: u32 = 0o3 | CREATING | 0o1000; // O_ACCMODE, O_TRUNC
+const O_ASYNC: u32 = 0o20000;
 const SET_ID: u32 = 0o6000; // S_ISUID | S_ISGID
 const SET_USER_ID: u32 = 0o4000; // S_ISUID
 const NEW_NAMESPACES: u32 = 0x7e02_0000; // every CLONE_NEW* that clone(2) takes
@@ -147,18 +151,21 @@ pub const RESTRICTIONS: &[Restriction] = &[
         call: "fcntl",
         name: "basic",
         meaning: "duplicating, flags, record locks, pipe sizes and seals; no leases, no signal delivery to others",
-        // F_DUPFD F_GETFD F_SETFD F_GETFL F_SETFL F_GETLK F_SETLK F_SETLKW are 0 to 7.
         any: &[
-            &[Condition { arg: 1, width: Width::Dword, op: Op::Le, value: 7 }],
-            &[eq(1, 9)],    // F_GETOWN
-            &[eq(1, 36)],   // F_OFD_GETLK
-            &[eq(1, 37)],   // F_OFD_SETLK
-            &[eq(1, 38)],   // F_OFD_SETLKW
-            &[eq(1, 1030)], // F_DUPFD_CLOEXEC
-            &[eq(1, 1031)], // F_SETPIPE_SZ
-            &[eq(1, 1032)], // F_GETPIPE_SZ
-            &[eq(1, 1033)], // F_ADD_SEALS
-            &[eq(1, 1034)], // F_GET_SEALS
+            &[Condition { arg: 1, width: Width::Dword, op: Op::Le, value: 3 }], // F_DUPFD F_GETFD F_SETFD F_GETFL
+            &[eq(1, 4), bits(2, O_ASYNC, 0)], // F_SETFL: a terminal signals all of its foreground group
+            &[eq(1, 5)],                      // F_GETLK
+            &[eq(1, 6)],                      // F_SETLK
+            &[eq(1, 7)],                      // F_SETLKW
+            &[eq(1, 9)],                      // F_GETOWN
+            &[eq(1, 36)],                     // F_OFD_GETLK
+            &[eq(1, 37)],                     // F_OFD_SETLK
+            &[eq(1, 38)],                     // F_OFD_SETLKW
+            &[eq(1, 1030)],                   // F_DUPFD_CLOEXEC
+            &[eq(1, 1031)],                   // F_SETPIPE_SZ
+            &[eq(1, 1032)],                   // F_GETPIPE_SZ
+            &[eq(1, 1033)],                   // F_ADD_SEALS
+            &[eq(1, 1034)],                   // F_GET_SEALS
         ],
     },
     Restriction {
@@ -199,6 +206,9 @@ pub const RESTRICTIONS: &[Restriction] = &[
             ne(1, 0x4b3a),
             ne(1, 0x4b45),
             ne(1, 0x4b51),
+            ne(1, 0x5452),
+            ne(1, 0x8901),
+            ne(1, 0x8902),
             ne(1, 0x4008_6602), // FS_IOC_SETFLAGS
             ne(1, 0x4004_6602), // FS_IOC32_SETFLAGS
             ne(1, 0x401c_5820), // FS_IOC_FSSETXATTR
@@ -240,7 +250,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "ioctl",
         name: "tty-safe",
-        meaning: "nothing that types into a terminal, moves the console, changes the line discipline or keeps others out",
+        meaning: "nothing that types into a terminal, moves the console, changes the line discipline, keeps others out or has them signalled",
         any: &[&[
             ne(1, 0x5412), // TIOCSTI
             ne(1, 0x541c), // TIOCLINUX
@@ -253,6 +263,9 @@ pub const RESTRICTIONS: &[Restriction] = &[
             ne(1, 0x4b3a), // KDSETMODE: shows nothing any more
             ne(1, 0x4b45), // KDSKBMODE: takes no keys any more
             ne(1, 0x4b51), // KDSKBMUTE
+            ne(1, 0x5452), // FIOASYNC: signals to the owner; a terminal makes its foreground group that
+            ne(1, 0x8901), // FIOSETOWN: who gets them, as F_SETOWN
+            ne(1, 0x8902), // SIOCSPGRP: the same
         ]],
     },
     Restriction {
@@ -335,8 +348,13 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "open",
         name: "no-setid",
-        meaning: "files made without set-user-ID or set-group-ID bit",
-        any: &[&[bits(1, CREATING, 0)], &[bits(2, SET_ID, 0)]],
+        meaning: "files made without set-user-ID or set-group-ID bit, and opened to be read or written",
+        any: &[
+            &[bits(1, CREATING | ONLY_WRITING, 0)],
+            &[bits(1, CREATING | READING_TOO, 0)],
+            &[bits(1, ONLY_WRITING, 0), bits(2, SET_ID, 0)],
+            &[bits(1, READING_TOO, 0), bits(2, SET_ID, 0)],
+        ],
     },
     Restriction {
         call: "open",
@@ -347,8 +365,13 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "openat",
         name: "no-setid",
-        meaning: "files made without set-user-ID or set-group-ID bit",
-        any: &[&[bits(2, CREATING, 0)], &[bits(3, SET_ID, 0)]],
+        meaning: "files made without set-user-ID or set-group-ID bit, and opened to be read or written",
+        any: &[
+            &[bits(2, CREATING | ONLY_WRITING, 0)],
+            &[bits(2, CREATING | READING_TOO, 0)],
+            &[bits(2, ONLY_WRITING, 0), bits(3, SET_ID, 0)],
+            &[bits(2, READING_TOO, 0), bits(3, SET_ID, 0)],
+        ],
     },
     Restriction {
         call: "openat",
@@ -424,6 +447,12 @@ pub const RESTRICTIONS: &[Restriction] = &[
         name: "self",
         meaning: "the caller's own limits; of others, asking",
         any: &[&[eq(0, 0)], &[null(2)]],
+    },
+    Restriction {
+        call: "renameat2",
+        name: "no-whiteout",
+        meaning: "no device node left in the place of what is renamed (RENAME_WHITEOUT)",
+        any: &[&[bits(4, 4, 0)]],
     },
     Restriction {
         call: "sched_setaffinity",

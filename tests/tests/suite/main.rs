@@ -16,6 +16,7 @@ mod examples;
 mod explain;
 #[cfg(target_arch = "x86_64")]
 mod faults;
+mod flags_of_calls;
 mod harness;
 mod held_up;
 mod hygiene;

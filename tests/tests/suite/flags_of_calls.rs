@@ -1,0 +1,92 @@
+//! Flags and commands by which allowed calls do more than their names say.
+
+use crate::argument_tricks::{EPERM, Tricks, UPPER_HALF};
+use sbx_tests::machine::older;
+use sbx_tests::{World, as_users};
+
+/// Access mode 3 opens for ioctl(2) alone. It asks no path rule for anything, so no profile has it.
+#[test]
+fn nothing_is_opened_for_ioctl_alone() {
+    as_users(|user| {
+        let tricks = Tricks::new(user);
+        tricks.world.write("mine", "mine\n");
+        let secret = format!("s:{}", tricks.world.outside.join("kept").display());
+        let at = libc::AT_FDCWD.to_string();
+        let bare = |words: &[&str]| tricks.world.bare([&[tricks.attempt.as_str()], words].concat()).run();
+        bare(&["syscall", &libc::SYS_openat.to_string(), &at, &secret, "3"]).success();
+        for profile in ["workspace", "read-only", "no-exec", "write", "minimal"] {
+            for flags in [3, 3 + UPPER_HALF, 0o4003, 0o103] {
+                let flags = flags.to_string();
+                for path in [secret.as_str(), "s:mine", "s:/dev/null"] {
+                    tricks
+                        .call(profile, libc::SYS_openat, &[&at, path, &flags, "0644"])
+                        .exited(1)
+                        .prints(EPERM);
+                    tricks.refused(profile, older::OPEN, &[path, &flags, "0644"]);
+                }
+            }
+        }
+        for profile in ["workspace", "no-exec", "write"] {
+            for flags in [0, 1, 2, 0o101, 0o102] {
+                let flags = flags.to_string();
+                tricks.call(profile, libc::SYS_openat, &[&at, "s:mine", &flags, "0644"]).success();
+            }
+        }
+    });
+}
+
+/// RENAME_WHITEOUT leaves a device node where the file was, by which an overlay above hides what is below.
+#[test]
+fn renaming_leaves_no_device_node() {
+    as_users(|user| {
+        let tricks = Tricks::new(user);
+        let at = libc::AT_FDCWD.to_string();
+        for profile in ["workspace", "no-exec", "write"] {
+            tricks.world.write("file", "as before\n");
+            for flags in [4, 4 + UPPER_HALF, 5] {
+                let words = [&at, "s:file", &at, "s:moved", &flags.to_string()];
+                tricks.call(profile, libc::SYS_renameat2, &words).exited(1).prints(EPERM);
+            }
+            assert_eq!(tricks.world.read("file").as_deref(), Some("as before\n"), "{profile}");
+            assert!(!tricks.world.exists("moved"), "{profile}");
+            tricks.call(profile, libc::SYS_renameat2, &[&at, "s:file", &at, "s:moved", "1"]).success();
+            assert!(!tricks.world.exists("file") && tricks.world.exists("moved"), "{profile}");
+            std::fs::remove_file(tricks.world.workspace.join("moved")).unwrap();
+        }
+    });
+}
+
+/// A descriptor that has signals sent when something can be read sends them to a process or group, and a terminal to all of
+/// its foreground group, the programs around the run among them. Landlock's scope of signals leaves groups out on some
+/// kernels (CVE-2026-72183).
+#[test]
+fn no_descriptor_has_others_signalled() {
+    let arm = "import fcntl, os, socket\n\
+        def attempt(call, *words):\n\
+        \x20   try: call(*words); print('done', end=' ')\n\
+        \x20   except OSError as error: print(error.errno, end=' ')\n\
+        attempt(fcntl.fcntl, 0, 4, fcntl.fcntl(0, 3) | 0o20000)\n\
+        attempt(fcntl.fcntl, 0, 4, fcntl.fcntl(0, 3) | 0o4000)\n\
+        ends = socket.socketpair()\n\
+        own = os.getpid().to_bytes(4, 'little')\n\
+        for command in (0x5452, 0x8901, 0x8902): attempt(fcntl.ioctl, ends[0], command, own)\n\
+        attempt(fcntl.ioctl, 0, 0x5452, own)\n\
+        print()";
+    let ask = "import fcntl; print('signals', fcntl.fcntl(0, 3) & 0o20000)";
+    as_users(|user| {
+        let world = World::new(user);
+        let after = |sbx: &str| {
+            let script = format!("{sbx} /usr/bin/python3 -c \"{arm}\"; /usr/bin/python3 -c \"{ask}\"");
+            let (running, _terminal) = world.bare(["bash", "-c", &script]).start_on_terminal();
+            running.wait().out()
+        };
+        let sbx = sbx_tests::stage::sbx();
+        for profile in ["workspace", "read-only", "no-exec", "minimal", "write", "network"] {
+            let shown = after(&format!("{} run -q -p {profile} --", sbx.display()));
+            assert!(shown.contains("1 done 1 1 1 1 "), "{profile}: {shown}");
+            assert!(shown.contains("signals 0"), "{profile}: {shown}");
+        }
+        let shown = after("");
+        assert!(shown.contains("done done done ") && shown.contains("signals 8192"), "{shown}");
+    });
+}
