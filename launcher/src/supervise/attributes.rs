@@ -11,7 +11,7 @@ use self::extended::Extended;
 use crate::launch::namespaces::Layout;
 use crate::launch::policy::{self, PathRule};
 use crate::supervise::decode::{Decoded, Memory, PathArgument, array};
-use crate::supervise::facts;
+use crate::supervise::{facts, patience};
 use crate::sys::attributes::{self, GET_FLAGS, NOW_BOTH, SET_FLAGS, Times};
 use crate::sys::seccomp::Notification;
 use crate::sys::{Failed, descriptor};
@@ -145,9 +145,11 @@ impl Wanted {
         if !writable(granted, layout, &wish.place) || !wish.is_there {
             return Changed::Refused(wish.place);
         }
-        match apply(&wish.file, &wish.change) {
-            Ok(()) => Changed::Done,
-            Err(failed) => Changed::Fails(failed.errno()),
+        // Who writes to a file can keep it from being changed.
+        match patience::within(move || apply(&wish.file, &wish.change)) {
+            Some(Ok(())) => Changed::Done,
+            Some(Err(failed)) => Changed::Fails(failed.errno()),
+            None => Changed::Fails(libc::EINTR),
         }
     }
 }

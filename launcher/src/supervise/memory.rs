@@ -5,6 +5,7 @@
 //! proportional one, for which the kernel walks page tables. In neither is a child of vfork(2) counted beside its parent
 //! if that can be told: until its exec, its memory is its parent's.
 
+use crate::supervise::patience;
 use crate::supervise::tree::{self, Root};
 use crate::sys::privilege;
 use crate::sys::process::{self, Pid};
@@ -87,7 +88,9 @@ fn plain(process: Pid) -> u64 {
 /// The plain number where the kernel does not say: the process hides (prctl(2), PR_SET_DUMPABLE), or it is an older
 /// kernel.
 fn proportional(process: Pid) -> u64 {
-    said(process, "smaps_rollup", PROPORTIONAL).unwrap_or_else(|| plain(process))
+    // Threads of the process can keep others from looking.
+    let said = patience::within(move || said(process, "smaps_rollup", PROPORTIONAL)).flatten();
+    said.unwrap_or_else(|| plain(process))
 }
 
 /// What a file of /proc says about a process, or about another of its threads: a first thread that has ended has no memory

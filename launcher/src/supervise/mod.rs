@@ -16,6 +16,7 @@ pub mod judge;
 pub mod memory;
 mod outlet;
 pub mod output;
+mod patience;
 pub mod reaper;
 pub mod repository;
 pub mod shield;

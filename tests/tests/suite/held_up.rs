@@ -149,3 +149,18 @@ fn a_server_whose_queue_is_full_is_not_waited_for() {
         assert_eq!(refusals, 8, "{out}");
     });
 }
+
+/// Whoever reads the memory of a process, or changes a file, waits behind all that queue for its lock.
+#[test]
+fn locks_that_a_thousand_threads_queue_for_are_not_waited_for() {
+    as_users(|user| {
+        let world = World::new(user);
+        let convoy = world.subject("convoy").into_os_string().into_string().unwrap();
+        for (profile, what) in [("minimal", "memory"), ("workspace", "memory"), ("workspace", "file")] {
+            let start = Instant::now();
+            let out = world.sbx(["run", "-q", "-t", "2s", "-p", profile, "--", &convoy, what]).run();
+            out.exited(124).prints("ready\n");
+            assert!(start.elapsed() < Duration::from_secs(6), "{profile} {what}: {:?}", start.elapsed());
+        }
+    });
+}

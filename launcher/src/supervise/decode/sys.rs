@@ -1,10 +1,11 @@
 //! Reading the memory of a process that waits for an answer to its system call.
 
-use std::cell::OnceCell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::{Arc, OnceLock};
 
 use super::Memory;
+use crate::supervise::patience;
 
 const PAGE: u64 = 4096;
 
@@ -13,18 +14,18 @@ const PAGE: u64 = 4096;
 ///
 /// A process number can be given to another process meanwhile. Who acts on what was read asks the kernel afterwards whether the
 /// notification is still valid.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ProcessMemory {
     pid: libc::pid_t,
     /// Opened when first needed.
-    file: OnceCell<Option<File>>,
+    file: Arc<OnceLock<Option<File>>>,
 }
 
 impl ProcessMemory {
     /// The memory of the process (or thread) `pid`, as numbered in our own process namespace.
     #[must_use]
     pub fn new(pid: libc::pid_t) -> Self {
-        Self { pid, file: OnceCell::new() }
+        Self { pid, file: Arc::default() }
     }
 
     fn read_piece(&self, address: u64, buffer: &mut [u8]) -> usize {
@@ -53,6 +54,21 @@ impl ProcessMemory {
 
 impl Memory for ProcessMemory {
     fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
+        let (memory, mut bytes) = (self.clone(), vec![0; buffer.len()]);
+        // Other threads of the process can keep its memory locked. What cannot be had in time counts as unreadable.
+        let read = patience::within(move || {
+            let count = memory.read_now(address, &mut bytes);
+            bytes.truncate(count);
+            bytes
+        });
+        let read = read.unwrap_or_default();
+        buffer.iter_mut().zip(&read).for_each(|(to, from)| *to = *from);
+        read.len()
+    }
+}
+
+impl ProcessMemory {
+    fn read_now(&self, address: u64, buffer: &mut [u8]) -> usize {
         let mut done = 0;
         // A page at a time, so that what lies before a hole is read.
         while done < buffer.len() {
