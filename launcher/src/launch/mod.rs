@@ -35,6 +35,7 @@ use crate::launch::messages::Closing;
 use crate::launch::namespaces::{Layout, Stubs};
 use crate::launch::plan::Plan;
 use crate::launch::policy::PathRule;
+use crate::launch::resolve::Needs;
 use crate::launch::scratch::Scratch;
 use crate::profile::Source;
 use crate::refusal::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
@@ -189,7 +190,12 @@ fn supervised(
     let limits = std::mem::take(&mut plan.limits);
     let configs = layout.as_ref().is_some_and(|layout| !layout.configs.is_empty());
     let looks = attributes || configs || plan.watch_paths || plan.calls.notes() || limits.counted.is_some();
-    let strict = looks.then(|| Strict::new(plan.calls.clone()));
+    // Where such calls are notified for their paths, they are no violations.
+    let loader = match plan.watch_paths && on_violation != OnViolation::Log {
+        true => plan.calls.seal(on_violation.value())?.map(|seal| seal.needs).unwrap_or_default(),
+        false => Needs::default(),
+    };
+    let strict = looks.then(|| Strict::new(plan.calls.clone(), loader));
     let listens = !plan.unconfined;
     let signals = supervise::watched_signals();
     let mask = signal::set_mask(&signals).map_err(cannot("block signals"))?;

@@ -97,7 +97,7 @@ pub fn refused(
     let granted: Grants<'_> =
         &|path: &Path, right: fn(PathRights) -> bool| granted.grants(&viewer.inside(path), right);
     if let Some(layout) = layout
-        && let Some(refused) = shielded(layout, decoded, &viewer)
+        && let Some(refused) = shielded(layout, decoded, &viewer, makes_a_new_name(name, call, decoded))
     {
         return Some(refused);
     }
@@ -110,13 +110,28 @@ pub fn refused(
     Some((viewer.inside(&path), access))
 }
 
-/// The first path that is mounted so that the call fails.
-fn shielded(layout: &Layout, decoded: &Decoded, viewer: &Viewer<'_>) -> Option<Refused> {
+/// The first path that is mounted so that the call fails. A name that is taken fails a call that makes a `new` one in
+/// any case, unless only the run put something there.
+fn shielded(layout: &Layout, decoded: &Decoded, viewer: &Viewer<'_>, new: bool) -> Option<Refused> {
     decoded.paths.iter().find_map(|argument| {
         let path = viewer.named(argument.dirfd, &argument.path)?;
         let changes = argument.access.intersects(CHANGES);
-        layout.refuses(&path, changes).then_some((path, argument.access))
+        let taken = || {
+            let entry = viewer.follow(argument.dirfd, &argument.path, false);
+            entry.is_some_and(|entry| entry.meta.is_some()) && !layout.stands_in(&path)
+        };
+        let fails = new && argument.access.intersects(Access::CREATE) && !layout.denies(&path) && taken();
+        (layout.refuses(&path, changes) && !fails).then_some((path, argument.access))
     })
+}
+
+/// Whether the call takes only a name that is free.
+fn makes_a_new_name(name: &str, call: &Notification, decoded: &Decoded) -> bool {
+    match name {
+        "mkdir" | "mkdirat" | "mknod" | "mknodat" | "symlink" | "symlinkat" | "link" | "linkat" => true,
+        "renameat2" => call.args[4] & u64::from(libc::RENAME_NOREPLACE) != 0,
+        _ => exclusive(name, call, decoded),
+    }
 }
 
 /// `None` also where the call would fail anyway.

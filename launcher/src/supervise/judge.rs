@@ -3,7 +3,7 @@
 use crate::launch::guard::OnViolation;
 use crate::launch::namespaces::{CONFIG, Layout};
 use crate::launch::policy::{Mode, PathRule};
-use crate::launch::resolve::Calls;
+use crate::launch::resolve::{Calls, Needs};
 use crate::supervise::attributes::{self, Changed, Wanted};
 use crate::supervise::broker::{Broker, Brokered};
 use crate::supervise::census::Census;
@@ -70,18 +70,19 @@ pub struct Judge<'a> {
 /// The profile's own program, laid out when it is first asked.
 pub struct Strict {
     calls: Rc<Calls>,
+    loader: Needs,
     program: OnceCell<Option<Vec<Insn>>>,
 }
 
 impl Strict {
-    /// Of these calls.
-    pub fn new(calls: Rc<Calls>) -> Strict {
-        Strict { calls, program: OnceCell::new() }
+    /// Of these calls, and what the guard leaves to the loader: what comes of that after the seal is not asked here.
+    pub fn new(calls: Rc<Calls>, loader: Needs) -> Strict {
+        Strict { calls, loader, program: OnceCell::new() }
     }
 
     /// What it returns; `None` where it can't be laid out, which counts as a refusal.
     fn ask(&self, data: &Data) -> Option<u32> {
-        let program = self.program.get_or_init(|| self.calls.strict_program().ok());
+        let program = self.program.get_or_init(|| self.calls.strict_program(self.loader).ok());
         program.as_ref().and_then(|program| interpret::run(program, data))
     }
 }

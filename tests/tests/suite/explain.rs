@@ -172,6 +172,14 @@ const INNOCENT: &[&str] = &[
     "cat /proc/self/fd/77",
     "cat /proc/999999999/status",
     "exec 3<$O/missing",
+    // What is protected, but is there already.
+    "mkdir .git",
+    "mkdir .git/hooks",
+    "ln -sT x .git/hooks",
+    "ln sub/file .git/config",
+    "mkfifo .git/config",
+    "$A syscall $openat -100 s:.git/config 0xc1 0600",
+    "$A syscall $renameat2 -100 s:sub/file -100 s:.git/config 1",
 ];
 
 /// Permissions, which do not stop root outside.
@@ -195,6 +203,11 @@ fn world(user: &User) -> World {
     let outside = |name: &str| world.outside.join(name);
     world.write("sub/file", "file\n");
     world.write("taken", "taken\n");
+    world.write(".git/HEAD", "ref: refs/heads/main\n");
+    world.write(".git/config", "[core]\n");
+    for name in [".git/hooks", ".git/objects", ".git/refs"] {
+        world.make_dir(&world.path(name));
+    }
     world.write(outside("odd name"), "x\n");
     world.script(outside("run.sh"), "#!/bin/sh\nexit 0\n");
     world.make_dir(&outside("empty"));
@@ -320,6 +333,37 @@ fn refusals_are_named_and_failures_of_the_file_system_are_not() {
         eprintln!("{}", misnamed.join("\n"));
         assert!(misnamed.len() * 50 <= all, "{}", misnamed.join("\n"));
         assert!(blamed.is_empty(), "{}", blamed.join("\n"));
+    });
+}
+
+#[test]
+fn a_name_that_only_the_run_has_taken_is_no_failure_of_the_file_system() {
+    if !kernel::promises_namespaces() {
+        return;
+    }
+    as_users(|user| {
+        let world = world(user);
+        std::fs::remove_dir(world.path(".git/hooks")).unwrap();
+        let out = world.sbx(["run", "--explain", "--", "mkdir", ".git/hooks"]).run();
+        assert_ne!(out.code, Some(0), "{}", out.err());
+        let lines = out.sbx_lines();
+        assert!(lines.len() == 1 && lines[0].contains(" protects "), "{lines:?}");
+    });
+}
+
+/// What is refused to the program itself is not refused to the loader, which could not load it otherwise.
+#[test]
+fn a_program_is_loaded_as_it_is_without_explaining() {
+    as_users(|user| {
+        let world = world(user);
+        let list = "read:write:exit_group:fstat:close:fadvise64";
+        let status = |explain: &[&str]| {
+            let flags = [&["run", "-p", "custom", "--allow-calls", list][..], explain].concat();
+            let out = world.sbx([&flags[..], &["--", "cat", "sub/file"]].concat()).run();
+            assert_ne!(out.code, Some(0), "{}", out.err());
+            out.code
+        };
+        assert_eq!(status(&["--explain"]), status(&[]));
     });
 }
 

@@ -215,6 +215,11 @@ impl Layout {
         self.denies(path) || (changes && (self.pins.contains(path) || kept.any(|kept| is_within(path, kept))))
     }
 
+    /// Whether something is at a path for the time of the run only, so that nothing can be made there.
+    pub fn stands_in(&self, path: &Path) -> bool {
+        self.stubs.iter().any(|stub| stub.path == path)
+    }
+
     /// Whether a path is denied.
     pub fn denies(&self, path: &Path) -> bool {
         self.denied.iter().any(|denied| is_within(path, denied))

@@ -241,9 +241,10 @@ impl Calls {
         Actions { violation, log: bpf::RET_LOG, unknown: None }
     }
 
-    /// The program that tells allowed, noted and refused apart: it allows, logs or traps.
-    pub fn strict_program(&self) -> Result<Vec<Insn>, Refusal> {
-        let (rules, free) = self.rules(self.plain_actions(bpf::RET_TRAP), Extras::default())?;
+    /// The program that tells allowed, noted and refused apart: it allows, logs or traps. `loader` is allowed too.
+    pub fn strict_program(&self, loader: Needs) -> Result<Vec<Insn>, Refusal> {
+        let extras = Extras { loader, ..Extras::default() };
+        let (rules, free) = self.rules(self.plain_actions(bpf::RET_TRAP), extras)?;
         program::assemble(&Layout { rules: &rules, extra: Some(&free) })
             .map_err(|TooLong| too_long(&self.profile))
     }
