@@ -5,6 +5,7 @@
 //! not proposed, and where nothing would, nothing is.
 
 mod attempt;
+mod capability;
 mod place;
 mod reason;
 #[cfg(test)]
@@ -110,6 +111,10 @@ impl<'a> Adviser<'a> {
         }
         let refused = Refused { name, data, decoded, thread, topic: topic::of(call, data, decoded) };
         let (why, key) = (self.why(&refused), self.key(call, &refused));
+        if self.lacks_capability(&refused) {
+            let text = format!("{why}; it takes a capability, and the command has none");
+            return Reason { rule: Some(self.rule(&text, key)), way: None };
+        }
         Reason { rule: Some(self.rule(why, key)), way: self.way(&refused) }
     }
 
@@ -131,7 +136,10 @@ impl<'a> Adviser<'a> {
             (_, true) => ("execute", "--rox", "paths.execute"),
             _ => ("read", "--ro", "paths.read"),
         };
-        let target = if writes { place::to_open(path) } else { Some(path.to_path_buf()) };
+        let target = match writes {
+            true => place::to_open(path),
+            false => Some(path.to_path_buf()).filter(|path| !place::is_of_process(path)),
+        };
         let rule = self.rule(&format!("may not {verb} {}", place::quoted(path)), key);
         Reason { rule: Some(rule), way: target.map(|target| Way::default().and(flag, &target)) }
     }

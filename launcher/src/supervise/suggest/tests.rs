@@ -173,20 +173,11 @@ fn cases() -> Vec<Case> {
         (
             "workspace",
             Off,
-            "mount",
+            "open_tree",
             vec![],
             none(),
             "mounts nothing",
-            "--allow-calls mount (opens new parts of the kernel)",
-        ),
-        (
-            "workspace",
-            Off,
-            "pivot_root",
-            vec![],
-            none(),
-            "mounts nothing",
-            "--allow-calls pivot_root (opens new parts of the kernel)",
+            "--allow-calls open_tree (opens new parts of the kernel)",
         ),
         ("minimal", Off, "unshare", vec![0x400], none(), "does not allow this", "--profile workspace"),
         ("workspace", Off, "ptrace", vec![0], none(), kernel, "--allow-calls ptrace"),
@@ -261,7 +252,7 @@ fn cases() -> Vec<Case> {
             "network",
             Host,
             "socket",
-            vec![2, 3, 1],
+            vec![2, 2, 1],
             none(),
             "makes no internet sockets of this type",
             "--allow-calls socket (with any arguments)",
@@ -405,6 +396,41 @@ fn what_cannot_be_allowed_has_no_way_out() {
     let name = to(Address::UnixAbstract(b"bus".to_vec()));
     let reason = adviser.call_reason("connect", &data("connect", &[3, 1, 6]), &name);
     assert_eq!(reason, "profile 'workspace' reaches no UNIX sockets without a file");
+}
+
+#[test]
+fn what_takes_a_capability_is_not_proposed() {
+    const RAW: u64 = 3;
+    let device = (libc::S_IFCHR | 0o600).into();
+    for (name, args) in [
+        ("mount", &[][..]),
+        ("pivot_root", &[]),
+        ("clock_settime", &[]),
+        ("sethostname", &[]),
+        ("mknodat", &[0, 0, device]),
+        ("socket", &[2, RAW, 1]),
+        ("socket", &[17, DGRAM, 0]),
+    ] {
+        for mode in [Mode::None, Mode::Host] {
+            let reason = adviser("workspace", mode).call_reason(name, &data(name, args), &none());
+            assert!(
+                reason.ends_with("; it takes a capability, and the command has none"),
+                "{name}: {reason}"
+            );
+        }
+    }
+    let ping = data("socket", &[2, DGRAM, 1]);
+    let reason = adviser("workspace", Mode::Host).call_reason("socket", &ping, &none());
+    assert!(reason.contains("; allow it with"), "{reason}");
+}
+
+#[test]
+fn the_files_of_a_process_are_not_proposed() {
+    let adviser = adviser("workspace", Mode::None);
+    for access in [Access::READ, Access::WRITE] {
+        assert_eq!(adviser.path_reason(Path::new("/proc/2/comm"), access).way, None);
+        assert!(adviser.path_reason(Path::new("/proc/sys/vm/swappiness"), access).way.is_some());
+    }
 }
 
 #[test]

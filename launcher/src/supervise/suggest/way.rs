@@ -1,11 +1,13 @@
 //! The ways out, the narrowest first.
 
 use super::attempt::Change;
+use super::capability::{self, Wanted};
 use super::topic::Topic;
 use super::{Adviser, Refused, Way, matches, place};
 use crate::launch::policy::Mode;
 use crate::profile::{Grants, When};
 use crate::supervise::decode::{Access, Address, PathArgument};
+use crate::supervise::facts;
 use sbx_policy::calls::Call;
 use sbx_policy::restrictions::{self, RESTRICTIONS};
 use sbx_policy::shadow;
@@ -16,6 +18,18 @@ use std::path::PathBuf;
 const FOR_DENIALS: [&str; 2] = ["exec", "jit"];
 
 impl Adviser<'_> {
+    /// Whether the call would fail for want of a capability, whatever the filter allowed.
+    pub(super) fn lacks_capability(&self, refused: &Refused<'_>) -> bool {
+        match capability::wanted(refused.name, refused.data) {
+            Some(Wanted::OfTheMachine) => true,
+            // Landlock refuses these even to who has it.
+            Some(Wanted::ForMounts) if self.attempts.has_path_rules() => true,
+            // In a user namespace that it was let make, the command has them all.
+            Some(_) => !refused.thread.is_some_and(facts::has_capabilities),
+            None => false,
+        }
+    }
+
     /// What would allow the call; `None` where no single flag does.
     pub(super) fn way(&mut self, refused: &Refused<'_>) -> Option<Way> {
         match refused.topic {
