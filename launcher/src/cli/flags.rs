@@ -128,7 +128,7 @@ pub struct Run {
     #[arg(help_heading = "Network", long, value_name = "HOST:PORT")]
     pub connect: Vec<String>,
     /// Allow listening on this TCP port, and no other
-    #[arg(help_heading = "Network", long, value_name = "PORT")]
+    #[arg(help_heading = "Network", long, value_name = "PORT", value_parser = units::port)]
     pub bind: Vec<u16>,
     /// Allow connecting to the UNIX socket at PATH
     #[arg(help_heading = "Network", long, value_name = "PATH")]
@@ -173,7 +173,7 @@ pub struct Run {
     #[arg(help_heading = "Running", long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
     /// Pass descriptor N on
-    #[arg(help_heading = "Running", long, value_name = "N")]
+    #[arg(help_heading = "Running", long, value_name = "N", value_parser = units::descriptor)]
     pub pass_fd: Vec<i32>,
     /// Programs into which libsandbox.so cannot be loaded: refuse them, or run them under the launcher's rules alone [default: block]
     #[arg(
@@ -202,7 +202,7 @@ pub struct Run {
     #[arg(help_heading = "Messages", long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Write it to descriptor N, which the command does not get
-    #[arg(help_heading = "Messages", long, value_name = "N")]
+    #[arg(help_heading = "Messages", long, value_name = "N", value_parser = units::descriptor)]
     pub report_fd: Option<i32>,
     /// Add it to FILE as one line
     #[arg(help_heading = "Messages", long, value_name = "FILE")]

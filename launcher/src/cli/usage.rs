@@ -196,7 +196,15 @@ mod tests {
             ),
             (
                 &[b"run", b"--bind", b"99999", b"ls"],
-                "'99999' is no value for --bind: 99999 is not in 0..=65535",
+                "'99999' is no value for --bind: it is no port, like 8080: a number up to 65535 alone",
+            ),
+            (
+                &[b"run", b"--bind", b"*:80", b"ls"],
+                "'*:80' is no value for --bind: it is no port, like 8080: a number up to 65535 alone",
+            ),
+            (
+                &[b"run", b"--report-fd", b"x", b"ls"],
+                "'x' is no value for --report-fd: it is no descriptor's number, like 3",
             ),
             (&[b"run", b"-p"], "--profile has no value; try 'sbx run --help'"),
             (&[b"inspect"], "FILE is missing; try 'sbx inspect --help'"),

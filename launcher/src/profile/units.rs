@@ -107,6 +107,16 @@ pub fn count(text: &str) -> Result<Bound<u64>, String> {
     })
 }
 
+/// A TCP port.
+pub fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| "it is no port, like 8080: a number up to 65535 alone".to_string())
+}
+
+/// An open file's number.
+pub fn descriptor(text: &str) -> Result<i32, String> {
+    text.parse().map_err(|_| "it is no descriptor's number, like 3".to_string())
+}
+
 /// A number that a profile gives without a unit.
 pub fn plain<T: Default + PartialEq>(value: T) -> Result<Bound<T>, String> {
     above(value, ZERO)
