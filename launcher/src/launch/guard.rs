@@ -45,6 +45,8 @@ pub struct Guard {
     pub on_violation: OnViolation,
     /// Whether violations are notified instead.
     pub listens: bool,
+    /// Whether the command has to stay tied to its supervisor, whether that listens in the end or not.
+    tied: bool,
     token: Option<(u32, Vec<Insn>)>,
     /// The program, where it was laid out before.
     program: Option<Vec<Insn>>,
@@ -59,12 +61,14 @@ impl Guard {
         on_violation: OnViolation,
         listens: bool,
     ) -> Guard {
+        let tied = listens && !calls.starts_processes();
         Guard {
             profile: profile.to_string(),
             calls,
             extras,
             on_violation,
             listens,
+            tied,
             token: None,
             program: None,
         }
@@ -79,8 +83,7 @@ impl Guard {
     }
 
     fn mortal(&self) -> Option<u32> {
-        let tied = self.listens && !self.calls.starts_processes();
-        Call::named(b"prctl").and_then(|call| call.number(Arch::HOST)).filter(|_| tied)
+        Call::named(b"prctl").and_then(|call| call.number(Arch::HOST)).filter(|_| self.tied)
     }
 
     /// What would be missing without notifications, and what to do then: log mode has to list, and a limit to count.

@@ -44,6 +44,26 @@ fn an_inner_run_gains_nothing() {
     assert_eq!(server.connections(), 0);
 }
 
+/// Only a signal ends a command that starts no processes with its supervisor, notified or not.
+#[test]
+fn an_inner_run_stays_tied_to_its_supervisor() {
+    if !kernel::promises(1) {
+        return;
+    }
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let sbx = stage::sbx().to_str().unwrap();
+        let (call, untie) = (libc::SYS_prctl.to_string(), libc::PR_SET_PDEATHSIG.to_string());
+        let outer = ["run", "--rox", stage::base().to_str().unwrap(), "--", sbx, "run", "-p"];
+        let nested = |profile: &str| {
+            world.sbx([&outer[..], &[profile, "--", &attempt, "syscall", &call, &untie, "0"]].concat()).run()
+        };
+        nested("minimal").failed();
+        nested("workspace").success();
+    });
+}
+
 #[test]
 fn a_container_without_namespaces_and_ptrace_is_enough() {
     if !kernel::promises(1) {
