@@ -188,15 +188,18 @@ impl Judge<'_> {
             }
             Finding::Allowed => {}
         }
-        let (mut answer, verdict) = self.answer(finding, &caller);
+        let Some(mut answer) = self.answer(finding) else {
+            // It waits until it is killed. Were it the first to end, others would go on for a moment.
+            return Ok(Verdict::EndRun);
+        };
         if answer == Answer::Error(EPERM) && self.is_for_internet(&name, &notification) {
             answer = Answer::Error(EAFNOSUPPORT);
         }
         if answer == Answer::Continue && self.counted(listener, &name, &notification)? {
-            return Ok(verdict);
+            return Ok(Verdict::GoOn);
         }
         seccomp::answer(listener, notification.id, answer)?;
-        Ok(verdict)
+        Ok(Verdict::GoOn)
     }
 
     /// Whether the call makes a task and is therefore the census's to answer.
@@ -329,16 +332,12 @@ impl Judge<'_> {
         }
     }
 
-    fn answer(&self, finding: Finding, caller: &Caller) -> (Answer, Verdict) {
+    /// The answer; `None` where the run is to end.
+    fn answer(&self, finding: Finding) -> Option<Answer> {
         match (finding, self.on_violation) {
-            (Finding::Allowed | Finding::Noted, _) | (_, OnViolation::Log) => {
-                (Answer::Continue, Verdict::GoOn)
-            }
-            (Finding::Violation, OnViolation::Errno(number)) => (Answer::Error(number), Verdict::GoOn),
-            (Finding::Violation, OnViolation::Kill) => {
-                process::signal(caller.process, libc::SIGKILL);
-                (Answer::Error(EPERM), Verdict::EndRun)
-            }
+            (Finding::Allowed | Finding::Noted, _) | (_, OnViolation::Log) => Some(Answer::Continue),
+            (Finding::Violation, OnViolation::Errno(number)) => Some(Answer::Error(number)),
+            (Finding::Violation, OnViolation::Kill) => None,
         }
     }
 

@@ -286,3 +286,19 @@ fn a_killed_helper_takes_the_command_with_it() {
         }
     });
 }
+
+/// Who waits for the process whose call was refused does not go on when that is gone.
+#[test]
+fn a_violation_that_ends_the_run_ends_all_of_it_together() {
+    as_users(|user| {
+        let world = World::new(user);
+        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let script = format!("{attempt} syscall {} 0; echo x > after", libc::SYS_ptrace);
+        for _ in 0..5 {
+            world.sbx(["run", "--on-violation", "kill", "--", "sh", "-c", &script]).run().exited(159);
+            assert!(!world.exists("after"));
+        }
+        world.sbx(["run", "--", "sh", "-c", &script]).run().success();
+        assert!(world.exists("after"));
+    });
+}
