@@ -396,6 +396,13 @@ fn what_cannot_be_allowed_has_no_way_out() {
     let name = to(Address::UnixAbstract(b"bus".to_vec()));
     let reason = adviser.call_reason("connect", &data("connect", &[3, 1, 6]), &name);
     assert_eq!(reason, "profile 'workspace' reaches no UNIX sockets without a file");
+    let queue = data("mq_open", &[0, 0o102, 0o600]);
+    let reason = adviser.call_reason("mq_open", &queue, &none());
+    assert_eq!(
+        reason.contains("--allow-calls mq_open"),
+        crate::sys::seccomp::landlock_version() < 1,
+        "{reason}"
+    );
 }
 
 #[test]

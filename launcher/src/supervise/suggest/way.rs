@@ -38,6 +38,8 @@ impl Adviser<'_> {
             Topic::UnixAbstract => return None,
             // Where there are path rules the supervisor changes modes, and never makes such a file.
             Topic::SetId if self.attempts.has_path_rules() => return None,
+            // No rule can name a message queue, so Landlock opens none.
+            _ if refused.name == "mq_open" && self.attempts.has_path_rules() => return None,
             Topic::Namespaces | Topic::Mounts => return self.whole_call(refused),
             _ => {}
         }
