@@ -19,6 +19,8 @@ const EAGAIN: u16 = libc::EAGAIN as u16;
 /// How long a call waits for room that is about to be there.
 const PATIENCE: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(2);
+/// How long the waiting calls are looked at in a row.
+const TURN: Duration = Duration::from_millis(100);
 /// A thread that has been computing for so long is done with the call that it was permitted. Measured in its own
 /// processor time, so that it makes no difference how long it was kept waiting for a processor.
 const LONG: Duration = Duration::from_millis(500);
@@ -74,7 +76,7 @@ impl Census {
         // Whoever makes another call has finished the one before.
         self.open.retain(|permit| permit.thread != call.pid);
         let held = Held { id: call.id, thread: call.pid, since: Instant::now() };
-        self.decide(listener, held)
+        self.decide(listener, held).map(drop)
     }
 
     /// How long nothing has to be looked at again.
@@ -82,29 +84,37 @@ impl Census {
         (!self.held.is_empty()).then_some(TICK)
     }
 
-    /// Looks at the waiting calls again.
+    /// Looks at the waiting calls again, up to the first that there is no room for, and not for long: to count takes its
+    /// time, thousands of threads can wait, and there is more than this to be seen to.
     pub fn retry(&mut self, listener: BorrowedFd<'_>) -> Result<(), Failed> {
-        for held in std::mem::take(&mut self.held) {
-            if seccomp::still_waits(listener, held.id)? {
-                self.decide(listener, held)?;
+        let mut waiting = std::mem::take(&mut self.held).into_iter();
+        let start = Instant::now();
+        for held in waiting.by_ref() {
+            let found = !seccomp::still_waits(listener, held.id)? || self.decide(listener, held)?;
+            if !found || start.elapsed() > TURN {
+                break;
             }
         }
+        self.held.extend(waiting);
         Ok(())
     }
 
-    fn decide(&mut self, listener: BorrowedFd<'_>, held: Held) -> Result<(), Failed> {
+    /// Whether there was room.
+    fn decide(&mut self, listener: BorrowedFd<'_>, held: Held) -> Result<bool, Failed> {
         match self.room(held.thread) {
             Room::Yes => {
                 self.at_most += 1;
                 let (thread, given) = (held.thread, Instant::now());
                 self.open.push(Permit { thread, spent: processor_time(thread), given });
-                seccomp::answer(listener, held.id, Answer::Continue)
+                seccomp::answer(listener, held.id, Answer::Continue).map(|()| true)
             }
             Room::Soon if held.since.elapsed() < PATIENCE => {
                 self.held.push(held);
-                Ok(())
+                Ok(false)
             }
-            Room::Soon | Room::No => seccomp::answer(listener, held.id, Answer::Error(EAGAIN)),
+            Room::Soon | Room::No => {
+                seccomp::answer(listener, held.id, Answer::Error(EAGAIN)).map(|()| false)
+            }
         }
     }
 
