@@ -36,6 +36,7 @@ const RECIPES: &[Recipe] = &[
     c("rival.so", "rival.c", &["-shared", "-fPIC", "-Wl,-z,initfirst"]),
     c("stopper", "stopper.c", FREESTANDING_STATIC),
     c("convoy", "convoy.c", &["-pthread"]),
+    c("crowd", "crowd.c", &["-pthread"]),
     c("escape", ESCAPE, &["-pthread"]),
     c("escape-static", ESCAPE, &["-pthread", "-static"]),
     c("early", EARLY, &[]),

@@ -12,7 +12,7 @@
 use crate::launch::namespaces::Layout;
 use crate::launch::policy::{self, PathRule};
 use crate::supervise::decode::{Address, Decoded, Memory};
-use crate::supervise::facts;
+use crate::supervise::{facts, patience};
 use crate::sys::process::Pid;
 use crate::sys::seccomp::Notification;
 use crate::sys::{Failed, socket};
@@ -55,7 +55,12 @@ impl Broker {
         memory: &dyn Memory,
         caller: Result<OwnedFd, Failed>,
     ) -> Brokered {
-        let taken = || caller.and_then(|caller| socket::take(&caller, call.args[0] as i32));
+        let number = call.args[0] as i32;
+        // An exec of another thread that waits for the memory of others keeps everybody from taking one.
+        let taken = || {
+            patience::within(move || caller.and_then(|caller| socket::take(&caller, number)))
+                .and_then(Result::ok)
+        };
         let Some(Address::UnixPath(name)) = &decoded.address else {
             return if self.own_network { inside(call, memory, taken()) } else { Brokered::Refused };
         };
@@ -69,7 +74,7 @@ impl Broker {
             return Brokered::Refused;
         }
         match taken() {
-            Ok(socket) if socket::is_unix_stream(&socket) => {
+            Some(socket) if socket::is_unix_stream(&socket) => {
                 socket::connect(&socket, &target).map_or_else(Brokered::Fails, |()| Brokered::Done)
             }
             _ => Brokered::Refused,
@@ -85,8 +90,8 @@ impl Broker {
 
 /// Connects a socket of the run's own network. Which one it is decides, not the address: an internet socket leads to no
 /// file, whatever its address says.
-fn inside(call: &Notification, memory: &dyn Memory, taken: Result<OwnedFd, Failed>) -> Brokered {
-    let Ok(socket) = taken else { return Brokered::Refused };
+fn inside(call: &Notification, memory: &dyn Memory, taken: Option<OwnedFd>) -> Brokered {
+    let Some(socket) = taken else { return Brokered::Refused };
     // The kernel takes the length as an int.
     let length = call.args[2] as u32 as usize;
     let mut room = [0; ADDRESS_LIMIT];

@@ -13,6 +13,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 const INTERVAL: Duration = Duration::from_millis(100);
+/// A look that takes longer goes on with the plain numbers, and takes no process for a child of vfork(2) any more: nobody sees
+/// to the other limits meanwhile, and a thousand processes can each be slow to tell.
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// The lines of /proc/PID/status that add up.
 const PLAIN: &[&str] = &["RssAnon:", "RssShmem:", "VmSwap:"];
@@ -46,9 +49,12 @@ impl Watch {
             Root::Above(pid) => tree::descendants(pid),
             Root::Only(pid) => BTreeSet::from([pid]),
         };
+        let in_time = || now.elapsed() < LONGEST;
         let exceeded = sum(&processes, plain) > self.limit && {
-            let own: BTreeSet<Pid> = processes.iter().copied().filter(|p| !borrows(*p, &processes)).collect();
-            sum(&own, plain) > self.limit && sum(&own, proportional) > self.limit
+            let own = |process: &Pid| !in_time() || !borrows(*process, &processes);
+            let own: BTreeSet<Pid> = processes.iter().copied().filter(own).collect();
+            let exact = |process| if in_time() { proportional(process) } else { plain(process) };
+            sum(&own, plain) > self.limit && sum(&own, exact) > self.limit
         };
         // From the end of this look, which in a large tree takes its time.
         self.next = Instant::now() + INTERVAL;
@@ -56,7 +62,7 @@ impl Watch {
     }
 }
 
-fn sum(processes: &BTreeSet<Pid>, of: fn(Pid) -> u64) -> u64 {
+fn sum(processes: &BTreeSet<Pid>, of: impl Fn(Pid) -> u64) -> u64 {
     processes.iter().map(|process| of(*process)).fold(0, u64::saturating_add)
 }
 
@@ -65,8 +71,11 @@ fn borrows(process: Pid, counted: &BTreeSet<Pid>) -> bool {
     let Ok(status) = process::about(process, "status") else { return false };
     let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok());
     // A first thread that has ended has none, nor has another such one; that would make them the same.
-    add(&status, PLAIN).is_some()
-        && parent.is_some_and(|parent| counted.contains(&parent) && process::share_memory(process, parent))
+    let shares = |parent| {
+        // An exec that waits for the memory of others keeps everybody from comparing.
+        patience::within(move || process::share_memory(process, parent)) == Some(true)
+    };
+    add(&status, PLAIN).is_some() && parent.is_some_and(|parent| counted.contains(&parent) && shares(parent))
 }
 
 /// Whether /proc shows what there is to be looked at. Not where it is mounted with `hidepid`, is that of another pid

@@ -164,3 +164,21 @@ fn locks_that_a_thousand_threads_queue_for_are_not_waited_for() {
         }
     });
 }
+
+/// To count the memory of many processes takes long where each of them is slow to tell, or cannot be compared with its parent.
+#[test]
+fn processes_that_are_slow_to_look_at_hold_up_no_limit() {
+    as_users(|user| {
+        let world = World::new(user);
+        let crowd = world.subject("crowd").into_os_string().into_string().unwrap();
+        for (limit, what) in [("150M", "exec"), ("2G", "look")] {
+            let start = Instant::now();
+            let out = world.sbx(["run", "-t", "5s", "--max-memory", limit, "--", &crowd, what]).run();
+            let out = out.prints("ready\n").failed();
+            // A look that takes too long counts in full what several have.
+            let by_time = out.err().contains("its time, 5s, was up");
+            assert!(by_time || out.err().contains("bytes of memory"), "{out}");
+            assert!(start.elapsed() < Duration::from_secs(15), "{what}: {:?}", start.elapsed());
+        }
+    });
+}
