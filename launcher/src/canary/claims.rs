@@ -5,7 +5,6 @@ use crate::cli::{self, Run};
 use crate::launch::files::Executed;
 use crate::launch::landlock::{Version, canonical};
 use crate::launch::policy::{Mode, Network, PathRule};
-use crate::launch::resolve::Needs;
 use crate::launch::{demands, files, plan};
 use crate::profile::Variables;
 use crate::program;
@@ -77,7 +76,7 @@ impl Claims {
             .transpose()?
             .map(|paths| paths.rules.into_iter().map(real).collect());
         Ok(Claims {
-            filter: calls.strict_program(Needs::default())?,
+            filter: calls.strict_program()?,
             paths,
             abi,
             network,

@@ -4,7 +4,7 @@ use super::flags::ProfileAction;
 use super::{Run, complain, print, search};
 use crate::launch::demands;
 use crate::launch::landlock::Version;
-use crate::launch::resolve::{self, Needs, Unix};
+use crate::launch::resolve::{self, Unix};
 use crate::profile::{self, tame};
 use crate::refusal::{REFUSED, Refusal};
 use crate::supervise::decode::escape;
@@ -45,7 +45,7 @@ fn check(name: &OsStr) -> Result<(), Refusal> {
     // As on the newest kernel: what this one cannot do says nothing about the profile.
     let network = demands::network(&Run::default(), &profile, Version::UNIX)?;
     for arch in [Arch::X86_64, Arch::Aarch64] {
-        resolve::calls(&profile, &network, Unix::ByPath, arch)?.strict_program(Needs::default())?;
+        resolve::calls(&profile, &network, Unix::ByPath, arch)?.strict_program()?;
     }
     Ok(())
 }

@@ -241,11 +241,7 @@ pub fn rules(
 
 /// A process has another number in a /proc of the run's own, where that of the first one belongs to `sbx`.
 fn check_denied(denied: &[PathBuf]) -> Result<(), Refusal> {
-    let is_process = |path: &&PathBuf| {
-        let name = path.strip_prefix("/proc").ok().and_then(|rest| rest.iter().next());
-        name.is_some_and(|name| name.as_bytes().iter().all(u8::is_ascii_digit))
-    };
-    match denied.iter().find(is_process) {
+    match denied.iter().find(|path| path::is_of_process(path)) {
         Some(path) => Err(Refusal::new(format!(
             "cannot deny '{}': which process that is differs inside the run; deny '/proc', or nothing of it",
             shown(path)

@@ -35,7 +35,6 @@ use crate::launch::messages::Closing;
 use crate::launch::namespaces::{Layout, Stubs};
 use crate::launch::plan::Plan;
 use crate::launch::policy::PathRule;
-use crate::launch::resolve::Needs;
 use crate::launch::scratch::Scratch;
 use crate::profile::Source;
 use crate::refusal::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
@@ -191,11 +190,8 @@ fn supervised(
     let configs = layout.as_ref().is_some_and(|layout| !layout.configs.is_empty());
     let looks = attributes || configs || plan.watch_paths || plan.calls.notes() || limits.counted.is_some();
     // Where such calls are notified for their paths, they are no violations.
-    let loader = match plan.watch_paths && on_violation != OnViolation::Log {
-        true => plan.calls.seal(on_violation.value())?.map(|seal| seal.needs).unwrap_or_default(),
-        false => Needs::default(),
-    };
-    let strict = looks.then(|| Strict::new(plan.calls.clone(), loader));
+    let unsealed = (plan.watch_paths && on_violation != OnViolation::Log).then(|| on_violation.value());
+    let strict = looks.then(|| Strict::new(plan.calls.clone(), unsealed));
     let listens = !plan.unconfined;
     let signals = supervise::watched_signals();
     let mask = signal::set_mask(&signals).map_err(cannot("block signals"))?;

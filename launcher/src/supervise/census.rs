@@ -142,7 +142,7 @@ impl Census {
 impl Permit {
     /// Whether the task may yet be made.
     fn is_open(&self) -> bool {
-        match state(self.thread) {
+        match tree::state(self.thread) {
             // It sleeps, is stopped or has ended: outside of the call that was let through, which makes its task
             // without ever waiting in such a state.
             None | Some(b'S' | b'T' | b't' | b'Z' | b'X') => false,
@@ -152,13 +152,6 @@ impl Permit {
             },
         }
     }
-}
-
-/// The state of a thread, as ps(1) shows it; `None` if there is no such thread.
-fn state(thread: Pid) -> Option<u8> {
-    // By the thread's own number: /proc has an entry for each, though it lists only processes.
-    let text = process::about(thread, &format!("task/{thread}/stat"));
-    text.ok()?.rsplit_once(')')?.1.trim_start().bytes().next()
 }
 
 /// How long a thread has been running.
@@ -178,7 +171,7 @@ mod tests {
                 std::fs::write("/proc/thread-self/comm", name).unwrap();
                 let link = std::fs::read_link("/proc/thread-self").unwrap();
                 let thread = link.file_name().unwrap().to_str().unwrap().parse().unwrap();
-                (state(thread), processor_time(thread).is_some())
+                (tree::state(thread), processor_time(thread).is_some())
             });
             assert_eq!(looked_at.join().unwrap(), (Some(b'R'), true), "{name:?}");
         }

@@ -41,9 +41,7 @@ pub fn caller(thread: Pid) -> Caller {
 
 /// Whether a thread has a capability, in whatever user namespace it is.
 pub fn has_capabilities(thread: Pid) -> bool {
-    let status = process::about(thread, "status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:\t"));
-    effective.is_some_and(|mask| mask.bytes().any(|digit| digit != b'0'))
+    process::status(thread, "CapEff:").is_some_and(|mask| mask.bytes().any(|digit| digit != b'0'))
 }
 
 /// Which network a process is in, by device and inode; `self` is this one.

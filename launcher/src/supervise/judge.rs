@@ -3,7 +3,7 @@
 use crate::launch::guard::OnViolation;
 use crate::launch::namespaces::{CONFIG, Layout};
 use crate::launch::policy::{Mode, PathRule};
-use crate::launch::resolve::{Calls, Needs};
+use crate::launch::resolve::Calls;
 use crate::supervise::attributes::{self, Changed, Wanted};
 use crate::supervise::broker::{Broker, Brokered};
 use crate::supervise::census::Census;
@@ -70,19 +70,24 @@ pub struct Judge<'a> {
 /// The profile's own program, laid out when it is first asked.
 pub struct Strict {
     calls: Rc<Calls>,
-    loader: Needs,
+    unsealed: Option<u32>,
     program: OnceCell<Option<Vec<Insn>>>,
 }
 
 impl Strict {
-    /// Of these calls, and what the guard leaves to the loader: what comes of that after the seal is not asked here.
-    pub fn new(calls: Rc<Calls>, loader: Needs) -> Strict {
-        Strict { calls, loader, program: OnceCell::new() }
+    /// Of these calls; `unsealed` with what the guard leaves to the loader under a seal for these violations, for what comes
+    /// of that afterwards is not asked here.
+    pub fn new(calls: Rc<Calls>, unsealed: Option<u32>) -> Strict {
+        Strict { calls, unsealed, program: OnceCell::new() }
     }
 
     /// What it returns; `None` where it can't be laid out, which counts as a refusal.
     fn ask(&self, data: &Data) -> Option<u32> {
-        let program = self.program.get_or_init(|| self.calls.strict_program(self.loader).ok());
+        let lay_out = || match self.unsealed {
+            Some(violation) => self.calls.unsealed_program(violation).ok(),
+            None => self.calls.strict_program().ok(),
+        };
+        let program = self.program.get_or_init(lay_out);
         program.as_ref().and_then(|program| interpret::run(program, data))
     }
 }

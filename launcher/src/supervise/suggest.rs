@@ -19,6 +19,7 @@ use crate::launch::policy::Mode;
 use crate::profile::{Grants, Profile};
 use crate::supervise::decode::{Access, Decoded, escape};
 use crate::supervise::infer::Beyond;
+use crate::sys::path::is_of_process;
 use crate::sys::process::Pid;
 use attempt::Attempts;
 pub use place::CHANGES;
@@ -138,7 +139,7 @@ impl<'a> Adviser<'a> {
         };
         let target = match writes {
             true => place::to_open(path),
-            false => Some(path.to_path_buf()).filter(|path| !place::is_of_process(path)),
+            false => Some(path.to_path_buf()).filter(|path| !is_of_process(path)),
         };
         let rule = self.rule(&format!("may not {verb} {}", place::quoted(path)), key);
         Reason { rule: Some(rule), way: target.map(|target| Way::default().and(flag, &target)) }

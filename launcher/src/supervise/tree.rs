@@ -1,6 +1,6 @@
 //! Who belongs to a run: the descendants of a process, by /proc.
 
-use crate::sys::process::{Pid, children_of};
+use crate::sys::process::{self, Pid, children_of};
 use std::collections::BTreeSet;
 
 /// A list that changes while it is read is read again, so often at most.
@@ -66,4 +66,17 @@ fn below(root: Pid) -> Tasks {
 pub fn threads(process: Pid) -> Vec<Pid> {
     let entries = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The state of a thread, as ps(1) shows it; `None` if there is no such thread.
+pub fn state(thread: Pid) -> Option<u8> {
+    // By the thread's own number: /proc has an entry for each, though it lists only processes.
+    let text = process::about(thread, &format!("task/{thread}/stat"));
+    text.ok()?.rsplit_once(')')?.1.trim_start().bytes().next()
+}
+
+/// Whether a process is known not to be stopped, or not any more. Its first thread may have ended.
+pub fn goes_on(process: Pid) -> bool {
+    let states: Vec<u8> = threads(process).into_iter().filter_map(state).collect();
+    !states.is_empty() && !states.contains(&b'T')
 }

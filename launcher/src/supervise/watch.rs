@@ -2,7 +2,7 @@
 
 use super::deadline::Act;
 use super::reaper::Reaper;
-use super::tree::Root;
+use super::tree::{self, Root};
 use crate::sys::process::{self, Pid};
 use crate::sys::signal::{self, Set};
 
@@ -53,7 +53,7 @@ impl Watch {
     /// Stops with the whole tree until somebody has us go on: nobody would see to its limits meanwhile. Not where somebody
     /// had the command go on already since it was heard to have stopped: who did that would not do so again.
     pub fn stop(&self) {
-        if process::goes_on(self.command()) {
+        if tree::goes_on(self.command()) {
             return;
         }
         match self {

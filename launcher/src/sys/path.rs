@@ -29,6 +29,12 @@ pub fn in_real_directory(path: &Path) -> Option<PathBuf> {
     Some(real(directory).ok()?.join(name))
 }
 
+/// Whether a path is a process's own (`/proc/2/comm`), which has another number in another /proc, and in another run.
+pub fn is_of_process(path: &Path) -> bool {
+    let number = |name: &OsStr| name.as_bytes().iter().all(u8::is_ascii_digit);
+    path.strip_prefix("/proc").is_ok_and(|below| below.iter().next().is_some_and(number))
+}
+
 /// Whether an error says that there is nothing at a path, and not only that it could not be looked at. A path that goes
 /// round in circles, or is longer than any, leads to nothing either.
 pub fn says_missing(error: &io::Error) -> bool {

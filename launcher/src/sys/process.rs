@@ -153,6 +153,12 @@ pub fn about(process: Pid, file: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
+/// What stands behind a name in the status of a process (proc_pid_status(5)).
+pub fn status(process: Pid, name: &str) -> Option<String> {
+    let text = about(process, "status").ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_string())
+}
+
 /// How many processes and threads a user has, as far as /proc shows them.
 pub fn tasks_of_user(user: u32) -> u64 {
     let own = |text: &str| {
@@ -263,17 +269,6 @@ pub fn stop_self() {
     signal(id(), libc::SIGSTOP);
 }
 
-/// Whether a process is known not to be stopped, or not any more. Its first thread may have ended.
-pub fn goes_on(process: Pid) -> bool {
-    let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    let states = threads.filter_map(|thread| {
-        let stat = about(process, &format!("task/{}/stat", thread.file_name().to_str()?)).ok()?;
-        stat.rsplit_once(") ")?.1.chars().next()
-    });
-    let states: Vec<char> = states.collect();
-    !states.is_empty() && !states.contains(&'T')
-}
-
 /// Takes the next change of a child (of any, for `None`), waiting for it if told to. `None`: nothing to
 /// report, or no such child.
 pub fn wait(child: Option<Pid>, block: bool, stops: bool) -> Option<(Pid, Change)> {
@@ -350,9 +345,7 @@ pub fn are_same(what: libc::c_int, a: (Pid, i32), b: (Pid, i32)) -> Option<bool>
 
 /// The number that a process has in its own pid namespace.
 pub fn number_inside(pid: Pid) -> Option<Pid> {
-    let status = about(pid, "status").ok()?;
-    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    numbers.split_whitespace().last()?.parse().ok()
+    status(pid, "NSpid:")?.split_whitespace().last()?.parse().ok()
 }
 
 /// Whether `body` succeeds in a process of its own, which ends with it.

@@ -3,7 +3,7 @@
 use super::{Answer, Rule, Verdict, adviser};
 use crate::launch::plan::Plan;
 use crate::launch::policy::Mode;
-use crate::launch::resolve::{Extras, Needs};
+use crate::launch::resolve::Extras;
 use crate::profile::{Alternative, Grants, When};
 use crate::refusal::Refusal;
 use crate::supervise::attributes;
@@ -43,7 +43,7 @@ pub fn answer(plan: &Plan, call: Call, args: Option<[u64; 6]>) -> Result<Answer,
     };
     let decided = match args {
         Some(_) => {
-            let program = plan.calls.strict_program(Needs::default())?;
+            let program = plan.calls.strict_program()?;
             Some(matches!(interpret::run(&program, &data), Some(bpf::RET_ALLOW | bpf::RET_LOG)))
         }
         None => decided,

@@ -241,8 +241,17 @@ impl Calls {
         Actions { violation, log: bpf::RET_LOG, unknown: None }
     }
 
-    /// The program that tells allowed, noted and refused apart: it allows, logs or traps. `loader` is allowed too.
-    pub fn strict_program(&self, loader: Needs) -> Result<Vec<Insn>, Refusal> {
+    /// The program that tells allowed, noted and refused apart: it allows, logs or traps.
+    pub fn strict_program(&self) -> Result<Vec<Insn>, Refusal> {
+        self.strict_program_with(Needs::default())
+    }
+
+    /// The same with what a guard leaves to the loader, under a seal for these violations: that is allowed, too.
+    pub fn unsealed_program(&self, violation: u32) -> Result<Vec<Insn>, Refusal> {
+        self.strict_program_with(self.seal(violation)?.map(|seal| seal.needs).unwrap_or_default())
+    }
+
+    fn strict_program_with(&self, loader: Needs) -> Result<Vec<Insn>, Refusal> {
         let extras = Extras { loader, ..Extras::default() };
         let (rules, free) = self.rules(self.plain_actions(bpf::RET_TRAP), extras)?;
         program::assemble(&Layout { rules: &rules, extra: Some(&free) })

@@ -28,6 +28,22 @@ impl ProcessMemory {
         Self { pid, file: Arc::default() }
     }
 
+    fn read_now(&self, address: u64, buffer: &mut [u8]) -> usize {
+        let mut done = 0;
+        // A page at a time, so that what lies before a hole is read.
+        while done < buffer.len() {
+            let Some(at) = address.checked_add(done as u64) else { break };
+            let left_in_page = (PAGE - at % PAGE) as usize;
+            let end = buffer.len().min(done + left_in_page);
+            let count = self.read_piece(at, &mut buffer[done..end]);
+            done += count;
+            if done < end {
+                break;
+            }
+        }
+        done
+    }
+
     fn read_piece(&self, address: u64, buffer: &mut [u8]) -> usize {
         match self.copy(address, buffer) {
             0 => self.read_file(address, buffer),
@@ -64,23 +80,5 @@ impl Memory for ProcessMemory {
         let read = read.unwrap_or_default();
         buffer.iter_mut().zip(&read).for_each(|(to, from)| *to = *from);
         read.len()
-    }
-}
-
-impl ProcessMemory {
-    fn read_now(&self, address: u64, buffer: &mut [u8]) -> usize {
-        let mut done = 0;
-        // A page at a time, so that what lies before a hole is read.
-        while done < buffer.len() {
-            let Some(at) = address.checked_add(done as u64) else { break };
-            let left_in_page = (PAGE - at % PAGE) as usize;
-            let end = buffer.len().min(done + left_in_page);
-            let count = self.read_piece(at, &mut buffer[done..end]);
-            done += count;
-            if done < end {
-                break;
-            }
-        }
-        done
     }
 }

@@ -183,9 +183,8 @@ impl Reaper {
     /// Whether a signal was sent to the whole process group, command included: the reaper, a member like it,
     /// blocks all signals, so its copy still waits.
     pub fn has_waiting(&self, number: i32) -> bool {
-        let status = process::about(self.pid, "status").unwrap_or_default();
-        let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:\t"));
-        let pending = pending.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
+        let pending = process::status(self.pid, "ShdPnd:");
+        let pending = pending.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or(0);
         let waits = pending & (1 << (number - 1)) != 0;
         if waits {
             process::signal(self.pid, looked_at());

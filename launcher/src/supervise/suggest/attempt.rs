@@ -3,7 +3,7 @@
 use super::lets_through;
 use crate::launch::landlock::Version;
 use crate::launch::policy::{Mode, Network};
-use crate::launch::resolve::{self, Calls, Needs, Unix};
+use crate::launch::resolve::{self, Calls, Unix};
 use crate::profile::{self, CallRules, Profile, Search, Source};
 use crate::sys::seccomp;
 use sbx_policy::bpf::{self, Insn};
@@ -138,5 +138,5 @@ fn built_in(name: &str) -> Option<Profile> {
 /// such a run is refused.
 fn program(calls: &Calls) -> Option<Vec<Insn>> {
     calls.seal(bpf::RET_TRAP).ok()?;
-    calls.strict_program(Needs::default()).ok()
+    calls.strict_program().ok()
 }

@@ -3,6 +3,7 @@
 use crate::launch::files::tidy;
 use crate::supervise::decode::{Access, Decoded, PathArgument, escape};
 use crate::supervise::facts;
+use crate::sys::path::is_of_process;
 use crate::sys::process::Pid;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -39,6 +40,7 @@ pub fn absolute(argument: &PathArgument, thread: Option<Pid>, base: Option<&Path
 /// What has to be opened for writing so that this path can be changed: the directory it is in, for whoever
 /// changes one file mostly makes another beside it. Not the root, though, and of devices just the one.
 pub fn to_open(path: &Path) -> Option<PathBuf> {
+    // No flag of another run could name it.
     if is_of_process(path) {
         return None;
     }
@@ -49,12 +51,6 @@ pub fn to_open(path: &Path) -> Option<PathBuf> {
     let directory = path.ancestors().skip(1).find(|directory| directory.is_dir())?;
     let whole = directory == Path::new("/");
     if whole { path.is_file().then(|| path.to_path_buf()) } else { Some(directory.to_path_buf()) }
-}
-
-/// Whether a path is a process's own (`/proc/2/comm`): no flag of another run could name it.
-pub fn is_of_process(path: &Path) -> bool {
-    let number = |name: &OsStr| name.as_bytes().iter().all(u8::is_ascii_digit);
-    path.strip_prefix("/proc").is_ok_and(|below| below.iter().next().is_some_and(number))
 }
 
 /// A path for a shell.

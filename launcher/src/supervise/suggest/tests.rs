@@ -4,7 +4,7 @@
 use super::*;
 use crate::cli::{Cli, Command, Net, Run};
 use crate::launch::policy::Network;
-use crate::launch::resolve::{self, Needs, Unix};
+use crate::launch::resolve::{self, Unix};
 use crate::profile::{self, Search};
 use crate::supervise::decode::{Address, PathArgument};
 use clap::Parser;
@@ -94,7 +94,7 @@ fn helps(profile: &str, network: Mode, flags: &[String], data: &Data) -> bool {
         calls.add(List::Allow, "--allow-calls", list.as_encoded_bytes()).unwrap();
     }
     calls.seal(bpf::RET_TRAP).unwrap();
-    lets_through(&calls.strict_program(Needs::default()).unwrap(), data)
+    lets_through(&calls.strict_program().unwrap(), data)
 }
 
 type Case = (&'static str, Mode, &'static str, Vec<u64>, Decoded, &'static str, &'static str);
