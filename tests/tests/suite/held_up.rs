@@ -150,6 +150,19 @@ fn a_server_whose_queue_is_full_is_not_waited_for() {
     });
 }
 
+/// Runs `words` after a time limit in whole seconds, and says how long it ran after its time was up. A busy machine may
+/// need more than `seconds` until the command is ready; then it gets more.
+fn once_ready(world: &World, seconds: u64, words: &[&str]) -> (Output, Duration) {
+    let run = |seconds: u64| {
+        let (start, limit) = (Instant::now(), format!("{seconds}s"));
+        let out = world.sbx(["run", "-t", &limit]).args(words).run();
+        (out, start.elapsed().saturating_sub(Duration::from_secs(seconds)))
+    };
+    let first = run(seconds);
+    let (out, late) = if first.0.out().is_empty() { run(6 * seconds) } else { first };
+    (out.prints("ready\n"), late)
+}
+
 /// Whoever reads the memory of a process, or changes a file, waits behind all that queue for its lock.
 #[test]
 fn locks_that_a_thousand_threads_queue_for_are_not_waited_for() {
@@ -157,10 +170,9 @@ fn locks_that_a_thousand_threads_queue_for_are_not_waited_for() {
         let world = World::new(user);
         let convoy = world.subject("convoy").into_os_string().into_string().unwrap();
         for (profile, what) in [("minimal", "memory"), ("workspace", "memory"), ("workspace", "file")] {
-            let start = Instant::now();
-            let out = world.sbx(["run", "-q", "-t", "3s", "-p", profile, "--", &convoy, what]).run();
-            out.exited(124).prints("ready\n");
-            assert!(start.elapsed() < Duration::from_secs(8), "{profile} {what}: {:?}", start.elapsed());
+            let (out, late) = once_ready(&world, 3, &["-q", "-p", profile, "--", &convoy, what]);
+            out.exited(124);
+            assert!(late < Duration::from_secs(5), "{profile} {what}: {late:?} late");
         }
     });
 }
@@ -172,13 +184,12 @@ fn processes_that_are_slow_to_look_at_hold_up_no_limit() {
         let world = World::new(user);
         let crowd = world.subject("crowd").into_os_string().into_string().unwrap();
         for (limit, what) in [("150M", "exec"), ("2G", "look")] {
-            let start = Instant::now();
-            let out = world.sbx(["run", "-t", "5s", "--max-memory", limit, "--", &crowd, what]).run();
-            let out = out.prints("ready\n").failed();
+            let (out, late) = once_ready(&world, 5, &["--max-memory", limit, "--", &crowd, what]);
+            let out = out.failed();
             // A look that takes too long counts in full what several have.
-            let by_time = out.err().contains("its time, 5s, was up");
+            let by_time = out.err().contains("s, was up");
             assert!(by_time || out.err().contains("bytes of memory"), "{out}");
-            assert!(start.elapsed() < Duration::from_secs(15), "{what}: {:?}", start.elapsed());
+            assert!(late < Duration::from_secs(10), "{what}: {late:?} late");
         }
     });
 }
