@@ -11,12 +11,13 @@ use self::extended::Extended;
 use crate::launch::namespaces::Layout;
 use crate::launch::policy::{self, PathRule};
 use crate::supervise::decode::{Decoded, Memory, PathArgument, array};
-use crate::supervise::{facts, patience};
+use crate::supervise::{facts, patience, repository};
 use crate::sys::attributes::{self, GET_FLAGS, NOW_BOTH, SET_FLAGS, Times};
 use crate::sys::seccomp::Notification;
 use crate::sys::{Failed, descriptor};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The calls that change modes, owners and times.
@@ -145,6 +146,11 @@ impl Wanted {
         if !writable(granted, layout, &wish.place) || !wish.is_there {
             return Changed::Refused(wish.place);
         }
+        if let (Change::Mode(mode), Some(layout)) = (&wish.change, layout)
+            && tried_by_git(layout, &wish.file, *mode)
+        {
+            return Changed::Done;
+        }
         // Who writes to a file can keep it from being changed.
         match patience::within(move || apply(&wish.file, &wish.change)) {
             Some(Ok(())) => Changed::Done,
@@ -152,6 +158,14 @@ impl Wanted {
             None => Changed::Fails(libc::EINTR),
         }
     }
+}
+
+/// Whether git tries, on a configuration, whether the file system knows modes, as `git init` does in a repository that is there
+/// already: it adds the owner's bit for executing, looks, and takes it away. Nothing executes a configuration.
+fn tried_by_git(layout: &Layout, file: &File, mode: u32) -> bool {
+    let Some(own) = repository::configuration(layout, file) else { return false };
+    let only_that = own.metadata().is_ok_and(|meta| (meta.mode() ^ mode) & 0o7777 & !libc::S_IXUSR == 0);
+    only_that && patience::within(move || attributes::set_mode(&own, mode)).is_some_and(|set| set.is_ok())
 }
 
 fn is_directory(file: &File) -> bool {

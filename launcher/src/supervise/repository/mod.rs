@@ -140,6 +140,16 @@ impl Configs {
     }
 }
 
+/// The configuration of a protected repository that `file` is, as nothing is mounted on it here.
+pub fn configuration(layout: &Layout, file: &File) -> Option<File> {
+    let wanted = file::identity(file.as_fd()).ok()?;
+    layout.configs.iter().find_map(|repository| {
+        let held = descriptor::hold(repository).ok()?;
+        let own = descriptor::open_entry(&held, CONFIG.as_bytes()).ok()?;
+        file::identity(own.as_fd()).is_ok_and(|found| found.is(wanted) && found.is_regular()).then_some(own)
+    })
+}
+
 impl Drop for Configs {
     fn drop(&mut self) {
         if let Some(pending) = self.pending.take() {

@@ -3,6 +3,7 @@
 use super::{names, shell, with_namespaces};
 use sbx_tests::{User, World, need};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 const IDENTITY: &str = "[user]\n\tname = Somebody\n\temail = somebody@example.org\n[init]\n\tdefaultBranch = main\n[protocol \"file\"]\n\tallow = always\n[advice]\n\tdetachedHead = false\n";
 
@@ -58,6 +59,31 @@ git tag -a v1 -m v1; git merge -q --no-edit topic; git switch -q topic; git reba
 git cherry-pick --allow-empty kept~0 >/dev/null 2>&1 || git cherry-pick --abort >/dev/null 2>&1 || true
 git gc -q; git fsck >/dev/null 2>&1; git log --oneline | wc -l >/dev/null; git reflog >/dev/null
 ";
+
+#[test]
+fn a_repository_is_initialised_once_more() {
+    if !need(&["git", "bash"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let world = stage(user);
+        let mode =
+            || fs::metadata(world.workspace.join(".git/config")).unwrap().permissions().mode() & 0o7777;
+        let before = (world.read(".git/config"), mode());
+        works(&world, "git init -q; git init -q .; git status");
+        assert_eq!((world.read(".git/config"), mode()), before);
+        // What git tries on a configuration, whether it can be executed, and no other mode.
+        works(&world, "chmod u+x .git/config");
+        assert_eq!(mode(), before.1 | 0o100);
+        for mode in ["600", "g+w", "g+x", "4744", "000"] {
+            shell(&world, &["-q"], &format!("chmod {mode} .git/config")).run().failed();
+        }
+        assert_eq!(mode(), before.1 | 0o100);
+        works(&world, "chmod u-x .git/config");
+        shell(&world, &["-q"], "chmod u+x .git/hooks/post-update.sample .git/hooks").run().failed();
+        assert_eq!((world.read(".git/config"), mode()), before);
+    });
+}
 
 #[test]
 fn everyday_work_goes_on() {
