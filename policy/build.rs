@@ -17,6 +17,7 @@ fn main() {
     println!("cargo::rerun-if-changed=data");
     println!("cargo::rerun-if-changed=src/restrictions.rs");
     println!("cargo::rerun-if-changed=src/conditions.rs");
+    println!("cargo::rerun-if-changed=src/shorten.rs");
     println!("cargo::rerun-if-changed=src/shadow.rs");
     let mut text = String::new();
     let names = calls(&mut text);

@@ -26,6 +26,8 @@ pub const JEQ: u16 = 0x15;
 pub const JGT: u16 = 0x25;
 /// Jump if greater or equal.
 pub const JGE: u16 = 0x35;
+/// Jump if any bit of the operand is set.
+pub const JSET: u16 = 0x45;
 /// Return the operand.
 pub const RET: u16 = 0x06;
 

@@ -1,4 +1,4 @@
-// From conditions on arguments to a piece of program, by seccompiler. Shared by the build script (for the
+// From conditions on arguments to a piece of program, by seccompiler, made shorter (`shorten`). Shared by the build script (for the
 // named restrictions) and, behind the `std` feature, by the launcher (for free conditions).
 
 use super::restrictions::{Condition, Op, Width};
@@ -18,51 +18,18 @@ const EPILOGUE: usize = 2;
 const BPF_RET: u16 = 0x06;
 const BPF_JA: u16 = 0x05;
 
+#[path = "shorten.rs"]
+mod shorten;
+
 /// Compiles alternatives of conditions to a piece that returns where one of them holds (with the operand 0,
 /// a place for the real action) and falls through at its end where none does.
 pub fn compile(alternatives: &[Vec<Condition>]) -> Result<Vec<RawInsn>, String> {
     if alternatives.is_empty() {
         return Err("no alternatives".to_string());
     }
-    let compiled = alternatives.iter().map(|all| alternative(all)).collect::<Result<Vec<_>, _>>()?;
-    let mut piece = Vec::new();
-    let mut rest = compiled.as_slice();
-    while let Some(first) = rest.first() {
-        let alike = rest.iter().take_while(|next| shares_load(first, next)).take(MOST_ALIKE).count();
-        if alike > 1 {
-            piece.extend(choice(&rest[..alike]));
-        } else {
-            piece.extend(first);
-        }
-        rest = &rest[alike.max(1)..];
-    }
-    Ok(piece)
-}
-
-/// As far as a conditional jump reaches.
-const MOST_ALIKE: usize = 200;
-const BPF_LD_W_ABS: u16 = 0x20;
-
-/// Whether two alternatives each load the same word, compare it once, and return.
-fn shares_load(a: &[RawInsn], b: &[RawInsn]) -> bool {
-    let simple =
-        |x: &[RawInsn]| matches!(x, [(BPF_LD_W_ABS, ..), (_, 0, 1, _) | (_, 1, 0, _), (BPF_RET, ..)]);
-    simple(a) && simple(b) && a[0] == b[0]
-}
-
-/// Alternatives that compare the same word: one load, one comparison each, one return. A list of forty
-/// values is a third as long that way, and the kernel's time for taking a program goes by its length.
-fn choice(alternatives: &[Vec<RawInsn>]) -> Vec<RawInsn> {
-    let last = alternatives.len() - 1;
-    let mut piece = vec![alternatives[0][0]];
-    for (index, alternative) in alternatives.iter().enumerate() {
-        let (code, when_true, _, k) = alternative[1];
-        // A comparison jumps over the ones behind it to the return, or goes on to the next one.
-        let (matched, missed) = ((last - index) as u8, u8::from(index == last));
-        piece.push(if when_true == 0 { (code, matched, missed, k) } else { (code, missed, matched, k) });
-    }
-    piece.push((BPF_RET, 0, 0, 0));
-    piece
+    let pieces = alternatives.iter().map(|all| alternative(all)).collect::<Result<Vec<_>, _>>()?;
+    let piece = pieces.concat();
+    Ok(shorten::shorten(&piece).unwrap_or(piece))
 }
 
 /// One rule. Where a condition does not hold it jumps to what follows its return: the next alternative.

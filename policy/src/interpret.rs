@@ -43,6 +43,7 @@ pub fn run(program: &[Insn], data: &Data) -> Option<u32> {
             bpf::JEQ => at += branch(accumulator == insn.k),
             bpf::JGT => at += branch(accumulator > insn.k),
             bpf::JGE => at += branch(accumulator >= insn.k),
+            bpf::JSET => at += branch(accumulator & insn.k != 0),
             bpf::RET => return Some(insn.k),
             _ => return None,
         }

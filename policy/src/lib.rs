@@ -20,7 +20,7 @@ pub mod rules;
 pub mod restrictions {
     include!("restrictions.rs");
 
-    use crate::calls::{self, Call};
+    use crate::calls::{self, Arch, Call};
 
     // The shim asks by these functions, whose tables are small; `RESTRICTIONS` itself, a thicket of pointers,
     // then stays out of it.
@@ -30,6 +30,15 @@ pub mod restrictions {
         let of = &calls::RESTRICTED;
         let start = of.iter().position(|index| *index == call.index()).unwrap_or(of.len());
         let count = of.iter().skip(start).take_while(|index| **index == call.index()).count();
+        start..start + count
+    }
+
+    /// As [`of_call`], of the call that has this number, without a look through all calls.
+    pub fn of_number(arch: Arch, number: u32) -> core::ops::Range<usize> {
+        let numbered = |call: &u16| Call::at(*call).number(arch) == Some(number);
+        let of = &calls::RESTRICTED;
+        let start = of.iter().position(numbered).unwrap_or(of.len());
+        let count = of.iter().skip(start).take_while(|call| numbered(call)).count();
         start..start + count
     }
 

@@ -4,7 +4,8 @@
 //!   load arch; not ours: KILL_PROCESS      a call of another architecture is never let through
 //!   load nr
 //!   binary search over ranges of numbers   the kernel walks the program once for every number when it is
-//!     └─ return, or jump to a chain        installed, and once a call that has arguments to check
+//!     ├─ exceptions: single numbers        installed, and once a call that has arguments to check
+//!     └─ return, or jump to a chain
 //!   returns: each value once               the time that installing takes goes by the length of the whole
 //!   chains: one a call with restrictions: piece, piece, ..., final return
 //! ```
@@ -61,6 +62,20 @@ struct Run {
     entry: Entry,
 }
 
+/// Runs that the search does not tell apart: one, or several of the same value with single numbers between them, the
+/// exceptions. To ask about a single number takes one comparison, to search for its two ends would take two.
+type Range = [Run];
+
+/// The most exceptions of a range: they are asked about one after the other.
+const EXCEPTIONS: usize = 3;
+
+/// Runs, and where among them each range begins.
+struct Ranges {
+    runs: [Run; RUNS],
+    starts: [u16; RUNS + 1],
+    count: usize,
+}
+
 /// Stands in a leaf, with the call number as its operand, until the place of the chain is known. Not an
 /// operation of BPF.
 const UNPLACED: u16 = 0xffff;
@@ -83,8 +98,8 @@ impl<'b> Program<'b> {
         program.push(bpf::jump(bpf::JEQ, source.arch().audit(), 1, 0));
         program.push(bpf::stmt(bpf::RET, bpf::RET_KILL_PROCESS));
         program.push(bpf::stmt(bpf::LD, bpf::DATA_NR));
-        let (runs, count) = runs(source);
-        program.block(&runs[..count]);
+        let ranges = Ranges::new(source);
+        program.block(&ranges, 0..ranges.count);
         program.place_chains(source);
         if program.overflow { Err(TooLong) } else { Ok(program) }
     }
@@ -118,43 +133,65 @@ impl<'b> Program<'b> {
     }
 
     /// A search with the returns that it leads to, each once; one that is too large, as two.
-    fn block(&mut self, runs: &[Run]) {
-        if size(runs) > BLOCK {
-            let (left, right) = runs.split_at(runs.len() / 2);
-            let Some(middle) = right.first() else { return };
-            self.push(bpf::jump(bpf::JGE, middle.start, 0, 1));
+    fn block(&mut self, ranges: &Ranges, part: core::ops::Range<usize>) {
+        if ranges.size(part.clone()) > BLOCK {
+            let (left, right) = halves(part);
+            self.push(bpf::jump(bpf::JGE, ranges.start(right.start), 0, 1));
             let skip = self.len;
             self.push(bpf::stmt(bpf::JA, 0));
-            self.block(left);
+            self.block(ranges, left);
             let skipped = self.len.saturating_sub(skip + 1);
             if let Some(jump) = self.insns.get_mut(skip) {
                 jump.k = skipped as u32;
             }
-            return self.block(right);
+            return self.block(ranges, right);
         }
         let mut exits = Exits { list: [(0, false, 0); 2 * BLOCK], len: 0 };
-        match runs {
-            [Run { entry: Entry::Return(value), .. }] => self.finish(*value),
-            _ => self.search(runs, &mut exits),
+        match ranges.value(&part) {
+            Some(value) => self.finish(value),
+            None => self.search(ranges, part, &mut exits),
         }
         self.place_returns(&exits);
     }
 
-    fn search(&mut self, runs: &[Run], exits: &mut Exits) {
-        if let [only] = runs {
-            return self.push(bpf::stmt(UNPLACED, only.start));
+    fn search(&mut self, ranges: &Ranges, part: core::ops::Range<usize>, exits: &mut Exits) {
+        if part.len() == 1 {
+            return self.except(ranges.range(part.start), exits);
         }
-        let (left, right) = runs.split_at(runs.len() / 2);
-        let Some(middle) = right.first() else { return };
+        let (left, right) = halves(part);
         let here = self.len;
         // At most BLOCK, as the whole is.
-        self.push(bpf::jump(bpf::JGE, middle.start, size(left) as u8, 0));
+        let distance = ranges.size(left.clone()) as u8;
+        self.push(bpf::jump(bpf::JGE, ranges.start(right.start), distance, 0));
         for (side, holds) in [(left, false), (right, true)] {
-            match side {
-                [Run { entry: Entry::Return(value), .. }] => exits.add(here, holds, *value),
-                _ => self.search(side, exits),
+            match ranges.value(&side) {
+                Some(value) => exits.add(here, holds, value),
+                None => self.search(ranges, side, exits),
             }
         }
+    }
+
+    /// The exceptions of a range, and what it meets otherwise.
+    fn except(&mut self, range: &Range, exits: &mut Exits) {
+        let [first, rest @ ..] = range else { return };
+        let Entry::Return(value) = first.entry else {
+            return self.push(bpf::stmt(UNPLACED, first.start));
+        };
+        let mut last = self.len;
+        for exception in rest.iter().step_by(2) {
+            last = self.len;
+            match exception.entry {
+                Entry::Return(other) => {
+                    self.push(bpf::jump(bpf::JEQ, exception.start, 0, 0));
+                    exits.add(last, true, other);
+                }
+                Entry::Chain => {
+                    self.push(bpf::jump(bpf::JEQ, exception.start, 0, 1));
+                    self.push(bpf::stmt(UNPLACED, exception.start));
+                }
+            }
+        }
+        exits.add(last, false, value);
     }
 
     fn place_returns(&mut self, exits: &Exits) {
@@ -195,11 +232,68 @@ impl Exits {
     }
 }
 
-/// Instructions that a search takes, without its returns: a comparison less than it has runs, and a jump to each
-/// chain.
-fn size(runs: &[Run]) -> usize {
-    let chains = runs.iter().filter(|run| run.entry == Entry::Chain).count();
-    runs.len().saturating_sub(1) + chains
+fn halves(part: core::ops::Range<usize>) -> (core::ops::Range<usize>, core::ops::Range<usize>) {
+    let middle = part.start + part.len() / 2;
+    (part.start..middle, middle..part.end)
+}
+
+impl Ranges {
+    fn new(source: &dyn Source) -> Ranges {
+        let (runs, count) = runs(source);
+        let mut ranges = Ranges { runs, starts: [0; RUNS + 1], count: 0 };
+        let mut next = 0;
+        while next < count {
+            ranges.starts[ranges.count] = next as u16;
+            ranges.count += 1;
+            next += range_of(&runs[next..count]);
+        }
+        ranges.starts[ranges.count] = count as u16;
+        ranges
+    }
+
+    fn range(&self, number: usize) -> &Range {
+        let [from, to] =
+            [number, number + 1].map(|at| self.starts.get(at).map_or(0, |start| usize::from(*start)));
+        self.runs.get(from..to).unwrap_or(&[])
+    }
+
+    fn start(&self, number: usize) -> u32 {
+        self.range(number).first().map_or(0, |run| run.start)
+    }
+
+    /// The value that all numbers of a part meet.
+    fn value(&self, part: &core::ops::Range<usize>) -> Option<u32> {
+        if part.len() != 1 {
+            return None;
+        }
+        match self.range(part.start) {
+            [Run { entry: Entry::Return(value), .. }] => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Instructions that a search takes, without its returns: a comparison less than it has ranges, one for each exception,
+    /// and a jump to each chain.
+    fn size(&self, part: core::ops::Range<usize>) -> usize {
+        let one = |number: usize| {
+            let range = self.range(number);
+            range.len() / 2 + range.iter().filter(|run| run.entry == Entry::Chain).count()
+        };
+        part.len().saturating_sub(1) + part.map(one).sum::<usize>()
+    }
+}
+
+/// How many of the runs belong to the first one's range.
+fn range_of(runs: &[Run]) -> usize {
+    let mut len = 1;
+    while let (Some(first), Some([single, after])) = (runs.first(), runs.get(len..len + 2)) {
+        let alike = first.entry != Entry::Chain && after.entry == first.entry;
+        if !alike || after.start != single.start + 1 || len > 2 * EXCEPTIONS {
+            break;
+        }
+        len += 2;
+    }
+    len
 }
 
 /// Builds a program in memory of its own: most fit the first try.

@@ -170,8 +170,7 @@ fn snippet(index: usize) -> &'static [Insn] {
 /// Writes the pieces of the restrictions in `grant`.
 fn restricted(rules: &Rules, number: u32, grant: Grant, value: u32, program: &mut Program<'_>) {
     let Grant::Some(mask) = grant else { return };
-    let Some(call) = Call::numbered(rules.arch, number) else { return };
-    for (bit, index) in restrictions::of_call(call).enumerate() {
+    for (bit, index) in restrictions::of_number(rules.arch, number).enumerate() {
         if mask & (1 << bit) != 0 {
             program.piece(snippet(index), value);
         }

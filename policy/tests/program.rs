@@ -148,6 +148,25 @@ fn lists_of_every_shape() {
     }
 }
 
+/// One comparison each for single numbers among others, two for a range of them.
+#[test]
+fn a_short_list_to_the_instruction() {
+    let program = compile(&parse(Some("read:write:close:exit_group"), None, Some("errno"), Arch::X86_64));
+    let (allow, violation) = (bpf::RET_ALLOW, bpf::RET_ERRNO | u32::from(errno::EPERM));
+    let search = [
+        bpf::stmt(bpf::LD, bpf::DATA_NR),
+        bpf::jump(bpf::JGE, 4, 1, 0),
+        bpf::jump(bpf::JEQ, 2, 3, 4),   // open
+        bpf::jump(bpf::JEQ, 157, 0, 1), // prctl, which answers for the filter
+        bpf::stmt(bpf::JA, 3),
+        bpf::jump(bpf::JEQ, 231, 1, 0), // exit_group
+        bpf::stmt(bpf::RET, violation),
+        bpf::stmt(bpf::RET, allow),
+        bpf::stmt(bpf::LD, bpf::data_arg(0)),
+    ];
+    assert_eq!(program[3..3 + search.len()], search, "{program:#?}");
+}
+
 #[test]
 fn every_restriction_alone_allowed_and_denied() {
     for arch in ARCHES {

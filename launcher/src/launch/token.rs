@@ -7,11 +7,12 @@
 use crate::sys::Failed;
 use crate::sys::memory::HiddenWords;
 use crate::sys::process;
-use sbx_policy::bpf::Insn;
-use sbx_policy::conditions;
-use sbx_policy::restrictions::{Condition, Op, Width};
+use sbx_policy::bpf::{self, Insn};
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
+
+/// Of the three pointers.
+const HALVES: usize = 6;
 
 /// What is exec'd, laid out in memory and ready.
 pub struct Image {
@@ -49,17 +50,21 @@ impl Image {
         })
     }
 
-    /// Recognises this image's own execve(2) in a filter.
-    pub fn piece(&self) -> Result<Vec<Insn>, String> {
-        let pointer = |(arg, words): (u8, &HiddenWords)| Condition {
-            arg,
-            width: Width::Qword,
-            op: Op::Eq,
-            value: words.address() as u64,
-        };
-        let conditions = [(0, &self.path), (1, &self.arguments), (2, &self.environment)].map(pointer);
-        let code = conditions::compile(&[conditions.to_vec()])?;
-        Ok(code.into_iter().map(|(code, jt, jf, k)| Insn { code, jt, jf, k }).collect())
+    /// Recognises this image's own execve(2) in a filter: where all six halves of the three pointers are as they are here.
+    pub fn piece(&self) -> Vec<Insn> {
+        let pointers = [(0, &self.path), (1, &self.arguments), (2, &self.environment)];
+        let halves = pointers.into_iter().flat_map(|(argument, words)| {
+            let (address, offset) = (words.address() as u64, bpf::data_arg(argument));
+            [(offset, address as u32), (offset + 4, (address >> 32) as u32)]
+        });
+        let mut piece = Vec::with_capacity(2 * HALVES + 1);
+        for (number, (offset, half)) in halves.enumerate() {
+            piece.push(bpf::stmt(bpf::LD, offset));
+            // Past the comparisons behind it, their loads, and the return.
+            piece.push(bpf::jump(bpf::JEQ, half, 0, 2 * (HALVES - 1 - number) as u8 + 1));
+        }
+        piece.push(bpf::stmt(bpf::RET, 0));
+        piece
     }
 
     /// Replaces the process. Returns only if that fails.
@@ -92,4 +97,27 @@ fn words(text: &[u8]) -> Result<Vec<usize>, ImageError> {
     bytes.resize((text.len() + 1).next_multiple_of(size_of::<usize>()), 0);
     let word = |chunk: &[u8]| chunk.try_into().map_or(0, usize::from_ne_bytes);
     Ok(bytes.chunks_exact(size_of::<usize>()).map(word).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sbx_policy::interpret::{Data, run};
+
+    #[test]
+    fn one_wrong_bit_of_a_pointer_is_another_exec() {
+        let image = Image::new(b"/bin/true", vec!["true".into()], vec!["A=b".into()]).ok().unwrap();
+        let piece = image.piece();
+        let addresses =
+            [&image.path, &image.arguments, &image.environment].map(|words| words.address() as u64);
+        let asked = |args: [u64; 6]| run(&piece, &Data { nr: 59, arch: 0, args });
+        let [path, arguments, environment] = addresses;
+        let args = [path, arguments, environment, 7, 8, 9];
+        assert_eq!(asked(args), Some(0));
+        for (argument, bit) in (0..3).flat_map(|argument| (0..64).map(move |bit| (argument, bit))) {
+            let mut other = args;
+            other[argument] ^= 1 << bit;
+            assert_eq!(asked(other), None, "argument {argument}, bit {bit}");
+        }
+    }
 }
