@@ -120,6 +120,13 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     }
     let on_violation = demands::on_violation(flags, &profile);
     demands::level(flags, &profile, landlock, &choice, &mut remarks)?;
+    if !asked && !unconfined && treatment::takes_library(&program) && !treatment::is_sealable(&program) {
+        // Only where there is something to seal; else nothing is missing.
+        if on_violation != OnViolation::Log && calls.seal(on_violation.value())?.is_some() {
+            let name = shown(Path::new(flags.command.first().map_or(OsStr::new(""), OsString::as_os_str)));
+            remarks.extend(treatment::distrusted().decide(static_mode(flags, &profile), &name)?);
+        }
+    }
 
     let working = Working { directory: &directory, is_own: flags.cwd.is_none() };
     let workspace = files::workspace(flags.workspace.as_deref(), working, &mut remarks)?;
@@ -143,9 +150,11 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     };
     let apart = choice == Choice::Made;
     let directories = files::Directories { variables: &variables, working: &directory };
+    let stand_in = || (asked && wants(Variable::Tmp)).then_some(Path::new(namespaces::NO_SCRATCH));
     let inside = scratch
         .as_ref()
         .map(Scratch::path)
+        .or_else(stand_in)
         .filter(|_| apart && namespaces::has_own_tmp(flags, &profile, directories));
     let environment =
         environment(flags, &profile, &inside_variables(&variables, inside), std::env::vars_os())?;
@@ -319,12 +328,7 @@ fn examine(flags: &Run, profile: &Profile, directory: &Path) -> Result<(Program,
         .map_err(|e| Refusal::with_code(e.exit_code(), e.to_string()))?;
     let program = program::examine_from(&found, directory)
         .map_err(|e| Refusal::with_code(e.exit_code(), e.to_string()))?;
-    let mode = match (flags.static_programs, profile.static_programs.as_deref()) {
-        (Some(cli::Static::Block), _) | (None, Some(profile::StaticMode::Block) | None) => StaticMode::Block,
-        (Some(cli::Static::Warn), _) | (None, Some(profile::StaticMode::Warn)) => StaticMode::Warn,
-        (Some(cli::Static::Allow), _) | (None, Some(profile::StaticMode::Allow)) => StaticMode::Allow,
-        (Some(cli::Static::Confine), _) | (None, Some(profile::StaticMode::Confine)) => StaticMode::Confine,
-    };
+    let mode = static_mode(flags, profile);
     if profile.is_unrestricted() {
         return Ok((program, None));
     }
@@ -334,6 +338,15 @@ fn examine(flags: &Run, profile: &Profile, directory: &Path) -> Result<(Program,
         // sbx itself may well be static, and has to be able to run inside sbx.
         Err(_) if is_own(&program) => Ok((program, None)),
         decided => decided.map(|remark| (program, remark)),
+    }
+}
+
+fn static_mode(flags: &Run, profile: &Profile) -> StaticMode {
+    match (flags.static_programs, profile.static_programs.as_deref()) {
+        (Some(cli::Static::Block), _) | (None, Some(profile::StaticMode::Block) | None) => StaticMode::Block,
+        (Some(cli::Static::Warn), _) | (None, Some(profile::StaticMode::Warn)) => StaticMode::Warn,
+        (Some(cli::Static::Allow), _) | (None, Some(profile::StaticMode::Allow)) => StaticMode::Allow,
+        (Some(cli::Static::Confine), _) | (None, Some(profile::StaticMode::Confine)) => StaticMode::Confine,
     }
 }
 

@@ -28,7 +28,7 @@ pub fn lay_out<'a>(
     let logs = plan.on_violation == OnViolation::Log;
     let seal = if plan.unconfined || logs { None } else { plan.calls.seal(plan.on_violation.value())? };
     // The shim goes in only where it has something to take away.
-    let sealed = seal.is_some() && treatment::takes_library(&plan.program);
+    let sealed = seal.is_some() && treatment::is_sealable(&plan.program);
     let extras = Extras { counts_tasks: limits.counted.is_some(), ..plan.extras(seal.as_ref()) };
     let mut environment = plan.environment.clone();
     let shim = match seal.filter(|_| sealed) {

@@ -3,6 +3,7 @@
 use crate::program::{Kind, Link, Program};
 use crate::refusal::{NOT_EXECUTABLE, Refusal};
 use crate::supervise::decode::escape;
+use crate::sys::process;
 use std::os::unix::ffi::OsStrExt;
 
 /// What holds for a program that the library is not loaded into.
@@ -57,6 +58,19 @@ pub fn of(program: &Program) -> Treatment {
 pub fn takes_library(program: &Program) -> bool {
     let dynamic = program.last().is_some_and(|link| matches!(link.kind, Kind::Dynamic { .. }));
     dynamic && !program.file_capabilities
+}
+
+/// The same in this run: a loader that finds the real and the effective user to differ heeds no LD_PRELOAD (AT_SECURE,
+/// see getauxval(3)), as if the program were set-user-ID.
+pub fn is_sealable(program: &Program) -> bool {
+    takes_library(program) && process::has_one_identity()
+}
+
+/// What holds for a program that could be sealed, if its loader would only load the library.
+pub fn distrusted() -> Treatment {
+    let why =
+        "the real and the effective user or group of sbx differ, so that its loader loads no libsandbox.so";
+    Treatment::GuardAlone(why.to_string())
 }
 
 fn describe(program: &Program, last: &Link) -> String {

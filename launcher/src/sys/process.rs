@@ -141,6 +141,14 @@ pub fn is_root() -> bool {
     user() == 0
 }
 
+/// Whether the real and the effective user are one, and the groups too. What a process starts with two of them, the
+/// kernel calls privileged.
+pub fn has_one_identity() -> bool {
+    // SAFETY: each asks for a number.
+    let (users, groups) = unsafe { ((libc::getuid(), libc::geteuid()), (libc::getgid(), libc::getegid())) };
+    users.0 == users.1 && groups.0 == groups.1
+}
+
 /// The user whose processes are counted together.
 pub fn real_user() -> u32 {
     // SAFETY: asks for a number.

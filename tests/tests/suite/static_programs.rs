@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sbx_tests::{World, as_users, have, need, subjects};
+use sbx_tests::{User, World, as_users, have, need, stage, subjects};
 
 const BUSYBOX: &str = "/bin/busybox";
 
@@ -94,7 +94,7 @@ fn profiles_without_a_seal_need_no_shim_and_take_static_programs() {
 
 #[test]
 fn inspect_tells_programs_apart() {
-    let world = World::new(&sbx_tests::User::ordinary());
+    let world = World::new(&User::ordinary());
     let kind = |path: &Path| world.sbx(["inspect"]).arg(path).run().success().out().to_lowercase();
     assert!(kind(&world.subject("attempt-static")).contains("static"));
     assert!(kind(&world.subject("attempt-static-pie")).contains("static"));
@@ -108,4 +108,32 @@ fn inspect_tells_programs_apart() {
     let script = world.script("script", "#!/usr/bin/env python3\n");
     let chain = kind(&script);
     assert!(chain.contains("script") && chain.contains("/usr/bin/env"), "{chain}");
+}
+
+/// The loader then takes the program for a set-user-ID one, and heeds no LD_PRELOAD.
+#[test]
+fn what_is_to_be_sealed_is_refused_under_two_identities() {
+    if !User::current().is_root() || !need(&["setpriv"]) {
+        return;
+    }
+    let world = World::new(&User::current());
+    let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    let short = ["-p", "custom", "--allow-calls", "write:exit_group:fstat:newfstatat:fcntl"];
+    let read = |identity: &[&str], flags: &[&str]| {
+        let front = ["setpriv", "--clear-groups"].iter().chain(identity).map(std::ffi::OsStr::new);
+        let sbx = stage::sbx().as_os_str();
+        let words = front.chain([sbx]).chain(["run"].iter().chain(flags).map(std::ffi::OsStr::new));
+        world.bare(words).args(["--", &attempt, "read", "/etc/passwd"]).run()
+    };
+    // Sealed, it opens nothing.
+    let sealed = read(&["--ruid", "0"], &short).failed();
+    assert!(!sealed.out().contains("root:"), "{sealed}");
+    for identity in [["--ruid", "65534"], ["--rgid", "65534"], ["--egid", "65534"]] {
+        let out = read(&identity, &short).refused(126, &["effective", "--static confine"]);
+        assert!(!out.out().contains("root:"), "{out}");
+        read(&identity, &[&short[..], &["--static", "warn"]].concat()).success().says("effective");
+        read(&identity, &[&short[..], &["--static", "confine"]].concat()).success().silent();
+        // Where nothing is to be sealed, nothing is missing.
+        read(&identity, &["-p", "minimal"]).success().silent();
+    }
 }

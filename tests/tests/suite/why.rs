@@ -1,7 +1,9 @@
 //! `sbx why`: its answers are what a run does.
 
 use sbx_tests::servers::{HttpServer, UnixServer};
-use sbx_tests::{Output, User, World, as_users};
+use sbx_tests::{Output, User, World, as_users, need};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 const ALLOWED: i32 = 0;
 const REFUSED: i32 = 1;
@@ -82,6 +84,69 @@ fn answers_about_paths_are_what_a_run_does() {
             world.sbx([&["run"], &front[..], &["--", "sh", "-c", line, path]].concat()).run().success();
         }
     });
+}
+
+#[test]
+fn answers_know_what_a_run_has_of_its_own_and_which_calls_it_has() {
+    as_users(|user| {
+        let world = World::new(user);
+        if need(&["git"]) {
+            world.bare(["git", "init", "-q", "."]).run().success();
+        } else {
+            world.make_dir(&world.path(".git"));
+        }
+        let name = format!("sbx-why-{}-{}", std::process::id(), world.home.metadata().unwrap().uid());
+        let (shared, tmp) = (Path::new("/dev/shm").join(&name), Path::new("/tmp").join(&name));
+        let _gone = [Removed(shared.clone()), Removed(tmp.clone())];
+        for file in [&shared, &tmp] {
+            std::fs::write(file, "x\n").unwrap();
+            std::fs::set_permissions(file, PermissionsExt::from_mode(0o644)).unwrap();
+        }
+        let (shared, tmp) = (shared.to_str().unwrap(), tmp.to_str().unwrap());
+        let new = [tmp, "-new"].concat();
+        let (read, write, make) = ("cat \"$0\" >/dev/null", ": >> \"$0\"", "touch \"$0\"");
+        let (list, make_in) = ("ls \"$0\" >/dev/null", "touch \"$0/sbx-why\"");
+        let deeds: &[Deed<'_>] = &[
+            (&[], shared, "r", read),
+            (&["--ro", shared], shared, "r", read),
+            (&[], tmp, "r", read),
+            (&["--ro", tmp], tmp, "r", read),
+            (&["--ro", "/"], tmp, "r", read),
+            (&[], &new, "w", make),
+            (&[], "/tmp", "r", list),
+            (&["-p", "read-only"], "/tmp", "w", make_in),
+            (&["-p", "write", "--namespaces", "none"], &new, "w", ": > \"$0\""),
+            (&[], ".git", "w", make_in),
+            (&["-p", "minimal"], "/bin/true", "x", "\"$0\""),
+            (&["-p", "no-exec"], "/bin/true", "x", "\"$0\""),
+            (&[], "/bin/true", "x", "\"$0\""),
+            (&["-p", "minimal"], "/dev/urandom", "w", write),
+            (&["-p", "minimal"], "/dev/null", "w", write),
+            (&["-p", "minimal"], "/etc/passwd", "r", "read -r line < \"$0\""),
+            (&["-p", "minimal", "--deny-calls", "openat:open"], "/etc/passwd", "r", "read -r line < \"$0\""),
+        ];
+        for (flags, path, op, line) in deeds {
+            let asked: Vec<&str> =
+                flags.iter().copied().filter(|word| !["--namespaces", "none"].contains(word)).collect();
+            let out = why(&world, &[&asked, &["--path", path, "--op", op][..]].concat());
+            let ran = world.sbx([&["run"], *flags, &["--", "sh", "-c", line, path]].concat()).run();
+            let expected = if ran.code == Some(0) { ALLOWED } else { REFUSED };
+            assert_eq!(out.code, Some(expected), "{flags:?} {path} {op}: {out}\n{ran}");
+        }
+        why(&world, &["--path", "/proc/1/environ"]).exited(DEPENDS);
+        for own in ["/proc/self/status", "/proc/net/dev", "/proc/version"] {
+            why(&world, &["--path", own]).exited(ALLOWED);
+        }
+    });
+}
+
+/// A file that goes with the test.
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 #[test]

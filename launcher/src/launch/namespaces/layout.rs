@@ -29,6 +29,9 @@ pub const DEVICES: &str = "/dev";
 /// Where terminals have their names.
 pub const TERMINALS: &str = "/dev/pts";
 
+/// What stands for the scratch directory where a run is only asked about, and none is made.
+pub const NO_SCRATCH: &str = "/tmp/.sbx-none";
+
 /// For so many repositories a way in is held open.
 const MOST_CONFIGS: usize = 64;
 
@@ -237,6 +240,21 @@ impl Layout {
         let changed = self.private.iter().filter(|private| private.from.is_some());
         changed.clone().any(|private| is_below(path, &private.at))
             && !changed.flat_map(|private| &private.keep).any(|kept| is_within(path, &kept.path))
+    }
+
+    /// The directory that is another inside, where that puts a path out of sight.
+    pub fn replaces(&self, path: &Path) -> Option<&Path> {
+        let systems = self.systems.iter().filter(|system| system.kind != Kind::Proc);
+        let systems = systems.map(|system| (&*system.at, &*system.keep));
+        let private = self.private.iter().map(|private| (&*private.at, &*private.keep));
+        let mut above = private.chain(systems).filter(|(at, _)| is_below(path, at));
+        let (at, keep) = above.next()?;
+        (!keep.iter().any(|kept| is_within(path, &kept.path))).then_some(at)
+    }
+
+    /// Whether a directory is held in its place only: what is in it can be changed.
+    pub fn only_holds(&self, path: &Path) -> bool {
+        self.pins.contains(path) && !self.shields(path) && !self.links.contains_key(path)
     }
 
     /// Whether a path stays where it is below a directory that is another, and cannot be changed there.

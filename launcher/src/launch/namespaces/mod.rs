@@ -15,7 +15,7 @@ mod stubs;
 
 pub use enter::{Doors, Entered, Stop, enter, leave, renew};
 pub use git::{CONFIG, HOOKS, NEW_CONFIG, Repository, outermost as outermost_repository};
-pub use layout::{CACHE_IN_TMP, Given, Layout, TMP};
+pub use layout::{CACHE_IN_TMP, Given, Layout, NO_SCRATCH, TMP};
 pub use settings::{LONGEST, Malformed, Setting, Settings};
 pub use stubs::{Stubs, share};
 

@@ -3,6 +3,7 @@
 
 mod call;
 mod network;
+mod own;
 mod path;
 
 use crate::cli::Run;

@@ -1,6 +1,6 @@
 //! What a policy says about ports and sockets.
 
-use super::{Answer, Rule, Verdict, network_rule, path};
+use super::{Answer, Rule, Verdict, network_rule, own, path};
 use crate::cli::Run;
 use crate::launch::landlock::Version;
 use crate::launch::plan::Plan;
@@ -71,7 +71,10 @@ pub fn unix(flags: &Run, plan: &Plan, socket: &Path) -> Result<Answer, Refusal> 
     let broker = Broker { granted, named: plan.sockets.clone(), layout: None, own_network: false };
     let makes = plan.calls.allows("socket");
     let reachable = plan.landlock >= Version::UNIX || plan.calls.brokers();
-    let mut answer = if broker.allows(&place) && makes && reachable {
+    let hidden = plan.namespaces.as_ref().ok().and_then(|layout| layout.replaces(&place));
+    let mut answer = if let Some(at) = hidden.filter(|_| exists) {
+        own::out_of_sight(&place, at, "--unix")
+    } else if broker.allows(&place) && makes && reachable {
         let named = plan.profile.network.unix.iter().find(|_| plan.sockets.contains(&place));
         let rule = named.map(|entry| Rule::of(&entry.origin));
         Answer::new(Verdict::Allowed)

@@ -1,6 +1,6 @@
 //! What a policy says about a path.
 
-use super::{Answer, Rule, Verdict, Wanted, adviser};
+use super::{Answer, Rule, Verdict, Wanted, adviser, own};
 use crate::cli::Run;
 use crate::launch::commands::Obstacle;
 use crate::launch::landlock::{self, Report, View, canonical};
@@ -46,6 +46,9 @@ pub fn answer(flags: &Run, plan: &Plan, path: &Path, wanted: Wanted) -> Result<A
     // What is to be made needs the right where it is made.
     let at = if exists { &*place } else { place.parent().unwrap_or(&place) };
     let mut missing = Access::NONE;
+    if let Some(own) = own::answer(plan, &place, exists, wanted) {
+        return Ok(own);
+    }
     let granted = InForce { rules: &granted, layout: None };
     if let Some(answer) = shielded(plan, &sources, &place, wanted) {
         return Ok(answer);
@@ -63,13 +66,19 @@ pub fn answer(flags: &Run, plan: &Plan, path: &Path, wanted: Wanted) -> Result<A
     }
     if !missing.is_empty() {
         answer = refused(answer, plan, &sources, &place, missing);
+    } else if let Some(refused) = own::by_calls(plan, &place, wanted)? {
+        return Ok(refused);
+    } else if let Some(whose) = own::of_process(&place) {
+        answer.verdict = Verdict::Depends;
+        answer.depends.push(whose);
     }
     if !exists {
         answer.notes.push("there is nothing of this name now".to_string());
     }
     if answer.verdict == Verdict::Allowed && wanted.write && exists {
         let parent = place.parent().unwrap_or(&place);
-        if !granted.grants(parent, |rights| rights.write) {
+        let held = plan.namespaces.as_ref().is_ok_and(|layout| layout.only_holds(&place));
+        if held || !granted.grants(parent, |rights| rights.write) {
             answer.notes.push("it may be changed, but not removed, replaced or renamed".to_string());
         }
     }
@@ -78,7 +87,10 @@ pub fn answer(flags: &Run, plan: &Plan, path: &Path, wanted: Wanted) -> Result<A
 
 /// The answer where a mount decides, whatever the rules grant.
 fn shielded(plan: &Plan, sources: &Sources, place: &Path, wanted: Wanted) -> Option<Answer> {
-    plan.namespaces.as_ref().ok().filter(|layout| layout.refuses(place, wanted.write))?;
+    let layout = plan.namespaces.as_ref().ok().filter(|layout| layout.refuses(place, wanted.write))?;
+    if layout.only_holds(place) && place.is_dir() {
+        return None;
+    }
     let access = if wanted.write { Access::WRITE } else { Access::READ };
     let answer = Answer::new(Verdict::Refused).told(adviser(plan).path_reason(place, access));
     if let Some(rule) = sources.denying(place) {
