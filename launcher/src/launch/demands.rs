@@ -7,10 +7,12 @@ use crate::launch::landlock::Version;
 use crate::launch::namespaces::Choice;
 use crate::launch::policy::{Mode, Network};
 use crate::launch::resolve;
-use crate::profile::{DefaultAction, Endpoint, Level, Profile};
+use crate::profile::{DefaultAction, Endpoint, Level, Profile, Variable};
 use crate::refusal::Refusal;
 use crate::status;
+use crate::supervise::decode::shown;
 use crate::sys::{seccomp, socket};
+use std::path::Path;
 
 pub fn contradictions(flags: &Run) -> Result<(), Refusal> {
     let given = |yes: bool, what: &'static str| yes.then_some(what);
@@ -247,4 +249,20 @@ pub fn landlock() -> Result<Version, Refusal> {
 fn no_landlock() -> String {
     let why = seccomp::landlock_abi().err().map(|failed| status::why_none(&failed));
     why.unwrap_or_else(|| "the kernel did not say which Landlock it has when it was first asked".to_string())
+}
+
+/// What is denied, or is to be protected, below a home directory that nobody knows would be open.
+pub fn home(profile: &Profile, home: Option<&Path>) -> Result<(), Refusal> {
+    let denied = profile.paths.deny.iter().map(|entry| ("deny", &entry.value, &entry.origin));
+    let own = profile.paths.protect.iter().filter(|entry| !entry.origin.built_in);
+    let protected = own.map(|entry| ("protect", &entry.path, &entry.origin));
+    let mut unknown = denied.chain(protected).filter(|(_, path, _)| path.base == Some(Variable::Home));
+    match unknown.next().filter(|_| home.is_none()) {
+        Some((verb, path, origin)) => Err(Refusal::new(format!(
+            "cannot {verb} '{}' ({}): nobody knows where that is, for the variable HOME holds no absolute path; set it",
+            shown(Path::new(&path.to_string())),
+            **origin
+        ))),
+        None => Ok(()),
+    }
 }

@@ -207,8 +207,9 @@ pub fn rules(
         optional: false,
         follows: false,
     }));
-    let mut denied: Vec<PathBuf> =
-        paths.deny.iter().filter_map(|entry| entry.expand_path(variables)).collect();
+    // What is below the current directory is meant also where that is nobody's workspace, but flags open it.
+    let meant = Variables { workspace: variables.workspace.or(Some(directory)), ..*variables };
+    let mut denied: Vec<PathBuf> = paths.deny.iter().filter_map(|entry| entry.expand_path(&meant)).collect();
     for path in &flags.deny {
         // What does not exist yet can be kept from being made by a mount only.
         let missing = given.masks && !path::is_there(&directory.join(path));

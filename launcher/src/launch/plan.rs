@@ -142,6 +142,9 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
         None
     };
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    if !unconfined {
+        demands::home(&profile, home.as_deref())?;
+    }
     let variables = Variables {
         workspace: workspace.as_deref(),
         home: home.as_deref(),

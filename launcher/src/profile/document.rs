@@ -358,27 +358,29 @@ fn limits(node: Node, place: &Place, author: &Author) -> Result<Limits, Fault> {
 }
 
 fn time(node: Node, place: &Place) -> Result<Bound<Duration>, Fault> {
-    match node {
-        Node::Integer(seconds) => {
-            units::plain(Duration::from_secs(seconds)).map_err(|why| Fault::at(place, why))
-        }
-        Node::String(text) => units::duration(&text).map_err(|why| unreadable(place, &text, &why)),
-        other => other.instead(place, "a duration"),
-    }
+    let text = number_or_text(node, place, "a duration")?;
+    units::duration(&text).map_err(|why| unreadable(place, &text, &why))
 }
 
 fn bytes(node: Node, place: &Place) -> Result<Bound<u64>, Fault> {
-    match node {
-        Node::Integer(bytes) => units::plain(bytes).map_err(|why| Fault::at(place, why)),
-        Node::String(text) => units::size(&text).map_err(|why| unreadable(place, &text, &why)),
-        other => other.instead(place, "a size"),
-    }
+    let text = number_or_text(node, place, "a size")?;
+    units::size(&text).map_err(|why| unreadable(place, &text, &why))
 }
 
 fn count(node: Node, place: &Place) -> Result<Bound<u64>, Fault> {
+    let text = match node {
+        Node::String(text) => text,
+        other => other.integer(place)?.to_string().into(),
+    };
+    units::count(&text).map_err(|why| unreadable(place, &text, &why))
+}
+
+/// A number without quotes is read like the one in them: the same is too much.
+fn number_or_text(node: Node, place: &Place, expected: &str) -> Result<Text, Fault> {
     match node {
-        Node::String(text) => units::count(&text).map_err(|why| unreadable(place, &text, &why)),
-        other => units::plain(other.integer(place)?).map_err(|why| Fault::at(place, why)),
+        Node::Integer(number) => Ok(number.to_string().into()),
+        Node::String(text) => Ok(text),
+        other => other.instead(place, expected),
     }
 }
 

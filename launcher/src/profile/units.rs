@@ -117,11 +117,6 @@ pub fn descriptor(text: &str) -> Result<i32, String> {
     text.parse().map_err(|_| "it is no descriptor's number, like 3".to_string())
 }
 
-/// A number that a profile gives without a unit.
-pub fn plain<T: Default + PartialEq>(value: T) -> Result<Bound<T>, String> {
-    above(value, ZERO)
-}
-
 fn above<T: Default + PartialEq>(value: T, zero: &str) -> Result<Bound<T>, String> {
     if value == T::default() { Err(zero.to_string()) } else { Ok(Bound::At(value)) }
 }

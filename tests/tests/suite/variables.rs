@@ -93,3 +93,53 @@ fn quiet_in_the_variable_does_not_hush_flags_that_ask() {
         run(&[]).env("SBX_LOG", odd).run().refused(125, &["SBX_LOG", "quiet, normal, verbose"]);
     }
 }
+
+/// What is denied or protected there would be open, and nobody would hear of it.
+#[test]
+fn what_is_denied_below_an_unknown_home_refuses_the_run() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("private/key", "secret\n");
+        world.write("file", "x\n");
+        let below = world.path("private").strip_prefix(&world.home).unwrap().display().to_string();
+        for (name, key) in [("deny", "deny"), ("protect", "protect")] {
+            let text =
+                format!(r#"{{ "extends": "workspace", "paths": {{ "{key}": ["${{HOME}}/{below}"] }} }}"#);
+            world.write(world.outside.join(format!("{name}.json")), text);
+        }
+        let run = |name: &str, file: &str| {
+            let profile = world.outside.join(format!("{name}.json"));
+            world.sbx(["run", "-p", profile.to_str().unwrap(), "--workspace", ".", "--", "cat", file])
+        };
+        run("deny", "private/key").run().failed().prints("");
+        run("deny", "file").run().success().prints("x\n");
+        for name in ["deny", "protect"] {
+            let words = [&format!("cannot {name} '${{HOME}}/"), "HOME"];
+            run(name, "private/key").no_env("HOME").run().refused(125, &words);
+            for home in ["", "home", "./"] {
+                run(name, "private/key").env("HOME", home).run().refused(125, &words);
+            }
+        }
+        world.sbx(["run", "--workspace", ".", "--", "cat", "file"]).no_env("HOME").run().success();
+    });
+}
+
+/// `--rw .` opens the directory that is nobody's workspace.
+#[test]
+fn what_is_denied_in_the_workspace_is_denied_in_a_directory_that_is_none() {
+    as_users(|user| {
+        let world = World::new(user);
+        let profile = world.outside.join("deny.json");
+        world.write(&profile, r#"{ "extends": "workspace", "paths": { "deny": ["${WORKSPACE}/key"] } }"#);
+        world.write(world.home.join("key"), "secret\n");
+        world.write(world.home.join("file"), "x\n");
+        let run = |flags: &[&str], file: &str| {
+            let front = ["run", "-q", "-p", profile.to_str().unwrap(), "--rw", "."];
+            world.sbx([&front, flags, &["--", "cat", file]].concat()).cwd(&world.home).run()
+        };
+        for flags in [&[][..], &["--namespaces", "none"]] {
+            run(flags, "key").failed().prints("");
+            run(flags, "file").success().prints("x\n");
+        }
+    });
+}

@@ -177,7 +177,8 @@ fn is_there<'a>(
     if let Some((_, there)) = looked_for.iter().find(|(known, _)| *known == place) {
         return *there;
     }
-    let there = place.expand_path(variables).is_some_and(|path| path::is_there(&path));
+    // Where nobody knows what the variable stands for, nobody knows that nothing reads it either.
+    let there = place.expand_path(variables).is_none_or(|path| path::is_there(&path));
     looked_for.push((place, there));
     there
 }

@@ -236,3 +236,26 @@ fn no_repository_is_broken_by_half_a_stub() {
         assert_eq!(seen, [None, Some(".\n".to_string())].into());
     });
 }
+
+/// Started with an empty environment, by a service say; the user who reads them afterwards has a home.
+#[test]
+fn they_stand_there_where_nobody_knows_what_reads_them() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let script = "mkdir .claude; echo planted > .envrc; echo fine > file; cat .envrc file";
+        // That nobody reads them is known.
+        shell(&world, &[], script).run().success().prints("planted\nfine\n");
+        let world = World::new(user);
+        let run = |home: Option<&str>| {
+            let cmd = shell(&world, &["--workspace", "."], script);
+            match home {
+                Some(home) => cmd.env("HOME", home).run(),
+                None => cmd.no_env("HOME").run(),
+            }
+        };
+        for home in [None, Some(""), Some("nowhere")] {
+            run(home).failed().prints("fine\n");
+            assert_eq!(names(&world.workspace), ["file"], "{home:?}");
+        }
+    });
+}
