@@ -1,7 +1,9 @@
 //! What the path rules alone do not tell: what of a run is its own and not the machine's, and which calls open a file.
 
 use super::{Answer, Rule, Verdict, Wanted, call};
+use crate::launch::landlock::canonical;
 use crate::launch::plan::Plan;
+use crate::launch::within::is_within;
 use crate::profile::{PathEntry, Variable};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
@@ -13,7 +15,7 @@ use std::path::Path;
 /// The answer where another directory stands in the place of the machine's.
 pub fn answer(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Option<Answer> {
     let layout = plan.namespaces.as_ref().ok()?;
-    if layout.denies(place) {
+    if plan.denied.iter().any(|denied| is_within(place, &canonical(denied))) {
         return None;
     }
     let tmp = layout.scratch();
