@@ -322,6 +322,20 @@ pub fn sockets(
     Ok(sockets)
 }
 
+/// Without those that are denied: who connects in the command's place goes by the names that are allowed.
+pub fn but_denied(mut sockets: Vec<PathBuf>, denied: &[PathBuf], remarks: &mut Vec<String>) -> Vec<PathBuf> {
+    for above in denied {
+        let place = canonical(above);
+        for socket in sockets.extract_if(.., |socket| is_within(socket, &place)) {
+            let (socket, above) = (shown(&socket), shown(above));
+            remarks.push(format!(
+                "the socket '{socket}' stays denied, for '{above}' is, and a denial always wins"
+            ));
+        }
+    }
+    sockets
+}
+
 /// One rule a path.
 fn merge(rules: Vec<PathRule>) -> Vec<PathRule> {
     let mut merged: Vec<PathRule> = Vec::with_capacity(rules.len());

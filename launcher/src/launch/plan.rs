@@ -191,6 +191,8 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
             files::rules(flags, &profile, given, &mut remarks)
         })
         .transpose()?;
+    let denied = paths.as_ref().map_or(&[][..], |paths| &paths.denied);
+    let sockets = files::but_denied(sockets, denied, &mut remarks);
     let namespaces = match (choice, &paths) {
         (Choice::Made, Some(paths)) => {
             let given = namespaces::Given {
