@@ -50,6 +50,8 @@ MUTANTS = [
      "place.expand_path(variables).is_some_and(|path| path::is_there(&path));", ["namespaces::stubs::"]),
     ("no-workspace-denied", "launcher/src/launch/files.rs",
      "workspace: variables.workspace.or(Some(directory)), ..*variables };", "..*variables };", ["variables::"]),
+    ("loader-by-way-of-proc", "launcher/src/program/loader.rs",
+     "if !interpreter.is_absolute() || of_process {", "if !interpreter.is_absolute() {", ["static_programs::", "lib:program"]),
     ("denied-sockets", "launcher/src/launch/plan.rs",
      "let sockets = files::but_denied(sockets, denied, &mut remarks);", "let _ = denied;", ["why::"]),
     ("two-identities", "launcher/src/launch/treatment.rs",

@@ -99,7 +99,11 @@ pub fn program(name: &str) -> PathBuf {
 
 /// A program whose PT_INTERP names the subject `loader` at the given place.
 pub fn with_own_loader(loader: &Path) -> PathBuf {
-    let target = loader.with_file_name("own-loader");
+    with_loader_named(loader, loader.with_file_name("own-loader"))
+}
+
+/// The same, made at `target`.
+pub fn with_loader_named(loader: &Path, target: PathBuf) -> PathBuf {
     let mut command = Command::new("cc");
     command.arg("-o").arg(&target).arg(source("hello.c"));
     command.arg(format!("-Wl,--dynamic-linker={}", loader.display()));

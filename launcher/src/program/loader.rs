@@ -3,9 +3,10 @@
 //! Only such a loader is known to honour the preload; any other may do with it what it likes. This is about what
 //! to expect, not about trust: what binds the program is in force before any loader runs.
 
+use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// The loaders' names by each libc's own contract with the linkers: glibc's, then musl's.
 #[cfg(target_arch = "x86_64")]
@@ -38,8 +39,12 @@ fn has_known_name(interpreter: &Path) -> bool {
 
 /// Another way to write the path of a known loader, such as the multiarch directory's.
 fn leads_to_known(interpreter: &Path) -> bool {
-    // A relative path means another file after the next chdir.
-    if !interpreter.is_absolute() {
+    // A relative path means another file after the next chdir, and so does what a process's own entries in /proc lead
+    // over (`/proc/self/cwd`): they are of who looks.
+    let mut parts = interpreter.components().skip(1);
+    let of_process = parts.next() == Some(Component::Normal(OsStr::new("proc")))
+        && parts.next() != Some(Component::ParentDir);
+    if !interpreter.is_absolute() || of_process {
         return false;
     }
     let Ok(target) = interpreter.canonicalize() else { return false };
@@ -94,6 +99,9 @@ mod tests {
             assert!(is_known(&resolved, &metadata));
             assert!(is_known(Path::new(&format!("/proc/..{known}")), &metadata));
             assert!(is_loader(&resolved, &metadata));
+            for of_process in ["/proc/self/root", "/proc/thread-self/cwd/..", "/proc/./1/root"] {
+                assert!(!is_known(Path::new(&format!("{of_process}{known}")), &metadata), "{of_process}");
+            }
             assert!(!is_known(&Path::new("..").join(resolved.strip_prefix("/").unwrap()), &metadata));
         }
     }

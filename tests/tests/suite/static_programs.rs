@@ -137,3 +137,27 @@ fn what_is_to_be_sealed_is_refused_under_two_identities() {
         read(&identity, &["-p", "minimal"]).success().silent();
     }
 }
+
+/// What `sbx` finds under a name of its own /proc is not what the kernel finds for the command.
+#[test]
+fn a_loader_by_way_of_proc_is_not_taken_for_the_systems() {
+    as_users(|user| {
+        let world = World::new(user);
+        let known = "lib64/ld-linux-x86-64.so.2";
+        if !Path::new("/").join(known).exists() {
+            return;
+        }
+        let named = format!("/proc/self/cwd/{known}");
+        let program = subjects::with_loader_named(Path::new(&named), world.path("named"));
+        world.make_dir(&world.path("lib64"));
+        world.install(&subjects::program("attempt-static-pie"), known);
+        let (workspace, program) = (world.workspace.to_str().unwrap(), program.to_str().unwrap());
+        let run = |flags: &[&str]| {
+            let front = ["run", "-p", "minimal", "--workspace", workspace];
+            world.sbx([&front, flags, &["--", program, "argv0"]].concat()).cwd("/").run()
+        };
+        run(&[]).refused(126, &["which is not this system's own", "--static confine"]);
+        let ran = run(&["--static", "confine"]);
+        assert_ne!(ran.code, Some(126), "{ran}");
+    });
+}
