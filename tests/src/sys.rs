@@ -115,6 +115,13 @@ pub fn inherit_as(command: &mut Command, fd: OwnedFd, number: c_int) {
     });
 }
 
+/// Makes writing to an open file return at once, for everybody who has it.
+pub fn never_wait(file: &OwnedFd) {
+    // SAFETY: changes a flag of an open file.
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+    assert_eq!(result, 0, "{}", io::Error::last_os_error());
+}
+
 /// Gives the command a new session keyring that holds a key of type `user` with this name.
 pub fn new_keyring_with(command: &mut Command, name: &'static CStr) {
     const JOIN_SESSION_KEYRING: c_int = 1;

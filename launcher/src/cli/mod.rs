@@ -20,6 +20,7 @@ use crate::launch;
 use crate::profile::Search;
 use crate::refusal::Refusal;
 use crate::report;
+use crate::supervise::Outlet;
 use crate::sys::process;
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -99,9 +100,13 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> i32 {
     }
 }
 
-/// One line on stderr; where that is gone there is nobody to tell.
+/// One line on stderr; where that is gone there is nobody to tell. Nor is a reader waited for that takes nothing: the
+/// command that has ended may have filled the pipe, or have made it one that does not wait.
 fn complain(sentence: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "sbx: {sentence}");
+    let mut outlet = Outlet::default();
+    outlet.never_wait();
+    outlet.say(&format!("sbx: {sentence}\n"));
+    outlet.finish();
 }
 
 /// Whether standard output is a terminal whose user wants colours.

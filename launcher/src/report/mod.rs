@@ -28,10 +28,13 @@ use model::{Cause, Exit, Output, Report};
 use place::{AuditLog, Passed, Replaced};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The JSON Schema (draft 2020-12) of a report.
 pub static SCHEMA: &str = include_str!("../../schema/report.schema.json");
+
+/// How long the reader of a descriptor may take nothing in any case.
+const LEAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Takes in what happens, and writes it where it was asked for.
 pub struct Reporter {
@@ -40,6 +43,8 @@ pub struct Reporter {
     passed: Option<Passed>,
     replaced: Option<Replaced>,
     audit: Option<AuditLog>,
+    /// How long the run may last, if that is limited.
+    time: Option<Duration>,
 }
 
 /// Where reports are wanted.
@@ -74,7 +79,7 @@ impl Reporter {
         let replaced = kept(wanted.file.map(|path| Replaced::prepare(path)), &mut trouble);
         let audit = kept(wanted.audit.map(|path| AuditLog::prepare(path)), &mut trouble);
         let report = empty(command);
-        (Some(Reporter { report, start: Instant::now(), passed, replaced, audit }), trouble)
+        (Some(Reporter { report, start: Instant::now(), passed, replaced, audit, time: None }), trouble)
     }
 
     /// What the run will be.
@@ -85,6 +90,7 @@ impl Reporter {
             plan.remarks
                 .push("warning: the command may write where the audit log is, and so change it".to_string());
         }
+        self.time = plan.limits.timeout;
         let report = &mut self.report;
         report.program = Some(plan.program.path.as_path().into());
         report.profile = Some(facts::profile(plan));
@@ -155,11 +161,12 @@ impl Reporter {
         // An error says it better than a signal, but a signal says it too.
         let _ = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
         let _ = signal::dispose(libc::SIGXFSZ, Disposition::Ignore);
+        let patience = self.time.map(|time| time.saturating_sub(self.start.elapsed()).max(LEAST_PATIENCE));
         let written = [
             self.replaced.map(|place| place.write(&line)),
             self.audit.map(|place| place.write(&line)),
             // Whoever waits for it finds the others done.
-            self.passed.map(|place| place.write(&line)),
+            self.passed.map(|place| place.write(&line, patience)),
         ];
         let failures: Vec<String> = written.into_iter().flatten().filter_map(Result::err).collect();
         if failures.is_empty() { Ok(()) } else { Err(failures.join("; and ")) }

@@ -3,8 +3,12 @@
 
 use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
+use crate::supervise::ENDING;
 use crate::supervise::decode::shown;
+use crate::supervise::output::{Sink, Written};
+use crate::sys::descriptor::Interest;
 use crate::sys::file::{self, Usable};
+use crate::sys::signal::{self, Disposition};
 use crate::sys::{Failed, descriptor, memory};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,6 +21,9 @@ use std::time::{Duration, Instant};
 const MODE: libc::mode_t = 0o600;
 /// How long another run may hold the audit log. It does while it writes a line.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is looked, while nobody reads, whether it is to be waited on.
+const LOOK: Duration = Duration::from_millis(50);
+const TICK: Duration = Duration::from_millis(2);
 
 /// A file that is replaced when the run has ended.
 pub struct Replaced {
@@ -153,13 +160,51 @@ impl Passed {
         }
     }
 
-    /// Writes there, and closes it.
-    pub fn write(self, contents: &[u8]) -> Result<(), String> {
-        let say = |failed: Failed| {
-            format!("cannot write the report to descriptor {}: {}", self.0.as_raw_fd(), plain(&failed.cause))
-        };
-        file::write_all(self.0.as_fd(), contents).map_err(say)
+    /// Writes there, and closes it. Its reader may take its time, but not more than `patience` without taking anything,
+    /// and whoever tells us to end is listened to: the command has had a hand in how long a report is.
+    pub fn write(self, contents: &[u8], patience: Option<Duration>) -> Result<(), String> {
+        let number = self.0.as_raw_fd();
+        pour(Sink::new(self.0), contents, patience)
+            .map_err(|why| format!("cannot write the report to descriptor {number}: {why}"))
     }
+}
+
+fn pour(mut sink: Sink, mut rest: &[u8], patience: Option<Duration>) -> Result<(), String> {
+    let say = |failed: Failed| plain(&failed.cause);
+    // What has arrived by now was about the command.
+    signal::drain(&signal::Set::of(&ENDING));
+    let mut since = Instant::now();
+    // Some of which poll(2) never says that something fits tell why when they are tried.
+    let mut untried = sink.is_quick();
+    while !rest.is_empty() {
+        let [ready] = descriptor::poll([Interest::write(Some(sink.number()))], Some(LOOK)).map_err(say)?;
+        let written = if ready.now || ready.gone || std::mem::take(&mut untried) {
+            sink.write(rest)
+        } else {
+            Written::Later
+        };
+        match written {
+            Written::Some(count) => {
+                rest = rest.get(count..).unwrap_or_default();
+                since = Instant::now();
+                continue;
+            }
+            // Where poll(2) promises more than there is.
+            Written::Later if ready.now => std::thread::sleep(TICK),
+            Written::Later => {}
+            Written::ReaderGone => return Err("broken pipe".to_string()),
+            Written::Failed(failed) => return Err(say(failed)),
+        }
+        let waiting = |number: &i32| signal::is_waiting(*number);
+        let meant = |number: &&i32| signal::disposition(**number) == Disposition::Default;
+        if ENDING.iter().filter(meant).any(waiting) {
+            return Err("a signal ended the wait for its reader".to_string());
+        }
+        if patience.is_some_and(|time| since.elapsed() >= time) {
+            return Err("its reader takes nothing".to_string());
+        }
+    }
+    Ok(())
 }
 
 /// A file that every run adds a line to.

@@ -29,6 +29,7 @@ pub mod walk;
 mod watch;
 mod word;
 
+pub use outlet::Outlet;
 pub use summary::{Ending, Summary};
 pub use watch::{Watch, watched_signals};
 
@@ -46,7 +47,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Those that end waiting for a slow reader, when there is no command any more to be ended by them.
-const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+pub const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
 /// A run in which nothing happens for so long is no short one: what it holds counts then, not how fast it starts.
 const SETTLING: Duration = Duration::from_millis(100);
@@ -288,15 +289,20 @@ impl Supervisor<'_, '_> {
     }
 
     /// Passes on what is left of the output. A reader may take its time, as it could with the command itself; but
-    /// after a timeout one that takes nothing gets no more than the command did.
+    /// where the command had only so much, one that takes nothing gets no more, whoever of us is kept waiting.
     fn flush(&mut self) -> Result<(), Failed> {
-        let patience = (self.ending == Some(Ending::Timeout)).then_some(self.task.kill_after);
+        let over = |time: Duration| time.saturating_sub(self.task.started.elapsed());
+        let patience = self.task.timeout.map(|time| over(time).max(self.task.kill_after));
         let Some(pumps) = &mut self.task.pumps else { return Ok(()) };
         let mut result = pumps.finish();
         let (mut written, mut since) = (pumps.written(), Instant::now());
         while result.is_ok() && !pumps.is_done() {
             let left = patience.map(|time| time.saturating_sub(since.elapsed()));
             if left == Some(Duration::ZERO) {
+                // Nor would the command have ended by itself.
+                if matches!(self.ending, Some(Ending::Exited(_) | Ending::Killed(_))) {
+                    self.ending = Some(Ending::Timeout);
+                }
                 break;
             }
             let signals = Interest::read(Some(self.task.signals.as_raw_fd()));

@@ -68,3 +68,11 @@ pub fn write_at_once(to: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Failed> 
     let count = unsafe { libc::syscall(libc::SYS_pwritev2, fd, part, 1, HERE, HERE, RWF_NOWAIT) };
     checked("write", count).map(|count| count as usize)
 }
+
+/// As [`write_at_once`], for a socket: on every kernel, and without a signal where its other end is gone.
+pub fn send_at_once(to: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Failed> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the buffer is valid for its length.
+    let count = unsafe { libc::send(to.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) };
+    checked("send", count as libc::c_long).map(|count| count as usize)
+}

@@ -48,6 +48,33 @@ fn a_reader_who_comes_late_delays_lines_and_not_the_end() {
     });
 }
 
+/// Sees to it that the run ends with a sentence, and that there is no room for it.
+#[test]
+fn nor_is_the_reader_of_the_last_sentence_waited_for() {
+    as_users(|user| {
+        for (waits, comes) in [("True", false), ("True", true), ("False", true)] {
+            let world = World::new(user);
+            world.make_dir(&world.path("place"));
+            let fills = FILLS.split_once("os.set_blocking(2, True)").unwrap().0;
+            let fills = format!("{fills}os.set_blocking(2, {waits})\nos.rename('place', 'away')");
+            world.write("fills.py", fills);
+            let (mut reader, writer) = std::io::pipe().unwrap();
+            let running = world
+                .sbx(["run", "-t", "1s", "--report", "place/r", "--", "python3", "fills.py"])
+                .pass_fd(OwnedFd::from(writer), 2)
+                .start();
+            let mut said = String::new();
+            if comes {
+                std::thread::sleep(Duration::from_secs(2));
+                reader.read_to_string(&mut said).unwrap();
+                assert!(said.contains("its directory was moved"), "{}", said.trim_start_matches('x'));
+            }
+            // Within the time that a test has.
+            running.wait().exited(125);
+        }
+    });
+}
+
 #[test]
 fn nor_does_a_terminal_that_takes_nothing() {
     let world = World::new(&User::ordinary());

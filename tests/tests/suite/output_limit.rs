@@ -184,6 +184,34 @@ fn after_a_timeout_a_reader_that_waits_is_not_waited_for() {
 }
 
 #[test]
+fn nor_is_one_where_the_command_has_ended_in_time() {
+    as_users(|user| {
+        let world = World::new(user);
+        // Head and tail are more than a pipe holds; the head alone fits, so the command ends at once.
+        let flags = ["run", "-t", "2s", "--kill-after", "1s", "--max-output", "100K"];
+        let command = [&flags[..], &["--", "head", "-c", "900000", "/dev/zero"]].concat();
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        world.sbx(&command).pass_fd(writer.into(), 1).run().exited(124).says("its time, 2s, was up");
+        let mut out = Vec::new();
+        reader.read_to_end(&mut out).unwrap();
+        assert!(out.len() <= 65_536, "{}", out.len());
+        // One that takes something now and then is waited for.
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let running = world.sbx(&command).pass_fd(writer.into(), 1).start();
+        let mut out = Vec::new();
+        for _ in 0..6 {
+            std::thread::sleep(Duration::from_millis(700));
+            let mut some = vec![0; 8192];
+            reader.read_exact(&mut some).unwrap();
+            out.extend(some);
+        }
+        reader.read_to_end(&mut out).unwrap();
+        running.wait().success();
+        assert!(out.len() > 102_400, "{}", out.len());
+    });
+}
+
+#[test]
 fn a_terminal_is_left_alone_and_that_is_said() {
     let world = World::new(&User::ordinary());
     let words = ["run", "--max-output", "10", "--", "sh", "-c", "test -t 1 && test -t 2 && seq 20"];

@@ -5,9 +5,11 @@ use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
+use std::time::Duration;
 
-use sbx_tests::{Cmd, Output, User, World, as_users, schema, stage};
+use sbx_tests::{Cmd, Output, User, World, as_users, schema, stage, sys};
 use serde_json::{Value, json};
 
 fn described() -> Value {
@@ -387,6 +389,82 @@ fn a_descriptor_that_cannot_take_it_is_said() {
     world.write("go", "");
     let out = running.wait().exited(125);
     out.says("descriptor 5").says("broken pipe").says("exited with 3");
+}
+
+/// A command whose report is more than a pipe or a socket takes at a time.
+fn long_winded(flags: &[&str]) -> Vec<String> {
+    let words = ["run", "-q", "--report-fd", "5"].iter().chain(flags).chain(&["--", "sh", "-c", "echo up"]);
+    words.map(|word| word.to_string()).chain((0..8).map(|_| "x".repeat(60_000))).collect()
+}
+
+#[test]
+fn a_reader_of_the_report_may_take_its_time_but_not_more_than_the_run_has() {
+    as_users(|user| {
+        let world = World::new(user);
+        let socket = || {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            (OwnedFd::from(ours), OwnedFd::from(theirs))
+        };
+        let moment = || std::thread::sleep(Duration::from_millis(500));
+        for (ends, signal) in [(pipe as fn() -> _, libc::SIGTERM), (socket, libc::SIGINT)] {
+            // Also where the descriptor is one that does not wait.
+            let (reader, writer) = ends();
+            sys::never_wait(&writer);
+            let running = world.sbx(long_winded(&[])).pass_fd(writer, 5).start();
+            running.wait_for("up\n");
+            moment();
+            assert_eq!(parsed(&read(reader))["command"].as_array().unwrap().len(), 11);
+            running.wait().success();
+            let (reader, writer) = ends();
+            let running = world.sbx(long_winded(&[])).pass_fd(writer, 5).start();
+            running.wait_for("up\n");
+            moment();
+            running.signal(signal);
+            let out = running.wait().exited(125);
+            out.says("descriptor 5: a signal ended the wait").says("exited with 0");
+            drop(reader);
+        }
+        let (_reader, writer) = pipe();
+        let out = world.sbx(long_winded(&["-t", "1s"])).pass_fd(writer, 5).run();
+        out.exited(125).says("descriptor 5: its reader takes nothing").says("exited with 0");
+    });
+}
+
+#[test]
+fn a_message_is_a_whole_report() {
+    let world = World::new(&User::ordinary());
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    world.sbx(["run", "--report-fd", "5", "--", "true"]).pass_fd(theirs.into(), 5).run().success();
+    let mut message = vec![0; 1 << 16];
+    let length = ours.recv(&mut message).unwrap();
+    parsed(std::str::from_utf8(&message[..length]).unwrap());
+}
+
+/// Lines of `sbx` that a limit of its caller's has no room for are no way to be rid of the supervisor.
+#[test]
+fn a_flood_of_lines_into_a_file_that_may_not_grow_loses_no_report() {
+    as_users(|user| {
+        let world = World::new(user);
+        let program = world.write(
+            "flood.py",
+            "import os\nfor n in range(300):\n try: os.chroot(f'/{n}')\n except OSError: pass\n\
+             open('survived', 'w')",
+        );
+        let (reader, writer) = pipe();
+        let sbx = stage::sbx();
+        let script = format!(
+            "ulimit -f 4; exec {} run --report-fd 5 -- python3 {} 2>{}",
+            sbx.display(),
+            program.display(),
+            world.path("lines").display()
+        );
+        let running = world.bare(["bash", "-c", &script]).pass_fd(writer, 5).start();
+        let report = parsed(&read(reader));
+        running.wait().success();
+        assert_eq!((&report["cause"], &report["violations_total"]), (&json!("exited"), &json!(300)));
+        assert_eq!(world.path("lines").metadata().unwrap().len(), 4096);
+        assert!(world.exists("survived"));
+    });
 }
 
 #[test]

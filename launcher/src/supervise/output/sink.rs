@@ -17,6 +17,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     AtOnce,
+    Sent,
     Small,
     Plain,
 }
@@ -45,8 +46,13 @@ impl Sink {
     pub fn new(file: OwnedFd) -> Sink {
         let file = File::from(file);
         let kind = file.metadata().map(|meta| meta.file_type());
-        let waits = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket() || kind.is_char_device());
-        Sink { file, way: if waits { Way::AtOnce } else { Way::Plain } }
+        let way = match kind {
+            // A message goes whole or not at all; in small parts it would be several.
+            Ok(kind) if kind.is_socket() => Way::Sent,
+            Ok(kind) if kind.is_fifo() || kind.is_char_device() => Way::AtOnce,
+            _ => Way::Plain,
+        };
+        Sink { file, way }
     }
 
     /// The descriptor, to wait for.
@@ -60,11 +66,17 @@ impl Sink {
         self.way != Way::Plain && ready.is_ok_and(|[sink]| sink.gone)
     }
 
+    /// Whether a write ends at once, whatever poll(2) says.
+    pub fn is_quick(&self) -> bool {
+        matches!(self.way, Way::Sent | Way::Plain)
+    }
+
     /// Writes what goes at once. To be called when poll(2) says that something does.
     pub fn write(&mut self, bytes: &[u8]) -> Written {
         loop {
             let result = match self.way {
                 Way::AtOnce => stream::write_at_once(self.file.as_fd(), bytes),
+                Way::Sent => stream::send_at_once(self.file.as_fd(), bytes),
                 Way::Small => file::write(self.file.as_fd(), &bytes[..bytes.len().min(stream::SURE)]),
                 Way::Plain => file::write(self.file.as_fd(), bytes),
             };
@@ -77,7 +89,9 @@ impl Sink {
                 libc::EAGAIN => return Written::Later,
                 libc::EPIPE | libc::ECONNRESET => return Written::ReaderGone,
                 // ENOSYS: Linux before 4.6. EINVAL, EPERM: a filter around us, or an odd file system.
-                libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::EPERM if self.way == Way::AtOnce => {
+                libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::EPERM
+                    if matches!(self.way, Way::AtOnce | Way::Sent) =>
+                {
                     self.way = Way::Small;
                 }
                 _ => return Written::Failed(failed),
