@@ -38,11 +38,15 @@ impl Shield {
 
     /// Waits for a signal and renews meanwhile what has been taken away. Tells whether all is shielded.
     pub fn holds_until_signal(&self) -> bool {
-        while mount::wait_for_change(&self.mounts, self.signals.as_fd()) {
-            if !self.renew() {
+        loop {
+            let (changed, signalled) = mount::wait_for_change(&self.mounts, self.signals.as_fd());
+            if changed && !self.renew() {
                 return false;
             }
+            // Not only when nothing changes any more: the tree would not end before.
+            if signalled || !changed {
+                return true;
+            }
         }
-        true
     }
 }

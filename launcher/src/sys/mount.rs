@@ -152,13 +152,13 @@ pub fn changes() -> Option<File> {
     File::open("/proc/self/mountinfo").ok()
 }
 
-/// Waits until what is mounted has changed since it was asked last, or a signal can be read; tells whether it has.
-pub fn wait_for_change(changes: &File, signals: BorrowedFd<'_>) -> bool {
+/// Waits until what is mounted has changed since it was asked last, or a signal can be read; tells both.
+pub fn wait_for_change(changes: &File, signals: BorrowedFd<'_>) -> (bool, bool) {
     let entry = |fd: RawFd, events| libc::pollfd { fd, events, revents: 0 };
     let mut entries = [entry(changes.as_raw_fd(), libc::POLLPRI), entry(signals.as_raw_fd(), libc::POLLIN)];
     // SAFETY: two valid structures.
     unsafe { libc::poll(entries.as_mut_ptr(), 2, -1) };
-    entries[0].revents != 0
+    (entries[0].revents != 0, entries[1].revents != 0)
 }
 
 /// Takes away what is mounted at a path; not an error where there is nothing.

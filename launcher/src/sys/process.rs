@@ -325,6 +325,22 @@ pub fn has_children() -> bool {
     result == 0 || Failed::last("waitid").errno() != libc::ECHILD
 }
 
+/// Makes sure that [`wait`] tells of the end of a child: a filter around us may refuse what it takes.
+pub fn can_wait() -> Result<(), Failed> {
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    loop {
+        // SAFETY: all zeroes is a valid value.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: room for the answer.
+        let result = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, flags) };
+        match checked("waitid", result.into()) {
+            Err(failed) if failed.errno() == libc::EINTR => {}
+            Err(failed) if failed.errno() != libc::ECHILD => return Err(failed),
+            _ => return Ok(()),
+        }
+    }
+}
+
 /// The children of the calling process, which has one thread.
 pub fn children() -> Vec<Pid> {
     children_of(id(), id())

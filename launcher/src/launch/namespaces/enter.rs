@@ -118,6 +118,11 @@ pub fn enter(layout: &Layout) -> Result<Entered, Stop> {
     }
     let mut entered = Entered { terminals: name_terminals(terminals)?, doors: Doors::default() };
     shield_all(layout, &mut entered.doors, |_| true)?;
+    if layout.shields_something() {
+        // Who renews what is taken away has to see what is still there.
+        let told = place(Path::new("/")).and_then(|held| mount::holds_root(held.as_fd()));
+        told.base("look after what is protected")?;
+    }
     if layout.hides(&layout.directory) {
         let directory = &layout.directory;
         make_place(directory, true).base(&format!("make '{}'", shown(directory)))?;

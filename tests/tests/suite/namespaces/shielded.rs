@@ -7,6 +7,7 @@ use sbx_tests::{Cmd, Output, User, World, as_users, kernel, need};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::time::Duration;
 
 const ATTEMPTS: &str = include_str!("../../../subjects/shielded.py");
 
@@ -221,6 +222,22 @@ fn what_is_not_protected_is_said() {
         }
         shell(&world, &["--require", "full"], "true").docker().run().refused(125, &["namespaces"]);
         world.sbx(["run", "--namespaces", "none", "--require", "full", "--", "true"]).run().refused(125, &[]);
+    });
+}
+
+/// Who renews what somebody outside has taken away would mount for ever where it cannot be seen what is mounted.
+#[test]
+fn where_mounts_cannot_be_seen_no_run_hangs() {
+    with_namespaces(|user| {
+        let world = stage(user);
+        let run =
+            |words: &[&str]| world.sbx([&["run"], words, &["--", "/bin/sh", "-c", "echo ran"]].concat());
+        let out = run(&[]).answering(&[(libc::SYS_statx, libc::EPERM)]).run().success().prints("ran\n");
+        assert!(out.err().contains("has no namespaces") && out.err().contains("statx"), "{out}");
+        let refused = run(&["--require", "full"]).answering(&[(libc::SYS_statx, libc::EPERM)]).run();
+        refused.refused(125, &["statx"]);
+        let out = run(&[]).run().success().prints("ran\n");
+        assert!(!out.err().contains("has no namespaces"), "{out}");
     });
 }
 
@@ -620,7 +637,7 @@ fn files_replaced_from_outside_stay_shielded() {
             fs::rename(new, world.path(name)).unwrap();
         }
         // Whoever is waiting for it may be quicker; an ordinary command is not.
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        std::thread::sleep(Duration::from_millis(500));
         let before = snapshot(&world.workspace);
         world.write("go", "");
         running.wait().success().prints(&format!("ready\n{SECRET}\n"));
