@@ -237,7 +237,7 @@ impl Limits {
         }
         if wanted.is_some() && !memory::can_be_watched() {
             return Err(Refusal::new(
-                "cannot limit memory here: there is no control group for it, and /proc does not show other processes (mounted with hidepid, or for another pid namespace); mount it anew, or lift the limit with --max-memory none",
+                "cannot limit memory here: there is no control group for it, and /proc does not show other processes (mounted with hidepid, or for another pid namespace, or not to be listed under a filter around this process); mount it anew, or lift the limit with --max-memory none",
             ));
         }
         self.watched = wanted;

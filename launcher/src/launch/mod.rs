@@ -147,11 +147,13 @@ fn cannot(what: &'static str) -> impl FnOnce(Failed) -> Refusal {
 }
 
 /// Where a caller that does not wait for its children had SIGCHLD ignored, the kernel would tell of the end of ours neither
-/// by a signal nor by a status; where a filter around us refuses to be asked, nobody would ever learn of it.
+/// by a signal nor by a status; where a filter around us refuses to be asked, nobody would ever learn of it. Nor could a
+/// run be ended where no signals can be sent.
 pub fn hear_of_children() -> Result<(), Refusal> {
     signal::dispose(libc::SIGCHLD, Disposition::Default)
         .and_then(|_| process::can_wait())
-        .map_err(cannot("learn of the end of processes"))
+        .map_err(cannot("learn of the end of processes"))?;
+    process::sends_signals().map_err(cannot("send signals, by which runs end"))
 }
 
 /// Becomes the command.

@@ -79,13 +79,14 @@ fn borrows(process: Pid, counted: &BTreeSet<Pid>) -> bool {
 }
 
 /// Whether /proc shows what there is to be looked at. Not where it is mounted with `hidepid`, is that of another pid
-/// namespace, or has no lists of children.
+/// namespace, has no lists of children, or a filter around us refuses to list a directory.
 pub fn can_be_watched() -> bool {
     // As the supervisor will look at the reaper, which hides: without capabilities.
     let hidden = || privilege::undumpable().is_ok() && privilege::drop_capabilities().is_ok();
     let looks = || {
         let above = process::parent();
-        plain(above) > 0 && process::children_of(above, above).contains(&process::id())
+        let listed = tree::threads(above).contains(&above);
+        listed && plain(above) > 0 && process::children_of(above, above).contains(&process::id())
     };
     process::succeeds_in_child(&|| hidden() && process::succeeds_in_child(&looks))
 }

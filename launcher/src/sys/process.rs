@@ -341,6 +341,12 @@ pub fn can_wait() -> Result<(), Failed> {
     }
 }
 
+/// Makes sure that [`signal`] sends any.
+pub fn sends_signals() -> Result<(), Failed> {
+    // SAFETY: plain numbers; 0 is no signal.
+    checked("kill", unsafe { libc::kill(id(), 0) }.into()).map(drop)
+}
+
 /// The children of the calling process, which has one thread.
 pub fn children() -> Vec<Pid> {
     children_of(id(), id())

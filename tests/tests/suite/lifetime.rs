@@ -305,13 +305,16 @@ fn a_violation_that_ends_the_run_ends_all_of_it_together() {
 
 /// Without it nobody would learn that a run is over.
 #[test]
-fn where_nobody_can_be_waited_for_nothing_is_started() {
+fn where_nobody_can_be_waited_for_or_ended_nothing_is_started() {
     as_users(|user| {
         let world = World::new(user);
         for profile in ["workspace", "minimal"] {
             let run = || world.run(profile, ["/bin/echo", "ran"]);
             let out = run().answering(&[(libc::SYS_waitid, libc::EPERM)]).run();
             out.refused(125, &["cannot learn of the end of processes", "waitid"]);
+            // Nor would its time be over then, or what it leaves end.
+            let out = run().answering(&[(libc::SYS_kill, libc::EPERM)]).run();
+            out.refused(125, &["cannot send signals", "kill"]);
             run().run().success().prints("ran\n");
         }
     });

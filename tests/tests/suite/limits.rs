@@ -174,6 +174,21 @@ fn memory_counts_once_for_all_threads_whoever_of_them_has_ended() {
 }
 
 #[test]
+fn memory_of_what_cannot_be_listed_is_not_limited_in_silence() {
+    as_users(|user| {
+        let world = World::new(user);
+        let run = || world.sbx(["run", "-q", "--max-memory", "200M", "--", "/bin/sh", "-c", "echo over"]);
+        let unlisted = run().answering(&[(libc::SYS_getdents64, libc::EPERM)]).run();
+        match world.sbx(["run", "-v", "--max-memory", "200M", "--", "true"]).run().err().contains("(cgroup)")
+        {
+            true => drop(unlisted.success().prints("over\n")),
+            false => drop(unlisted.refused(125, &["cannot limit memory here", "listed"])),
+        }
+        run().run().success().prints("over\n");
+    });
+}
+
+#[test]
 fn memory_that_proc_does_not_show_is_not_limited_in_silence() {
     if !need(&["unshare", "mount"]) {
         return;
