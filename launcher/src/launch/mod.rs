@@ -139,6 +139,7 @@ fn attempt(
     if flags.exec {
         return in_place(plan, closed).map_err(Stop::from);
     }
+    can_end()?;
     supervised(plan, closed, violations, closing, reporter)
 }
 
@@ -147,12 +148,17 @@ fn cannot(what: &'static str) -> impl FnOnce(Failed) -> Refusal {
 }
 
 /// Where a caller that does not wait for its children had SIGCHLD ignored, the kernel would tell of the end of ours neither
-/// by a signal nor by a status; where a filter around us refuses to be asked, nobody would ever learn of it. Nor could a
-/// run be ended where no signals can be sent.
+/// by a signal nor by a status.
 pub fn hear_of_children() -> Result<(), Refusal> {
     signal::dispose(libc::SIGCHLD, Disposition::Default)
-        .and_then(|_| process::can_wait())
-        .map_err(cannot("learn of the end of processes"))?;
+        .map(drop)
+        .map_err(cannot("learn of the end of processes"))
+}
+
+/// Where a filter around us refuses to be asked about children nobody would learn of the end of the run, and where no
+/// signals can be sent nobody could bring it about.
+fn can_end() -> Result<(), Refusal> {
+    process::can_wait().map_err(cannot("learn of the end of processes"))?;
     process::sends_signals().map_err(cannot("send signals, by which runs end"))
 }
 
