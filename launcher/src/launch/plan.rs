@@ -409,11 +409,11 @@ fn cache(workspace: Option<&Path>, scratch: Option<&Scratch>, remarks: &mut Vec<
         Some(Err(error)) => {
             remarks.push(format!("tool caches do not last beyond this run: {}", plain(&error)));
             scratch
-                .map(|scratch| scratch.path().join("cache"))
+                .map(|scratch| scratch.path().join(scratch::CACHE))
                 .filter(|path| std::fs::create_dir(path).is_ok())
         }
         None => scratch
-            .map(|scratch| scratch.path().join("cache"))
+            .map(|scratch| scratch.path().join(scratch::CACHE))
             .filter(|path| std::fs::create_dir(path).is_ok()),
     }
 }

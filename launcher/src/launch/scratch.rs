@@ -29,6 +29,9 @@ const SETTLED: Duration = Duration::from_secs(60);
 const MOST_LOOKED_AT: usize = 10_000;
 const MOST_REMOVED: usize = 8;
 
+/// The directory of tool caches that do not last.
+pub const CACHE: &str = "cache";
+
 /// The mode bit (S_ISVTX) of a directory that is kept on purpose. It changes nothing else: nobody but the user can enter.
 const KEPT: u32 = 0o1000;
 
@@ -131,8 +134,11 @@ fn is_filtered() -> bool {
 
 /// Removes a scratch directory with whatever the command left in it.
 pub fn remove(path: &Path) {
-    // What can't be removed is not ours to remove: the command cannot have made it.
-    let _ = removal::remove(path);
+    if removal::remove(path).is_err() {
+        // A run that is refused for want of descriptors, or of a /proc, cannot look into it; it has no more than this. Anything
+        // else that can't be removed is not ours to remove: the command cannot have made it.
+        let _ = std::fs::remove_dir(path.join(CACHE)).and_then(|()| std::fs::remove_dir(path));
+    }
 }
 
 /// Removes what killed supervisors of this user have left behind beside `own`.

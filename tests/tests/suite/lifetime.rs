@@ -319,3 +319,29 @@ fn where_nobody_can_be_waited_for_or_ended_nothing_is_started() {
         }
     });
 }
+
+/// Whichever step it is that finds no descriptor left.
+#[test]
+fn a_run_that_is_refused_for_want_of_descriptors_leaves_nothing_behind() {
+    as_users(|user| {
+        let world = World::new(user);
+        let scratch = world.path("scratch");
+        world.make_dir(&scratch);
+        let before = world.workspace.read_dir().unwrap().count();
+        for limit in 4..40 {
+            // No place for caches that last: they are in the scratch directory then.
+            let run = world
+                .sbx(["run", "--", "/bin/true"])
+                .env("TMPDIR", &scratch)
+                .env("XDG_CACHE_HOME", "/dev/null");
+            let out = run.open_files(limit).run().exited(125).says("too many open files");
+            let left: Vec<_> = scratch.read_dir().unwrap().flatten().collect();
+            assert!(left.is_empty(), "{limit}: {left:?}: {out}");
+            assert_eq!(world.workspace.read_dir().unwrap().count(), before, "{limit}: {out}");
+        }
+        let run =
+            world.sbx(["run", "--", "/bin/true"]).env("TMPDIR", &scratch).env("XDG_CACHE_HOME", "/dev/null");
+        run.open_files(1000).run().success();
+        assert_eq!(scratch.read_dir().unwrap().count(), 0);
+    });
+}
