@@ -262,9 +262,9 @@ fn supervised(
     for name in pumps.iter().flat_map(|pumps| &pumps.terminals) {
         violations.line(&format!("{name} is a terminal, so the limit of output does not hold for it"));
     }
-    for name in pumps.iter().flat_map(|pumps| &pumps.open_behind) {
+    for (name, kind) in pumps.iter().flat_map(|pumps| &pumps.open_behind) {
         violations.line(&format!(
-            "{name} is the socket that standard input is, so the limit of output does not hold for what is written to that"
+            "{name} is the {kind} that standard input is, so the limit of output does not hold for what is written to that"
         ));
     }
     let _ = descriptor::release_standard();

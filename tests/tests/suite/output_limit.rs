@@ -270,5 +270,19 @@ fn a_socket_that_is_also_the_input_is_told() {
         };
         run(true).says("stdout is the socket that standard input is");
         run(false).silent();
+        let run = |redirections: &str| {
+            let words = line("--max-output 1K", "head -c 5000 /dev/zero");
+            bash(
+                &world,
+                &format!(
+                    "[ -e fifo ] || mkfifo fifo; exec 5<>fifo; {words} {redirections}; cat file other 2>/dev/null"
+                ),
+            )
+        };
+        run("<&5 >&5").says("stdout is the pipe that standard input is");
+        run("<>file >&0").says("stdout is the file that standard input is");
+        assert!(run("</dev/null >&5").err().is_empty());
+        assert!(run("<file >other").err().is_empty());
+        assert!(run("<file >>file").err().is_empty());
     });
 }

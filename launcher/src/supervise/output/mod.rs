@@ -5,6 +5,7 @@ mod kept;
 mod sink;
 
 use crate::sys::descriptor::{self, Interest, Ready};
+use crate::sys::file::{self, Usable};
 use crate::sys::{Failed, stream};
 use kept::Kept;
 pub use sink::{Sink, Written};
@@ -35,8 +36,8 @@ pub struct Pumps {
     buffer: Vec<u8>,
     /// Streams that are terminals, which are left alone.
     pub terminals: Vec<&'static str>,
-    /// Streams that are a socket, and that socket is standard input as well: the command can write to that.
-    pub open_behind: Vec<&'static str>,
+    /// Streams, and what they are, that are standard input as well: the command can write to that.
+    pub open_behind: Vec<(&'static str, &'static str)>,
 }
 
 /// The caller's descriptors, while the command's stand in their place.
@@ -79,9 +80,7 @@ fn lead(cap: u64, closed: &[RawFd], pumps: &mut Pumps, diverted: &mut Diverted) 
         }
         let file = File::from(stream::duplicate(number)?);
         diverted.0.push((number, stream::duplicate(number)?));
-        if is_input(&file) {
-            pumps.open_behind.push(name);
-        }
+        pumps.open_behind.extend(input(&file).map(|kind| (name, kind)));
         if let Some((other, end)) = &led
             && is_one(other, &file)
         {
@@ -98,10 +97,23 @@ fn lead(cap: u64, closed: &[RawFd], pumps: &mut Pumps, diverted: &mut Diverted) 
     Ok(())
 }
 
-/// Whether it is a socket that is standard input too.
-fn is_input(file: &File) -> bool {
-    let socket = file.metadata().is_ok_and(|meta| meta.file_type().is_socket());
-    socket && stream::duplicate(0).is_ok_and(|input| is_one(&File::from(input), file))
+/// What it is if it is standard input too, and can be written to as that. Which end of a pipe that is makes no difference,
+/// for it can be opened anew by its name in /proc; a file can too, but only by who may write it anyway.
+fn input(file: &File) -> Option<&'static str> {
+    let kind = file.metadata().ok()?.file_type();
+    let (kind, writable) = match kind {
+        kind if kind.is_socket() => ("socket", true),
+        kind if kind.is_fifo() => ("pipe", true),
+        kind if kind.is_file() => ("file", file::usable(0) == Usable::Yes),
+        _ => return None,
+    };
+    let same = || stream::duplicate(0).is_ok_and(|input| is_one_place(&File::from(input), file));
+    (writable && same()).then_some(kind)
+}
+
+fn is_one_place(a: &File, b: &File) -> bool {
+    let place = |file: &File| file.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+    place(a).is_some_and(|place_of_a| place(b) == Some(place_of_a))
 }
 
 /// Whether what is written to both has one order: then there is one pipe, and one limit, for both.
