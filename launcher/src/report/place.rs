@@ -3,12 +3,12 @@
 
 use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
-use crate::supervise::ENDING;
 use crate::supervise::decode::shown;
 use crate::supervise::output::{Sink, Written};
+use crate::supervise::{ENDING, tells_to_end};
 use crate::sys::descriptor::Interest;
 use crate::sys::file::{self, Usable};
-use crate::sys::signal::{self, Disposition};
+use crate::sys::signal;
 use crate::sys::{Failed, descriptor, memory};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -195,9 +195,7 @@ fn pour(mut sink: Sink, mut rest: &[u8], patience: Option<Duration>) -> Result<(
             Written::ReaderGone => return Err("broken pipe".to_string()),
             Written::Failed(failed) => return Err(say(failed)),
         }
-        let waiting = |number: &i32| signal::is_waiting(*number);
-        let meant = |number: &&i32| signal::disposition(**number) == Disposition::Default;
-        if ENDING.iter().filter(meant).any(waiting) {
+        if ENDING.into_iter().any(|number| signal::is_waiting(number) && tells_to_end(number)) {
             return Err("a signal ended the wait for its reader".to_string());
         }
         if patience.is_some_and(|time| since.elapsed() >= time) {

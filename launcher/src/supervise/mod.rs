@@ -37,7 +37,7 @@ use crate::launch::cgroup::Group;
 use crate::launch::limits::Applied;
 use crate::sys::descriptor::{self, Interest, Ready};
 use crate::sys::process::{self, Change};
-use crate::sys::signal;
+use crate::sys::signal::{self, Disposition};
 use crate::sys::{self, Failed, timer};
 use deadline::{Act, Deadline};
 use judge::Judge;
@@ -48,6 +48,11 @@ use std::time::{Duration, Instant};
 
 /// Those that end waiting for a slow reader, when there is no command any more to be ended by them.
 pub const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
+/// Whether a signal is one of them. Those that the caller has ignored (nohup(1)) arrive all the same, since they are blocked.
+pub fn tells_to_end(number: i32) -> bool {
+    ENDING.contains(&number) && signal::disposition(number) == Disposition::Default
+}
 
 /// A run in which nothing happens for so long is no short one: what it holds counts then, not how fast it starts.
 const SETTLING: Duration = Duration::from_millis(100);
@@ -309,7 +314,7 @@ impl Supervisor<'_, '_> {
             let [_, _, to_out, to_err] = pumps.interests();
             let [signalled, out, err] = descriptor::poll([signals, to_out, to_err], left)?;
             let mut arrived = std::iter::from_fn(|| signal::next(self.task.signals.as_fd()));
-            if signalled.now && arrived.any(|arrived| ENDING.contains(&arrived.number)) {
+            if signalled.now && arrived.any(|arrived| tells_to_end(arrived.number)) {
                 break;
             }
             result = pumps.turn([Ready::default(), Ready::default(), out, err]);

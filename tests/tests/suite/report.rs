@@ -424,6 +424,15 @@ fn a_reader_of_the_report_may_take_its_time_but_not_more_than_the_run_has() {
             out.says("descriptor 5: a signal ended the wait").says("exited with 0");
             drop(reader);
         }
+        // Not one that the caller ignores.
+        let (reader, writer) = pipe();
+        let running = world.sbx(long_winded(&[])).pass_fd(writer, 5).ignoring(libc::SIGHUP).start();
+        running.wait_for("up\n");
+        moment();
+        running.signal(libc::SIGHUP);
+        moment();
+        parsed(&read(reader));
+        running.wait().success();
         let (_reader, writer) = pipe();
         let out = world.sbx(long_winded(&["-t", "1s"])).pass_fd(writer, 5).run();
         out.exited(125).says("descriptor 5: its reader takes nothing").says("exited with 0");
