@@ -202,6 +202,8 @@ MUTANTS = [
     ("no-signals-to-send", "launcher/src/launch/mod.rs",
      'process::sends_signals().map_err(cannot("send signals, by which runs end"))', "Ok(())", ["lifetime::"]),
     ("unlisted-memory", "launcher/src/supervise/memory.rs", "listed && plain(above) > 0", "plain(above) > 0", ["limits::"]),
+    ("scratch-unseen", "launcher/src/launch/scratch.rs",
+     "let _ = std::fs::remove_dir(path.join(CACHE)).and_then(|()| std::fs::remove_dir(path));", "", ["lifetime::"]),
     ("reader-of-a-report", "launcher/src/report/place.rs",
      "if patience.is_some_and(|time| since.elapsed() >= time) {", "if false && patience.is_some() {", ["report::"]),
     ("signal-while-reporting", "launcher/src/report/place.rs",
