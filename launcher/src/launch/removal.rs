@@ -1,17 +1,21 @@
 //! Removing a directory with whatever an untrusted command left in it.
 //!
 //! That may be deeper than the stack or the table of descriptors would bear, have paths that are longer than the
-//! kernel takes, and be closed by missing permissions. So nothing here recurses: what lies two levels deep is
-//! moved up beside its parent, until everything lies directly in the directory. Everything is reached through
-//! descriptors and no link is followed: what the command's user may still be doing elsewhere cannot lead us out.
+//! kernel takes, and be closed by missing permissions. So this descends a few levels only: what lies deeper, or cannot be
+//! removed where it is, is moved up into the directory itself, until everything lies within reach. Everything is reached
+//! through descriptors and no link is followed: what the command's user may still be doing elsewhere cannot lead us out.
 
-use crate::sys::{attributes, descriptor, memory};
+use crate::sys::{attributes, descriptor, file, memory};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// How many levels it descends: each takes two descriptors.
+const DEEPEST: usize = 16;
 
 /// Removes a directory and everything below it.
 pub fn remove(path: &Path) -> io::Result<()> {
@@ -41,28 +45,31 @@ impl<'a> Removal<'a> {
     /// Goes over the directory as long as that changes something.
     fn run(&mut self) {
         open_up(self.top);
-        while self.pass().is_ok_and(|changed| changed) {}
+        let top = self.top;
+        while self.clear(top, 0).is_ok_and(|changed| changed) {}
     }
 
-    fn pass(&mut self) -> io::Result<bool> {
+    /// Removes what can be from a directory, and tells whether anything has changed.
+    fn clear(&mut self, directory: &File, depth: usize) -> io::Result<bool> {
         let mut changed = false;
-        for entry in fs::read_dir(inside(self.top))? {
-            let name = entry?.file_name();
-            changed |= unlink(self.top, &name) || self.flatten(&name);
+        for entry in fs::read_dir(inside(directory))? {
+            let entry = entry?;
+            let (name, is_directory) = (entry.file_name(), entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            changed |= unlink(directory, &name, is_directory)
+                || self.descend(directory, &name, depth)
+                || (depth > 0 && self.move_up(directory, &name));
         }
         Ok(changed)
     }
 
-    /// Empties a directory by removing what can be, and moving the directories in it up; then removes it.
-    fn flatten(&mut self, name: &OsStr) -> bool {
-        let Ok(directory) = hold(self.top, name) else { return false };
-        let Ok(entries) = fs::read_dir(inside(&directory)) else { return false };
-        let mut changed = false;
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            changed |= unlink(&directory, &name) || self.move_up(&directory, &name);
+    /// Empties a directory in another, and removes it. Where it stays, it is not what has changed.
+    fn descend(&mut self, directory: &File, name: &OsStr, depth: usize) -> bool {
+        if depth == DEEPEST {
+            return false;
         }
-        unlink(self.top, name) || changed
+        let Ok(below) = hold(directory, name) else { return false };
+        let changed = self.clear(&below, depth + 1).is_ok_and(|changed| changed);
+        unlink(directory, name, true) || (depth == 0 && changed)
     }
 
     fn move_up(&mut self, directory: &File, name: &OsStr) -> bool {
@@ -77,10 +84,13 @@ impl<'a> Removal<'a> {
 /// A directory in another, held and opened up.
 fn hold(directory: &File, name: &OsStr) -> io::Result<File> {
     let held = descriptor::open_entry(directory, name.as_bytes())?;
-    if !held.metadata()?.is_dir() {
+    let meta = held.metadata()?;
+    if !meta.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
     }
-    open_up(&held);
+    if meta.mode() & 0o700 != 0o700 {
+        open_up(&held);
+    }
     Ok(held)
 }
 
@@ -90,9 +100,13 @@ fn open_up(directory: &File) {
 }
 
 /// Removes a file, a link or an empty directory.
-fn unlink(directory: &File, name: &OsStr) -> bool {
-    let path = inside(directory).join(name);
-    fs::remove_file(&path).is_ok() || fs::remove_dir(&path).is_ok()
+fn unlink(directory: &File, name: &OsStr, is_directory: bool) -> bool {
+    let directory = directory.as_fd();
+    if is_directory {
+        file::remove_directory(directory, name).is_ok()
+    } else {
+        file::unlink(directory, name).is_ok() || file::remove_directory(directory, name).is_ok()
+    }
 }
 
 /// A held directory as the beginning of a path.

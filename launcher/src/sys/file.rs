@@ -132,6 +132,14 @@ pub fn unlink(directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), Failed> {
     checked("unlink", unsafe { libc::unlinkat(directory.as_raw_fd(), name.as_ptr(), 0) }.into()).map(drop)
 }
 
+/// Removes an empty directory.
+pub fn remove_directory(directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), Failed> {
+    let name = text("rmdir", name)?;
+    // SAFETY: a NUL-terminated path.
+    let result = unsafe { libc::unlinkat(directory.as_raw_fd(), name.as_ptr(), libc::AT_REMOVEDIR) };
+    checked("rmdir", result.into()).map(drop)
+}
+
 /// What an open file is.
 pub fn identity(file: BorrowedFd<'_>) -> Result<Identity, Failed> {
     stat(file, c"", libc::AT_EMPTY_PATH)
