@@ -3,6 +3,7 @@
 use crate::cli::Run;
 use crate::launch::commands::Commands;
 use crate::launch::landlock::{canonical, plain};
+use crate::launch::mounts::Mounts;
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::siblings;
 use crate::launch::within::{is_below, is_same, is_within};
@@ -224,6 +225,7 @@ pub fn rules(
         }
         denied.push(if missing { tidy(&directory.join(path)) } else { existing(path, directory)? });
     }
+    add_other_names(&mut denied);
     check_denied(&denied)?;
     check_program(executed.program, &denied)?;
     remarks.extend(of_flags.iter().filter_map(|(word, rule)| ineffective(word, rule, &rules, &denied)));
@@ -238,6 +240,18 @@ pub fn rules(
     let mut named: Vec<PathBuf> = of_flags.into_iter().map(|(_, rule)| rule.path).collect();
     named.extend(flags.unix.iter().filter_map(|path| directory.join(path).canonicalize().ok()));
     Ok(Paths { rules, denied, named })
+}
+
+/// A file is denied by each of its names, where its file system is mounted at several places: a rule about any of them
+/// would open it.
+fn add_other_names(denied: &mut Vec<PathBuf>) {
+    if denied.is_empty() {
+        return;
+    }
+    let mounts = Mounts::now();
+    let others = denied.iter().flat_map(|path| mounts.other_names(&siblings::resolve(path)));
+    let others: Vec<PathBuf> = others.collect();
+    denied.extend(others);
 }
 
 /// A process has another number in a /proc of the run's own, where that of the first one belongs to `sbx`.

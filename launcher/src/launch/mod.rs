@@ -11,6 +11,7 @@ pub mod guard;
 pub mod landlock;
 pub mod limits;
 mod messages;
+pub mod mounts;
 pub mod namespaces;
 pub mod plan;
 pub mod policy;

@@ -197,7 +197,8 @@ fn shield_all(layout: &Layout, doors: &mut Doors, wanted: impl Fn(&Path) -> bool
         // What was found below it is not what is seen from now on.
         doors.0.clear();
     }
-    for path in layout.stubs.iter().map(|stub| &stub.path).filter(|path| wanted(path)) {
+    let stubs = layout.stubs.iter().map(|stub| &stub.path).chain(&layout.stubs_elsewhere);
+    for path in stubs.filter(|path| wanted(path)) {
         shield(path, "protect", Tree::read_only)?;
     }
     for path in layout.read_only.iter().filter(|path| wanted(path)) {
@@ -228,6 +229,7 @@ pub fn renew(layout: &Layout, doors: &mut Doors) -> Result<(), Stop> {
 pub fn leave(layout: &Layout) {
     layout.private.iter().for_each(|private| mount::remove(&private.at));
     layout.stubs.iter().for_each(|stub| mount::remove(&stub.path));
+    layout.stubs_elsewhere.iter().for_each(|path| mount::remove(path));
 }
 
 fn place(path: &Path) -> Result<File, Failed> {

@@ -6,6 +6,7 @@ use super::places::{Placed, Roots, places};
 use super::protect::{Found, Protected, find, links_behind, replaceable};
 use super::stubs::{self, Stub};
 use crate::launch::landlock::canonical;
+use crate::launch::mounts::Mounts;
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::siblings;
 use crate::launch::within::{is_below, is_same, is_within};
@@ -60,6 +61,8 @@ pub struct Layout {
     pub denied: BTreeSet<PathBuf>,
     /// What cannot be made.
     pub stubs: Vec<Stub>,
+    /// The other names of those, which would be ways to put something into them.
+    pub stubs_elsewhere: BTreeSet<PathBuf>,
     /// Repositories whose configurations are read-only and may be replaced by others that have been checked.
     pub configs: Vec<PathBuf>,
     /// Where the command starts.
@@ -176,6 +179,7 @@ impl Layout {
             links: BTreeMap::new(),
             denied: BTreeSet::new(),
             stubs: Vec::new(),
+            stubs_elsewhere: BTreeSet::new(),
             configs: Vec::new(),
             directory: given.directory.to_path_buf(),
         };
@@ -186,10 +190,15 @@ impl Layout {
         for path in given.denied {
             layout.deny(path, &roots, given.rules);
         }
+        let mounts = Mounts::now();
         for protected in given.protected {
+            for path in mounts.other_names(&protected.path) {
+                layout.protect(Protected { path, ..protected.clone() }, &roots, given.rules, remarks);
+            }
             layout.protect(protected, &roots, given.rules, remarks);
         }
-        layout.keep_shielded_configs();
+        layout.keep_shielded_configs(&mounts);
+        layout.shield_elsewhere(&mounts);
         layout.pin_kept();
         layout
     }
@@ -213,7 +222,7 @@ impl Layout {
 
     /// Whether mounts have a call fail that would change, or only read, what is at a path.
     pub fn refuses(&self, path: &Path, changes: bool) -> bool {
-        let stubs = self.stubs.iter().map(|stub| &stub.path);
+        let stubs = self.stubs.iter().map(|stub| &stub.path).chain(&self.stubs_elsewhere);
         let mut kept = self.read_only.iter().chain(self.links.keys()).chain(stubs);
         self.denies(path) || (changes && (self.pins.contains(path) || kept.any(|kept| is_within(path, kept))))
     }
@@ -378,14 +387,37 @@ impl Layout {
         }
     }
 
-    /// New configurations come through the directory of hooks, which has to be there and shielded.
-    fn keep_shielded_configs(&mut self) {
+    /// New configurations come through the directory of hooks, which has to be there and shielded; and no other name of
+    /// theirs may lead past the mount that they bring along.
+    fn keep_shielded_configs(&mut self, mounts: &Mounts) {
         let Layout { configs, read_only, .. } = self;
         configs.retain(|repository| {
             let hooks = repository.join(HOOKS);
-            read_only.contains(&hooks) && is_plain_directory(&hooks)
+            read_only.contains(&hooks)
+                && is_plain_directory(&hooks)
+                && mounts.other_names(repository).is_empty()
         });
         configs.truncate(MOST_CONFIGS);
+    }
+
+    /// Shields by each of its names what is shielded by one: a mount covers one of them, while rules, which go by files,
+    /// hold for all. (What is held in its place is held by every name: the kernel looks whether anything is mounted on
+    /// it.)
+    fn shield_elsewhere(&mut self, mounts: &Mounts) {
+        let names = |of: &PathBuf| {
+            let names = mounts.other_names(of);
+            names.into_iter().filter(|name| self.replaces(name).is_none()).collect::<Vec<_>>()
+        };
+        let read_only: Vec<_> = self.read_only.iter().flat_map(names).collect();
+        let denied: Vec<_> = self.denied.iter().flat_map(names).collect();
+        let stubs: Vec<_> = self.stubs.iter().flat_map(|stub| names(&stub.path)).collect();
+        let links = self.links.iter();
+        let links: Vec<_> =
+            links.flat_map(|(link, seen)| names(link).into_iter().map(|name| (name, seen.clone()))).collect();
+        self.read_only.extend(read_only);
+        self.denied.extend(denied);
+        self.stubs_elsewhere.extend(stubs);
+        self.links.extend(links);
     }
 
     /// Has the first name of a path that is not there yet never be.

@@ -4,6 +4,7 @@
 mod configuration;
 mod git;
 mod hostile;
+mod mounted;
 mod processes;
 mod services;
 mod shielded;

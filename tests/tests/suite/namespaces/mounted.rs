@@ -1,0 +1,102 @@
+//! Workspaces that are mounted at two places: what is denied or protected is that by both names.
+
+use super::with_namespaces;
+use sbx_tests::world::SECRET;
+use sbx_tests::{Output, User, World, need, stage};
+use std::path::PathBuf;
+
+/// Everything that reads, changes or makes what is denied or protected, by the name of the workspace in `$AT`.
+const ATTEMPTS: &str = r#"
+cat "$AT/secret"
+for name in .git/hooks/pre-commit .git/config .mcp.json .vscode/tasks.json absent; do
+    echo planted > "$AT/$name" && echo "wrote $name"
+done
+mv "$AT/.git" "$AT/moved" && echo moved
+rm -f "$AT/.mcp.json" "$AT/secret" && echo removed
+ln "$AT/secret" "$AT/link" && cat "$AT/link"
+echo new > "$AT/free/new" && echo allowed
+"#;
+
+fn stage_workspace(user: &User) -> World {
+    let world = World::new(user);
+    for directory in [".vscode", ".claude"] {
+        world.make_dir(&world.home.join(directory));
+    }
+    world.make_dir(&world.path("free"));
+    world.make_dir(&world.path(".git/hooks"));
+    world.write("secret", format!("{SECRET}\n"));
+    world.write(".git/config", "[core]\n\tbare = false\n");
+    world.write(".mcp.json", "as it was\n");
+    world
+}
+
+/// `sbx run` in the workspace, which is mounted at `other`, too. `attempt` is the name that the command goes by.
+fn attempts(world: &World, other: &PathBuf, flags: &[&str], attempt: &PathBuf) -> Output {
+    let script = "mount --bind \"$1\" \"$2\" && shift 2 && exec \"$@\"";
+    let (sbx, at) = (stage::sbx(), format!("AT={}", attempt.display()));
+    let words = world.user.unshare(&[]);
+    let words = words.iter().copied().chain(["sh", "-c", script, "sh"]);
+    let command = world.bare(words).arg(&world.workspace).arg(other).arg(sbx);
+    command.args(["run", "-q", "--env", &at]).args(flags).args(["--", "bash", "-c", ATTEMPTS]).run()
+}
+
+#[track_caller]
+fn is_held(world: &World, out: &Output) {
+    assert!(!out.out().contains(SECRET), "{out}");
+    assert_eq!(out.out(), "allowed\n", "{out}");
+    assert_eq!(world.read(".mcp.json").as_deref(), Some("as it was\n"), "{out}");
+    assert_eq!(world.read(".git/config").as_deref(), Some("[core]\n\tbare = false\n"), "{out}");
+    for name in [".git/hooks/pre-commit", ".vscode", "absent"] {
+        assert!(!world.exists(name), "'{name}' is there: {out}");
+    }
+}
+
+#[test]
+fn what_is_shielded_is_shielded_by_every_name_of_a_workspace_that_is_mounted_twice() {
+    if !need(&["unshare", "mount"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let other = |world: &World| {
+            let other = world.outside.join("the other");
+            world.make_dir(&other);
+            other
+        };
+        for by_other_name in [false, true] {
+            let world = stage_workspace(user);
+            let other = other(&world);
+            let (secret, absent) = (other.join("secret"), other.join("absent"));
+            let named = if by_other_name {
+                [secret.to_str().unwrap(), absent.to_str().unwrap()]
+            } else {
+                ["secret", "absent"]
+            };
+            let deny = ["--deny", named[0], "--deny", named[1]];
+            is_held(&world, &attempts(&world, &other, &deny, &other));
+            is_held(&world, &attempts(&world, &other, &deny, &world.workspace));
+        }
+        let world = stage_workspace(user);
+        let other = other(&world);
+        let out = attempts(&world, &other, &["--deny", other.to_str().unwrap()], &world.workspace);
+        assert!(!out.out().contains(SECRET) && !out.out().contains("allowed"), "{out}");
+    });
+}
+
+#[test]
+fn what_is_denied_by_one_name_is_not_opened_by_another_where_siblings_are_granted() {
+    if !need(&["unshare", "mount"]) {
+        return;
+    }
+    sbx_tests::as_users(|user| {
+        let world = stage_workspace(user);
+        let other = world.outside.join("other");
+        world.make_dir(&other);
+        let secret = other.join("secret");
+        for denied in ["secret", secret.to_str().unwrap()] {
+            for attempt in [&world.workspace, &other] {
+                let out = attempts(&world, &other, &["--namespaces", "none", "--deny", denied], attempt);
+                assert!(!out.out().contains(SECRET) && out.out().contains("allowed"), "{denied}: {out}");
+            }
+        }
+    });
+}
