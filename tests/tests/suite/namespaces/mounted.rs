@@ -3,7 +3,7 @@
 use super::with_namespaces;
 use sbx_tests::world::SECRET;
 use sbx_tests::{Output, User, World, need, stage};
-use std::path::PathBuf;
+use std::path::Path;
 
 /// Everything that reads, changes or makes what is denied or protected, by the name of the workspace in `$AT`.
 const ATTEMPTS: &str = r#"
@@ -31,13 +31,24 @@ fn stage_workspace(user: &User) -> World {
 }
 
 /// `sbx run` in the workspace, which is mounted at `other`, too. `attempt` is the name that the command goes by.
-fn attempts(world: &World, other: &PathBuf, flags: &[&str], attempt: &PathBuf) -> Output {
+fn attempts(world: &World, other: &Path, flags: &[&str], attempt: &Path) -> Output {
+    mounted(world, &world.workspace, other, flags, attempt, ATTEMPTS)
+}
+
+fn mounted(
+    world: &World,
+    directory: &Path,
+    other: &Path,
+    flags: &[&str],
+    attempt: &Path,
+    attempts: &str,
+) -> Output {
     let script = "mount --bind \"$1\" \"$2\" && shift 2 && exec \"$@\"";
     let (sbx, at) = (stage::sbx(), format!("AT={}", attempt.display()));
     let words = world.user.unshare(&[]);
     let words = words.iter().copied().chain(["sh", "-c", script, "sh"]);
-    let command = world.bare(words).arg(&world.workspace).arg(other).arg(sbx);
-    command.args(["run", "-q", "--env", &at]).args(flags).args(["--", "bash", "-c", ATTEMPTS]).run()
+    let command = world.bare(words).arg(directory).arg(other).arg(sbx);
+    command.args(["run", "-q", "--env", &at]).args(flags).args(["--", "bash", "-c", attempts]).run()
 }
 
 #[track_caller]
@@ -98,5 +109,48 @@ fn what_is_denied_by_one_name_is_not_opened_by_another_where_siblings_are_grante
                 assert!(!out.out().contains(SECRET) && out.out().contains("allowed"), "{denied}: {out}");
             }
         }
+    });
+}
+
+#[test]
+fn a_configuration_is_not_replaced_where_another_name_would_lead_past_its_mount() {
+    if !need(&["unshare", "mount", "git"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let world = World::new(user);
+        world.bare(["git", "init", "-q"]).run().success();
+        let before = world.read(".git/config").unwrap();
+        let other = world.outside.join("other");
+        world.make_dir(&other);
+        let script = "git config user.name x; printf '[core]\n\tpager = evil\n' >> \"$AT/.git/config\"; \
+                      echo planted > \"$AT/.git/hooks/pre-commit\"; echo tried";
+        let out = mounted(&world, &world.workspace, &other, &[], &other, script).prints("tried\n");
+        assert_eq!(world.read(".git/config").as_ref(), Some(&before), "{out}");
+        assert!(!world.exists(".git/hooks/pre-commit"), "{out}");
+        world.sbx(["run", "--", "git", "config", "user.name", "x"]).run().success();
+        assert!(world.read(".git/config").unwrap().contains("name = x"), "the allowed twin changed nothing");
+    });
+}
+
+#[test]
+fn what_is_protected_elsewhere_is_protected_in_a_workspace_that_is_another_name_of_it() {
+    if !need(&["unshare", "mount"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let profiles = world.home.join(".config/sbx/profiles");
+        world.make_dir(&profiles);
+        let other = world.outside.join("other");
+        world.make_dir(&other);
+        let below = ".config/sbx/profiles/loose.json";
+        let script = format!(
+            "echo 1 > \"$AT/{below}\"; echo 2 > \"$HOME/{below}\"; echo 3 > \"$AT/free\"; echo tried"
+        );
+        let flags = ["--workspace", other.to_str().unwrap()];
+        let out = mounted(&world, &world.home, &other, &flags, &other, &script).prints("tried\n");
+        assert!(!world.home.join(below).exists(), "{out}");
+        assert!(world.home.join("free").exists(), "the allowed twin made nothing: {out}");
     });
 }
