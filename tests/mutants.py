@@ -118,6 +118,8 @@ MUTANTS = [
      "if kind.is_symlink() || self.ends.contains(&path) || self.is_linked(&path) {", "if kind.is_symlink() {", ["workspace::", "command_line::"]),
     ("siblings-linked", "launcher/src/launch/siblings.rs",
      "let linked = if rights == PathRights::ALL {", "let linked = if false {", ["workspace::"]),
+    ("unread-configuration", "launcher/src/launch/namespaces/git.rs",
+     'self.protected.push(Protected { stub: Some("\\n"), ..Protected::new(file) });', "self.protected.push(Protected::existing(file));", ["namespaces::git::"]),
     ("other-mounts", "launcher/src/launch/namespaces/layout.rs",
      "        layout.shield_elsewhere(&mounts);\n", "", ["namespaces::mounted::"]),
     ("other-mounts-denied", "launcher/src/launch/files.rs",

@@ -292,16 +292,15 @@ impl Repository {
         }
     }
 
-    /// A configuration that git reads only if the repository's says so.
+    /// A configuration that git reads only if the repository's says so. `git sparse-checkout` has it say so one day, and what
+    /// is there then counts.
     fn config_of_worktree(&mut self, at: &Path, settings: &[Setting], top: &Path, home: Option<&Path>) {
         let file = at.join("config.worktree");
         let is_read = |setting: &Setting| setting.is("extensions", "worktreeconfig") && setting.holds();
         if settings.iter().any(is_read) {
             self.configuration(&file, top, home, &mut Vec::new());
-            self.protected.push(Protected { stub: Some("\n"), ..Protected::new(file) });
-        } else {
-            self.protected.push(Protected::existing(file));
         }
+        self.protected.push(Protected { stub: Some("\n"), ..Protected::new(file) });
     }
 
     /// The git directories of submodules; their names may have several parts.

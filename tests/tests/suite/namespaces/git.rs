@@ -48,6 +48,11 @@ pub fn nothing_planted_runs(world: &World, script: &str) {
         world,
         "(git status; git commit -q --allow-empty -m after; git log -1; git switch -q -; git switch -q -) >/dev/null 2>&1 || true",
     );
+    // Changes the configuration, and has git read one more file.
+    plain(
+        world,
+        "(cp -a . ../sparse && cd ../sparse && git sparse-checkout set --no-cone '/*'; git status) >/dev/null 2>&1 || true; rm -rf ../sparse",
+    );
     assert!(!marks.exists(), "it ran: {script}: {out}");
 }
 
@@ -258,6 +263,7 @@ fn what_git_executes_cannot_be_planted() {
                 "git config core.fsmonitor 'PLANTED; false'",
                 "git config --worktree core.fsmonitor 'PLANTED; false'; printf '[core]\\nfsmonitor = PLANTED\\n' > .git/config.worktree",
                 "printf '[core]\\nfsmonitor = PLANTED\\n' >> .git/config",
+                "printf '[core]\\nfsmonitor = PLANTED\\n' > .git/config.worktree",
                 "printf '[core]\\nfsmonitor = PLANTED\\n' > more.config; mkdir more.config",
                 "mkdir -p .husky/_; printf '#!/bin/sh\\nPLANTED\\n' > .husky/_/post-commit; chmod +x .husky/_/post-commit",
                 "mv .husky .was; mkdir -p .husky/_; printf '#!/bin/sh\\nPLANTED\\n' > .husky/_/post-commit; chmod +x .husky/_/post-commit",
