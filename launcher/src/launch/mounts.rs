@@ -3,6 +3,7 @@
 
 use crate::launch::within::is_within;
 use crate::sys::path;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
@@ -31,7 +32,9 @@ impl Mounts {
     /// From the text of proc_pid_mountinfo(5).
     fn parse(text: &[u8]) -> Mounts {
         let mounts: Vec<Mount> = text.split(|byte| *byte == b'\n').filter_map(mount).collect();
-        let is_twice = |of: &&Mount| mounts.iter().filter(|mount| mount.device == of.device).nth(1).is_some();
+        let mut times: HashMap<&[u8], usize> = HashMap::new();
+        mounts.iter().for_each(|mount| *times.entry(&mount.device).or_default() += 1);
+        let is_twice = |mount: &&Mount| times.get(&*mount.device).is_some_and(|times| *times > 1);
         Mounts(mounts.iter().filter(is_twice).cloned().collect())
     }
 
@@ -42,7 +45,9 @@ impl Mounts {
         for own in self.0.iter().filter(|mount| is_within(path, &mount.at)) {
             let Ok(below) = path.strip_prefix(&own.at) else { continue };
             let inside = join(&own.root, below);
-            for other in self.0.iter().filter(|other| other.device == own.device && *other != own) {
+            let others = self.0.iter().filter(|other| other.device == own.device && *other != own);
+            // On a machine with containers there are hundreds, and this is the quick question.
+            for other in others.filter(|other| is_within(&inside, &other.root)) {
                 let Ok(below) = inside.strip_prefix(&other.root) else { continue };
                 let name = join(&other.at, below);
                 if name != path && !names.contains(&name) && are_one(path, &name) {
