@@ -4,6 +4,7 @@ use super::{Answer, Rule, Verdict, Wanted, adviser, own};
 use crate::cli::Run;
 use crate::launch::commands::Obstacle;
 use crate::launch::landlock::{self, Report, View, canonical};
+use crate::launch::mounts::Mounts;
 use crate::launch::plan::Plan;
 use crate::launch::policy::{PathRights, PathRule};
 use crate::profile::{PathEntry, Variables};
@@ -194,7 +195,14 @@ impl Sources {
             rules.extend(named.map(|(path, rule)| (path, rights.common(rest), rule)));
         }
         let denied = paths.deny.iter().filter_map(of_profile);
-        let denied = denied.chain(flags.deny.iter().map(|path| of_flag("--deny", path))).collect();
+        let mut denied: Vec<(PathBuf, Rule)> =
+            denied.chain(flags.deny.iter().map(|path| of_flag("--deny", path))).collect();
+        let mounts = Mounts::now();
+        let other = |(path, rule): &(PathBuf, Rule)| {
+            mounts.other_names(path).into_iter().map(|name| (name, rule.clone())).collect::<Vec<_>>()
+        };
+        let others: Vec<_> = denied.iter().flat_map(other).collect();
+        denied.extend(others);
         Sources { rules, denied }
     }
 

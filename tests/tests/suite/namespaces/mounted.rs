@@ -2,7 +2,7 @@
 
 use super::with_namespaces;
 use sbx_tests::world::SECRET;
-use sbx_tests::{Output, User, World, need, stage};
+use sbx_tests::{Cmd, Output, User, World, need, stage};
 use std::path::Path;
 
 /// Everything that reads, changes or makes what is denied or protected, by the name of the workspace in `$AT`.
@@ -35,6 +35,14 @@ fn attempts(world: &World, other: &Path, flags: &[&str], attempt: &Path) -> Outp
     mounted(world, &world.workspace, other, flags, attempt, ATTEMPTS)
 }
 
+/// `sbx` where a directory is mounted at another place, too.
+fn sbx(world: &World, directory: &Path, other: &Path) -> Cmd {
+    let script = "mount --bind \"$1\" \"$2\" && shift 2 && exec \"$@\"";
+    let words = world.user.unshare(&[]);
+    let words = words.iter().copied().chain(["sh", "-c", script, "sh"]);
+    world.bare(words).arg(directory).arg(other).arg(stage::sbx())
+}
+
 fn mounted(
     world: &World,
     directory: &Path,
@@ -43,12 +51,12 @@ fn mounted(
     attempt: &Path,
     attempts: &str,
 ) -> Output {
-    let script = "mount --bind \"$1\" \"$2\" && shift 2 && exec \"$@\"";
-    let (sbx, at) = (stage::sbx(), format!("AT={}", attempt.display()));
-    let words = world.user.unshare(&[]);
-    let words = words.iter().copied().chain(["sh", "-c", script, "sh"]);
-    let command = world.bare(words).arg(directory).arg(other).arg(sbx);
-    command.args(["run", "-q", "--env", &at]).args(flags).args(["--", "bash", "-c", attempts]).run()
+    let at = format!("AT={}", attempt.display());
+    sbx(world, directory, other)
+        .args(["run", "-q", "--env", &at])
+        .args(flags)
+        .args(["--", "bash", "-c", attempts])
+        .run()
 }
 
 #[track_caller]
@@ -152,5 +160,20 @@ fn what_is_protected_elsewhere_is_protected_in_a_workspace_that_is_another_name_
         let out = mounted(&world, &world.home, &other, &flags, &other, &script).prints("tried\n");
         assert!(!world.home.join(below).exists(), "{out}");
         assert!(world.home.join("free").exists(), "the allowed twin made nothing: {out}");
+    });
+}
+
+#[test]
+fn a_question_about_the_other_name_is_answered_by_the_denial() {
+    if !need(&["unshare", "mount"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let world = stage_workspace(user);
+        let other = world.outside.join("other");
+        world.make_dir(&other);
+        let out = sbx(&world, &world.workspace, &other).args(["why", "--deny", "secret", "--path"]);
+        let out = out.arg(other.join("secret")).run().exited(1);
+        assert!(out.out().contains("by --deny secret"), "{out}");
     });
 }
