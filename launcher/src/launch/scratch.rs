@@ -175,7 +175,7 @@ pub fn cache(cache_home: Option<&OsStr>, home: Option<&OsStr>, workspace: &Path)
     let absolute = |value: Option<&OsStr>| value.map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute(cache_home).or_else(|| absolute(home).map(|home| home.join(".cache")));
     let base = base
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "neither XDG_CACHE_HOME nor HOME is set"))?;
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "neither XDG_CACHE_HOME nor HOME is an absolute path"))?;
     let own = Path::new("sbx").join(cache_name(workspace));
     let path = base.join(&own);
     DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn names_in_errors_keep_their_letters() {
         let error = cache(None, None, Path::new("/")).unwrap_err();
-        assert_eq!(plain(&error), "neither XDG_CACHE_HOME nor HOME is set");
+        assert_eq!(plain(&error), "neither XDG_CACHE_HOME nor HOME is an absolute path");
         assert_eq!(plain(&io::Error::from_raw_os_error(libc::ENOENT)), "no such file or directory");
     }
 }
