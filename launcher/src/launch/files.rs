@@ -225,7 +225,7 @@ pub fn rules(
         }
         denied.push(if missing { tidy(&directory.join(path)) } else { existing(path, directory)? });
     }
-    add_other_names(&mut denied);
+    add_other_names(&mut denied)?;
     check_denied(&denied)?;
     check_program(executed.program, &denied)?;
     remarks.extend(of_flags.iter().filter_map(|(word, rule)| ineffective(word, rule, &rules, &denied)));
@@ -244,14 +244,15 @@ pub fn rules(
 
 /// A file is denied by each of its names, where its file system is mounted at several places: a rule about any of them
 /// would open it.
-fn add_other_names(denied: &mut Vec<PathBuf>) {
+fn add_other_names(denied: &mut Vec<PathBuf>) -> Result<(), Refusal> {
     if denied.is_empty() {
-        return;
+        return Ok(());
     }
-    let mounts = Mounts::now();
+    let mounts = Mounts::now()?;
     let others = denied.iter().flat_map(|path| mounts.other_names(&siblings::resolve(path)));
     let others: Vec<PathBuf> = others.collect();
     denied.extend(others);
+    Ok(())
 }
 
 /// A process has another number in a /proc of the run's own, where that of the first one belongs to `sbx`.

@@ -1,7 +1,9 @@
 //! The other names of a file: what is mounted at several places is the same file at each. Landlock's rules are about files
 //! and hold for all of these names, while a mount covers one of them.
 
+use crate::launch::landlock::plain as plain_error;
 use crate::launch::within::is_within;
+use crate::refusal::Refusal;
 use crate::sys::path;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -24,9 +26,17 @@ struct Mount {
 }
 
 impl Mounts {
-    /// As this process sees them. Where /proc does not tell, nothing is known.
-    pub fn now() -> Mounts {
-        std::fs::read("/proc/self/mountinfo").map(|text| Mounts::parse(&text)).unwrap_or_default()
+    /// As this process sees them. Where there is no /proc, nobody tells.
+    pub fn now() -> Result<Mounts, Refusal> {
+        const FILE: &str = "/proc/self/mountinfo";
+        match std::fs::read(FILE) {
+            Ok(text) => Ok(Mounts::parse(&text)),
+            Err(error) if path::says_missing(&error) => Ok(Mounts::default()),
+            Err(error) => Err(Refusal::new(format!(
+                "cannot find out by which names a path is reached that is denied or protected: cannot read '{FILE}': {}",
+                plain_error(&error)
+            ))),
+        }
     }
 
     /// From the text of proc_pid_mountinfo(5).

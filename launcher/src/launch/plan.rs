@@ -9,6 +9,7 @@ use crate::launch::files::{self, Executed, Working};
 use crate::launch::guard::OnViolation;
 use crate::launch::landlock::{Version, plain};
 use crate::launch::limits::{self, Limits, Situation};
+use crate::launch::mounts::Mounts;
 use crate::launch::namespaces::{self, Choice, Layout, Repository};
 use crate::launch::policy::{Mode, Network, PathRule};
 use crate::launch::resolve::{self, Calls, Extras, Seal, Unix};
@@ -200,6 +201,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
                 denied: &paths.denied,
                 protected: namespaces::protected(&profile, &variables, repository, &search.dirs),
                 named: &paths.named,
+                mounts: &Mounts::now()?,
                 sockets: &sockets,
                 scratch: inside,
                 directory: &directory,

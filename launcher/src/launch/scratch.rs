@@ -174,8 +174,9 @@ fn open_directory(path: &Path) -> io::Result<File> {
 pub fn cache(cache_home: Option<&OsStr>, home: Option<&OsStr>, workspace: &Path) -> io::Result<PathBuf> {
     let absolute = |value: Option<&OsStr>| value.map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute(cache_home).or_else(|| absolute(home).map(|home| home.join(".cache")));
-    let base = base
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "neither XDG_CACHE_HOME nor HOME is an absolute path"))?;
+    let base = base.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, "neither XDG_CACHE_HOME nor HOME is an absolute path")
+    })?;
     let own = Path::new("sbx").join(cache_name(workspace));
     let path = base.join(&own);
     DirBuilder::new().recursive(true).mode(0o700).create(&path)?;

@@ -113,6 +113,8 @@ pub struct Given<'a> {
     pub protected: Vec<Protected>,
     /// The paths that flags name: the host's are meant.
     pub named: &'a [PathBuf],
+    /// What is mounted where.
+    pub mounts: &'a Mounts,
     /// Socket files that may be connected to.
     pub sockets: &'a [PathBuf],
     /// The scratch directory, where it takes the place of /tmp.
@@ -153,6 +155,7 @@ impl Layout {
             denied: &[],
             protected: Vec::new(),
             named: &[],
+            mounts: &Mounts::default(),
             sockets: &[],
             scratch: None,
             directory: Path::new("/"),
@@ -190,15 +193,15 @@ impl Layout {
         for path in given.denied {
             layout.deny(path, &roots, given.rules);
         }
-        let mounts = Mounts::now();
+        let mounts = given.mounts;
         for protected in given.protected {
             for path in mounts.other_names(&protected.path) {
                 layout.protect(Protected { path, ..protected.clone() }, &roots, given.rules, remarks);
             }
             layout.protect(protected, &roots, given.rules, remarks);
         }
-        layout.keep_shielded_configs(&mounts);
-        layout.shield_elsewhere(&mounts);
+        layout.keep_shielded_configs(mounts);
+        layout.shield_elsewhere(mounts);
         layout.pin_kept();
         layout
     }

@@ -197,7 +197,8 @@ impl Sources {
         let denied = paths.deny.iter().filter_map(of_profile);
         let mut denied: Vec<(PathBuf, Rule)> =
             denied.chain(flags.deny.iter().map(|path| of_flag("--deny", path))).collect();
-        let mounts = Mounts::now();
+        // Planning has read it already.
+        let mounts = Mounts::now().unwrap_or_default();
         let other = |(path, rule): &(PathBuf, Rule)| {
             mounts.other_names(path).into_iter().map(|name| (name, rule.clone())).collect::<Vec<_>>()
         };
