@@ -95,7 +95,7 @@ struct Place {
 
 impl Place {
     fn make(size: &Size) -> Result<Self> {
-        let home = Scratch::new(&std::env::temp_dir())?;
+        let home = Scratch::new(&scratch::place())?;
         let workspace = home.path().join("work");
         let make = |name: &str| {
             let path = home.path().join(name);

@@ -11,7 +11,7 @@ pub(crate) struct Scratch(PathBuf);
 impl Scratch {
     /// Makes the directory and enters it, so that a profile's workspace is this directory and nothing bigger.
     pub(crate) fn enter() -> Result<Self> {
-        let scratch = Self::new(&std::env::temp_dir())?;
+        let scratch = Self::new(&place())?;
         enter(scratch.path())?;
         Ok(scratch)
     }
@@ -29,6 +29,12 @@ impl Scratch {
     pub(crate) fn copy_of_self(&self) -> Result<PathBuf> {
         copy_of_self(&self.0)
     }
+}
+
+/// Where projects and home directories are, as far as sandboxes care: not below `/tmp`, which several replace, and have to
+/// mount a project again that lies there.
+pub(crate) fn place() -> PathBuf {
+    std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from)
 }
 
 /// Makes a directory the one that commands start in.
