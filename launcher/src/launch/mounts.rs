@@ -4,9 +4,10 @@
 use crate::launch::landlock::plain as plain_error;
 use crate::launch::within::is_within;
 use crate::refusal::Refusal;
-use crate::sys::path;
-use std::collections::HashMap;
+use crate::sys::{mount, path};
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,11 @@ impl Mounts {
     /// As this process sees them. Where there is no /proc, nobody tells.
     pub fn now() -> Result<Mounts, Refusal> {
         const FILE: &str = "/proc/self/mountinfo";
-        match std::fs::read(FILE) {
+        // Mostly there is nothing to find, and the kernel takes long to write all of it down.
+        if mount::any_is_mounted_twice() == Some(false) {
+            return Ok(Mounts::default());
+        }
+        match read(FILE) {
             Ok(text) => Ok(Mounts::parse(&text)),
             Err(error) if path::says_missing(&error) => Ok(Mounts::default()),
             Err(error) => Err(Refusal::new(format!(
@@ -41,11 +46,20 @@ impl Mounts {
 
     /// From the text of proc_pid_mountinfo(5).
     fn parse(text: &[u8]) -> Mounts {
-        let mounts: Vec<Mount> = text.split(|byte| *byte == b'\n').filter_map(mount).collect();
-        let mut times: HashMap<&[u8], usize> = HashMap::new();
-        mounts.iter().for_each(|mount| *times.entry(&mount.device).or_default() += 1);
-        let is_twice = |mount: &&Mount| times.get(&*mount.device).is_some_and(|times| *times > 1);
-        Mounts(mounts.iter().filter(is_twice).cloned().collect())
+        let lines: Vec<[&[u8]; 3]> = text.split(|byte| *byte == b'\n').filter_map(fields).collect();
+        let mut devices: Vec<&[u8]> = lines.iter().map(|[device, ..]| *device).collect();
+        devices.sort_unstable();
+        let is_twice = |device: &[u8]| {
+            let first = devices.partition_point(|other| *other < device);
+            devices.get(first + 1).is_some_and(|next| *next == device)
+        };
+        let twice = lines.iter().filter(|[device, ..]| is_twice(device));
+        let mount = |[device, root, at]: &[&[u8]; 3]| Mount {
+            device: device.to_vec(),
+            root: plain(root),
+            at: plain(at),
+        };
+        Mounts(twice.map(mount).collect())
     }
 
     /// The other names of what is at a path, or would be, as far as they lead there: something else may be mounted above
@@ -74,11 +88,17 @@ fn join(directory: &Path, below: &Path) -> PathBuf {
     if below.as_os_str().is_empty() { directory.to_path_buf() } else { directory.join(below) }
 }
 
-fn mount(line: &[u8]) -> Option<Mount> {
+/// The whole of a file of /proc, in few calls.
+fn read(file: &str) -> io::Result<Vec<u8>> {
+    let mut text = Vec::with_capacity(16 << 10);
+    File::open(file)?.read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// Device, root and place of a line.
+fn fields(line: &[u8]) -> Option<[&[u8]; 3]> {
     let mut fields = line.split(|byte| *byte == b' ').skip(2);
-    let device = fields.next()?.to_vec();
-    let (root, at) = (plain(fields.next()?), plain(fields.next()?));
-    Some(Mount { device, root, at })
+    Some([fields.next()?, fields.next()?, fields.next()?])
 }
 
 /// A name in which blanks, tabs, line feeds and backslashes are written as three octal digits.

@@ -13,6 +13,10 @@ const NOSUID: u64 = libc::MOUNT_ATTR_NOSUID;
 const NODEV: u64 = libc::MOUNT_ATTR_NODEV;
 const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY;
 
+/// The same numbers on all architectures.
+const STATMOUNT: libc::c_long = 457;
+const LISTMOUNT: libc::c_long = 458;
+
 /// A new file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -145,6 +149,57 @@ pub fn holds_root(place: BorrowedFd<'_>) -> Result<bool, Failed> {
     let result =
         unsafe { libc::syscall(libc::SYS_statx, place.as_raw_fd(), c"".as_ptr(), flags, 0, &raw mut found) };
     checked("statx", result).map(|_| found.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 != 0)
+}
+
+/// `struct mnt_id_req` of statmount(2) and listmount(2), in its first version.
+#[repr(C)]
+struct Request {
+    size: u32,
+    spare: u32,
+    mount: u64,
+    wanted: u64,
+}
+
+/// The beginning of `struct statmount`.
+#[repr(C)]
+struct Found {
+    size: u32,
+    options: u32,
+    known: u64,
+    device: [u32; 2],
+}
+
+/// More mounts than this are not looked at one by one.
+const MOST: usize = 128;
+
+/// Whether any file system is mounted more than once; `None` where nobody tells (listmount(2) and statmount(2) are of Linux 6.8),
+/// or there are very many.
+pub fn any_is_mounted_twice() -> Option<bool> {
+    /// LSMT_ROOT: from the root of the namespace on.
+    const ALL: u64 = u64::MAX;
+    /// STATMOUNT_SB_BASIC.
+    const DEVICE: u64 = 1;
+    let request = |mount, wanted| Request { size: size_of::<Request>() as u32, spare: 0, mount, wanted };
+    let mut mounts = [0_u64; MOST];
+    let all = request(ALL, 0);
+    // SAFETY: a structure of the size it says, and room for so many numbers.
+    let count = unsafe { libc::syscall(LISTMOUNT, &raw const all, mounts.as_mut_ptr(), MOST, 0) };
+    let listed = usize::try_from(count).ok().filter(|count| (1..MOST).contains(count))?;
+    let mut devices = [[0; 2]; MOST];
+    for (mount, device) in mounts.iter().take(listed).zip(&mut devices) {
+        let one = request(*mount, DEVICE);
+        let mut found = Found { size: 0, options: 0, known: 0, device: [0; 2] };
+        let size = size_of::<Found>();
+        // SAFETY: a structure of the size it says, and room for as much of the answer.
+        let result = unsafe { libc::syscall(STATMOUNT, &raw const one, &raw mut found, size, 0) };
+        if result != 0 || found.known & DEVICE == 0 {
+            return None;
+        }
+        *device = found.device;
+    }
+    let devices = devices.get_mut(..listed)?;
+    devices.sort_unstable();
+    Some(devices.windows(2).any(|pair| pair[0] == pair[1]))
 }
 
 /// What is mounted in the calling process's namespace, as a file that poll(2) says changes of (proc_pid_mountinfo(5)).
