@@ -283,8 +283,9 @@ impl Following {
             Some(fault) => {
                 let meant = (fault.process, fault.number, fault.nth, fault.late);
                 if !self.failed && meant == (process.index, entry.number, nth, late) {
+                    // As above.
+                    let Ok(replaced) = ptrace::replace_call(pid) else { return };
                     self.failed = true;
-                    let replaced = ptrace::replace_call(pid).expect("PTRACE_SETREGS");
                     process.replaced = Some((replaced, fault.errno));
                 }
             }

@@ -27,6 +27,7 @@ const HARMLESS: &[(&str, &str)] = &[
     ("landlock_create_ruleset", "of the helper: as `kill`"),
     ("landlock_restrict_self", "of the helper: as `kill`"),
     ("linkat", "what keeps git's `commondir` from being made is then made under its name, and written there"),
+    ("listmount", "the table of all mounts then tells what is mounted twice"),
     ("lseek", "says how long a file is before it is read"),
     (
         "mkdir '/sys/fs/cgroup",
@@ -57,6 +58,7 @@ const HARMLESS: &[(&str, &str)] = &[
         "is tried again for a while, for what has just died is in the group for a moment",
     ),
     ("set_robust_list", "of a fork by the C library: nobody shares locks with that process"),
+    ("statmount", "as `listmount`"),
     (
         "statx",
         "looks what is there: what is to be protected, hidden or denied counts as there, what is to be allowed does not",

@@ -50,16 +50,17 @@ fn is_one(path: &Path, meta: &Metadata, contents: Option<&str>) -> bool {
     // Not by its mode alone: a command can give any of the user's directories that, and have what is denied taken
     // for a name to be kept.
     let is_empty = || contents.is_some() || holds_nothing(path, meta);
-    looks_like_one(path, meta, contents) && is_empty()
+    looks_like_one(path, meta, contents).unwrap_or(false) && is_empty()
 }
 
 /// The same of a directory, whatever it holds.
-fn looks_like_one(path: &Path, meta: &Metadata, contents: Option<&str>) -> bool {
+fn looks_like_one(path: &Path, meta: &Metadata, contents: Option<&str>) -> io::Result<bool> {
     // The umask may have taken more.
     let own = meta.uid() == process::user() && meta.mode() & WRITABLE == 0;
     match contents {
-        None => own && meta.is_dir() && meta.mode() & STICKY != 0,
-        Some(contents) => own && meta.is_file() && holds(path, contents),
+        None => Ok(own && meta.is_dir() && meta.mode() & STICKY != 0),
+        Some(contents) if own && meta.is_file() => holds(path, contents),
+        Some(_) => Ok(false),
     }
 }
 
@@ -69,10 +70,10 @@ fn holds_nothing(path: &Path, meta: &Metadata) -> bool {
     meta.mode() & ANY_RIGHT == 0 || path.read_dir().is_ok_and(|mut entries| entries.next().is_none())
 }
 
-fn holds(path: &Path, contents: &str) -> bool {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(64).read_to_string(&mut text));
-    read.is_ok() && text == contents
+fn holds(path: &Path, contents: &str) -> io::Result<bool> {
+    let mut text = Vec::new();
+    File::open(path)?.take(64).read_to_end(&mut text)?;
+    Ok(text == contents.as_bytes())
 }
 
 /// Whether the command could make something at a path, and so a stub is of use. It has no capabilities: in another user's
@@ -237,10 +238,11 @@ impl Stub {
 
     /// Never what holds something, or is another's. Whether none of ours stands there then.
     fn remove(&self) -> bool {
-        let removed = match self.path.symlink_metadata() {
-            Ok(meta) if !looks_like_one(&self.path, &meta, self.contents) => return true,
-            Ok(_) if self.contents.is_some() => fs::remove_file(&self.path),
-            Ok(_) => fs::remove_dir(&self.path),
+        let look = |meta: Metadata| looks_like_one(&self.path, &meta, self.contents);
+        let removed = match self.path.symlink_metadata().and_then(look) {
+            Ok(false) => return true,
+            Ok(true) if self.contents.is_some() => fs::remove_file(&self.path),
+            Ok(true) => fs::remove_dir(&self.path),
             Err(error) => Err(error),
         };
         let is_anothers =
