@@ -27,18 +27,18 @@ pub mod restrictions {
 
     /// The places of all restrictions of one call; they are consecutive.
     pub fn of_call(call: Call) -> core::ops::Range<usize> {
-        let of = &calls::RESTRICTED;
-        let start = of.iter().position(|index| *index == call.index()).unwrap_or(of.len());
-        let count = of.iter().skip(start).take_while(|index| **index == call.index()).count();
-        start..start + count
+        places(|of| *of == call.index())
     }
 
     /// As [`of_call`], of the call that has this number, without a look through all calls.
     pub fn of_number(arch: Arch, number: u32) -> core::ops::Range<usize> {
-        let numbered = |call: &u16| Call::at(*call).number(arch) == Some(number);
+        places(|of| Call::at(*of).number(arch) == Some(number))
+    }
+
+    fn places(is_of: impl Fn(&u16) -> bool) -> core::ops::Range<usize> {
         let of = &calls::RESTRICTED;
-        let start = of.iter().position(numbered).unwrap_or(of.len());
-        let count = of.iter().skip(start).take_while(|call| numbered(call)).count();
+        let start = of.iter().position(&is_of).unwrap_or(of.len());
+        let count = of.iter().skip(start).take_while(|call| is_of(call)).count();
         start..start + count
     }
 

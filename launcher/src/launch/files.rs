@@ -157,6 +157,8 @@ pub struct Paths {
     pub denied: Vec<PathBuf>,
     /// What flags allow by name.
     pub named: Vec<PathBuf>,
+    /// What is mounted where, if it had to be known.
+    pub mounts: Option<Mounts>,
 }
 
 /// The path rules of a run.
@@ -225,7 +227,7 @@ pub fn rules(
         }
         denied.push(if missing { tidy(&directory.join(path)) } else { existing(path, directory)? });
     }
-    add_other_names(&mut denied)?;
+    let mounts = add_other_names(&mut denied)?;
     check_denied(&denied)?;
     check_program(executed.program, &denied)?;
     remarks.extend(of_flags.iter().filter_map(|(word, rule)| ineffective(word, rule, &rules, &denied)));
@@ -239,20 +241,20 @@ pub fn rules(
     };
     let mut named: Vec<PathBuf> = of_flags.into_iter().map(|(_, rule)| rule.path).collect();
     named.extend(flags.unix.iter().filter_map(|path| directory.join(path).canonicalize().ok()));
-    Ok(Paths { rules, denied, named })
+    Ok(Paths { rules, denied, named, mounts })
 }
 
 /// A file is denied by each of its names, where its file system is mounted at several places: a rule about any of them
 /// would open it.
-fn add_other_names(denied: &mut Vec<PathBuf>) -> Result<(), Refusal> {
+fn add_other_names(denied: &mut Vec<PathBuf>) -> Result<Option<Mounts>, Refusal> {
     if denied.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let mounts = Mounts::now()?;
     let others = denied.iter().flat_map(|path| mounts.other_names(&siblings::resolve(path)));
     let others: Vec<PathBuf> = others.collect();
     denied.extend(others);
-    Ok(())
+    Ok(Some(mounts))
 }
 
 /// A process has another number in a /proc of the run's own, where that of the first one belongs to `sbx`.

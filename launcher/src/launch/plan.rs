@@ -201,7 +201,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
                 denied: &paths.denied,
                 protected: namespaces::protected(&profile, &variables, repository, &search.dirs),
                 named: &paths.named,
-                mounts: &Mounts::now()?,
+                mounts: &paths.mounts.clone().map_or_else(Mounts::now, Ok)?,
                 sockets: &sockets,
                 scratch: inside,
                 directory: &directory,
@@ -407,17 +407,15 @@ fn cache(workspace: Option<&Path>, scratch: Option<&Scratch>, remarks: &mut Vec<
     let lasting =
         workspace.map(|workspace| scratch::cache(cache_home.as_deref(), home.as_deref(), workspace));
     match lasting {
-        Some(Ok(path)) => Some(path),
+        Some(Ok(path)) => return Some(path),
         Some(Err(error)) => {
             remarks.push(format!("tool caches do not last beyond this run: {}", plain(&error)));
-            scratch
-                .map(|scratch| scratch.path().join(scratch::CACHE))
-                .filter(|path| std::fs::create_dir(path).is_ok())
         }
-        None => scratch
-            .map(|scratch| scratch.path().join(scratch::CACHE))
-            .filter(|path| std::fs::create_dir(path).is_ok()),
+        None => {}
     }
+    scratch
+        .map(|scratch| scratch.path().join(scratch::CACHE))
+        .filter(|path| std::fs::create_dir(path).is_ok())
 }
 
 /// The environment of a run, of what the host's holds.

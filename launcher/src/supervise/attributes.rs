@@ -8,7 +8,7 @@
 mod extended;
 
 use self::extended::Extended;
-use crate::launch::namespaces::Layout;
+use crate::launch::namespaces::{CONFIG, Layout};
 use crate::launch::policy::{self, PathRule};
 use crate::supervise::decode::{Decoded, Memory, PathArgument, array};
 use crate::supervise::{facts, patience, repository};
@@ -147,6 +147,7 @@ impl Wanted {
             return Changed::Refused(wish.place);
         }
         if let (Change::Mode(mode), Some(layout)) = (&wish.change, layout)
+            && wish.place.ends_with(CONFIG)
             && tried_by_git(layout, &wish.file, *mode)
         {
             return Changed::Done;

@@ -197,8 +197,7 @@ fn shield_all(layout: &Layout, doors: &mut Doors, wanted: impl Fn(&Path) -> bool
         // What was found below it is not what is seen from now on.
         doors.0.clear();
     }
-    let stubs = layout.stubs.iter().map(|stub| &stub.path).chain(&layout.stubs_elsewhere);
-    for path in stubs.filter(|path| wanted(path)) {
+    for path in layout.stubbed().filter(|path| wanted(path)) {
         shield(path, "protect", Tree::read_only)?;
     }
     for path in layout.read_only.iter().filter(|path| wanted(path)) {
@@ -228,8 +227,7 @@ pub fn renew(layout: &Layout, doors: &mut Doors) -> Result<(), Stop> {
 /// Takes away what stands between a path outside and the same path inside: for who cleans up.
 pub fn leave(layout: &Layout) {
     layout.private.iter().for_each(|private| mount::remove(&private.at));
-    layout.stubs.iter().for_each(|stub| mount::remove(&stub.path));
-    layout.stubs_elsewhere.iter().for_each(|path| mount::remove(path));
+    layout.stubbed().for_each(|path| mount::remove(path));
 }
 
 fn place(path: &Path) -> Result<File, Failed> {

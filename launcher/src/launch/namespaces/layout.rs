@@ -217,6 +217,11 @@ impl Layout {
         !(read_only.is_empty() && links.is_empty() && denied.is_empty() && stubs.is_empty())
     }
 
+    /// What cannot be made, by all of its names.
+    pub fn stubbed(&self) -> impl Iterator<Item = &PathBuf> {
+        self.stubs.iter().map(|stub| &stub.path).chain(&self.stubs_elsewhere)
+    }
+
     /// Whether a file is kept from being changed, or from being read.
     pub fn shields(&self, path: &Path) -> bool {
         let mut all = self.read_only.iter().chain(&self.denied);
@@ -225,8 +230,7 @@ impl Layout {
 
     /// Whether mounts have a call fail that would change, or only read, what is at a path.
     pub fn refuses(&self, path: &Path, changes: bool) -> bool {
-        let stubs = self.stubs.iter().map(|stub| &stub.path).chain(&self.stubs_elsewhere);
-        let mut kept = self.read_only.iter().chain(self.links.keys()).chain(stubs);
+        let mut kept = self.read_only.iter().chain(self.links.keys()).chain(self.stubbed());
         self.denies(path) || (changes && (self.pins.contains(path) || kept.any(|kept| is_within(path, kept))))
     }
 

@@ -2,10 +2,9 @@
 
 use super::{Answer, Rule, Verdict, network_rule, own, path};
 use crate::cli::Run;
-use crate::launch::landlock::{Version, canonical};
+use crate::launch::landlock::Version;
 use crate::launch::plan::Plan;
 use crate::launch::policy::Mode;
-use crate::launch::within::is_within;
 use crate::refusal::Refusal;
 use crate::supervise::broker::Broker;
 use crate::supervise::suggest::Way;
@@ -73,8 +72,7 @@ pub fn unix(flags: &Run, plan: &Plan, socket: &Path) -> Result<Answer, Refusal> 
     let makes = plan.calls.allows("socket");
     let reachable = plan.landlock >= Version::UNIX || plan.calls.brokers();
     let hidden = plan.namespaces.as_ref().ok().and_then(|layout| layout.replaces(&place));
-    let denied = plan.denied.iter().any(|denied| is_within(&place, &canonical(denied)));
-    let mut answer = if denied {
+    let mut answer = if own::denies(plan, &place) {
         Answer::of(Verdict::Refused, "it is denied, and a denial always wins")
     } else if let Some(at) = hidden.filter(|_| exists) {
         own::out_of_sight(&place, at, "--unix")

@@ -12,10 +12,15 @@ use crate::sys::path::is_of_process;
 use sbx_policy::calls::{Arch, Call};
 use std::path::Path;
 
+/// Whether a path is denied, or something above it.
+pub fn denies(plan: &Plan, place: &Path) -> bool {
+    plan.denied.iter().any(|denied| is_within(place, &canonical(denied)))
+}
+
 /// The answer where another directory stands in the place of the machine's.
 pub fn answer(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Option<Answer> {
     let layout = plan.namespaces.as_ref().ok()?;
-    if plan.denied.iter().any(|denied| is_within(place, &canonical(denied))) {
+    if denies(plan, place) {
         return None;
     }
     let tmp = layout.scratch();

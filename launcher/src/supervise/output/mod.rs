@@ -118,11 +118,10 @@ fn is_one_place(a: &File, b: &File) -> bool {
 
 /// Whether what is written to both has one order: then there is one pipe, and one limit, for both.
 fn is_one(a: &File, b: &File) -> bool {
-    let (Ok(of_a), Ok(of_b)) = (a.metadata(), b.metadata()) else { return false };
-    let same_place = (of_a.dev(), of_a.ino()) == (of_b.dev(), of_b.ino());
-    let file = !of_a.file_type().is_fifo() && !of_a.file_type().is_socket();
+    let Ok(kind) = a.metadata().map(|meta| meta.file_type()) else { return false };
+    let file = !kind.is_fifo() && !kind.is_socket();
     // A regular file that was opened twice has two positions.
-    same_place && (!file || stream::same_open_file(a.as_raw_fd(), b.as_raw_fd()).unwrap_or(true))
+    is_one_place(a, b) && (!file || stream::same_open_file(a.as_raw_fd(), b.as_raw_fd()).unwrap_or(true))
 }
 
 impl Pumps {
