@@ -5,15 +5,16 @@ use crate::cli::{self, Run, variables};
 use crate::launch::commands::{self, Commands};
 use crate::launch::demands;
 use crate::launch::environment::{self, Wishes};
-use crate::launch::files::{self, Executed, Working};
+use crate::launch::files::{self, Executed};
 use crate::launch::guard::OnViolation;
-use crate::launch::landlock::{Version, plain};
+use crate::launch::landlock::Version;
 use crate::launch::limits::{self, Limits, Situation};
 use crate::launch::mounts::Mounts;
 use crate::launch::namespaces::{self, Choice, Layout, Repository};
+use crate::launch::places::{Places, inside_variables, working_directory};
 use crate::launch::policy::{Mode, Network, PathRule};
 use crate::launch::resolve::{self, Calls, Extras, Seal, Unix};
-use crate::launch::scratch::{self, Scratch};
+use crate::launch::scratch::Scratch;
 use crate::launch::treatment::{self, StaticMode};
 use crate::profile::{self, Profile, Search, Variable, Variables};
 use crate::program::{self, Program};
@@ -93,17 +94,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     let profile = load(flags, &search)?;
     let mut remarks = Vec::new();
     let unconfined = profile.is_unrestricted();
-    if unconfined != flags.dangerously_unconfined {
-        return Err(Refusal::new(match unconfined {
-            true => format!(
-                "refused to run under profile '{}', which confines nothing; add --dangerously-unconfined if that is meant",
-                profile.name
-            ),
-            false => {
-                format!("--dangerously-unconfined contradicts --profile {}: name one of them", profile.name)
-            }
-        }));
-    }
+    means_unconfined(flags, &profile)?;
     let directory = working_directory(flags)?;
     // Without a command the policy is only asked (see `question`): nothing is examined, nothing made.
     let asked = flags.command.is_empty();
@@ -121,43 +112,20 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     }
     let on_violation = demands::on_violation(flags, &profile);
     demands::level(flags, &profile, landlock, &choice, &mut remarks)?;
-    if !asked && !unconfined && treatment::takes_library(&program) && !treatment::is_sealable(&program) {
-        // Only where there is something to seal; else nothing is missing.
-        if on_violation != OnViolation::Log && calls.seal(on_violation.value())?.is_some() {
-            let name = shown(Path::new(flags.command.first().map_or(OsStr::new(""), OsString::as_os_str)));
-            remarks.extend(treatment::distrusted().decide(static_mode(flags, &profile), &name)?);
-        }
+    if !asked && !unconfined {
+        remarks.extend(without_seal(flags, &profile, &program, (&calls, on_violation))?);
     }
-
-    let working = Working { directory: &directory, is_own: flags.cwd.is_none() };
-    let workspace = files::workspace(flags.workspace.as_deref(), working, &mut remarks)?;
-    let wants = |variable| profile.uses(variable);
-    let scratch = if wants(Variable::Tmp) && !flags.exec && !unconfined && !asked {
-        Some(make_scratch()?)
-    } else {
-        None
-    };
-    let cache = if wants(Variable::Cache) && !unconfined && !asked {
-        cache(workspace.as_deref(), scratch.as_ref(), &mut remarks)
-    } else {
-        None
-    };
-    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let places = Places::find(flags, &profile, &directory, !asked && !unconfined, &mut remarks)?;
     if !unconfined {
-        demands::home(&profile, home.as_deref())?;
+        demands::home(&profile, places.home.as_deref())?;
     }
-    let variables = Variables {
-        workspace: workspace.as_deref(),
-        home: home.as_deref(),
-        tmp: scratch.as_ref().map(Scratch::path),
-        cache: cache.as_deref(),
-    };
+    let variables = places.variables();
+    let (workspace, home) = (places.workspace.as_deref(), places.home.as_deref());
     let apart = choice == Choice::Made;
     let directories = files::Directories { variables: &variables, working: &directory };
-    let stand_in = || (asked && wants(Variable::Tmp)).then_some(Path::new(namespaces::NO_SCRATCH));
-    let inside = scratch
-        .as_ref()
-        .map(Scratch::path)
+    let stand_in = || (asked && profile.uses(Variable::Tmp)).then_some(Path::new(namespaces::NO_SCRATCH));
+    let inside = variables
+        .tmp
         .or_else(stand_in)
         .filter(|_| apart && namespaces::has_own_tmp(flags, &profile, directories));
     let environment =
@@ -170,12 +138,12 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     let sockets = files::sockets(flags, &profile, &variables, &directory)?;
     // Before ABI 9 the supervisor connects, and Landlock knows no such right.
     let by_path = if landlock >= Version::UNIX { sockets.clone() } else { Vec::new() };
-    let shielded = workspace.as_deref().filter(|_| apart);
+    let shielded = workspace.filter(|_| apart);
     if let Some(workspace) = shielded {
         files::can_be_searched(workspace)?;
     }
     let repository = shielded.filter(|_| !profile.paths.protect.is_empty());
-    let repository = repository.map(|workspace| Repository::of(workspace, home.as_deref()));
+    let repository = repository.map(|workspace| Repository::of(workspace, home));
     remarks.extend(repository.iter().flat_map(Repository::remarks));
     let more = repository.as_ref().map(Repository::rules).unwrap_or_default();
     let paths = (!unconfined && landlock >= Version::FILES)
@@ -205,7 +173,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
                 sockets: &sockets,
                 scratch: inside,
                 directory: &directory,
-                home: home.as_deref(),
+                home,
                 network: network.mode == Mode::Private,
             };
             Ok(Rc::new(Layout::of(given, &mut remarks)))
@@ -214,7 +182,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
         (Choice::Made, None) => Err("without path rules they would add little".to_string()),
     };
     let rules = paths.as_ref().map_or(&[][..], |paths| &paths.rules);
-    remarks.extend(workspace.as_deref().and_then(|workspace| files::of_another_user(workspace, rules)));
+    remarks.extend(workspace.and_then(|workspace| files::of_another_user(workspace, rules)));
     if let Err(why) = &namespaces {
         namespaces::check_own_wishes(flags, &profile, why)?;
     }
@@ -232,7 +200,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
         limits,
         arguments: flags.command.clone(),
         denied_calls: flags.deny_calls.iter().map(|list| list.to_string_lossy().into_owned()).collect(),
-        workspace,
+        workspace: places.workspace,
         pass: flags.pass_fd.clone(),
         // Without path rules none refuses anything.
         watch_paths: paths.is_some() && (flags.log_violations || flags.explain),
@@ -251,7 +219,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
         unconfined,
         namespaces,
         nested,
-        scratch,
+        scratch: places.scratch,
         spare: None,
         remarks,
     })
@@ -309,23 +277,35 @@ fn by_default(search: &Search) -> Result<Profile, Refusal> {
     profile::load(&name, search).map_err(|e| Refusal::new(format!("{e} (named by {})", variables::PROFILE)))
 }
 
-fn working_directory(flags: &Run) -> Result<PathBuf, Refusal> {
-    let start = flags.cwd.as_deref().or(flags.workspace.as_deref());
-    let here = || {
-        std::env::current_dir().map_err(|e| {
-            Refusal::new(format!("cannot find the working directory: {}; name one with --cwd", plain(&e)))
-        })
-    };
-    let directory = match start {
-        Some(path) if path.is_absolute() => path.to_path_buf(),
-        Some(path) => here()?.join(path),
-        None => here()?,
-    };
-    match directory.metadata() {
-        Ok(meta) if meta.is_dir() => Ok(directory),
-        Ok(_) => Err(Refusal::new(format!("cannot enter '{}': it is not a directory", shown(&directory)))),
-        Err(error) => Err(Refusal::new(format!("cannot enter '{}': {}", shown(&directory), plain(&error)))),
+/// A run that nothing confines has to be wished for twice.
+fn means_unconfined(flags: &Run, profile: &Profile) -> Result<(), Refusal> {
+    match (profile.is_unrestricted(), flags.dangerously_unconfined) {
+        (true, false) => Err(Refusal::new(format!(
+            "refused to run under profile '{}', which confines nothing; add --dangerously-unconfined if that is meant",
+            profile.name
+        ))),
+        (false, true) => Err(Refusal::new(format!(
+            "--dangerously-unconfined contradicts --profile {}: name one of them",
+            profile.name
+        ))),
+        _ => Ok(()),
     }
+}
+
+/// What is to be said where the library cannot be trusted to seal a program that takes one, or the refusal: only where there
+/// is something to seal, else nothing is missing.
+fn without_seal(
+    flags: &Run,
+    profile: &Profile,
+    program: &Program,
+    (calls, on_violation): (&Calls, OnViolation),
+) -> Result<Option<String>, Refusal> {
+    let sealed = !treatment::takes_library(program) || treatment::is_sealable(program);
+    if sealed || on_violation == OnViolation::Log || calls.seal(on_violation.value())?.is_none() {
+        return Ok(None);
+    }
+    let name = shown(Path::new(flags.command.first().map_or(OsStr::new(""), OsString::as_os_str)));
+    treatment::distrusted().decide(static_mode(flags, profile), &name)
 }
 
 fn examine(flags: &Run, profile: &Profile, directory: &Path) -> Result<(Program, Option<String>), Refusal> {
@@ -384,38 +364,6 @@ pub(crate) fn calls(
         calls.add(List::Deny, "--deny-calls", list.as_bytes())?;
     }
     Ok(calls)
-}
-
-/// What the profile's variables stand for inside: the scratch directory may be in another place there.
-fn inside_variables<'a>(variables: &Variables<'a>, scratch: Option<&Path>) -> Variables<'a> {
-    let tmp = Path::new(namespaces::TMP);
-    let moved = |path: &'a Path| match scratch {
-        Some(scratch) if path == scratch => tmp,
-        Some(scratch) if path.starts_with(scratch) => Path::new(namespaces::CACHE_IN_TMP),
-        _ => path,
-    };
-    Variables { tmp: variables.tmp.map(moved), cache: variables.cache.map(moved), ..*variables }
-}
-
-fn make_scratch() -> Result<Scratch, Refusal> {
-    Scratch::create(std::env::var_os("TMPDIR").as_deref())
-}
-
-/// The tool caches; where they cannot be made they are part of the scratch directory, and do not last.
-fn cache(workspace: Option<&Path>, scratch: Option<&Scratch>, remarks: &mut Vec<String>) -> Option<PathBuf> {
-    let (cache_home, home) = (std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"));
-    let lasting =
-        workspace.map(|workspace| scratch::cache(cache_home.as_deref(), home.as_deref(), workspace));
-    match lasting {
-        Some(Ok(path)) => return Some(path),
-        Some(Err(error)) => {
-            remarks.push(format!("tool caches do not last beyond this run: {}", plain(&error)));
-        }
-        None => {}
-    }
-    scratch
-        .map(|scratch| scratch.path().join(scratch::CACHE))
-        .filter(|path| std::fs::create_dir(path).is_ok())
 }
 
 /// The environment of a run, of what the host's holds.
