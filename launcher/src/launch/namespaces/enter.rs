@@ -2,7 +2,8 @@
 //! command. Everything is mounted by descriptors of what was decided about, and no symbolic link is followed to it.
 
 use super::git::{HOOKS, NEW_CONFIG};
-use super::layout::{DEVICES, Kept, Layout, Private, System, TERMINALS};
+use super::layout::{DEVICES, Layout};
+use super::renewed::{Kept, Private, System, TERMINALS};
 use crate::launch::child::Failure;
 use crate::launch::landlock::plain;
 use crate::supervise::decode::shown;

@@ -10,7 +10,9 @@ mod git;
 mod layout;
 mod places;
 mod protect;
+mod renewed;
 pub(crate) mod settings;
+mod shielded;
 mod stubs;
 
 pub use enter::{Doors, Entered, Stop, enter, leave, renew};

@@ -1,6 +1,7 @@
 //! Where the path rules really are: a rule's path may lead through links.
 
-use super::layout::{Given, SERVICES, SHARED_MEMORY, TMP};
+use super::layout::{Given, TMP};
+use super::renewed::{SERVICES, SHARED_MEMORY};
 use crate::launch::landlock::canonical;
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::within::{is_below, is_same, is_within};
