@@ -125,6 +125,8 @@ MUTANTS = [
     ("other-mounts-denied", "launcher/src/launch/files.rs",
      "let mounts = add_other_names(&mut denied)?;",
      "let mounts = None.map_or_else(|| add_other_names(&mut Vec::new()), Ok)?;", ["namespaces::mounted::"]),
+    ("other-mounts-of-parts", "launcher/src/launch/mounts.rs",
+     "if !ways.contains(&part.at) && are_one(", "if ways.len() > 99 && are_one(", ["namespaces::mounted::"]),
     ("other-mounts-configuration", "launcher/src/launch/namespaces/shielded.rs",
      "&& mounts.other_names(repository).is_empty()", "&& mounts.other_names(repository).len() < 99", ["namespaces::mounted::"]),
     ("below-a-file", "launcher/src/launch/namespaces/shielded.rs",

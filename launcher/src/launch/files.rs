@@ -251,7 +251,7 @@ fn add_other_names(denied: &mut Vec<PathBuf>) -> Result<Option<Mounts>, Refusal>
         return Ok(None);
     }
     let mounts = Mounts::now()?;
-    let others = denied.iter().flat_map(|path| mounts.other_names(&siblings::resolve(path)));
+    let others = denied.iter().flat_map(|path| mounts.ways_around(&siblings::resolve(path)));
     let others: Vec<PathBuf> = others.collect();
     denied.extend(others);
     Ok(Some(mounts))

@@ -2,7 +2,7 @@
 //! and hold for all of these names, while a mount covers one of them.
 
 use crate::launch::landlock::plain as plain_error;
-use crate::launch::within::is_within;
+use crate::launch::within::{is_below, is_within};
 use crate::refusal::Refusal;
 use crate::sys::{mount, path};
 use std::ffi::OsString;
@@ -80,6 +80,25 @@ impl Mounts {
             }
         }
         names
+    }
+
+    /// All ways to what is at a path or below it that do not lead through the path: its other names, and the places where a
+    /// part of it is mounted.
+    pub fn ways_around(&self, path: &Path) -> Vec<PathBuf> {
+        let mut ways = self.other_names(path);
+        for own in self.0.iter().filter(|mount| is_within(path, &mount.at)) {
+            let Ok(below) = path.strip_prefix(&own.at) else { continue };
+            let inside = join(&own.root, below);
+            let parts =
+                self.0.iter().filter(|part| part.device == own.device && is_below(&part.root, &inside));
+            for part in parts.filter(|part| !is_within(&part.at, path)) {
+                let Ok(below) = part.root.strip_prefix(&inside) else { continue };
+                if !ways.contains(&part.at) && are_one(&path.join(below), &part.at) {
+                    ways.push(part.at.clone());
+                }
+            }
+        }
+        ways
     }
 }
 

@@ -140,13 +140,13 @@ impl Layout {
         configs.truncate(MOST_CONFIGS);
     }
 
-    /// Shields by each of its names what is shielded by one: a mount covers one of them, while rules, which go by files,
-    /// hold for all. (What is held in its place is held by every name: the kernel looks whether anything is mounted on
+    /// Shields by each of its names, and wherever a part of it is mounted, what is shielded by one: a mount covers that one,
+    /// while rules, which go by files, hold for all. (What is held in its place is held by every name: the kernel looks whether anything is mounted on
     /// it.)
     pub fn shield_elsewhere(&mut self, mounts: &Mounts) {
         let names = |of: &PathBuf| {
-            let names = mounts.other_names(of);
-            names.into_iter().filter(|name| self.replaces(name).is_none()).collect::<Vec<_>>()
+            let names = mounts.ways_around(of).into_iter();
+            names.filter(|name| self.replaces(name).is_none() && !self.denies(name)).collect::<Vec<_>>()
         };
         let read_only: Vec<_> = self.read_only.iter().flat_map(names).collect();
         let denied: Vec<_> = self.denied.iter().flat_map(names).collect();

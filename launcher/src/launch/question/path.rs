@@ -200,7 +200,7 @@ impl Sources {
         // Planning has read it already.
         let mounts = Mounts::now().unwrap_or_default();
         let other = |(path, rule): &(PathBuf, Rule)| {
-            mounts.other_names(path).into_iter().map(|name| (name, rule.clone())).collect::<Vec<_>>()
+            mounts.ways_around(path).into_iter().map(|name| (name, rule.clone())).collect::<Vec<_>>()
         };
         let others: Vec<_> = denied.iter().flat_map(other).collect();
         denied.extend(others);

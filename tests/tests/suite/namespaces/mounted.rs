@@ -177,3 +177,50 @@ fn a_question_about_the_other_name_is_answered_by_the_denial() {
         assert!(out.out().contains("by --deny secret"), "{out}");
     });
 }
+
+/// A workspace in which a part of what is denied, or protected, is mounted at another place.
+fn with_part(user: &User, part: &str) -> (World, std::path::PathBuf) {
+    let world = stage_workspace(user);
+    for directory in [part, "way"] {
+        world.make_dir(&world.path(directory));
+    }
+    world.write(&format!("{part}/held"), format!("{SECRET}\n"));
+    let way = world.path("way");
+    (world, way)
+}
+
+#[test]
+fn a_part_of_what_is_denied_is_not_opened_by_the_place_where_it_is_mounted_too() {
+    if !need(&["unshare", "mount"]) {
+        return;
+    }
+    sbx_tests::as_users(|user| {
+        let script = "cat \"$AT/held\" 2>/dev/null; cat .mcp.json";
+        for (flags, secret) in [
+            (&["--deny", "hidden"][..], ""),
+            (&["--deny", "hidden", "--namespaces", "none"], ""),
+            (&["--deny", "free"], &*format!("{SECRET}\n")),
+        ] {
+            let (world, way) = with_part(user, "hidden/part");
+            let out = mounted(&world, &world.path("hidden/part"), &way, flags, &way, script);
+            out.prints(&format!("{secret}as it was\n"));
+        }
+    });
+}
+
+#[test]
+fn a_part_of_what_is_protected_is_not_changed_by_the_place_where_it_is_mounted_too() {
+    if !need(&["unshare", "mount"]) {
+        return;
+    }
+    with_namespaces(|user| {
+        let script = "echo planted > \"$AT/held\"; echo planted > \"$AT/new\"; echo tried";
+        for (part, kept) in [(".vscode/part", true), ("free/part", false)] {
+            let (world, way) = with_part(user, part);
+            let out = mounted(&world, &world.path(part), &way, &[], &way, script).prints("tried\n");
+            let held = world.read(&format!("{part}/held"));
+            assert_eq!(held == Some(format!("{SECRET}\n")), kept, "{part}: {out}");
+            assert_eq!(!world.exists(&format!("{part}/new")), kept, "{part}: {out}");
+        }
+    });
+}
