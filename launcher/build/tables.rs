@@ -1,8 +1,8 @@
 //! Writes the built-in profiles as Rust source: values that need neither parsing nor memory when a run begins.
 
 use crate::profile::{
-    Alternative, Bound, CallRules, Given, Grants, Limits, List, Location, Origin, Profile, Search, Shared,
-    Text, When,
+    Alternative, Bound, CallRules, Given, Grants, Limits, List, Location, Origin, Pattern, Profile, Search,
+    Shared, Text, When,
 };
 use sbx_policy::calls::Call;
 use sbx_policy::restrictions::{Condition, Op};
@@ -99,6 +99,12 @@ impl Tables {
         self.list("Given<Text>", list, |tables, entry| tables.given(entry, |value| text(value)))
     }
 
+    fn patterns(&mut self, list: &List<Given<Pattern>>) -> String {
+        self.list("Given<Pattern>", list, |tables, entry| {
+            tables.given(entry, |pattern| format!("Pattern::fixed({:?})", &**pattern))
+        })
+    }
+
     fn profile(&mut self, profile: &Profile) -> String {
         let Profile {
             name,
@@ -138,8 +144,8 @@ impl Tables {
         let bind =
             self.list("Given<u16>", &network.bind, |tables, entry| tables.given(entry, u16::to_string));
         let unix = self.locations(&network.unix);
-        let inherit = self.texts(&env.inherit);
-        let never = self.texts(&env.deny);
+        let inherit = self.patterns(&env.inherit);
+        let never = self.patterns(&env.deny);
         let set = self.list("(Text, Given<Location>)", &env.set, |tables, (name, value)| {
             format!("({}, {})", text(name), tables.given(value, location))
         });

@@ -46,10 +46,29 @@ impl Arch {
     }
 
     /// One past the highest number that a known call has here.
-    pub fn end(self) -> u32 {
-        let highest = self.numbers().iter().filter(|n| **n != u16::MAX).max();
-        highest.map_or(0, |n| u32::from(*n) + 1)
+    pub const fn end(self) -> u32 {
+        match self {
+            #[cfg(any(feature = "std", target_arch = "x86_64"))]
+            Arch::X86_64 => const { end_of(&X86_64) },
+            #[cfg(any(feature = "std", target_arch = "aarch64"))]
+            Arch::Aarch64 => const { end_of(&AARCH64) },
+            #[cfg(not(feature = "std"))]
+            _ => 0,
+        }
     }
+}
+
+/// One past the highest of these numbers; the last of all stands for calls that an architecture does not have.
+const fn end_of(numbers: &[u16]) -> u32 {
+    let (mut end, mut place) = (0, 0);
+    while place < numbers.len() {
+        let number = numbers[place];
+        if number != u16::MAX && number as u32 >= end {
+            end = number as u32 + 1;
+        }
+        place += 1;
+    }
+    end
 }
 
 /// What the first of all names may begin with: _sysctl.

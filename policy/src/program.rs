@@ -34,8 +34,8 @@ pub enum Entry {
 pub trait Source {
     /// The architecture whose numbers are meant.
     fn arch(&self) -> Arch;
-    /// What becomes of a number below [`TABLE`].
-    fn entry(&self, number: u32) -> Entry;
+    /// What becomes of each number below [`TABLE`].
+    fn entries(&self) -> [Entry; TABLE as usize];
     /// Writes the chain of a number whose entry is [`Entry::Chain`], ending in [`Program::finish`].
     fn chain(&self, number: u32, program: &mut Program<'_>);
     /// What becomes of the numbers from [`TABLE`] to x32's.
@@ -73,6 +73,8 @@ const EXCEPTIONS: usize = 3;
 struct Ranges {
     runs: [Run; RUNS],
     starts: [u16; RUNS + 1],
+    /// The instructions of all ranges before one, without the comparisons between them.
+    sizes: [u16; RUNS + 1],
     count: usize,
 }
 
@@ -239,15 +241,18 @@ fn halves(part: core::ops::Range<usize>) -> (core::ops::Range<usize>, core::ops:
 
 impl Ranges {
     fn new(source: &dyn Source) -> Ranges {
-        let (runs, count) = runs(source);
-        let mut ranges = Ranges { runs, starts: [0; RUNS + 1], count: 0 };
+        let none = Run { start: 0, entry: Entry::Return(source.beyond()) };
+        let mut ranges = Ranges { runs: [none; RUNS], starts: [0; RUNS + 1], sizes: [0; RUNS + 1], count: 0 };
+        let runs = fill(&mut ranges.runs, source);
         let mut next = 0;
-        while next < count {
-            ranges.starts[ranges.count] = next as u16;
+        while next < runs {
+            let (len, size) = range_of(&ranges.runs[next..runs]);
+            next += len;
+            let count = ranges.count;
+            ranges.starts[count + 1] = next as u16;
+            ranges.sizes[count + 1] = ranges.sizes[count] + size;
             ranges.count += 1;
-            next += range_of(&runs[next..count]);
         }
-        ranges.starts[ranges.count] = count as u16;
         ranges
     }
 
@@ -275,25 +280,26 @@ impl Ranges {
     /// Instructions that a search takes, without its returns: a comparison less than it has ranges, one for each exception,
     /// and a jump to each chain.
     fn size(&self, part: core::ops::Range<usize>) -> usize {
-        let one = |number: usize| {
-            let range = self.range(number);
-            range.len() / 2 + range.iter().filter(|run| run.entry == Entry::Chain).count()
-        };
-        part.len().saturating_sub(1) + part.map(one).sum::<usize>()
+        let [before, with] =
+            [part.start, part.end].map(|at| self.sizes.get(at).map_or(0, |n| usize::from(*n)));
+        part.len().saturating_sub(1) + with.saturating_sub(before)
     }
 }
 
-/// How many of the runs belong to the first one's range.
-fn range_of(runs: &[Run]) -> usize {
-    let mut len = 1;
-    while let (Some(first), Some([single, after])) = (runs.first(), runs.get(len..len + 2)) {
+/// How many of the runs belong to the first one's range, and the instructions that it takes.
+fn range_of(runs: &[Run]) -> (usize, u16) {
+    let chain = |run: &Run| u16::from(run.entry == Entry::Chain);
+    let Some(first) = runs.first() else { return (1, 0) };
+    let (mut len, mut size) = (1, chain(first));
+    while let Some([single, after]) = runs.get(len..len + 2) {
         let alike = first.entry != Entry::Chain && after.entry == first.entry;
         if !alike || after.start != single.start + 1 || len > 2 * EXCEPTIONS {
             break;
         }
         len += 2;
+        size += 1 + chain(single);
     }
-    len
+    (len, size)
 }
 
 /// Builds a program in memory of its own: most fit the first try.
@@ -311,8 +317,7 @@ pub fn assemble(source: &dyn Source) -> Result<Vec<Insn>, TooLong> {
 }
 
 /// Consecutive numbers that meet the same value are one run. A call with a chain is a run of its own.
-fn runs(source: &dyn Source) -> ([Run; RUNS], usize) {
-    let mut runs = [Run { start: 0, entry: Entry::Return(source.beyond()) }; RUNS];
+fn fill(runs: &mut [Run; RUNS], source: &dyn Source) -> usize {
     let mut count = 0;
     let mut add = |start: u32, entry: Entry| {
         let same = count > 0 && entry != Entry::Chain && runs[count - 1].entry == entry;
@@ -321,10 +326,10 @@ fn runs(source: &dyn Source) -> ([Run; RUNS], usize) {
             count += 1;
         }
     };
-    for number in 0..TABLE {
-        add(number, source.entry(number));
+    for (number, entry) in source.entries().into_iter().enumerate() {
+        add(number as u32, entry);
     }
     add(TABLE, Entry::Return(source.beyond()));
     add(X32_BIT, Entry::Return(source.violation()));
-    (runs, count)
+    count
 }

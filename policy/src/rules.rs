@@ -73,8 +73,8 @@ pub enum Stage {
 
 /// Pieces of program that only the launcher has: the exec token, free conditions.
 pub trait Extra {
-    /// Whether there are any for a call.
-    fn concerns(&self, number: u32) -> bool;
+    /// The numbers of the calls that there are any for.
+    fn numbers(&self, each: &mut dyn FnMut(u32));
     /// Writes those of one stage, with [`Program::piece`].
     fn pieces(&self, number: u32, stage: Stage, program: &mut Program<'_>);
 }
@@ -182,6 +182,14 @@ impl Layout<'_> {
         self.rules.rows.get(number as usize).copied().unwrap_or_default()
     }
 
+    /// What becomes of a call with these rules, as far as these say.
+    fn of_row(&self, row: &Row) -> Entry {
+        match (row.deny, row.allow) {
+            (Grant::Some(_), _) | (Grant::None, Grant::Some(_)) => Entry::Chain,
+            _ => Entry::Return(self.rules.last(row)),
+        }
+    }
+
     fn extra(&self, number: u32, stage: Stage, program: &mut Program<'_>) {
         if let Some(extra) = self.extra {
             extra.pieces(number, stage, program);
@@ -214,19 +222,27 @@ impl Source for Layout<'_> {
         self.rules.arch
     }
 
-    fn entry(&self, number: u32) -> Entry {
-        if number >= self.rules.end {
-            return Entry::Return(self.beyond());
+    fn entries(&self) -> [Entry; TABLE as usize] {
+        let mut entries = [Entry::Return(self.beyond()); TABLE as usize];
+        // Most calls have the row that the call before has.
+        let mut last = None;
+        for (row, entry) in self.rules.rows.iter().zip(&mut entries).take(self.rules.end as usize) {
+            *entry = match last {
+                Some((same, entry)) if same == row => entry,
+                _ => self.of_row(row),
+            };
+            last = Some((row, *entry));
         }
-        let row = self.row(number);
-        let conditional = matches!(row.deny, Grant::Some(_))
-            || (row.deny == Grant::None && matches!(row.allow, Grant::Some(_)));
-        let extra = self.extra.is_some_and(|extra| extra.concerns(number));
-        if conditional || extra || number == self.rules.query {
-            Entry::Chain
-        } else {
-            Entry::Return(self.rules.last(&row))
+        let mut chain = |number: u32| {
+            if let Some(entry) = entries.get_mut(number as usize) {
+                *entry = Entry::Chain;
+            }
+        };
+        chain(self.rules.query);
+        if let Some(extra) = self.extra {
+            extra.numbers(&mut chain);
         }
+        entries
     }
 
     fn chain(&self, number: u32, program: &mut Program<'_>) {

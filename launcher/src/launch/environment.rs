@@ -1,5 +1,6 @@
 //! The environment that the command gets: what the profile passes on, what it sets, what the user adds.
 
+use crate::profile::{Given, Name, Pattern};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use sbx_policy::env::{ACTION, ALLOW, DENY};
@@ -9,43 +10,43 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 /// Variables that make a loader or an interpreter run other code than the command's own.
-const DANGEROUS: [&str; 36] = [
-    "LD_*",
-    "DYLD_*",
-    "GCONV_PATH",
-    "GLIBC_TUNABLES",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-    "PYTHONHOME",
-    "PYTHONUSERBASE",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "RUBYOPT",
-    "RUBYLIB",
-    "PERL5OPT",
-    "PERL5LIB",
-    "PERL5DB",
-    "LUA_INIT*",
-    "LUA_PATH*",
-    "LUA_CPATH*",
-    "PHPRC",
-    "PHP_INI_SCAN_DIR",
-    "BASH_ENV",
-    "ENV",
-    "BASH_FUNC_*",
-    "JAVA_TOOL_OPTIONS",
-    "JDK_JAVA_OPTIONS",
-    "_JAVA_OPTIONS",
-    "OPENSSL_CONF",
-    "OPENSSL_MODULES",
-    "LESSOPEN",
-    "LESSCLOSE",
-    "GIT_SSH*",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_CONFIG_*",
-    "SECCOMP_*",
-    "SBX_SHIM_FD",
-    "LL_*",
+static DANGEROUS: [Pattern; 36] = [
+    Pattern::fixed("LD_*"),
+    Pattern::fixed("DYLD_*"),
+    Pattern::fixed("GCONV_PATH"),
+    Pattern::fixed("GLIBC_TUNABLES"),
+    Pattern::fixed("PYTHONPATH"),
+    Pattern::fixed("PYTHONSTARTUP"),
+    Pattern::fixed("PYTHONHOME"),
+    Pattern::fixed("PYTHONUSERBASE"),
+    Pattern::fixed("NODE_OPTIONS"),
+    Pattern::fixed("NODE_PATH"),
+    Pattern::fixed("RUBYOPT"),
+    Pattern::fixed("RUBYLIB"),
+    Pattern::fixed("PERL5OPT"),
+    Pattern::fixed("PERL5LIB"),
+    Pattern::fixed("PERL5DB"),
+    Pattern::fixed("LUA_INIT*"),
+    Pattern::fixed("LUA_PATH*"),
+    Pattern::fixed("LUA_CPATH*"),
+    Pattern::fixed("PHPRC"),
+    Pattern::fixed("PHP_INI_SCAN_DIR"),
+    Pattern::fixed("BASH_ENV"),
+    Pattern::fixed("ENV"),
+    Pattern::fixed("BASH_FUNC_*"),
+    Pattern::fixed("JAVA_TOOL_OPTIONS"),
+    Pattern::fixed("JDK_JAVA_OPTIONS"),
+    Pattern::fixed("_JAVA_OPTIONS"),
+    Pattern::fixed("OPENSSL_CONF"),
+    Pattern::fixed("OPENSSL_MODULES"),
+    Pattern::fixed("LESSOPEN"),
+    Pattern::fixed("LESSCLOSE"),
+    Pattern::fixed("GIT_SSH*"),
+    Pattern::fixed("GIT_EXTERNAL_DIFF"),
+    Pattern::fixed("GIT_CONFIG_*"),
+    Pattern::fixed("SECCOMP_*"),
+    Pattern::fixed("SBX_SHIM_FD"),
+    Pattern::fixed("LL_*"),
 ];
 
 /// A variable named on the command line: with a value, or passed on with the one it has.
@@ -59,9 +60,9 @@ pub struct Named {
 /// What decides about the environment.
 pub struct Wishes<'a> {
     /// Patterns of names that are passed on.
-    pub inherit: &'a [&'a str],
+    pub inherit: &'a [Given<Pattern>],
     /// Patterns of names that are not, whatever `inherit` says.
-    pub deny: &'a [&'a str],
+    pub deny: &'a [Given<Pattern>],
     /// Variables set by the profile.
     pub set: &'a [(OsString, OsString)],
     /// `--env`.
@@ -93,14 +94,13 @@ pub fn build(
     host: impl Iterator<Item = (OsString, OsString)>,
     wishes: &Wishes<'_>,
 ) -> Result<BTreeMap<OsString, OsString>, Refusal> {
-    let (inherit, deny) = (Patterns::new(wishes.inherit), Patterns::new(wishes.deny));
-    let dangerous = Patterns::new(&DANGEROUS);
     let mut result = BTreeMap::new();
     // Of those that are not passed on, the ones that the user names.
     let mut others = Vec::new();
     for (name, value) in host {
-        let wanted = wishes.inherit_all || inherit.any(&name);
-        if wanted && !deny.any(&name) && !dangerous.any(&name) {
+        let known = Name::new(name.as_bytes());
+        let wanted = wishes.inherit_all || any(wishes.inherit, known);
+        if wanted && !any(wishes.deny, known) && !is_dangerous(known) {
             result.insert(name, value);
         } else if wishes.named.iter().any(|named| named.name == name) {
             others.push((name, value));
@@ -121,7 +121,7 @@ pub fn build(
     }
     result.extend(wishes.set.iter().cloned());
     for (Named { name, .. }, value) in wishes.named.iter().zip(named) {
-        if dangerous.any(name) && !wishes.allow_dangerous {
+        if is_dangerous(Name::new(name.as_bytes())) && !wishes.allow_dangerous {
             return Err(Refusal::new(format!(
                 "cannot pass {} to the command: it makes programs load other code; add --allow-dangerous-env if that is meant",
                 shown(Path::new(name))
@@ -146,26 +146,12 @@ pub fn build(
     Ok(result)
 }
 
-/// Patterns, each with the letters that it needs: every start asks a hundred of them about each variable that there is,
-/// and most need a letter that the name does not have.
-struct Patterns<'a>(Vec<(u32, &'a [u8])>);
-
-/// The letters of a name or a pattern, told apart by their lowest five bits, in which capitals and small ones are alike.
-fn letters(text: &[u8]) -> u32 {
-    text.iter().filter(|letter| **letter != b'*').fold(0, |set, letter| set | 1 << (letter % 32))
+fn any(patterns: &[Given<Pattern>], name: Name<'_>) -> bool {
+    patterns.iter().any(|pattern| pattern.value.matches(name))
 }
 
-impl<'a> Patterns<'a> {
-    fn new(list: &[&'a str]) -> Self {
-        Self(list.iter().map(|pattern| (letters(pattern.as_bytes()), pattern.as_bytes())).collect())
-    }
-
-    /// Whether any of them matches.
-    fn any(&self, name: &OsStr) -> bool {
-        let name = name.as_bytes();
-        let there = letters(name);
-        self.0.iter().any(|(needed, pattern)| needed & !there == 0 && matches(pattern, name))
-    }
+fn is_dangerous(name: Name<'_>) -> bool {
+    DANGEROUS.iter().any(|pattern| pattern.matches(name))
 }
 
 /// The shim's own variables carry the seal, and are never the user's.
@@ -184,105 +170,29 @@ pub fn entries(environment: BTreeMap<OsString, OsString>) -> Vec<OsString> {
     environment.into_iter().map(entry).collect()
 }
 
-/// Whether a name matches a pattern in which `*` stands for anything. Case counts for nothing: `my_token` is as
-/// much of a secret as `MY_TOKEN`.
-pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    // Most patterns fall out here, and there are thousands of comparisons in each start. Setting this bit folds
-    // letters, and confuses none with anything that matters.
-    if let (Some(first), Some(letter)) = (pattern.first(), name.first())
-        && *first != b'*'
-        && first | 0x20 != letter | 0x20
-    {
-        return false;
-    }
-    let (mut at, mut star) = ((0, 0), None);
-    while at.1 < name.len() {
-        match pattern.get(at.0) {
-            Some(b'*') => star = Some((at.0 + 1, at.1)),
-            Some(letter) if letter.eq_ignore_ascii_case(&name[at.1]) => {
-                at = (at.0 + 1, at.1 + 1);
-                continue;
-            }
-            // Back to the last star, which takes one letter more.
-            _ => match &mut star {
-                Some((_, end)) => *end += 1,
-                None => return false,
-            },
-        }
-        let Some((next, end)) = &mut star else { return false };
-        match pattern.get(*next) {
-            None => return true,
-            Some(b'*') => (),
-            // It ends where the letter after it stands.
-            Some(letter) => match name[*end..].iter().position(|other| other.eq_ignore_ascii_case(letter)) {
-                Some(taken) => *end += taken,
-                None => return false,
-            },
-        }
-        at = (*next, *end);
-    }
-    pattern[at.0..].iter().all(|letter| *letter == b'*')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::{Origin, Shared};
 
-    #[test]
-    fn patterns() {
-        for (pattern, name, yes) in [
-            ("PATH", "PATH", true),
-            ("PATH", "PATHS", false),
-            ("LC_*", "LC_ALL", true),
-            ("*_TOKEN", "GITHUB_TOKEN", true),
-            ("*_TOKEN", "GITHUB_TOKENS", false),
-            ("*SECRET*", "MY_SECRET_KEY", true),
-            ("*SECRET*", "SECRET", true),
-            ("*", "", true),
-            ("*a*b", "xaxbxaxb", true),
-            ("", "", true),
-            ("*_TOKEN", "github_token", true),
-        ] {
-            assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), yes, "{pattern} {name}");
-        }
+    fn patterns(list: &[&'static str]) -> Vec<Given<Pattern>> {
+        let origin = Shared::from(Origin {
+            profile: Shared::Fixed("test"),
+            built_in: false,
+            key: "env",
+            index: None,
+            entry: "".into(),
+            why: None,
+        });
+        list.iter().map(|text| Given { value: Pattern::fixed(text), origin: origin.clone() }).collect()
     }
 
-    /// What a pattern means, without haste.
-    fn means(pattern: &[u8], name: &[u8]) -> bool {
-        match (pattern.split_first(), name.split_first()) {
-            (None, _) => name.is_empty(),
-            (Some((b'*', rest)), _) => (0..=name.len()).any(|end| means(rest, &name[end..])),
-            (Some((letter, rest)), Some((other, more))) => {
-                letter.eq_ignore_ascii_case(other) && means(rest, more)
-            }
-            (Some(_), None) => false,
-        }
-    }
-
-    #[test]
-    fn every_short_pattern_matches_what_it_means() {
-        fn texts(alphabet: &[u8], length: u32) -> Vec<Vec<u8>> {
-            let of_length = |length| {
-                (0..alphabet.len().pow(length)).map(move |number| {
-                    (0..length)
-                        .map(|place| alphabet[number / alphabet.len().pow(place) % alphabet.len()])
-                        .collect()
-                })
-            };
-            (0..=length).flat_map(of_length).collect()
-        }
-        let names = texts(b"aB_*", 4);
-        for pattern in texts(b"Ab*", 6) {
-            let text = String::from_utf8(pattern.clone()).unwrap();
-            let patterns = Patterns::new(&[&text]);
-            for name in &names {
-                assert_eq!(patterns.any(OsStr::from_bytes(name)), means(&pattern, name), "{text} {name:?}");
-                assert_eq!(matches(&pattern, name), means(&pattern, name), "{pattern:?} {name:?}");
-            }
-        }
-    }
-
-    fn wishes<'a>(inherit: &'a [&'a str], deny: &'a [&'a str], named: &'a [Named], all: bool) -> Wishes<'a> {
+    fn wishes<'a>(
+        inherit: &'a [Given<Pattern>],
+        deny: &'a [Given<Pattern>],
+        named: &'a [Named],
+        all: bool,
+    ) -> Wishes<'a> {
         Wishes { inherit, deny, set: &[], named, inherit_all: all, allow_dangerous: false }
     }
 
@@ -294,7 +204,7 @@ mod tests {
 
     #[test]
     fn secrets_and_hooks_stay_out() {
-        let (inherit, deny) = (["PATH"], ["*_TOKEN"]);
+        let (inherit, deny) = (patterns(&["PATH"]), patterns(&["*_TOKEN"]));
         let names = |all| {
             let built = build(host(), &wishes(&inherit, &deny, &[], all)).unwrap();
             built.into_keys().map(|k| k.into_string().unwrap()).collect::<Vec<_>>()

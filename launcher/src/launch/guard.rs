@@ -137,9 +137,10 @@ const DEATH_SIGNAL: [Insn; 3] = [
 ];
 
 impl Extra for WithToken<'_> {
-    fn concerns(&self, number: u32) -> bool {
-        let token = self.token.is_some_and(|(token, _)| *token == number);
-        token || self.mortal == Some(number) || self.free.concerns(number)
+    fn numbers(&self, each: &mut dyn FnMut(u32)) {
+        self.token.iter().for_each(|(number, _)| each(*number));
+        self.mortal.into_iter().for_each(&mut *each);
+        self.free.numbers(each);
     }
 
     fn pieces(&self, number: u32, stage: Stage, program: &mut Program<'_>) {

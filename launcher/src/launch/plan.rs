@@ -15,7 +15,7 @@ use crate::launch::places::{Places, inside_variables, working_directory};
 use crate::launch::policy::{Mode, Network, PathRule};
 use crate::launch::resolve::{self, Calls, Extras, Seal, Unix};
 use crate::launch::scratch::Scratch;
-use crate::launch::treatment::{self, StaticMode};
+use crate::launch::treatment::{self, StaticMode, Treatment};
 use crate::profile::{self, Profile, Search, Variable, Variables};
 use crate::program::{self, Program};
 use crate::refusal::Refusal;
@@ -25,7 +25,6 @@ use crate::supervise::decode::shown;
 use crate::sys::{descriptor, seccomp};
 use sbx_policy::calls::Arch;
 use sbx_policy::list::List;
-use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -316,12 +315,12 @@ fn examine(flags: &Run, profile: &Profile, directory: &Path) -> Result<(Program,
     let program = program::examine_from(&found, directory)
         .map_err(|e| Refusal::with_code(e.exit_code(), e.to_string()))?;
     let mode = static_mode(flags, profile);
-    if profile.is_unrestricted() {
+    let treatment = treatment::of(&program);
+    if profile.is_unrestricted() || matches!(treatment, Treatment::Both) {
         return Ok((program, None));
     }
     let name = crate::supervise::decode::escape(command.as_bytes(), 200);
-    let decided = treatment::of(&program).decide(mode, &name);
-    match decided {
+    match treatment.decide(mode, &name) {
         // sbx itself may well be static, and has to be able to run inside sbx.
         Err(_) if is_own(&program) => Ok((program, None)),
         decided => decided.map(|remark| (program, remark)),
@@ -373,10 +372,6 @@ pub(crate) fn environment(
     variables: &Variables<'_>,
     host: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<Vec<OsString>, Refusal> {
-    fn patterns<'a>(list: &'a [profile::Given<Cow<'static, str>>]) -> Vec<&'a str> {
-        list.iter().map(|pattern| &*pattern.value).collect()
-    }
-    let (inherit, deny) = (patterns(&profile.env.inherit), patterns(&profile.env.deny));
     let set: Vec<_> = profile
         .env
         .set
@@ -385,8 +380,8 @@ pub(crate) fn environment(
         .collect();
     let named = flags.env.iter().map(|text| environment::named(text)).collect::<Result<Vec<_>, _>>()?;
     let wishes = Wishes {
-        inherit: &inherit,
-        deny: &deny,
+        inherit: &profile.env.inherit,
+        deny: &profile.env.deny,
         set: &set,
         named: &named,
         inherit_all: flags.inherit_env || profile.is_unrestricted(),

@@ -2,6 +2,7 @@
 
 use super::location::{Location, Variable};
 use super::model::*;
+use super::pattern::Pattern;
 use sbx_policy::calls::Call;
 use std::borrow::Cow;
 

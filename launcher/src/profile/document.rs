@@ -12,6 +12,7 @@ use super::model::{
     Commands, Endpoint, Env, Given, Level, Limits, List, Namespaces, Network, Origin, Paths, Protection,
     Shared, StaticMode, Syscalls, Text,
 };
+use super::pattern::Pattern;
 use super::units::Bound;
 use super::words::{LEVELS, MODES, NAMESPACES, STATIC};
 use super::{syscalls, units};
@@ -320,10 +321,10 @@ fn check_name(name: &str, place: &Place) -> Result<(), Fault> {
     Ok(())
 }
 
-fn name_pattern(node: Node, place: &Place) -> Result<(Text, Option<Text>), Fault> {
+fn name_pattern(node: Node, place: &Place) -> Result<(Pattern, Option<Text>), Fault> {
     let name = node.string(place)?;
     check_name(&name, place)?;
-    Ok((name, None))
+    Ok((Pattern::new(name), None))
 }
 
 fn variables(node: Node, place: &Place, author: &Author) -> Result<List<(Text, Given<Location>)>, Fault> {

@@ -15,6 +15,7 @@ mod location;
 mod merge;
 mod model;
 mod overlap;
+mod pattern;
 mod ports;
 mod resolve;
 mod rules;
@@ -36,6 +37,7 @@ pub use model::{
     List, Namespaces, Network, NetworkMode, Origin, PathEntry, Paths, Profile, Protection, Shared, Source,
     StaticMode, Syscalls, Text, When,
 };
+pub use pattern::{Name, Pattern};
 pub use rules::FreeConditions;
 pub use search::{SIZE_LIMIT, Search};
 pub use show::{human, show};

@@ -12,6 +12,7 @@ use sbx_policy::calls::Call;
 use sbx_policy::restrictions::{self, RESTRICTIONS};
 
 use super::location::{Location, Variable};
+use super::pattern::Pattern;
 use super::units::Bound;
 
 /// Something that many entries share: part of the program, for the built-in profiles, or counted.
@@ -362,11 +363,11 @@ pub struct Endpoint {
 #[derive(Clone, Debug, Default)]
 pub struct Env {
     /// Names that are passed on, `*` standing for anything.
-    pub inherit: List<Given<Text>>,
+    pub inherit: List<Given<Pattern>>,
     /// Variables that are set.
     pub set: List<(Text, Given<Location>)>,
     /// Names that are never passed on, whatever `inherit` says.
-    pub deny: List<Given<Text>>,
+    pub deny: List<Given<Pattern>>,
 }
 
 /// Resource limits. What a document lifts explicitly is there as [`Bound::Unlimited`].

@@ -103,11 +103,16 @@ impl FreeConditions {
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
+
+    /// Whether there are any for a call.
+    pub fn concerns(&self, number: u32) -> bool {
+        self.calls.contains_key(&number)
+    }
 }
 
 impl Extra for FreeConditions {
-    fn concerns(&self, number: u32) -> bool {
-        self.calls.contains_key(&number)
+    fn numbers(&self, each: &mut dyn FnMut(u32)) {
+        self.calls.keys().copied().for_each(each);
     }
 
     fn pieces(&self, number: u32, stage: Stage, program: &mut Program<'_>) {

@@ -13,7 +13,7 @@ use sbx_policy::calls::{Arch, Call};
 use sbx_policy::errno;
 use sbx_policy::interpret::{self, Data};
 use sbx_policy::restrictions::{self, RESTRICTIONS};
-use sbx_policy::rules::{Actions, Extra, Grant, Row};
+use sbx_policy::rules::{Actions, Grant, Row};
 use sbx_policy::shadow;
 
 /// Nobody's memory: what a pointer leads to is not known.

@@ -184,7 +184,7 @@ fn with_part(user: &User, part: &str) -> (World, std::path::PathBuf) {
     for directory in [part, "way"] {
         world.make_dir(&world.path(directory));
     }
-    world.write(&format!("{part}/held"), format!("{SECRET}\n"));
+    world.write(format!("{part}/held"), format!("{SECRET}\n"));
     let way = world.path("way");
     (world, way)
 }
@@ -218,9 +218,9 @@ fn a_part_of_what_is_protected_is_not_changed_by_the_place_where_it_is_mounted_t
         for (part, kept) in [(".vscode/part", true), ("free/part", false)] {
             let (world, way) = with_part(user, part);
             let out = mounted(&world, &world.path(part), &way, &[], &way, script).prints("tried\n");
-            let held = world.read(&format!("{part}/held"));
+            let held = world.read(format!("{part}/held"));
             assert_eq!(held == Some(format!("{SECRET}\n")), kept, "{part}: {out}");
-            assert_eq!(!world.exists(&format!("{part}/new")), kept, "{part}: {out}");
+            assert_eq!(!world.exists(format!("{part}/new")), kept, "{part}: {out}");
         }
     });
 }
