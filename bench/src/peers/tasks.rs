@@ -24,8 +24,13 @@ pub(crate) struct Task {
     pub(crate) unit: f64,
 }
 
+const GIT: [&str; 2] = ["/usr/bin/git", "/usr/local/bin/git"];
+
+/// What starting takes is the same in every repository.
+pub(crate) const LARGE_STATUS: &str = "git status in a large repository";
+
 /// In the order of the columns.
-pub(crate) const TASKS: [Task; 5] = [
+pub(crate) const TASKS: [Task; 6] = [
     Task {
         name: "start-up",
         programs: ["/bin/true", "/usr/bin/true"],
@@ -36,10 +41,18 @@ pub(crate) const TASKS: [Task; 5] = [
     },
     Task {
         name: "git status",
-        programs: ["/usr/bin/git", "/usr/local/bin/git"],
+        programs: GIT,
         arguments: "-C tree status --porcelain",
         shown_by: Some("-C tree status --porcelain"),
         fewer: 10,
+        unit: 1000.0,
+    },
+    Task {
+        name: LARGE_STATUS,
+        programs: GIT,
+        arguments: "-C large status --porcelain",
+        shown_by: Some("-C large status --porcelain"),
+        fewer: 30,
         unit: 1000.0,
     },
     Task {
@@ -106,30 +119,35 @@ fn same_work(said: &str, expected: &str) -> Result<()> {
 
 /// How much there is to work on.
 pub(crate) struct Size {
-    pub(crate) directories: usize,
-    pub(crate) files_in_each: usize,
-    pub(crate) sources: usize,
+    directories: usize,
+    directories_of_large: usize,
+    files_in_each: usize,
+    sources: usize,
 }
 
-/// A repository of some thousand files, and a C project.
-pub(crate) const FULL: Size = Size { directories: 50, files_in_each: 80, sources: 40 };
+/// A repository of some thousand files, one of ten times as many, and a C project.
+pub(crate) const FULL: Size =
+    Size { directories: 50, directories_of_large: 500, files_in_each: 80, sources: 40 };
 
 /// As little as shows that everything works.
-pub(crate) const SMALL: Size = Size { directories: 2, files_in_each: 3, sources: 1 };
+pub(crate) const SMALL: Size = Size { directories: 2, directories_of_large: 3, files_in_each: 3, sources: 1 };
 
 /// Makes the files in the workspace.
 pub(crate) fn lay_out(workspace: &Path, size: &Size, env: &[OsString]) -> Result<()> {
-    tree(&workspace.join("tree"), size)
+    let (usual, large) = (workspace.join("tree"), workspace.join("large"));
+    tree(&usual, size.directories, size.files_in_each)
+        .and_then(|()| tree(&large, size.directories_of_large, size.files_in_each))
         .and_then(|()| project(&workspace.join("project"), size.sources))
         .map_err(|e| format!("cannot make files in '{}': {e}", workspace.display()))?;
-    repository(&workspace.join("tree"), env)
+    repository(&usual, env)?;
+    repository(&large, env)
 }
 
-fn tree(root: &Path, size: &Size) -> std::io::Result<()> {
-    for directory in 0..size.directories {
+fn tree(root: &Path, directories: usize, files_in_each: usize) -> std::io::Result<()> {
+    for directory in 0..directories {
         let path = root.join(format!("files/{directory:02}"));
         fs::create_dir_all(&path)?;
-        for file in 0..size.files_in_each {
+        for file in 0..files_in_each {
             // Some are bigger, for find to find.
             let lines = if file == 0 { 100 } else { 3 };
             let text = format!("line of file {file} in {directory}\n").repeat(lines);

@@ -8,6 +8,7 @@ use crate::launch::policy::{Network, PathRights, PathRule};
 use crate::launch::within::is_below;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
+pub use crate::sys::plain;
 use crate::sys::{descriptor, path};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
@@ -256,19 +257,6 @@ fn passes_over(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied
     )
-}
-
-/// An error without std's number. The kernel's own sentences begin with a capital letter.
-pub fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    let sentence = text.split(" (os error").next().unwrap_or(&text);
-    match error.raw_os_error() {
-        None => return sentence.to_string(),
-        Some(libc::EMFILE) => return "too many open files; allow more with 'ulimit -n'".to_string(),
-        Some(_) => {}
-    }
-    let mut letters = sentence.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 /// An error of the crate, without its own types: mostly the kernel's is behind it.

@@ -58,11 +58,22 @@ impl Failed {
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The number in std's text is for programmers; what it means is enough here.
-        let text = self.cause.to_string();
-        let text = text.split(" (os error").next().unwrap_or(&text);
-        write!(f, "{}: {}", self.call, text.to_lowercase())
+        write!(f, "{}: {}", self.call, plain(&self.cause))
     }
+}
+
+/// An error in the C library's words, without std's number and without a capital letter. What can be done about it is said
+/// here, and not by each who meets it; C libraries have different words for that one.
+pub fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let sentence = text.split(" (os error").next().unwrap_or(&text);
+    match error.raw_os_error() {
+        None => return sentence.to_string(),
+        Some(libc::EMFILE) => return "too many open files; allow more with 'ulimit -n'".to_string(),
+        Some(_) => {}
+    }
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 /// The result of a call that returns -1 and sets `errno`.
