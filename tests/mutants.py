@@ -342,6 +342,8 @@ MUTANTS = [
      "Some(contents) => fs::write(&self.path, \"\").and_then(|()| { std::thread::sleep(Duration::from_millis(2)); fs::write(&self.path, contents) }),", ["namespaces::stubs::"]),
     ("pattern-of-nothing", "launcher/src/launch/commands/mod.rs",
      "if text.is_empty() || text.contains(&b'?') {", "if text.len() > 4096 {", ["bad_input::"]),
+    ("planted-sbx", "launcher/src/embed/find.rs",
+     "let mut way = links(&found);", "let mut way = Vec::<PathBuf>::new();", ["embedding::", "lib:embed"]),
 ]
 
 # Rows of `sbx test` that no profile can break by itself: the lines that have to be taken out (names from above), and

@@ -11,7 +11,7 @@ use crate::sys::descriptor;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{self, Stdio};
 
 /// A command to be run in a [`Sandbox`].
@@ -112,7 +112,7 @@ impl Command {
         if let Some(program) = &self.sandbox.program {
             return Ok(program.clone());
         }
-        let place = self.sandbox.workspace.as_deref().or(self.directory.as_deref());
-        find::in_path(std::env::var_os("PATH").as_deref(), place.unwrap_or(Path::new(".")))
+        let writable = self.sandbox.writable(self.directory.as_deref());
+        find::in_path(std::env::var_os("PATH").as_deref(), &writable)
     }
 }

@@ -3,14 +3,14 @@
 use super::error::{Error, Kind};
 use crate::launch::landlock::plain;
 use crate::supervise::decode::escape;
-use crate::sys::path::is_program;
+use crate::sys::path::{is_program, links, real};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The first `sbx` in an absolute directory of a search path. Whoever may change it decides about every later
-/// run, so it may not lie where the commands write.
-pub fn in_path(path: Option<&OsStr>, workspace: &Path) -> Result<PathBuf, Error> {
+/// The first `sbx` in an absolute directory of a search path. Whoever may change it, or a link that leads to it, decides
+/// about every later run, so no part of the way may lie where the commands write.
+pub fn in_path(path: Option<&OsStr>, writable: &[PathBuf]) -> Result<PathBuf, Error> {
     let directories = std::env::split_paths(path.unwrap_or_default()).filter(|dir| dir.is_absolute());
     let found = directories.map(|dir| dir.join("sbx")).find(|file| is_program(file)).ok_or_else(|| {
         Error::new(
@@ -20,17 +20,28 @@ pub fn in_path(path: Option<&OsStr>, workspace: &Path) -> Result<PathBuf, Error>
     })?;
     let shown = |path: &Path| escape(path.as_os_str().as_bytes(), 400);
     let real = |path: &Path| {
-        path.canonicalize()
+        real(path)
             .map_err(|e| Error::new(Kind::NoSbx, format!("cannot use '{}': {}", shown(path), plain(&e))))
     };
-    if real(&found)?.starts_with(real(workspace)?) {
-        return Err(Error::new(
-            Kind::NoSbx,
-            format!(
-                "refused to use '{}': it lies in the workspace, where commands may change it; name another file with Sandbox::program",
-                shown(&found)
-            ),
-        ));
+    // A link that was put there leads to a program of the system, which takes the arguments for its own.
+    let mut way = links(&found);
+    way.push(real(&found)?);
+    for place in writable {
+        let place = real(place)?;
+        if let Some(part) = way.iter().find(|part| part.starts_with(&place)) {
+            let by_link = match *part == found {
+                true => String::new(),
+                false => format!(" as '{}'", shown(part)),
+            };
+            return Err(Error::new(
+                Kind::NoSbx,
+                format!(
+                    "refused to use '{}': it lies{by_link} in '{}', where commands may change it; name another file with Sandbox::program",
+                    shown(&found),
+                    shown(&place)
+                ),
+            ));
+        }
     }
     Ok(found)
 }
@@ -39,7 +50,7 @@ pub fn in_path(path: Option<&OsStr>, workspace: &Path) -> Result<PathBuf, Error>
 mod tests {
     use super::*;
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
     fn only_absolute_directories_outside_of_the_workspace_count() {
@@ -52,11 +63,26 @@ mod tests {
         }
         let find = |dirs: &[&Path]| {
             let path = std::env::join_paths(dirs.iter().map(|dir| dir.as_os_str())).unwrap();
-            in_path(Some(&path), &workspace).map_err(|error| error.to_string())
+            in_path(Some(&path), std::slice::from_ref(&workspace)).map_err(|error| error.to_string())
         };
         let relative = Path::new("relative");
         assert_eq!(find(&[relative, Path::new(""), &base, &tools]), Ok(tools.join("sbx")));
         assert!(find(&[&workspace, &tools]).unwrap_err().contains("workspace"));
+        // Nor may a link that is there lead out, by whatever part of the way.
+        let (bin, linked) = (workspace.join("bin"), base.join("linked"));
+        fs::create_dir(&bin).unwrap();
+        symlink("/bin/sh", bin.join("sbx")).unwrap();
+        symlink(&tools, workspace.join("tools")).unwrap();
+        symlink(&bin, &linked).unwrap();
+        symlink(workspace.join("tools/sbx"), base.join("sbx")).unwrap();
+        let up = base.join("linked/../tools");
+        for dir in [&bin, &workspace.join("tools"), &linked, &up, &base] {
+            let said = find(&[dir, &tools]).unwrap_err();
+            assert!(said.contains("where commands may change it"), "{said}");
+        }
+        fs::remove_file(base.join("sbx")).unwrap();
+        symlink("tools/sbx", base.join("sbx")).unwrap();
+        assert_eq!(find(&[&base]), Ok(base.join("sbx")));
         assert!(find(&[Path::new(""), Path::new(".")]).unwrap_err().contains("cannot find sbx"));
         fs::set_permissions(tools.join("sbx"), fs::Permissions::from_mode(0o644)).unwrap();
         assert!(find(&[&tools]).is_err());

@@ -2,8 +2,10 @@
 
 use super::command::Command;
 use crate::cli::{Level, OnViolation};
+use crate::sys::path;
 use clap::ValueEnum;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +14,6 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     pub(super) program: Option<PathBuf>,
-    pub(super) workspace: Option<PathBuf>,
     pub(super) flags: Vec<OsString>,
 }
 
@@ -20,7 +21,7 @@ impl Sandbox {
     /// Under this profile: a name, or a file where it has a `/` or ends in `.json`. Neither `SBX_PROFILE` nor a
     /// user's default profile counts.
     pub fn new(profile: impl AsRef<OsStr>) -> Sandbox {
-        let sandbox = Sandbox { program: None, workspace: None, flags: Vec::new() };
+        let sandbox = Sandbox { program: None, flags: Vec::new() };
         sandbox.flag("--profile", profile)
     }
 
@@ -31,11 +32,8 @@ impl Sandbox {
     }
 
     /// The directory that commands work in; without it, the current one.
-    pub fn workspace(mut self, directory: impl Into<PathBuf>) -> Sandbox {
-        let directory = directory.into();
-        self = self.flag("--workspace", &directory);
-        self.workspace = Some(directory);
-        self
+    pub fn workspace(self, directory: impl Into<PathBuf>) -> Sandbox {
+        self.flag("--workspace", directory.into())
     }
 
     /// Allows reading a path and below.
@@ -134,6 +132,23 @@ impl Sandbox {
         self
     }
 
+    /// Where commands that start in `directory` may write: the workspace, and what flags name.
+    pub(super) fn writable(&self, directory: Option<&Path>) -> Vec<PathBuf> {
+        let values = |flag: &'static [u8]| {
+            let words = self.flags.iter().map(|word| word.as_bytes());
+            words
+                .filter_map(move |word| word.strip_prefix(flag))
+                .map(|value| Path::new(OsStr::from_bytes(value)))
+        };
+        let (start, workspace) = (values(b"--cwd=").last().or(directory), values(b"--workspace=").last());
+        let here = Path::new(".");
+        let start = start.or(workspace).unwrap_or(here);
+        let named = values(b"--rw=").chain(values(b"--rwx=")).map(|path| start.join(path));
+        // What is not there sbx refuses to open.
+        let named = named.filter(|path| path::is_there(path));
+        [workspace.unwrap_or(start).to_path_buf()].into_iter().chain(named).collect()
+    }
+
     /// A command to be run in it, to be found as a shell finds it.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         Command::new(self.clone(), program.as_ref())
@@ -143,4 +158,20 @@ impl Sandbox {
 /// How the command line spells it.
 fn word(value: impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_commands_may_write_is_what_flags_say() {
+        let base = std::env::temp_dir();
+        let writable = |sandbox: Sandbox| sandbox.writable(Some(Path::new("/usr")));
+        assert_eq!(writable(Sandbox::new("write")), [Path::new("/usr")]);
+        let sandbox = Sandbox::new("write").workspace("/srv").read("/etc").write(&base).write("/no/such");
+        let sandbox = sandbox.flag("--rwx", "bin").flag("--cwd", "/usr");
+        assert_eq!(writable(sandbox), [Path::new("/srv"), &base, Path::new("/usr/bin")]);
+        assert_eq!(Sandbox::new("write").writable(None), [Path::new(".")]);
+    }
 }

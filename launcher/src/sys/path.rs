@@ -23,6 +23,40 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
     Ok(PathBuf::from(OsStr::from_bytes(buffer.get(..length).unwrap_or(&[]))))
 }
 
+/// More links than the kernel follows lead nowhere.
+const MOST_LINKS: usize = 40;
+
+/// The symbolic links on the way to what an absolute path leads to, each by its name in the real place of its directory:
+/// who may write in one of those decides where the path leads.
+pub fn links(path: &Path) -> Vec<PathBuf> {
+    let parts =
+        |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
+    let mut at = PathBuf::from("/");
+    // What is still to be walked, the next name last.
+    let mut names = parts(path);
+    let mut links = Vec::new();
+    while let Some(name) = names.pop() {
+        match name.as_bytes() {
+            b"." => continue,
+            b".." => {
+                at.pop();
+                continue;
+            }
+            _ => {}
+        }
+        // A root takes the place of what was walked.
+        let next = at.join(&name);
+        match next.read_link() {
+            Ok(target) if links.len() < MOST_LINKS => {
+                names.extend(parts(&target));
+                links.push(next);
+            }
+            _ => at = next,
+        }
+    }
+    links
+}
+
 /// A path by its own name in the real place of its directory.
 pub fn in_real_directory(path: &Path) -> Option<PathBuf> {
     let (directory, name) = path.parent().zip(path.file_name())?;

@@ -1,5 +1,5 @@
-//! A program that embeds `sbx`, for the suites: `run SBX PROFILE COMMAND...` starts a command in a sandbox, `threads SBX` many at once, `confine
-//! PROFILE ACT [ARGUMENT]` confines itself and tries something.
+//! A program that embeds `sbx`, for the suites: `run SBX PROFILE COMMAND...` starts a command in a sandbox (SBX empty: the one that
+//! is found), `threads SBX` many at once, `confine PROFILE ACT [ARGUMENT]` confines itself and tries something.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::ffi::OsString;
@@ -25,7 +25,10 @@ fn main() {
 }
 
 fn run(words: &[OsString]) -> Result<(), sbx::embed::Error> {
-    let sandbox = Sandbox::new(&words[1]).program(&words[0]);
+    let mut sandbox = Sandbox::new(&words[1]);
+    if !words[0].is_empty() {
+        sandbox = sandbox.program(&words[0]);
+    }
     let run = sandbox.command(&words[2]).args(&words[3..]).output()?;
     println!("cause: {}", run.report.cause);
     println!("status: {}", run.report.exit_status);

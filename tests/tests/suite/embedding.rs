@@ -155,6 +155,36 @@ fn a_command_that_did_not_run_is_an_error_with_a_sentence() {
     assert_eq!(cases[2].0.report().unwrap().exit_status, 127);
 }
 
+/// A command puts a link called `sbx` into a directory of `PATH`: it lies in the workspace, what it leads to does not. A shell
+/// takes `run` for the name of a script.
+#[test]
+fn what_a_command_calls_sbx_is_not_started() {
+    as_users(|user| {
+        let world = World::new(user);
+        let embedding = world.outside.join("embedding");
+        world.install(Path::new(PROGRAM), embedding.to_str().unwrap());
+        world.make_dir(&world.path("bin"));
+        let kept = world.outside.join("kept");
+        let run = |directory: &Path| {
+            let path = format!("{}:/usr/bin:/bin", directory.display());
+            let words = [embedding.to_str().unwrap(), "run", "", "minimal", "echo", "ran"];
+            world.bare(words).env("PATH", path).run()
+        };
+        let planted = format!("ln -s /bin/sh bin/sbx; echo 'echo planted > {}' > run", kept.display());
+        world.run("workspace", ["sh", "-c", &planted]).run().success();
+        world.bare(["sh", "run"]).run().success();
+        assert_eq!(world.read(&kept).unwrap(), "planted\n");
+        world.write(&kept, "outside\n");
+        let out = run(&world.path("bin")).exited(1).out();
+        assert!(out.contains("where commands may change it"), "{out}");
+        assert_eq!(world.read(&kept).unwrap(), "outside\n");
+        let tools = world.outside.join("tools");
+        world.make_dir(&tools);
+        std::os::unix::fs::symlink(stage::sbx(), tools.join("sbx")).unwrap();
+        assert!(run(&tools).success().out().contains("stdout: \"ran\\n\""));
+    });
+}
+
 #[test]
 fn the_command_does_not_get_the_report() {
     let world = World::new(&User::current());

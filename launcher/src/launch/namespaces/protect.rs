@@ -6,7 +6,6 @@ use super::stubs;
 use crate::launch::landlock::plain;
 use crate::supervise::decode::shown;
 use crate::sys::path;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Something protected.
@@ -96,34 +95,9 @@ pub fn replaceable(protected: &Path, link: &Path) -> String {
     )
 }
 
-/// More links than the kernel follows lead nowhere.
-const MOST_LINKS: usize = 40;
-
 /// The other symbolic links on the way from one, whose directory is a real one, to what it leads to.
 pub fn links_behind(link: &Path) -> Vec<PathBuf> {
-    let mut at = link.parent().unwrap_or(Path::new("/")).to_path_buf();
-    // What is still to be walked, the next name last.
-    let mut names: Vec<PathBuf> = link.file_name().map(PathBuf::from).into_iter().collect();
-    let mut links = Vec::new();
-    while let Some(name) = names.pop() {
-        match name.as_os_str().as_bytes() {
-            b"." => continue,
-            b".." => {
-                at.pop();
-                continue;
-            }
-            _ => {}
-        }
-        // A root takes the place of what was walked.
-        let next = at.join(&name);
-        match next.read_link() {
-            Ok(target) if links.len() < MOST_LINKS => {
-                names.extend(target.components().rev().map(|part| PathBuf::from(part.as_os_str())));
-                links.push(next);
-            }
-            _ => at = next,
-        }
-    }
+    let mut links = path::links(link);
     links.retain(|other| other != link);
     links
 }
