@@ -342,8 +342,12 @@ MUTANTS = [
      "Some(contents) => fs::write(&self.path, \"\").and_then(|()| { std::thread::sleep(Duration::from_millis(2)); fs::write(&self.path, contents) }),", ["namespaces::stubs::"]),
     ("pattern-of-nothing", "launcher/src/launch/commands/mod.rs",
      "if text.is_empty() || text.contains(&b'?') {", "if text.len() > 4096 {", ["bad_input::"]),
+    ("led-outside", "launcher/src/launch/ground.rs",
+     "!file.by.iter().any(|directory| self.has(directory))", "file.by.len() < 1000", ["commands::"]),
+    ("named-by-a-script", "launcher/src/launch/ground.rs",
+     "        named.by.extend_from_slice(&self.by);\n", "", ["commands::"]),
     ("planted-sbx", "launcher/src/embed/find.rs",
-     "let mut way = links(&found);", "let mut way = Vec::<PathBuf>::new();", ["embedding::", "lib:embed"]),
+     "let directories = way(&found).directories;", "let directories = real(&found).into_iter().collect::<Vec<_>>();", ["embedding::", "lib:embed"]),
 ]
 
 # Rows of `sbx test` that no profile can break by itself: the lines that have to be taken out (names from above), and

@@ -3,7 +3,7 @@
 use super::error::{Error, Kind};
 use crate::launch::landlock::plain;
 use crate::supervise::decode::escape;
-use crate::sys::path::{is_program, links, real};
+use crate::sys::path::{is_program, real, way};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -24,19 +24,14 @@ pub fn in_path(path: Option<&OsStr>, writable: &[PathBuf]) -> Result<PathBuf, Er
             .map_err(|e| Error::new(Kind::NoSbx, format!("cannot use '{}': {}", shown(path), plain(&e))))
     };
     // A link that was put there leads to a program of the system, which takes the arguments for its own.
-    let mut way = links(&found);
-    way.push(real(&found)?);
+    let directories = way(&found).directories;
     for place in writable {
         let place = real(place)?;
-        if let Some(part) = way.iter().find(|part| part.starts_with(&place)) {
-            let by_link = match *part == found {
-                true => String::new(),
-                false => format!(" as '{}'", shown(part)),
-            };
+        if directories.iter().any(|directory| directory.starts_with(&place)) {
             return Err(Error::new(
                 Kind::NoSbx,
                 format!(
-                    "refused to use '{}': it lies{by_link} in '{}', where commands may change it; name another file with Sandbox::program",
+                    "refused to use '{}': it is in '{}', or reached by a link there, where commands may change it; name another file with Sandbox::program",
                     shown(&found),
                     shown(&place)
                 ),

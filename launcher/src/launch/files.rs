@@ -2,6 +2,7 @@
 
 use crate::cli::Run;
 use crate::launch::commands::Commands;
+use crate::launch::ground::{self, Found, Ground};
 use crate::launch::landlock::{canonical, plain};
 use crate::launch::mounts::Mounts;
 use crate::launch::policy::{PathRights, PathRule};
@@ -111,6 +112,13 @@ pub struct Executed<'a> {
     pub commands: Option<&'a Commands>,
 }
 
+impl Executed<'_> {
+    /// The files of the command, by their real paths.
+    fn chain(&self, directory: &Path) -> Vec<Found> {
+        self.program.map(|program| ground::chain(program, directory)).unwrap_or_default()
+    }
+}
+
 /// What paths are relative to.
 #[derive(Clone, Copy)]
 pub struct Directories<'a> {
@@ -198,9 +206,22 @@ pub fn rules(
     rules.extend(of_flags.iter().map(|(_, rule)| rule.clone()));
     rules.extend(own_terminals(&rules));
     // The command itself, and what the kernel starts for it.
-    for link in executed.program.iter().flat_map(|program| &program.chain) {
-        if !rules.iter().any(|rule| rule.rights.execute && is_within(&link.path, &rule.path)) {
-            rules.extend(executable(&link.path));
+    let ground = Ground::of(variables, &rules);
+    let covers = |rules: &[PathRule], path: &Path| {
+        rules.iter().any(|rule| rule.rights.execute && is_within(path, &rule.path))
+    };
+    // By its name alone, the usual case.
+    let by_name = |rules: &[PathRule], path: &Path| {
+        let plain = !path.components().any(|part| part == Component::ParentDir);
+        plain && !ground.has(path) && covers(rules, path)
+    };
+    let links = executed.program.map_or(&[][..], |program| &program.chain);
+    if !links.iter().all(|link| by_name(&rules, &link.path)) {
+        for (link, file) in links.iter().zip(executed.chain(directory)) {
+            if !by_name(&rules, &link.path) && !covers(&rules, &file.path) {
+                check_way(&link.path, &file, ground.lets(&file, &rules))?;
+                rules.extend(executable(&file.path));
+            }
         }
     }
     let connect = PathRights { connect: true, ..PathRights::default() };
@@ -232,7 +253,7 @@ pub fn rules(
     check_program(executed.program, &denied)?;
     remarks.extend(of_flags.iter().filter_map(|(word, rule)| ineffective(word, rule, &rules, &denied)));
     if let Some(commands) = executed.commands {
-        commands.only_allowed(&mut rules, executed.program);
+        commands.only_allowed(&mut rules, &executed.chain(directory), &ground, remarks)?;
     }
     let rules = hold_denied(merge(rules), &denied, given.masks, remarks)?;
     let rules = match executed.commands {
@@ -415,11 +436,23 @@ pub fn existing(path: &Path, directory: &Path) -> Result<PathBuf, Refusal> {
         .map_err(|e| Refusal::new(format!("cannot use '{}' in a path rule: {}", shown(path), plain(&e))))
 }
 
-/// The rule for a program, by its real path. What its name leads to may not be what it was when it was examined; a file
+/// The rule for a program, by its real path. What is there may not be what it was when it was examined; a file
 /// that nobody may execute is no program, and whatever else it may be is not to be read for that.
 pub fn executable(program: &Path) -> Option<PathRule> {
-    let path = canonical(program);
+    let path = program.to_path_buf();
     path::is_program(&path).then_some(PathRule { path, rights: EXECUTE, optional: false, follows: false })
+}
+
+/// Refuses a program to which commands may have led on their own.
+pub fn check_way(name: &Path, file: &Found, allowed: bool) -> Result<(), Refusal> {
+    if allowed {
+        return Ok(());
+    }
+    let (name, place) = (shown(name), shown(&file.path));
+    let sentence = format!(
+        "cannot execute '{name}': a link or a script where commands may write leads to '{place}', which no rule allows; add --rox '{place}' if it is meant"
+    );
+    Err(Refusal::with_code(NOT_EXECUTABLE, sentence))
 }
 
 /// Below /dev, but for the directory of shared memory, which holds files.

@@ -8,6 +8,7 @@ pub(crate) mod demands;
 pub mod environment;
 pub(crate) mod files;
 pub mod gate;
+pub mod ground;
 pub mod guard;
 pub mod landlock;
 pub mod limits;

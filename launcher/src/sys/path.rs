@@ -26,35 +26,45 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
 /// More links than the kernel follows lead nowhere.
 const MOST_LINKS: usize = 40;
 
-/// The symbolic links on the way to what an absolute path leads to, each by its name in the real place of its directory:
-/// who may write in one of those decides where the path leads.
-pub fn links(path: &Path) -> Vec<PathBuf> {
+/// How an absolute path leads to a file.
+#[derive(Debug, Default)]
+pub struct Way {
+    /// What it leads to, whether that is there or not.
+    pub real: PathBuf,
+    /// The symbolic links, each by its name in the real place of its directory.
+    pub links: Vec<PathBuf>,
+    /// The real directories in which names were looked up: who may write in one of them decides where the path leads.
+    pub directories: Vec<PathBuf>,
+}
+
+/// Walks a path once, so that what is found belongs together whatever is being done to its links.
+pub fn way(path: &Path) -> Way {
     let parts =
         |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
-    let mut at = PathBuf::from("/");
+    let mut way = Way { real: PathBuf::from("/"), ..Way::default() };
     // What is still to be walked, the next name last.
     let mut names = parts(path);
-    let mut links = Vec::new();
     while let Some(name) = names.pop() {
         match name.as_bytes() {
             b"." => continue,
             b".." => {
-                at.pop();
+                way.real.pop();
                 continue;
             }
-            _ => {}
+            // A root takes the place of what was walked.
+            b"/" => {}
+            _ => way.directories.push(way.real.clone()),
         }
-        // A root takes the place of what was walked.
-        let next = at.join(&name);
+        let next = way.real.join(&name);
         match next.read_link() {
-            Ok(target) if links.len() < MOST_LINKS => {
+            Ok(target) if way.links.len() < MOST_LINKS => {
                 names.extend(parts(&target));
-                links.push(next);
+                way.links.push(next);
             }
-            _ => at = next,
+            _ => way.real = next,
         }
     }
-    links
+    way
 }
 
 /// A path by its own name in the real place of its directory.

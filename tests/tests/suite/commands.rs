@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
+use sbx_tests::world::SECRET;
 use sbx_tests::{Output, User, World, as_users};
 
 /// A workspace with a program under several names; each makes the file that its argument names.
@@ -270,5 +271,52 @@ fn names_that_cannot_be_looked_for_end_the_run() {
         mode(0o755);
         run().success();
         assert!(world.exists("ran"));
+    });
+}
+
+/// A program outside, named by what an earlier command may have written; it starts another script of the workspace.
+fn led_outside(user: &User) -> (World, String) {
+    let world = World::new(user);
+    let text = format!("#!/bin/sh\n# {SECRET}\nexec sh ./next\n");
+    let tool = world.script(world.outside.join("tool"), text).display().to_string();
+    world.script("script", format!("#!{tool}\n"));
+    world.script("next", format!("cat {tool}\n"));
+    symlink(&tool, world.path("link")).unwrap();
+    (world, tool)
+}
+
+/// Nothing that the workspace names is read for that, however it is named: by a script's first line, or by a link.
+#[test]
+fn what_a_command_names_outside_is_not_opened() {
+    as_users(|user| {
+        let (world, tool) = led_outside(user);
+        let run =
+            |flags: &[&str], command: &str| world.sbx([&["run"], flags, &["--", command]].concat()).run();
+        for name in ["./script", "./link", "../project/script"] {
+            run(&[], name).refused(126, &[&tool, "--rox"]);
+            assert!(run(&["--rox", &tool], name).success().out().contains(SECRET), "{name}");
+        }
+        // Who names it is the user here.
+        for name in [tool.as_str(), "../../outside/tool"] {
+            assert!(run(&[], name).success().out().contains(SECRET), "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_list_of_commands_opens_nothing_that_a_command_names_outside() {
+    as_users(|user| {
+        let (world, tool) = led_outside(user);
+        let read = |allowed: &str| {
+            let words = ["run", "--allow-command", allowed, "--allow-command", "cat", "--", "cat", &tool];
+            world.sbx(words).run()
+        };
+        for name in ["./script", "./link"] {
+            let out = read(name).exited(1);
+            assert!(!out.out().contains(SECRET) && out.err().contains("is not allowed"), "{out}");
+        }
+        assert!(read(&tool).success().out().contains(SECRET));
+        let own = ["run", "--allow-command", "./script", "--allow-command", "sh", "--", "./script"];
+        world.sbx(own).run().refused(126, &[&tool, "--rox"]);
     });
 }

@@ -6,7 +6,8 @@
 mod names;
 
 use crate::cli::Run;
-use crate::launch::files::executable;
+use crate::launch::files::{check_way, executable};
+use crate::launch::ground::{Found, Ground};
 use crate::launch::landlock::{Version, canonical};
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::siblings;
@@ -31,6 +32,8 @@ pub struct Place {
     pub path: PathBuf,
     /// The rule that names it.
     pub rule: String,
+    /// See [`Found::by`].
+    by: Vec<PathBuf>,
     directory: bool,
     identity: (u64, u64),
 }
@@ -118,7 +121,7 @@ pub fn resolve(
         if !missing.is_empty() {
             remarks.push(format!("not found, and so not allowed: {}", missing.join(", ")));
         }
-        let needed: Vec<Place> = places.iter().flat_map(needs_of).collect();
+        let needed: Vec<Place> = places.iter().flat_map(|place| needs_of(place, directory)).collect();
         commands.allow = Some(places.into_iter().chain(needed).collect());
     }
     Ok(Some(commands))
@@ -147,20 +150,32 @@ fn needed(program: &Program) -> impl Iterator<Item = &Path> {
     program.chain.iter().skip(1).map(|link| link.path.as_path()).chain(loader)
 }
 
-fn needs_of(place: &Place) -> Vec<Place> {
+fn needs_of(place: &Place, directory: &Path) -> Vec<Place> {
     // What is no program cannot be executed, and needs nothing.
-    let Some(program) = program::examine(&place.path).ok().filter(|_| !place.directory) else {
+    let Some(program) = program::examine_from(&place.path, directory).ok().filter(|_| !place.directory)
+    else {
         return Vec::new();
     };
     let rule = || format!("{}, which needs it", place.rule);
-    needed(&program).filter_map(|path| Place::of(path, rule()).ok()).collect()
+    let mut last = Found { path: place.path.clone(), by: place.by.clone() };
+    let files = needed(&program).map(|path| {
+        last = last.named(path, directory);
+        last.clone()
+    });
+    files.filter_map(|file| Place::of_found(file, rule()).ok()).collect()
 }
 
 impl Place {
+    /// What is at an absolute path.
     fn of(path: &Path, rule: String) -> std::io::Result<Place> {
-        let path = path.canonicalize()?;
+        // Most names are looked for in more directories than have them.
+        path.metadata()?;
+        Place::of_found(Found::at(path), rule)
+    }
+
+    fn of_found(Found { path, by }: Found, rule: String) -> std::io::Result<Place> {
         let meta = path.metadata()?;
-        Ok(Place { path, rule, directory: meta.is_dir(), identity: (meta.dev(), meta.ino()) })
+        Ok(Place { path, by, rule, directory: meta.is_dir(), identity: (meta.dev(), meta.ino()) })
     }
 
     /// Whether a file is it, or below it.
@@ -209,23 +224,38 @@ impl Commands {
         Ok(())
     }
 
-    /// Path rules with the right to execute for the allowed files alone, if there is a list.
-    pub fn only_allowed(&self, rules: &mut Vec<PathRule>, program: Option<&Program>) {
-        let Some(allow) = &self.allow else { return };
+    /// Path rules with the right to execute for the allowed files alone, if there is a list. `own` are the command's.
+    pub fn only_allowed(
+        &self,
+        rules: &mut Vec<PathRule>,
+        own: &[Found],
+        ground: &Ground,
+        remarks: &mut Vec<String>,
+    ) -> Result<(), Refusal> {
+        let Some(allow) = &self.allow else { return Ok(()) };
         rules.iter_mut().for_each(|rule| rule.rights.execute = false);
-        let own = program.iter().flat_map(|program| {
-            program.chain.first().map(|link| link.path.as_path()).into_iter().chain(needed(program))
-        });
-        // To execute a file is to read it. One that is no program, where an earlier command has put a link to it, is
-        // not to be read.
-        let places = allow.iter().filter_map(|place| match place.directory {
-            true => {
-                Some(PathRule { path: place.path.clone(), rights: EXECUTE, optional: true, follows: false })
+        let mut more = Vec::new();
+        for place in allow {
+            // To execute a file is to read it. One that is no program, or that commands have led to on their own, is not to be read.
+            let file = Found { path: place.path.clone(), by: place.by.clone() };
+            if place.directory {
+                more.push(PathRule { path: file.path, rights: EXECUTE, optional: true, follows: false });
+            } else if ground.lets(&file, rules) {
+                more.extend(executable(&file.path));
+            } else {
+                remarks.push(format!(
+                    "'{}' ({}) is not allowed: a link or a script where commands may write leads to it, and no rule lets it be read",
+                    shown(&file.path),
+                    place.rule
+                ));
             }
-            false => executable(&place.path),
-        });
-        rules.extend(places);
-        rules.extend(own.filter_map(executable));
+        }
+        for file in own {
+            check_way(&file.path, file, ground.lets(file, rules))?;
+            more.extend(executable(&file.path));
+        }
+        rules.extend(more);
+        Ok(())
     }
 
     /// Path rules without the right to execute the blocked files.

@@ -97,7 +97,7 @@ pub fn replaceable(protected: &Path, link: &Path) -> String {
 
 /// The other symbolic links on the way from one, whose directory is a real one, to what it leads to.
 pub fn links_behind(link: &Path) -> Vec<PathBuf> {
-    let mut links = path::links(link);
+    let mut links = path::way(link).links;
     links.retain(|other| other != link);
     links
 }
