@@ -346,6 +346,8 @@ MUTANTS = [
      "!file.by.iter().any(|directory| self.has(directory))", "file.by.len() < 1000", ["commands::"]),
     ("named-by-a-script", "launcher/src/launch/ground.rs",
      "        named.by.extend_from_slice(&self.by);\n", "", ["commands::"]),
+    ("profile-by-variable", "launcher/src/launch/plan.rs",
+     "    variables::check_place(flags, workspace.as_deref())?;\n", "", ["variables::"]),
     ("planted-sbx", "launcher/src/embed/find.rs",
      "let directories = way(&found).directories;", "let directories = real(&found).into_iter().collect::<Vec<_>>();", ["embedding::", "lib:embed"]),
 ]

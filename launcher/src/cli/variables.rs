@@ -2,10 +2,14 @@
 //! nothing is a mistake like any other.
 
 use super::Run;
+use crate::launch::within::is_within;
+use crate::profile;
 use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
+use crate::sys::path;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// The profile where no flag names one.
 pub const PROFILE: &str = "SBX_PROFILE";
@@ -27,6 +31,23 @@ pub enum Loudness {
 /// The profile that [`PROFILE`] names.
 pub fn profile() -> Option<OsString> {
     std::env::var_os(PROFILE)
+}
+
+/// Refuses a profile that lies in the workspace and that only [`PROFILE`] names: commands write there, and tools take
+/// variables from what they find there (`.env`).
+pub fn check_place(flags: &Run, workspace: Option<&Path>) -> Result<(), Refusal> {
+    let by_flag = flags.profile.is_some() || flags.dangerously_unconfined;
+    let file = profile().filter(|name| !by_flag && profile::is_path(name));
+    let Some((file, workspace)) = file.zip(workspace) else { return Ok(()) };
+    // The profile has been read, so it has a path.
+    let place = std::path::absolute(&file).map(|path| path::way(&path)).unwrap_or_default();
+    if place.directories.iter().any(|directory| is_within(directory, workspace)) {
+        let file = escape(file.as_bytes(), 400);
+        return Err(Refusal::new(format!(
+            "refused to use '{file}', which {PROFILE} names: it is in the workspace, or reached by a link there, where commands may change it; name it with --profile if it is meant"
+        )));
+    }
+    Ok(())
 }
 
 /// What the flags say, or else [`LOG`].

@@ -140,7 +140,8 @@ impl Sandbox {
                 .filter_map(move |word| word.strip_prefix(flag))
                 .map(|value| Path::new(OsStr::from_bytes(value)))
         };
-        let (start, workspace) = (values(b"--cwd=").last().or(directory), values(b"--workspace=").last());
+        let (start, workspace) =
+            (values(b"--cwd=").next_back().or(directory), values(b"--workspace=").next_back());
         let here = Path::new(".");
         let start = start.or(workspace).unwrap_or(here);
         let named = values(b"--rw=").chain(values(b"--rwx=")).map(|path| start.join(path));

@@ -115,6 +115,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
         remarks.extend(without_seal(flags, &profile, &program, (&calls, on_violation))?);
     }
     let places = Places::find(flags, &profile, &directory, !asked && !unconfined, &mut remarks)?;
+    variables::check_place(flags, places.workspace.as_deref())?;
     if !unconfined {
         demands::home(&profile, places.home.as_deref())?;
     }

@@ -39,6 +39,7 @@ pub use model::{
 };
 pub use pattern::{Name, Pattern};
 pub use rules::FreeConditions;
+pub(crate) use search::is_path;
 pub use search::{SIZE_LIMIT, Search};
 pub use show::{human, show};
 pub use units::Bound;

@@ -11,11 +11,38 @@ fn a_variable_names_the_profile_and_a_flag_outranks_it() {
         touch(&[]).env("SBX_PROFILE", "minimal").run().failed();
         touch(&["-p", "workspace"]).env("SBX_PROFILE", "minimal").run().success();
         touch(&["--dangerously-unconfined"]).env("SBX_PROFILE", "minimal").run().success();
-        world.write("own.json", r#"{ "description": "own", "extends": "minimal" }"#);
-        touch(&[]).env("SBX_PROFILE", "./own.json").run().failed();
+        let own = world.outside.join("own.json");
+        world.write(&own, r#"{ "description": "own", "extends": "minimal" }"#);
+        touch(&[]).env("SBX_PROFILE", &own).run().failed();
         touch(&[]).env("SBX_PROFILE", "minimla").run().refused(125, &["'minimla'", "minimal", "SBX_PROFILE"]);
         touch(&[]).env("SBX_PROFILE", "").run().refused(125, &["SBX_PROFILE"]);
         touch(&[]).env("SBX_PROFILE", "unrestricted").run().refused(125, &["--dangerously-unconfined"]);
+    });
+}
+
+/// A project can come by variables (`.env`), and nothing in it is read that the command line does not name.
+#[test]
+fn the_variable_names_no_profile_of_the_workspace() {
+    as_users(|user| {
+        let world = World::new(user);
+        let kept = world.outside.join("kept");
+        let text = r#"{ "description": "wide", "extends": "workspace", "paths": { "read": ["OUTSIDE"] } }"#;
+        let text = text.replace("OUTSIDE", world.outside.to_str().unwrap());
+        let planted = world.write("wide.json", &text);
+        let own = world.write(world.outside.join("own.json"), &text);
+        std::os::unix::fs::symlink(&own, world.path("link.json")).unwrap();
+        let read = |flags: &[&str]| world.sbx([&["run"], flags, &["--", "cat"]].concat()).arg(&kept);
+        let by_link = world.outside.join("by-link.json");
+        std::os::unix::fs::symlink(&planted, &by_link).unwrap();
+        let names = ["wide.json", "./link.json", planted.to_str().unwrap(), by_link.to_str().unwrap()];
+        for name in names {
+            let out = read(&[]).env("SBX_PROFILE", name).run();
+            out.refused(125, &["SBX_PROFILE", "in the workspace", "--profile"]).prints("");
+            read(&["--profile", name]).run().success().prints("outside\n");
+        }
+        read(&[]).env("SBX_PROFILE", &own).run().success().prints("outside\n");
+        let elsewhere = read(&["--workspace", world.outside.join("dir").to_str().unwrap()]);
+        elsewhere.env("SBX_PROFILE", &planted).run().success().prints("outside\n");
     });
 }
 
