@@ -142,6 +142,36 @@ fn answers_know_what_a_run_has_of_its_own_and_which_calls_it_has() {
     });
 }
 
+/// Also where there are no path rules at all.
+#[test]
+fn answers_are_what_runs_do_without_landlock() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("file", "x");
+        let without = |words: &[&str]| {
+            world.sbx(words).answering(&[(libc::SYS_landlock_create_ruleset, libc::EOPNOTSUPP)]).run()
+        };
+        let kept = world.outside.join("kept");
+        let (kept, write) = (kept.to_str().unwrap(), ": >> \"$0\"");
+        let deeds = [
+            ("minimal", "file", "w", write),
+            ("minimal", "/dev/null", "w", write),
+            ("minimal", kept, "r", "read -r line < \"$0\""),
+            ("minimal", "/bin/true", "x", "\"$0\""),
+            ("write", kept, "w", write),
+            ("write", "new", "w", write),
+            ("workspace", "/bin/true", "x", "\"$0\""),
+            ("workspace", kept, "rw", write),
+        ];
+        for (profile, path, op, line) in deeds {
+            let out = without(&["why", "-p", profile, "--path", path, "--op", op]);
+            let ran = without(&["run", "-p", profile, "--", "sh", "-c", line, path]);
+            let expected = if ran.code == Some(0) { ALLOWED } else { REFUSED };
+            assert_eq!(out.code, Some(expected), "{profile} {path} {op}: {out}\n{ran}");
+        }
+    });
+}
+
 /// A file that goes with the test.
 struct Removed(PathBuf);
 

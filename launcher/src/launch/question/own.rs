@@ -94,7 +94,9 @@ pub fn by_calls(plan: &Plan, place: &Path, wanted: Wanted) -> Result<Option<Answ
             refused.get_or_insert(answer);
         }
         if let Some(mut answer) = refused {
-            answer.notes.push("the path rules alone would allow it".to_string());
+            if plan.paths.is_some() {
+                answer.notes.push("the path rules alone would allow it".to_string());
+            }
             if wanted.execute {
                 answer.notes.push("the command of the run itself is executed all the same".to_string());
             }

@@ -33,12 +33,8 @@ fn wants(wanted: Wanted) -> Vec<Want> {
 }
 
 pub fn answer(flags: &Run, plan: &Plan, path: &Path, wanted: Wanted) -> Result<Answer, Refusal> {
-    let Some(granted) = granted(plan)? else {
-        let mut answer = Answer::new(Verdict::Allowed);
-        answer.reason = Some("this kernel has no Landlock, so files are not restricted".to_string());
-        return Ok(answer);
-    };
     let (place, exists) = place(&plan.directory.join(path));
+    let Some(granted) = granted(plan)? else { return without_rules(plan, &place, exists, wanted) };
     let sources = Sources::new(flags, plan);
     let mut answer = Answer::new(Verdict::Allowed);
     if place != plan.directory.join(path) {
@@ -60,10 +56,7 @@ pub fn answer(flags: &Run, plan: &Plan, path: &Path, wanted: Wanted) -> Result<A
         } else {
             missing = missing | want.access;
         }
-        if exists && !access::allows(&place, want.permission) {
-            let text = "the file's permissions, or its file system, refuse this user to";
-            answer.notes.push(format!("{text} {} it, whatever sbx allows", want.name));
-        }
+        answer.notes.extend(exists.then(|| of_user(&place, &want)).flatten());
     }
     if !missing.is_empty() {
         answer = refused(answer, plan, &sources, &place, missing);
@@ -74,7 +67,7 @@ pub fn answer(flags: &Run, plan: &Plan, path: &Path, wanted: Wanted) -> Result<A
         answer.depends.push(whose);
     }
     if !exists {
-        answer.notes.push("there is nothing of this name now".to_string());
+        answer.notes.push(NOTHING.to_string());
     }
     if answer.verdict == Verdict::Allowed && wanted.write && exists {
         let parent = place.parent().unwrap_or(&place);
@@ -83,6 +76,28 @@ pub fn answer(flags: &Run, plan: &Plan, path: &Path, wanted: Wanted) -> Result<A
             answer.notes.push("it may be changed, but not removed, replaced or renamed".to_string());
         }
     }
+    Ok(answer)
+}
+
+/// What is said of a path with nothing there.
+const NOTHING: &str = "there is nothing of this name now";
+
+/// That the kernel refuses it to this user anyway.
+fn of_user(place: &Path, want: &Want) -> Option<String> {
+    let text = "the file's permissions, or its file system, refuse this user to";
+    let refuses = !access::allows(place, want.permission);
+    refuses.then(|| format!("{text} {} it, whatever sbx allows", want.name))
+}
+
+/// The answer where there are no path rules: calls are refused all the same.
+fn without_rules(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Result<Answer, Refusal> {
+    if let Some(refused) = own::by_calls(plan, place, wanted)? {
+        return Ok(refused);
+    }
+    let mut answer = Answer::of(Verdict::Allowed, "without Landlock files are not restricted");
+    let wants = wants(wanted);
+    answer.notes = wants.iter().filter(|_| exists).filter_map(|want| of_user(place, want)).collect();
+    answer.notes.extend((!exists).then(|| NOTHING.to_string()));
     Ok(answer)
 }
 
