@@ -238,9 +238,10 @@ impl Commands {
         for place in allow {
             // To execute a file is to read it. One that is no program, or that commands have led to on their own, is not to be read.
             let file = Found { path: place.path.clone(), by: place.by.clone() };
-            if place.directory {
+            let allowed = ground.lets(&file, rules);
+            if allowed && place.directory {
                 more.push(PathRule { path: file.path, rights: EXECUTE, optional: true, follows: false });
-            } else if ground.lets(&file, rules) {
+            } else if allowed {
                 more.extend(executable(&file.path));
             } else {
                 remarks.push(format!(
