@@ -348,6 +348,8 @@ MUTANTS = [
      "        named.by.extend_from_slice(&self.by);\n", "", ["commands::"]),
     ("profile-by-variable", "launcher/src/launch/plan.rs",
      "    variables::check_place(flags, workspace.as_deref())?;\n", "", ["variables::"]),
+    ("roots-report", "launcher/src/report/place.rs",
+     "        own_enough(&parent).map_err(|why| cannot(&why))?;\n", "", ["report::"]),
     ("planted-sbx", "launcher/src/embed/find.rs",
      "let directories = way(&found).directories;", "let directories = real(&found).into_iter().collect::<Vec<_>>();", ["embedding::", "lib:embed"]),
 ]

@@ -9,11 +9,12 @@ use crate::supervise::{ENDING, tells_to_end};
 use crate::sys::descriptor::Interest;
 use crate::sys::file::{self, Usable};
 use crate::sys::signal;
-use crate::sys::{Failed, descriptor, memory};
+use crate::sys::{Failed, access, descriptor, memory, process};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,7 @@ impl Replaced {
         let directory = file::open_directory(&parent)
             .map_err(|failed| cannot(&format!("cannot open its directory: {}", plain(&failed.cause))))?;
         replaceable(&directory, name).map_err(cannot)?;
+        own_enough(&parent).map_err(|why| cannot(&why))?;
         let unnamed = room(&directory).map_err(|failed| {
             cannot(&format!("cannot make a file in its directory: {}", plain(&failed.cause)))
         })?;
@@ -101,6 +103,17 @@ impl Replaced {
                 .to_string()),
         }
     }
+}
+
+/// Root can make files in everybody's directories now, and in few when the command has run: by a capability.
+fn own_enough(directory: &Path) -> Result<(), String> {
+    let others = directory.metadata().ok().filter(|meta| process::is_root() && !access::may_change(meta));
+    others.map_or(Ok(()), |meta| {
+        let user = meta.uid();
+        Err(format!(
+            "its directory belongs to user {user}, and sbx gives up what lets root write there when the command starts; use --report-fd, or start sbx as that user (setpriv --reuid {user} ...)"
+        ))
+    })
 }
 
 /// Whether what has the name may be replaced: a device or a FIFO was not meant to become a file.

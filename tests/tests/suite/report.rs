@@ -278,6 +278,25 @@ fn a_directory_that_is_swapped_leads_nowhere_else() {
     });
 }
 
+/// At the end nothing is left of what lets root write there.
+#[test]
+fn root_is_told_of_anothers_directory_before_anything_is_started() {
+    let user = User::current();
+    if !user.is_root() {
+        return;
+    }
+    let world = World::new(&user);
+    let others = User::ordinary().id;
+    world.make_dir(&world.path("theirs"));
+    std::os::unix::fs::chown(world.path("theirs"), Some(others), None).unwrap();
+    let run = |file: &str| world.sbx(["run", "--report", file, "--", "touch", "made"]).run();
+    run("theirs/report.json").refused(125, &[&format!("belongs to user {others}"), "--report-fd"]);
+    assert!(!world.exists("made") && !world.exists("theirs/report.json"));
+    Cmd::new("chmod").arg("777").arg(world.path("theirs")).run().success();
+    run("theirs/report.json").success();
+    assert!(world.exists("made") && world.exists("theirs/report.json"));
+}
+
 #[test]
 fn what_cannot_be_written_is_said_before_anything_is_started() {
     as_users(|user| {
