@@ -219,7 +219,11 @@ pub fn rules(
     if !links.iter().all(|link| by_name(&rules, &link.path)) {
         for (link, file) in links.iter().zip(executed.chain(directory)) {
             if !by_name(&rules, &link.path) && !covers(&rules, &file.path) {
-                check_way(&link.path, &file, ground.lets(&file, &rules))?;
+                check_way(
+                    links.first().map_or(&link.path, |command| &command.path),
+                    &file,
+                    ground.lets(&file, &rules),
+                )?;
                 rules.extend(executable(&file.path));
             }
         }

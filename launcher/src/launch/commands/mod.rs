@@ -252,7 +252,11 @@ impl Commands {
             }
         }
         for file in own {
-            check_way(&file.path, file, ground.lets(file, rules))?;
+            check_way(
+                own.first().map_or(&file.path, |command| &command.path),
+                file,
+                ground.lets(file, rules),
+            )?;
             more.extend(executable(&file.path));
         }
         rules.extend(more);
