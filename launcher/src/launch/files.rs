@@ -206,17 +206,18 @@ pub fn rules(
     rules.extend(of_flags.iter().map(|(_, rule)| rule.clone()));
     rules.extend(own_terminals(&rules));
     // The command itself, and what the kernel starts for it.
-    let ground = Ground::of(variables, &rules);
     let covers = |rules: &[PathRule], path: &Path| {
         rules.iter().any(|rule| rule.rights.execute && is_within(path, &rule.path))
     };
-    // By its name alone, the usual case.
+    // By its name alone, the usual case. In the workspace it may be a link.
     let by_name = |rules: &[PathRule], path: &Path| {
         let plain = !path.components().any(|part| part == Component::ParentDir);
-        plain && !ground.has(path) && covers(rules, path)
+        let own = variables.workspace.is_some_and(|workspace| is_within(path, workspace));
+        plain && !own && covers(rules, path)
     };
     let links = executed.program.map_or(&[][..], |program| &program.chain);
     if !links.iter().all(|link| by_name(&rules, &link.path)) {
+        let ground = Ground::of(variables, &rules);
         for (link, file) in links.iter().zip(executed.chain(directory)) {
             if !by_name(&rules, &link.path) && !covers(&rules, &file.path) {
                 check_way(
@@ -257,6 +258,7 @@ pub fn rules(
     check_program(executed.program, &denied)?;
     remarks.extend(of_flags.iter().filter_map(|(word, rule)| ineffective(word, rule, &rules, &denied)));
     if let Some(commands) = executed.commands {
+        let ground = Ground::of(variables, &rules);
         commands.only_allowed(&mut rules, &executed.chain(directory), &ground, remarks)?;
     }
     let rules = hold_denied(merge(rules), &denied, given.masks, remarks)?;

@@ -68,8 +68,7 @@ impl Ground {
         Ground(own.chain(writable.map(|rule| canonical(&rule.path))).collect())
     }
 
-    /// Whether a path is there by its name.
-    pub fn has(&self, path: &Path) -> bool {
+    fn has(&self, path: &Path) -> bool {
         self.0.iter().any(|place| is_within(path, place))
     }
 
