@@ -161,7 +161,7 @@ MUTANTS = [
     ("magic-links", "launcher/src/sys/descriptor.rs",
      "libc::RESOLVE_NO_MAGICLINKS | libc::RESOLVE_IN_ROOT)", "libc::RESOLVE_IN_ROOT)", ["supervisor::", "write::"]),
     ("links-out-of-the-workspace", "launcher/src/launch/files.rs",
-     "Some(workspace) if !real.starts_with(workspace) && is_below(workspace) =>", "Some(workspace) if is_below(workspace) && workspace.as_os_str().is_empty() =>",
+     "workspace.filter(|workspace| !is_within(&way.real, workspace));", "workspace.filter(|workspace| workspace.as_os_str().is_empty());",
      ["workspace::", "network::"]),
     ("home-as-workspace", "launcher/src/launch/files.rs",
      "if holds_home(&path) || shared {", "if shared {", ["workspace::", "command_line::", "bad_input::"]),
@@ -350,6 +350,8 @@ MUTANTS = [
      "    variables::check_place(flags, workspace.as_deref())?;\n", "", ["variables::"]),
     ("roots-report", "launcher/src/report/place.rs",
      "        own_enough(&parent).map_err(|why| cannot(&why))?;\n", "", ["report::"]),
+    ("out-of-the-workspace", "launcher/src/launch/files.rs",
+     "way.links.iter().any(|link| is_within(link, workspace))", "is_within(named, workspace)", ["workspace::"]),
     ("planted-sbx", "launcher/src/embed/find.rs",
      "let directories = way(&found).directories;", "let directories = real(&found).into_iter().collect::<Vec<_>>();", ["embedding::", "lib:embed"]),
 ]

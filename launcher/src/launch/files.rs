@@ -182,8 +182,8 @@ pub fn rules(
     for (list, rights) in [(&paths.read, READ), (&paths.execute, EXECUTE), (&paths.write, WRITE)] {
         for mut rule in list.iter().filter_map(|entry| of_profile(entry, rights, variables)) {
             let below = variables.workspace.is_some_and(|workspace| is_below(&rule.path, workspace));
-            if let Some(real) = below.then(|| rule.path.canonicalize().ok()).flatten() {
-                rule.path = inside(real, &rule.path, variables)?;
+            if below && rule.path.exists() {
+                rule.path = inside(&rule.path, variables)?;
             }
             rules.push(rule);
         }
@@ -198,7 +198,8 @@ pub fn rules(
     let mut of_flags = Vec::new();
     for (list, rights) in named {
         for word in list {
-            let path = inside(existing(word, directory)?, &directory.join(word), variables)?;
+            existing(word, directory)?;
+            let path = inside(&directory.join(word), variables)?;
             let rights = PathRights { devices: is_device(&path), ..rights };
             of_flags.push((word, PathRule { path, rights, optional: false, follows: false }));
         }
@@ -349,7 +350,8 @@ pub fn sockets(
 ) -> Result<Vec<PathBuf>, Refusal> {
     let mut sockets = Vec::with_capacity(flags.unix.len() + profile.network.unix.len());
     for path in &flags.unix {
-        sockets.push(inside(existing(path, directory)?, &directory.join(path), variables)?);
+        existing(path, directory)?;
+        sockets.push(inside(&directory.join(path), variables)?);
     }
     for entry in profile.network.unix.iter() {
         let cannot = |cause: String| {
@@ -360,8 +362,8 @@ pub fn sockets(
         let path = entry
             .expand_path(variables)
             .ok_or_else(|| cannot("its variable stands for nothing in this run".into()))?;
-        let real = path.canonicalize().map_err(|e| cannot(plain(&e)))?;
-        sockets.push(inside(real, &path, variables)?);
+        path.metadata().map_err(|e| cannot(plain(&e)))?;
+        sockets.push(inside(&path, variables)?);
     }
     Ok(sockets)
 }
@@ -406,19 +408,20 @@ fn of_profile(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) 
     Some(PathRule { path, rights, optional: entry.origin.built_in, follows })
 }
 
-/// What is named below the workspace has to be there too: an earlier command may have put a link in its place.
-pub fn inside(real: PathBuf, named: &Path, variables: &Variables<'_>) -> Result<PathBuf, Refusal> {
-    let tidy = tidy(named);
-    // Also where the workspace is named by another name, over a link that leads to it.
-    let is_below =
-        |workspace: &Path| tidy.ancestors().any(|above| above == workspace || canonical(above) == workspace);
-    match variables.workspace {
-        Some(workspace) if !real.starts_with(workspace) && is_below(workspace) => Err(Refusal::new(format!(
-            "cannot use '{}' in a path rule: it leads out of the workspace, to '{}'; name that path itself if it is meant",
-            shown(named),
-            shown(&real)
-        ))),
-        _ => Ok(real),
+/// The real path of what is named, which no link in the workspace may lead out of it: an earlier command may have put that
+/// there. It is walked once, since a concurrent one may do so now.
+pub fn inside(named: &Path, variables: &Variables<'_>) -> Result<PathBuf, Refusal> {
+    let way = path::way(named);
+    let workspace = variables.workspace.filter(|workspace| !is_within(&way.real, workspace));
+    match workspace {
+        Some(workspace) if way.links.iter().any(|link| is_within(link, workspace)) => {
+            Err(Refusal::new(format!(
+                "cannot use '{}' in a path rule: it leads out of the workspace, to '{}'; name that path itself if it is meant",
+                shown(named),
+                shown(&way.real)
+            )))
+        }
+        _ => Ok(way.real),
     }
 }
 

@@ -207,7 +207,7 @@ fn a_link_that_a_command_has_left_opens_nothing_outside() {
     as_users(|user| {
         let world = World::new(user);
         world.run("workspace", ["ln", "-s", "../../outside", "out"]).run().success();
-        fs::create_dir(world.path("own")).unwrap();
+        world.make_dir(&world.path("own"));
         world.run("workspace", ["ln", "-s", "own", "in"]).run().success();
         let named = |path: &str| {
             world.write(
@@ -219,6 +219,10 @@ fn a_link_that_a_command_has_left_opens_nothing_outside() {
         world.write("readme", "text\n");
         let alias = world.home.join("alias");
         std::os::unix::fs::symlink(&world.workspace, &alias).unwrap();
+        let deep = world.home.join("deep");
+        std::os::unix::fs::symlink(world.path("own"), &deep).unwrap();
+        let planted = "ln -s ../../../outside own/out && echo text > own/file";
+        world.run("workspace", ["sh", "-c", planted]).run().success();
         for flag in ["--ro", "--rox", "--rw", "--rwx"] {
             let opened =
                 |path: &str| world.sbx(["run", "-p", "write", flag, path, "--", "cat", "readme"]).run();
@@ -235,6 +239,10 @@ fn a_link_that_a_command_has_left_opens_nothing_outside() {
             by("out").refused(125, &["leads out of the workspace"]);
             by("in").success();
             by(world.outside.to_str().unwrap()).success();
+            // A directory of it by another name.
+            opened(deep.join("out").to_str().unwrap()).refused(125, &["leads out of the workspace"]);
+            opened(deep.join("file").to_str().unwrap()).success();
+            opened("own/../../../outside").success();
         }
         named("out").refused(125, &["leads out of the workspace"]);
         named("in").success();

@@ -89,7 +89,7 @@ impl<'a> Lookup<'a> {
         }
         match Place::of(&path, entry.rule.clone()) {
             Ok(place) if place.directory => {
-                inside(place.path.clone(), &path, self.variables)?;
+                inside(&path, self.variables)?;
                 Ok(vec![place])
             }
             Ok(place) => Ok(vec![place]),
