@@ -347,7 +347,7 @@ MUTANTS = [
     ("named-by-a-script", "launcher/src/launch/ground.rs",
      "        named.by.extend_from_slice(&self.by);\n", "", ["commands::"]),
     ("profile-by-variable", "launcher/src/launch/plan.rs",
-     "    variables::check_place(flags, workspace.as_deref())?;\n", "", ["variables::"]),
+     "    variables::check_place(flags, places.workspace.as_deref())?;\n", "", ["variables::"]),
     ("roots-report", "launcher/src/report/place.rs",
      "        own_enough(&parent).map_err(|why| cannot(&why))?;\n", "", ["report::"]),
     ("out-of-the-workspace", "launcher/src/launch/files.rs",
