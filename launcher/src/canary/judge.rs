@@ -3,6 +3,7 @@
 use super::claims::Claim;
 use super::rows::Row;
 use super::run::{BY_FILTER, Reply, Seen};
+use crate::sys::plain;
 
 /// The verdict on one promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +90,7 @@ fn without(row: &Row, control: Option<&Seen>) -> String {
 fn words(reply: &Reply) -> String {
     match reply {
         Reply::Done => "succeeded".to_string(),
-        Reply::Errno(number) => crate::launch::landlock::plain(&std::io::Error::from_raw_os_error(*number)),
+        Reply::Errno(number) => plain(&std::io::Error::from_raw_os_error(*number)),
         Reply::Ended(status) => format!("ended the canary with status {status}"),
     }
 }

@@ -24,7 +24,7 @@ use crate::launch::landlock::Version;
 use crate::profile::{self, DefaultAction};
 use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
-use crate::sys::seccomp;
+use crate::sys::{plain, seccomp};
 use claims::Claims;
 use clap::Parser;
 use rows::{ROWS, Row};
@@ -60,9 +60,8 @@ impl Report {
 
 /// Tests profiles, those that are shipped where none is named, against their own promises or those of another one.
 pub fn test(profiles: &[OsString], against: Option<&OsStr>) -> Result<Vec<Report>, Refusal> {
-    let own = std::env::current_exe().map_err(|error| {
-        Refusal::new(format!("cannot find this program: {}", launch::landlock::plain(&error)))
-    })?;
+    let own = std::env::current_exe()
+        .map_err(|error| Refusal::new(format!("cannot find this program: {}", plain(&error))))?;
     let tested: Vec<OsString> =
         if profiles.is_empty() { TESTED.map(OsString::from).to_vec() } else { profiles.to_vec() };
     let rows: Vec<&Row> = ROWS.iter().collect();
@@ -121,7 +120,7 @@ fn control(program: &Path, rows: &[&'static Row]) -> Result<Seen, Refusal> {
     let stage = Stage::new()?;
     run::observe(&stage, &rows::acts(rows), &|brief, acts| {
         let error = Command::new(program).args(brief.arguments(acts)).exec();
-        Err(Refusal::new(format!("cannot start the canary: {}", launch::landlock::plain(&error))))
+        Err(Refusal::new(format!("cannot start the canary: {}", plain(&error))))
     })
 }
 
@@ -182,9 +181,8 @@ fn granted(stage: &Stage) -> Vec<PathBuf> {
 
 /// The flags of a run, for a canary on a stage in place of the command.
 fn staged(flags: &Run, stage: &Stage) -> Result<Run, Refusal> {
-    let own = std::env::current_exe().map_err(|error| {
-        Refusal::new(format!("cannot find this program: {}", launch::landlock::plain(&error)))
-    })?;
+    let own = std::env::current_exe()
+        .map_err(|error| Refusal::new(format!("cannot find this program: {}", plain(&error))))?;
     let start = flags.cwd.as_deref().or(flags.workspace.as_deref());
     let start = start.map(Path::to_path_buf).unwrap_or_default();
     let here = std::env::current_dir().unwrap_or_default().join(start);

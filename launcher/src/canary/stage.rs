@@ -2,9 +2,9 @@
 //! All of it belongs to one run, and is looked at from outside when that is over.
 
 use super::acts::{self, Brief};
-use crate::launch::landlock::plain;
 use crate::launch::scratch::Scratch;
 use crate::refusal::Refusal;
+use crate::sys::plain;
 use crate::sys::process::Pid;
 use crate::sys::{canary as sys, descriptor, memory};
 use std::collections::BTreeSet;

@@ -2,12 +2,12 @@
 
 use super::flags::Inspect;
 use super::print;
-use crate::launch::landlock::plain;
 use crate::launch::plan;
 use crate::launch::treatment::{self, Treatment};
 use crate::program;
 use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
+use crate::sys::plain;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 

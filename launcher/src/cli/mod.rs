@@ -21,7 +21,7 @@ use crate::profile::Search;
 use crate::refusal::Refusal;
 use crate::report;
 use crate::supervise::Outlet;
-use crate::sys::process;
+use crate::sys::{plain, process};
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
@@ -126,7 +126,7 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), Refusal> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Refusal::new(format!("cannot write to standard output: {}", launch::landlock::plain(&error))))
+            Err(Refusal::new(format!("cannot write to standard output: {}", plain(&error))))
         }
         _ => Ok(()),
     }

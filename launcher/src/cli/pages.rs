@@ -2,9 +2,9 @@
 
 use super::flags::Shell;
 use super::{Cli, print};
-use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
+use crate::sys::plain;
 use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;

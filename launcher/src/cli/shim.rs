@@ -2,9 +2,9 @@
 
 use super::flags::Shim;
 use super::print;
-use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
+use crate::sys::plain;
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;

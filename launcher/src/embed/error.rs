@@ -1,8 +1,8 @@
 //! What can go wrong before or beside a command.
 
-use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
 use crate::report::model::{Cause, Report};
+use crate::sys::plain;
 use std::fmt;
 use std::io;
 

@@ -1,9 +1,9 @@
 //! Where the `sbx` program is.
 
 use super::error::{Error, Kind};
-use crate::launch::landlock::plain;
 use crate::supervise::decode::escape;
 use crate::sys::path::{is_program, real, way};
+use crate::sys::plain;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

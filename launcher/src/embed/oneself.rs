@@ -4,15 +4,17 @@
 
 use super::error::{Error, Kind};
 use crate::cli::{self, Run};
-use crate::launch::files::{Executed, Working};
+use crate::launch::files::Executed;
 use crate::launch::guard::{Guard, OnViolation};
-use crate::launch::landlock::{self, Prepared, Version, View, plain};
+use crate::launch::landlock::{self, Prepared, Version, View};
 use crate::launch::policy::PathRule;
 use crate::launch::resolve::{Calls, Extras};
+use crate::launch::workspace::{self, Working};
 use crate::launch::{demands, files, namespaces, plan};
 use crate::profile::{self, Profile, Variables};
 use crate::refusal::Refusal;
 use crate::supervise::attributes;
+use crate::sys::plain;
 use crate::sys::{Failed, privilege, seccomp};
 use sbx_policy::bpf::Insn;
 use std::ffi::OsStr;
@@ -138,7 +140,7 @@ fn supervised(profile: &Profile, version: Version) -> Result<(), Refusal> {
 fn paths(flags: &Run, profile: &Profile, remarks: &mut Vec<String>) -> Result<Vec<PathRule>, Refusal> {
     let directory = std::env::current_dir()
         .map_err(|e| Refusal::new(format!("cannot find the working directory: {}", plain(&e))))?;
-    let workspace = files::workspace(None, Working { directory: &directory, is_own: true }, remarks)?;
+    let workspace = workspace::find(None, Working { directory: &directory, is_own: true }, remarks)?;
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let variables =
         Variables { workspace: workspace.as_deref(), home: home.as_deref(), tmp: None, cache: None };

@@ -3,7 +3,7 @@
 use crate::cli::Run;
 use crate::launch::commands::Commands;
 use crate::launch::ground::{self, Found, Ground};
-use crate::launch::landlock::{canonical, plain};
+use crate::launch::landlock::canonical;
 use crate::launch::mounts::Mounts;
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::siblings;
@@ -12,96 +12,15 @@ use crate::profile::{NOT_EXPANDED, PathEntry, Profile, Variables};
 use crate::program::Program;
 use crate::refusal::{NOT_EXECUTABLE, Refusal};
 use crate::supervise::decode::shown;
-use crate::sys::access::{self, Permission};
-use crate::sys::{descriptor, path, process};
+use crate::sys::plain;
+use crate::sys::{descriptor, path};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 const READ: PathRights =
     PathRights { read: true, execute: false, write: false, devices: false, connect: false };
 const EXECUTE: PathRights = PathRights { execute: true, ..READ };
 const WRITE: PathRights = PathRights { write: true, ..READ };
-
-/// Directories that are nobody's workspace by accident.
-const SYSTEM: [&str; 22] = [
-    "/", "/bin", "/boot", "/dev", "/dev/shm", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt",
-    "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/tmp",
-];
-
-/// Where a run works, and whether that is where this process is: a real path then, which is not to be looked up again.
-/// The directory may be another run's to rename, and a link by now.
-#[derive(Clone, Copy)]
-pub struct Working<'a> {
-    /// Absolute.
-    pub directory: &'a Path,
-    /// Whether it comes from getcwd(3).
-    pub is_own: bool,
-}
-
-/// The workspace: what the user names, or the current directory unless that would open the whole home or
-/// system to the command.
-pub fn workspace(
-    named: Option<&Path>,
-    working: Working<'_>,
-    remarks: &mut Vec<String>,
-) -> Result<Option<PathBuf>, Refusal> {
-    let real = |path: &Path| {
-        path::real(path)
-            .map_err(|e| Refusal::new(format!("cannot use '{}' as workspace: {}", shown(path), plain(&e))))
-    };
-    let home = std::env::var_os("HOME").map(|home| canonical(Path::new(&home)));
-    let holds_home = |path: &Path| home.as_ref().is_some_and(|home| home.starts_with(path));
-    if let Some(named) = named {
-        let path = real(named)?;
-        if !path.is_dir() {
-            return Err(Refusal::new(format!(
-                "cannot use '{}' as workspace: it is not a directory",
-                shown(named)
-            )));
-        }
-        if holds_home(&path) {
-            remarks.push(format!("warning: the workspace '{}' holds your home directory, and so its keys and passwords, all open to the command", shown(&path)));
-        }
-        return Ok(Some(path));
-    }
-    let path = if working.is_own { working.directory.to_path_buf() } else { real(working.directory)? };
-    // Also homes of which HOME does not tell, and what is no file system for files.
-    let of_kernel =
-        is_device(&path) || ["/proc", "/sys"].iter().any(|system| is_within(&path, Path::new(system)));
-    let shared = of_kernel
-        || SYSTEM.iter().any(|system| path == Path::new(system))
-        || path.parent() == Some(Path::new("/home"));
-    if holds_home(&path) || shared {
-        let path = shown(&path);
-        remarks.push(format!("'{path}' is not opened to the command as its workspace, because more than one project lives there; change to a project's directory, or name one with --workspace"));
-        return Ok(None);
-    }
-    Ok(Some(path))
-}
-
-/// Nothing can be protected, and nothing mounted, in a workspace that this user cannot look into.
-pub fn can_be_searched(workspace: &Path) -> Result<(), Refusal> {
-    if access::allows(workspace, Permission::EXECUTE) {
-        return Ok(());
-    }
-    let path = shown(workspace);
-    Err(Refusal::new(format!(
-        "cannot use '{path}' as workspace: it may not be searched; 'chmod u+x' may help, or name another one with --workspace"
-    )))
-}
-
-/// What to say where root is to write in another user's directory, which takes a capability: the command has none.
-pub fn of_another_user(workspace: &Path, rules: &[PathRule]) -> Option<String> {
-    if !process::is_root() || !rules.iter().any(|rule| rule.rights.write && rule.path == workspace) {
-        return None;
-    }
-    let meta = workspace.metadata().ok().filter(|meta| !access::may_change(meta))?;
-    let (path, user) = (shown(workspace), meta.uid());
-    Some(format!(
-        "warning: the workspace '{path}' belongs to user {user}, and the command cannot write there, for it has none of root's capabilities; start sbx as that user (setpriv --reuid {user} ...)"
-    ))
-}
 
 /// What is executed in a run.
 #[derive(Clone, Copy, Default)]
@@ -465,7 +384,7 @@ pub fn check_way(name: &Path, file: &Found, allowed: bool) -> Result<(), Refusal
 }
 
 /// Below /dev, but for the directory of shared memory, which holds files.
-fn is_device(path: &Path) -> bool {
+pub fn is_device(path: &Path) -> bool {
     is_within(path, Path::new("/dev")) && !is_within(path, Path::new("/dev/shm"))
 }
 

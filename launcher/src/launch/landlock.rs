@@ -8,8 +8,7 @@ use crate::launch::policy::{Network, PathRights, PathRule};
 use crate::launch::within::is_below;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
-pub use crate::sys::plain;
-use crate::sys::{descriptor, path};
+use crate::sys::{descriptor, path, plain};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,

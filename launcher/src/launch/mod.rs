@@ -29,6 +29,7 @@ mod supervised;
 pub mod token;
 pub mod treatment;
 pub mod within;
+pub mod workspace;
 
 use crate::canary;
 use crate::cli::Run;

@@ -1,9 +1,9 @@
 //! The other names of a file: what is mounted at several places is the same file at each. Landlock's rules are about files
 //! and hold for all of these names, while a mount covers one of them.
 
-use crate::launch::landlock::plain as plain_error;
 use crate::launch::within::{is_below, is_within};
 use crate::refusal::Refusal;
+use crate::sys::plain as plain_error;
 use crate::sys::{mount, path};
 use std::ffi::OsString;
 use std::fs::File;

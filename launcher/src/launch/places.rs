@@ -1,13 +1,13 @@
 //! The directories of a run: where it starts, and what the variables of its profile stand for.
 
 use crate::cli::Run;
-use crate::launch::files::{self, Working};
-use crate::launch::landlock::plain;
 use crate::launch::namespaces;
 use crate::launch::scratch::{self, Scratch};
+use crate::launch::workspace::{self, Working};
 use crate::profile::{Profile, Variable, Variables};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
+use crate::sys::plain;
 use std::path::{Path, PathBuf};
 
 /// What the variables stand for.
@@ -31,7 +31,7 @@ impl Places {
         remarks: &mut Vec<String>,
     ) -> Result<Places, Refusal> {
         let working = Working { directory, is_own: flags.cwd.is_none() };
-        let workspace = files::workspace(flags.workspace.as_deref(), working, remarks)?;
+        let workspace = workspace::find(flags.workspace.as_deref(), working, remarks)?;
         let wants = |variable| wanted && profile.uses(variable);
         let scratch = if wants(Variable::Tmp) && !flags.exec {
             Some(Scratch::create(std::env::var_os("TMPDIR").as_deref())?)

@@ -16,6 +16,7 @@ use crate::launch::policy::{Mode, Network, PathRule};
 use crate::launch::resolve::{self, Calls, Extras, Seal, Unix};
 use crate::launch::scratch::Scratch;
 use crate::launch::treatment::{self, StaticMode, Treatment};
+use crate::launch::workspace;
 use crate::profile::{self, Profile, Search, Variable, Variables};
 use crate::program::{self, Program};
 use crate::refusal::Refusal;
@@ -140,7 +141,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     let by_path = if landlock >= Version::UNIX { sockets.clone() } else { Vec::new() };
     let shielded = workspace.filter(|_| apart);
     if let Some(workspace) = shielded {
-        files::can_be_searched(workspace)?;
+        workspace::can_be_searched(workspace)?;
     }
     let repository = shielded.filter(|_| !profile.paths.protect.is_empty());
     let repository = repository.map(|workspace| Repository::of(workspace, home));
@@ -182,7 +183,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
         (Choice::Made, None) => Err("without path rules they would add little".to_string()),
     };
     let rules = paths.as_ref().map_or(&[][..], |paths| &paths.rules);
-    remarks.extend(workspace.and_then(|workspace| files::of_another_user(workspace, rules)));
+    remarks.extend(workspace.and_then(|workspace| workspace::of_another_user(workspace, rules)));
     if let Err(why) = &namespaces {
         namespaces::check_own_wishes(flags, &profile, why)?;
     }

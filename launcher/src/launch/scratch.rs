@@ -7,10 +7,10 @@
 //! a lock on its own (flock(2)), so that one without is nobody's. Runs that are over within a second don't look
 //! for any: there it would cost more than it is worth.
 
-use crate::launch::landlock::plain;
 use crate::launch::removal;
 use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
+use crate::sys::plain;
 use crate::sys::{memory, path, process};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;

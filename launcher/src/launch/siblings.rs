@@ -2,11 +2,12 @@
 //! directory get them one by one, all but the one that leads to such a path, and so on down to it. What is made
 //! directly in such a directory later does not have them.
 
-use crate::launch::landlock::{canonical, plain};
+use crate::launch::landlock::canonical;
 use crate::launch::policy::{PathRights, PathRule};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::path::{self, is_there};
+use crate::sys::plain;
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use crate::launch::token::{Image, ImageError};
 use crate::launch::{cannot, policy, treatment};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
-use crate::sys::{descriptor, signal};
+use crate::sys::{descriptor, plain, signal};
 use sbx_policy::env;
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -60,11 +60,9 @@ pub fn lay_out<'a>(
         None => None,
     };
     let door = limits.group.as_ref().map(Group::door).transpose();
-    let door =
-        door.map_err(|e| Refusal::new(format!("cannot open the control group: {}", landlock::plain(&e))))?;
-    let directory = descriptor::open_path(&plan.directory).map_err(|e| {
-        Refusal::new(format!("cannot enter '{}': {}", shown(&plan.directory), landlock::plain(&e)))
-    })?;
+    let door = door.map_err(|e| Refusal::new(format!("cannot open the control group: {}", plain(&e))))?;
+    let directory = descriptor::open_path(&plan.directory)
+        .map_err(|e| Refusal::new(format!("cannot enter '{}': {}", shown(&plan.directory), plain(&e))))?;
     let mut pass = plan.pass;
     pass.extend(shim.as_ref().map(AsRawFd::as_raw_fd));
     // The exec takes it along; nothing here closes it before.

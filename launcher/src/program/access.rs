@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::launch::landlock::plain;
+use crate::sys::plain;
 
 use super::sys;
 use crate::profile::tame;

@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use crate::launch::landlock::plain;
+use crate::sys::plain;
 use goblin::container::{Container, Ctx};
 use goblin::elf::Elf;
 use goblin::elf::dynamic::{DF_1_PIE, DT_FLAGS_1, DT_NULL};

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::launch::landlock::plain;
+use crate::sys::plain;
 
 use super::access::{CANNOT_EXECUTE, Obstacle, Quoted};
 use super::elf::Malformed;

@@ -1,13 +1,13 @@
 //! Where reports go. Each place is opened before the command is started, or the run is refused; each report is
 //! written whole or not at all.
 
-use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::supervise::output::{Sink, Written};
 use crate::supervise::{ENDING, tells_to_end};
 use crate::sys::descriptor::Interest;
 use crate::sys::file::{self, Usable};
+use crate::sys::plain;
 use crate::sys::signal;
 use crate::sys::{Failed, access, descriptor, memory, process};
 use std::ffi::{OsStr, OsString};

@@ -2,8 +2,8 @@
 
 use super::system::read;
 use super::trial::{Fault, Layer, State};
-use crate::launch::landlock::plain;
 use crate::sys::memory;
+use crate::sys::plain;
 use std::fs;
 use std::path::{Path, PathBuf};
 

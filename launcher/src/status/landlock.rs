@@ -1,7 +1,8 @@
 //! Landlock: what its version adds, and a real refusal for files, TCP ports and scopes.
 
 use super::trial::{Fault, Layer, State, attempt};
-use crate::launch::landlock::{Version, plain};
+use crate::launch::landlock::Version;
+use crate::sys::plain;
 use crate::sys::{Failed, memory, process, seccomp};
 use landlock::{
     AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, RulesetError, Scope,

@@ -1,8 +1,8 @@
 //! The machine, and what binds this process already.
 
 use super::trial::{Layer, attempt};
-use crate::launch::landlock::plain;
 use crate::program::{self, Kind};
+use crate::sys::plain;
 use crate::sys::{descriptor, probe, seccomp};
 use serde_json::{Map, Value, json};
 use std::fs::File;

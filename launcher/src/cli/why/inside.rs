@@ -7,7 +7,7 @@ use crate::launch::question::{Answer, Question, Verdict, Wanted};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::access::{self, Permission};
-use crate::sys::seccomp;
+use crate::sys::{plain, seccomp};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -108,7 +108,7 @@ fn permitted(path: &Path, wanted: Wanted) -> bool {
 }
 
 fn by_itself(path: &Path, error: &io::Error) -> Answer {
-    let cause = crate::launch::landlock::plain(error);
+    let cause = plain(error);
     Answer::of(
         Verdict::Refused,
         &format!("the file system refuses it, or hides it: {}: {cause}", shown(path)),

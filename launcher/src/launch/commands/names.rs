@@ -2,12 +2,12 @@
 
 use super::{Entry, Place};
 use crate::launch::files::inside;
-use crate::launch::landlock::plain;
 use crate::launch::policy::PathRule;
 use crate::profile::{Location, Variables};
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::access::{self, Permission};
+use crate::sys::plain;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};

@@ -3,9 +3,9 @@
 
 use super::places::Roots;
 use super::stubs;
-use crate::launch::landlock::plain;
 use crate::supervise::decode::shown;
 use crate::sys::path;
+use crate::sys::plain;
 use std::path::{Path, PathBuf};
 
 /// Something protected.

@@ -5,11 +5,11 @@
 //! and only who gets an exclusive one, being the last, removes them: removing what another run has mounted on would
 //! take its mount away. A stub that a killed run left behind is known by its mode, and goes with the next.
 
-use crate::launch::landlock::plain;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::file::{self, Times};
 use crate::sys::path::{self, says_missing};
+use crate::sys::plain;
 use crate::sys::{Failed, access, memory, process};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
