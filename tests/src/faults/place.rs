@@ -108,6 +108,7 @@ impl Place {
 
     /// Puts back what was there, and says what was different, but for what the command may have made, if it `ran`.
     pub fn restore(&self, before: &State, ran: bool) -> Option<String> {
+        self.clear_caches();
         let now = self.state();
         if now == *before {
             return None;
@@ -124,6 +125,14 @@ impl Place {
         let of_command = |path: &Path| ran && MADE.iter().any(|name| path.ends_with(name));
         let left = changed.iter().find(|(path, ..)| !of_command(path));
         left.map(|(path, ..)| format!("'{}' is not what it was", path.display()))
+    }
+
+    /// A command that was ended between making something in its cache and removing it would have the next one find it there.
+    fn clear_caches(&self) {
+        let caches = fs::read_dir(self.root.join("cache/sbx")).into_iter().flatten().flatten();
+        for cache in caches {
+            let _ = fs::remove_file(cache.path().join(MADE[0]));
+        }
     }
 
     /// What a run said, without what is another thing each time.
