@@ -4,9 +4,8 @@
 use super::acts::{self, Brief};
 use crate::launch::scratch::Scratch;
 use crate::refusal::Refusal;
-use crate::sys::plain;
 use crate::sys::process::Pid;
-use crate::sys::{canary as sys, descriptor, memory};
+use crate::sys::{canary as sys, descriptor, memory, plain};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -2,7 +2,6 @@
 //! nothing is a mistake like any other.
 
 use super::Run;
-use crate::launch::within::is_within;
 use crate::profile;
 use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
@@ -41,7 +40,7 @@ pub fn check_place(flags: &Run, workspace: Option<&Path>) -> Result<(), Refusal>
     let Some((file, workspace)) = file.zip(workspace) else { return Ok(()) };
     // The profile has been read, so it has a path.
     let place = std::path::absolute(&file).map(|path| path::way(&path)).unwrap_or_default();
-    if place.directories.iter().any(|directory| is_within(directory, workspace)) {
+    if place.passes(workspace) {
         let file = escape(file.as_bytes(), 400);
         return Err(Refusal::new(format!(
             "refused to use '{file}', which {PROFILE} names: it is in the workspace, or reached by a link there, where commands may change it; name it with --profile if it is meant"

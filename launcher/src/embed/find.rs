@@ -24,10 +24,10 @@ pub fn in_path(path: Option<&OsStr>, writable: &[PathBuf]) -> Result<PathBuf, Er
             .map_err(|e| Error::new(Kind::NoSbx, format!("cannot use '{}': {}", shown(path), plain(&e))))
     };
     // A link that was put there leads to a program of the system, which takes the arguments for its own.
-    let directories = way(&found).directories;
+    let way = way(&found);
     for place in writable {
         let place = real(place)?;
-        if directories.iter().any(|directory| directory.starts_with(&place)) {
+        if way.passes(&place) {
             return Err(Error::new(
                 Kind::NoSbx,
                 format!(

@@ -12,8 +12,7 @@ use crate::profile::{NOT_EXPANDED, PathEntry, Profile, Variables};
 use crate::program::Program;
 use crate::refusal::{NOT_EXECUTABLE, Refusal};
 use crate::supervise::decode::shown;
-use crate::sys::plain;
-use crate::sys::{descriptor, path};
+use crate::sys::{descriptor, path, plain};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -136,16 +135,15 @@ pub fn rules(
         plain && !own && covers(rules, path)
     };
     let links = executed.program.map_or(&[][..], |program| &program.chain);
-    if !links.iter().all(|link| by_name(&rules, &link.path)) {
-        let ground = Ground::of(variables, &rules);
-        for (link, file) in links.iter().zip(executed.chain(directory)) {
+    let plainly = links.iter().all(|link| by_name(&rules, &link.path));
+    let found = (!plainly || executed.commands.is_some())
+        .then(|| (Ground::of(variables, &rules), executed.chain(directory)));
+    if let Some((ground, files)) = &found {
+        for (link, file) in links.iter().zip(files) {
             if !by_name(&rules, &link.path) && !covers(&rules, &file.path) {
-                check_way(
-                    links.first().map_or(&link.path, |command| &command.path),
-                    &file,
-                    ground.lets(&file, &rules),
-                )?;
-                rules.extend(executable(&file.path));
+                let command = links.first().map_or(&link.path, |command| &command.path);
+                let rule = ground.rule_for(command, file, &rules)?;
+                rules.extend(rule);
             }
         }
     }
@@ -177,9 +175,8 @@ pub fn rules(
     check_denied(&denied)?;
     check_program(executed.program, &denied)?;
     remarks.extend(of_flags.iter().filter_map(|(word, rule)| ineffective(word, rule, &rules, &denied)));
-    if let Some(commands) = executed.commands {
-        let ground = Ground::of(variables, &rules);
-        commands.only_allowed(&mut rules, &executed.chain(directory), &ground, remarks)?;
+    if let Some((commands, (ground, files))) = executed.commands.zip(found) {
+        commands.only_allowed(&mut rules, &files, &ground, remarks)?;
     }
     let rules = hold_denied(merge(rules), &denied, given.masks, remarks)?;
     let rules = match executed.commands {
@@ -369,18 +366,6 @@ pub fn existing(path: &Path, directory: &Path) -> Result<PathBuf, Refusal> {
 pub fn executable(program: &Path) -> Option<PathRule> {
     let path = program.to_path_buf();
     path::is_program(&path).then_some(PathRule { path, rights: EXECUTE, optional: false, follows: false })
-}
-
-/// Refuses a program to which commands may have led on their own.
-pub fn check_way(name: &Path, file: &Found, allowed: bool) -> Result<(), Refusal> {
-    if allowed {
-        return Ok(());
-    }
-    let (name, place) = (shown(name), shown(&file.path));
-    let sentence = format!(
-        "cannot execute '{name}': a link or a script where commands may write leads to '{place}', which no rule allows; add --rox '{place}' if it is meant"
-    );
-    Err(Refusal::with_code(NOT_EXECUTABLE, sentence))
 }
 
 /// Below /dev, but for the directory of shared memory, which holds files.

@@ -6,11 +6,14 @@
 //! file of the workspace itself, or can be read anyway; else any file of the user's that somebody may execute could be
 //! had for reading.
 
+use crate::launch::files::executable;
 use crate::launch::landlock::canonical;
 use crate::launch::policy::PathRule;
 use crate::launch::within::is_within;
 use crate::profile::Variables;
-use crate::program::{Kind, Program};
+use crate::program::Program;
+use crate::refusal::{NOT_EXECUTABLE, Refusal};
+use crate::supervise::decode::shown;
 use crate::sys::path;
 use std::path::{Path, PathBuf};
 
@@ -38,22 +41,20 @@ impl Found {
     }
 }
 
-/// A program with what the kernel executes for it: interpreters, and the loader, in the order in which they name each
-/// other.
+/// The files of a program, as [`Program::files`] lists them.
 pub fn chain(program: &Program, directory: &Path) -> Vec<Found> {
-    let mut files: Vec<Found> = Vec::with_capacity(program.chain.len() + 1);
-    let loader = program.last().and_then(|link| match &link.kind {
-        Kind::Dynamic { interpreter } | Kind::ForeignLoader { interpreter } => Some(interpreter.as_path()),
-        _ => None,
-    });
-    for path in program.chain.iter().map(|link| link.path.as_path()).chain(loader) {
-        let next = match files.last() {
-            Some(last) => last.named(path, directory),
-            None => Found::at(&directory.join(path)),
-        };
-        files.push(next);
-    }
-    files
+    let mut files = program.files();
+    let first = files.next().map(|path| Found::at(&directory.join(path)));
+    first.map(|first| follow(first, files, directory)).unwrap_or_default()
+}
+
+/// A file, and files of which each is named by the one before.
+pub fn follow<'p>(first: Found, named: impl Iterator<Item = &'p Path>, directory: &Path) -> Vec<Found> {
+    named.fold(vec![first], |mut files, path| {
+        let next = files.last().map(|last| last.named(path, directory));
+        files.extend(next);
+        files
+    })
 }
 
 /// Where commands may write, by real paths.
@@ -77,5 +78,23 @@ impl Ground {
         let readable =
             || rules.iter().any(|rule| rule.rights.read && is_within(&file.path, &canonical(&rule.path)));
         !file.by.iter().any(|directory| self.has(directory)) || self.has(&file.path) || readable()
+    }
+
+    /// The rule of its own for a file that the command needs; none where it is no program. Refused where commands may have
+    /// led to it on their own.
+    pub fn rule_for(
+        &self,
+        command: &Path,
+        file: &Found,
+        rules: &[PathRule],
+    ) -> Result<Option<PathRule>, Refusal> {
+        if self.lets(file, rules) {
+            return Ok(executable(&file.path));
+        }
+        let (name, place) = (shown(command), shown(&file.path));
+        let sentence = format!(
+            "cannot execute '{name}': a link or a script where commands may write leads to '{place}', which no rule allows; add --rox '{place}' if it is meant"
+        );
+        Err(Refusal::with_code(NOT_EXECUTABLE, sentence))
     }
 }

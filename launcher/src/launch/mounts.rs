@@ -1,7 +1,7 @@
 //! The other names of a file: what is mounted at several places is the same file at each. Landlock's rules are about files
 //! and hold for all of these names, while a mount covers one of them.
 
-use crate::launch::within::{is_below, is_within};
+use crate::launch::within::is_within;
 use crate::refusal::Refusal;
 use crate::sys::plain as plain_error;
 use crate::sys::{mount, path};
@@ -65,36 +65,38 @@ impl Mounts {
     /// The other names of what is at a path, or would be, as far as they lead there: something else may be mounted above
     /// them.
     pub fn other_names(&self, path: &Path) -> Vec<PathBuf> {
-        let mut names = Vec::new();
-        for own in self.0.iter().filter(|mount| is_within(path, &mount.at)) {
-            let Ok(below) = path.strip_prefix(&own.at) else { continue };
-            let inside = join(&own.root, below);
-            let others = self.0.iter().filter(|other| other.device == own.device && *other != own);
-            // On a machine with containers there are hundreds, and this is the quick question.
-            for other in others.filter(|other| is_within(&inside, &other.root)) {
-                let Ok(below) = inside.strip_prefix(&other.root) else { continue };
-                let name = join(&other.at, below);
-                if name != path && !names.contains(&name) && are_one(path, &name) {
-                    names.push(name);
-                }
-            }
-        }
-        names
+        self.ways(path, |inside, other| {
+            let below = inside.strip_prefix(&other.root).ok()?;
+            let name = join(&other.at, below);
+            (name != path && are_one(path, &name)).then_some(name)
+        })
     }
 
     /// All ways to what is at a path or below it that do not lead through the path: its other names, and the places where a
     /// part of it is mounted.
     pub fn ways_around(&self, path: &Path) -> Vec<PathBuf> {
         let mut ways = self.other_names(path);
+        let parts = self.ways(path, |inside, part| {
+            let below = part.root.strip_prefix(inside).ok().filter(|below| !below.as_os_str().is_empty())?;
+            let apart = !is_within(&part.at, path) && are_one(&path.join(below), &part.at);
+            apart.then(|| part.at.clone())
+        });
+        ways.extend(parts);
+        ways
+    }
+
+    /// Each way that is found from a place in a file system, to which a path leads, and from another mount of that.
+    fn ways(&self, path: &Path, found: impl Fn(&Path, &Mount) -> Option<PathBuf>) -> Vec<PathBuf> {
+        let mut ways = Vec::new();
         for own in self.0.iter().filter(|mount| is_within(path, &mount.at)) {
             let Ok(below) = path.strip_prefix(&own.at) else { continue };
             let inside = join(&own.root, below);
-            let parts =
-                self.0.iter().filter(|part| part.device == own.device && is_below(&part.root, &inside));
-            for part in parts.filter(|part| !is_within(&part.at, path)) {
-                let Ok(below) = part.root.strip_prefix(&inside) else { continue };
-                if !ways.contains(&part.at) && are_one(&path.join(below), &part.at) {
-                    ways.push(part.at.clone());
+            // On a machine with containers there are hundreds, and this is the quick question.
+            let related = |mount: &&Mount| is_within(&inside, &mount.root) || is_within(&mount.root, &inside);
+            let others = self.0.iter().filter(|other| other.device == own.device && *other != own);
+            for way in others.filter(related).filter_map(|other| found(&inside, other)) {
+                if !ways.contains(&way) {
+                    ways.push(way);
                 }
             }
         }

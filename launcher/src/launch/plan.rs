@@ -113,7 +113,7 @@ pub fn make(flags: &Run, failed: Option<&str>) -> Result<Plan, Refusal> {
     let on_violation = demands::on_violation(flags, &profile);
     demands::level(flags, &profile, landlock, &choice, &mut remarks)?;
     if !asked && !unconfined {
-        remarks.extend(without_seal(flags, &profile, &program, (&calls, on_violation))?);
+        remarks.extend(without_seal(flags, &profile, &program, &calls, on_violation)?);
     }
     let places = Places::find(flags, &profile, &directory, !asked && !unconfined, &mut remarks)?;
     variables::check_place(flags, places.workspace.as_deref())?;
@@ -299,7 +299,8 @@ fn without_seal(
     flags: &Run,
     profile: &Profile,
     program: &Program,
-    (calls, on_violation): (&Calls, OnViolation),
+    calls: &Calls,
+    on_violation: OnViolation,
 ) -> Result<Option<String>, Refusal> {
     let sealed = !treatment::takes_library(program) || treatment::is_sealable(program);
     if sealed || on_violation == OnViolation::Log || calls.seal(on_violation.value())?.is_none() {

@@ -10,8 +10,7 @@
 use crate::launch::removal;
 use crate::refusal::Refusal;
 use crate::supervise::decode::escape;
-use crate::sys::plain;
-use crate::sys::{memory, path, process};
+use crate::sys::{memory, path, plain, process};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Permissions, TryLockError};

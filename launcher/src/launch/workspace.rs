@@ -7,8 +7,7 @@ use crate::launch::within::is_within;
 use crate::refusal::Refusal;
 use crate::supervise::decode::shown;
 use crate::sys::access::{self, Permission};
-use crate::sys::{path, plain, process};
-use std::os::unix::fs::MetadataExt;
+use crate::sys::{path, plain};
 use std::path::{Path, PathBuf};
 
 /// Directories that are nobody's workspace by accident.
@@ -81,11 +80,11 @@ pub fn can_be_searched(workspace: &Path) -> Result<(), Refusal> {
 
 /// What to say where root is to write in another user's directory, which takes a capability: the command has none.
 pub fn of_another_user(workspace: &Path, rules: &[PathRule]) -> Option<String> {
-    if !process::is_root() || !rules.iter().any(|rule| rule.rights.write && rule.path == workspace) {
+    let user = access::others_directory(workspace)?;
+    if !rules.iter().any(|rule| rule.rights.write && rule.path == workspace) {
         return None;
     }
-    let meta = workspace.metadata().ok().filter(|meta| !access::may_change(meta))?;
-    let (path, user) = (shown(workspace), meta.uid());
+    let path = shown(workspace);
     Some(format!(
         "warning: the workspace '{path}' belongs to user {user}, and the command cannot write there, for it has none of root's capabilities; start sbx as that user (setpriv --reuid {user} ...)"
     ))

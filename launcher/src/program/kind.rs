@@ -150,6 +150,17 @@ impl Program {
         self.chain.last()
     }
 
+    /// What the kernel executes for it: itself, interpreters, and the loader, in the order in which they name each other.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let loader = self.last().and_then(|link| match &link.kind {
+            Kind::Dynamic { interpreter } | Kind::ForeignLoader { interpreter } => {
+                Some(interpreter.as_path())
+            }
+            _ => None,
+        });
+        self.chain.iter().map(|link| link.path.as_path()).chain(loader)
+    }
+
     /// Whether a preloaded library is sure to be loaded: a dynamic program for this machine, started by this
     /// system's loader, which has no reason to distrust the environment.
     ///

@@ -7,14 +7,11 @@ use crate::supervise::output::{Sink, Written};
 use crate::supervise::{ENDING, tells_to_end};
 use crate::sys::descriptor::Interest;
 use crate::sys::file::{self, Usable};
-use crate::sys::plain;
-use crate::sys::signal;
-use crate::sys::{Failed, access, descriptor, memory, process};
+use crate::sys::{Failed, access, descriptor, memory, plain, signal};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -107,13 +104,12 @@ impl Replaced {
 
 /// Root can make files in everybody's directories now, and in few when the command has run: by a capability.
 fn own_enough(directory: &Path) -> Result<(), String> {
-    let others = directory.metadata().ok().filter(|meta| process::is_root() && !access::may_change(meta));
-    others.map_or(Ok(()), |meta| {
-        let user = meta.uid();
-        Err(format!(
+    match access::others_directory(directory) {
+        None => Ok(()),
+        Some(user) => Err(format!(
             "its directory belongs to user {user}, and sbx gives up what lets root write there when the command starts; use --report-fd, or start sbx as that user (setpriv --reuid {user} ...)"
-        ))
-    })
+        )),
+    }
 }
 
 /// Whether what has the name may be replaced: a device or a FIFO was not meant to become a file.

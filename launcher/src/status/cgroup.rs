@@ -2,8 +2,7 @@
 
 use super::system::read;
 use super::trial::{Fault, Layer, State};
-use crate::sys::memory;
-use crate::sys::plain;
+use crate::sys::{memory, plain};
 use std::fs;
 use std::path::{Path, PathBuf};
 

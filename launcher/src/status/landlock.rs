@@ -2,8 +2,7 @@
 
 use super::trial::{Fault, Layer, State, attempt};
 use crate::launch::landlock::Version;
-use crate::sys::plain;
-use crate::sys::{Failed, memory, process, seccomp};
+use crate::sys::{Failed, memory, plain, process, seccomp};
 use landlock::{
     AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, RulesetError, Scope,
 };

@@ -2,8 +2,7 @@
 
 use super::trial::{Layer, attempt};
 use crate::program::{self, Kind};
-use crate::sys::plain;
-use crate::sys::{descriptor, probe, seccomp};
+use crate::sys::{descriptor, plain, probe, seccomp};
 use serde_json::{Map, Value, json};
 use std::fs::File;
 use std::io::Read;

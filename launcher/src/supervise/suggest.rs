@@ -164,7 +164,7 @@ impl<'a> Adviser<'a> {
     fn command_reason(&self, path: &Path) -> Option<Reason> {
         match self.commands.as_ref()?.obstacle(path)? {
             Obstacle::Blocked(place) => {
-                let text = format!("{} blocks {}", place.rule, place::quoted(&place.path));
+                let text = format!("{} blocks {}", place.rule, place::quoted(&place.file.path));
                 let rule = Rule { text, profile: None, key: Some("commands.block") };
                 Some(Reason { rule: Some(rule), way: None })
             }

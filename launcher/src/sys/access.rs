@@ -41,6 +41,12 @@ pub fn may_change(directory: &Metadata) -> bool {
     directory.uid() == process::user() || directory.mode() & OTHERS_WRITE != 0
 }
 
+/// Whose directory it is, where root can make something in it by a capability alone.
+pub fn others_directory(directory: &Path) -> Option<u32> {
+    let meta = process::is_root().then(|| directory.metadata().ok()).flatten()?;
+    (!may_change(&meta)).then(|| meta.uid())
+}
+
 /// Whether a path is on a file system that is mounted read-only (access(2) says that before it looks at permissions).
 pub fn is_read_only(path: &Path) -> bool {
     let Ok(text) = CString::new(path.as_os_str().as_bytes()) else { return false };

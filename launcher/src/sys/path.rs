@@ -37,6 +37,13 @@ pub struct Way {
     pub directories: Vec<PathBuf>,
 }
 
+impl Way {
+    /// Whether who may write in a directory, by its real path, decides where this leads.
+    pub fn passes(&self, directory: &Path) -> bool {
+        self.directories.iter().any(|looked_up| looked_up.starts_with(directory))
+    }
+}
+
 /// Walks a path once, so that what is found belongs together whatever is being done to its links.
 pub fn way(path: &Path) -> Way {
     let parts =

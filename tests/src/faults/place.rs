@@ -19,10 +19,13 @@ pub struct Place {
     bystander: Child,
 }
 
+/// What the command makes in its cache, among others.
+const IN_CACHE: &str = "made";
+
 /// What the command makes, and may not be able to remove. What `sbx` puts in the place of these are directories, or say
 /// something themselves.
 const MADE: [&str; 6] =
-    ["made", "outside/witness", "linked", "hooks/pre-commit", ".git/commondir", ".mcp.json"];
+    [IN_CACHE, "outside/witness", "linked", "hooks/pre-commit", ".git/commondir", ".mcp.json"];
 
 /// What is there, and what is mounted.
 #[derive(PartialEq, Eq)]
@@ -131,7 +134,7 @@ impl Place {
     fn clear_caches(&self) {
         let caches = fs::read_dir(self.root.join("cache/sbx")).into_iter().flatten().flatten();
         for cache in caches {
-            let _ = fs::remove_file(cache.path().join(MADE[0]));
+            let _ = fs::remove_file(cache.path().join(IN_CACHE));
         }
     }
 

@@ -6,14 +6,14 @@
 mod names;
 
 use crate::cli::Run;
-use crate::launch::files::{check_way, executable};
-use crate::launch::ground::{Found, Ground};
+use crate::launch::files::executable;
+use crate::launch::ground::{self, Found, Ground};
 use crate::launch::landlock::{Version, canonical};
 use crate::launch::policy::{PathRights, PathRule};
 use crate::launch::siblings;
 use crate::launch::within::is_below;
 use crate::profile::{self, Given, Profile, Text, Variables};
-use crate::program::{self, Kind, Program};
+use crate::program::{self, Program};
 use crate::refusal::{NOT_EXECUTABLE, Refusal};
 use crate::supervise::decode::shown;
 use names::Lookup;
@@ -28,12 +28,10 @@ const EXECUTE: PathRights =
 /// A file, or a directory with all that is below it.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// Its real path.
-    pub path: PathBuf,
+    /// What it is.
+    pub file: Found,
     /// The rule that names it.
     pub rule: String,
-    /// See [`Found::by`].
-    by: Vec<PathBuf>,
     directory: bool,
     identity: (u64, u64),
 }
@@ -141,28 +139,15 @@ fn entries<'a>(listed: &'a [Given<Text>], flag: &'static str, named: &'a [OsStri
     listed.chain(named).collect()
 }
 
-/// What the kernel executes besides a program itself: interpreters, and the loader.
-fn needed(program: &Program) -> impl Iterator<Item = &Path> {
-    let loader = program.last().and_then(|link| match &link.kind {
-        Kind::Dynamic { interpreter } | Kind::ForeignLoader { interpreter } => Some(interpreter.as_path()),
-        _ => None,
-    });
-    program.chain.iter().skip(1).map(|link| link.path.as_path()).chain(loader)
-}
-
 fn needs_of(place: &Place, directory: &Path) -> Vec<Place> {
     // What is no program cannot be executed, and needs nothing.
-    let Some(program) = program::examine_from(&place.path, directory).ok().filter(|_| !place.directory)
+    let Some(program) = program::examine_from(&place.file.path, directory).ok().filter(|_| !place.directory)
     else {
         return Vec::new();
     };
     let rule = || format!("{}, which needs it", place.rule);
-    let mut last = Found { path: place.path.clone(), by: place.by.clone() };
-    let files = needed(&program).map(|path| {
-        last = last.named(path, directory);
-        last.clone()
-    });
-    files.filter_map(|file| Place::of_found(file, rule()).ok()).collect()
+    let files = ground::follow(place.file.clone(), program.files().skip(1), directory);
+    files.into_iter().skip(1).filter_map(|file| Place::of_found(file, rule()).ok()).collect()
 }
 
 impl Place {
@@ -173,14 +158,16 @@ impl Place {
         Place::of_found(Found::at(path), rule)
     }
 
-    fn of_found(Found { path, by }: Found, rule: String) -> std::io::Result<Place> {
-        let meta = path.metadata()?;
-        Ok(Place { path, by, rule, directory: meta.is_dir(), identity: (meta.dev(), meta.ino()) })
+    fn of_found(file: Found, rule: String) -> std::io::Result<Place> {
+        let meta = file.path.metadata()?;
+        Ok(Place { file, rule, directory: meta.is_dir(), identity: (meta.dev(), meta.ino()) })
     }
 
     /// Whether a file is it, or below it.
     fn covers(&self, path: &Path, identity: Option<(u64, u64)>) -> bool {
-        identity == Some(self.identity) || path == self.path || (self.directory && is_below(path, &self.path))
+        identity == Some(self.identity)
+            || path == self.file.path
+            || (self.directory && is_below(path, &self.file.path))
     }
 }
 
@@ -199,8 +186,7 @@ impl Commands {
     /// Refuses a command that may not be executed. `own` is this very program: a sandbox in a sandbox gains
     /// nothing, and needs no permission.
     pub fn check(&self, program: &Program, own: bool) -> Result<(), Refusal> {
-        let command = program.chain.first().map(|link| link.path.as_path());
-        for path in command.into_iter().chain(needed(program)) {
+        for path in program.files() {
             let real = canonical(path);
             let what = match path == program.path {
                 true => String::new(),
@@ -208,7 +194,7 @@ impl Commands {
             };
             let why = match self.obstacle(&real) {
                 Some(Obstacle::Blocked(place)) => {
-                    format!("{what}{} blocks '{}'", place.rule, shown(&place.path))
+                    format!("{what}{} blocks '{}'", place.rule, shown(&place.file.path))
                 }
                 Some(Obstacle::NotAllowed) if !own && path == program.path => {
                     "it is not among the commands that are allowed; add --allow-command if it is meant"
@@ -237,10 +223,11 @@ impl Commands {
         let mut more = Vec::new();
         for place in allow {
             // To execute a file is to read it. One that is no program, or that commands have led to on their own, is not to be read.
-            let file = Found { path: place.path.clone(), by: place.by.clone() };
-            let allowed = ground.lets(&file, rules);
+            let file = &place.file;
+            let allowed = ground.lets(file, rules);
             if allowed && place.directory {
-                more.push(PathRule { path: file.path, rights: EXECUTE, optional: true, follows: false });
+                let path = file.path.clone();
+                more.push(PathRule { path, rights: EXECUTE, optional: true, follows: false });
             } else if allowed {
                 more.extend(executable(&file.path));
             } else {
@@ -252,12 +239,8 @@ impl Commands {
             }
         }
         for file in own {
-            check_way(
-                own.first().map_or(&file.path, |command| &command.path),
-                file,
-                ground.lets(file, rules),
-            )?;
-            more.extend(executable(&file.path));
+            let command = own.first().map_or(&file.path, |command| &command.path);
+            more.extend(ground.rule_for(command, file, rules)?);
         }
         rules.extend(more);
         Ok(())
@@ -269,7 +252,7 @@ impl Commands {
             return Ok(rules);
         }
         let rules = uncovered(rules);
-        let mut blocked: Vec<PathBuf> = self.block.iter().map(|place| place.path.clone()).collect();
+        let mut blocked: Vec<PathBuf> = self.block.iter().map(|place| place.file.path.clone()).collect();
         blocked.extend(names::other_names(&self.block, &rules)?);
         siblings::without_executing(rules, &blocked)
     }

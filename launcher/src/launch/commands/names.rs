@@ -65,7 +65,7 @@ impl<'a> Lookup<'a> {
         }
         let count = if entry.text.as_bytes().contains(&b'*') { usize::MAX } else { 1 };
         let found = self.path.iter().flat_map(|directory| matching(directory, entry));
-        Ok(found.filter(|place| is_executable(&place.path)).take(count).collect())
+        Ok(found.filter(|place| is_executable(&place.file.path)).take(count).collect())
     }
 
     fn by_path(&self, entry: &Entry<'_>) -> Result<Vec<Place>, Refusal> {
@@ -136,7 +136,7 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 pub(super) fn other_names(places: &[Place], rules: &[PathRule]) -> Result<Vec<PathBuf>, Refusal> {
     let mut left: HashMap<(u64, u64), u64> = HashMap::new();
     for place in places.iter().filter(|place| !place.directory) {
-        let links = place.path.symlink_metadata().map_or(0, |meta| meta.nlink());
+        let links = place.file.path.symlink_metadata().map_or(0, |meta| meta.nlink());
         if links > 1 {
             left.insert(place.identity, links);
         }
@@ -144,7 +144,7 @@ pub(super) fn other_names(places: &[Place], rules: &[PathRule]) -> Result<Vec<Pa
     let (mut names, mut looked) = (Vec::new(), 0);
     let executable = rules.iter().filter(|rule| rule.rights.execute).map(|rule| rule.path.clone());
     // The last is looked at first, and a file's names mostly lie in one directory.
-    let beside = places.iter().filter_map(|place| place.path.parent().map(Path::to_path_buf));
+    let beside = places.iter().filter_map(|place| place.file.path.parent().map(Path::to_path_buf));
     let mut todo: Vec<PathBuf> = executable.chain(beside).collect();
     let mut seen = HashSet::new();
     while let Some(path) = todo.pop().filter(|_| !left.is_empty()) {

@@ -4,8 +4,7 @@
 use super::places::Roots;
 use super::stubs;
 use crate::supervise::decode::shown;
-use crate::sys::path;
-use crate::sys::plain;
+use crate::sys::{path, plain};
 use std::path::{Path, PathBuf};
 
 /// Something protected.

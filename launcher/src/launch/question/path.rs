@@ -193,7 +193,7 @@ impl Sources {
         // Where there is a list of commands, nothing else gives the right.
         let rest = PathRights { execute: allow.is_none(), ..PathRights::ALL };
         for place in allow.into_iter().flatten() {
-            rules.push((place.path.clone(), execute, Rule::flag(&place.rule)));
+            rules.push((place.file.path.clone(), execute, Rule::flag(&place.rule)));
         }
         for (list, rights) in [(&paths.read, read), (&paths.execute, execute), (&paths.write, write)] {
             rules.extend(
