@@ -1,4 +1,4 @@
-# Thin: each target is the command that one would type. Only install and uninstall have work of their own.
+# Each target runs the command that one would type. Only install and uninstall do work of their own.
 
 CARGO  ?= cargo
 PREFIX ?= /usr/local
@@ -6,31 +6,35 @@ BINDIR  = $(DESTDIR)$(PREFIX)/bin
 LIBDIR  = $(DESTDIR)$(PREFIX)/lib/sbx
 SHARE   = $(DESTDIR)$(PREFIX)/share
 MANDIR  = $(SHARE)/man/man1
-# Where each shell looks for completions by itself.
+# Each shell looks for completions in these places by default.
 BASH_COMPLETION = $(SHARE)/bash-completion/completions/sbx
 ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 
-.PHONY: help build test test-compat test-escapes test-mutants vm-test lint check-aarch64 bench install uninstall dist fuzz test-faults bench-peers coverage
+.PHONY: help build install uninstall dist lint test test-escapes test-compat test-faults test-mutants coverage vm-test
+.PHONY: check-aarch64 fuzz bench bench-peers
 
 help:
-	@echo 'make build      the release build that starts fastest on this machine'
-	@echo 'make test       every test; says which tools it misses'
-	@echo 'make test-escapes  published ways out of a sandbox, each tried without sbx and in it; UPDATE=1 writes the tables in docs'
-	@echo 'make test-compat  commands of every day, compared with runs without sbx; UPDATE=1 writes the tables of docs/compatibility.md'
-	@echo 'make test-faults  makes each system call of a start fail; UPDATE=1 writes the tables of docs/faults.md'
-	@echo 'make test-mutants  takes protecting lines out one by one; a test has to notice each'
-	@echo 'make coverage   which lines of policy and launcher the tests run; UPDATE=1 writes the tables of docs/coverage.md'
-	@echo 'make vm-test    the tests that depend on the kernel, on older kernels, in emulated machines'
-	@echo '                ARCH=aarch64: on arm64, emulated on whatever this machine is'
-	@echo 'make check-aarch64  compiles everything for arm64, with clippy'
-	@echo 'make fuzz       what has to hold whatever is read, with bytes that a fuzzer makes; SECONDS=N for each target'
-	@echo 'make lint       formatting, clippy and documentation, warnings being errors; stale mutants'
-	@echo 'make bench      start-up, per-call costs, runs a second and memory, against bare exec and other sandboxes'
-	@echo 'make bench-peers  the same and everyday commands under every other sandbox that is installed; UPDATE=1 writes the tables of docs/performance.md'
-	@echo 'make install    sbx, libsandbox.so, manual and completions below PREFIX ($(PREFIX)); DESTDIR is honoured'
-	@echo 'make uninstall  removes what install has put there'
-	@echo 'make dist       an archive for others, in target/dist'
+	@echo 'make build          builds the release that starts fastest on this machine'
+	@echo 'make install        installs sbx, libsandbox.so, manual and completions below PREFIX ($(PREFIX))'
+	@echo 'make uninstall      removes the installed files'
+	@echo 'make dist           packs an archive of them for distribution, in target/dist'
+	@echo
+	@echo 'make lint           checks formatting, clippy, documentation and stale mutants; warnings are errors'
+	@echo 'make test           runs all tests; lists the missing tools first'
+	@echo 'make test-escapes   tries published sandbox escapes, each without sbx and in it'
+	@echo 'make test-compat    compares everyday commands in sbx with runs without it'
+	@echo 'make test-faults    makes each system call of a start fail'
+	@echo 'make test-mutants   removes protecting lines one by one; a test must fail each time'
+	@echo 'make coverage       measures which lines of policy and launcher the tests run'
+	@echo 'make vm-test        runs the kernel-dependent tests on older kernels, emulated; ARCH=aarch64: on arm64'
+	@echo 'make check-aarch64  compiles everything for arm64 and runs clippy on it'
+	@echo 'make fuzz           fuzzes the properties of fuzz/properties; SECONDS=N for each target'
+	@echo 'make bench          measures start-up, costs per system call, runs per second and memory'
+	@echo 'make bench-peers    the same and everyday commands, under every other sandbox that is installed'
+	@echo
+	@echo 'DESTDIR=DIR with install or uninstall: a directory in front of PREFIX'
+	@echo 'UPDATE=1 with test-escapes, test-compat, test-faults, coverage or bench-peers: writes the tables in docs'
 
 build:
 	scripts/build-release.sh
@@ -40,38 +44,38 @@ test:
 	$(CARGO) build --workspace
 	$(CARGO) test --workspace
 
-# ESCAPES=NAME... tries only those attempts or classes.
+# ESCAPES=NAME...: tries only these attempts or classes.
 test-escapes:
 	$(CARGO) build -p sbx
 	$(CARGO) run -p sbx-tests --bin escapes -- $(if $(UPDATE),--update) $(ESCAPES)
 
-# FAULTS holds flags for it: --every, --scenario NAME, --call NAME, -v.
+# FAULTS: flags of the program: --every, --scenario NAME, --call NAME, -v.
 test-faults:
 	$(CARGO) build -p sbx
 	$(CARGO) run -p sbx-tests --bin faults -- $(if $(UPDATE),--update) $(FAULTS)
 
-# SBX_COMPAT_FLAGS holds flags for every run of sbx.
+# SBX_COMPAT_FLAGS: flags for every run of sbx.
 test-compat:
 	tests/check-tools compat/needs
 	$(CARGO) build -p sbx
-	$(CARGO) run -p sbx-tests --bin compat -- $(if $(UPDATE),--update docs/compatibility.md)
+	$(CARGO) run -p sbx-tests --bin compat -- $(if $(UPDATE),--update docs/internals/testing/compatibility.md)
 
 test-mutants:
 	tests/mutants.py
 
-# Needs rustup's llvm-tools; says how to get them.
+# Needs the llvm-tools of rustup. If they are missing, the script says how to get them.
 coverage:
 	tests/check-tools
 	scripts/coverage/run $(if $(UPDATE),--update)
 
-# ARCH=aarch64: in machines of that architecture.
+# ARCH=aarch64: in emulated machines of that architecture.
 vm-test:
 	$(if $(ARCH),SBX_ARCH='$(ARCH)') tests/vm/run
 
 check-aarch64:
 	scripts/check-aarch64.sh
 
-# FUZZ=TARGET... runs only those. Needs a nightly toolchain and cargo-fuzz.
+# FUZZ=TARGET...: fuzzes only these. Needs a nightly toolchain and cargo-fuzz.
 fuzz:
 	SECONDS_EACH=$(SECONDS) fuzz/run $(FUZZ)
 
@@ -88,16 +92,18 @@ bench:
 	$(CARGO) run --release -p sbx-bench -- load
 	$(CARGO) run --release -p sbx-bench -- memory
 
-# Root measures as an ordinary user first. UNDER='chrt -f 10' keeps what else a busy machine has to do out of the figures.
-PEERS = $(UNDER) $(CARGO) run --release -p sbx-bench -- peers $(if $(UPDATE),--update docs/performance.md) $(BENCH_FLAGS)
+# Root also measures as an ordinary user, first. UNDER='chrt -f 10' keeps the other load of a busy machine out of the
+# figures.
+PEERS = $(UNDER) $(CARGO) run --release -p sbx-bench -- peers \
+	$(if $(UPDATE),--update docs/internals/performance.md) $(BENCH_FLAGS)
 bench-peers:
 	scripts/build-release.sh
 	$(CARGO) build --release -p sbx-bench
 	[ "$$(id -u)" != 0 ] || $(PEERS) --as 65534
 	$(PEERS)
 
-# SBX=FILE installs that program instead of building one.
-# Library, manual and completions are written by the program that is installed, so they cannot differ from it.
+# SBX=FILE: installs this program instead of building one.
+# The installed program writes the library, the manual and the completions, so they always match it.
 install:
 	set -e; sbx='$(SBX)'; \
 	[ -n "$$sbx" ] || sbx=$$(scripts/build-release.sh | tail -n 1); \
@@ -112,7 +118,7 @@ install:
 	'$(BINDIR)/sbx' completions zsh >'$(ZSH_COMPLETION)'; \
 	'$(BINDIR)/sbx' completions fish >'$(FISH_COMPLETION)'
 
-# Which pages of the manual are ours the program knows.
+# The installed program knows the names of its manual pages.
 uninstall:
 	set -e; [ ! -x '$(BINDIR)/sbx' ] || { \
 		pages=$$(mktemp -d); \

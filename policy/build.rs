@@ -1,11 +1,13 @@
-//! Turns `data/*.tbl` into compact tables and has seccompiler compile the named restrictions, so that the
-//! `no_std` core carries both as constants.
+//! Turns `data/*.tbl` into compact tables and compiles the named restrictions with seccompiler, so that the `no_std`
+//! core carries both as constants.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::{env, fs, path::Path};
 
+#[path = "src/bpf.rs"]
+mod bpf;
 #[path = "src/conditions.rs"]
 mod conditions;
 #[path = "src/restrictions.rs"]
@@ -15,6 +17,7 @@ mod shadow;
 
 fn main() {
     println!("cargo::rerun-if-changed=data");
+    println!("cargo::rerun-if-changed=src/bpf.rs");
     println!("cargo::rerun-if-changed=src/restrictions.rs");
     println!("cargo::rerun-if-changed=src/conditions.rs");
     println!("cargo::rerun-if-changed=src/shorten.rs");
@@ -27,7 +30,7 @@ fn main() {
     fs::write(Path::new(&out).join("tables.rs"), text).expect("OUT_DIR can be written");
 }
 
-/// Strings one after the other, with offsets: an array of `&str` would cost the shim a relocation each.
+/// Writes joined strings and their offsets, because each `&str` of an array costs the shim a relocation.
 fn strings<'a>(name: &str, offsets_name: &str, all: impl Iterator<Item = &'a str>, text: &mut String) {
     let mut blob = String::new();
     let mut offsets = vec![0];
@@ -39,7 +42,7 @@ fn strings<'a>(name: &str, offsets_name: &str, all: impl Iterator<Item = &'a str
     writeln!(text, "pub(crate) static {offsets_name}: [u16; {}] = {offsets:?};", offsets.len()).unwrap();
 }
 
-/// The names of the calls, sorted, and their numbers.
+/// Writes the sorted names of the system calls, and their numbers.
 fn calls(text: &mut String) -> Vec<String> {
     let table = fs::read_to_string("data/calls.tbl").expect("data/calls.tbl");
     let mut rows: Vec<[&str; 3]> = table
@@ -49,7 +52,7 @@ fn calls(text: &mut String) -> Vec<String> {
         .collect();
     rows.sort_unstable();
     strings("NAMES", "OFFSETS", rows.iter().map(|row| row[0]), text);
-    writeln!(text, "/// How many calls there are, over all architectures.").unwrap();
+    writeln!(text, "/// The number of system calls of all architectures.").unwrap();
     writeln!(text, "pub const COUNT: usize = {};", rows.len()).unwrap();
     for (column, name) in [(1, "X86_64"), (2, "AARCH64")] {
         let number = |text: &str| if text == "-" { u16::MAX } else { text.parse().expect("a number") };
@@ -60,7 +63,7 @@ fn calls(text: &mut String) -> Vec<String> {
     rows.iter().map(|row| row[0].to_string()).collect()
 }
 
-/// Each group as a bit set over the calls, its groups of groups resolved.
+/// Writes each group as a bit set over the system calls. Groups in groups are resolved.
 fn groups(names: &[String], text: &mut String) {
     let table = fs::read_to_string("data/groups.tbl").expect("data/groups.tbl");
     let mut groups: BTreeMap<&str, (&str, Vec<&str>)> = BTreeMap::new();
@@ -110,7 +113,7 @@ fn collect<'a>(
     }
 }
 
-/// The compiled restrictions, one after the other, with the span of each.
+/// Writes the compiled restrictions, joined, and the span of each.
 fn snippets(names: &[String], text: &mut String) {
     let list = restrictions::RESTRICTIONS;
     assert!(
@@ -139,13 +142,13 @@ fn snippets(names: &[String], text: &mut String) {
     }
     writeln!(text, "pub(crate) static SPANS: [(u16, u16); {}] = {spans:?};", spans.len()).unwrap();
     writeln!(text, "pub(crate) static CODE: [Insn; {}] = [", code.len()).unwrap();
-    for (op, jt, jf, k) in code {
-        writeln!(text, "Insn {{ code: {op}, jt: {jt}, jf: {jf}, k: {k} }},").unwrap();
+    for insn in code {
+        writeln!(text, "{insn:?},").unwrap();
     }
     writeln!(text, "];").unwrap();
 }
 
-/// The restrictions of the same call that make this one pointless or are made pointless by it, as bits in
+/// The restrictions of the same system call that make this one pointless, or that it makes pointless; as bits in
 /// their order.
 fn overlaps(one: &restrictions::Restriction, list: &[restrictions::Restriction]) -> u16 {
     let siblings = list.iter().filter(|other| other.call == one.call).enumerate();

@@ -1,4 +1,4 @@
-//! `include_dir!` does not notice a new file by itself.
+//! Rebuilds when a profile is added: `include_dir!` does not notice new files.
 fn main() {
     println!("cargo::rerun-if-changed=.");
 }

@@ -1,20 +1,20 @@
 #!/bin/bash
 # Builds the sbx that starts fastest on this machine, and prints its path as the last line of standard output.
-# SBX_ARCH=NAME: for another architecture (aarch64), by a cross compiler.
-#
-# A launcher pays for its own start with every command it starts. Most of that is the dynamic loader and glibc's
-# initialisation, so a static program without position-independent code, on musl, is built where that can be done:
-#
-#   rustup    a musl target of the toolchain in use, which rustup has or can fetch
-#   debian    Debian's rustc-web, cargo-web, rust-web-src and musl-tools, which build the standard library too
-#   host      cargo's own target: works everywhere, starts later
 #
 # Usage: scripts/build-release.sh [auto|rustup|debian|host]
 #
-# SBX_KEEP_SYMBOLS=1: with its symbols, for debuggers and profilers.
+# Every command that sbx starts also pays for the start of sbx. Most of that time goes to the dynamic loader and the
+# initialisation of glibc. So the script builds a static program for musl, without position-independent code, if it can:
 #
-# `auto`, the default, takes the first of these that works. Packages are installed only by root and only with
-# SBX_INSTALL_PACKAGES=1. Products are kept apart from `cargo build`'s, in SBX_DIST_DIR (target/dist).
+#   rustup    with the musl target of the toolchain in use, which rustup has or can fetch
+#   debian    with Debian's rustc-web, cargo-web, rust-web-src and musl-tools, which also build the standard library
+#   host      with the default target of cargo: works everywhere, starts later
+#   auto      the default: the first of these that works
+#
+#   SBX_ARCH=NAME            builds for another architecture (aarch64) with a cross compiler
+#   SBX_KEEP_SYMBOLS=1       keeps the symbols, for debuggers and profilers
+#   SBX_INSTALL_PACKAGES=1   lets root install missing packages
+#   SBX_DIST_DIR=DIR         the place of the products (target/dist), apart from those of `cargo build`
 set -euo pipefail
 
 route=${1:-auto}
@@ -25,10 +25,6 @@ dist=$(cd "$dist" && pwd)
 arch=${SBX_ARCH:-$(uname -m)}
 target=$arch-unknown-linux-musl
 static_flags="-C target-feature=+crt-static -C relocation-model=static -C panic=abort"
-# What the start of a run calls stands together, so that it takes few pages (scripts/start-order.py). cargo does not
-# see that the file changes, so its checksum stands beside it.
-order="-C link-arg=-Wl,-T,scripts/start.ld -C metadata=$(cksum <scripts/start.ld | tr ' ' -)"
-static_flags+=" $order"
 if [ "${SBX_KEEP_SYMBOLS:-}" = 1 ]; then
     export CARGO_PROFILE_RELEASE_STRIP=none
 fi
@@ -40,7 +36,8 @@ fail() {
     exit 1
 }
 
-# Runs cargo for the launcher alone. RUSTFLAGS is added to, not replaced; the encoded form would outrank it.
+# Builds only the launcher. The flags are added to RUSTFLAGS; the encoded variable is unset because it would override
+# them.
 build() {
     local cargo=$1 flags=$2
     shift 2
@@ -48,7 +45,7 @@ build() {
         CARGO_TARGET_DIR="$dist" "$cargo" build --release --locked --package sbx --bin sbx "$@" >&2
 }
 
-# Whether it is for another architecture than this machine's. Then a cross compiler links, if no other is named.
+# Whether the build is for another architecture. Then a cross compiler links, unless another linker is set.
 is_foreign() { [ "$arch" != "$(uname -m)" ]; }
 
 if is_foreign; then
@@ -58,7 +55,10 @@ if is_foreign; then
     done
 fi
 
-# Whether the program does what it is for on this machine; a build that links can still fail to start.
+# A static program is linked with the functions of a start next to each other.
+is_foreign || static_flags+=" -C linker=$PWD/scripts/link-in-order"
+
+# Whether the program starts on this machine: a program that was linked may still fail to start.
 starts() { [ -x "$1" ] && { is_foreign || "$1" --version >/dev/null; }; }
 
 # --- rustup -----------------------------------------------------------------------------------------------------
@@ -104,8 +104,8 @@ debian_can_build() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${debian_packages[@]}" >&2
 }
 
-# std names libunwind on musl, and Debian has none for it. libgcc's unwinder does, but for one glibc function: it
-# asks where an address's unwind table is, and on a refusal goes through the program headers instead.
+# On musl, std links libunwind, which Debian does not have for musl. The unwinder of libgcc works instead, except for
+# one glibc function that finds unwind tables. If that function fails, the unwinder reads the program headers instead.
 make_unwinder() {
     local directory=$1 libgcc
     libgcc=$(gcc -print-file-name=libgcc_eh.a) || return 1
@@ -117,12 +117,11 @@ make_unwinder() {
         ar rs "$directory/libunwind.a" "$directory/find_object.o" 2>/dev/null
 }
 
-# RUSTC_BOOTSTRAP lets this released compiler build its own standard library; no source here uses what it unlocks.
+# RUSTC_BOOTSTRAP lets a stable compiler build its standard library. The sources here use no unstable feature.
 build_by_debian() {
     say "static $target, by Debian's compiler with a standard library built here"
     make_unwinder "$dist/unwind" || fail "cannot make an unwinder from libgcc_eh.a: is gcc installed?"
-    local linker=CARGO_TARGET_${target^^}_LINKER
-    export "${linker//-/_}=musl-gcc" RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1
+    export SBX_LINKER=musl-gcc RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1
     build /usr/bin/cargo "$static_flags -C link-self-contained=no -L native=$dist/unwind" \
         -Z build-std=std,panic_abort --target "$target" || return 1
     product=$dist/$target/release/sbx
@@ -142,9 +141,9 @@ build_by_host() {
     fi
 }
 
-# A route that should work and does not is left with a word; the next one may still. (`set -e` is off in functions
-# that stand in a condition, so each step says itself what follows from its failure.) The subshell keeps what one
-# route exports from the next.
+# Tries one route. If it should work but does not, a message says so and the next route is tried. `set -e` is off in
+# functions that are called in a condition, so each step handles its failure. The subshell keeps the exports of a
+# route from the next one.
 try() {
     local name=$1
     "${name}_can_build" || return 1

@@ -1,10 +1,11 @@
 #!/bin/bash
-# Compiles everything for arm64, tests included, and runs clippy on it, warnings being errors. Runs nothing of it:
-# `make vm-test ARCH=aarch64` does.
+# Compiles everything for arm64, including the tests, and runs clippy on it; warnings are errors. It does
+# not run the tests: `make vm-test ARCH=aarch64` does.
 #
-# Usage: scripts/check-aarch64.sh [--if-possible]    what is missing is then a line and no failure
+# Usage: scripts/check-aarch64.sh [--if-possible]
 #
-# With SBX_INSTALL_PACKAGES=1 rustup and apt fetch what is missing.
+#   --if-possible            prints a line and succeeds if a tool is missing
+#   SBX_INSTALL_PACKAGES=1   fetches missing tools with rustup and apt
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -27,7 +28,7 @@ if ! has_library && may_install && command -v rustup >/dev/null; then
     timeout 300 rustup target add $target >&2 || true
 fi
 has_library || missing "the standard library for $target   (rustup target add $target)"
-# The library that the launcher contains is linked while it is compiled.
+# A linker is needed because the build script of the launcher links libsandbox.so.
 install_linker() {
     apt-get update -qq &&
         DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Packs what `make install` would install, with the documents, into target/dist, and prints the archive's path as
-# the last line. The same sources and the same tools give the same bytes: names are sorted, owners and times fixed.
+# Packs the files of `make install` and the documents into an archive in target/dist, and prints its path
+# as the last line. The same sources and tools give the same bytes: names are sorted, owners and times are fixed.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 dist=${SBX_DIST_DIR:-${CARGO_TARGET_DIR:-target}/dist}
 sbx=$(scripts/build-release.sh | tail -n 1)
-[ -x "$sbx" ] || { echo "dist: there is no sbx to pack" >&2; exit 1; }
+[ -x "$sbx" ] || { echo "dist: the build has left no sbx to pack" >&2; exit 1; }
 
 version=$("$sbx" --version | awk '{ print $2; exit }')
 name=sbx-$version-$(uname -m)-linux

@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""Finds out which functions the start of a run calls, and in which order.
+"""Finds the functions that the start of a run calls, in their order.
 
-    scripts/start-order.py PROGRAM >scripts/start.ld
+    scripts/start-order.py PROGRAM >ORDER
 
-PROGRAM is an sbx with its symbols, linked at a fixed address: SBX_KEEP_SYMBOLS=1 scripts/build-release.sh makes one.
-The result is a linker script that puts these functions next to each other (docs/performance.md, "Builds"). A name
-in it that no function has any more changes nothing but the time that starting takes.
+PROGRAM is an sbx with its symbols, linked at a fixed address. The result is a linker script that places these functions
+next to each other. scripts/link-in-order calls this in the middle of a release build.
 
-It puts a breakpoint on every function, by ptrace(2), runs sbx in its usual ways, and takes each breakpoint away when it
-is met. x86_64 only; the order serves every architecture.
+The script sets a breakpoint on every function with ptrace(2), runs sbx in its usual ways, and removes each breakpoint
+when it is hit. It runs on x86_64 only.
 """
 
 import ctypes
 import os
-import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -26,13 +25,11 @@ RUNS = [
 ]
 PTRACE_TRACEME, PTRACE_POKETEXT, PTRACE_CONT, PTRACE_GETREGS, PTRACE_SETREGS, PTRACE_DETACH = 0, 4, 7, 12, 13, 17
 PTRACE_SETOPTIONS, PTRACE_EVENT_EXEC = 0x4200, 4
-# Fork, vfork, clone and exec are told; nothing outlives this program.
+# PTRACE_O_TRACEFORK, _TRACEVFORK, _TRACECLONE, _TRACEEXEC, and _EXITKILL, so that no process outlives this program.
 OPTIONS = 0x2 | 0x4 | 0x8 | 0x10 | 0x100000
 WALL = 0x40000000
 BREAKPOINT = b"\xcc"
 RIP = 16
-# So many bytes of functions that merely have the same name may come along with one.
-COMPANY = 4096
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -45,7 +42,7 @@ def ptrace(request, thread, address=None, data=None):
 
 
 def functions(program):
-    """Address to name and size."""
+    """Maps addresses to names and sizes."""
     found = {}
     lines = subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout
     for line in lines.splitlines():
@@ -56,7 +53,7 @@ def functions(program):
 
 
 def code(program):
-    """Where the code is loaded, and its bytes."""
+    """The address and the bytes of the code."""
     with open(program, "rb") as file:
         data = file.read()
     table, count = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
@@ -68,7 +65,7 @@ def code(program):
 
 
 class Trace:
-    """One run, and the functions that are called in it."""
+    """Runs of the program, and the functions that were called in them."""
 
     def __init__(self, program, names):
         self.start, self.bytes = code(program)
@@ -118,7 +115,7 @@ class Trace:
         if place not in self.places:
             return
         offset = place - self.start
-        # A word at a time: what follows in it is as the program has it, but for breakpoints there.
+        # ptrace writes whole words: the original bytes, but the breakpoints that follow in the word stay.
         following = [other - place for other in range(place + 1, place + 8) if other in self.places]
         word = bytearray(self.bytes[offset:offset + 8].ljust(8, b"\0"))
         for distance in following:
@@ -129,43 +126,28 @@ class Trace:
         self.met.setdefault(place)
 
 
-def pattern(name):
-    """The name without what changes with each build: hashes of crates and of functions."""
-    name = re.sub(r"17h[0-9a-f]{16}E", "17h*E", name)
-    name = re.sub(r"\.[0-9]+$", ".*", name)
-    return re.sub(r"Cs[0-9A-Za-z]+_", "Cs*_", name)
-
-
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     program = os.path.abspath(sys.argv[1])
     names = functions(program)
     trace = Trace(program, names)
-    # Not in /tmp, which is no workspace's place.
+    # Not in /tmp: sbx does not take a workspace there.
     with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
         workspace = os.path.join(directory, "workspace")
         os.mkdir(workspace)
         for flags in RUNS:
             trace.run(flags, workspace)
-        subprocess.run(["git", "init", "-q", workspace], check=True)
-        trace.run("", workspace)
-    sizes = {}
-    for name, size in names.values():
-        sizes[pattern(name)] = sizes.get(pattern(name), 0) + size
-    met = {}
-    for place in trace.met:
-        name, size = names[place]
-        met[pattern(name)] = met.get(pattern(name), 0) + size
-    chosen = [name for name, size in met.items() if sizes[name] - size <= COMPANY]
-    print(f"/* The functions that the start of a run calls, in their order. By {os.path.basename(__file__)}. */")
+        if shutil.which("git"):
+            subprocess.run(["git", "init", "-q", workspace], check=True)
+            trace.run("", workspace)
     print("SECTIONS\n{\n  .text.start :\n  {")
-    for name in chosen:
-        # Those that the compiler takes for cold have sections of another name.
+    for place in trace.met:
+        # The compiler puts functions that it takes for cold into sections with another prefix.
+        name = names[place][0]
         print(f"    *(.text.{name} .text.unlikely.{name})")
     print("  }\n}\nINSERT BEFORE .text;")
-    total = sum(sizes[name] for name in chosen)
-    print(f"{len(chosen)} names, {total} bytes; left out {len(met) - len(chosen)}", file=sys.stderr)
+    print(f"{len(trace.met)} functions, {sum(names[place][1] for place in trace.met)} bytes", file=sys.stderr)
 
 
 main()

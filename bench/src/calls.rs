@@ -1,5 +1,4 @@
-//! What single system calls cost inside, from loops of each in a copy of this program that runs under the
-//! contestant.
+//! What single system calls cost inside: a copy of this program runs loops of each under the contestant.
 
 use std::ffi::{CStr, OsString};
 use std::io;
@@ -29,7 +28,7 @@ const LOOPS: [Loop; 3] = [
     ("stat", 400, sys::stat),
 ];
 
-/// The figures of a row: for each loop the fastest batch, the median one, and what the fastest is over bare.
+/// The figures of a row: for each loop the fastest batch, the median one, and the fastest one's difference to bare.
 pub(crate) const COLUMNS: [Column; 9] = [
     Column { key: "getppid_min_ns", heading: "getppid min", digits: 0 },
     Column { key: "getppid_p50_ns", heading: "p50", digits: 0 },
@@ -42,7 +41,7 @@ pub(crate) const COLUMNS: [Column; 9] = [
     Column { key: "stat_over_ns", heading: "over bare", digits: 0 },
 ];
 
-/// Runs inside: says how many filters are on it, times every loop and prints a line of nanoseconds a call for each.
+/// Runs inside: prints the number of its filters, times every loop and prints a line of nanoseconds per call for each.
 pub(crate) fn child(arguments: &Child) -> Result<()> {
     let path = sys::c_string(arguments.file.as_os_str())?;
     println!("{} {}", contestants::FILTERS, contestants::filters_here()?);
@@ -56,7 +55,7 @@ pub(crate) fn child(arguments: &Child) -> Result<()> {
     Ok(())
 }
 
-/// Nanoseconds a call.
+/// Nanoseconds per call.
 fn batch(length: u32, call: impl Fn() -> io::Result<()>) -> io::Result<f64> {
     let before = Instant::now();
     for _ in 0..length {
@@ -65,7 +64,7 @@ fn batch(length: u32, call: impl Fn() -> io::Result<()>) -> io::Result<f64> {
     Ok(before.elapsed().as_nanos() as f64 / f64::from(length))
 }
 
-/// A contestant and its batches, one list a loop.
+/// A contestant and its batches, one list for each loop.
 struct Entry<'a> {
     contestant: &'a Contestant,
     state: std::result::Result<Subject, Outcome>,
@@ -91,7 +90,7 @@ pub(crate) fn measure(options: &Options) -> Result<Report> {
     })
 }
 
-/// The rows of these contestants; `copy` is a copy of this program which all of them may execute.
+/// The rows of these contestants; `copy` is a copy of this program that all of them may execute.
 pub(crate) fn compare(
     contestants: &[&Contestant],
     copy: &Path,
@@ -127,7 +126,7 @@ fn admit<'a>(all: &[&'a Contestant], command: &[OsString], env: &[OsString]) -> 
     Ok(all.iter().map(entry).collect())
 }
 
-/// The subject, once a run of it has shown that it is as confined as it should be.
+/// The subject, once a run has shown that it is as confined as it should be.
 fn tried(contestant: &Contestant, mut subject: Subject, outside: u32) -> Result<Subject> {
     let inside = contestants::filters(&subject.output()?)?;
     contestant.vouch(inside, outside).map(|()| subject)
@@ -144,7 +143,7 @@ impl Entry<'_> {
     }
 }
 
-/// The child's lines, back as numbers.
+/// Parses the child's lines.
 fn understand(text: &str) -> Result<[Vec<f64>; LOOPS.len()]> {
     let mut found: [Vec<f64>; LOOPS.len()] = Default::default();
     for ((name, ..), batches) in LOOPS.iter().zip(&mut found) {

@@ -1,4 +1,4 @@
-//! Who is measured: nothing at all, `sbx` in its ways to run, the library alone, and other sandboxes.
+//! The contestants: bare exec, `sbx` in its ways to run, the library alone, and other sandboxes.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,7 +11,7 @@ use crate::report::Outcome;
 use crate::run::Subject;
 use crate::scratch::Scratch;
 
-/// Enough for the dynamic loader, a small program in C, and this one; about as long as a list made by hand.
+/// Enough for the dynamic loader, a small program in C, and this one; about as long as a list written by hand.
 const ALLOWED: &str = "read:write:readv:writev:pread64:close:fstat:stat:lstat:newfstatat:statx:lseek:open:openat:\
     mmap:mprotect:munmap:mremap:brk:madvise:exit:exit_group:arch_prctl:access:faccessat:faccessat2:getrandom:rseq:\
     set_tid_address:set_robust_list:prlimit64:futex:rt_sigaction:rt_sigprocmask:rt_sigreturn:sigaltstack:poll:\
@@ -19,22 +19,22 @@ const ALLOWED: &str = "read:write:readv:writev:pread64:close:fstat:stat:lstat:ne
     readlinkat:getdents64:clock_gettime:clock_nanosleep:nanosleep:sched_yield:sched_getaffinity:sysinfo:statfs:\
     fstatfs:fadvise64:pipe2:restart_syscall:tgkill:gettimeofday:time";
 
-/// Variables that are passed on, so that what `cargo run` adds (library paths above all) slows nobody down.
+/// Variables that are passed on. Those that `cargo run` adds (library paths above all) would slow everybody down.
 const INHERITED: [&str; 5] = ["PATH", "HOME", "USER", "TERM", "XDG_CONFIG_HOME"];
 
 /// One way to run a command.
 pub(crate) struct Contestant {
     /// Short and stable, for programs that read the JSON.
     pub(crate) id: &'static str,
-    /// As it is shown.
+    /// Its name in tables.
     pub(crate) name: String,
-    /// Whether a filter must be found in force inside.
+    /// Whether a filter has to be found inside.
     confined: bool,
     /// The words before the command, or why there are none.
     pub(crate) prefix: Availability,
-    /// Variables on top of the common ones.
+    /// Variables in addition to the common ones.
     env: Vec<OsString>,
-    /// The words as they stand in a table, where the name does not say them already.
+    /// The words as shown in a table, if the name does not tell them.
     pub(crate) form: Option<&'static str>,
 }
 
@@ -62,7 +62,7 @@ impl Contestant {
         Subject::new(&words.argv, &words.env).map_err(Outcome::Failed)
     }
 
-    /// What it takes to run `command`, or why the contestant cannot take part.
+    /// The words and variables that run `command`, or why the contestant cannot take part.
     pub(crate) fn words(
         &self,
         command: &[OsString],
@@ -93,7 +93,7 @@ impl Contestant {
         inside().map_err(Outcome::Failed)
     }
 
-    /// Whether what runs inside is as confined as this contestant claims, given the number of filters inside and
+    /// Checks that what runs inside is as confined as this contestant claims, given the number of filters inside and
     /// outside: a launcher that just runs the command would be the fastest of all.
     pub(crate) fn vouch(&self, inside: u32, outside: u32) -> Result<()> {
         if self.confined && inside <= outside {
@@ -107,10 +107,10 @@ impl Contestant {
     }
 }
 
-/// What everybody is compared with.
+/// The one that all are compared with.
 pub(crate) const BARE: &str = "bare";
 
-/// Nothing in between.
+/// The command without anything around it.
 pub(crate) fn bare() -> Contestant {
     Contestant::new(BARE, BARE, Availability::Here(Vec::new()))
 }
@@ -126,7 +126,7 @@ pub(crate) fn sbx(id: &'static str, sbx: &Path, flags: &str) -> Contestant {
     Contestant { confined: true, ..Contestant::new(id, &name, Availability::Here(prefix)) }
 }
 
-/// The library by its variables alone. `sbx shim` writes it into the scratch directory first.
+/// The library with its variables alone. `sbx shim` writes it into the scratch directory first.
 pub(crate) fn shim(sbx: &Path, scratch: &Scratch) -> Contestant {
     let name = "`LD_PRELOAD=libsandbox.so SECCOMP_SYSCALL_ALLOW=...`";
     let library = scratch.path().join("libsandbox.so");
@@ -152,9 +152,9 @@ const BWRAP: &str = "bwrap --unshare-all --die-with-parent --ro-bind / / --dev /
 const BWRAP_LEAST: &str = "bwrap --ro-bind / / --";
 const FIREJAIL: &str = "firejail --quiet --noprofile --";
 
-/// Forms of other sandboxes: a name, and the words before a command. Most have one that comes near to what `sbx run`
-/// does by itself: the system to read, the home directory hidden, the workspace to write, the host's network.
-/// `$PWD` is the workspace and `$HOME` what is around it.
+/// Forms of other sandboxes: a name, and the words before a command. Most have one that resembles what `sbx run`
+/// does by default: the system to read, the home directory hidden, the workspace to write, the host's network.
+/// `$PWD` is the workspace and `$HOME` the directory around it.
 const PEERS: [(&str, &str); 14] = [
     ("bwrap", BWRAP),
     ("bwrap-minimal", BWRAP_LEAST),
@@ -196,7 +196,7 @@ const PEERS: [(&str, &str); 14] = [
     ("landstrip", "landstrip run --policy $HOME/landstrip.json --"),
 ];
 
-/// Those of them that are installed; the others say that they are not.
+/// The installed ones; the others report that they are not installed.
 pub(crate) fn peers(home: &Path, workspace: &Path) -> Vec<Contestant> {
     let in_place = |word: &OsString| {
         let Some(text) = word.to_str().filter(|text| text.contains('$')) else { return word.clone() };
@@ -232,7 +232,7 @@ fn installed(form: &str) -> Availability {
     }
 }
 
-/// What a process's status file calls the number of filters on it.
+/// The name of the number of filters in a process's status file.
 pub(crate) const FILTERS: &str = "Seccomp_filters:";
 
 /// The number of filters, from a status file or the line of it.
@@ -275,7 +275,7 @@ pub(crate) fn find_sbx(named: Option<&Path>) -> Result<PathBuf> {
     }
     let own = std::env::current_exe().map_err(|e| format!("cannot find this program's own file: {e}"))?;
     let beside = own.parent().unwrap_or(Path::new("/"));
-    // The release script leaves the path of what it built last here.
+    // The release script writes the path of its last build here.
     let released = fs::read(beside.join("../dist/product")).unwrap_or_default();
     let places = [PathBuf::from(OsStr::from_bytes(released.trim_ascii_end())), beside.join("sbx")];
     let found = places.iter().filter_map(|p| p.canonicalize().ok()).find(|p| is_program(p));

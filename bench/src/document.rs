@@ -1,4 +1,4 @@
-//! A document with a place for tables that are made, not typed.
+//! A document with a place for generated tables.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::Result;
 
-/// Held open from the start, so that what cannot be written is known before anything is measured, and so that a
-/// driver which gives up its rights meanwhile can still write it.
+/// Opened at the start, so that a document that cannot be written is reported before anything is measured, and so that
+/// a driver which gives up its rights meanwhile can still write it.
 pub(crate) struct Document {
     path: PathBuf,
     file: File,

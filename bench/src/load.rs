@@ -1,5 +1,5 @@
-//! How many runs a second are started by several at a time: what a service gets that hands every call of its
-//! agents' tools to `sbx`.
+//! How many runs a second are started by several threads: the case of a service that runs every call of its
+//! agents' tools under `sbx`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::scratch::Scratch;
 use crate::stats::{self, Sorted};
 use crate::{Result, race, report, sys};
 
-/// How many threads start runs, each one after another.
+/// The number of threads that start runs, each one after another.
 pub(crate) const WIDTHS: [usize; 4] = [1, 2, 8, 32];
 
-/// The figures of a row: for each width the runs a second, and their ratio to bare at the same width.
+/// The figures of a row: for each width the runs per second, and their ratio to bare at the same width.
 pub(crate) const COLUMNS: [Column; 2 * WIDTHS.len()] = [
     Column { key: "rate_1", heading: "1 at a time, /s", digits: 0 },
     Column { key: "ratio_1", heading: "× bare", digits: 2 },
@@ -31,18 +31,18 @@ pub(crate) const COLUMNS: [Column; 2 * WIDTHS.len()] = [
     Column { key: "ratio_32", heading: "× bare", digits: 2 },
 ];
 
-/// How often it is looked whether the last runs have ended.
+/// Poll interval for the end of the last runs.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// One contestant at one width.
 struct Cell {
     width: usize,
     state: std::result::Result<Arc<Words>, Outcome>,
-    /// Runs a second, one figure a round, in the order of the rounds.
+    /// Runs per second, one figure a round, in the order of the rounds.
     rates: Vec<f64>,
 }
 
-/// What one thread got done.
+/// The work of one thread.
 struct Share {
     runs: u64,
     ended: Instant,
@@ -123,7 +123,7 @@ impl Cell {
     }
 }
 
-/// Has so many threads start runs for so long; all their runs a second.
+/// Starts runs from `width` threads for this long; returns the runs per second of all together.
 fn storm(words: &Arc<Words>, width: usize, length: Duration) -> Result<f64> {
     let stop = Arc::new(AtomicBool::new(false));
     let before = Instant::now();
@@ -140,7 +140,7 @@ fn storm(words: &Arc<Words>, width: usize, length: Duration) -> Result<f64> {
     Ok(together(&shares, before))
 }
 
-/// Starts one run after another, one at least.
+/// Starts one run after another, at least one.
 fn work(words: &Words, stop: &AtomicBool) -> Result<Share> {
     let mut subject = Subject::new(&words.argv, &words.env)?;
     let mut runs = 0;
@@ -153,7 +153,7 @@ fn work(words: &Words, stop: &AtomicBool) -> Result<Share> {
     }
 }
 
-/// Waits for the workers. Who takes too long is interrupted, again and again, since a signal that arrives just
+/// Waits for the workers. One that takes too long is interrupted, again and again, since a signal that arrives just
 /// before the wait is lost.
 fn finish(workers: Vec<JoinHandle<Result<Share>>>) -> Result<Vec<Share>> {
     let limit = Instant::now() + Duration::from_secs(run::LIMIT_SECONDS.into());
@@ -166,7 +166,7 @@ fn finish(workers: Vec<JoinHandle<Result<Share>>>) -> Result<Vec<Share>> {
     workers.into_iter().map(|w| w.join().unwrap_or_else(|_| Err("a thread panicked".into()))).collect()
 }
 
-/// All runs over the time until the last of them had ended: the runs that were under way when time was up are
+/// All runs over the time until the last of them had ended: the runs that were not finished in time are
 /// counted, so their time is too.
 fn together(shares: &[Share], began: Instant) -> f64 {
     let ended = shares.iter().map(|share| share.ended).max().unwrap_or(began);

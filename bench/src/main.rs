@@ -1,12 +1,12 @@
 //! Benchmark drivers for `sbx`.
 //!
-//! `startup` starts each contestant once a round, in a new random order each time, so that whatever disturbs the
-//! machine disturbs all of them alike; the ratio to a bare exec is taken inside each round. `calls` measures what
-//! single system calls cost inside and outside, `load` how many runs a second are started by several at a time,
-//! `memory` what stands beside a command while it runs, and `peers` does most of this, and everyday commands, under
+//! `startup` starts each contestant once a round, in a new random order each time, so that disturbances of the
+//! machine affect all of them alike; the ratio to a bare exec is taken inside each round. `calls` measures what
+//! single system calls cost inside and outside, `load` how many runs per second several threads can start,
+//! `memory` the processes beside a command while it runs, and `peers` does most of this, and everyday commands, under
 //! every other sandbox that is installed. All print Markdown, or JSON with `--json`.
 //!
-//! Figures are never assertions: tests try whether the drivers work, not what they find.
+//! Figures are never assertions: tests check that the drivers work, not what they find.
 
 mod calls;
 mod contestants;
@@ -21,6 +21,7 @@ mod run;
 mod scratch;
 mod startup;
 mod stats;
+#[allow(unsafe_code)] // It makes the system calls that no library has.
 mod sys;
 mod timed;
 
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 
 use options::{Job, Options};
 
-/// Everything that can go wrong is told in one sentence.
+/// Every error is one sentence.
 pub(crate) type Result<T> = std::result::Result<T, String>;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! What stands beside a command while it runs: the private memory and the threads of the supervisor, and of the
+//! The processes beside a command while it runs: the private memory and the threads of the supervisor, and of the
 //! reaper where there is one.
 
 use std::ffi::OsString;
@@ -26,13 +26,13 @@ const COLUMNS: [Column; 4] = [
     Column { key: "threads", heading: "threads", digits: 0 },
 ];
 
-/// The processes that may stand beside a command, as rows are called.
+/// The processes that may run beside a command, as rows are named.
 const ROLES: [&str; 2] = ["supervisor", "reaper"];
 
 /// The figures of one process.
 type Figures = [f64; COLUMNS.len()];
 
-/// A run that is looked at.
+/// A run to inspect.
 struct Entry {
     contestant: Contestant,
     ids: [&'static str; ROLES.len()],
@@ -41,7 +41,7 @@ struct Entry {
     samples: [Vec<Figures>; ROLES.len()],
 }
 
-/// Looks at every run once a round.
+/// Inspects every run once a round.
 pub(crate) fn measure(options: &Options) -> Result<Report> {
     let sbx = contestants::find_sbx(options.sbx.as_deref())?;
     sys::catch_alarm()?;
@@ -87,7 +87,7 @@ impl Entry {
         }
     }
 
-    /// A row for each process that was there; one that says why, where nothing could be seen.
+    /// A row for each process that was found; one with the reason, where nothing could be found.
     fn rows(&self) -> Vec<Row> {
         let row = |role: &str, id, outcome| {
             let name = format!("{} {role}", self.contestant.name);
@@ -103,11 +103,11 @@ impl Entry {
     }
 }
 
-/// How long the command has been waiting when its supervisor is looked at.
+/// How long the command has been waiting when its supervisor is inspected.
 const SETTLED: Duration = Duration::from_millis(300);
 
-/// Starts `cat`, has it repeat a byte, and looks at what is around it while it waits for the next one. It ends by
-/// itself when there is none, so that the run cleans up as it always does.
+/// Starts `cat`, lets it repeat a byte, and inspects the processes around it while it waits for the next one. It ends
+/// by itself when there is none, so that the run cleans up as it always does.
 fn look(words: &Words) -> std::result::Result<[Option<Figures>; ROLES.len()], Outcome> {
     let failed = |what: &str, e: io::Error| Outcome::Failed(format!("{what}: {e}"));
     let (stdin, mut to_command) = io::pipe().map_err(|e| failed("cannot make a pipe", e))?;
@@ -116,11 +116,11 @@ fn look(words: &Words) -> std::result::Result<[Option<Figures>; ROLES.len()], Ou
     let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
     let prepared = sys::Prepared::new(&words.argv, &words.env, streams).map_err(Outcome::Failed)?;
     let supervisor = prepared.start().map_err(|e| failed("cannot start", e))?;
-    // Else the end of the command would not be seen.
+    // Otherwise the end of the command would not be noticed.
     drop((stdin, stdout));
     sys::set_alarm(run::LIMIT_SECONDS);
     let answer = to_command.write(b"x").and_then(|_| from_command.read(&mut [0]));
-    // What a run holds that lasts: a supervisor with nothing to do gives back what starting took.
+    // Only what lasts is measured: an idle supervisor gives back the memory that starting took.
     std::thread::sleep(SETTLED);
     let found = match answer {
         Ok(1) => around(supervisor),

@@ -1,5 +1,5 @@
-//! `sbx` beside other sandboxes: what each confines, what starting costs, everyday commands, runs a second, and single
-//! calls. Everybody who is installed takes part; who is not, or does not work here, is listed with the reason.
+//! `sbx` beside other sandboxes: what each confines, start-up, everyday commands, runs per second, and single
+//! calls. Every installed sandbox takes part; one that is missing, or does not work here, is listed with the reason.
 
 mod confinement;
 mod tasks;
@@ -43,18 +43,18 @@ const COLUMNS: [Column; 2 * TASKS.len()] = [
 /// Throughput is measured at the first ones of `load`'s widths.
 const WIDTHS: usize = 3;
 
-/// So many times fewer rounds than a start has.
+/// How many times fewer rounds than for start-up.
 const FEWER_STORMS: u64 = 100;
 const FEWER_LOOPS: u64 = 15;
 
-/// Who has to do everything; what a narrower profile or another sandbox does not run is a finding, not a failure.
+/// These have to do everything; what a narrower profile or another sandbox does not run is a finding, not a failure.
 const THOROUGH: [&str; 3] = [contestants::BARE, "workspace", "private"];
 
-/// A home directory as many have it, since a profile has rules for what is in there.
+/// A home directory like many others, since a profile has rules for its files.
 const HOME: [&str; 8] =
     [".bashrc", ".profile", ".gitconfig", ".ssh/", ".config/", ".cache/", ".local/share/", ".cargo/bin/"];
 
-/// Measures everybody, prints and writes the tables; `false` if somebody who has to do everything did not.
+/// Measures all contestants, prints and writes the tables; `false` if one that has to do everything did not.
 pub(crate) fn measure(options: &Options) -> Result<bool> {
     let sbx = contestants::find_sbx(options.sbx.as_deref())?;
     let document = options.update.as_deref().map(Document::open).transpose()?;
@@ -88,7 +88,7 @@ fn line_up(sbx: &Path, more: &str) -> Vec<Contestant> {
     ]
 }
 
-/// A home directory and a workspace in it, which is where all commands start.
+/// A home directory and a workspace in it, where all commands start.
 struct Place {
     home: Scratch,
     workspace: PathBuf,
@@ -133,7 +133,7 @@ impl Place {
         let times = self.times(&present, options, seed)?;
         let widths = load::WIDTHS.get(..WIDTHS).unwrap_or(&load::WIDTHS);
         let storms = load::compare(&present, widths, &self.env, &fewer(options, FEWER_STORMS), seed)?;
-        // getppid, the cheapest call there is, is not in the profile by itself.
+        // getppid, the cheapest call there is, is not in the profile.
         let wider = line_up(sbx, " --allow-calls getppid");
         let others = present.iter().filter(|c| !wider.iter().any(|w| w.id == c.id));
         let looped: Vec<&Contestant> = wider.iter().chain(others.copied()).collect();
@@ -185,7 +185,7 @@ impl Place {
     }
 }
 
-/// The one contestant that takes no flags: /tmp and the workspace to write, the rest of the home directory closed.
+/// This contestant takes no flags: /tmp and the workspace to write, the rest of the home directory closed.
 fn landstrip_policy(home: &Path, workspace: &Path) -> String {
     let (home, workspace) = (home.to_string_lossy(), workspace.to_string_lossy());
     let files = json!({
@@ -197,7 +197,7 @@ fn landstrip_policy(home: &Path, workspace: &Path) -> String {
     json!({ "filesystem": files, "network": { "allowNetwork": true } }).to_string()
 }
 
-/// The same for everybody, and nothing of the caller's: no configuration, and no wrappers in the path.
+/// The same for all contestants, without the caller's configuration and wrappers in the path.
 fn environment(home: &Path) -> Vec<OsString> {
     let mut own = OsString::from("HOME=");
     own.push(home);
@@ -249,7 +249,7 @@ fn to_json(facts: &[(&str, String)], seen: &[Seen], reports: &[Report]) -> Value
     json!({ "facts": facts, "compared": compared, "reports": reports })
 }
 
-/// Whether everybody did what they have to: what bare does, or at least be started.
+/// Whether all did what they have to: what bare does, or at least start.
 fn complete(seen: &[Seen], reports: &[Report]) -> bool {
     let ours = |id| line_up(Path::new("sbx"), "").iter().any(|c| c.id == id);
     let confined = seen.iter().all(|s| s.confinement.is_ok() || !ours(s.contestant.id));

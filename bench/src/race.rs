@@ -3,8 +3,8 @@
 use crate::options::Options;
 use crate::stats::Random;
 
-/// Runs every entry once a round, shuffled anew each round, so that nobody always follows the same neighbour and
-/// a slow moment of the machine falls on all alike. `run_once` is told whether the round counts.
+/// Runs every entry once a round, shuffled anew each round, so that no entry always follows the same neighbour and
+/// slow moments of the machine affect all alike. `run_once` is told whether the round counts.
 pub(crate) fn interleave<T>(
     entries: &mut [T],
     options: &Options,

@@ -1,4 +1,4 @@
-//! What was found, as Markdown for people and JSON for programs.
+//! The results, as Markdown for people and JSON for programs.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(crate) struct Report {
     pub(crate) facts: Vec<(&'static str, String)>,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
-    /// Why a row that was measured has a blank.
+    /// Why a measured row has a blank.
     pub(crate) blanks: Vec<String>,
     pub(crate) targets: Vec<Target>,
 }
@@ -36,17 +36,17 @@ pub(crate) struct Row {
     pub(crate) outcome: Outcome,
 }
 
-/// How a contestant did.
+/// The result of a contestant.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
-    /// One figure a column, where there is one.
+    /// One figure for each column, where there is one.
     Measured(Vec<Option<f64>>),
     Absent(String),
     Failed(String),
 }
 
 impl Outcome {
-    /// One a column, if there are any.
+    /// One for each column, if there are any.
     pub(crate) fn figures(&self) -> Option<&[Option<f64>]> {
         match self {
             Self::Measured(figures) => Some(figures),
@@ -54,7 +54,7 @@ impl Outcome {
         }
     }
 
-    /// What stands in a table.
+    /// Its text in a table.
     pub(crate) fn verdict(&self) -> &'static str {
         match self {
             Self::Measured(_) => "measured",
@@ -71,13 +71,13 @@ impl Outcome {
         }
     }
 
-    /// The same in one line, which is what a list has room for.
+    /// The same in one line, for a list.
     pub(crate) fn short_reason(&self) -> &str {
         self.reason().lines().next().unwrap_or_default()
     }
 }
 
-/// A figure that the project wants to stay under.
+/// A figure that the project wants to stay below.
 pub(crate) struct Target {
     pub(crate) what: String,
     pub(crate) limit: f64,
@@ -96,7 +96,7 @@ impl Target {
 }
 
 impl Report {
-    /// Whether everybody who was there could be measured.
+    /// Whether every present contestant could be measured.
     pub(crate) fn complete(&self) -> bool {
         !self.rows.iter().any(|row| matches!(row.outcome, Outcome::Failed(_)))
     }
@@ -167,7 +167,7 @@ impl Report {
     }
 }
 
-/// A list with a blank line after it, if there is anything to list.
+/// A list with a blank line after it; nothing if it is empty.
 pub(crate) fn listed(facts: &[(&str, String)]) -> String {
     let lines: String = facts.iter().map(|(name, value)| format!("- {name}: {value}\n")).collect();
     if lines.is_empty() { lines } else { lines + "\n" }
@@ -179,7 +179,7 @@ pub(crate) fn facts_to_json(facts: &[(&str, String)]) -> Value {
 
 fn cell((figure, column): (&Option<f64>, &Column)) -> String {
     let scale = 10_f64.powi(column.digits as i32);
-    // What is rounded to zero from below has no sign: -0.0 + 0.0 is 0.0.
+    // A number rounded to zero from below has no sign: -0.0 + 0.0 is 0.0.
     let rounded = |f: f64| (f * scale).round() / scale + 0.0;
     figure.map_or_else(String::new, |f| format!("{:.*}", column.digits, rounded(f)))
 }
@@ -194,7 +194,7 @@ fn target_to_json(target: &Target) -> Value {
     })
 }
 
-/// What somebody must know to compare these figures with others.
+/// The facts that are needed to compare these figures with others.
 pub(crate) fn facts(sbx: &Path, options: &Options, seed: u64) -> Vec<(&'static str, String)> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
@@ -235,7 +235,7 @@ fn date() -> String {
     output.map_or_else(|_| "unknown".into(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
 }
 
-/// What a program in the path says that it is.
+/// What a program in the path prints as its version.
 pub(crate) fn version(program: &str) -> String {
     version_of(Command::new(program))
 }

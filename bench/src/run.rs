@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use crate::{Result, sys};
 
-/// What a contestant takes before something is wrong with it.
+/// A contestant that takes longer is broken.
 pub(crate) const LIMIT_SECONDS: u32 = 30;
-/// No contestant has more to say than this.
+/// No contestant prints more than this.
 const OUTPUT_LIMIT: u64 = 1 << 20;
 
 /// A prepared command and the files that are its standard streams.
@@ -32,14 +32,14 @@ impl Subject {
         Ok(Self { prepared, _stdin: stdin, stdout, stderr })
     }
 
-    /// One run, from before vfork until the wait returns. Anything but exit status 0 without a word on stderr is
-    /// an error: the dynamic loader, for one, only warns when it runs a program without the library it was told
+    /// One run, from before vfork until the wait returns. Anything but exit status 0 and an empty stderr is
+    /// an error: the dynamic loader, for example, only warns when it runs a program without the library it was told
     /// to load, and that must not count as a fast start.
     pub(crate) fn time(&mut self) -> Result<Duration> {
         with_alarm(|| self.time_without_alarm())
     }
 
-    /// The same for several threads: there is one alarm for all of them, so somebody else has to send it.
+    /// The same for several threads: there is one alarm for all of them, so another thread has to send it.
     pub(crate) fn time_without_alarm(&mut self) -> Result<Duration> {
         let (elapsed, status) = self.run()?;
         self.judge(status)?;
@@ -55,13 +55,13 @@ impl Subject {
         Ok((elapsed, status))
     }
 
-    /// One run, for what it prints.
+    /// The output of one run.
     pub(crate) fn output(&mut self) -> Result<String> {
         self.time()?;
         read(&mut self.stdout)
     }
 
-    /// One run, for what it prints, when something is bound to be refused: sandboxes say so on stderr.
+    /// The output of one run in which something is bound to be refused: sandboxes report that on stderr.
     pub(crate) fn output_despite_complaints(&mut self) -> Result<String> {
         let (_, status) = with_alarm(|| self.run())?;
         if !status.success() {
@@ -88,7 +88,7 @@ impl Subject {
     }
 }
 
-/// Ends what takes too long.
+/// Ends a run that takes too long.
 fn with_alarm<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     sys::set_alarm(LIMIT_SECONDS);
     let result = work();
@@ -104,7 +104,7 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Waits for a child, which is ended if the alarm goes off first.
+/// Waits for a child, and kills it if the alarm goes off first.
 pub(crate) fn wait(pid: libc::pid_t) -> Result<ExitStatus> {
     match sys::wait(pid) {
         Err(e) if e.kind() == ErrorKind::Interrupted => {

@@ -1,9 +1,11 @@
 //! The directory in which everything runs: empty, private, removed afterwards.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crate::{Result, sys};
+use crate::Result;
 
 /// Removed with all that is in it when dropped.
 pub(crate) struct Scratch(PathBuf);
@@ -18,26 +20,34 @@ impl Scratch {
 
     /// Makes the directory in this one.
     pub(crate) fn new(parent: &Path) -> Result<Self> {
-        sys::make_temporary_directory(&parent.join("sbx-bench-XXXXXX")).map(Self)
+        let mut number = 0;
+        loop {
+            let path = parent.join(format!("sbx-bench-{}-{number}", std::process::id()));
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => number += 1,
+                Err(e) => return Err(format!("cannot make a directory '{}': {e}", path.display())),
+            }
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    /// A copy of this program in here, where every profile lets it be read and executed.
+    /// A copy of this program in here, where every profile allows it to be read and executed.
     pub(crate) fn copy_of_self(&self) -> Result<PathBuf> {
         copy_of_self(&self.0)
     }
 }
 
-/// Where projects and home directories are, as far as sandboxes care: not below `/tmp`, which several replace, and have to
-/// mount a project again that lies there.
+/// Where projects and home directories are, as far as sandboxes care: not below `/tmp`, which several replace, and have
+/// to mount a project again that lies there.
 pub(crate) fn place() -> PathBuf {
     std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from)
 }
 
-/// Makes a directory the one that commands start in.
+/// Makes a directory the working directory, in which commands start.
 pub(crate) fn enter(path: &Path) -> Result<()> {
     std::env::set_current_dir(path).map_err(|e| format!("cannot enter '{}': {e}", path.display()))
 }
@@ -52,7 +62,7 @@ pub(crate) fn copy_of_self(directory: &Path) -> Result<PathBuf> {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Left behind in the temporary directory at worst; there is nobody to tell who could do more.
+        // If this fails, it is left in the temporary directory; there is nobody to report it to.
         let _ = std::env::set_current_dir("/");
         let _ = fs::remove_dir_all(&self.0);
     }

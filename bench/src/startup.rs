@@ -1,4 +1,4 @@
-//! What it costs to start a command: `/bin/true`, which does nothing itself.
+//! The cost of starting a command: `/bin/true`, which does nothing itself.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::stats::{self, Sorted};
 use crate::timed::{self, Entry};
 use crate::{Result, race, report, sys};
 
-/// The figures of a row, in this order.
+/// The figures of a row.
 const COLUMNS: [Column; 8] = [
     Column { key: "filters", heading: "filters", digits: 0 },
     Column { key: "p10_us", heading: "p10 µs", digits: 0 },
@@ -56,7 +56,7 @@ fn line_up(sbx: &Path, scratch: &Scratch) -> Vec<Contestant> {
     all
 }
 
-/// Tries everybody once, with a command that shows that it ran and which filters were on it: their numbers.
+/// Tries all contestants once, with a command that prints its filters; returns their numbers.
 fn admit<'a>(all: &'a [Contestant], env: &[OsString]) -> Result<(Vec<Entry<'a>>, Vec<u32>)> {
     let command = contestants::idle()?;
     let admitted = |contestant: &'a Contestant| {
@@ -97,7 +97,7 @@ fn figures(filters: u32, samples: &[f64], bare: &[f64], bwrap: &[f64]) -> Vec<Op
     ]
 }
 
-/// Of a race that these contestants took part in.
+/// The targets of a race that these contestants took part in.
 pub(crate) fn targets(entries: &[Entry]) -> Vec<Target> {
     let ratio = |id, base| timed::ratio(entries, id, base);
     let target = |what: &str, limit, measured| Target { what: what.into(), limit, measured, unit: "×" };

@@ -1,4 +1,4 @@
-//! Order statistics and a generator for the order of a round.
+//! Order statistics and a random generator for the order of a round.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) fn ratios(samples: &[f64], base: &[f64]) -> Sorted {
     Sorted::new(samples.iter().zip(base).filter(|(_, b)| **b > 0.0).map(|(s, b)| s / b).collect())
 }
 
-/// Events a second; 0 when no time has passed.
+/// Events per second; 0 when no time has passed.
 pub(crate) fn rate(events: u64, elapsed: Duration) -> f64 {
     if elapsed.is_zero() { 0.0 } else { events as f64 / elapsed.as_secs_f64() }
 }

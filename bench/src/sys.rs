@@ -1,18 +1,20 @@
-//! The system calls that std has no safe function for: spawning exactly as measured, raw calls without a
-//! wrapper's own work, and an alarm that ends a wait.
+//! The system calls of the benchmark, and every `unsafe` block: spawning exactly as measured, calls to be timed, and an
+//! alarm that ends a wait. rustix has no function for what is called by way of libc here.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::os::unix::thread::JoinHandleExt;
-use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::ptr;
 use std::thread::JoinHandle;
+
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags};
+use rustix::process::{DumpableBehavior, Gid, Pid, Signal, Uid, WaitOptions};
 
 use crate::Result;
 
@@ -137,18 +139,15 @@ fn check(error: libc::c_int) -> io::Result<()> {
 
 /// Waits for a child; `Interrupted` when the alarm went off first.
 pub(crate) fn wait(pid: libc::pid_t) -> io::Result<ExitStatus> {
-    let mut status = 0;
-    // SAFETY: `status` is writable; nothing else is passed.
-    match unsafe { libc::waitpid(pid, &mut status, 0) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(ExitStatus::from_raw(status)),
-    }
+    let (_, status) =
+        rustix::process::waitpid(Pid::from_raw(pid), WaitOptions::empty())?.ok_or(io::ErrorKind::NotFound)?;
+    Ok(ExitStatus::from_raw(status.as_raw()))
 }
 
 /// Ends a child that this program started and has not waited for.
 pub(crate) fn kill(pid: libc::pid_t) {
-    // SAFETY: takes two numbers. It can fail only if the child is gone, which is what is wanted.
-    unsafe { libc::kill(pid, libc::SIGKILL) };
+    // It can fail only if the child has ended, which is what is wanted.
+    let _ = Pid::from_raw(pid).map(|pid| rustix::process::kill_process(pid, Signal::KILL));
 }
 
 extern "C" fn ignore(_signal: libc::c_int) {}
@@ -179,52 +178,26 @@ pub(crate) fn interrupt<T>(thread: &JoinHandle<T>) {
 
 /// An anonymous file, to catch what a child writes.
 pub(crate) fn memory_file() -> Result<File> {
-    // SAFETY: the name is a C string.
-    let descriptor = unsafe { libc::memfd_create(c"sbx-bench".as_ptr(), libc::MFD_CLOEXEC) };
-    if descriptor < 0 {
-        return Err(format!("cannot make a memory file: {}", io::Error::last_os_error()));
-    }
-    // SAFETY: a new descriptor that nothing else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }.into())
-}
-
-/// mkdtemp(3): a new directory that only this user can enter.
-pub(crate) fn make_temporary_directory(template: &Path) -> Result<PathBuf> {
-    let buffer = c_string(template.as_os_str())?.into_raw();
-    // SAFETY: a writable C string that ends in XXXXXX, replaced in place by as many bytes.
-    let failed = unsafe { libc::mkdtemp(buffer) }.is_null();
-    let error = io::Error::last_os_error();
-    // SAFETY: from `into_raw` above, same length.
-    let path = unsafe { CString::from_raw(buffer) };
-    if failed {
-        return Err(format!("cannot make a directory '{}': {error}", template.display()));
-    }
-    Ok(std::ffi::OsString::from_vec(path.into_bytes()).into())
+    let descriptor = rustix::fs::memfd_create("sbx-bench", MemfdFlags::CLOEXEC);
+    Ok(descriptor.map_err(|e| format!("cannot make a memory file: {e}"))?.into())
 }
 
 /// The effective user.
 pub(crate) fn user() -> u32 {
-    // SAFETY: takes nothing and cannot fail.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
-/// Gives up root for good, in favour of this user and the group of the same number.
+/// Gives up root for good, in favour of this user and the group of the same number. Only for a program with one thread:
+/// others would stay what they are.
 pub(crate) fn become_user(user: u32) -> Result<()> {
-    let failed = |call: &str, e: io::Error| format!("cannot become user {user}: {call}: {e}");
-    // SAFETY: no groups, so nothing is read.
-    check_result(unsafe { libc::setgroups(0, ptr::null()) }).map_err(|e| failed("setgroups", e))?;
-    // SAFETY: numbers only.
-    check_result(unsafe { libc::setresgid(user, user, user) }).map_err(|e| failed("setresgid", e))?;
-    // SAFETY: numbers only.
-    check_result(unsafe { libc::setresuid(user, user, user) }).map_err(|e| failed("setresuid", e))?;
+    let failed = |call: &'static str| move |e| format!("cannot become user {user}: {call}: {e}");
+    let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
+    rustix::thread::set_thread_groups(&[]).map_err(failed("setgroups"))?;
+    rustix::thread::set_thread_res_gid(gid, gid, gid).map_err(failed("setresgid"))?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid).map_err(failed("setresuid"))?;
     // The kernel closes this process's own files in /proc to it, since it was somebody else's a moment ago.
-    // SAFETY: numbers only.
-    check_result(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) })
-        .map_err(|e| failed("prctl(PR_SET_DUMPABLE)", e))
-}
-
-fn check_result(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)
+        .map_err(failed("prctl(PR_SET_DUMPABLE)"))
 }
 
 /// How the scheduler treats this process and all that it starts.
@@ -237,32 +210,25 @@ pub(crate) fn priority() -> &'static str {
     }
 }
 
-/// getppid(2), without anything around it.
+/// getppid(2), without anything around it. It cannot fail as far as rustix is concerned, but a sandbox can refuse it.
 pub(crate) fn parent() -> io::Result<()> {
     // SAFETY: a call without arguments.
-    outcome(unsafe { libc::syscall(libc::SYS_getppid) }).map(drop)
+    outcome(unsafe { libc::syscall(libc::SYS_getppid) })
 }
 
-/// openat(2) for reading, and close(2).
+/// openat(2) for reading, and close(2), which must not fail unseen as it does when a descriptor is dropped.
 pub(crate) fn open_and_close(path: &CStr) -> io::Result<()> {
-    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-    // SAFETY: a C string; the flags ask for no third argument.
-    let descriptor =
-        outcome(unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) })?;
-    // SAFETY: opened just now, and owned by nothing else.
-    outcome(unsafe { libc::syscall(libc::SYS_close, descriptor) }).map(drop)
+    let opened = rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    // SAFETY: nothing else owns the descriptor.
+    outcome(unsafe { libc::syscall(libc::SYS_close, opened.into_raw_fd()) })
 }
 
 /// newfstatat(2).
 pub(crate) fn stat(path: &CStr) -> io::Result<()> {
-    let mut buffer = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: a C string and room for the kernel's struct stat, which is libc's on 64-bit machines.
-    outcome(unsafe {
-        libc::syscall(libc::SYS_newfstatat, libc::AT_FDCWD, path.as_ptr(), buffer.as_mut_ptr(), 0)
-    })
-    .map(drop)
+    rustix::fs::stat(path)?;
+    Ok(())
 }
 
-fn outcome(result: libc::c_long) -> io::Result<libc::c_long> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+fn outcome(result: libc::c_long) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Takes part if the trial run went well.
+    /// Takes part if the trial run succeeded.
     pub(crate) fn new(
         contestant: &'a Contestant,
         tried: std::result::Result<(), Outcome>,
@@ -28,7 +28,7 @@ impl<'a> Entry<'a> {
         Self { contestant, state, samples: Vec::new() }
     }
 
-    /// A contestant that fails once is out: its other figures would say nothing about what it does when it works.
+    /// A contestant that fails once is out: its other figures would say nothing about its normal work.
     pub(crate) fn run_once(&mut self, keep: bool) {
         let Ok(subject) = &mut self.state else { return };
         match subject.time() {
@@ -38,7 +38,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The samples of a contestant that ran to the end, or why there are none.
+    /// The samples of a contestant that finished, or why there are none.
     pub(crate) fn samples(&self) -> std::result::Result<&[f64], &Outcome> {
         self.state.as_ref().map(|_| self.samples.as_slice())
     }

@@ -2,8 +2,8 @@
 //!
 //! usage: run COMMAND [SECONDS]
 
-use sbx::embed::model::{Bytes, Cause};
-use sbx::embed::{Error, Output, Sandbox};
+use sbx_client::report::{Bytes, Cause};
+use sbx_client::{Error, Output, Sandbox};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;

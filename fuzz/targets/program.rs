@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| sbx::fuzzing::program(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| sbx_fuzz::program(data));

@@ -5,6 +5,7 @@
 //! directory of its own (cargo holds a lock on the outer one), is always optimised, and sees none of the
 //! outer build's flags, which could put a libc or coverage counters into it.
 
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
@@ -14,15 +15,8 @@ const LIMIT: u64 = 32 * 1024;
 
 /// Builds it, and leaves it in `out`.
 pub fn write(out: &Path) {
-    for path in [
-        "../shim",
-        "../policy/src",
-        "../policy/data",
-        "../policy/build.rs",
-        "../policy/Cargo.toml",
-        "../Cargo.toml",
-    ] {
-        println!("cargo::rerun-if-changed={path}");
+    for path in ["shim", "policy/src", "policy/data", "policy/build.rs", "policy/Cargo.toml", "Cargo.toml"] {
+        println!("cargo::rerun-if-changed=../{path}");
     }
     let library = build(&out.join("shim"));
     let size = fs::metadata(&library).expect("cargo named the library it built").len();
@@ -32,18 +26,8 @@ pub fn write(out: &Path) {
 
 fn build(target_dir: &Path) -> PathBuf {
     let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"));
-    cargo.args([
-        "rustc",
-        "--package",
-        "sbx-shim",
-        "--lib",
-        "--features",
-        "library",
-        "--crate-type",
-        "cdylib",
-        "--release",
-        "--offline",
-    ]);
+    cargo.args("rustc --package sbx-shim --lib --features library --crate-type cdylib".split(' '));
+    cargo.args(["--release", "--offline"]);
     cargo.args(["--message-format", "json-render-diagnostics", "--config", "profile.release.opt-level='z'"]);
     cargo.arg("--target-dir").arg(target_dir).arg("--config").arg(format!("build.build-dir={target_dir:?}"));
     // The library needs no libc, so the host's own target serves a musl launcher as well.
@@ -51,17 +35,13 @@ fn build(target_dir: &Path) -> PathBuf {
     if host.split('-').next() != target.split('-').next() {
         cargo.args(["--target", &target]);
     }
-    cargo.args([
-        "--",
-        "-Clink-arg=-nostdlib",
-        "-Clink-arg=-nostartfiles",
-        "-Clink-arg=-Wl,-soname,libsandbox.so",
-    ]);
+    cargo.args(["--", "-Clink-arg=-nostdlib", "-Clink-arg=-nostartfiles"]);
+    cargo.arg("-Clink-arg=-Wl,-soname,libsandbox.so");
     // initfirst: our constructor before all others. now: no lazy binding after the filter is in place.
     // The rest: nothing but one read-only segment, for size.
     cargo.arg("-Clink-arg=-Wl,-z,initfirst,-z,now,-z,noseparate-code,--build-id=none,--no-eh-frame-hdr");
-    // What is made read-only after relocation would be padded to whole pages, by some linkers in the file too, and take a
-    // call of the loader's at each start, for what nobody reads once the constructor has run.
+    // The part that is read-only after relocation would be padded to whole pages, by some linkers in the file
+    // too, and cost the loader a call at each start. Nobody reads it once the constructor has run.
     cargo.arg("-Clink-arg=-Wl,-z,norelro");
     // The largest pages that a kernel can have, or the loader there would leave the library out.
     let page = if target.starts_with("aarch64") { 65536 } else { 4096 };
@@ -70,22 +50,13 @@ fn build(target_dir: &Path) -> PathBuf {
     cargo.arg(format!("-Clink-arg=-Wl,-T,{}", script.display()));
     // Targets of musl link statically unless told otherwise, and then have no shared libraries.
     cargo.env("CARGO_ENCODED_RUSTFLAGS", "-Cforce-unwind-tables=no\x1f-Ctarget-feature=-crt-static");
-    for name in [
-        "RUSTFLAGS",
-        "RUSTC_WORKSPACE_WRAPPER",
-        "RUSTC_WRAPPER",
-        "CARGO_BUILD_TARGET",
-        "CARGO_TARGET_DIR",
-        "CARGO_BUILD_BUILD_DIR",
-    ] {
+    let unset = ["RUSTFLAGS", "RUSTC_WORKSPACE_WRAPPER", "RUSTC_WRAPPER", "CARGO_BUILD_TARGET"];
+    for name in unset.into_iter().chain(["CARGO_TARGET_DIR", "CARGO_BUILD_BUILD_DIR"]) {
         cargo.env_remove(name);
     }
     for (name, _) in env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("CARGO_PROFILE_")
-            || text.starts_with("CARGO_UNSTABLE_")
-            || text.starts_with("CARGO_CFG_")
-        {
+        let prefixes = ["CARGO_PROFILE_", "CARGO_UNSTABLE_", "CARGO_CFG_"];
+        if prefixes.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
             cargo.env_remove(&name);
         }
     }
@@ -96,18 +67,12 @@ fn build(target_dir: &Path) -> PathBuf {
 
 /// Where cargo put the shared library, from its own messages.
 fn product(messages: &[u8]) -> Option<PathBuf> {
-    let lines = messages.split(|b| *b == b'\n').filter(|line| !line.is_empty());
-    let mut artifacts =
-        lines.filter_map(|line| serde_json::from_slice::<serde_json::Value>(line).ok()).filter(|message| {
-            let kinds = message["target"]["crate_types"].as_array();
-            message["reason"] == "compiler-artifact"
-                && kinds.is_some_and(|kinds| kinds.iter().any(|k| k == "cdylib"))
-        });
+    let lines = messages.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let mut artifacts = lines.filter(|message| message["reason"] == "compiler-artifact").filter(|message| {
+        let kinds = message["target"]["crate_types"].as_array();
+        kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "cdylib"))
+    });
     let artifact = artifacts.next_back()?;
-    artifact["filenames"]
-        .as_array()?
-        .iter()
-        .filter_map(|f| f.as_str())
-        .find(|f| f.ends_with(".so"))
-        .map(PathBuf::from)
+    let mut files = artifact["filenames"].as_array()?.iter().filter_map(Value::as_str);
+    files.find(|file| file.ends_with(".so")).map(PathBuf::from)
 }

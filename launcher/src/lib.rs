@@ -1,19 +1,22 @@
-//! `sbx`: runs a command that nobody should have to trust, with only the rights it needs.
+//! `sbx`: runs an untrusted command with only the rights it needs.
+//!
+//! The modules are layers: each imports only from those below it (`tests/src/modules/layers.rs` has the order).
 
-pub mod canary;
 pub mod cli;
 pub mod embed;
-#[cfg(any(test, feature = "fuzzing"))]
-#[doc(hidden)]
-pub mod fuzzing;
-pub mod launch;
+pub mod enforce;
+pub mod error;
+pub mod explain;
+pub mod host;
+pub mod plan;
 pub mod profile;
 pub mod program;
-pub mod refusal;
 pub mod report;
-pub mod status;
+pub mod request;
+pub mod run;
+pub mod selftest;
 pub mod supervise;
 pub mod sys;
-
-/// `libsandbox.so`, as launcher/build.rs linked it.
-pub static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libsandbox.so"));
+#[cfg(test)]
+mod testing;
+pub mod text;

@@ -3,6 +3,7 @@
 //! `main` is C's, not Rust's: what std does before an ordinary `fn main` costs a third of a start, and would
 //! change what SIGPIPE does for the command. What it would have done that matters here is done by hand.
 #![no_main]
+#![allow(unsafe_code)] // C calls the entry, with pointers.
 
 #[cfg(target_env = "musl")]
 #[global_allocator]

@@ -1,4 +1,4 @@
-//! Classic BPF as seccomp takes it: `struct sock_filter` and the values a filter returns (seccomp(2)).
+//! Classic BPF as used by seccomp(2): `struct sock_filter` and the return values of a filter.
 
 /// `struct sock_filter`.
 #[repr(C)]
@@ -6,9 +6,9 @@
 pub struct Insn {
     /// Operation.
     pub code: u16,
-    /// How many instructions to skip when a comparison holds.
+    /// The number of instructions to skip if a comparison holds.
     pub jt: u8,
-    /// How many to skip when it does not.
+    /// The number of instructions to skip if it does not hold.
     pub jf: u8,
     /// Operand.
     pub k: u32,
@@ -16,7 +16,7 @@ pub struct Insn {
 
 /// Load a 32-bit word of `struct seccomp_data`.
 pub const LD: u16 = 0x20;
-/// And with the operand.
+/// Bitwise AND with the operand.
 pub const AND: u16 = 0x54;
 /// Jump always.
 pub const JA: u16 = 0x05;
@@ -45,7 +45,7 @@ pub const fn data_arg(index: u8) -> u32 {
 pub const RET_KILL_PROCESS: u32 = 0x8000_0000;
 /// `SECCOMP_RET_TRAP`.
 pub const RET_TRAP: u32 = 0x0003_0000;
-/// `SECCOMP_RET_ERRNO`, to be or-ed with the error number.
+/// `SECCOMP_RET_ERRNO`, combined with the error number by OR.
 pub const RET_ERRNO: u32 = 0x0005_0000;
 /// `SECCOMP_RET_USER_NOTIF` (Linux 5.0).
 pub const RET_USER_NOTIF: u32 = 0x7fc0_0000;
@@ -54,10 +54,10 @@ pub const RET_LOG: u32 = 0x7ffc_0000;
 /// `SECCOMP_RET_ALLOW`.
 pub const RET_ALLOW: u32 = 0x7fff_0000;
 
-/// `BPF_MAXINSNS`: the kernel takes no longer program.
+/// `BPF_MAXINSNS`: the kernel rejects longer programs.
 pub const MAX_INSNS: usize = 4096;
 
-/// An instruction that is no jump.
+/// An instruction that does not jump.
 pub const fn stmt(code: u16, k: u32) -> Insn {
     Insn { code, jt: 0, jf: 0, k }
 }

@@ -4,11 +4,11 @@ use crate::bpf::Insn;
 
 include!(concat!(env!("OUT_DIR"), "/tables.rs"));
 
-/// A group of calls, `@name`: its place in the table of groups.
+/// A group of system calls, `@name`: its place in the table of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group(u8);
 
-/// An architecture whose calls are known.
+/// An architecture whose system calls are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arch {
     /// 64-bit x86.
@@ -18,10 +18,10 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// The one this code is compiled for.
+    /// The architecture this code is compiled for.
     #[cfg(target_arch = "x86_64")]
     pub const HOST: Arch = Arch::X86_64;
-    /// The one this code is compiled for.
+    /// The architecture this code is compiled for.
     #[cfg(target_arch = "aarch64")]
     pub const HOST: Arch = Arch::Aarch64;
 
@@ -33,7 +33,7 @@ impl Arch {
         }
     }
 
-    /// The numbers by place of the name. The shim knows its own architecture alone, for size.
+    /// The numbers, by place of the name. To stay small, the shim knows only its own architecture.
     fn numbers(self) -> &'static [u16] {
         match self {
             #[cfg(any(feature = "std", target_arch = "x86_64"))]
@@ -45,7 +45,7 @@ impl Arch {
         }
     }
 
-    /// One past the highest number that a known call has here.
+    /// One more than the highest number of a known system call.
     pub const fn end(self) -> u32 {
         match self {
             #[cfg(any(feature = "std", target_arch = "x86_64"))]
@@ -58,7 +58,7 @@ impl Arch {
     }
 }
 
-/// One past the highest of these numbers; the last of all stands for calls that an architecture does not have.
+/// One more than the highest of these numbers. `u16::MAX` stands for system calls that the architecture does not have.
 const fn end_of(numbers: &[u16]) -> u32 {
     let (mut end, mut place) = (0, 0);
     while place < numbers.len() {
@@ -71,9 +71,9 @@ const fn end_of(numbers: &[u16]) -> u32 {
     end
 }
 
-/// What the first of all names may begin with: _sysctl.
+/// The first letter of the first name, _sysctl.
 const FIRST: u8 = b'_';
-/// Where the names of each letter begin; they are sorted.
+/// The place of the first name of each letter. The names are sorted.
 const LETTERS: [u16; (b'z' - FIRST) as usize + 2] = {
     let mut starts = [0; (b'z' - FIRST) as usize + 2];
     let mut place = 0;
@@ -94,7 +94,7 @@ const LETTERS: [u16; (b'z' - FIRST) as usize + 2] = {
 pub struct Call(u16);
 
 impl Call {
-    /// By name, as in man-pages.
+    /// The system call of this name, as in man-pages.
     pub fn named(name: &[u8]) -> Option<Call> {
         let letter = usize::from(name.first()?.checked_sub(FIRST)?);
         let mut low = *LETTERS.get(letter)?;
@@ -117,13 +117,13 @@ impl Call {
         range.and_then(|range| NAMES.as_bytes().get(range)).unwrap_or(&[])
     }
 
-    /// By number.
+    /// The system call of this number.
     pub fn numbered(arch: Arch, number: u32) -> Option<Call> {
         let number = u16::try_from(number).ok().filter(|n| *n != u16::MAX)?;
         arch.numbers().iter().position(|n| *n == number).map(|index| Call(index as u16))
     }
 
-    /// By its place in the table of names: for tables that are written when something is built.
+    /// The system call at this place of the table of names. Generated tables use it.
     pub const fn at(place: u16) -> Call {
         Call(place)
     }
@@ -133,7 +133,7 @@ impl Call {
         self.0
     }
 
-    /// All calls of all architectures, by name.
+    /// All system calls of all architectures, sorted by name.
     pub fn all() -> impl Iterator<Item = Call> {
         (0..COUNT as u16).map(Call)
     }
@@ -143,12 +143,7 @@ impl Call {
         slice(NAMES, &OFFSETS, self.0.into())
     }
 
-    /// Its place in the table of names.
-    pub(crate) fn index(self) -> u16 {
-        self.0
-    }
-
-    /// The number, where the architecture has the call.
+    /// The number, if the architecture has the system call.
     pub fn number(self, arch: Arch) -> Option<u32> {
         let number = arch.numbers().get(usize::from(self.0)).copied()?;
         (number != u16::MAX).then_some(u32::from(number))
@@ -156,12 +151,12 @@ impl Call {
 }
 
 impl Group {
-    /// By name, with the `@`.
+    /// The group of this name, with the `@`.
     pub fn named(name: &[u8]) -> Option<Group> {
         Group::all().find(|group| group.name().as_bytes() == name)
     }
 
-    /// All groups, by name.
+    /// All groups, sorted by name.
     pub fn all() -> impl Iterator<Item = Group> {
         (0..GROUP_SETS.len() as u8).map(Group)
     }
@@ -171,17 +166,17 @@ impl Group {
         slice(GROUP_NAMES, &GROUP_OFFSETS, self.0.into())
     }
 
-    /// What it is for.
+    /// The purpose of the group.
     pub fn meaning(self) -> &'static str {
         GROUP_MEANINGS.get(usize::from(self.0)).copied().unwrap_or("")
     }
 
-    /// The calls in it.
+    /// Its system calls.
     pub fn members(self) -> impl Iterator<Item = Call> {
         Call::all().filter(move |call| self.contains(*call))
     }
 
-    /// Whether a call is in it.
+    /// Whether a system call is in the group.
     pub fn contains(self, call: Call) -> bool {
         let index = usize::from(call.0);
         let set = GROUP_SETS.get(usize::from(self.0));
@@ -189,13 +184,13 @@ impl Group {
     }
 }
 
-/// One of the strings that stand one after the other in `blob`.
+/// One of the strings that are joined in `blob`.
 pub(crate) fn slice(blob: &'static str, offsets: &[u16], index: usize) -> &'static str {
     let (start, end) = (offsets.get(index).copied(), offsets.get(index + 1).copied());
     start.zip(end).and_then(|(s, e)| blob.get(usize::from(s)..usize::from(e))).unwrap_or("")
 }
 
-/// The candidate that a mistyped name most likely meant, if one is near enough.
+/// The candidate that is most similar to a mistyped name, if one is similar enough.
 pub fn nearest<'a>(name: &[u8], candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.len() / 3).clamp(1, 3);
     let mut best: Option<(usize, &str)> = None;
@@ -210,8 +205,7 @@ pub fn nearest<'a>(name: &[u8], candidates: impl Iterator<Item = &'a str>) -> Op
 
 const LONGEST: usize = 40;
 
-/// How many letters must be put in, left out, changed, or swapped with their neighbour
-/// (optimal string alignment).
+/// The number of letters to insert, remove, change, or swap with their neighbour (optimal string alignment).
 fn distance(a: &[u8], b: &[u8]) -> usize {
     if a.len() >= LONGEST || b.len() >= LONGEST {
         return usize::MAX;

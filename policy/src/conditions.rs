@@ -1,29 +1,26 @@
-// From conditions on arguments to a piece of program, by seccompiler, made shorter (`shorten`). Shared by the build script (for the
-// named restrictions) and, behind the `std` feature, by the launcher (for free conditions).
+// Compiles conditions on arguments to a piece of program, with seccompiler, and shortens it (`shorten`). The build
+// script includes this file for the named restrictions. The launcher uses it for free conditions, with the feature
+// `std`.
 
+use super::bpf::{self, Insn, JA, RET, stmt};
 use super::restrictions::{Condition, Op, Width};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch,
+    TargetArch, sock_filter,
 };
 
-/// `sock_filter` as a tuple: code, jump if true, jump if false, operand.
-pub type RawInsn = (u16, u8, u8, u32);
-
-/// What seccompiler puts before the conditions of a single rule: load and check the architecture (3), load
-/// the number, compare it, and two jumps that lead into the rule.
+/// The instructions that seccompiler writes before the conditions of a single rule: load and check the architecture
+/// (3), load the number, compare it, and two jumps into the rule.
 const PROLOGUE: usize = 7;
-/// And after the rule: the mismatch of the call's chain, and the mismatch of the program.
+/// The instructions after the rule: the mismatch of the chain of the system call, and the mismatch of the program.
 const EPILOGUE: usize = 2;
-const BPF_RET: u16 = 0x06;
-const BPF_JA: u16 = 0x05;
 
 #[path = "shorten.rs"]
 mod shorten;
 
-/// Compiles alternatives of conditions to a piece that returns where one of them holds (with the operand 0,
-/// a place for the real action) and falls through at its end where none does.
-pub fn compile(alternatives: &[Vec<Condition>]) -> Result<Vec<RawInsn>, String> {
+/// Compiles alternatives of conditions to a piece. The piece returns if one of them holds (with the operand 0, which
+/// stands for the real action); if none holds, it falls through at its end.
+pub fn compile(alternatives: &[Vec<Condition>]) -> Result<Vec<Insn>, String> {
     if alternatives.is_empty() {
         return Err("no alternatives".to_string());
     }
@@ -32,11 +29,11 @@ pub fn compile(alternatives: &[Vec<Condition>]) -> Result<Vec<RawInsn>, String> 
     Ok(shorten::shorten(&piece).unwrap_or(piece))
 }
 
-/// One rule. Where a condition does not hold it jumps to what follows its return: the next alternative.
-fn alternative(conditions: &[Condition]) -> Result<Vec<RawInsn>, String> {
+/// Compiles one rule. A condition that does not hold jumps behind its return, to the next alternative.
+fn alternative(conditions: &[Condition]) -> Result<Vec<Insn>, String> {
     let conditions = conditions.iter().map(condition).collect::<Result<Vec<_>, _>>()?;
     let rule = SeccompRule::new(conditions).map_err(|e| e.to_string())?;
-    // Any call number will do: the part that compares it is cut off.
+    // The system call number does not matter: the part that compares it is cut off.
     let (matched, missed) = (SeccompAction::Allow, SeccompAction::KillProcess);
     let filter = SeccompFilter::new([(0, vec![rule])].into(), missed, matched, TargetArch::x86_64);
     let program: BpfProgram =
@@ -46,15 +43,16 @@ fn alternative(conditions: &[Condition]) -> Result<Vec<RawInsn>, String> {
         (Some(head), Some(body), Some(tail)) => (head, body, tail),
         _ => return Err("seccompiler's program is shorter than expected".to_string()),
     };
-    let led_in = head[PROLOGUE - 2..].iter().all(|i| i.code == BPF_JA) && head[PROLOGUE - 2].k == 1;
-    let closed = tail.iter().all(|i| i.code == BPF_RET) && body.last().is_some_and(|i| i.code == BPF_RET);
+    let led_in = head[PROLOGUE - 2..].iter().all(|i| i.code == JA) && head[PROLOGUE - 2].k == 1;
+    let closed = tail.iter().all(|i| i.code == RET) && body.last().is_some_and(|i| i.code == RET);
     if !led_in || !closed {
         return Err("seccompiler's program has an unexpected layout".to_string());
     }
-    Ok(body
-        .iter()
-        .map(|i| if i.code == BPF_RET { (i.code, 0, 0, 0) } else { (i.code, i.jt, i.jf, i.k) })
-        .collect())
+    let insn = |insn: &sock_filter| match insn.code {
+        RET => stmt(RET, 0),
+        code => Insn { code, jt: insn.jt, jf: insn.jf, k: insn.k },
+    };
+    Ok(body.iter().map(insn).collect())
 }
 
 fn condition(condition: &Condition) -> Result<SeccompCondition, String> {

@@ -1,19 +1,20 @@
-//! The environment text: the variables of `libsandbox.so`, read and written.
+//! Reads and writes the environment variables of `libsandbox.so`.
 
 use crate::bpf;
 use crate::calls::{Arch, nearest};
 use crate::errno;
 use crate::list::{List, Problem};
+use crate::message;
 use crate::rules::{Actions, Rules};
 
-/// Allowed calls.
+/// The variable of allowed system calls.
 pub const ALLOW: &str = "SECCOMP_SYSCALL_ALLOW";
-/// Denied calls.
+/// The variable of denied system calls.
 pub const DENY: &str = "SECCOMP_SYSCALL_DENY";
-/// What a violation meets.
+/// The variable of the action on a violation.
 pub const ACTION: &str = "SECCOMP_DEFAULT_ACTION";
 
-/// The values of the variables, where they are set.
+/// The values of the variables that are set.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Variables<'a> {
     /// [`ALLOW`].
@@ -27,26 +28,54 @@ pub struct Variables<'a> {
 /// A variable that cannot be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error<'a> {
-    /// Its name.
+    /// The name of the variable.
     pub variable: &'static str,
-    /// What is wrong.
+    /// The cause.
     pub cause: Cause<'a>,
 }
 
-/// What is wrong with a variable.
+/// Why a variable cannot be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause<'a> {
-    /// An entry of a list.
+    /// A list has a wrong entry.
     Entry(Problem<'a>),
-    /// No such action.
+    /// There is no such action; the most similar one.
     UnknownAction(&'a [u8], Option<&'static str>),
-    /// An action for lists that are not there.
+    /// An action is set, but no list.
     NoLists,
+}
+
+/// A variable whose name is nearly that of one of these: a list under it would not be obeyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misspelt<'a> {
+    name: &'a [u8],
+    meant: &'static str,
+}
+
+/// Finds the variable that was meant by a name which is nearly its own.
+pub fn misspelt(name: &[u8]) -> Option<Misspelt<'_>> {
+    const KNOWN: [&str; 3] = [ALLOW, DENY, ACTION];
+    if !name.starts_with(b"SEC") || KNOWN.iter().any(|known| known.as_bytes() == name) {
+        return None;
+    }
+    let meant = nearest(name, KNOWN.into_iter())?;
+    Some(Misspelt { name, meant })
+}
+
+impl Misspelt<'_> {
+    /// Writes the message, in pieces.
+    pub fn write(&self, out: &mut dyn FnMut(&[u8])) {
+        out(b"unknown variable '");
+        message::quote(self.name, out);
+        out(b"' (did you mean '");
+        out(self.meant.as_bytes());
+        out(b"'?)");
+    }
 }
 
 const ACTIONS: [&str; 4] = ["kill", "log", "errno", "trap"];
 
-/// The rules that the variables ask for; `None` where none is set.
+/// The rules that the variables ask for; `None` if none is set.
 pub fn rules<'a>(variables: &Variables<'a>, arch: Arch) -> Result<Option<Rules>, Error<'a>> {
     let fail = |variable| move |cause| Error { variable, cause };
     let violation = variables.action.map_or(Ok(bpf::RET_KILL_PROCESS), action).map_err(fail(ACTION))?;
@@ -64,7 +93,7 @@ pub fn rules<'a>(variables: &Variables<'a>, arch: Arch) -> Result<Option<Rules>,
     Ok(Some(rules))
 }
 
-/// What `kill`, `log`, `errno`, `errno=NAME` and `trap` make a filter return.
+/// The return value of a filter for the action `kill`, `log`, `errno`, `errno=NAME` or `trap`.
 pub fn action(text: &[u8]) -> Result<u32, Cause<'_>> {
     let unknown = || Cause::UnknownAction(text, nearest(text, ACTIONS.into_iter()));
     match text {
@@ -80,7 +109,7 @@ pub fn action(text: &[u8]) -> Result<u32, Cause<'_>> {
 }
 
 impl Error<'_> {
-    /// The sentence, in pieces.
+    /// Writes the message, in pieces.
     pub fn write(&self, out: &mut dyn FnMut(&[u8])) {
         out(b"cannot read ");
         out(self.variable.as_bytes());
@@ -92,7 +121,7 @@ impl Error<'_> {
             }
             Cause::UnknownAction(text, near) => {
                 out(b"unknown action '");
-                text.iter().take(80).for_each(|b| out(&[if (0x20..0x7f).contains(b) { *b } else { b'?' }]));
+                message::quote(text, out);
                 match near {
                     Some(near) => {
                         out(b"' (did you mean '");
@@ -115,9 +144,7 @@ mod text {
 
     impl std::fmt::Display for Error<'_> {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            let mut text = Vec::new();
-            self.write(&mut |part| text.extend_from_slice(part));
-            f.write_str(&String::from_utf8_lossy(&text))
+            f.write_str(&message::whole(|out| self.write(out)))
         }
     }
 
@@ -132,8 +159,8 @@ mod text {
         pub action: String,
     }
 
-    /// Writes rules as variables; [`rules`] reads them back. `None` where the action has no text, or where a call is
-    /// allowed under conditions beside everything that is not named: a list of denials cannot say so.
+    /// Writes rules as variables; [`rules`] reads them back. `None` if the action has no text. `None` also if all
+    /// unnamed system calls are allowed and a named one is allowed under conditions: a deny-list cannot express that.
     pub fn text(rules: &Rules) -> Option<Text> {
         let conditional = |row: &Row| row.deny != Grant::All && matches!(row.allow, Grant::Some(_));
         if rules.unnamed_allowed && Call::all().filter_map(|call| rules.row(call)).any(conditional) {

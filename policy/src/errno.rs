@@ -1,6 +1,6 @@
 //! Error numbers by name (errno(3)), the same on x86_64 and aarch64.
 
-/// One string: an array of `&str` would cost the shim a relocation each.
+/// One string, because each `&str` of an array costs the shim a relocation.
 const NAMES: &str = "EPERM 1 ENOENT 2 ESRCH 3 EINTR 4 EIO 5 ENXIO 6 EBADF 9 EAGAIN 11 \
     ENOMEM 12 EACCES 13 EFAULT 14 EBUSY 16 EEXIST 17 ENODEV 19 ENOTDIR 20 EINVAL 22 \
     ENFILE 23 EMFILE 24 ENOTTY 25 ENOSPC 28 EROFS 30 EPIPE 32 ENOSYS 38 ELOOP 40 \
@@ -17,14 +17,14 @@ pub const EPERM: u16 = 1;
 pub const ENOSYS: u16 = 38;
 /// EOPNOTSUPP.
 pub const EOPNOTSUPP: u16 = 95;
-/// What the self-query answers in a process that this very policy confines.
+/// The answer to the self-query in a process that the same policy confines.
 pub const EALREADY: u16 = 114;
-/// What it answers in a process that some policy of ours confines.
+/// The answer to the self-query in a process that another policy of sbx confines.
 pub const EISCONN: u16 = 106;
-/// `MAX_ERRNO`: the kernel passes no greater number on.
+/// `MAX_ERRNO`: the kernel returns no greater number.
 pub const MAX: u16 = 4095;
 
-/// By name, or by number.
+/// Reads an error number from its name or its digits.
 pub fn parse(text: &[u8]) -> Option<u16> {
     let mut words = NAMES.as_bytes().split(|byte| *byte == b' ');
     let named = words.find(|word| *word == text).filter(|_| text.first() == Some(&b'E'));
@@ -43,7 +43,7 @@ fn number(text: &[u8]) -> Option<u16> {
     Some(number)
 }
 
-/// The name, where it is one of the common ones.
+/// The name, if the error is one of the common ones.
 pub fn name(number: u16) -> Option<&'static str> {
     pairs().find(|(_, n)| *n == number).map(|(name, _)| name)
 }

@@ -1,12 +1,12 @@
-//! Runs a filter program the way the kernel does: for the property tests, and to ask what another profile
-//! would have said about a call.
+//! Runs a filter program as the kernel does. The property tests use it, and the queries about the decision of another
+//! profile.
 
 use crate::bpf::{self, Insn};
 
-/// `struct seccomp_data`, without the instruction pointer that no program of ours looks at.
+/// `struct seccomp_data`, without the instruction pointer, which the programs of sbx do not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// Call number.
+    /// System call number.
     pub nr: u32,
     /// `AUDIT_ARCH_*`.
     pub arch: u32,
@@ -28,10 +28,10 @@ impl Data {
     }
 }
 
-/// What the program returns; `None` for a program that the kernel would not have taken.
+/// The return value of the program; `None` for a program that the kernel would reject.
 pub fn run(program: &[Insn], data: &Data) -> Option<u32> {
     let (mut at, mut accumulator) = (0_usize, 0_u32);
-    // Jumps only go forward, so this ends.
+    // Jumps only lead forward, so the loop ends.
     loop {
         let insn = program.get(at)?;
         at += 1;

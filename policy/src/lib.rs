@@ -1,10 +1,12 @@
-//! What a confined program may do, and how the kernel is told.
+//! Rules for system calls, and the seccomp programs that enforce them.
 //!
-//! The path of a rule: a list of entries ([`list`]) fills a [`Rules`] table, one row a call number; a
-//! [`Program`] is laid out from the table. The environment text ([`mod@env`]) is one source of lists, a
-//! profile another. Everything here is pure: nothing opens a file or makes a system call.
+//! The entries of a list ([`list`]) fill a [`Rules`] table with one row for each system call number. A [`Program`] is
+//! laid out from the table. Lists come from environment variables ([`mod@env`]) or from a profile. All code here is
+//! pure: it opens no file and makes no system call.
 //!
-//! The core is `no_std` and does not allocate, because the shim carries it into every program.
+//! The crate is `no_std` and does not allocate without the feature `std`, because the shim carries it into every
+//! program.
+#![forbid(unsafe_code)]
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
 pub mod bpf;
@@ -13,6 +15,7 @@ pub mod env;
 pub mod errno;
 pub mod interpret;
 pub mod list;
+mod message;
 pub mod program;
 pub mod rules;
 
@@ -22,15 +25,15 @@ pub mod restrictions {
 
     use crate::calls::{self, Arch, Call};
 
-    // The shim asks by these functions, whose tables are small; `RESTRICTIONS` itself, a thicket of pointers,
-    // then stays out of it.
+    // The shim uses these functions, whose tables are small. So `RESTRICTIONS`, which is full of pointers, is not
+    // linked into it.
 
-    /// The places of all restrictions of one call; they are consecutive.
+    /// The places of all restrictions of one system call; they are consecutive.
     pub fn of_call(call: Call) -> core::ops::Range<usize> {
-        places(|of| *of == call.index())
+        places(|of| *of == call.place())
     }
 
-    /// As [`of_call`], of the call that has this number, without a look through all calls.
+    /// As [`of_call`], for the system call of this number. It does not search the table of all system calls.
     pub fn of_number(arch: Arch, number: u32) -> core::ops::Range<usize> {
         places(|of| Call::at(*of).number(arch) == Some(number))
     }
@@ -47,8 +50,7 @@ pub mod restrictions {
         calls::slice(calls::RESTRICTION_NAMES, &calls::RESTRICTION_OFFSETS, place)
     }
 
-    /// Those restrictions of the same call, as bits in their order, that match all this one matches or
-    /// nothing else.
+    /// The restrictions of the same system call that cover this one or that it covers; as bits in their order.
     pub fn overlaps(place: usize) -> u16 {
         calls::OVERLAPS.get(place).copied().unwrap_or(0)
     }
@@ -57,7 +59,7 @@ pub mod restrictions {
 /// Free conditions on arguments, compiled by seccompiler.
 #[cfg(feature = "std")]
 pub mod conditions;
-/// What follows from conditions without running a program.
+/// Conclusions from conditions without running a program.
 pub mod shadow;
 
 pub use calls::Arch;

@@ -1,74 +1,75 @@
-//! One entry of a list of calls: `name`, `@group`, `name[restriction]`, and in a deny-list `...=ERRNO`.
+//! One entry of a list of system calls: `name`, `@group`, `name[restriction]`, and in a deny-list `...=ERRNO`.
 
 use crate::calls::{Call, Group, nearest};
 use crate::errno;
+use crate::message;
 use crate::restrictions;
 use crate::rules::{Grant, Row, Rules};
 
-/// Which list an entry stands in.
+/// The list of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
-    /// Allowed calls.
+    /// Allowed system calls.
     Allow,
-    /// Denied calls.
+    /// Denied system calls.
     Deny,
-    /// Calls that are let through and noted.
+    /// System calls that are allowed and logged.
     Log,
 }
 
-/// An entry that cannot be taken, and why.
+/// A wrong entry, and the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Problem<'a> {
-    /// The entry as it was written.
+    /// The entry, as written.
     pub entry: &'a [u8],
-    /// What is wrong with it.
+    /// The cause.
     pub cause: Cause,
 }
 
-/// What is wrong with an entry.
+/// Why an entry is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// No such call.
+    /// There is no such system call; the most similar one.
     UnknownCall(Option<&'static str>),
-    /// No such group.
+    /// There is no such group; the most similar one.
     UnknownGroup(Option<&'static str>),
-    /// No such restriction of this call.
+    /// The system call has no such restriction; the most similar one.
     UnknownRestriction(&'static str, Option<&'static str>),
-    /// The call has no restrictions at all.
+    /// The system call has no restrictions.
     NoRestrictions(&'static str),
-    /// No such error number.
+    /// There is no such error; the most similar one.
     UnknownErrno(Option<&'static str>),
     /// `=ERRNO` outside a deny-list.
     ErrnoOutsideDeny,
-    /// Restricted here, but allowed whatever its arguments elsewhere in the list.
+    /// One entry restricts the system call, and another entry of the list covers it.
     Shadowed(&'static str),
-    /// Another error than an earlier entry of the list names for this call, which can have one only.
+    /// An earlier entry of the list names another error for the system call, which can have only one.
     OtherErrno(&'static str),
-    /// Brackets or signs that do not fit together.
+    /// The brackets or signs do not fit together.
     Malformed,
 }
 
-/// An entry, understood.
+/// A parsed entry.
 #[derive(Clone, Copy)]
 pub struct Entry {
-    /// What it names.
+    /// The named system call or group.
     pub target: Target,
     /// The place of its restriction in [`restrictions::RESTRICTIONS`].
     pub restriction: Option<usize>,
-    /// The error number of a denial.
+    /// The error number of a denial, or 0.
     pub errno: u16,
 }
 
-/// What an entry names.
+/// The system call or group that an entry names.
 #[derive(Clone, Copy)]
 pub enum Target {
-    /// One call.
+    /// One system call.
     Call(Call),
-    /// Each call of a group.
+    /// Each system call of a group.
     Group(Group),
 }
 
-/// Understands an entry.
+/// Parses an entry.
 pub fn parse(text: &[u8]) -> Result<Entry, Problem<'_>> {
     let problem = |cause| Problem { entry: text, cause };
     let (body, errno) = match text.iter().position(|b| *b == b'=') {
@@ -125,7 +126,7 @@ impl Rules {
     }
 
     fn add_call(&mut self, list: List, call: Call, entry: &Entry) -> Result<(), Cause> {
-        // A list is portable: what this architecture does not have needs no rule.
+        // Lists are portable: a system call that this architecture does not have needs no rule.
         let Some(row) = self.row_mut(call) else { return Ok(()) };
         match list {
             List::Allow => extend(&mut row.allow, call, entry.restriction),
@@ -144,7 +145,7 @@ fn deny(row: &mut Row, call: Call, entry: &Entry) -> Result<(), Cause> {
     row.errno = match (earlier, named, entry.errno) {
         (Grant::None, _, errno) => errno,
         (_, named, errno) if named == errno => errno,
-        // A call that a group denies may have an error of its own.
+        // A system call that a group denies may have an error of its own.
         (Grant::All, named, 0) => named,
         (Grant::All, 0, errno) => errno,
         _ => return Err(Cause::OtherErrno(call.name())),
@@ -152,7 +153,7 @@ fn deny(row: &mut Row, call: Call, entry: &Entry) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Widens a grant. A narrower rule beside a wider one would never decide anything, which nobody means.
+/// Widens a grant. A narrower rule beside a wider one is refused: it would have no effect.
 fn extend(grant: &mut Grant, call: Call, restriction: Option<usize>) -> Result<(), Cause> {
     *grant = match (*grant, restriction) {
         (Grant::None | Grant::All, None) => Grant::All,
@@ -171,11 +172,11 @@ fn bit(call: Call, index: usize) -> u16 {
 }
 
 impl Problem<'_> {
-    /// The sentence, in pieces: there is no formatting machinery in the shim.
+    /// Writes the message, in pieces.
     pub fn write(&self, out: &mut dyn FnMut(&[u8])) {
         let mut quoted = |before: &str, text: &[u8], after: &str| {
             out(before.as_bytes());
-            text.iter().take(80).for_each(|b| out(&[if (0x20..0x7f).contains(b) { *b } else { b'?' }]));
+            message::quote(text, out);
             out(after.as_bytes());
         };
         let (near, hint) = match self.cause {
@@ -237,8 +238,6 @@ impl Problem<'_> {
 #[cfg(any(feature = "std", test))]
 impl std::fmt::Display for Problem<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut text = Vec::new();
-        self.write(&mut |part| text.extend_from_slice(part));
-        f.write_str(&String::from_utf8_lossy(&text))
+        f.write_str(&message::whole(|out| self.write(out)))
     }
 }

@@ -1,58 +1,58 @@
 //! The layout of a filter program.
 //!
 //! ```text
-//!   load arch; not ours: KILL_PROCESS      a call of another architecture is never let through
+//!   load arch; another: KILL_PROCESS       system calls of another architecture are never allowed
 //!   load nr
-//!   binary search over ranges of numbers   the kernel walks the program once for every number when it is
-//!     ├─ exceptions: single numbers        installed, and once a call that has arguments to check
+//!   binary search over ranges of numbers   the kernel runs the program for every number when it is installed,
+//!     ├─ exceptions: single numbers        and then for every system call whose arguments are checked
 //!     └─ return, or jump to a chain
-//!   returns: each value once               the time that installing takes goes by the length of the whole
-//!   chains: one a call with restrictions: piece, piece, ..., final return
+//!   returns: each value once               the time to install a program grows with its length
+//!   chains: piece, piece, ..., final return; one for each system call with restrictions
 //! ```
 //!
-//! Numbers from 2^30 up are x32's on x86_64 (`__X32_SYSCALL_BIT`). They are the last range, and always a
-//! violation: also where everything that is not named is allowed.
+//! On x86_64, the numbers from 2^30 up are those of x32 (`__X32_SYSCALL_BIT`). They are the last range and always a
+//! violation, even if all unnamed system calls are allowed.
 
 use crate::bpf::{self, Insn};
 use crate::calls::Arch;
 
-/// Rows of a table: more than any architecture has calls. Numbers above meet the default.
+/// The number of rows of a table, which is more than any architecture has system calls. Higher numbers get the default.
 pub const TABLE: u32 = 512;
-/// Where x32's numbers begin.
+/// The first number of x32.
 pub const X32_BIT: u32 = 0x4000_0000;
 
-/// What becomes of a call number.
+/// The decision for a system call number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// One value whatever the arguments are.
+    /// The same value for all arguments.
     Return(u32),
     /// The arguments decide: a chain of pieces.
     Chain,
 }
 
-/// Where a program comes from: a value for each number, and the chains.
+/// The source of a program: a decision for each number, and the chains.
 pub trait Source {
-    /// The architecture whose numbers are meant.
+    /// The architecture of the numbers.
     fn arch(&self) -> Arch;
-    /// What becomes of each number below [`TABLE`].
+    /// The decision for each number below [`TABLE`].
     fn entries(&self) -> [Entry; TABLE as usize];
     /// Writes the chain of a number whose entry is [`Entry::Chain`], ending in [`Program::finish`].
     fn chain(&self, number: u32, program: &mut Program<'_>);
-    /// What becomes of the numbers from [`TABLE`] to x32's.
+    /// The value for the numbers from [`TABLE`] up to those of x32.
     fn beyond(&self) -> u32;
-    /// What becomes of x32's numbers.
+    /// The value for the numbers of x32.
     fn violation(&self) -> u32;
 }
 
-/// A filter program, in a buffer of the caller's: room for [`bpf::MAX_INSNS`] is always enough, but most need a
-/// tenth, and memory that is not touched costs nothing.
+/// A filter program in a buffer of the caller. Room for [`bpf::MAX_INSNS`] is always enough. Most programs need a
+/// tenth of it, and memory that is not touched costs nothing.
 pub struct Program<'b> {
     insns: &'b mut [Insn],
     len: usize,
     overflow: bool,
 }
 
-/// The program has no room for the rules.
+/// The rules do not fit into the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
@@ -62,38 +62,37 @@ struct Run {
     entry: Entry,
 }
 
-/// Runs that the search does not tell apart: one, or several of the same value with single numbers between them, the
-/// exceptions. To ask about a single number takes one comparison, to search for its two ends would take two.
+/// Runs that the search does not tell apart: a single run, or several runs of the same value with single numbers
+/// between them, the exceptions. Comparing a single number takes one instruction; searching for its two ends would
+/// take two.
 type Range = [Run];
 
-/// The most exceptions of a range: they are asked about one after the other.
+/// The maximum number of exceptions of a range. They are compared one after the other.
 const EXCEPTIONS: usize = 3;
 
-/// Runs, and where among them each range begins.
+/// Runs, and the first run of each range.
 struct Ranges {
     runs: [Run; RUNS],
     starts: [u16; RUNS + 1],
-    /// The instructions of all ranges before one, without the comparisons between them.
+    /// For each range, the number of instructions of the ranges before it, without the comparisons between them.
     sizes: [u16; RUNS + 1],
     count: usize,
 }
 
-/// Stands in a leaf, with the call number as its operand, until the place of the chain is known. Not an
-/// operation of BPF.
+/// Not an operation of BPF: marks a leaf whose chain has no place yet. The operand is the system call number.
 const UNPLACED: u16 = 0xffff;
 const RUNS: usize = TABLE as usize + 2;
-/// The largest search whose every comparison reaches the returns behind it with one conditional jump, up to 75
-/// different ones.
+/// The largest search in which every comparison reaches the returns behind it (up to 75) with a conditional jump.
 const BLOCK: usize = 180;
 
-/// Comparisons that lead to a return: which, on which outcome, and the value returned.
+/// Comparisons that lead to a return: the place, the outcome, and the returned value.
 struct Exits {
     list: [(u16, bool, u32); 2 * BLOCK],
     len: usize,
 }
 
 impl<'b> Program<'b> {
-    /// Lays the program out.
+    /// Lays out the program.
     pub fn build(source: &dyn Source, buffer: &'b mut [Insn]) -> Result<Program<'b>, TooLong> {
         let mut program = Program { insns: buffer, len: 0, overflow: false };
         program.push(bpf::stmt(bpf::LD, bpf::DATA_ARCH));
@@ -121,20 +120,20 @@ impl<'b> Program<'b> {
         }
     }
 
-    /// A piece of a chain: where it matches, the call meets `value`; else the next piece is tried. In the
-    /// piece, a return stands for "matches".
+    /// Appends a piece of a chain. If the piece matches, `value` is returned; if not, the next piece is tried. A
+    /// return in the piece means that it matches.
     pub fn piece(&mut self, code: &[Insn], value: u32) {
         for insn in code {
             self.push(if insn.code == bpf::RET { bpf::stmt(bpf::RET, value) } else { *insn });
         }
     }
 
-    /// The end of a chain: what the call meets where no piece matched.
+    /// Ends a chain with the value that is returned if no piece matched.
     pub fn finish(&mut self, value: u32) {
         self.push(bpf::stmt(bpf::RET, value));
     }
 
-    /// A search with the returns that it leads to, each once; one that is too large, as two.
+    /// Writes a search and its returns, each value once. A search that is too large is split in two.
     fn block(&mut self, ranges: &Ranges, part: core::ops::Range<usize>) {
         if ranges.size(part.clone()) > BLOCK {
             let (left, right) = halves(part);
@@ -162,7 +161,7 @@ impl<'b> Program<'b> {
         }
         let (left, right) = halves(part);
         let here = self.len;
-        // At most BLOCK, as the whole is.
+        // At most BLOCK, like the whole search.
         let distance = ranges.size(left.clone()) as u8;
         self.push(bpf::jump(bpf::JGE, ranges.start(right.start), distance, 0));
         for (side, holds) in [(left, false), (right, true)] {
@@ -173,7 +172,7 @@ impl<'b> Program<'b> {
         }
     }
 
-    /// The exceptions of a range, and what it meets otherwise.
+    /// Writes the exceptions of a range, and the value for its other numbers.
     fn except(&mut self, range: &Range, exits: &mut Exits) {
         let [first, rest @ ..] = range else { return };
         let Entry::Return(value) = first.entry else {
@@ -266,7 +265,7 @@ impl Ranges {
         self.range(number).first().map_or(0, |run| run.start)
     }
 
-    /// The value that all numbers of a part meet.
+    /// The value for all numbers of a part, if it is the same.
     fn value(&self, part: &core::ops::Range<usize>) -> Option<u32> {
         if part.len() != 1 {
             return None;
@@ -277,8 +276,8 @@ impl Ranges {
         }
     }
 
-    /// Instructions that a search takes, without its returns: a comparison less than it has ranges, one for each exception,
-    /// and a jump to each chain.
+    /// The number of instructions of a search without its returns: a comparison between each two ranges, one for each
+    /// exception, and a jump to each chain.
     fn size(&self, part: core::ops::Range<usize>) -> usize {
         let [before, with] =
             [part.start, part.end].map(|at| self.sizes.get(at).map_or(0, |n| usize::from(*n)));
@@ -286,7 +285,7 @@ impl Ranges {
     }
 }
 
-/// How many of the runs belong to the first one's range, and the instructions that it takes.
+/// The number of runs in the range of the first run, and the number of its instructions.
 fn range_of(runs: &[Run]) -> (usize, u16) {
     let chain = |run: &Run| u16::from(run.entry == Entry::Chain);
     let Some(first) = runs.first() else { return (1, 0) };
@@ -302,7 +301,7 @@ fn range_of(runs: &[Run]) -> (usize, u16) {
     (len, size)
 }
 
-/// Builds a program in memory of its own: most fit the first try.
+/// Builds a program in memory of its own. Most fit into the first buffer.
 #[cfg(any(feature = "std", test))]
 pub fn assemble(source: &dyn Source) -> Result<Vec<Insn>, TooLong> {
     let empty = bpf::stmt(bpf::RET, bpf::RET_KILL_PROCESS);
@@ -316,7 +315,7 @@ pub fn assemble(source: &dyn Source) -> Result<Vec<Insn>, TooLong> {
     Err(TooLong)
 }
 
-/// Consecutive numbers that meet the same value are one run. A call with a chain is a run of its own.
+/// Joins consecutive numbers with the same value into runs. A system call with a chain is a run of its own.
 fn fill(runs: &mut [Run; RUNS], source: &dyn Source) -> usize {
     let mut count = 0;
     let mut add = |start: u32, entry: Entry| {

@@ -1,21 +1,20 @@
-// Named restrictions on the arguments of a call, as data. The build script reads this file too, and has
-// seccompiler compile each entry; so it uses nothing but what it defines.
+// Named restrictions on the arguments of a system call, as data. The build script includes this file and compiles
+// each entry with seccompiler, so it uses only its own definitions.
 //
-// A restriction is a list of alternatives, each a list of conditions that must all hold (the fields of
-// an OCI seccomp `args` entry). Arguments that the kernel reads as 32 bits are compared as 32 bits
-// (`Width::Dword`): a full-width comparison would let `TIOCSTI + 2^32` through.
-// Flag values are those shared by x86_64 and aarch64.
+// A restriction is a list of alternatives. Each alternative is a list of conditions that must all hold (the fields of
+// an OCI seccomp `args` entry). Arguments that the kernel reads as 32 bits are compared as 32 bits (`Width::Dword`):
+// a comparison of 64 bits would let `TIOCSTI + 2^32` through. Flag values are the same on x86_64 and aarch64.
 
-/// How much of an argument is compared.
+/// The part of an argument that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// The low 32 bits: for arguments that the kernel takes as `int` or `unsigned int`.
+    /// The low 32 bits: for arguments that the kernel reads as `int` or `unsigned int`.
     Dword,
     /// All 64 bits: for pointers and lengths.
     Qword,
 }
 
-/// How an argument is compared. The names are libseccomp's.
+/// A comparison. The names are those of libseccomp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Equal.
@@ -30,33 +29,33 @@ pub enum Op {
     Gt,
     /// Greater than or equal, unsigned.
     Ge,
-    /// Equal after the argument is masked.
+    /// Equal after masking the argument.
     MaskedEq(u64),
 }
 
 /// One comparison of one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// Which argument, from 0.
+    /// The index of the argument, from 0.
     pub arg: u8,
-    /// How much of it.
+    /// The part that is compared.
     pub width: Width,
     /// The comparison.
     pub op: Op,
-    /// What it is compared with.
+    /// The value to compare with.
     pub value: u64,
 }
 
-/// A named restriction of one call: `call[name]`.
+/// A named restriction of one system call: `call[name]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Restriction {
-    /// The system call's name.
+    /// The name of the system call.
     pub call: &'static str,
-    /// The restriction's name.
+    /// The name of the restriction.
     pub name: &'static str,
-    /// What it lets through, in words.
+    /// The allowed use, in words.
     pub meaning: &'static str,
-    /// The alternatives; the call matches when all conditions of one of them hold.
+    /// The alternatives. The system call matches if all conditions of one of them hold.
     pub any: &'static [&'static [Condition]],
 }
 
@@ -73,8 +72,8 @@ const fn bits(arg: u8, mask: u32, value: u32) -> Condition {
     Condition { arg, width: Width::Dword, op: Op::MaskedEq(mask as u64), value: value as u64 }
 }
 
-const CREATING: u32 = 0o100 | 0o20000000; // O_CREAT, the bit of its own in O_TMPFILE
-// Both at once is the access mode 3, for ioctl(2) alone: neither reading nor writing, so no path rule is asked.
+const CREATING: u32 = 0o100 | 0o20000000; // O_CREAT, and the bit that only O_TMPFILE has
+// Both together are the access mode 3, for ioctl(2) only: it neither reads nor writes, so no path rule applies.
 const ONLY_WRITING: u32 = 0o1; // O_WRONLY
 const READING_TOO: u32 = 0o2; // O_RDWR
 const CHANGING: u32 = 0o3 | CREATING | 0o1000; // O_ACCMODE, O_TRUNC
@@ -153,7 +152,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
         meaning: "duplicating, flags, record locks, pipe sizes and seals; no leases, no signal delivery to others",
         any: &[
             &[Condition { arg: 1, width: Width::Dword, op: Op::Le, value: 3 }], // F_DUPFD F_GETFD F_SETFD F_GETFL
-            &[eq(1, 4), bits(2, O_ASYNC, 0)], // F_SETFL: a terminal signals all of its foreground group
+            &[eq(1, 4), bits(2, O_ASYNC, 0)], // F_SETFL: with O_ASYNC a terminal signals its whole foreground group
             &[eq(1, 5)],                      // F_GETLK
             &[eq(1, 6)],                      // F_SETLK
             &[eq(1, 7)],                      // F_SETLKW
@@ -171,13 +170,13 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "ioctl",
         name: "clone-file",
-        meaning: "sharing the contents of files between files that are open already",
+        meaning: "sharing file contents between files that are already open",
         any: &[&[eq(1, 0x4004_9409)], &[eq(1, 0x4020_940d)]], // FICLONE, FICLONERANGE
     },
     Restriction {
         call: "ioctl",
         name: "query",
-        meaning: "asking a terminal or descriptor about itself, close-on-exec and non-blocking flags",
+        meaning: "queries about a terminal or descriptor, close-on-exec and non-blocking flags",
         any: &[
             &[eq(1, 0x5401)],      // TCGETS
             &[eq(1, 0x540f)],      // TIOCGPGRP
@@ -193,7 +192,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
         call: "ioctl",
         name: "safe",
         meaning: "tty-safe, and nothing that changes files or directories that were only opened for reading",
-        // File systems take these from the owner of a file, whatever it was opened for, and ask no Landlock rule.
+        // File systems accept these from the owner of a file, however it was opened, and no Landlock rule applies.
         any: &[&[
             ne(1, 0x5412),
             ne(1, 0x541c),
@@ -215,11 +214,11 @@ pub const RESTRICTIONS: &[Restriction] = &[
             ne(1, 0x4008_7602), // FS_IOC_SETVERSION
             ne(1, 0x4008_6604), // EXT4_IOC_SETVERSION
             ne(1, 0x6609),      // EXT4_IOC_MIGRATE
-            ne(1, 0x4080_6685), // FS_IOC_ENABLE_VERITY: the contents can never be changed again
+            ne(1, 0x4080_6685), // FS_IOC_ENABLE_VERITY: makes the contents read-only for ever
             ne(1, 0x800c_6613), // FS_IOC_SET_ENCRYPTION_POLICY
             ne(1, 0xc050_6617), // FS_IOC_ADD_ENCRYPTION_KEY
-            ne(1, 0xc040_6618), // FS_IOC_REMOVE_ENCRYPTION_KEY: locks what the user has encrypted
-            ne(1, 0x5000_9401), // BTRFS_IOC_SNAP_CREATE: what may not be read has another name in a snapshot
+            ne(1, 0xc040_6618), // FS_IOC_REMOVE_ENCRYPTION_KEY: locks the encrypted files of the user
+            ne(1, 0x5000_9401), // BTRFS_IOC_SNAP_CREATE: a snapshot gives denied files another name
             ne(1, 0x5000_9417), // BTRFS_IOC_SNAP_CREATE_V2
             ne(1, 0x5000_940e), // BTRFS_IOC_SUBVOL_CREATE
             ne(1, 0x5000_9418), // BTRFS_IOC_SUBVOL_CREATE_V2
@@ -230,13 +229,13 @@ pub const RESTRICTIONS: &[Restriction] = &[
             ne(1, 0xc0c0_9425), // BTRFS_IOC_SET_RECEIVED_SUBVOL_32
             ne(1, 0x5000_9402), // BTRFS_IOC_DEFRAG
             ne(1, 0x4030_9410), // BTRFS_IOC_DEFRAG_RANGE
-            ne(1, 0x4020_bc10), // BCH_IOCTL_SUBVOLUME_CREATE: a snapshot too
+            ne(1, 0x4020_bc10), // BCH_IOCTL_SUBVOLUME_CREATE: also makes snapshots
             ne(1, 0x4020_bc11), // BCH_IOCTL_SUBVOLUME_DESTROY
-            ne(1, 0x8008_bc40), // BCHFS_IOC_REINHERIT_ATTRS: of a file in the directory, by its name
+            ne(1, 0x8008_bc40), // BCHFS_IOC_REINHERIT_ATTRS: changes a file in the directory, by its name
             ne(1, 0x4018_6f04), // OCFS2_IOC_REFLINK: copies a file by its name
-            ne(1, 0x4028_9702), // CEPH_IOC_SET_LAYOUT: which servers hold a file
+            ne(1, 0x4028_9702), // CEPH_IOC_SET_LAYOUT: selects the servers that hold a file
             ne(1, 0x4028_9705), // CEPH_IOC_SET_LAYOUT_POLICY: or whatever is made in a directory
-            ne(1, 0xf501),      // F2FS_IOC_START_ATOMIC_WRITE: empties and reverts files, with the next ones
+            ne(1, 0xf501),      // F2FS_IOC_START_ATOMIC_WRITE: with the next ones, empties and reverts files
             ne(1, 0xf502),      // F2FS_IOC_COMMIT_ATOMIC_WRITE
             ne(1, 0xf503),      // F2FS_IOC_START_VOLATILE_WRITE
             ne(1, 0xf504),      // F2FS_IOC_RELEASE_VOLATILE_WRITE
@@ -250,21 +249,22 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "ioctl",
         name: "tty-safe",
-        meaning: "nothing that types into a terminal, moves the console, changes the line discipline, keeps others out or has them signalled",
+        meaning: "nothing that types into a terminal, moves the console, changes the line discipline, \
+                  locks others out or makes it send them signals",
         any: &[&[
             ne(1, 0x5412), // TIOCSTI
             ne(1, 0x541c), // TIOCLINUX
             ne(1, 0x541d), // TIOCCONS
             ne(1, 0x5423), // TIOCSETD
             ne(1, 0x540c), // TIOCEXCL: nobody could open it any more, also when the command has long ended
-            ne(1, 0x5602), // VT_SETMODE: who switches consoles
+            ne(1, 0x5602), // VT_SETMODE: takes over the switching of consoles
             ne(1, 0x5606), // VT_ACTIVATE
             ne(1, 0x560f), // VT_SETACTIVATE
-            ne(1, 0x4b3a), // KDSETMODE: shows nothing any more
-            ne(1, 0x4b45), // KDSKBMODE: takes no keys any more
+            ne(1, 0x4b3a), // KDSETMODE: can turn the display off
+            ne(1, 0x4b45), // KDSKBMODE: can turn the keyboard off
             ne(1, 0x4b51), // KDSKBMUTE
-            ne(1, 0x5452), // FIOASYNC: signals to the owner; a terminal makes its foreground group that
-            ne(1, 0x8901), // FIOSETOWN: who gets them, as F_SETOWN
+            ne(1, 0x5452), // FIOASYNC: signals the owner; for a terminal, that is its foreground group
+            ne(1, 0x8901), // FIOSETOWN: sets that owner, as F_SETOWN
             ne(1, 0x8902), // SIOCSPGRP: the same
         ]],
     },
@@ -283,13 +283,13 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "mkdir",
         name: "no-setid",
-        meaning: "no set-user-ID bit; a set-group-ID bit the kernel passes over",
+        meaning: "no set-user-ID bit; the kernel ignores a set-group-ID bit",
         any: &[&[bits(1, SET_USER_ID, 0)]],
     },
     Restriction {
         call: "mkdirat",
         name: "no-setid",
-        meaning: "no set-user-ID bit; a set-group-ID bit the kernel passes over",
+        meaning: "no set-user-ID bit; the kernel ignores a set-group-ID bit",
         any: &[&[bits(2, SET_USER_ID, 0)]],
     },
     Restriction {
@@ -348,7 +348,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "open",
         name: "no-setid",
-        meaning: "files made without set-user-ID or set-group-ID bit, and opened to be read or written",
+        meaning: "new files without set-user-ID or set-group-ID bit, and opening for reading or writing",
         any: &[
             &[bits(1, CREATING | ONLY_WRITING, 0)],
             &[bits(1, CREATING | READING_TOO, 0)],
@@ -365,7 +365,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "openat",
         name: "no-setid",
-        meaning: "files made without set-user-ID or set-group-ID bit, and opened to be read or written",
+        meaning: "new files without set-user-ID or set-group-ID bit, and opening for reading or writing",
         any: &[
             &[bits(2, CREATING | ONLY_WRITING, 0)],
             &[bits(2, CREATING | READING_TOO, 0)],
@@ -382,7 +382,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "personality",
         name: "safe",
-        meaning: "asking, the Linux default, and no address randomisation",
+        meaning: "queries, the Linux default, and no address randomisation",
         any: &[&[eq(0, 0)], &[eq(0, 0xffff_ffff)], &[eq(0, 0x0004_0000)]],
     },
     Restriction {
@@ -405,7 +405,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
             // PR_SET_PDEATHSIG PR_GET_PDEATHSIG PR_GET_DUMPABLE PR_SET_DUMPABLE are 1 to 4.
             &[Condition { arg: 0, width: Width::Dword, op: Op::Le, value: 4 }],
             &[eq(0, 7)],           // PR_GET_KEEPCAPS
-            &[eq(0, 8)], // PR_SET_KEEPCAPS: programs that change their user; there are none to be kept
+            &[eq(0, 8)], // PR_SET_KEEPCAPS: for programs that change their user; there are no capabilities to keep
             &[eq(0, 15)], // PR_SET_NAME
             &[eq(0, 16)], // PR_GET_NAME
             &[eq(0, 21)], // PR_GET_SECCOMP
@@ -445,13 +445,13 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "prlimit64",
         name: "self",
-        meaning: "the caller's own limits; of others, asking",
+        meaning: "the caller's own limits; those of others can only be read",
         any: &[&[eq(0, 0)], &[null(2)]],
     },
     Restriction {
         call: "renameat2",
         name: "no-whiteout",
-        meaning: "no device node left in the place of what is renamed (RENAME_WHITEOUT)",
+        meaning: "no device node left in place of the renamed file (RENAME_WHITEOUT)",
         any: &[&[bits(4, 4, 0)]],
     },
     Restriction {
@@ -493,7 +493,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "sendto",
         name: "connected",
-        meaning: "sending on a socket that is connected already, no address and no fast open",
+        meaning: "sending on a socket that is already connected, with no address and no fast open",
         any: &[&[null(4), bits(3, MSG_FASTOPEN, 0)]],
     },
     Restriction {
@@ -505,7 +505,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "setsockopt",
         name: "no-ulp",
-        meaning: "no other protocol in the place of TCP or above it",
+        meaning: "no other protocol in place of TCP or above it",
         any: &[&[ne(1, TCP)], &[ne(2, TCP_ULP)]],
     },
     Restriction {
@@ -527,7 +527,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "socket",
         name: "netlink-route",
-        meaning: "asking for interfaces and routes",
+        meaning: "queries for interfaces and routes",
         any: &[
             &[eq(0, AF_NETLINK), bits(1, SOCK_TYPE, RAW), eq(2, 0)],
             &[eq(0, AF_NETLINK), bits(1, SOCK_TYPE, DGRAM), eq(2, 0)],

@@ -1,4 +1,4 @@
-//! The table of rules: for every call number, what is allowed, denied and noted.
+//! The table of rules: for each system call number, what is allowed, denied and logged.
 
 use crate::bpf::{self, Insn};
 use crate::calls::{Arch, Call};
@@ -6,80 +6,80 @@ use crate::errno;
 use crate::program::{Entry, Program, Source, TABLE};
 use crate::{calls, restrictions};
 
-/// How far a call is allowed or denied.
+/// To what extent a system call is allowed or denied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grant {
     /// Not at all.
     #[default]
     None,
-    /// Where one of these restrictions matches: bit i is the i-th restriction of this call.
+    /// If one of these restrictions matches. Bit i is the i-th restriction of the system call.
     Some(u16),
-    /// Whatever its arguments are.
+    /// With any arguments.
     All,
 }
 
-/// The rules of one call.
+/// The rules of one system call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// Allowed.
     pub allow: Grant,
-    /// Denied, which wins over allowed.
+    /// Denied. A denial wins over a permission.
     pub deny: Grant,
-    /// The error number of a denial; 0: the policy's action.
+    /// The error number of a denial; 0 stands for the action of the policy.
     pub errno: u16,
-    /// Allowed, and noted each time.
+    /// Whether the system call is allowed and logged each time.
     pub log: bool,
 }
 
-/// The values that the program returns for what is not simply allowed.
+/// The values that the program returns for system calls that are not simply allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actions {
     /// For a violation.
     pub violation: u32,
-    /// For a call that is let through but noted.
+    /// For a system call that is allowed and logged.
     pub log: u32,
-    /// For a call whose number is higher than any known one.
+    /// For a number higher than that of any known system call.
     pub unknown: Option<u32>,
 }
 
-/// Rules for every call of one architecture.
+/// Rules for every system call of one architecture.
 #[derive(Clone)]
 pub struct Rules {
     arch: Arch,
     end: u32,
     query: u32,
     rows: [Row; TABLE as usize],
-    /// Whether a call that no rule names is allowed (a deny-list) or a violation (an allow-list).
+    /// Whether system calls that no rule names are allowed (a deny-list) or a violation (an allow-list).
     pub unnamed_allowed: bool,
-    /// What the program returns.
+    /// The return values of the program.
     pub actions: Actions,
 }
 
-/// The first argument of the prctl(2) that asks a filter about itself: "SBX1". The second is the low half
-/// of [`Rules::identity`]. The answer is an error: EALREADY from this very policy, EISCONN from another one
-/// of ours, the kernel's EINVAL where there is none.
+/// The first argument of the prctl(2) that queries a filter: "SBX1". The second argument is [`Rules::identity`]. The
+/// answer is an error: EALREADY from the same policy, EISCONN from another policy of sbx, EINVAL from the kernel if
+/// there is no filter.
 pub const QUERY: u32 = 0x5342_5831;
 
-/// When a piece that is not part of the table is tried.
+/// When an extra piece is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Before anything else.
     First,
     /// With the denials.
     Deny,
-    /// With what is allowed.
+    /// With the permissions.
     Allow,
 }
 
-/// Pieces of program that only the launcher has: the exec token, free conditions.
+/// Pieces of program that only the launcher has: the one-shot exec permit and free conditions.
 pub trait Extra {
-    /// The numbers of the calls that there are any for.
+    /// Passes the numbers of the system calls that have extra pieces to `each`.
     fn numbers(&self, each: &mut dyn FnMut(u32));
-    /// Writes those of one stage, with [`Program::piece`].
+    /// Writes the pieces of one stage with [`Program::piece`].
     fn pieces(&self, number: u32, stage: Stage, program: &mut Program<'_>);
 }
 
-/// Rules with the launcher's extra pieces: what a program is built from.
+/// Rules with the extra pieces of the launcher: the source of a program.
 pub struct Layout<'a> {
     /// The table.
     pub rules: &'a Rules,
@@ -88,7 +88,7 @@ pub struct Layout<'a> {
 }
 
 impl Rules {
-    /// No rule yet: everything is a violation (or, as a deny-list, allowed).
+    /// An empty table: every system call is a violation or, in a deny-list, allowed.
     pub fn new(arch: Arch, unnamed_allowed: bool, actions: Actions) -> Rules {
         let query = Call::named(b"prctl").and_then(|call| call.number(arch)).unwrap_or(u32::MAX);
         Rules {
@@ -106,18 +106,18 @@ impl Rules {
         self.arch
     }
 
-    /// The rules of a call; `None` where the architecture does not have it.
+    /// The rules of a system call; `None` if the architecture does not have it.
     pub fn row(&self, call: Call) -> Option<&Row> {
         call.number(self.arch).and_then(|number| self.rows.get(number as usize))
     }
 
-    /// The rules of a call, to be changed.
+    /// The rules of a system call, for changing them.
     pub fn row_mut(&mut self, call: Call) -> Option<&mut Row> {
         call.number(self.arch).and_then(|number| self.rows.get_mut(number as usize))
     }
 
-    /// A number that two different sets of rules most likely do not share (FNV-1a, by words instead of bytes: every
-    /// start computes it). Nothing is granted on the strength of it: it spares a second copy of the same filter.
+    /// A hash of the rules (FNV-1a, over words instead of bytes, because every start computes it). It only prevents a
+    /// second copy of the same filter; no permission depends on it.
     pub fn identity(&self) -> u32 {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         let mut add = |value: u32| hash = (hash ^ u64::from(value)).wrapping_mul(0x0100_0000_01b3);
@@ -148,7 +148,7 @@ impl Rules {
         if row.log { self.actions.log } else { bpf::RET_ALLOW }
     }
 
-    /// What a call meets where none of its pieces matched.
+    /// The value for a system call if none of its pieces matched.
     fn last(&self, row: &Row) -> u32 {
         match (row.deny, row.allow) {
             (Grant::All, _) => self.refusal(row),
@@ -167,7 +167,7 @@ fn snippet(index: usize) -> &'static [Insn] {
     calls::CODE.get(start..start + len).unwrap_or(&[])
 }
 
-/// Writes the pieces of the restrictions in `grant`.
+/// Writes the pieces of the restrictions in `grant`, with `value` as their result.
 fn restricted(rules: &Rules, number: u32, grant: Grant, value: u32, program: &mut Program<'_>) {
     let Grant::Some(mask) = grant else { return };
     for (bit, index) in restrictions::of_number(rules.arch, number).enumerate() {
@@ -182,7 +182,7 @@ impl Layout<'_> {
         self.rules.rows.get(number as usize).copied().unwrap_or_default()
     }
 
-    /// What becomes of a call with these rules, as far as these say.
+    /// The decision for a system call with these rules, without extra pieces.
     fn of_row(&self, row: &Row) -> Entry {
         match (row.deny, row.allow) {
             (Grant::Some(_), _) | (Grant::None, Grant::Some(_)) => Entry::Chain,
@@ -196,7 +196,7 @@ impl Layout<'_> {
         }
     }
 
-    /// The answer to the prctl(2) that asks about the filter.
+    /// Writes the answer to the prctl(2) that queries the filter.
     fn query(&self, program: &mut Program<'_>) {
         let answer = |errno: u16| bpf::RET_ERRNO | u32::from(errno);
         let is_query = bpf::stmt(bpf::LD, bpf::data_arg(0));
@@ -224,7 +224,7 @@ impl Source for Layout<'_> {
 
     fn entries(&self) -> [Entry; TABLE as usize] {
         let mut entries = [Entry::Return(self.beyond()); TABLE as usize];
-        // Most calls have the row that the call before has.
+        // Most rows are equal to the row before.
         let mut last = None;
         for (row, entry) in self.rules.rows.iter().zip(&mut entries).take(self.rules.end as usize) {
             *entry = match last {

@@ -1,15 +1,15 @@
-// What follows from conditions without running a program: whether one rule makes another pointless, and
-// whether a rule can match at all. Shared with the build script.
+// Conclusions from conditions without running a program: whether one rule makes another pointless, and whether a rule
+// can match at all. The build script includes this file.
 
 use super::restrictions::{Condition, Op, Width};
 
-/// Whether everything that `narrow` matches is matched by `wide`, as far as comparing their conditions
-/// one by one tells.
+/// Whether `wide` matches everything that `narrow` matches. Conditions are only compared one by one, so a `false` may
+/// be wrong.
 pub fn covers(wide: &[&[Condition]], narrow: &[&[Condition]]) -> bool {
     narrow.iter().all(|n| wide.iter().any(|w| w.iter().all(|wc| n.iter().any(|nc| implies(nc, wc)))))
 }
 
-/// Whether one condition cannot hold without the other.
+/// Whether the second condition holds whenever the first does.
 fn implies(a: &Condition, b: &Condition) -> bool {
     if a.arg != b.arg || (a.width != b.width && a.width == Width::Dword) {
         return false;
@@ -32,7 +32,7 @@ fn lower(c: &Condition) -> Option<u64> {
     if c.op == Op::Gt { c.value.checked_add(1) } else { Some(c.value) }
 }
 
-/// Whether a condition holds for a value of its argument: what the compiled program must decide too.
+/// Whether a condition holds for a value of its argument. The compiled program must decide the same.
 pub fn holds(condition: &Condition, argument: u64) -> bool {
     let argument = if condition.width == Width::Dword { argument & 0xffff_ffff } else { argument };
     let value = condition.value;
@@ -47,7 +47,7 @@ pub fn holds(condition: &Condition, argument: u64) -> bool {
     }
 }
 
-/// Whether some value of the arguments satisfies all conditions, as far as looking at them in pairs tells.
+/// Whether some arguments satisfy all conditions. Conditions are only compared in pairs, so a `true` may be wrong.
 pub fn satisfiable(conditions: &[Condition]) -> bool {
     conditions.iter().all(alone)
         && conditions.iter().all(|a| conditions.iter().all(|b| a.arg != b.arg || together(a, b)))

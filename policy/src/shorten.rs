@@ -1,41 +1,34 @@
-// Takes what it does not need out of a piece of program, and changes nothing of what it decides. seccompiler writes each
-// condition by itself: a load, a mask, a comparison, and a return for each alternative. The kernel's time for taking a
-// program goes by its length, and a list of fifty commands of ioctl(2) is run at every ioctl(2).
+// Removes unneeded instructions from a piece of program without changing its decisions. seccompiler writes each
+// condition by itself: a load, a mask, a comparison, and a return for each alternative. The kernel's time to install
+// a program grows with its length, and a list of fifty commands of ioctl(2) runs at every ioctl(2).
 //
-// In a piece all jumps lead forward, every return means the same ("matches"), and to leave it at its end means that it did not
-// match. Here jumps say where they lead instead of how far.
+// In a piece all jumps lead forward. Every return means that the piece matches; leaving it at its end means that it
+// does not. Here a jump holds its target instead of its distance.
 
-use super::{BPF_JA, BPF_RET, RawInsn};
+use super::bpf::{AND, Insn, JA, JEQ, JGE, JGT, JSET, LD, RET, jump, stmt};
 
-const LD: u16 = 0x20;
-const AND: u16 = 0x54;
-const JEQ: u16 = 0x15;
-const JGT: u16 = 0x25;
-const JGE: u16 = 0x35;
-const JSET: u16 = 0x45;
-
-/// The fewest neighbouring values for which a comparison of both ends is shorter than one of each.
+/// The smallest number of consecutive values for which comparing both ends is shorter than comparing each value.
 const SEVERAL: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     code: u16,
     k: u32,
-    /// Where it goes on: if a comparison holds, and if not. What compares nothing has both alike.
+    /// The next step if the comparison holds, and if not. They are the same in a step that does not compare.
     then: usize,
     otherwise: usize,
 }
 
-/// What the accumulator holds: a word of the call's data, masked.
+/// The content of the accumulator: a masked word of the data of the system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holds {
     Unknown,
     Word { offset: u32, mask: u32 },
 }
 
-/// A piece that decides the same in fewer instructions; none where that is too long for its jumps, or is not what seccompiler
-/// writes.
-pub fn shorten(piece: &[RawInsn]) -> Option<Vec<RawInsn>> {
+/// A piece that decides the same in fewer instructions. `None` if the result is too long for its jumps, or if the
+/// piece is not one of seccompiler.
+pub fn shorten(piece: &[Insn]) -> Option<Vec<Insn>> {
     let mut steps = read(piece)?;
     for change in [share_returns, test_bits, forget_loads, join_values] {
         change(&mut steps);
@@ -44,14 +37,14 @@ pub fn shorten(piece: &[RawInsn]) -> Option<Vec<RawInsn>> {
     write(&steps)
 }
 
-fn read(piece: &[RawInsn]) -> Option<Vec<Step>> {
-    let step = |(at, insn): (usize, &RawInsn)| {
-        let (code, jt, jf, k) = *insn;
+fn read(piece: &[Insn]) -> Option<Vec<Step>> {
+    let step = |(at, insn): (usize, &Insn)| {
+        let Insn { code, jt, jf, k } = *insn;
         let after = |distance: usize| at + 1 + distance;
         match code {
             LD | AND => Some(Step { code, k, then: after(0), otherwise: after(0) }),
-            BPF_RET => Some(Step { code, k: 0, then: at, otherwise: at }),
-            BPF_JA => Some(Step { code, k: 0, then: after(k as usize), otherwise: after(k as usize) }),
+            RET => Some(Step { code, k: 0, then: at, otherwise: at }),
+            JA => Some(Step { code, k: 0, then: after(k as usize), otherwise: after(k as usize) }),
             JEQ | JGT | JGE => Some(Step { code, k, then: after(jt.into()), otherwise: after(jf.into()) }),
             _ => None,
         }
@@ -60,10 +53,10 @@ fn read(piece: &[RawInsn]) -> Option<Vec<Step>> {
 }
 
 fn is_return(steps: &[Step], at: usize) -> bool {
-    steps.get(at).is_some_and(|step| step.code == BPF_RET)
+    steps.get(at).is_some_and(|step| step.code == RET)
 }
 
-/// One return, the last, for all alternatives.
+/// Keeps a single return, the last one, for all alternatives.
 fn share_returns(steps: &mut [Step]) {
     let Some(last) = steps.len().checked_sub(1) else { return };
     for at in 0..last {
@@ -75,7 +68,7 @@ fn share_returns(steps: &mut [Step]) {
     }
 }
 
-/// A mask and a comparison, as one test: whether any bit is set, and so whether none is, or whether one is.
+/// Joins a mask and a comparison into one test of bits.
 fn test_bits(steps: &mut [Step]) {
     for at in 0..steps.len() {
         let mask = steps[at].k;
@@ -87,15 +80,15 @@ fn test_bits(steps: &mut [Step]) {
             }
             _ => continue,
         };
-        // The accumulator is not masked any more then.
-        let nobody_looks = |to: usize| steps.get(to).is_none_or(|step| matches!(step.code, LD | BPF_RET));
-        if nobody_looks(any) && nobody_looks(none) {
+        // After this change the accumulator is not masked.
+        let is_unread = |to: usize| steps.get(to).is_none_or(|step| matches!(step.code, LD | RET));
+        if is_unread(any) && is_unread(none) {
             steps[at] = Step { code: JSET, k: mask, then: any, otherwise: none };
         }
     }
 }
 
-/// Loads, and masks, of what the accumulator holds already, whichever way one has come.
+/// Removes loads and masks whose result the accumulator already holds on every way to them.
 fn forget_loads(steps: &mut [Step]) {
     let mut before: Vec<Option<Holds>> = vec![None; steps.len() + 1];
     let arrive = |slot: &mut Option<Holds>, holds: Holds| {
@@ -113,7 +106,7 @@ fn forget_loads(steps: &mut [Step]) {
             (AND, Holds::Unknown) => Holds::Unknown,
             _ => holds,
         };
-        // A word that is masked may be the same as what a load and a mask would make of it.
+        // A load and the mask behind it are removed together if the accumulator already holds the masked word.
         let masks = steps.get(step.then).filter(|next| step.code == LD && next.code == AND);
         let masked = masks.map(|next| (Holds::Word { offset: step.k, mask: next.k }, next.then));
         let (leads, after) = match masked {
@@ -122,7 +115,7 @@ fn forget_loads(steps: &mut [Step]) {
             _ => (None, after),
         };
         if let Some(then) = leads {
-            steps[at] = Step { code: BPF_JA, k: 0, then, otherwise: then };
+            steps[at] = Step { code: JA, k: 0, then, otherwise: then };
         }
         for to in [steps[at].then, steps[at].otherwise] {
             if to > at
@@ -134,7 +127,7 @@ fn forget_loads(steps: &mut [Step]) {
     }
 }
 
-/// Neighbouring values that lead to the same place, by their ends.
+/// Compares consecutive values that lead to the same place by their ends.
 fn join_values(steps: &mut [Step]) {
     let mut at = 0;
     while let Some(&Step { code, k: first, then, .. }) = steps.get(at) {
@@ -156,10 +149,10 @@ fn join_values(steps: &mut [Step]) {
     }
 }
 
-/// Without steps that nothing leads to, and jumps that are none.
+/// Removes unreachable steps, and jumps to the next step.
 fn without_unreached(steps: &[Step]) -> Vec<Step> {
     let arrives = |mut at: usize| {
-        while let Some(Step { code: BPF_JA, then, .. }) = steps.get(at) {
+        while let Some(Step { code: JA, then, .. }) = steps.get(at) {
             at = *then;
         }
         at
@@ -174,23 +167,20 @@ fn without_unreached(steps: &[Step]) -> Vec<Step> {
     let kept = |at: usize| reached[..at].iter().filter(|reached| **reached).count();
     let place = |at: usize| kept(arrives(at));
     let moved = |(at, step): (usize, &Step)| {
-        let (then, otherwise) = if step.code == BPF_RET {
-            (kept(at), kept(at))
-        } else {
-            (place(step.then), place(step.otherwise))
-        };
+        let (then, otherwise) =
+            if step.code == RET { (kept(at), kept(at)) } else { (place(step.then), place(step.otherwise)) };
         Step { then, otherwise, ..*step }
     };
     steps.iter().enumerate().filter(|(at, _)| reached[*at]).map(moved).collect()
 }
 
-fn write(steps: &[Step]) -> Option<Vec<RawInsn>> {
+fn write(steps: &[Step]) -> Option<Vec<Insn>> {
     let insn = |(at, step): (usize, &Step)| {
         let distance = |to: usize| u8::try_from(to.checked_sub(at + 1)?).ok();
         match step.code {
-            BPF_RET => Some((BPF_RET, 0, 0, 0)),
-            LD | AND => (step.then == at + 1).then_some((step.code, 0, 0, step.k)),
-            code => Some((code, distance(step.then)?, distance(step.otherwise)?, step.k)),
+            RET => Some(stmt(RET, 0)),
+            LD | AND => (step.then == at + 1).then_some(stmt(step.code, step.k)),
+            code => Some(jump(code, step.k, distance(step.then)?, distance(step.otherwise)?)),
         }
     };
     steps.iter().enumerate().map(insn).collect()
@@ -200,51 +190,64 @@ fn write(steps: &[Step]) -> Option<Vec<RawInsn>> {
 mod tests {
     use super::*;
 
-    const MATCH: RawInsn = (BPF_RET, 0, 0, 0);
+    const MATCH: Insn = stmt(RET, 0);
 
     #[test]
     fn no_bit_and_one_bit_are_tested() {
-        let none = [(LD, 0, 0, 24), (AND, 0, 0, 0x41), (JEQ, 0, 1, 0), MATCH];
-        assert_eq!(shorten(&none).unwrap(), [(LD, 0, 0, 24), (JSET, 1, 0, 0x41), MATCH]);
-        let one = [(LD, 0, 0, 24), (AND, 0, 0, 0x40), (JEQ, 0, 1, 0x40), MATCH];
-        assert_eq!(shorten(&one).unwrap(), [(LD, 0, 0, 24), (JSET, 0, 1, 0x40), MATCH]);
-        let two = [(LD, 0, 0, 24), (AND, 0, 0, 0x41), (JEQ, 0, 1, 0x41), MATCH];
+        let none = [stmt(LD, 24), stmt(AND, 0x41), jump(JEQ, 0, 0, 1), MATCH];
+        assert_eq!(shorten(&none).unwrap(), [stmt(LD, 24), jump(JSET, 0x41, 1, 0), MATCH]);
+        let one = [stmt(LD, 24), stmt(AND, 0x40), jump(JEQ, 0x40, 0, 1), MATCH];
+        assert_eq!(shorten(&one).unwrap(), [stmt(LD, 24), jump(JSET, 0x40, 0, 1), MATCH]);
+        let two = [stmt(LD, 24), stmt(AND, 0x41), jump(JEQ, 0x41, 0, 1), MATCH];
         assert_eq!(shorten(&two).unwrap(), two);
     }
 
     #[test]
     fn words_that_are_there_are_not_loaded() {
-        let values = [7, 5, 9].map(|k| [(LD, 0, 0, 16), (JEQ, 0, 1, k), MATCH]).concat();
-        let short = [(LD, 0, 0, 16), (JEQ, 2, 0, 7), (JEQ, 1, 0, 5), (JEQ, 0, 1, 9), MATCH];
+        let values = [7, 5, 9].map(|k| [stmt(LD, 16), jump(JEQ, k, 0, 1), MATCH]).concat();
+        let short = [stmt(LD, 16), jump(JEQ, 7, 2, 0), jump(JEQ, 5, 1, 0), jump(JEQ, 9, 0, 1), MATCH];
         assert_eq!(shorten(&values).unwrap(), short);
-        let masked = [1, 5].map(|k| [(LD, 0, 0, 16), (AND, 0, 0, 0xf), (JEQ, 0, 1, k), MATCH]).concat();
-        let short = [(LD, 0, 0, 16), (AND, 0, 0, 0xf), (JEQ, 1, 0, 1), (JEQ, 0, 1, 5), MATCH];
+        let masked = [1, 5].map(|k| [stmt(LD, 16), stmt(AND, 0xf), jump(JEQ, k, 0, 1), MATCH]).concat();
+        let short = [stmt(LD, 16), stmt(AND, 0xf), jump(JEQ, 1, 1, 0), jump(JEQ, 5, 0, 1), MATCH];
         assert_eq!(shorten(&masked).unwrap(), short);
         // Another word was loaded on one of the ways there.
-        let both = [(LD, 0, 0, 16), (JEQ, 0, 3, 1), (LD, 0, 0, 24), (JEQ, 0, 1, 2), MATCH];
-        let whole = [&both[..], &[(LD, 0, 0, 16), (JEQ, 0, 1, 3), MATCH]].concat();
+        let both = [stmt(LD, 16), jump(JEQ, 1, 0, 3), stmt(LD, 24), jump(JEQ, 2, 0, 1), MATCH];
+        let whole = [&both[..], &[stmt(LD, 16), jump(JEQ, 3, 0, 1), MATCH]].concat();
         let short =
-            [&[(LD, 0, 0, 16), (JEQ, 0, 2, 1)], &[(LD, 0, 0, 24), (JEQ, 2, 0, 2)], &whole[5..]].concat();
+            [&[stmt(LD, 16), jump(JEQ, 1, 0, 2)], &[stmt(LD, 24), jump(JEQ, 2, 2, 0)], &whole[5..]].concat();
         assert_eq!(shorten(&whole).unwrap(), short);
     }
 
     #[test]
     fn neighbours_are_compared_by_their_ends() {
         let values = |list: &[u32]| {
-            list.iter().flat_map(|k| [(LD, 0, 0, 16), (JEQ, 0, 1, *k), MATCH]).collect::<Vec<_>>()
+            list.iter().flat_map(|k| [stmt(LD, 16), jump(JEQ, *k, 0, 1), MATCH]).collect::<Vec<_>>()
         };
-        let short = [(LD, 0, 0, 16), (JEQ, 3, 0, 2), (JGE, 0, 1, 4), (JGT, 0, 1, 7), (JEQ, 0, 1, 1), MATCH];
+        let short = [
+            stmt(LD, 16),
+            jump(JEQ, 2, 3, 0),
+            jump(JGE, 4, 0, 1),
+            jump(JGT, 7, 0, 1),
+            jump(JEQ, 1, 0, 1),
+            MATCH,
+        ];
         assert_eq!(shorten(&values(&[2, 4, 5, 6, 7, 1])).unwrap(), short);
-        let last = [(LD, 0, 0, 16), (JGE, 0, 2, u32::MAX - 2), (JGT, 1, 0, u32::MAX), MATCH];
+        let last = [stmt(LD, 16), jump(JGE, u32::MAX - 2, 0, 2), jump(JGT, u32::MAX, 1, 0), MATCH];
         assert_eq!(shorten(&values(&[u32::MAX - 2, u32::MAX - 1, u32::MAX])).unwrap(), last);
-        let wraps = [(LD, 0, 0, 16), (JEQ, 2, 0, u32::MAX - 1), (JEQ, 1, 0, u32::MAX), (JEQ, 0, 1, 0), MATCH];
+        let wraps = [
+            stmt(LD, 16),
+            jump(JEQ, u32::MAX - 1, 2, 0),
+            jump(JEQ, u32::MAX, 1, 0),
+            jump(JEQ, 0, 0, 1),
+            MATCH,
+        ];
         assert_eq!(shorten(&values(&[u32::MAX - 1, u32::MAX, 0])).unwrap(), wraps);
     }
 
     #[test]
     fn what_no_jump_reaches_stays_long() {
-        let many: Vec<_> = (0..300).flat_map(|k| [(LD, 0, 0, 16), (JEQ, 0, 1, 2 * k), MATCH]).collect();
+        let many: Vec<_> = (0..300).flat_map(|k| [stmt(LD, 16), jump(JEQ, 2 * k, 0, 1), MATCH]).collect();
         assert_eq!(shorten(&many), None);
-        assert_eq!(shorten(&[(0xffff, 0, 0, 0), MATCH]), None);
+        assert_eq!(shorten(&[stmt(0xffff, 0), MATCH]), None);
     }
 }

@@ -1,12 +1,12 @@
-//! The profiles that `sbx` carries with it, and their JSON Schema: as text. What they mean is the launcher's
-//! business.
+//! The built-in profiles of `sbx` and their JSON Schema, as text. The launcher interprets them.
+#![forbid(unsafe_code)]
 
 use include_dir::{Dir, include_dir};
 
 /// The JSON Schema (draft 2020-12) of a profile.
 pub static SCHEMA: &str = include_str!("../schema/profile.schema.json");
 
-/// The built-in profiles' names, sorted.
+/// The names of the built-in profiles, sorted.
 pub const NAMES: [&str; 8] =
     ["custom", "minimal", "network", "no-exec", "read-only", "unrestricted", "workspace", "write"];
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the tables of docs/coverage.md, and a list of the lines that did not run, of what scripts/coverage/run has measured.
+"""Makes the tables of docs/internals/testing/coverage.md and a list of the lines that did not run, from the output of coverage/run.
 
 Usage: table.py DIRECTORY [--update]
 """
@@ -10,21 +10,21 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT = ROOT / "docs/coverage.md"
+DOCUMENT = ROOT / "docs/internals/testing/coverage.md"
 MARK = "<!-- from here on made by make coverage UPDATE=1 -->\n"
-# What confines, answers or decides: each file has a line of its own.
-WATCHED = ("policy/src", "launcher/src/launch", "launcher/src/supervise", "launcher/src/sys")
-# Files with less than this, in per cent, are listed.
+# The code that confines, answers or decides: its files have lines of their own.
+WATCHED = ("policy/src", "launcher/src/plan", "launcher/src/enforce", "launcher/src/supervise", "launcher/src/sys")
+# Files below this percentage are listed.
 LISTED_BELOW = 95.0
 
 
 def is_test(path):
     """Whether a file is only built for tests."""
-    return path.name == "tests.rs" or "tests" in path.parts or "fuzzing" in path.parts or path.name == "properties.rs"
+    return path.name in ("tests.rs", "testing.rs") or "tests" in path.parts
 
 
 def product_lines(path):
-    """The numbers of the lines of a file that are in what users run: all but blocks under #[cfg(test)]."""
+    """The numbers of the lines that are part of the product: all but blocks under #[cfg(test)]."""
     kept, end = set(), None
     lines = (ROOT / path).read_text().splitlines()
     for number, line in enumerate(lines, 1):
@@ -38,7 +38,7 @@ def product_lines(path):
 
 
 def measured(file):
-    """For each file of the crates the lines that could run, and whether they did."""
+    """For each file of the crates, the lines that can run, and whether they did."""
     found = {}
     for record in file.read_text().split("end_of_record"):
         source = re.search(r"^SF:(.*)$", record, re.M)
@@ -54,7 +54,7 @@ def measured(file):
 
 
 def groups(path):
-    """What a file counts for: its crate, and within the launcher its module."""
+    """The groups that a file counts for: its crate, and in the launcher its module."""
     parts = path.parts
     yield f"`{parts[0]}`"
     if parts[0] == "launcher":
@@ -62,13 +62,13 @@ def groups(path):
 
 
 def share(lines):
-    """`ran | per cent`."""
+    """`lines that ran | per cent`."""
     ran = sum(lines)
     return f"{ran:,} | {100 * ran / max(len(lines), 1):.1f}"
 
 
 def table(head, rows):
-    """A table of the lines by the tests, and with failing calls too."""
+    """A table of the lines that the tests run, and that they run together with failing system calls."""
     text = f"| {head} | lines | by the tests | % | with failing calls too | % |\n|---|---|---|---|---|---|\n"
     for name, (tests, everything) in rows:
         text += f"| {name} | {len(tests):,} | {share(tests)} | {share(everything)} |\n"
@@ -76,7 +76,7 @@ def table(head, rows):
 
 
 def tables(tests, everything):
-    """Everything of the document that is measured."""
+    """The measured part of the document."""
     sums = defaultdict(lambda: ([], []))
     files = []
     for path in sorted(tests):
@@ -87,7 +87,8 @@ def tables(tests, everything):
         in_view = any(path.is_relative_to(place) for place in WATCHED)
         if in_view and both[0] and 100 * sum(both[0]) / len(both[0]) < LISTED_BELOW:
             files.append((f"`{path}`", both))
-    modules = sorted((name for name in sums if name != "total"), key=lambda name: (name.split(":")[0] != "`policy`", name))
+    modules = (name for name in sums if name != "total")
+    modules = sorted(modules, key=lambda name: (name.split(":")[0] != "`policy`", name))
     files.sort(key=lambda row: sum(row[1][0]) / len(row[1][0]))
     return (
         "\n" + table("code", [(name, sums[name]) for name in (*modules, "total")])
@@ -97,7 +98,7 @@ def tables(tests, everything):
 
 
 def missed(tests, everything):
-    """The lines that did not run: marked with F where failing calls reach them."""
+    """The lines that did not run in the tests. F marks those that failing system calls reach."""
     for path in sorted(tests):
         source = (ROOT / path).read_text().splitlines()
         for number, ran in sorted(tests[path].items()):
@@ -114,7 +115,7 @@ def main():
     if "--update" in sys.argv[2:]:
         DOCUMENT.write_text(DOCUMENT.read_text().partition(MARK)[0] + MARK + text)
     print(text)
-    print(f"Lines that did not run, F: with failing calls they did: {work / 'missed.txt'}")
+    print(f"Lines that did not run (F: only with failing system calls): {work / 'missed.txt'}")
 
 
 main()

@@ -1,86 +1,100 @@
-//! The environment of the process, changed in place: an array of pointers that libc has not copied yet.
+//! The environment of the process. It is changed in place, because libc has not copied the array yet.
 
-use core::ffi::{CStr, c_char};
+use crate::sys::Entry;
 
-/// `NAME=value` strings, up to a null pointer.
+/// The `NAME=value` strings of the process.
 pub struct Environment {
-    entries: *mut *mut c_char,
+    entries: &'static mut [Option<Entry>],
 }
 
-/// What the loader calls the library's file, as in the launcher's and in the documentation's use.
+/// The file name of this library, which the launcher and the documentation use.
 const OWN_NAME: &[u8] = b"libsandbox.so";
 const OWN_DESCRIPTOR: &[u8] = b"/proc/self/fd/";
 const PRELOAD: &[u8] = b"LD_PRELOAD";
 
 impl Environment {
-    /// # Safety
-    ///
-    /// `entries` is a process's environment array: pointers to NUL-terminated strings, then a null pointer,
-    /// all writable and used by no other thread.
-    pub unsafe fn new(entries: *mut *mut c_char) -> Environment {
+    /// Wraps the environment array. The strings end at the first `None`.
+    pub fn new(entries: &'static mut [Option<Entry>]) -> Environment {
         Environment { entries }
     }
 
-    fn at(&self, index: usize) -> Option<*mut c_char> {
-        // SAFETY: by the contract of `new`, and callers stop at the first null pointer.
-        let entry = unsafe { *self.entries.add(index) };
-        (!entry.is_null()).then_some(entry)
+    /// The values of the entries of this name, in order.
+    fn values(&self, name: &[u8]) -> impl Iterator<Item = &[u8]> {
+        self.entries.iter().map_while(Option::as_ref).filter_map(move |entry| value(entry.text(), name))
     }
 
-    fn set(&mut self, index: usize, entry: *mut c_char) {
-        // SAFETY: by the contract of `new`; `index` was read before, so it is inside the array.
-        unsafe { *self.entries.add(index) = entry }
+    /// The names of the entries, in order.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        let entries = self.entries.iter().map_while(Option::as_ref);
+        entries.map(|entry| entry.text().split(|byte| *byte == b'=').next().unwrap_or(&[]))
     }
 
     /// The value of the first entry of this name, as getenv(3) finds it.
-    pub fn get(&self, name: &[u8]) -> Option<&'static [u8]> {
-        (0..).map_while(|index| self.at(index)).find_map(|entry| value(entry, name))
+    pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        self.values(name).next()
     }
 
-    /// Whether there are two entries of this name: which one was meant cannot be known.
+    /// Whether two entries have this name. Then it is not known which one was meant.
     pub fn is_twice(&self, name: &[u8]) -> bool {
-        (0..).map_while(|index| self.at(index)).filter(|entry| value(*entry, name).is_some()).nth(1).is_some()
+        self.values(name).nth(1).is_some()
     }
 
-    /// Takes every entry of this name out.
+    /// Removes every entry of this name.
     pub fn remove(&mut self, name: &[u8]) {
         let mut kept = 0;
-        let mut index = 0;
-        while let Some(entry) = self.at(index) {
-            if value(entry, name).is_none() {
-                self.set(kept, entry);
+        for index in 0..self.entries.len() {
+            let Some(entry) = self.entries.get_mut(index).and_then(Option::take) else { return };
+            if value(entry.text(), name).is_some() {
+                continue;
+            }
+            if let Some(slot) = self.entries.get_mut(kept) {
+                *slot = Some(entry);
                 kept += 1;
             }
-            index += 1;
-        }
-        if kept < index {
-            self.set(kept, core::ptr::null_mut());
         }
     }
 
-    /// Takes this library out of LD_PRELOAD and leaves what else stands there.
+    /// Removes this library from LD_PRELOAD and keeps the other libraries there.
     pub fn remove_preload(&mut self) {
-        let Some(value) = self.get(PRELOAD) else { return };
-        let others = value.split(|b| is_separator(*b)).filter(|part| !part.is_empty() && !is_own(part));
-        if others.clone().next().is_none() {
-            return self.remove(PRELOAD);
-        }
-        let mut write = value.as_ptr().cast_mut();
-        let start = write;
-        for part in others {
-            // SAFETY: what is written never overtakes what is read: parts only move towards the start of the
-            // value, each with at most the one separator that stood before it.
-            unsafe {
-                if write != start {
-                    write.write(b':');
-                    write = write.add(1);
+        let mut entries = self.entries.iter_mut().map_while(Option::as_mut);
+        let Some(entry) = entries.find(|entry| value(entry.text(), PRELOAD).is_some()) else { return };
+        let list = entry.text_mut().get_mut(PRELOAD.len() + 1..).unwrap_or(&mut []);
+        match keep_others(list) {
+            0 => self.remove(PRELOAD),
+            length => {
+                if let Some(end) = list.get_mut(length) {
+                    *end = 0;
                 }
-                core::ptr::copy(part.as_ptr(), write, part.len());
-                write = write.add(part.len());
             }
         }
-        // SAFETY: the value ends in a NUL byte, so there is at least one byte at or after `write`.
-        unsafe { write.write(0) }
+    }
+}
+
+/// Moves the libraries that are not this one to the start of the list, and returns their length.
+fn keep_others(list: &mut [u8]) -> usize {
+    let (mut read, mut written) = (0, 0);
+    while let Some(rest) = list.get(read..).filter(|rest| !rest.is_empty()) {
+        let length = rest.iter().position(|byte| is_separator(*byte)).unwrap_or(rest.len());
+        let path = rest.get(..length).unwrap_or(&[]);
+        if !path.is_empty() && !is_own(path) {
+            // Writing does not overtake reading: in the list too, a separator stands before every path but the first.
+            if written > 0 {
+                put(list, &mut written, b':');
+            }
+            for at in read..read + length {
+                let byte = list.get(at).copied().unwrap_or(0);
+                put(list, &mut written, byte);
+            }
+        }
+        read += length + 1;
+    }
+    written
+}
+
+fn put(list: &mut [u8], at: &mut usize, byte: u8) {
+    if let Some(slot) = list.get_mut(*at) {
+        *slot = byte;
+        *at += 1;
     }
 }
 
@@ -94,9 +108,7 @@ fn is_own(path: &[u8]) -> bool {
     name == OWN_NAME || numbered
 }
 
-fn value(entry: *mut c_char, name: &[u8]) -> Option<&'static [u8]> {
-    // SAFETY: an entry of the environment is a NUL-terminated string that lives as long as the process.
-    let entry: &'static [u8] = unsafe { CStr::from_ptr(entry) }.to_bytes();
+fn value<'e>(entry: &'e [u8], name: &[u8]) -> Option<&'e [u8]> {
     entry.strip_prefix(name)?.strip_prefix(b"=")
 }
 

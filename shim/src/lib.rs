@@ -1,11 +1,12 @@
 //! `libsandbox.so`: installs a seccomp filter from environment variables before `main` runs.
 //!
-//! The whole library is one constructor. It is linked with `-z initfirst`, so it runs before the
-//! constructors of every other library and before the program's DT_PREINIT_ARRAY. libc is not initialised
-//! then, so nothing of libc is used; and since no library is needed at all, it loads under any libc.
+//! The library is one constructor. It is linked with `-z initfirst`, so it runs before the constructors of all other
+//! libraries and before the program's DT_PREINIT_ARRAY. libc is not initialised at that time, so the library uses
+//! nothing of it. It needs no library at all, so it loads under any libc.
 //!
-//! What can't be understood or enforced ends the process with 125 and a sentence.
+//! A variable that cannot be understood or enforced ends the process with status 125 and a message.
 #![no_std]
+#![deny(unsafe_code)]
 
 mod environment;
 mod sys;
@@ -17,12 +18,12 @@ use sbx_policy::program::TooLong;
 use sbx_policy::rules::{Layout, QUERY, Rules};
 use sbx_policy::{Program, bpf, errno};
 
-/// Refused to run: what `sbx` itself exits with too.
+/// The exit status of a refusal, the same as that of `sbx`.
 const REFUSED: i32 = 125;
 const VERBOSE: &[u8] = b"SBX_VERBOSE";
-/// The launcher's: the number of the descriptor that this library was loaded from.
+/// Set by the launcher: the number of the descriptor that this library was loaded from.
 const SHIM_FD: &[u8] = b"SBX_SHIM_FD";
-/// Variables of the kernel's Landlock sample, which this version cannot enforce.
+/// Variables of the kernel's Landlock sample program. This version cannot enforce them.
 const LANDLOCK: [&[u8]; 5] = [b"LL_FS_RO", b"LL_FS_RW", b"LL_TCP_BIND", b"LL_TCP_CONNECT", b"LL_SCOPED"];
 
 fn start(environment: &mut Environment) {
@@ -39,6 +40,9 @@ fn start(environment: &mut Environment) {
             out(b" is set twice; set it once");
         });
     }
+    if let Some(misspelt) = environment.names().find_map(env::misspelt) {
+        refuse(&|out| misspelt.write(out));
+    }
     let variables = Variables {
         allow: environment.get(env::ALLOW.as_bytes()),
         deny: environment.get(env::DENY.as_bytes()),
@@ -49,7 +53,7 @@ fn start(environment: &mut Environment) {
         Ok(rules) => rules,
         Err(error) => refuse(&|out| error.write(out)),
     };
-    // Before the filter, which may forbid it.
+    // Before the filter is installed: the filter may refuse close(2).
     close_own_descriptor(environment);
     for name in own {
         environment.remove(name);
@@ -66,7 +70,7 @@ fn confine(rules: &Rules, verbose: bool) {
         return;
     }
     let already_bound = answer == -i64::from(errno::EISCONN);
-    // Most programs are short, and a stack that is not touched costs nothing.
+    // Most programs are short, and stack that is not touched costs nothing.
     install::<SHORT>(rules, already_bound, verbose)
         .or_else(|TooLong| long(rules, already_bound, verbose))
         .unwrap_or_else(|TooLong| {
@@ -88,7 +92,7 @@ fn install<const ROOM: usize>(rules: &Rules, already_bound: bool, verbose: bool)
     if verbose {
         announce(&program, rules);
     }
-    // Inside a sandbox of ours no_new_privs is set, and prctl(2) may be refused.
+    // Inside an sbx sandbox no_new_privs is already set, and its filter may refuse prctl(2).
     if !already_bound {
         let result = sys::set_no_new_privs();
         if result < 0 {
@@ -105,7 +109,7 @@ fn install<const ROOM: usize>(rules: &Rules, already_bound: bool, verbose: bool)
     Ok(())
 }
 
-/// Written before the filter is installed: afterwards write(2) may be refused.
+/// Runs before the filter is installed: the filter may refuse write(2).
 fn announce(program: &Program<'_>, rules: &Rules) {
     let mut line = Line::new();
     line.add(if rules.unnamed_allowed {
@@ -118,7 +122,7 @@ fn announce(program: &Program<'_>, rules: &Rules) {
     line.print();
 }
 
-/// Where the launcher passed this library as a descriptor, that descriptor has done its work.
+/// Closes the descriptor through which the launcher passed this library: it is not needed any more.
 fn close_own_descriptor(environment: &Environment) {
     if let Some(number) = environment.get(SHIM_FD).and_then(environment::parse_number) {
         sys::close(number);
@@ -138,18 +142,18 @@ fn fail(operation: &[u8], result: i64) -> ! {
     })
 }
 
-/// Writes its parts to the function it is given.
-type Sentence<'a> = &'a dyn Fn(&mut dyn FnMut(&[u8]));
+/// A function that passes the parts of a message to the function it is given.
+type Message<'a> = &'a dyn Fn(&mut dyn FnMut(&[u8]));
 
-fn refuse(sentence: Sentence<'_>) -> ! {
+fn refuse(message: Message<'_>) -> ! {
     let mut line = Line::new();
-    sentence(&mut |part| line.add(part));
+    message(&mut |part| line.add(part));
     line.add(b"\n");
     line.print();
     sys::exit(REFUSED)
 }
 
-/// One line for stderr, written with one call.
+/// One line for stderr, written with a single system call.
 struct Line {
     bytes: [u8; 512],
     len: usize,
@@ -164,7 +168,7 @@ impl Line {
 
     fn add(&mut self, part: &[u8]) {
         for byte in part {
-            // The last place is kept for the end of the line.
+            // The last place is reserved for the line feed.
             let room = self.len < self.bytes.len() - 1 || *byte == b'\n';
             if let Some(slot) = self.bytes.get_mut(self.len).filter(|_| room) {
                 *slot = *byte;

@@ -1,4 +1,8 @@
-//! The constructor's entry, system calls without libc, and the functions that compiled code expects.
+//! The constructor, system calls without libc, and the functions that compiled code expects. All `unsafe` code of the
+//! library is in this module.
+#![allow(unsafe_code)]
+
+mod entries;
 
 use crate::environment::Environment;
 use core::arch::{asm, global_asm};
@@ -6,10 +10,12 @@ use core::ffi::{c_char, c_int};
 use sbx_policy::bpf::Insn;
 use sbx_policy::calls::{Arch, Call};
 
+pub use entries::Entry;
+
 type Entries = *mut *mut c_char;
 
 #[used]
-// SAFETY: the loader calls what stands in this section with exactly these arguments, or with none.
+// SAFETY: the loader calls the functions of this section with exactly these arguments, or with none.
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn(c_int, Entries, Entries) = constructor;
 
@@ -17,18 +23,18 @@ unsafe extern "C" {
     fn sbx_shim_environ() -> Entries;
 }
 
-/// glibc hands `argc, argv, envp` to constructors, and its `environ` is still null when an initfirst
-/// library runs. musl hands over nothing, but has set `environ` by then.
+/// glibc passes `argc, argv, envp` to constructors, and its `environ` is still null when an initfirst library runs.
+/// musl passes nothing, but has set `environ` by then.
 extern "C" fn constructor(_argc: c_int, _argv: Entries, envp: Entries) {
-    // SAFETY: reads one pointer, defined below.
+    // SAFETY: the function, defined below, reads one pointer.
     let environ = unsafe { sbx_shim_environ() };
     let entries = if environ.is_null() { envp } else { environ };
     if entries.is_null() {
         return;
     }
-    // SAFETY: the libc's own array, and no thread has been started yet.
-    let mut environment = unsafe { Environment::new(entries) };
-    crate::start(&mut environment);
+    // SAFETY: it is the array of the libc, which the kernel filled, and no other thread runs yet.
+    let entries = unsafe { Entry::array(entries) };
+    crate::start(&mut Environment::new(entries));
 }
 
 #[cfg(feature = "library")]
@@ -38,15 +44,15 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     exit(125)
 }
 
-/// Makes a system call; the result is the kernel's, a negative error number for an error.
+/// Makes a system call. The result is the kernel's: for an error, the negative error number.
 ///
 /// # Safety
 ///
-/// The call, with these arguments, must not touch memory that Rust code relies on.
+/// The system call, with these arguments, must not touch memory that Rust code relies on.
 #[cfg(target_arch = "x86_64")]
 unsafe fn syscall(number: u32, args: [u64; 5]) -> i64 {
     let result;
-    // SAFETY: the kernel's calling convention; what the call does is the caller's promise.
+    // SAFETY: the kernel's calling convention; the caller answers for the effects of the system call.
     unsafe {
         asm!("syscall", inlateout("rax") u64::from(number) => result,
             in("rdi") args[0], in("rsi") args[1], in("rdx") args[2], in("r10") args[3], in("r8") args[4],
@@ -55,15 +61,15 @@ unsafe fn syscall(number: u32, args: [u64; 5]) -> i64 {
     result
 }
 
-/// Makes a system call; the result is the kernel's, a negative error number for an error.
+/// Makes a system call. The result is the kernel's: for an error, the negative error number.
 ///
 /// # Safety
 ///
-/// The call, with these arguments, must not touch memory that Rust code relies on.
+/// The system call, with these arguments, must not touch memory that Rust code relies on.
 #[cfg(target_arch = "aarch64")]
 unsafe fn syscall(number: u32, args: [u64; 5]) -> i64 {
     let result;
-    // SAFETY: the kernel's calling convention; what the call does is the caller's promise.
+    // SAFETY: the kernel's calling convention; the caller answers for the effects of the system call.
     unsafe {
         asm!("svc 0", in("x8") u64::from(number), inlateout("x0") args[0] => result,
             in("x1") args[1], in("x2") args[2], in("x3") args[3], in("x4") args[4], options(nostack));
@@ -75,13 +81,13 @@ const ENOSYS: i64 = 38;
 
 fn named(name: &str, args: [u64; 5]) -> i64 {
     match Call::named(name.as_bytes()).and_then(|call| call.number(Arch::HOST)) {
-        // SAFETY: only the functions below come here, each with a call that at most reads memory of its own.
+        // SAFETY: only the functions below call this one, each for a system call that at most reads memory of its own.
         Some(number) => unsafe { syscall(number, args) },
         None => -ENOSYS,
     }
 }
 
-/// write(2), whose failure nobody could be told of.
+/// write(2). A failure is ignored: there is no way to report it.
 pub fn write(descriptor: i32, bytes: &[u8]) {
     named("write", [descriptor as u64, bytes.as_ptr() as u64, bytes.len() as u64, 0, 0]);
 }
@@ -98,7 +104,7 @@ pub fn exit(status: i32) -> ! {
     }
 }
 
-/// Asks an installed filter about itself, through a prctl(2) that does nothing otherwise.
+/// Queries an installed filter with a prctl(2) that has no other effect.
 pub fn query(question: u32, identity: u32) -> i64 {
     named("prctl", [question.into(), identity.into(), 0, 0, 0])
 }
@@ -116,17 +122,18 @@ struct Program {
     filter: *const Insn,
 }
 
-/// seccomp(SECCOMP_SET_MODE_FILTER), for all threads: a library that came before may have started some. The answer is 0,
-/// an error, or the number of a thread that has filters of its own and so cannot get this one.
+/// seccomp(SECCOMP_SET_MODE_FILTER) for all threads, because an earlier library may have started some. The result is
+/// 0, an error, or the number of a thread that cannot get this filter because it has filters of its own.
 pub fn install(insns: &[Insn]) -> i64 {
     const SECCOMP_SET_MODE_FILTER: u64 = 1;
     const SECCOMP_FILTER_FLAG_TSYNC: u64 = 1;
-    // The core builds no program longer than BPF_MAXINSNS (4096).
+    // sbx-policy builds no program longer than BPF_MAXINSNS (4096).
     let program = Program { len: insns.len() as u16, filter: insns.as_ptr() };
     named("seccomp", [SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &raw const program as u64, 0, 0])
 }
 
-// Compiled code calls these. Defined here and hidden, the library needs no libc and exports nothing.
+// Compiled code calls these functions. They are defined here, so the library needs no libc, and hidden, so it exports
+// nothing.
 #[cfg(target_arch = "x86_64")]
 global_asm!(
     ".globl memcpy, memmove, memset, memcmp, bcmp, strlen, sbx_shim_environ",

@@ -1,4 +1,4 @@
-//! Running one command to its end, with a time limit that cannot be got around.
+//! Runs one command to its end, with a time limit that the command cannot escape.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -15,14 +15,14 @@ use crate::tools::PATH;
 use crate::users::User;
 use crate::{docker, kernel, stage, sys};
 
-/// How long a command may take. Generous: it only has to keep a hanging one from hanging the suite.
+/// How long a command may take. Generous: it only keeps a command that hangs from hanging the suite.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Set to a number on a slow machine: the limit is that many times as long.
+/// A number, set on a slow machine: the time limits are multiplied by it.
 const PATIENCE: &str = "SBX_TEST_PATIENCE";
-/// Where a program that counts what it runs keeps its counters (`make coverage`).
+/// Where a program that counts the lines it runs keeps its counters (`make coverage`).
 const COUNTERS: &str = "LLVM_PROFILE_FILE";
 
-/// A command to be run; the environment holds nothing but what is set here.
+/// A command to run; its environment holds only what is set here.
 pub struct Cmd {
     command: Command,
     shown: Vec<OsString>,
@@ -35,7 +35,7 @@ impl Cmd {
     pub fn new(program: impl AsRef<OsStr>) -> Cmd {
         let mut command = Command::new(program.as_ref());
         command.env_clear().env("PATH", PATH).env("LANG", "C.UTF-8").env("TERM", "dumb");
-        // nohup(1) has the first ignored, a shell without job control the others of what it starts in the background.
+        // nohup(1) ignores the first, and a shell without job control ignores the others for background commands.
         for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
             sys::by_default(&mut command, signal);
         }
@@ -65,7 +65,7 @@ impl Cmd {
         self
     }
 
-    /// Takes a variable away.
+    /// Removes a variable.
     pub fn no_env(mut self, key: &str) -> Cmd {
         self.command.env_remove(key);
         self
@@ -83,13 +83,13 @@ impl Cmd {
         self
     }
 
-    /// What the command reads; nothing by default.
+    /// Sets the command's standard input; empty by default.
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Cmd {
         self.stdin = bytes.into();
         self
     }
 
-    /// Another time limit than the usual one.
+    /// Sets another time limit than the usual one.
     pub fn timeout(mut self, limit: Duration) -> Cmd {
         self.timeout = limit;
         self
@@ -110,13 +110,14 @@ impl Cmd {
         self
     }
 
-    /// Runs where these calls are answered with these error numbers, or, with 0, as if they had succeeded.
+    /// Answers these calls with these error numbers, or, with 0, as if they had succeeded.
     pub fn answering(mut self, answers: &[(libc::c_long, i32)]) -> Cmd {
         docker::answer(&mut self.command, answers);
         self
     }
 
-    /// The same as this user, instead of [`Cmd::user`]; `no_new_privs` stays unset where the suites run as root.
+    /// Like [`Cmd::answering`] as this user, instead of [`Cmd::user`]; `no_new_privs` stays unset if the suites run as
+    /// root.
     pub fn answering_as(mut self, answers: &[(libc::c_long, i32)], user: &User) -> Cmd {
         docker::answer_as(&mut self.command, answers, user);
         self
@@ -134,7 +135,7 @@ impl Cmd {
         self
     }
 
-    /// Hands the command a descriptor under a number of its own.
+    /// Hands the command a descriptor under another number.
     pub fn pass_fd(mut self, fd: OwnedFd, number: i32) -> Cmd {
         sys::inherit_as(&mut self.command, fd, number);
         self
@@ -146,7 +147,7 @@ impl Cmd {
         self
     }
 
-    /// Has the command stop at its exec, to be followed by this thread (see [`sys::ptrace`]).
+    /// Stops the command at its exec, to be followed by this thread (see [`sys::ptrace`]).
     #[cfg(target_arch = "x86_64")]
     pub fn followed(mut self) -> Cmd {
         sys::ptrace::follow(&mut self.command);
@@ -162,7 +163,7 @@ impl Cmd {
         let feeder = self.stdin;
         std::thread::spawn(move || {
             let mut stdin = stdin;
-            // A command that ends before it has read everything is none of our business.
+            // A command may end before it has read everything.
             let _ = stdin.write_all(&feeder);
         });
         let stdout = Collector::start(child.stdout.take().unwrap());
@@ -202,7 +203,7 @@ impl Terminal {
         sys::resize_terminal(&self.0, rows, columns);
     }
 
-    /// Whether it shows what is typed, and hands it on in lines.
+    /// Whether it echoes what is typed, and passes it on in lines.
     pub fn modes(&self) -> (bool, bool) {
         sys::terminal_modes(&self.0)
     }
@@ -228,6 +229,13 @@ impl Running {
         sys::kill(self.pid(), signal);
     }
 
+    /// Kills the command itself, and waits for the end of its output.
+    #[track_caller]
+    pub fn kill(self) {
+        self.signal(libc::SIGKILL);
+        drop(self.wait());
+    }
+
     /// Sends a signal to the command's process group, as a terminal does.
     pub fn signal_group(&self, signal: i32) {
         sys::kill_group(self.pid(), signal);
@@ -245,7 +253,7 @@ impl Running {
         panic!("{} never printed {text:?}", Shown(&self.shown));
     }
 
-    /// Waits until the command has printed `text` on stdout so often.
+    /// Waits until the command has printed `text` on stdout this many times.
     #[track_caller]
     pub fn wait_for_times(&self, text: &str, times: usize) {
         while Instant::now() < self.deadline {
@@ -258,7 +266,7 @@ impl Running {
         panic!("{} did not print {text:?} {times} times: {shown}", Shown(&self.shown));
     }
 
-    /// What it has printed on stdout until now.
+    /// The output on stdout until now.
     pub fn so_far(&self) -> String {
         String::from_utf8_lossy(&self.stdout.so_far()).into_owned()
     }
@@ -269,7 +277,7 @@ impl Running {
         self.wait_or_kill().unwrap_or_else(|out| panic!("took too long and was killed: {out}"))
     }
 
-    /// Waits for the end; past the time limit the process group is killed, and what it said until then is the error.
+    /// Waits for the end; past the time limit the process group is killed, and the output until then is the error.
     pub fn wait_or_kill(mut self) -> Result<Output, Box<Output>> {
         let mut pause = Duration::from_micros(200);
         loop {
@@ -286,7 +294,7 @@ impl Running {
         }
     }
 
-    /// What became of the command, for who has waited for it already.
+    /// The output of a command that the caller has already waited for.
     pub fn ended(self, status: ExitStatus) -> Output {
         self.output(status)
     }
@@ -327,14 +335,14 @@ impl Collector {
         self.bytes.lock().unwrap().clone()
     }
 
-    /// Everything that was written. A descendant that still holds the pipe is not waited for longer than a moment.
+    /// Everything that was written. If a descendant still holds the pipe, it is waited for only a moment.
     fn finish(&self) -> Vec<u8> {
         let _ = self.done.recv_timeout(Duration::from_secs(2));
         self.so_far()
     }
 }
 
-/// What became of a command.
+/// The result of a command.
 pub struct Output {
     /// The exit code, unless a signal ended it.
     pub code: Option<i32>,
@@ -358,7 +366,7 @@ impl Output {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
-    /// The lines of stderr that sbx wrote, but for the warning that it owes on this kernel.
+    /// The lines of stderr that sbx wrote, except the warning that it has to print on this kernel.
     pub fn sbx_lines(&self) -> Vec<String> {
         let own = |line: &&str| line.starts_with("sbx: ") && !kernel::owes(line);
         self.err().lines().filter(own).map(str::to_owned).collect()
@@ -369,56 +377,56 @@ impl Output {
         self.err().lines().filter(|line| !line.starts_with("sbx: ")).map(str::to_owned).collect()
     }
 
-    /// Demands exit code 0.
+    /// Requires exit code 0.
     #[track_caller]
     pub fn success(self) -> Output {
         self.exited(0)
     }
 
-    /// Demands an exit code.
+    /// Requires an exit code.
     #[track_caller]
     pub fn exited(self, code: i32) -> Output {
         assert_eq!(self.code, Some(code), "wrong exit code: {self}");
         self
     }
 
-    /// Demands any exit code but 0, or a signal.
+    /// Requires any exit code but 0, or a signal.
     #[track_caller]
     pub fn failed(self) -> Output {
         assert_ne!(self.code, Some(0), "should have failed: {self}");
         self
     }
 
-    /// Demands death by a signal.
+    /// Requires death by a signal.
     #[track_caller]
     pub fn died_of(self, signal: i32) -> Output {
         assert_eq!(self.signal, Some(signal), "wrong end: {self}");
         self
     }
 
-    /// Demands that stdout is exactly this.
+    /// Requires that stdout is exactly this.
     #[track_caller]
     pub fn prints(self, text: &str) -> Output {
         assert_eq!(self.out(), text, "wrong output: {self}");
         self
     }
 
-    /// Demands that stderr contains this.
+    /// Requires that stderr contains this.
     #[track_caller]
     pub fn says(self, text: &str) -> Output {
         assert!(self.err().contains(text), "stderr lacks {text:?}: {self}");
         self
     }
 
-    /// Demands that nothing was written to stderr, but for the warning that `sbx` owes on this kernel.
+    /// Requires that nothing was written to stderr, except the warning that `sbx` has to print on this kernel.
     #[track_caller]
     pub fn silent(self) -> Output {
         assert!(self.err().lines().all(kernel::owes), "stderr is not empty: {self}");
         self
     }
 
-    /// Demands a refusal before the command started: this exit code, nothing on stdout, one sentence of sbx's that holds
-    /// every one of `words`.
+    /// Demands a refusal before the command started: this exit code, nothing on stdout, one sentence of sbx's that
+    /// holds every one of `words`.
     #[track_caller]
     pub fn refused(self, code: i32, words: &[&str]) -> Output {
         assert_eq!(self.code, Some(code), "wrong exit code: {self}");

@@ -1,5 +1,5 @@
-//! An environment as hostile as a container engine's default: no user namespaces, no mounts, no ptrace, no pidfd_getfd,
-//! `clone3` unknown, and for root only the capabilities such a container has.
+//! An environment as restrictive as a container engine's default: no user namespaces, no mounts, no ptrace, no
+//! pidfd_getfd, `clone3` unknown, and for root only the capabilities that such a container has.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use libc::{c_long, sock_filter};
 use crate::sys;
 use crate::users::User;
 
-/// What a default container refuses, and how.
+/// The calls that a default container refuses, and the errors.
 const REFUSED: &[(c_long, i32)] = &[
     (libc::SYS_unshare, libc::EPERM),
     (libc::SYS_setns, libc::EPERM),
@@ -45,7 +45,7 @@ pub fn apply(command: &mut Command) {
     sys::install_filter(command, program());
 }
 
-/// Makes the command start where these calls are answered with these error numbers. 0 is the answer of a call that has
+/// Makes the command start where these calls are answered with these error numbers. 0 answers as if the call had
 /// succeeded, although nothing has happened.
 pub fn answer(command: &mut Command, answers: &[(c_long, i32)]) {
     let mut code = answered(answers);
@@ -53,7 +53,7 @@ pub fn answer(command: &mut Command, answers: &[(c_long, i32)]) {
     sys::install_filter(command, code);
 }
 
-/// The same before the command becomes an ordinary user, so that root needs no `no_new_privs` for it.
+/// Does that before the command becomes an ordinary user, so that root needs no `no_new_privs` for it.
 pub fn answer_as(command: &mut Command, answers: &[(c_long, i32)], user: &User) {
     let mut code = answered(answers);
     code.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));

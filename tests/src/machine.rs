@@ -1,6 +1,6 @@
-//! What the machine that the suites run on does not have, so that each test tries what there is on it.
+//! What the machine that runs the suites does not have, so that each test tries what there is.
 
-/// Numbers of system calls that 64-bit x86 has and the machines after it do not: there, others do the same and more.
+/// Numbers of system calls that 64-bit x86 has and later machines do not: there, other calls do the same and more.
 pub mod older {
     macro_rules! numbers {
         ($($name:ident = $call:ident,)*) => {$(
@@ -22,8 +22,8 @@ pub mod older {
     }
 }
 
-/// Whether a 64-bit program can make calls by the 32-bit table; says so where it cannot.
-pub fn has_32_bit_gate() -> bool {
+/// Whether a 64-bit program can make system calls by the 32-bit table; reported where it cannot.
+pub fn has_32_bit_calls() -> bool {
     let has = cfg!(target_arch = "x86_64");
     if !has {
         crate::sys::write_stderr(b"NOT ON THIS MACHINE: a 64-bit program has no way to 32-bit calls\n");

@@ -1,4 +1,4 @@
-//! Looking for processes by something unique in their command line.
+//! Finds processes by something unique in their command line.
 
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,13 +22,13 @@ pub fn with_marker(marker: &str) -> Vec<i32> {
         .collect()
 }
 
-/// A zombie holds no right and runs nothing; its parent just has not looked yet.
+/// A zombie has no rights and runs nothing; its parent has just not waited for it yet.
 fn is_zombie(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
 }
 
-/// Demands that no process with the marker is left, after a moment's grace.
+/// Requires that no process with the marker is left, after a moment's grace.
 #[track_caller]
 pub fn none_left(marker: &str) {
     let deadline = Instant::now() + Duration::from_secs(3);

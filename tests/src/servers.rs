@@ -1,4 +1,4 @@
-//! Servers on loopback that count who came, so that "the server saw no connection" can be checked.
+//! Servers on loopback that count connections, so that "the server saw no connection" can be checked.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -19,7 +19,7 @@ pub const BODY: &str = "hello from the test server\n";
 pub struct HttpServer {
     /// The port it listens on.
     pub port: u16,
-    /// Who has come, in their order.
+    /// The peers, in order.
     seen: Arc<Mutex<Vec<SocketAddr>>>,
 }
 
@@ -44,8 +44,8 @@ impl HttpServer {
         format!("http://127.0.0.1:{}/file", self.port)
     }
 
-    /// How many connections were made to it before this is asked. They are accepted in their order: one of our own shows
-    /// when all of them have been.
+    /// How many connections were made to it before this call. They are accepted in order: one of our own shows when all
+    /// of them have been.
     pub fn connections(&self) -> usize {
         let before = self.seen.lock().unwrap().len();
         let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
@@ -109,7 +109,7 @@ impl HttpsServer {
             .map_while(Result::ok)
             .find_map(|line| line.strip_prefix("ACCEPT 127.0.0.1:").map(|port| port.trim().parse().unwrap()))
             .expect("openssl s_server tells its port");
-        // It goes on writing; nobody reading would end it by SIGPIPE.
+        // It keeps writing; without a reader it would end by SIGPIPE.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         HttpsServer { port, authority, child }
     }
@@ -148,7 +148,7 @@ struct Accepted {
 }
 
 impl Accepted {
-    /// Accepts whoever is there.
+    /// Accepts all pending connections.
     fn all(&mut self) {
         while self.listener.accept().is_ok() {
             self.count += 1;
@@ -184,7 +184,7 @@ impl UnixServer {
         server
     }
 
-    /// How many connections were made to it before this is asked.
+    /// How many connections were made to it before this call.
     pub fn connections(&self) -> usize {
         let mut accepted = self.accepted.lock().unwrap();
         accepted.all();

@@ -1,4 +1,4 @@
-//! The directory that everything of one test process lives in, readable for every user.
+//! The directory with everything of one test process, readable for every user.
 //!
 //! Build directories may lie below a home that only its owner can enter, so `sbx` is copied out of there. The place is
 //! /var/tmp rather than /tmp, because a profile may give a command its own /tmp.
@@ -44,7 +44,7 @@ extern "C" fn remove_base() {
 /// Whether [`base`] is a file system of its own.
 static IN_MEMORY: AtomicBool = AtomicBool::new(false);
 
-/// Puts [`base`] into memory, and this process into a mount namespace of its own, where that is allowed. For suites that
+/// Puts [`base`] into memory, and this thread into a mount namespace of its own, where that is allowed. For suites that
 /// make and remove more files than a disk likes, or mount something; to be called before there are other threads.
 pub fn in_memory() {
     IN_MEMORY.store(sys::own_memory_at(&c_path(base())).is_ok(), Ordering::Relaxed);
@@ -87,7 +87,7 @@ pub fn copy(from: &Path, to: &Path) {
     fs::copy(from, to).unwrap_or_else(|error| panic!("cannot copy {}: {error}", from.display()));
 }
 
-/// Has something start processes that does not go through [`spawn`].
+/// Runs something that starts processes without [`spawn`].
 pub fn starting<T>(start: impl FnOnce() -> T) -> T {
     let _guard = not_both();
     start()

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::stage;
 
-/// How one subject is made of its source.
+/// How one subject is made from its source.
 struct Recipe {
     name: &'static str,
     source: &'static str,
@@ -19,7 +19,7 @@ const fn c(name: &'static str, source: &'static str, flags: &'static [&'static s
     Recipe { name, source, compiler: "cc", flags }
 }
 
-/// Every subject. `attempt` is the versatile one, in each way a program can be linked.
+/// Every subject. `attempt` is the most versatile, in each way that a program can be linked.
 const RECIPES: &[Recipe] = &[
     c("attempt", "attempt.c", &["-pthread"]),
     c("attempt-static", "attempt.c", &["-pthread", "-static"]),
@@ -56,11 +56,11 @@ const ESCAPE: &str = "escape/main.c escape/files.c escape/attributes.c escape/ma
                       escape/bypass.c escape/memory.c escape/supervisor.c escape/environment.c";
 const EARLY: &str = "escape/early.c";
 
-/// For the 32-bit machine that came before this one.
+/// For the 32-bit predecessor of this machine.
 #[cfg(target_arch = "x86_64")]
 const NARROW: Recipe =
     c("narrow", "narrow.c", &["-m32", "-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector"]);
-/// For the 32-bit machine that came before this one.
+/// For the 32-bit predecessor of this machine.
 #[cfg(target_arch = "aarch64")]
 const NARROW: Recipe = Recipe {
     name: "narrow",
@@ -79,7 +79,7 @@ const MUSL_STATIC: &[&str] = &["-pthread", "-static", "-idirafter", "/usr/includ
 const FREESTANDING_STATIC: &[&str] = &["-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector"];
 const FREESTANDING_PIE: &[&str] = &["-nostdlib", "-static-pie", "-ffreestanding", "-fno-stack-protector"];
 
-/// The compiled subject of this name, in a place that every user can read.
+/// The compiled subject of this name, where every user can read it.
 pub fn program(name: &str) -> PathBuf {
     once(name, || {
         let recipe = RECIPES.iter().find(|recipe| recipe.name == name);
@@ -102,7 +102,7 @@ pub fn with_own_loader(loader: &Path) -> PathBuf {
     with_loader_named(loader, loader.with_file_name("own-loader"))
 }
 
-/// The same, made at `target`.
+/// Like [`with_own_loader`], made at `target`.
 pub fn with_loader_named(loader: &Path, target: PathBuf) -> PathBuf {
     let mut command = Command::new("cc");
     command.arg("-o").arg(&target).arg(source("hello.c"));
@@ -124,7 +124,7 @@ pub fn go() -> PathBuf {
     })
 }
 
-/// Makes each subject once; others that want the same one wait, those that want another one do not.
+/// Makes each subject once; other callers wait for the same one, and not for another one.
 fn once(name: &str, make: impl FnOnce() -> PathBuf) -> PathBuf {
     static MADE: Mutex<Option<HashMap<String, Arc<OnceLock<PathBuf>>>>> = Mutex::new(None);
     let cell = {

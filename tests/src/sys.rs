@@ -1,36 +1,50 @@
-//! Every `unsafe` block of the harness, as small safe functions.
+//! The system calls of the harness, and every `unsafe` block: calls that rustix has no function for.
 //!
-//! What runs between fork and exec may only make system calls: everything else is prepared before.
+//! Code that runs between fork and exec may only make system calls: everything else is prepared before.
 
 use std::ffi::CStr;
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use libc::{c_int, c_long, sock_filter};
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::XattrFlags;
+use rustix::io::FdFlags;
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::process::{Gid, Pid, Resource, Rlimit, Signal, Uid};
+use rustix::pty::OpenptFlags;
+use rustix::termios::{LocalModes, Winsize};
+use rustix::thread::{CapabilitySet, UnshareFlags};
 
 #[cfg(target_arch = "x86_64")]
 pub mod ptrace;
 
 /// The effective user number of this process.
 pub fn euid() -> u32 {
-    // SAFETY: takes nothing and cannot fail.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
-/// Sends a signal to one process.
-pub fn kill(pid: i32, signal: i32) {
-    // SAFETY: takes plain numbers. The callers' processes are not yet waited for, so the number is still theirs.
-    unsafe { libc::kill(pid, signal) };
+fn id(pid: i32) -> Pid {
+    Pid::from_raw(pid).expect("a process number")
+}
+
+fn named(signal: c_int) -> Signal {
+    Signal::from_named_raw(signal).expect("a signal with a name")
+}
+
+/// Sends a signal to one process. The callers have not yet waited for theirs, so the number still belongs to it.
+pub fn kill(pid: i32, signal: c_int) {
+    let _ = rustix::process::kill_process(id(pid), named(signal));
 }
 
 /// Sends a signal to a process group that a child of ours leads.
-pub fn kill_group(leader: i32, signal: i32) {
+pub fn kill_group(leader: i32, signal: c_int) {
     assert!(leader > 1, "not a process group of a child: {leader}");
-    // SAFETY: takes plain numbers.
-    unsafe { libc::kill(-leader, signal) };
+    let _ = rustix::process::kill_process_group(id(leader), named(signal));
 }
 
 /// Registers a function for the end of this process.
@@ -39,20 +53,15 @@ pub fn at_exit(function: extern "C" fn()) {
     unsafe { libc::atexit(function) };
 }
 
-/// Writes to descriptor 2, past any capturing.
+/// Writes to descriptor 2, past the test runner's capturing.
 pub fn write_stderr(bytes: &[u8]) {
-    // SAFETY: descriptor 2 is open in a test process; ManuallyDrop keeps it so.
-    let mut stderr = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(2) });
-    let _ = stderr.write_all(bytes);
+    let _ = rustix::io::write(rustix::stdio::stderr(), bytes);
 }
 
 /// A netlink socket, which any user can make.
 pub fn netlink() -> OwnedFd {
-    // SAFETY: plain numbers.
-    let number = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-    checked(number.into()).expect("a netlink socket");
-    // SAFETY: just made, and nobody else's.
-    unsafe { OwnedFd::from_raw_fd(number) }
+    let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
+    rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None).expect("a netlink socket")
 }
 
 fn checked(result: c_long) -> io::Result<c_long> {
@@ -64,17 +73,17 @@ fn before_exec(command: &mut Command, action: impl FnMut() -> io::Result<()> + S
     unsafe { command.pre_exec(action) };
 }
 
-/// Has the command start with a signal ignored.
+/// Makes the command start with a signal ignored.
 pub fn ignore(command: &mut Command, signal: c_int) {
-    dispose(command, signal, libc::SIG_IGN);
+    set_disposition(command, signal, libc::SIG_IGN);
 }
 
-/// Has the command start with a signal that does what it usually does, whatever has become of it here.
+/// Makes the command start with a signal's default action, whatever this process does with the signal.
 pub fn by_default(command: &mut Command, signal: c_int) {
-    dispose(command, signal, libc::SIG_DFL);
+    set_disposition(command, signal, libc::SIG_DFL);
 }
 
-fn dispose(command: &mut Command, signal: c_int, how: libc::sighandler_t) {
+fn set_disposition(command: &mut Command, signal: c_int, how: libc::sighandler_t) {
     before_exec(command, move || {
         // SAFETY: SIG_IGN and SIG_DFL are no functions that could be called.
         match unsafe { libc::signal(signal, how) } {
@@ -84,42 +93,32 @@ fn dispose(command: &mut Command, signal: c_int, how: libc::sighandler_t) {
     });
 }
 
-/// Waits until there is something to be read, or a connection to be accepted.
+/// Waits until there is something to read, or a connection to accept.
 pub fn wait_for_input(file: BorrowedFd<'_>) -> io::Result<()> {
-    let mut entry = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one entry, and the number says so.
-    checked(unsafe { libc::poll(&raw mut entry, 1, -1) }.into()).map(drop)
+    rustix::event::poll(&mut [PollFd::from_borrowed_fd(file, PollFlags::IN)], None)?;
+    Ok(())
 }
 
 /// Limits how many descriptors the command may have.
 pub fn limit_open_files(command: &mut Command, limit: u64) {
-    let limits = libc::rlimit { rlim_cur: limit, rlim_max: limit };
-    before_exec(command, move || {
-        // SAFETY: the structure outlives the call.
-        let result = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limits) };
-        checked(result.into()).map(drop)
-    });
+    let limits = Rlimit { current: Some(limit), maximum: Some(limit) };
+    before_exec(command, move || Ok(rustix::process::setrlimit(Resource::Nofile, limits)?));
 }
 
 /// Hands a descriptor to the command under the given number.
 pub fn inherit_as(command: &mut Command, fd: OwnedFd, number: c_int) {
     before_exec(command, move || {
-        let result = if fd.as_raw_fd() == number {
-            // SAFETY: takes plain numbers.
-            unsafe { libc::fcntl(number, libc::F_SETFD, 0) }
-        } else {
-            // SAFETY: takes plain numbers.
-            unsafe { libc::dup2(fd.as_raw_fd(), number) }
-        };
-        checked(result.into()).map(drop)
+        if fd.as_raw_fd() == number {
+            return Ok(rustix::io::fcntl_setfd(&fd, FdFlags::empty())?);
+        }
+        // SAFETY: takes plain numbers. Whatever has the number in this process, the child loses it at exec.
+        checked(unsafe { libc::dup2(fd.as_raw_fd(), number) }.into()).map(drop)
     });
 }
 
-/// Makes writing to an open file return at once, for everybody who has it.
+/// Makes writing to an open file return at once, for every process that has it.
 pub fn never_wait(file: &OwnedFd) {
-    // SAFETY: changes a flag of an open file.
-    let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
-    assert_eq!(result, 0, "{}", io::Error::last_os_error());
+    rustix::io::ioctl_fionbio(file, true).expect("FIONBIO");
 }
 
 /// Gives the command a new session keyring that holds a key of type `user` with this name.
@@ -131,27 +130,22 @@ pub fn new_keyring_with(command: &mut Command, name: &'static CStr) {
         // SAFETY: a null name asks for an anonymous keyring.
         checked(unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, anonymous) })?;
         let (kind, payload) = (c"user", b"hunter2");
+        let (kind, name, size) = (kind.as_ptr(), name.as_ptr(), payload.len());
         // SAFETY: two C strings and a buffer with its length, all static.
-        let result = unsafe {
-            libc::syscall(
-                libc::SYS_add_key,
-                kind.as_ptr(),
-                name.as_ptr(),
-                payload.as_ptr(),
-                payload.len(),
-                SESSION_KEYRING,
-            )
-        };
-        checked(result).map(drop)
+        checked(unsafe {
+            libc::syscall(libc::SYS_add_key, kind, name, payload.as_ptr(), size, SESSION_KEYRING)
+        })
+        .map(drop)
     });
 }
 
-/// Takes every capability but these out of what the command can ever have.
+/// Takes every capability but these out of the command's bounding set.
 pub fn keep_only_capabilities(command: &mut Command, kept: &'static [u32]) {
     before_exec(command, move || {
         for capability in (0..64).filter(|capability| !kept.contains(capability)) {
-            // SAFETY: takes plain numbers. Fails past the kernel's last capability and without privilege: both are fine.
-            unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+            // Fails past the kernel's last capability and without privilege: both are fine.
+            let set = CapabilitySet::from_bits_retain(1 << capability);
+            let _ = rustix::thread::remove_capability_from_bounding_set(set);
         }
         Ok(())
     });
@@ -159,14 +153,11 @@ pub fn keep_only_capabilities(command: &mut Command, kept: &'static [u32]) {
 
 /// Puts a seccomp filter on the command.
 pub fn install_filter(command: &mut Command, code: Vec<sock_filter>) {
-    before_exec(command, || {
-        // SAFETY: takes plain numbers.
-        checked(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into()).map(drop)
-    });
+    before_exec(command, || Ok(rustix::thread::set_no_new_privs(true)?));
     install_filter_as_root(command, code);
 }
 
-/// The same with the rights of root, and without `no_new_privs`.
+/// Puts a seccomp filter on the command with the rights of root, and without `no_new_privs`.
 pub fn install_filter_as_root(command: &mut Command, mut code: Vec<sock_filter>) {
     let len = u16::try_from(code.len()).expect("a short filter");
     before_exec(command, move || {
@@ -181,36 +172,25 @@ pub fn install_filter_as_root(command: &mut Command, mut code: Vec<sock_filter>)
 /// Makes the command run as this user and group, without supplementary groups.
 pub fn become_user(command: &mut Command, id: u32) {
     before_exec(command, move || {
-        // SAFETY: no groups are read.
-        checked(unsafe { libc::setgroups(0, std::ptr::null()) }.into())?;
-        // SAFETY: takes plain numbers.
-        checked(unsafe { libc::setgid(id) }.into())?;
-        // SAFETY: takes plain numbers.
-        checked(unsafe { libc::setuid(id) }.into()).map(drop)
+        // After the fork there is one thread.
+        rustix::thread::set_thread_groups(&[])?;
+        rustix::thread::set_thread_gid(Gid::from_raw(id))?;
+        Ok(rustix::thread::set_thread_uid(Uid::from_raw(id))?)
     });
 }
 
-/// Gives this process mounts of its own, with a file system in memory at `dir`. Needs privilege; other threads that
-/// are there already keep the old ones.
+/// Gives this thread, and the threads that it makes later, mounts of their own with a file system in memory at `dir`.
+/// Needs privilege.
 pub fn own_memory_at(dir: &CStr) -> io::Result<()> {
-    let nothing = std::ptr::null();
-    // SAFETY: takes plain numbers.
-    checked(unsafe { libc::unshare(libc::CLONE_NEWNS) }.into())?;
-    // SAFETY: a C string, and nothing that this kind of call would read.
-    let private = unsafe {
-        libc::mount(c"none".as_ptr(), c"/".as_ptr(), nothing, libc::MS_REC | libc::MS_PRIVATE, nothing.cast())
-    };
-    checked(private.into())?;
-    let options = c"mode=755".as_ptr().cast();
-    // SAFETY: C strings.
-    let mounted = unsafe { libc::mount(c"none".as_ptr(), dir.as_ptr(), c"tmpfs".as_ptr(), 0, options) };
-    checked(mounted.into()).map(drop)
+    // SAFETY: no table of descriptors is unshared, which is all that could do harm.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }?;
+    rustix::mount::mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
+    Ok(rustix::mount::mount("none", dir, "tmpfs", MountFlags::empty(), c"mode=755")?)
 }
 
-/// Takes such a file system away, whoever uses it.
+/// Takes such a file system away, even while it is in use.
 pub fn unmount(dir: &CStr) {
-    // SAFETY: a C string.
-    unsafe { libc::umount2(dir.as_ptr(), libc::MNT_DETACH) };
+    let _ = rustix::mount::unmount(dir, UnmountFlags::DETACH);
 }
 
 /// A segment of shared memory with a key, until it is dropped.
@@ -235,8 +215,7 @@ impl Segment {
         let mut about: libc::shmid_ds = unsafe { std::mem::zeroed() };
         // SAFETY: room for one structure.
         checked(unsafe { libc::shmctl(id, libc::IPC_STAT, &raw mut about) }.into()).expect("IPC_STAT");
-        about.shm_perm.uid = owner;
-        about.shm_perm.gid = owner;
+        (about.shm_perm.uid, about.shm_perm.gid) = (owner, owner);
         // SAFETY: a valid structure.
         checked(unsafe { libc::shmctl(id, libc::IPC_SET, &raw mut about) }.into()).expect("IPC_SET");
         Segment(id)
@@ -253,65 +232,38 @@ impl Drop for Segment {
 /// Gives a file the capability to use raw sockets; false where the file system or the user's rights do not allow it.
 pub fn give_raw_sockets(path: &CStr) -> bool {
     // VFS_CAP_REVISION_2 with the effective bit, then permitted and inheritable in two halves.
-    let words: [u32; 5] = [0x0200_0001, 1 << 13, 0, 0, 0];
-    let (name, size) = (c"security.capability", size_of_val(&words));
-    // SAFETY: C strings, and a buffer with its length.
-    unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), words.as_ptr().cast(), size, 0) == 0 }
+    let value = [0x0200_0001, 1 << 13, 0, 0, 0].map(u32::to_le_bytes).concat();
+    rustix::fs::setxattr(path, "security.capability", &value, XattrFlags::empty()).is_ok()
 }
 
 /// Makes the command the leader of a session whose terminal is the given one, on stdin, stdout and stderr.
 pub fn control_terminal(command: &mut Command, terminal: OwnedFd) {
     before_exec(command, move || {
-        // SAFETY: takes nothing.
-        checked(unsafe { libc::setsid() }.into())?;
-        // SAFETY: takes plain numbers.
-        checked(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0) }.into())?;
-        for number in 0..3 {
-            // SAFETY: takes plain numbers.
-            checked(unsafe { libc::dup2(terminal.as_raw_fd(), number) }.into())?;
-        }
-        Ok(())
+        rustix::process::setsid()?;
+        rustix::process::ioctl_tiocsctty(&terminal)?;
+        rustix::stdio::dup2_stdin(&terminal)?;
+        rustix::stdio::dup2_stdout(&terminal)?;
+        Ok(rustix::stdio::dup2_stderr(&terminal)?)
     });
 }
 
 /// A new pseudo-terminal: the controlling side and the side for the command.
 pub fn open_terminal() -> (OwnedFd, OwnedFd) {
-    let (mut controller, mut terminal) = (-1, -1);
-    // SAFETY: two places for results; the other arguments may be null.
-    let result = unsafe {
-        libc::openpty(
-            &raw mut controller,
-            &raw mut terminal,
-            std::ptr::null_mut(),
-            std::ptr::null(),
-            std::ptr::null(),
-        )
-    };
-    checked(result.into()).expect("openpty");
-    for fd in [controller, terminal] {
-        // SAFETY: takes plain numbers.
-        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
-    }
-    // SAFETY: openpty has just made this descriptor, nobody else owns it.
-    let controller = unsafe { OwnedFd::from_raw_fd(controller) };
-    // SAFETY: as above.
-    (controller, unsafe { OwnedFd::from_raw_fd(terminal) })
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let controller = rustix::pty::openpt(flags).expect("a pseudo-terminal");
+    rustix::pty::unlockpt(&controller).expect("unlockpt");
+    let terminal = rustix::pty::ioctl_tiocgptpeer(&controller, flags).expect("TIOCGPTPEER");
+    (controller, terminal)
 }
 
 /// Gives a terminal's window another size.
 pub fn resize_terminal(controller: &File, rows: u16, columns: u16) {
-    let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the structure outlives the call.
-    let result = unsafe { libc::ioctl(controller.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
-    checked(result.into()).expect("TIOCSWINSZ");
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    rustix::termios::tcsetwinsize(controller, size).expect("TIOCSWINSZ");
 }
 
 /// Whether a terminal echoes, and whether it reads lines.
 pub fn terminal_modes(controller: &File) -> (bool, bool) {
-    // SAFETY: all zeroes is a valid value.
-    let mut modes: libc::termios = unsafe { std::mem::zeroed() };
-    // SAFETY: room for one structure.
-    let result = unsafe { libc::tcgetattr(controller.as_raw_fd(), &raw mut modes) };
-    checked(result.into()).expect("tcgetattr");
-    (modes.c_lflag & libc::ECHO != 0, modes.c_lflag & libc::ICANON != 0)
+    let modes = rustix::termios::tcgetattr(controller).expect("tcgetattr").local_modes;
+    (modes.contains(LocalModes::ECHO), modes.contains(LocalModes::ICANON))
 }

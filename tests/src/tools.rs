@@ -9,7 +9,7 @@ const NO_SKIP: &str = "SBX_TEST_NO_SKIP";
 /// The search path of every command in the suites. The tester's own may lead into a home that other users cannot enter.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Says that a test, or a part of one, did not run and why; fails where skips are forbidden.
+/// Reports that a test, or a part of one, did not run and why; fails where skips are forbidden.
 #[track_caller]
 pub fn skip(reason: &str) {
     let forbidden = std::env::var_os(NO_SKIP).is_some_and(|value| value == "1");
@@ -33,4 +33,14 @@ pub fn need(tools: &[&str]) -> bool {
         skip(&format!("needs {}", missing.join(", ")));
     }
     missing.is_empty()
+}
+
+/// Returns from the test where one of these tools is missing: a visible skip, as [`need()`] makes it.
+#[macro_export]
+macro_rules! need {
+    ($($tool:expr),+) => {
+        if !$crate::need(&[$($tool),+]) {
+            return;
+        }
+    };
 }

@@ -1,4 +1,4 @@
-//! What a directory looks like, for comparing before with after and confined with unconfined.
+//! The content of a directory, for comparing before with after and confined with unconfined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether both are the same kind of thing with the same mode, whatever is in them.
+    /// Whether both are the same kind of file with the same mode, whatever they contain.
     pub fn alike(&self, other: &Entry) -> bool {
         self.mode == other.mode && std::mem::discriminant(&self.what) == std::mem::discriminant(&other.what)
     }
@@ -45,7 +45,7 @@ impl fmt::Debug for Content {
     }
 }
 
-/// The entries that only one of two trees has, or that are not the same in both: path, first, second.
+/// The entries that only one of two trees has, or that differ: path, first, second.
 pub fn differences<'a>(
     first: &'a Tree,
     second: &'a Tree,
@@ -53,6 +53,11 @@ pub fn differences<'a>(
     let paths: BTreeSet<&PathBuf> = first.keys().chain(second.keys()).collect();
     let pairs = paths.into_iter().map(|path| (path.as_path(), first.get(path), second.get(path)));
     pairs.filter(|(_, one, other)| one != other).collect()
+}
+
+/// The permissions of a file, with set-ID and sticky bits.
+pub fn mode(path: impl AsRef<Path>) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o7777
 }
 
 /// Everything below a directory, by relative path.
@@ -63,7 +68,7 @@ pub fn snapshot(root: &Path) -> Tree {
     snapshot_but(root, &|_| false)
 }
 
-/// The same without what `left_out` says of relative paths, and what is below that.
+/// The same without the relative paths that `left_out` accepts, and everything below them.
 pub fn snapshot_but(root: &Path, left_out: &dyn Fn(&Path) -> bool) -> Tree {
     let mut tree = Tree::new();
     visit(root, Path::new(""), left_out, &mut tree);

@@ -1,4 +1,4 @@
-//! Who runs a test: the current user, and an ordinary one as well when that is root.
+//! The users of a test: the current one, and an ordinary one as well if that is root.
 
 use crate::sys;
 
@@ -8,7 +8,7 @@ const ORDINARY: u32 = 65534;
 /// The user that a test's commands run as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct User {
-    /// What the account is called in failure messages and in `USER`.
+    /// The account's name in failure messages and in `USER`.
     pub name: &'static str,
     /// Real, effective and saved user and group number.
     pub id: u32,
@@ -17,7 +17,7 @@ pub struct User {
 }
 
 impl User {
-    /// Whoever runs the suites.
+    /// The user who runs the suites.
     pub fn current() -> User {
         match sys::euid() {
             0 => User { name: "root", id: 0, switch: false },
@@ -33,25 +33,27 @@ impl User {
         }
     }
 
+    /// The users that there are to try: root and an ordinary one, or only the ordinary one.
+    pub fn all() -> Vec<User> {
+        let current = User::current();
+        if current.is_root() { vec![current, User::ordinary()] } else { vec![current] }
+    }
+
     /// Whether this is root.
     pub fn is_root(&self) -> bool {
         self.id == 0
     }
 
-    /// The beginning of a command line by which it gets a mount namespace, and whatever others are named (unshare(1)).
+    /// The beginning of a command line that gives a command a mount namespace, and other namespaces (unshare(1)).
     pub fn unshare(&self, others: &[&'static str]) -> Vec<&'static str> {
         let maps: &[_] = if self.is_root() { &[] } else { &["--map-root-user", "--user"] };
         [&["unshare", "--mount"], others, maps].concat()
     }
 }
 
-/// Runs `body` once for each user there is to try: root and an ordinary one, or only the ordinary one.
+/// Runs `body` once for each user there is to try.
 pub fn as_users(body: impl Fn(&User)) {
-    let mut users = vec![User::current()];
-    if users[0].is_root() {
-        users.push(User::ordinary());
-    }
-    for user in &users {
+    for user in &User::all() {
         eprintln!("--- as {}", user.name);
         body(user);
     }

@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::command::Cmd;
-use crate::users::User;
+use crate::users::{User, as_users};
 use crate::{stage, subjects, tools};
 
-/// What every planted secret contains.
+/// Every planted secret contains this.
 pub const SECRET: &str = "planted-secret";
 
 const SECRETS: &[&str] = &[
@@ -27,7 +27,7 @@ const SECRETS: &[&str] = &[
 /// The place that a test's commands run in. Removed when dropped.
 pub struct World {
     root: PathBuf,
-    /// Who the commands run as.
+    /// The user of the commands.
     pub user: User,
     /// The home directory, full of secrets.
     pub home: PathBuf,
@@ -54,7 +54,7 @@ impl World {
         world
     }
 
-    /// Relative paths are meant from the workspace.
+    /// Relative paths start at the workspace.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         self.workspace.join(path)
     }
@@ -93,6 +93,11 @@ impl World {
         self.install(&subjects::program(name), name)
     }
 
+    /// Copies a test subject into the workspace; returns its path as a word for a command line.
+    pub fn program(&self, name: &str) -> String {
+        self.subject(name).into_os_string().into_string().unwrap()
+    }
+
     /// Copies any program into the workspace; returns its path.
     pub fn install(&self, program: &Path, name: &str) -> PathBuf {
         let target = self.path(name);
@@ -102,7 +107,7 @@ impl World {
         target
     }
 
-    /// A file's text, or nothing if there is no such file.
+    /// A file's text, if the file exists.
     pub fn read(&self, path: impl AsRef<Path>) -> Option<String> {
         fs::read(self.path(path)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -135,6 +140,11 @@ impl World {
         let found = name.to_str().filter(|name| !name.contains('/')).and_then(tools::have);
         self.cmd(found.as_deref().map_or(name, Path::as_os_str)).arg0(name).args(words)
     }
+}
+
+/// Runs `body` in a new world for each user there is to try.
+pub fn in_worlds(body: impl Fn(&World)) {
+    as_users(|user| body(&World::new(user)));
 }
 
 impl Drop for World {

@@ -1,4 +1,4 @@
-/* Tries one thing and says how it went: exit 0 when the kernel did it, otherwise 1 and "errno N (text)" on stdout.
+/* Tries one thing and reports the result: exit 0 when the kernel did it, otherwise 1 and "errno N (text)" on stdout.
  * Raw system calls throughout, so that the library's own fallbacks do not blur the answer.
  *
  *   attempt create FILE            make a file and write to it
@@ -10,13 +10,13 @@
  *   attempt fork                   make a process that makes the file "forked"
  *   attempt thread                 start a thread and join it
  *   attempt syscall NR ARG...      ARG: a number, s:TEXT, or z:N (N zero bytes)
- *   attempt int80 NR FILE ARG...   the same through the 32-bit gate, first argument a path
+ *   attempt int80 NR FILE ARG...   the same as a 32-bit call, first argument a path
  *   attempt clone3 | clone3-thread through the new call, arguments in memory
  *   attempt openat2 FILE           for writing, flags in memory
  *   attempt wx                     write code into memory and run it
  *   attempt fds                    list the open descriptors
  *   attempt env                    print the environment, raw
- *   attempt argv0 | exe | comm     what this program is called
+ *   attempt argv0 | exe | comm     this program's name
  *   attempt sleep                  until a signal comes
  *   attempt close-all ACTION...    close every descriptor first
  *   attempt say-and-die SIGNAL     print a word, then die
@@ -167,7 +167,7 @@ static int any_call(char **words)
 static int gate32(char **words)
 {
 #ifdef __x86_64__
-	/* The 32-bit gate takes 32-bit pointers. */
+	/* 32-bit calls take 32-bit pointers. */
 	char *low = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
 	if (low == MAP_FAILED)
 		return verdict(-1);

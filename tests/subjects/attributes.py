@@ -1,5 +1,5 @@
-# Sets attributes of a file by every call there is, and says which of them went through. Started with the file as standard
-# input as well.
+# Sets attributes of a file by every call there is, and prints which of them succeeded. The file is also its standard
+# input.
 import ctypes, fcntl, os, struct, sys
 
 target = sys.argv[1]

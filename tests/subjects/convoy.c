@@ -1,7 +1,7 @@
-/* Has many threads queue for a lock of the kernel's that a supervisor takes too, and one thread call it.
+/* Makes many threads queue for a lock of the kernel that a supervisor takes too, and one thread call the supervisor.
  *
- *   convoy memory    the lock of its own memory, taken by whoever reads that
- *   convoy file      the lock of a file, "big", taken by whoever changes its mode
+ *   convoy memory    the lock of its own memory, which readers of the memory take
+ *   convoy file      the lock of a file, "big", which changing its mode takes
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* Has a supervisor that counts much to look at, each look slow.
+/* Gives a supervisor that counts memory much to inspect, each look slow.
  *
  *   crowd exec     children of vfork(2) that wait in their exec for a memory that a thousand threads keep busy
  *   crowd look     processes that share one memory of a few million pages, none of which counts
@@ -19,7 +19,7 @@ static char *pages;
 static size_t size;
 static volatile int go;
 
-/* Memory that is there, and is nothing but page tables. */
+/* Memory that consists of nothing but page tables. */
 static void fill(size_t bytes)
 {
 	size = bytes;
@@ -31,7 +31,7 @@ static void fill(size_t bytes)
 		(void)*(volatile char *)(pages + at);
 }
 
-/* What counts for each process that has it. */
+/* Memory that counts for each process that has it. */
 static char *counted(size_t bytes)
 {
 	char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

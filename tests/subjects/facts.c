@@ -1,9 +1,9 @@
-/* Says under what it runs, a line for each fact: what its process is like, and what comes of things that profiles
- * refuse. Two runs that say the same were confined alike. What it makes it removes again, if it may.
+/* Prints how it is confined, a line for each fact: the state of its process, and the results of what profiles
+ * refuse. Two runs that print the same were confined alike. It removes the files that it makes, if it may.
  *
  *   facts HOME OUTSIDE PORT PID     the home with secrets, a directory and a port of the host's, a process outside
  *
- * Before anything else it tries to make OUTSIDE/witness; that it ran shows in what it prints.
+ * Before anything else it tries to make OUTSIDE/witness; its output shows that it ran.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

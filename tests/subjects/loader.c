@@ -1,4 +1,4 @@
-/* A program interpreter that preloads nothing: it tries its effect and leaves. */
+/* A program interpreter that preloads nothing: it tries its effect and ends. */
 #include "raw.h"
 
 void _start(void)

@@ -1,4 +1,5 @@
-/* A library that is marked to come first, as the shim is, and starts a thread: it tries its effect once main has begun. */
+/* A library that is marked to come first, as the shim is, and starts a thread.
+   The thread tries its effect once main has begun. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include "raw.h"

@@ -1,4 +1,4 @@
-/* Stops the process that has started it, as early as can be, and stays. */
+/* Stops the process that started it, as early as possible, and keeps running. */
 #include "raw.h"
 
 #define SIGSTOP 19

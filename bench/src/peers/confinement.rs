@@ -1,5 +1,5 @@
-//! What each contestant really confines, found by trying it from inside: a copy of this program reads and writes
-//! beside the workspace, connects to this process and names its namespaces. What came of it is looked at outside.
+//! What each contestant really confines, found by trying from inside: a copy of this program reads and writes
+//! beside the workspace, connects to this process and names its namespaces. The effects are observed outside.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -20,16 +20,16 @@ use crate::report::Outcome;
 /// The hidden command under which the copy looks around.
 pub(crate) const CHILD: &str = "look-around-inside";
 
-/// As /proc/PID/ns calls them.
+/// Their names in /proc/PID/ns.
 const NAMESPACES: [&str; 7] = ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"];
 
-/// What must not be read: a file in the home directory.
+/// A file in the home directory that must not be read.
 const SECRET: (&str, &str) = (".ssh/id_bench", "not for sandboxed eyes");
 
-/// What must not be written: another one.
+/// A file that must not be written.
 const PLANTED: &str = ".profile-planted";
 
-/// What a child found, and what it left outside.
+/// What a child found, and its effects outside.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Confinement {
     filters: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Confinement {
     namespaces: Vec<u64>,
 }
 
-/// Runs inside. Whoever asked judges what can be seen from outside; a refusal is a result here, not an error.
+/// Runs inside. The caller judges what can be seen from outside; a refusal is a result here, not an error.
 pub(crate) fn child(probe: &Probe) -> Result<()> {
     println!("{} {}", contestants::FILTERS, contestants::filters_here()?);
     let secret = fs::read_to_string(probe.home.join(SECRET.0)).unwrap_or_default();
@@ -54,7 +54,7 @@ pub(crate) fn child(probe: &Probe) -> Result<()> {
     Ok(())
 }
 
-/// The place around a workspace, which a contestant is asked to keep its command out of.
+/// The surroundings of a workspace, which a contestant should keep its command out of.
 pub(crate) struct Surroundings {
     home: PathBuf,
     listener: TcpListener,
@@ -62,7 +62,7 @@ pub(crate) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Puts the secret there and opens a port on loopback.
+    /// Writes the secret and opens a port on loopback.
     pub(crate) fn new(home: &Path) -> Result<Self> {
         let secret = home.join(SECRET.0);
         let directory = secret.parent().unwrap_or(home);
@@ -80,7 +80,7 @@ impl Surroundings {
         Ok(Self { home: home.into(), listener, port })
     }
 
-    /// What this contestant confines, seen by a copy of this program that it runs.
+    /// What this contestant confines, found by a copy of this program that it runs.
     fn look(
         &self,
         contestant: &Contestant,
@@ -91,7 +91,7 @@ impl Surroundings {
         let command: [OsString; 4] = [copy.into(), CHILD.into(), self.home.clone().into(), port];
         let mut subject = contestant.running(&command, env)?;
         let said = subject.output_despite_complaints().map_err(Outcome::Failed);
-        // Both are emptied, whatever came of the run.
+        // Both are cleared, whatever the result of the run.
         let (writes, connects) = (self.planted(), self.connected());
         understand(&said?, writes, connects).map_err(Outcome::Failed)
     }
@@ -112,7 +112,7 @@ impl Surroundings {
     }
 }
 
-/// The child's words, with what was seen outside.
+/// The child's output, with the effects outside.
 fn understand(said: &str, writes: bool, connects: bool) -> Result<Confinement> {
     let line = |key: &str| said.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
     let missing = |what| format!("the command did not say {what}: it printed {said:?}");
@@ -131,7 +131,7 @@ pub(crate) struct Seen {
     pub(crate) confinement: std::result::Result<Confinement, Outcome>,
 }
 
-/// Looks at everybody, bare being the first. Who confines nothing that bare does not is no sandbox here, and out.
+/// Inspects all contestants, bare being the first. One that confines no more than bare is no sandbox here, and is out.
 pub(crate) fn look_at_all(
     all: Vec<Contestant>,
     surroundings: &Surroundings,
@@ -160,7 +160,7 @@ impl Seen {
 }
 
 impl Confinement {
-    /// The namespaces that are not those of bare; what a sandbox does not show is not taken for one.
+    /// The namespaces that differ from those of bare; one that a sandbox does not show does not count.
     fn own_namespaces(&self, bare: &Self) -> Vec<&'static str> {
         let both = NAMESPACES.iter().zip(self.namespaces.iter().zip(&bare.namespaces));
         let name = |(name, (inside, outside)): (&&'static str, (&u64, &u64))| match *inside {
@@ -176,7 +176,7 @@ fn bare(all: &[Seen]) -> Option<&Confinement> {
     all.first()?.confinement.as_ref().ok()
 }
 
-/// The table that says what is compared, and who is not there.
+/// The table of what is compared, and who is missing.
 pub(crate) fn to_markdown(all: &[Seen]) -> String {
     let mut text = "| contestant | filters | reads `~` | writes `~` | reaches loopback | namespaces of its own | form |\n\
         |---|--:|---|---|---|---|---|\n"

@@ -1,4 +1,4 @@
-//! What developers and their agents run all day, on files made for the purpose.
+//! What developers and their agents run all day, on generated files.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,12 +13,13 @@ use crate::timed::{self, Entry};
 /// A command that is timed.
 pub(crate) struct Task {
     pub(crate) name: &'static str,
-    /// Where the program may be; the first there is. Not by the path, which leads some to wrappers in a home directory.
+    /// The program's possible places; the first that exists is used. The path would find wrappers in some home
+    /// directories.
     programs: [&'static str; 2],
     arguments: &'static str,
-    /// Arguments with which it prints what shows that it did its work, if it can.
+    /// Arguments with which it prints something that proves its work, if it can.
     shown_by: Option<&'static str>,
-    /// So many times fewer rounds than a start has, since it takes longer.
+    /// How many times fewer rounds than for start-up, since it takes longer.
     pub(crate) fewer: u64,
     /// Microseconds in the unit of its column.
     pub(crate) unit: f64,
@@ -26,7 +27,7 @@ pub(crate) struct Task {
 
 const GIT: [&str; 2] = ["/usr/bin/git", "/usr/local/bin/git"];
 
-/// What starting takes is the same in every repository.
+/// The cost of starting is the same in every repository.
 pub(crate) const LARGE_STATUS: &str = "git status in a large repository";
 
 /// In the order of the columns.
@@ -82,7 +83,7 @@ pub(crate) const TASKS: [Task; 6] = [
 ];
 
 impl Task {
-    /// Everybody's place in the race, bare first; whoever does not print what bare prints is out.
+    /// All contestants' places in the race, bare first; one that does not print what bare prints is out.
     pub(crate) fn admit<'a>(&self, all: &[&'a Contestant], env: &[OsString]) -> Result<Vec<Entry<'a>>> {
         let program = contestants::first_program(&self.programs)?;
         let command = |arguments: &str| -> Vec<OsString> {
@@ -101,7 +102,7 @@ impl Task {
     }
 }
 
-/// In which order a directory is listed is nobody's promise.
+/// The order in which a directory is listed may differ.
 fn same_work(said: &str, expected: &str) -> Result<()> {
     let sorted = |text: &str| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -117,7 +118,7 @@ fn same_work(said: &str, expected: &str) -> Result<()> {
     Ok(())
 }
 
-/// How much there is to work on.
+/// The amount of files.
 pub(crate) struct Size {
     directories: usize,
     directories_of_large: usize,
@@ -148,7 +149,7 @@ fn tree(root: &Path, directories: usize, files_in_each: usize) -> std::io::Resul
         let path = root.join(format!("files/{directory:02}"));
         fs::create_dir_all(&path)?;
         for file in 0..files_in_each {
-            // Some are bigger, for find to find.
+            // Some are bigger, so that find has something to find.
             let lines = if file == 0 { 100 } else { 3 };
             let text = format!("line of file {file} in {directory}\n").repeat(lines);
             fs::write(path.join(format!("{file:02}.txt")), text)?;
@@ -174,21 +175,22 @@ fn project(root: &Path, sources: usize) -> std::io::Result<()> {
         objects += &format!(" {name}.o");
     }
     let main = format!(
-        "#include <stdio.h>\n{declared}\nint main(void) {{\n    int sum = 0;\n{summed}    printf(\"%d\\n\", sum);\n    return 0;\n}}\n"
+        "#include <stdio.h>\n{declared}\nint main(void) {{\n    int sum = 0;\n{summed}    printf(\"%d\\n\", \
+         sum);\n    return 0;\n}}\n"
     );
     fs::write(root.join("main.c"), main)?;
-    // Running what was built is part of the build, so that its output shows that something was.
+    // The build runs its result, whose output shows that something was built.
     let makefile = format!(
         "CFLAGS = -O1\nall: program\n\t./program\nprogram: main.o{objects}\n\t$(CC) -o $@ $^\n.PHONY: all\n"
     );
     fs::write(root.join("Makefile"), makefile)
 }
 
-/// What git knows of a file is compared by size and time alone: sandboxes that show other owners would otherwise have
-/// it read every file again, and write an index that has the next one do the same.
+/// git compares a file by size and time alone: otherwise sandboxes that show other owners would make it read every
+/// file again, and write an index that makes the next one do the same.
 fn repository(root: &Path, env: &[OsString]) -> Result<()> {
     let Some(git) = TASKS.iter().find(|task| task.name == "git status") else { return Ok(()) };
-    // Told once more, as a reason, by the task itself.
+    // The task itself repeats it, as a reason.
     let Ok(program) = contestants::first_program(&git.programs) else { return Ok(()) };
     let run = |arguments: &str| {
         let mut command = Command::new(&program);

@@ -1,12 +1,13 @@
 //! `sbx env`: a profile's system calls as variables.
 
-use super::flags::Env;
-use super::{print, search};
-use crate::launch::policy::Network;
-use crate::launch::resolve::{self, Unix};
+use crate::cli::flags::Env;
+use crate::cli::print;
+use crate::error::Refusal;
+use crate::host::Host;
+use crate::plan::calls::{self, Unix};
+use crate::plan::rules::Network;
 use crate::profile;
-use crate::refusal::Refusal;
-use crate::supervise::decode::escape;
+use crate::text::escape;
 use sbx_policy::bpf;
 use sbx_policy::calls::Arch;
 use sbx_policy::env::{ACTION, ALLOW, DENY, action};
@@ -16,10 +17,10 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Prints the variables.
 pub fn run(flags: &Env) -> Result<i32, Refusal> {
-    let profile = profile::load(&flags.profile, &search()).map_err(|e| Refusal::new(e.to_string()))?;
-    let network = Network { mode: resolve::mode(&profile), ..Network::default() };
+    let profile = profile::load(&flags.profile, &Host::of_this_process().search())?;
+    let network = Network { mode: calls::mode(&profile), ..Network::default() };
     // Without Landlock nothing tells one UNIX socket from another.
-    let mut calls = resolve::calls(&profile, &network, Unix::Refused, Arch::HOST)?;
+    let mut calls = calls::calls(&profile, &network, Unix::Refused, Arch::HOST)?;
     for list in &flags.allow_calls {
         calls.add(List::Allow, "--allow-calls", list.as_bytes())?;
     }

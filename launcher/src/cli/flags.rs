@@ -1,13 +1,17 @@
-//! The command line, as clap sees it. What the flags mean together is decided in [`crate::launch::plan`].
+//! The command line, as clap reads it. [`crate::cli::table`] has the flags of `sbx run`; [`crate::plan`] decides what
+//! they mean together.
 #![allow(rustdoc::broken_intra_doc_links)] // brackets in a flag's help are part of what the user types
 
-use super::why::flags::Why;
-use crate::profile::Bound;
+use crate::cli::table::{Flag, GROUPS, Takes};
+use crate::cli::why;
+use crate::explain::query::Wanted;
 use crate::profile::units;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::request::Request;
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,11 +20,17 @@ Examples:
   sbx run --profile minimal -- jq . some.json    reads and prints
   sbx run --log-violations -- ./tool             lists what would be refused
 
-Variables: SBX_PROFILE is the profile where no --profile is given, SBX_LOG (quiet, normal or verbose) stands for -q and -v.
+Variables: SBX_PROFILE is the profile where no --profile is given, \
+SBX_LOG (quiet, normal or verbose) stands for -q and -v.
 
-Exit status: the command's own; 124 its time was up; 125 sbx refused or failed; 126 the command cannot be executed; 127 it was not found; 128+n a signal ended it (159: the filter).";
+Exit status: the command's own; 124 the run timed out; 125 sbx refused or failed; \
+126 the command cannot be executed; 127 it was not found; \
+128+n a signal ended it (159: the filter).";
 
-/// Runs a command that nobody should have to trust, with only the rights it needs.
+const ANSWERS: &str = "\
+Exit status: 0 allowed; 1 refused; 2 it depends, or cannot be told; 125 sbx failed.";
+
+/// Runs an untrusted command with only the rights it needs.
 #[derive(Debug, Parser)]
 #[command(name = "sbx", version, about, after_help = EXAMPLES, max_term_width = 110)]
 pub struct Cli {
@@ -33,14 +43,15 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a command under a profile
-    Run(Box<Run>),
+    Run(Box<RunFlags>),
     /// Print the variables by which libsandbox.so alone enforces a profile's system calls
     Env(Env),
     /// Write libsandbox.so, for use without the launcher
     Shim(Shim),
     /// Tell what a program is and how sbx would treat it
     Inspect(Inspect),
-    /// Ask a policy whether something is allowed, and by which rule; without a question: whether this process is confined
+    /// Ask a policy whether something is allowed, and by which rule; without a question: whether this process
+    /// is confined
     Why(Box<Why>),
     /// List, show and check profiles
     Profile(ProfileCommand),
@@ -65,212 +76,135 @@ pub enum Command {
     },
 }
 
-/// `sbx run` alone: clap builds every subcommand it knows before it reads the first word, and a run needs none of
-/// the others.
-#[derive(Debug, Parser)]
-#[command(name = "sbx run", about = "Run a command under a profile", after_help = EXAMPLES, max_term_width = 110)]
-pub struct RunOnly {
-    /// Its flags.
+/// Flags of the table, as clap reads them into a request: all of them and the command for `sbx run`, or only those
+/// of the policy for `sbx why`.
+#[derive(Clone, Debug, Default)]
+pub struct Flags<const RUN: bool>(pub Request);
+
+/// What `sbx run` takes.
+pub type RunFlags = Flags<true>;
+/// What `sbx why` takes to name a policy.
+pub type PolicyFlags = Flags<false>;
+
+impl<const RUN: bool> Args for Flags<RUN> {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let rows = GROUPS.iter().flat_map(|(heading, flags)| flags.iter().map(move |flag| (*heading, flag)));
+        if !RUN {
+            let rows = rows.filter(|(_, flag)| flag.asks);
+            return command.args(rows.map(|(_, flag)| argument(flag, "Policy, as for sbx run")));
+        }
+        let what =
+            Arg::new("command").value_name("COMMAND").help("The command and its arguments, after '--'");
+        command
+            .args(rows.map(|(heading, flag)| argument(flag, heading)))
+            .mut_arg("verbose", |verbose| verbose.conflicts_with("quiet"))
+            .arg(
+                what.required(true)
+                    .num_args(1..)
+                    .trailing_var_arg(true)
+                    .value_parser(ValueParser::os_string()),
+            )
+            .after_help(EXAMPLES)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<const RUN: bool> FromArgMatches for Flags<RUN> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut request = Request::default();
+        for flag in GROUPS.iter().flat_map(|(_, flags)| *flags).filter(|flag| RUN || flag.asks) {
+            if let Takes::Switch(field) = flag.takes {
+                *field(&mut request) = matches.get_one(flag.long).is_some_and(|given| *given);
+                continue;
+            }
+            for value in matches.get_many::<OsString>(flag.long).into_iter().flatten() {
+                flag.set(&mut request, value)
+                    .map_err(|why| clap::Error::raw(ErrorKind::ValueValidation, why))?;
+            }
+        }
+        if RUN {
+            request.command = matches.get_many("command").into_iter().flatten().cloned().collect();
+        }
+        Ok(Flags(request))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// A flag as clap's argument.
+fn argument(flag: &'static Flag, heading: &'static str) -> Arg {
+    let mut arg = Arg::new(flag.long).long(flag.long).help(flag.help).help_heading(heading);
+    if let Some(letter) = flag.short {
+        arg = arg.short(letter);
+    }
+    let check = move |value: OsString| flag.set(&mut Request::default(), &value).map(|()| value);
+    let arg = match flag.takes {
+        Takes::Switch(_) => return arg.action(ArgAction::SetTrue),
+        Takes::OneOf(choices) => {
+            let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+            // clap's names live as long as the program.
+            let name: &'static str = words.join("|").leak();
+            let parser = PossibleValuesParser::new(words).map(OsString::from);
+            arg.value_name(name).hide_possible_values(true).value_parser(parser)
+        }
+        _ => arg.value_name(flag.value).value_parser(OsStringValueParser::new().try_map(check)),
+    };
+    // Where a negative number is wrong, that is said; it is not taken for another flag.
+    let arg = arg.allow_negative_numbers(check("-1".into()).is_err());
+    arg.action(if flag.repeats() { ArgAction::Append } else { ArgAction::Set })
+}
+
+/// `sbx run` alone: clap builds every subcommand it knows before it reads the first word, and a run needs none of the
+/// others.
+pub fn run_only() -> clap::Command {
+    let command = clap::Command::new("sbx run").about("Run a command under a profile").max_term_width(110);
+    RunFlags::augment_args(command)
+}
+
+/// The places for reports that a command line of `sbx run` names before its mistake.
+pub fn places(arguments: &[OsString]) -> Request {
+    let words = arguments.get(1..).unwrap_or_default();
+    let matches = run_only().ignore_errors(true).try_get_matches_from(words);
+    let known = matches.and_then(|matches| RunFlags::from_arg_matches(&matches));
+    let Request { report, report_fd, audit_log, .. } = known.unwrap_or_default().0;
+    Request { report, report_fd, audit_log, ..Request::default() }
+}
+
+/// `sbx why`.
+#[derive(Debug, Args)]
+#[command(after_help = ANSWERS)]
+pub struct Why {
+    /// A system call, with numbers for its arguments if they matter: openat, or socket,2,1
+    #[arg(help_heading = "Question", long, value_name = "NAME[,ARG]...", group = "question", value_parser = why::call)]
+    pub call: Option<why::Asked>,
+    /// A file or directory
+    #[arg(help_heading = "Question", long, value_name = "PATH", group = "question")]
+    pub path: Option<PathBuf>,
+    /// Access wanted to PATH: r, w, x or several [default: r]
+    #[arg(help_heading = "Question", long, value_name = "rwx", requires = "path", value_parser = why::access)]
+    pub op: Option<Wanted>,
+    /// A TCP connection
+    #[arg(help_heading = "Question", long, value_name = "HOST:PORT", group = "question")]
+    #[arg(value_parser = why::destination)]
+    pub connect: Option<u16>,
+    /// Listening on a TCP port
+    #[arg(help_heading = "Question", long, value_name = "PORT", group = "question", value_parser = units::port)]
+    pub bind: Option<u16>,
+    /// Connecting to a UNIX socket
+    #[arg(help_heading = "Question", long, value_name = "PATH", group = "question")]
+    pub unix: Option<PathBuf>,
+    /// The policy.
     #[command(flatten)]
-    pub run: Run,
-}
-
-/// `sbx run`.
-#[derive(Clone, Debug, Default, Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Run {
-    /// Profile: a name ('sbx profile list') or a file
-    #[arg(help_heading = "Profile", short, long, value_name = "NAME|FILE")]
-    pub profile: Option<OsString>,
-    /// The directory to work in [default: the current one]
-    #[arg(help_heading = "Files", long, value_name = "DIR")]
-    pub workspace: Option<PathBuf>,
-    /// Allow reading PATH and below
-    #[arg(help_heading = "Files", long, value_name = "PATH")]
-    pub ro: Vec<PathBuf>,
-    /// Allow reading and executing
-    #[arg(help_heading = "Files", long, value_name = "PATH")]
-    pub rox: Vec<PathBuf>,
-    /// Allow reading and changing
-    #[arg(help_heading = "Files", long, value_name = "PATH")]
-    pub rw: Vec<PathBuf>,
-    /// Allow reading, changing and executing
-    #[arg(help_heading = "Files", long, value_name = "PATH")]
-    pub rwx: Vec<PathBuf>,
-    /// Deny PATH and below, whatever else allows it
-    #[arg(help_heading = "Files", long, value_name = "PATH")]
-    pub deny: Vec<PathBuf>,
-    /// Let only this command be executed, and what else is named so: a name, or a path ('git', 'python3*', './tool')
-    #[arg(help_heading = "Commands", long, value_name = "CMD")]
-    pub allow_command: Vec<OsString>,
-    /// Let this command not be executed, by none of its names
-    #[arg(help_heading = "Commands", long, value_name = "CMD")]
-    pub block_command: Vec<OsString>,
-    /// Allow these system calls too: call, @group or call[restriction], separated by ':' or ','
-    #[arg(help_heading = "System calls", long, value_name = "LIST")]
-    pub allow_calls: Vec<OsString>,
-    /// Deny these system calls
-    #[arg(help_heading = "System calls", long, value_name = "LIST")]
-    pub deny_calls: Vec<OsString>,
-    /// What a refused call meets: it ends the run (status 159), fails, or goes on and is listed [default: the profile's]
-    #[arg(help_heading = "System calls", long, value_name = "kill|errno|log", hide_possible_values = true)]
-    pub on_violation: Option<OnViolation>,
-    /// Let every system call through, and list those that would be refused; path rules stay in force
-    #[arg(help_heading = "System calls", long)]
-    pub log_violations: bool,
-    /// Name refused paths too; everything stays refused (each call with a path takes longer)
-    #[arg(help_heading = "System calls", long)]
-    pub explain: bool,
-    /// Network: none, one of the run's own with loopback alone, or the host's [default: the profile's]
-    #[arg(help_heading = "Network", long, value_name = "none|private|host", hide_possible_values = true)]
-    pub net: Option<Net>,
-    /// Allow TCP connections to this port ('*:443'), and nothing else
-    #[arg(help_heading = "Network", long, value_name = "HOST:PORT")]
-    pub connect: Vec<String>,
-    /// Allow listening on this TCP port, and no other
-    #[arg(help_heading = "Network", long, value_name = "PORT", value_parser = units::port)]
-    pub bind: Vec<u16>,
-    /// Allow connecting to the UNIX socket at PATH
-    #[arg(help_heading = "Network", long, value_name = "PATH")]
-    pub unix: Vec<PathBuf>,
-    /// Pass a variable on, or set it
-    #[arg(help_heading = "Environment", long, value_name = "K[=V]")]
-    pub env: Vec<OsString>,
-    /// Pass every variable on, but secrets and loaders' hooks
-    #[arg(help_heading = "Environment", long)]
-    pub inherit_env: bool,
-    /// Let --env name loaders' and interpreters' hooks (LD_PRELOAD, BASH_ENV ...)
-    #[arg(help_heading = "Environment", long)]
-    pub allow_dangerous_env: bool,
-    /// End the command and all that it started after DURATION, with status 124 ('90s', '2m', 'none')
-    #[arg(help_heading = "Limits", short, long, value_name = "DURATION", value_parser = units::duration, allow_negative_numbers = true)]
-    pub timeout: Option<Bound<Duration>>,
-    /// Time between SIGTERM and SIGKILL then [default: 5s]
-    #[arg(help_heading = "Limits", long, value_name = "DURATION", value_parser = units::patience, allow_negative_numbers = true)]
-    pub kill_after: Option<Bound<Duration>>,
-    /// Pass on so much of stdout, and of stderr: the head and the tail ('64K', '1MiB', 'none')
-    #[arg(help_heading = "Limits", long, value_name = "SIZE", value_parser = units::size, allow_negative_numbers = true)]
-    pub max_output: Option<Bound<u64>>,
-    /// Processes and threads at a time
-    #[arg(help_heading = "Limits", long, value_name = "N", value_parser = units::count, allow_negative_numbers = true)]
-    pub max_processes: Option<Bound<u64>>,
-    /// Memory of all processes together
-    #[arg(help_heading = "Limits", long, value_name = "SIZE", value_parser = units::size, allow_negative_numbers = true)]
-    pub max_memory: Option<Bound<u64>>,
-    /// Processor time of each process
-    #[arg(help_heading = "Limits", long, value_name = "DURATION", value_parser = units::duration, allow_negative_numbers = true)]
-    pub max_cpu: Option<Bound<Duration>>,
-    /// Open files of each process
-    #[arg(help_heading = "Limits", long, value_name = "N", value_parser = units::count, allow_negative_numbers = true)]
-    pub max_open_files: Option<Bound<u64>>,
-    /// Size of each file that is written
-    #[arg(help_heading = "Limits", long, value_name = "SIZE", value_parser = units::size, allow_negative_numbers = true)]
-    pub max_file_size: Option<Bound<u64>>,
-    /// Leave alone what the command has left running when it ends
-    #[arg(help_heading = "Running", long)]
-    pub keep_background: bool,
-    /// Start the command in DIR
-    #[arg(help_heading = "Running", long, value_name = "DIR")]
-    pub cwd: Option<PathBuf>,
-    /// Pass descriptor N on
-    #[arg(help_heading = "Running", long, value_name = "N", value_parser = units::descriptor)]
-    pub pass_fd: Vec<i32>,
-    /// Programs into which libsandbox.so cannot be loaded: refuse them, or run them under the launcher's rules alone [default: block]
-    #[arg(
-        help_heading = "Running",
-        long = "static",
-        value_name = "block|warn|allow|confine",
-        hide_possible_values = true
-    )]
-    pub static_programs: Option<Static>,
-    /// Refuse to run where the kernel can enforce less: full, standard or minimal
-    #[arg(help_heading = "Running", long, value_name = "LEVEL", hide_possible_values = true)]
-    pub require: Option<Level>,
-    /// Namespaces of the run's own, where the machine gives them: as the profile says, or none [default: the profile's]
-    #[arg(help_heading = "Running", long, value_name = "auto|none", hide_possible_values = true)]
-    pub namespaces: Option<Namespaces>,
-    /// First try what the run must refuse, on files and processes made for that; refuse to run if something is not
-    #[arg(help_heading = "Running", long)]
-    pub verify: bool,
-    /// Become the command: no supervisor, no reports of what was refused, the fastest start
-    #[arg(help_heading = "Running", long)]
-    pub exec: bool,
-    /// Run with profile 'unrestricted': no confinement at all
-    #[arg(help_heading = "Running", long)]
-    pub dangerously_unconfined: bool,
-    /// Write what happened to FILE, as JSON ('sbx report schema')
-    #[arg(help_heading = "Messages", long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
-    /// Write it to descriptor N, which the command does not get
-    #[arg(help_heading = "Messages", long, value_name = "N", value_parser = units::descriptor)]
-    pub report_fd: Option<i32>,
-    /// Add it to FILE as one line
-    #[arg(help_heading = "Messages", long, value_name = "FILE")]
-    pub audit_log: Option<PathBuf>,
-    /// Say what is enforced
-    #[arg(help_heading = "Messages", short, long, conflicts_with = "quiet")]
-    pub verbose: bool,
-    /// Say nothing but errors
-    #[arg(help_heading = "Messages", short, long)]
-    pub quiet: bool,
-    /// The command and its arguments, after '--'
-    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
-    pub command: Vec<OsString>,
-}
-
-/// `--on-violation`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OnViolation {
-    /// The run ends, with status 159
-    Kill,
-    /// The call fails
-    Errno,
-    /// The call goes on and is listed
-    Log,
-}
-
-/// `--net`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Net {
-    /// No IPv4 or IPv6 sockets
-    None,
-    /// A network of the run's own: loopback, and nothing else
-    Private,
-    /// The host's network
-    Host,
-}
-
-/// `--static`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Static {
-    /// Refuse with 126
-    Block,
-    /// Run under the guard alone, and say so
-    Warn,
-    /// Run under the guard alone
-    Allow,
-    /// Run under the guard alone, as wished
-    Confine,
-}
-
-/// `--namespaces`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Namespaces {
-    /// Where the machine gives them.
-    Auto,
-    /// None.
-    None,
-}
-
-/// `--require`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Level {
-    /// System calls, files and namespaces
-    Full,
-    /// System calls and files
-    Standard,
-    /// System calls
-    Minimal,
+    pub policy: PolicyFlags,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `sbx env`.

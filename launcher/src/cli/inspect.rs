@@ -1,30 +1,28 @@
 //! `sbx inspect`: what a program is, and how it would be treated.
 
-use super::flags::Inspect;
-use super::print;
-use crate::launch::plan;
-use crate::launch::treatment::{self, Treatment};
+use crate::cli::flags::Inspect;
+use crate::cli::print;
+use crate::error::Refusal;
+use crate::host::Host;
+use crate::plan::static_programs::{self, Treatment};
 use crate::program;
-use crate::refusal::Refusal;
-use crate::supervise::decode::escape;
-use crate::sys::plain;
+use crate::text::escape;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
 /// Inspects a program.
 pub fn run(flags: &Inspect) -> Result<i32, Refusal> {
-    let cwd = std::env::current_dir()
-        .map_err(|e| Refusal::new(format!("cannot find the working directory: {}", plain(&e))))?;
-    let found = program::find(&flags.file, std::env::var_os("PATH").as_deref(), &cwd)
-        .map_err(|e| Refusal::with_code(e.exit_code(), e.to_string()))?;
-    let program = program::examine(&found).map_err(|e| Refusal::with_code(e.exit_code(), e.to_string()))?;
-    let treatment = match treatment::of(&program) {
+    let host = Host::of_this_process();
+    let found = program::find(&flags.file, host.variable("PATH"), host.directory()?)?;
+    let program = program::examine(&found)?;
+    let treatment = match static_programs::of(&program) {
         // A run lets it through, static as it may be.
-        Treatment::GuardAlone(_) if plan::is_own(&program) => Treatment::Both,
+        Treatment::GuardAlone(_) if static_programs::is_own(&program, &host) => Treatment::Both,
         treatment => treatment,
     };
     if flags.json {
-        let value = serde_json::json!({ "program": program, "treatment": treatment.word(), "explanation": treatment.explain() });
+        let (word, explanation) = (treatment.word(), treatment.explain());
+        let value = serde_json::json!({ "program": program, "treatment": word, "explanation": explanation });
         print(format!("{value:#}\n").as_bytes())?;
         return Ok(0);
     }
@@ -39,9 +37,9 @@ pub fn run(flags: &Inspect) -> Result<i32, Refusal> {
         let _ = writeln!(text, "  run by {path}: {}", link.kind);
     }
     let _ = writeln!(text, "{}", treatment.explain());
-    if let Some(remark) = treatment::without_effect(&program) {
+    if let Some(remark) = static_programs::without_effect(&program) {
         let _ = writeln!(text, "{remark}");
     }
     print(text.as_bytes())?;
-    Ok(if matches!(treatment, Treatment::Never(_)) { crate::refusal::NOT_EXECUTABLE.into() } else { 0 })
+    Ok(if matches!(treatment, Treatment::Never(_)) { crate::error::NOT_EXECUTABLE.into() } else { 0 })
 }

@@ -8,30 +8,31 @@ mod plain;
 mod profile;
 mod shim;
 mod status;
+mod table;
 mod test;
 mod usage;
-pub mod variables;
-pub(crate) mod why;
+#[doc(hidden)]
+pub mod why;
 
-pub use flags::{Cli, Command, Level, Namespaces, Net, OnViolation, Run, RunOnly, Static};
+pub use flags::{Cli, Command};
 
-use crate::canary;
-use crate::launch;
-use crate::profile::Search;
-use crate::refusal::Refusal;
-use crate::report;
-use crate::supervise::Outlet;
+use crate::cli::flags::RunFlags;
+use crate::error::Refusal;
+use crate::selftest;
+use crate::supervise::Stderr;
 use crate::sys::{plain, process};
-use clap::Parser;
+use crate::text::wants_colours;
+use crate::{report, run};
 use clap::error::ErrorKind;
+use clap::{FromArgMatches, Parser};
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 /// Runs `sbx` with these arguments, the program's name first, and returns its exit status.
 pub fn main(arguments: Vec<OsString>) -> i32 {
     let is_run = arguments.get(1).is_some_and(|word| word == "run");
     match is_run.then(|| plain::parse(&arguments[2..])).flatten() {
-        Some(run) => finish(launch::run(run)),
+        Some(run) => finish(run::run(run, selftest::verify)),
         None => by_clap(&arguments),
     }
 }
@@ -41,16 +42,17 @@ pub fn main(arguments: Vec<OsString>) -> i32 {
 #[inline(never)]
 fn by_clap(arguments: &[OsString]) -> i32 {
     // Inside a sandbox, with the calls of its profile alone.
-    if arguments.get(1).is_some_and(|word| word == canary::WORD) {
-        process::exit_now(canary::main(arguments.get(2..).unwrap_or(&[])));
+    if arguments.get(1).is_some_and(|word| word == selftest::WORD) {
+        process::exit_now(selftest::main(arguments.get(2..).unwrap_or(&[])));
     }
     // The errors of a run are for the whole command line.
     if arguments.get(1).is_some_and(|word| word == "run")
-        && let Ok(only) = RunOnly::try_parse_from(&arguments[1..])
+        && let Ok(matches) = flags::run_only().try_get_matches_from(&arguments[1..])
+        && let Ok(flags) = RunFlags::from_arg_matches(&matches)
     {
-        return finish(launch::run(only.run));
+        return finish(run::run(flags.0, selftest::verify));
     }
-    if let Err(refusal) = launch::hear_of_children() {
+    if let Err(refusal) = run::hear_of_children() {
         return finish(Err(refusal));
     }
     let cli = match Cli::try_parse_from(arguments) {
@@ -58,7 +60,7 @@ fn by_clap(arguments: &[OsString]) -> i32 {
         Err(error) => return usage(&error, arguments),
     };
     finish(match cli.command {
-        Command::Run(run) => launch::run(*run),
+        Command::Run(flags) => run::run(flags.0, selftest::verify),
         Command::Env(flags) => env::run(&flags),
         Command::Shim(flags) => shim::run(&flags),
         Command::Inspect(flags) => inspect::run(&flags),
@@ -78,7 +80,7 @@ fn by_clap(arguments: &[OsString]) -> i32 {
 fn finish(result: Result<i32, Refusal>) -> i32 {
     result.unwrap_or_else(|refusal| {
         complain(&refusal.to_string());
-        refusal.code.into()
+        refusal.status().into()
     })
 }
 
@@ -87,15 +89,19 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> i32 {
     if !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let refusal = Refusal::new(usage::sentence(error, arguments));
         let runs = arguments.get(1).is_some_and(|word| word == "run");
-        return finish(if runs { report::misunderstood(arguments, refusal) } else { Err(refusal) });
+        return finish(if runs {
+            report::misunderstood(&flags::places(arguments), refusal)
+        } else {
+            Err(refusal)
+        });
     }
     let text = error.render();
-    let text = if coloured() { text.ansi().to_string() } else { text.to_string() };
+    let text = if wants_colours(&std::io::stdout()) { text.ansi().to_string() } else { text.to_string() };
     match print(text.as_bytes()) {
         Ok(()) => 0,
         Err(refusal) => {
             complain(&refusal.to_string());
-            refusal.code.into()
+            refusal.status().into()
         }
     }
 }
@@ -103,22 +109,10 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> i32 {
 /// One line on stderr; where that is gone there is nobody to tell. Nor is a reader waited for that takes nothing: the
 /// command that has ended may have filled the pipe, or have made it one that does not wait.
 fn complain(sentence: &str) {
-    let mut outlet = Outlet::default();
-    outlet.never_wait();
-    outlet.say(&format!("sbx: {sentence}\n"));
-    outlet.finish();
-}
-
-/// Whether standard output is a terminal whose user wants colours.
-fn coloured() -> bool {
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    std::io::stdout().is_terminal() && !plain
-}
-
-/// Where profiles are looked for.
-pub(crate) fn search() -> Search {
-    let (home, config) = (std::env::var_os("HOME"), std::env::var_os("XDG_CONFIG_HOME"));
-    Search::from_environment(home.as_deref(), config.as_deref())
+    let mut stderr = Stderr::default();
+    stderr.never_wait();
+    stderr.say(&format!("sbx: {sentence}\n"));
+    stderr.finish();
 }
 
 /// Writes to stdout; a reader that is gone is not our failure.

@@ -1,10 +1,10 @@
 //! `sbx completions` and `sbx man`: what shells and `man` know about the command line, made from its definition.
 
-use super::flags::Shell;
-use super::{Cli, print};
-use crate::refusal::Refusal;
-use crate::supervise::decode::escape;
+use crate::cli::flags::Shell;
+use crate::cli::{Cli, print};
+use crate::error::Refusal;
 use crate::sys::plain;
+use crate::text::escape;
 use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;

@@ -1,102 +1,47 @@
-//! Command lines of `sbx run` that say each thing plainly (`--flag`, `--option VALUE`, then `--` and the command),
-//! read without clap: building its parser is a tenth of a start. Whatever is not plainly one of these is clap's,
-//! mistakes included.
+//! Command lines of `sbx run` that say each thing plainly (`--flag`, `--option VALUE`, then `--` and the command), read
+//! without clap: building its parser is a tenth of a start. Every other command line is left to clap, mistakes
+//! included.
 
-use super::Run;
-use crate::profile::units;
-use clap::ValueEnum;
-use std::ffi::OsString;
+use crate::cli::table::{Flag, GROUPS, Takes};
+use crate::request::Request;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// What follows `sbx run`, where it is one of them.
-pub(super) fn parse(arguments: &[OsString]) -> Option<Run> {
-    let mut run = Run::default();
+/// The request, if what follows `sbx run` is such a command line.
+pub(super) fn parse(arguments: &[OsString]) -> Option<Request> {
+    let mut request = Request::default();
     let mut rest = arguments.iter();
+    let mut seen = 0_u64;
     loop {
         let word = rest.next()?.as_bytes();
         if word == b"--" {
             break;
         }
-        if let Some(flag) = flag(&mut run, word) {
-            // Given twice, it is a mistake.
-            if std::mem::replace(flag, true) {
-                return None;
-            }
-            continue;
+        let (place, flag) = find(word)?;
+        let bit = 1_u64.checked_shl(place)?;
+        if seen & bit != 0 && !flag.repeats() {
+            return None;
         }
-        option(&mut run, word, rest.next().filter(|value| is_value(value))?)?;
+        seen |= bit;
+        let value = match flag.takes {
+            Takes::Switch(_) => OsStr::new(""),
+            _ => rest.next().filter(|value| is_value(value))?,
+        };
+        flag.set(&mut request, value).ok()?;
     }
-    run.command = rest.cloned().collect();
-    let contradicts = run.quiet && run.verbose;
-    (!contradicts && !run.command.is_empty()).then_some(run)
+    request.command = rest.cloned().collect();
+    let contradicts = request.quiet && request.verbose;
+    (!contradicts && !request.command.is_empty()).then_some(request)
 }
 
-/// A flag that takes no value.
-fn flag<'r>(run: &'r mut Run, word: &[u8]) -> Option<&'r mut bool> {
-    Some(match word {
-        b"--exec" => &mut run.exec,
-        b"-q" | b"--quiet" => &mut run.quiet,
-        b"-v" | b"--verbose" => &mut run.verbose,
-        b"--log-violations" => &mut run.log_violations,
-        b"--explain" => &mut run.explain,
-        b"--inherit-env" => &mut run.inherit_env,
-        b"--allow-dangerous-env" => &mut run.allow_dangerous_env,
-        b"--keep-background" => &mut run.keep_background,
-        b"--verify" => &mut run.verify,
-        b"--dangerously-unconfined" => &mut run.dangerously_unconfined,
-        _ => return None,
-    })
-}
-
-/// An option with its value.
-fn option(run: &mut Run, word: &[u8], value: &OsString) -> Option<()> {
-    let text = || value.to_str();
+/// The flag that a word names, and its place in the table.
+fn find(word: &[u8]) -> Option<(u32, &'static Flag)> {
+    let mut flags = (0..).zip(GROUPS.iter().flat_map(|(_, flags)| *flags));
     match word {
-        b"-p" | b"--profile" => once(&mut run.profile, value.clone())?,
-        b"--workspace" => once(&mut run.workspace, value.into())?,
-        b"--cwd" => once(&mut run.cwd, value.into())?,
-        b"--report" => once(&mut run.report, value.into())?,
-        b"--audit-log" => once(&mut run.audit_log, value.into())?,
-        b"--net" => once(&mut run.net, word_of(text()?)?)?,
-        b"--on-violation" => once(&mut run.on_violation, word_of(text()?)?)?,
-        b"--static" => once(&mut run.static_programs, word_of(text()?)?)?,
-        b"--require" => once(&mut run.require, word_of(text()?)?)?,
-        b"--namespaces" => once(&mut run.namespaces, word_of(text()?)?)?,
-        b"-t" | b"--timeout" => once(&mut run.timeout, units::duration(text()?).ok()?)?,
-        b"--kill-after" => once(&mut run.kill_after, units::patience(text()?).ok()?)?,
-        b"--max-output" => once(&mut run.max_output, units::size(text()?).ok()?)?,
-        b"--max-processes" => once(&mut run.max_processes, units::count(text()?).ok()?)?,
-        b"--max-memory" => once(&mut run.max_memory, units::size(text()?).ok()?)?,
-        b"--max-cpu" => once(&mut run.max_cpu, units::duration(text()?).ok()?)?,
-        b"--max-open-files" => once(&mut run.max_open_files, units::count(text()?).ok()?)?,
-        b"--max-file-size" => once(&mut run.max_file_size, units::size(text()?).ok()?)?,
-        b"--report-fd" => once(&mut run.report_fd, text()?.parse().ok()?)?,
-        b"--ro" => run.ro.push(value.into()),
-        b"--rox" => run.rox.push(value.into()),
-        b"--rw" => run.rw.push(value.into()),
-        b"--rwx" => run.rwx.push(value.into()),
-        b"--deny" => run.deny.push(value.into()),
-        b"--unix" => run.unix.push(value.into()),
-        b"--allow-command" => run.allow_command.push(value.clone()),
-        b"--block-command" => run.block_command.push(value.clone()),
-        b"--allow-calls" => run.allow_calls.push(value.clone()),
-        b"--deny-calls" => run.deny_calls.push(value.clone()),
-        b"--connect" => run.connect.push(text()?.to_owned()),
-        b"--bind" => run.bind.push(text()?.parse().ok()?),
-        b"--pass-fd" => run.pass_fd.push(text()?.parse().ok()?),
-        b"--env" => run.env.push(value.clone()),
-        _ => return None,
+        [b'-', b'-', long @ ..] => flags.find(|(_, flag)| flag.long.as_bytes() == long),
+        [b'-', short] => flags.find(|(_, flag)| flag.short == Some(char::from(*short))),
+        _ => None,
     }
-    Some(())
-}
-
-/// What may be given once.
-fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
-    place.replace(value).is_none().then_some(())
-}
-
-fn word_of<T: ValueEnum>(text: &str) -> Option<T> {
-    T::from_str(text, false).ok()
 }
 
 fn is_value(word: &OsString) -> bool {
@@ -106,17 +51,18 @@ fn is_value(word: &OsString) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::RunOnly;
-    use crate::fuzzing::tests::Random;
-    use clap::{CommandFactory, Parser};
+    use crate::cli::flags::{RunFlags, run_only};
+    use crate::testing::Random;
+    use clap::FromArgMatches;
 
     fn words(line: &str) -> Vec<OsString> {
         line.split_whitespace().map(OsString::from).collect()
     }
 
     fn both(line: &[OsString]) -> (Option<String>, Option<String>) {
-        let of_clap = RunOnly::try_parse_from([OsString::from("run")].iter().chain(line));
-        (parse(line).map(|run| format!("{run:?}")), of_clap.ok().map(|only| format!("{:?}", only.run)))
+        let matches = run_only().try_get_matches_from([OsString::from("run")].iter().chain(line));
+        let of_clap = matches.and_then(|matches| RunFlags::from_arg_matches(&matches));
+        (parse(line).map(|run| format!("{run:?}")), of_clap.ok().map(|flags| format!("{:?}", flags.0)))
     }
 
     #[test]
@@ -168,7 +114,7 @@ mod tests {
 
     #[test]
     fn every_option_is_read_as_by_clap() {
-        let command = RunOnly::command();
+        let command = run_only();
         for argument in command.get_arguments().filter(|argument| argument.get_id() != "command") {
             let long = argument.get_long().map(|long| format!("--{long}"));
             let names = long.into_iter().chain(argument.get_short().map(|short| format!("-{short}")));
@@ -192,7 +138,7 @@ mod tests {
 
     #[test]
     fn no_mixture_means_anything_else_than_to_clap() {
-        let command = RunOnly::command();
+        let command = run_only();
         let mut pieces: Vec<String> = command
             .get_arguments()
             .filter_map(|argument| argument.get_long().map(|long| format!("--{long}")))

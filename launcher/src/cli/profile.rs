@@ -1,13 +1,15 @@
 //! `sbx profile`: listing, showing and checking profiles.
 
-use super::flags::ProfileAction;
-use super::{Run, complain, print, search};
-use crate::launch::demands;
-use crate::launch::landlock::Version;
-use crate::launch::resolve::{self, Unix};
-use crate::profile::{self, tame};
-use crate::refusal::{REFUSED, Refusal};
-use crate::supervise::decode::escape;
+use crate::cli::flags::ProfileAction;
+use crate::cli::{complain, print};
+use crate::error::{REFUSED, Refusal};
+use crate::host::Host;
+use crate::host::landlock::Version;
+use crate::plan::calls::{self, Unix};
+use crate::plan::validation;
+use crate::profile;
+use crate::request::Request;
+use crate::text::{escape, tame};
 use sbx_policy::calls::Arch;
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -36,16 +38,17 @@ pub fn run(action: &ProfileAction) -> Result<i32, Refusal> {
 }
 
 fn load(name: &OsStr) -> Result<profile::Profile, Refusal> {
-    profile::load(name, &search()).map_err(|e| Refusal::new(e.to_string()))
+    Ok(profile::load(name, &Host::of_this_process().search())?)
 }
 
 /// Reads it as a run would, but for what depends on the machine, and builds its program for both architectures.
 fn check(name: &OsStr) -> Result<(), Refusal> {
     let profile = load(name)?;
     // As on the newest kernel: what this one cannot do says nothing about the profile.
-    let network = demands::network(&Run::default(), &profile, Version::UNIX)?;
+    let network =
+        validation::network(&Request::default(), &profile, &Host::of_this_process(), Version::UNIX)?;
     for arch in [Arch::X86_64, Arch::Aarch64] {
-        resolve::calls(&profile, &network, Unix::ByPath, arch)?.strict_program()?;
+        calls::calls(&profile, &network, Unix::ByPath, arch)?.strict_program()?;
     }
     Ok(())
 }
@@ -57,7 +60,7 @@ fn show(name: &OsStr, json: bool) -> Result<i32, Refusal> {
 }
 
 fn list(json: bool) -> Result<i32, Refusal> {
-    let profiles = profile::list(&search());
+    let profiles = profile::list(&Host::of_this_process().search());
     let source = |source: &profile::Source| match source {
         profile::Source::BuiltIn => "built-in".to_string(),
         profile::Source::File(path) => path.display().to_string(),
@@ -71,7 +74,8 @@ fn list(json: bool) -> Result<i32, Refusal> {
                     Ok(description) => (Some(description), None),
                     Err(error) => (None, Some(error.to_string())),
                 };
-                serde_json::json!({ "name": p.name, "source": source(&p.source), "description": description, "error": error })
+                let source = source(&p.source);
+                serde_json::json!({ "name": p.name, "source": source, "description": description, "error": error })
             })
             .collect();
         let _ = writeln!(text, "{:#}", serde_json::Value::from(entries));

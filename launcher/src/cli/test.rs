@@ -1,14 +1,15 @@
 //! `sbx test`: whether profiles keep what they promise, here.
 
-use super::flags::Test;
-use super::{coloured, print};
-use crate::canary::{self, Report};
-use crate::refusal::Refusal;
+use crate::cli::flags::Test;
+use crate::cli::print;
+use crate::error::Refusal;
+use crate::selftest::{self, Report};
+use crate::text::wants_colours;
 
-/// Lets the canaries loose. Status 1 where a promise does not hold.
+/// Tests the profiles. The status is 1 if a promise does not hold.
 pub fn run(flags: &Test) -> Result<i32, Refusal> {
-    let reports = canary::test(&flags.profile, flags.against.as_deref())?;
-    let text = if flags.json { canary::json(&reports) } else { human(&reports, flags.verbose) };
+    let reports = selftest::test(&flags.profile, flags.against.as_deref())?;
+    let text = if flags.json { selftest::json(&reports) } else { human(&reports, flags.verbose) };
     print(text.as_bytes())?;
     Ok(i32::from(reports.iter().any(Report::is_broken)))
 }
@@ -16,7 +17,7 @@ pub fn run(flags: &Test) -> Result<i32, Refusal> {
 /// The rows of several profiles would be many screens, so they are only counted where not all are asked for.
 fn human(reports: &[Report], all: bool) -> String {
     match all || reports.len() == 1 {
-        true => canary::table(reports, coloured()),
-        false => canary::summary(reports, coloured()),
+        true => selftest::table(reports, wants_colours(&std::io::stdout())),
+        false => selftest::summary(reports, wants_colours(&std::io::stdout())),
     }
 }

@@ -1,9 +1,10 @@
 //! Usage errors: what clap found, as one sentence.
 
-use crate::supervise::decode::escape;
+use crate::text::escape;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 use sbx_policy::calls::nearest;
+use std::error::Error;
 use std::ffi::OsString;
 
 /// Longest word of the command line that is repeated.
@@ -11,139 +12,84 @@ const LONGEST: usize = 100;
 
 /// The sentence for an error, without the program's name.
 pub fn sentence(error: &clap::Error, arguments: &[OsString]) -> String {
-    let command = Named::of(arguments);
+    let command = meant(arguments);
+    let name = command.get_bin_name().unwrap_or("sbx");
+    let known: Vec<&str> =
+        command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name).collect();
+    let flag = without_value(&raw(error, ContextKind::InvalidArg));
     let what = match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            return format!("no subcommand: name one of {}", command.subcommands().join(", "));
+            return format!("no subcommand: name one of {}", known.join(", "));
         }
-        ErrorKind::InvalidSubcommand => return subcommand(error, &command),
-        ErrorKind::UnknownArgument => return argument(error, &command),
-        ErrorKind::MissingRequiredArgument if command.path == ["run"] => {
+        ErrorKind::InvalidSubcommand => {
+            let given = raw(error, ContextKind::InvalidSubcommand);
+            let hint = match nearest(given.as_bytes(), known.iter().copied()) {
+                Some(near) => format!("did you mean '{name} {near}'?"),
+                None => format!("expected one of {}", known.join(", ")),
+            };
+            let run = if name == "sbx" { "; to run a command, write 'sbx run -- COMMAND'" } else { "" };
+            return format!("unknown subcommand '{}'; {hint}{run}", escape(given.as_bytes(), LONGEST));
+        }
+        ErrorKind::UnknownArgument => match raw(error, ContextKind::SuggestedArg) {
+            near if !near.is_empty() => return format!("unknown flag '{flag}'; did you mean '{near}'?"),
+            _ if flag.starts_with('-') => format!("unknown flag '{flag}'"),
+            _ => format!("unknown argument '{flag}'"),
+        },
+        ErrorKind::MissingRequiredArgument if name == "sbx run" => {
             return "no command: write it after '--', as in sbx run -- ls".to_string();
         }
-        ErrorKind::MissingRequiredArgument => format!("{} is missing", word(error, ContextKind::InvalidArg)),
-        ErrorKind::ArgumentConflict => conflict(error),
-        ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::InvalidUtf8 => value(error),
-        _ => fallback(error),
+        ErrorKind::MissingRequiredArgument => format!("{flag} is missing"),
+        ErrorKind::ArgumentConflict => match without_value(&raw(error, ContextKind::PriorArg)) {
+            prior if prior == flag => format!("{flag} is given twice: leave one out"),
+            prior => format!("{prior} and {flag} contradict each other: leave one of them out"),
+        },
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => value(error, &flag),
+        _ => first_line(error),
     };
-    format!("{what}; try '{} --help'", command.name())
+    format!("{what}; try '{name} --help'")
 }
 
-/// The subcommand that an error is about.
-struct Named {
-    path: Vec<String>,
-    command: Command,
-}
-
-impl Named {
-    fn of(arguments: &[OsString]) -> Named {
-        let mut named = Named { path: Vec::new(), command: super::Cli::command() };
-        for argument in arguments.iter().skip(1) {
-            let Some(next) = argument.to_str().and_then(|name| named.command.find_subcommand(name)) else {
-                break;
-            };
-            named.path.push(next.get_name().to_string());
-            named.command = next.clone();
+/// The subcommand that the command line names.
+fn meant(arguments: &[OsString]) -> Command {
+    let mut command = crate::cli::Cli::command().disable_help_subcommand(true);
+    command.build();
+    for word in arguments.iter().skip(1) {
+        match command.find_subcommand(word) {
+            Some(next) => command = next.clone(),
+            None => break,
         }
-        named
     }
-
-    fn name(&self) -> String {
-        let words: Vec<&str> = ["sbx"].into_iter().chain(self.path.iter().map(String::as_str)).collect();
-        words.join(" ")
-    }
-
-    fn subcommands(&self) -> Vec<&str> {
-        self.command.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name).collect()
-    }
-
-    fn flags(&self) -> Vec<&str> {
-        self.command.get_arguments().filter_map(clap::Arg::get_long).chain(["help"]).collect()
-    }
+    command
 }
 
-fn subcommand(error: &clap::Error, command: &Named) -> String {
-    let given = raw(error, ContextKind::InvalidSubcommand);
-    let known = command.subcommands();
-    let shown = escape(given.as_bytes(), LONGEST);
-    let name = command.name();
-    if let Some(near) = nearest(given.as_bytes(), known.iter().copied()) {
-        return format!("unknown subcommand '{shown}'; did you mean '{name} {near}'?");
-    }
-    let known = known.join(", ");
-    if command.path.is_empty() {
-        return format!(
-            "unknown subcommand '{shown}'; it is one of {known}; to run a command, write 'sbx run -- COMMAND'"
-        );
-    }
-    format!("unknown subcommand '{shown}'; it is one of {known}")
-}
-
-fn argument(error: &clap::Error, command: &Named) -> String {
-    let given = raw(error, ContextKind::InvalidArg);
-    let shown = escape(given.as_bytes(), LONGEST);
-    let name = command.name();
-    let Some(long) = given.strip_prefix("--") else {
-        let kind = if given.starts_with('-') { "flag" } else { "argument" };
-        return format!("unknown {kind} '{shown}'; try '{name} --help'");
+fn value(error: &clap::Error, flag: &str) -> String {
+    let given = raw(error, ContextKind::InvalidValue);
+    let why = match error.source() {
+        Some(cause) => format!(": {}", escape(cause.to_string().as_bytes(), 200)),
+        None if given.is_empty() => return format!("{flag} has no value"),
+        None => format!("; expected one of {}", raw(error, ContextKind::ValidValue)),
     };
-    let long = long.split('=').next().unwrap_or(long);
-    let suggested = raw(error, ContextKind::SuggestedArg);
-    let near = suggested.strip_prefix("--").map(str::to_string);
-    let near = near.or_else(|| nearest(long.as_bytes(), command.flags().into_iter()).map(str::to_string));
-    match near {
-        Some(near) => format!("unknown flag '{shown}'; did you mean '--{near}'?"),
-        None => format!("unknown flag '{shown}'; try '{name} --help'"),
-    }
+    format!("invalid value '{}' for {flag}{why}", escape(given.as_bytes(), LONGEST))
 }
 
-fn conflict(error: &clap::Error) -> String {
-    let (given, prior) = (word(error, ContextKind::InvalidArg), word(error, ContextKind::PriorArg));
-    if given == prior {
-        return format!("{given} is given twice: leave one out");
-    }
-    format!("{prior} and {given} contradict each other: leave one of them out")
-}
-
-fn value(error: &clap::Error) -> String {
-    let (flag, given) = (word(error, ContextKind::InvalidArg), raw(error, ContextKind::InvalidValue));
-    if error.kind() == ErrorKind::InvalidUtf8 {
-        return "a word of the command line is not UTF-8, where only paths, commands and environment may be anything else".to_string();
-    }
-    if given.is_empty() {
-        return format!("{flag} has no value");
-    }
-    let shown = escape(given.as_bytes(), LONGEST);
-    let known = match error.get(ContextKind::ValidValue) {
-        Some(ContextValue::Strings(known)) if !known.is_empty() => {
-            format!(": it is one of {}", known.join(", "))
-        }
-        _ => std::error::Error::source(error)
-            .map_or_else(String::new, |cause| format!(": {}", escape(cause.to_string().as_bytes(), 200))),
-    };
-    format!("'{shown}' is no value for {flag}{known}")
-}
-
-/// A flag or argument as it is written, without the name of its value.
-fn word(error: &clap::Error, kind: ContextKind) -> String {
-    let text = raw(error, kind);
-    let flag = if text.starts_with('-') { text.split([' ', '=']).next().unwrap_or(&text) } else { &text };
+/// A flag or argument as it is typed, without the name of its value.
+fn without_value(text: &str) -> String {
+    let flag = if text.starts_with('-') { text.split([' ', '=']).next().unwrap_or(text) } else { text };
     escape(flag.trim_end_matches("...").trim_matches(['<', '>', '[', ']']).as_bytes(), LONGEST)
 }
 
 fn raw(error: &clap::Error, kind: ContextKind) -> String {
     match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
-        Some(ContextValue::Strings(texts)) => texts.join(" "),
-        Some(ContextValue::StyledStr(text)) => text.to_string(),
+        Some(ContextValue::Strings(texts)) => texts.join(", "),
         _ => String::new(),
     }
 }
 
 /// clap's own first line.
-fn fallback(error: &clap::Error) -> String {
+fn first_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
-    let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("unusable arguments");
+    let first = text.lines().next().unwrap_or_default();
     escape(first.strip_prefix("error: ").unwrap_or(first).as_bytes(), 400)
 }
 
@@ -156,7 +102,7 @@ mod tests {
         use std::os::unix::ffi::OsStringExt;
         let all: Vec<OsString> =
             [&b"sbx"[..]].iter().chain(words).map(|word| OsString::from_vec(word.to_vec())).collect();
-        super::super::Cli::try_parse_from(&all).map_or_else(|error| sentence(&error, &all), |_| String::new())
+        crate::cli::Cli::try_parse_from(&all).map_or_else(|error| sentence(&error, &all), |_| String::new())
     }
 
     #[test]
@@ -188,23 +134,23 @@ mod tests {
             ),
             (
                 &[b"run", b"--net", b"foo", b"ls"],
-                "'foo' is no value for --net: it is one of none, private, host",
+                "invalid value 'foo' for --net; expected one of none, private, host; try 'sbx run --help'",
             ),
             (
                 &[b"run", b"--require", b"all", b"ls"],
-                "'all' is no value for --require: it is one of full, standard, minimal",
+                "invalid value 'all' for --require; expected one of full, standard, minimal",
             ),
             (
                 &[b"run", b"--bind", b"99999", b"ls"],
-                "'99999' is no value for --bind: it is no port, like 8080: a number up to 65535 alone",
+                "invalid value '99999' for --bind: not a port (0 to 65535, such as 8080)",
             ),
             (
                 &[b"run", b"--bind", b"*:80", b"ls"],
-                "'*:80' is no value for --bind: it is no port, like 8080: a number up to 65535 alone",
+                "invalid value '*:80' for --bind: not a port (0 to 65535, such as 8080)",
             ),
             (
                 &[b"run", b"--report-fd", b"x", b"ls"],
-                "'x' is no value for --report-fd: it is no descriptor's number, like 3",
+                "invalid value 'x' for --report-fd: not a descriptor (such as 3)",
             ),
             (&[b"run", b"-p"], "--profile has no value; try 'sbx run --help'"),
             (&[b"inspect"], "FILE is missing; try 'sbx inspect --help'"),

@@ -1,11 +1,6 @@
-//! The built-in profiles, merged with their parents when `sbx` was built: a run copies a few pointers.
+//! The built-in profiles as tables, merged by the build script: a run copies a few pointers.
 
-use super::location::{Location, Variable};
-use super::model::*;
-use super::pattern::Pattern;
-use sbx_policy::calls::Call;
-use std::borrow::Cow;
-
+// The build script writes the imports as well.
 include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
 
 /// A built-in profile.
@@ -17,7 +12,6 @@ pub(super) fn find(name: &str) -> Option<&'static Profile> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Search, resolve};
     use std::ffi::OsStr;
 
     #[test]

@@ -1,42 +1,146 @@
-//! What is wrong with a profile, in one sentence.
+//! Why a profile cannot be used: the facts, and the sentences made of them.
 
+use crate::text::tame;
 use std::ffi::OsStr;
 use std::fmt::{self, Display, Write};
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// A profile that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open profile '{profile}': {cause}")]
 pub struct ProfileError {
-    sentence: String,
+    /// The profile that was asked for, fit for a terminal.
+    pub profile: String,
+    pub(crate) cause: Box<ProfileCause>,
 }
 
 impl ProfileError {
-    /// How `sbx` ends on any of these.
-    pub const EXIT_CODE: u8 = 125;
-
-    pub(crate) fn new(profile: &dyn Display, cause: &dyn Display) -> ProfileError {
-        ProfileError { sentence: format!("cannot open profile '{profile}': {cause}") }
+    pub(crate) fn new(profile: &OsStr, cause: ProfileCause) -> ProfileError {
+        ProfileError { profile: plain(profile), cause: Box::new(cause) }
     }
 }
 
-impl Display for ProfileError {
+/// Why a profile, or a parent of it, cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProfileCause {
+    #[error("the name is empty")]
+    NoName,
+    #[error("there is no profile of that name{}; there are {}", Hint(near), known.join(", "))]
+    Unknown { near: Option<String>, known: Vec<String> },
+    #[error("it is built in, but '{}' has the same name; give that file another name, or use its path", shown(.0))]
+    HidesBuiltIn(PathBuf),
+    /// The same, of the file in a list of profiles.
+    #[error("a built-in profile has its name; rename it")]
+    TakenName,
+    #[error("{}", unreadable(.0))]
+    Unreadable(#[from] io::Error),
+    #[error("it is not a regular file")]
+    NotAFile,
+    #[error("it has more than the {0} bytes that a profile may have")]
+    TooBig(u64),
+    #[error("the file is empty; the least that a profile can be is {{}}")]
+    Empty,
+    /// It is not JSON, or an object has a key twice.
+    #[error(transparent)]
+    Syntax(#[from] serde_json::Error),
+    #[error("it extends itself: {}", .0.join(" -> "))]
+    Circle(Vec<String>),
+    #[error("more than {depth} profiles extend each other: {}", chain.join(" -> "))]
+    TooDeep { depth: usize, chain: Vec<String> },
+    #[error("more than {0} profiles are involved")]
+    TooMany(usize),
+    #[error("extends '{}': {cause}", Plain(parent))]
+    Parent { parent: String, cause: Box<ProfileCause> },
+    #[error(transparent)]
+    Document(#[from] Fault),
+    #[error("{entry} has no effect, for network.mode is '{mode}' and {opens}; add \"mode\": \"allow\"")]
+    UselessPort { entry: String, mode: &'static str, opens: &'static str },
+    #[error("compiling the conditions on {call}: {cause}")]
+    Conditions { call: &'static str, cause: String },
+}
+
+fn shown(path: &Path) -> String {
+    plain(path.as_os_str())
+}
+
+fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_string(),
+        io::ErrorKind::PermissionDenied => "it may not be read".to_string(),
+        _ => error.to_string(),
+    }
+}
+
+/// A mistake, and its place in the document.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{}{mistake}", place, if place.is_empty() { "" } else { ": " })]
+pub(crate) struct Fault {
+    /// `syscalls.allow[3]`; empty for the document as a whole.
+    pub place: String,
+    pub mistake: Mistake,
+}
+
+/// What is wrong at one place of a document.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Mistake {
+    /// A key, a value or a name that does not exist. `rest` tells what does, as the end of the sentence.
+    #[error("unknown {what} '{}'{}{rest}", Plain(word), Hint(near))]
+    Unknown { what: &'static str, word: String, near: Option<String>, rest: String },
+    /// A value of another JSON type.
+    #[error("{found} instead of {expected}")]
+    Instead { found: &'static str, expected: &'static str },
+    #[error("the key '{0}' is missing")]
+    Missing(&'static str),
+    /// Two entries of which one makes the other pointless; `place` is that of the other.
+    #[error(
+        "'{}' and '{}' ({place}) do not go together: {cause}; keep one of them",
+        Plain(one),
+        Plain(other)
+    )]
+    Conflict { one: String, other: String, place: String, cause: String },
+    /// A value that means nothing here.
+    #[error("{0}")]
+    Value(String),
+}
+
+impl From<String> for Mistake {
+    fn from(sentence: String) -> Mistake {
+        Mistake::Value(sentence)
+    }
+}
+
+impl From<&str> for Mistake {
+    fn from(sentence: &str) -> Mistake {
+        Mistake::Value(sentence.to_string())
+    }
+}
+
+impl Mistake {
+    /// That a word is none of those that are `known`. A list of these follows, except after a similar key.
+    pub(crate) fn unknown(what: &'static str, word: &str, known: &[&str], intro: &str) -> Mistake {
+        let near = nearest(word, known.iter().copied());
+        let listed = near.is_none() || what != "key";
+        let rest = if listed { format!("; {intro} {}", known.join(", ")) } else { String::new() };
+        Mistake::Unknown { what, word: word.to_string(), near, rest }
+    }
+}
+
+/// The most similar name.
+pub(crate) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    sbx_policy::calls::nearest(wrong.as_bytes(), known).map(str::to_string)
+}
+
+/// ` (did you mean 'x'?)`, if something is similar.
+struct Hint<'a>(&'a Option<String>);
+
+impl Display for Hint<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence)
+        self.0.as_ref().map_or(Ok(()), |near| write!(f, " (did you mean '{near}'?)"))
     }
 }
 
-impl std::error::Error for ProfileError {}
-
-/// What is wrong inside a document, before it is said in which.
-#[derive(Debug)]
-pub(crate) struct Fault(pub String);
-
-impl Fault {
-    pub(crate) fn at(place: &Place, cause: impl Display) -> Fault {
-        Fault(if place.is_top() { cause.to_string() } else { format!("{place}: {cause}") })
-    }
-}
-
-/// Where in a document: `syscalls.allow[3]`. It is only written out when something is wrong.
+/// A place in a document: `syscalls.allow[3]`. It is only written out when something is wrong there.
 #[derive(Clone, Copy)]
 pub(crate) enum Place<'a> {
     Top,
@@ -45,8 +149,9 @@ pub(crate) enum Place<'a> {
 }
 
 impl Place<'_> {
-    fn is_top(&self) -> bool {
-        matches!(self, Place::Top)
+    /// This mistake, here.
+    pub(crate) fn fault(&self, mistake: impl Into<Mistake>) -> Fault {
+        Fault { place: self.to_string(), mistake: mistake.into() }
     }
 }
 
@@ -54,14 +159,14 @@ impl Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::Top => Ok(()),
-            Place::Key(parent, key) if parent.is_top() => write!(f, "{}", Plain(key)),
+            Place::Key(Place::Top, key) => write!(f, "{}", Plain(key)),
             Place::Key(parent, key) => write!(f, "{parent}.{}", Plain(key)),
             Place::Index(parent, index) => write!(f, "{parent}[{index}]"),
         }
     }
 }
 
-/// A string from outside in a sentence: without control characters, and not endless.
+/// A string from outside in a sentence: without control characters, and of bounded length.
 pub(crate) struct Plain<'a>(pub &'a str);
 
 impl Display for Plain<'_> {
@@ -74,27 +179,7 @@ impl Display for Plain<'_> {
     }
 }
 
-/// A character from outside for a terminal: what moves its cursor, or turns the text around it, becomes a `?`.
-pub(crate) fn tame(character: char) -> char {
-    let separator = matches!(character, '\u{2028}' | '\u{2029}');
-    let turns = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if character.is_control() || separator || turns { '?' } else { character }
-}
-
 /// The same for a name or path.
 pub(crate) fn plain(name: &OsStr) -> String {
     Plain(&name.to_string_lossy()).to_string()
-}
-
-/// ` (did you mean 'x'?)`, where something is near.
-pub(crate) fn hint<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> String {
-    match sbx_policy::calls::nearest(wrong.as_bytes(), known) {
-        Some(near) => format!(" (did you mean '{near}'?)"),
-        None => String::new(),
-    }
-}
-
-/// Names for a sentence: `a, b, c`.
-pub(crate) fn join<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.collect::<Vec<_>>().join(", ")
 }

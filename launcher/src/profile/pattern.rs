@@ -1,26 +1,26 @@
-//! Patterns of names, in which `*` stands for anything.
+//! Patterns of names, in which `*` matches any text.
 
-use super::Text;
+use crate::profile::origin::Text;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
-/// A pattern, with the letters that it needs: every start asks two hundred of them about each variable that there is, and most
-/// need a letter that the name does not have.
+/// A pattern, with the letters that it needs. Every start asks two hundred patterns about each variable, and
+/// most patterns need a letter that the name does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pattern {
     text: Text,
     needed: u32,
 }
 
-/// A name to be asked about, with the letters that it has.
+/// A name that patterns are asked about, with the letters that it has.
 #[derive(Clone, Copy, Debug)]
 pub struct Name<'a> {
     text: &'a [u8],
     there: u32,
 }
 
-/// The letters of a name or a pattern, told apart by their lowest five bits, in which capitals and small ones are alike.
+/// The letters of a name or a pattern as a set of their lowest five bits, which are the same for both cases.
 const fn letters(text: &[u8]) -> u32 {
     let (mut set, mut place) = (0, 0);
     while place < text.len() {
@@ -40,17 +40,17 @@ impl<'a> Name<'a> {
 }
 
 impl Pattern {
-    /// One that is known when `sbx` is built.
+    /// A pattern that is known when `sbx` is built.
     pub const fn fixed(text: &'static str) -> Pattern {
         Pattern { text: Cow::Borrowed(text), needed: letters(text.as_bytes()) }
     }
 
-    /// One that was read.
+    /// A pattern that was read.
     pub fn new(text: Text) -> Pattern {
         Pattern { needed: letters(text.as_bytes()), text }
     }
 
-    /// Whether a name matches. Case counts for nothing: `my_token` is as much of a secret as `MY_TOKEN`.
+    /// Whether a name matches. Case does not count: `my_token` is as secret as `MY_TOKEN`.
     pub fn matches(&self, name: Name<'_>) -> bool {
         self.needed & !name.there == 0 && matches(self.text.as_bytes(), name.text)
     }
@@ -79,7 +79,7 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
                 at = (at.0 + 1, at.1 + 1);
                 continue;
             }
-            // Back to the last star, which takes one letter more.
+            // Back to the last star, which takes one more letter.
             _ => match &mut star {
                 Some((_, end)) => *end += 1,
                 None => return false,
@@ -89,7 +89,7 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
         match pattern.get(*next) {
             None => return true,
             Some(b'*') => (),
-            // It ends where the letter after it stands.
+            // The star ends where the letter after it stands.
             Some(letter) => match name[*end..].iter().position(|other| other.eq_ignore_ascii_case(letter)) {
                 Some(taken) => *end += taken,
                 None => return false,
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// What a pattern means, without haste.
+    /// The definition of a match, without any shortcut.
     fn means(pattern: &[u8], name: &[u8]) -> bool {
         match (pattern.split_first(), name.split_first()) {
             (None, _) => name.is_empty(),

@@ -1,34 +1,30 @@
-//! Ports that are named where the network's mode does not look at them.
+//! Ports that are listed although the network's mode ignores them.
 
-use super::error::Fault;
-use super::merge::inherited;
-use super::model::{NetworkMode, Origin, Profile};
-use super::resolve::Loaded;
+use crate::profile::error::ProfileCause;
+use crate::profile::model::Profile;
+use crate::profile::origin::Origin;
+use crate::profile::resolve::Loaded;
+use crate::profile::words::NetworkMode;
 
-/// Refuses ports without effect: whoever names some under mode `host` believes that the others are closed. A child
-/// that sets another mode than its parents means it, and drops their ports.
-pub(crate) fn check(profile: &Profile, family: &[Loaded]) -> Result<(), Fault> {
+/// Refuses ports without effect: whoever lists some under mode `host` believes that the others are closed. A
+/// child that sets another mode than its parents does so on purpose, and drops their ports.
+pub(crate) fn check(profile: &Profile, family: &[Loaded]) -> Result<(), ProfileCause> {
     let network = &profile.network;
-    let (mode, opens) = match network.mode.as_deref() {
-        Some(NetworkMode::Allow) => return Ok(()),
-        Some(NetworkMode::Host) => ("host", "every port is open"),
-        Some(NetworkMode::Private) => ("private", "the network is the run's own"),
-        Some(NetworkMode::None) | None => ("none", "there is no network"),
+    let mode = network.mode.as_deref().copied().unwrap_or_default();
+    let opens = match mode {
+        NetworkMode::Ports => return Ok(()),
+        NetworkMode::Host => "every port is open",
+        NetworkMode::Private => "the network is the run's own",
+        NetworkMode::None => "there is no network",
     };
-    let by = network.mode.as_ref().and_then(|given| place(&given.origin, family));
-    let dropped = |origin: &Origin| by.is_some_and(|by| inherited(origin, family, by));
+    let by = network.mode.as_ref().and_then(|given| family.iter().find(|one| one.wrote(&given.origin)));
+    let dropped = |origin: &Origin| by.is_some_and(|by| by.inherits(origin, family));
     let connect = network.connect.iter().map(|port| &port.origin);
-    let origins = connect.chain(network.bind.iter().map(|port| &port.origin));
-    match origins.into_iter().find(|origin| !dropped(origin)) {
+    let mut origins = connect.chain(network.bind.iter().map(|port| &port.origin));
+    match origins.find(|origin| !dropped(origin)) {
         None => Ok(()),
-        Some(origin) => Err(Fault(format!(
-            "{} has no effect, for network.mode is '{mode}' and {opens}; add \"mode\": \"allow\"",
-            **origin
-        ))),
+        Some(origin) => {
+            Err(ProfileCause::UselessPort { entry: origin.to_string(), mode: mode.word(), opens })
+        }
     }
-}
-
-/// The document that an entry stands in.
-fn place(origin: &Origin, family: &[Loaded]) -> Option<usize> {
-    family.iter().position(|loaded| std::ptr::eq(&*loaded.name, &*origin.profile))
 }

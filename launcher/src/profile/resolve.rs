@@ -1,56 +1,100 @@
 //! From a document and its parents to a profile.
 //!
 //! Every document counts once, parents before their children and in the order in which they are named. So
-//! what two parents have from a common one of theirs does not undo what one of them made of it.
+//! what two parents have from a common parent does not undo what one of them made of it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::{mem, ptr};
 
-use super::document::{self, Author, Document};
-use super::error::{Fault, Plain, ProfileError, plain};
-use super::json;
-use super::merge;
-use super::model::{Profile, Shared, Source, Text};
-use super::ports;
-use super::search::{self, Search};
+use crate::profile::error::{ProfileCause, ProfileError, plain};
+use crate::profile::keys::{Author, Part};
+use crate::profile::model::{Profile, Source};
+use crate::profile::origin::{Origin, Shared, Text};
+use crate::profile::search::{self, Search};
+use crate::profile::{document, json, ports};
 
 /// How far parents of parents may go.
 const DEPTH: usize = 8;
 /// How many documents a profile may be made of.
 const DOCUMENTS: usize = 32;
 
-/// A document with what is known about its place.
+/// A document, and its place among the others.
 pub(crate) struct Loaded {
-    pub document: Document,
-    pub name: Shared<str>,
-    pub source: Source,
+    said: Profile,
+    id: Identity,
     /// Its parents and theirs, as places in the list of documents.
-    pub ancestors: BTreeSet<usize>,
+    ancestors: BTreeSet<usize>,
+}
+
+impl Loaded {
+    /// Whether an entry is from this document.
+    pub(crate) fn wrote(&self, origin: &Origin) -> bool {
+        ptr::eq(&*self.id.name, &*origin.profile)
+    }
+
+    /// Whether an entry is from an ancestor, so that this document may take it back. Another parent of a
+    /// common child is no ancestor.
+    pub(crate) fn inherits(&self, origin: &Origin, family: &[Loaded]) -> bool {
+        self.ancestors.iter().filter_map(|place| family.get(*place)).any(|ancestor| ancestor.wrote(origin))
+    }
+}
+
+/// A document's name and file, to tell whether two are the same.
+#[derive(Clone)]
+struct Identity {
+    name: Shared<str>,
+    source: Source,
+}
+
+impl Identity {
+    fn new(name: &OsStr, source: &Source) -> Identity {
+        let (name, source) = match source {
+            Source::BuiltIn => (plain(name), Source::BuiltIn),
+            // By its real path, so that a chain through links and `..` is seen to be one.
+            Source::File(path) => {
+                let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+                (plain(if search::is_path(name) { path.as_os_str() } else { name }), Source::File(real))
+            }
+        };
+        Identity { name: Shared::Counted(name.into()), source }
+    }
+
+    fn is(&self, other: &Identity) -> bool {
+        self.source == other.source && (self.source != Source::BuiltIn || *self.name == *other.name)
+    }
 }
 
 /// Reads a profile and its parents, and merges them.
 pub(crate) fn resolve(name: &OsStr, search: &Search) -> Result<Profile, ProfileError> {
+    merged(name, search).map_err(|cause| ProfileError::new(name, cause))
+}
+
+fn merged(name: &OsStr, search: &Search) -> Result<Profile, ProfileCause> {
     let mut family = Family { search, documents: Vec::new(), files: Vec::new(), open: Vec::new() };
-    let youngest = family.load(name, None).map_err(|fault| ProfileError::new(&plain(name), &fault.0))?;
-    let mut profile = Profile::empty(display_name(name), Source::BuiltIn);
-    if let Some(loaded) = family.documents.get(youngest) {
-        profile.source = loaded.source.clone();
+    let youngest = family.load(name, None)?;
+    let Family { mut documents, files, .. } = family;
+    let source = documents.get(youngest).map_or(Source::BuiltIn, |loaded| loaded.id.source.clone());
+    let mut profile = Profile { name: display_name(name), source, files, ..Profile::default() };
+    for index in 0..documents.len() {
+        let mut said = mem::take(&mut documents[index].said);
+        let loaded = &documents[index];
+        profile.lineage.to_mut().push(loaded.id.name.clone());
+        profile.description = mem::take(&mut said.description);
+        profile.merge(said, &|origin| loaded.inherits(origin, &documents));
     }
-    profile.files = std::mem::take(&mut family.files);
-    for index in 0..family.documents.len() {
-        merge::apply(&mut profile, &mut family.documents, index);
-    }
-    ports::check(&profile, &family.documents).map_err(|fault| ProfileError::new(&plain(name), &fault.0))?;
+    ports::check(&profile, &documents)?;
     Ok(profile)
 }
 
 /// A path's name is its file's, without the ending.
 fn display_name(name: &OsStr) -> Text {
-    let file = if search::is_path(name) { Path::new(name).file_name().unwrap_or(name) } else { name };
-    let text = plain(file);
-    let name = text.strip_suffix(".json").filter(|_| search::is_path(name)).map(str::to_string);
-    name.unwrap_or(text).into()
+    if !search::is_path(name) {
+        return plain(name).into();
+    }
+    let file = plain(Path::new(name).file_name().unwrap_or(name));
+    file.strip_suffix(".json").map(str::to_string).unwrap_or(file).into()
 }
 
 struct Family<'a> {
@@ -62,16 +106,57 @@ struct Family<'a> {
     open: Vec<Identity>,
 }
 
-/// A document's place, comparable.
-#[derive(Clone)]
-struct Identity {
-    name: Shared<str>,
-    source: Source,
-}
+impl Family<'_> {
+    /// Reads a document and its parents; its place in the list of documents.
+    fn load(&mut self, name: &OsStr, beside: Option<&Path>) -> Result<usize, ProfileCause> {
+        // The parents of a built-in profile are built in.
+        let inside = self.open.last().is_some_and(|child| child.source == Source::BuiltIn);
+        let nowhere = Search::default();
+        let source = search::find(name, beside, if inside { &nowhere } else { self.search })?;
+        let id = Identity::new(name, &source);
+        for source in [&source, &id.source] {
+            self.files.extend(file(source).filter(|file| !self.files.contains(file)));
+        }
+        if self.open.iter().any(|open| open.is(&id)) {
+            return Err(ProfileCause::Circle(self.chain(Some(&id))));
+        }
+        if let Some(known) = self.documents.iter().position(|known| known.id.is(&id)) {
+            return Ok(known);
+        }
+        if self.open.len() >= DEPTH {
+            return Err(ProfileCause::TooDeep { depth: DEPTH, chain: self.chain(None) });
+        }
+        if self.documents.len() + self.open.len() >= DOCUMENTS {
+            return Err(ProfileCause::TooMany(DOCUMENTS));
+        }
+        let (text, directory) = match &id.source {
+            Source::BuiltIn => (search::built_in(name).unwrap_or_default().into(), None),
+            Source::File(path) => (search::read(path)?, path.parent().map(PathBuf::from)),
+        };
+        let author = Author { profile: id.name.clone(), built_in: id.source == Source::BuiltIn };
+        let document = document::read(json::parse(&text)?, &author)?;
+        self.open.push(id.clone());
+        let ancestors = self.parents(&document.extends, directory.as_deref())?;
+        self.open.pop();
+        self.documents.push(Loaded { said: document.said, id, ancestors });
+        Ok(self.documents.len() - 1)
+    }
 
-impl Identity {
-    fn is(&self, name: &str, source: &Source) -> bool {
-        self.source == *source && (self.source != Source::BuiltIn || *self.name == *name)
+    fn parents(&mut self, names: &[Text], beside: Option<&Path>) -> Result<BTreeSet<usize>, ProfileCause> {
+        let mut ancestors = BTreeSet::new();
+        for name in names {
+            let index = self
+                .load(OsStr::new(&**name), beside)
+                .map_err(|cause| ProfileCause::Parent { parent: name.to_string(), cause: Box::new(cause) })?;
+            ancestors.insert(index);
+            ancestors.extend(self.documents.get(index).into_iter().flat_map(|known| &known.ancestors));
+        }
+        Ok(ancestors)
+    }
+
+    /// The names of the documents that are being read, and of one more.
+    fn chain(&self, last: Option<&Identity>) -> Vec<String> {
+        self.open.iter().chain(last).map(|id| id.name.to_string()).collect()
     }
 }
 
@@ -81,77 +166,4 @@ fn file(source: &Source) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     let (parent, name) = path.parent().zip(path.file_name())?;
     Some(parent.canonicalize().ok()?.join(name))
-}
-
-impl Family<'_> {
-    /// Reads a document and its parents; its place in the list of documents.
-    fn load(&mut self, name: &OsStr, beside: Option<&Path>) -> Result<usize, Fault> {
-        // The parents of a built-in profile are built in.
-        let inside = self.open.last().is_some_and(|child| child.source == Source::BuiltIn);
-        let nowhere = Search::default();
-        let search = if inside { &nowhere } else { self.search };
-        let found = search::find(name, beside, search).map_err(Fault)?;
-        let identity = self.identity(name, &found.source);
-        for source in [&found.source, &identity.source] {
-            self.files.extend(file(source).filter(|file| !self.files.contains(file)));
-        }
-        if self.open.iter().any(|open| open.is(&identity.name, &identity.source)) {
-            let chain: Vec<_> = self.open.iter().chain([&identity]).map(|s| &*s.name).collect();
-            return Err(Fault(format!("it extends itself: {}", chain.join(" -> "))));
-        }
-        if let Some(known) = self.documents.iter().position(|d| identity.is(&d.name, &d.source)) {
-            return Ok(known);
-        }
-        if self.open.len() >= DEPTH {
-            let chain: Vec<_> = self.open.iter().map(|s| &*s.name).collect();
-            return Err(Fault(format!(
-                "more than {DEPTH} profiles extend each other: {}",
-                chain.join(" -> ")
-            )));
-        }
-        if self.documents.len() + self.open.len() >= DOCUMENTS {
-            return Err(Fault(format!("more than {DOCUMENTS} profiles are involved")));
-        }
-        let document = self.read(&identity, found.text)?;
-        let directory = match &identity.source {
-            Source::BuiltIn => None,
-            Source::File(path) => path.parent().map(PathBuf::from),
-        };
-        self.open.push(identity.clone());
-        let mut ancestors = BTreeSet::new();
-        for parent in &document.extends {
-            let index = self
-                .load(OsStr::new(&**parent), directory.as_deref())
-                .map_err(|fault| Fault(format!("extends '{}': {}", Plain(parent), fault.0)))?;
-            ancestors.insert(index);
-            ancestors.extend(self.documents.get(index).into_iter().flat_map(|d| &d.ancestors).copied());
-        }
-        self.open.pop();
-        let Identity { name, source } = identity;
-        self.documents.push(Loaded { document, name, source, ancestors });
-        Ok(self.documents.len() - 1)
-    }
-
-    fn identity(&self, name: &OsStr, source: &Source) -> Identity {
-        match source {
-            Source::BuiltIn => {
-                Identity { name: Shared::Counted(plain(name).into()), source: Source::BuiltIn }
-            }
-            // By its real place, so that a chain through links and `..` is seen to be one.
-            Source::File(path) => {
-                let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-                let name = if search::is_path(name) { plain(path.as_os_str()) } else { plain(name) };
-                Identity { name: Shared::Counted(name.into()), source: Source::File(real) }
-            }
-        }
-    }
-
-    fn read(&self, identity: &Identity, text: &'static str) -> Result<Document, Fault> {
-        let author = Author { profile: identity.name.clone(), built_in: identity.source == Source::BuiltIn };
-        let node = match &identity.source {
-            Source::BuiltIn => json::parse_built_in(text)?,
-            Source::File(path) => json::parse(&search::read(path).map_err(Fault)?)?,
-        };
-        document::read(node, &author)
-    }
 }

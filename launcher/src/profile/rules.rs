@@ -1,6 +1,7 @@
 //! From a profile's calls to the table that a filter program is laid out from.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
@@ -9,10 +10,10 @@ use sbx_policy::program::Program;
 use sbx_policy::restrictions::{self, Condition};
 use sbx_policy::rules::{Actions, Extra, Grant, Rules, Stage};
 
-use super::error::ProfileError;
-use super::model::{CallRules, DefaultAction, Grants, Syscalls, When};
+use crate::profile::calls::{CallRules, DefaultAction, Grants, Syscalls, When};
+use crate::profile::error::{ProfileCause, ProfileError};
 
-/// Conditions that a profile carries itself, compiled: the part of its rules that the table has no room for.
+/// The free conditions of a profile, compiled: the part of its rules that the table has no room for.
 #[derive(Clone, Debug, Default)]
 pub struct FreeConditions {
     calls: BTreeMap<u32, Pieces>,
@@ -43,17 +44,19 @@ impl Syscalls {
             row.deny = grant(call, &said.deny);
             row.errno = said.errno.unwrap_or(0);
             row.log = said.log.is_some();
-            if let Some(pieces) = pieces(said, actions).map_err(|cause| failure(call, said, &cause))? {
-                free.calls.insert(number, pieces);
+            // Every start comes here for some hundred calls, of which few have conditions.
+            if matches!((&said.allow, &said.deny), (Grants::Some(_), _) | (_, Grants::Some(_))) {
+                let pieces = pieces(said, actions).map_err(|cause| failure(call, said, cause))?;
+                free.calls.extend(pieces.map(|pieces| (number, pieces)));
             }
         }
         Ok((rules, free))
     }
 }
 
-fn failure(call: Call, said: &CallRules, cause: &str) -> ProfileError {
+fn failure(call: Call, said: &CallRules, cause: String) -> ProfileError {
     let profile = said.allow.origins().chain(said.deny.origins()).next().map_or("", |origin| &origin.profile);
-    ProfileError::new(&profile, &format_args!("compiling the conditions on {}: {cause}", call.name()))
+    ProfileError::new(OsStr::new(profile), ProfileCause::Conditions { call: call.name(), cause })
 }
 
 /// The named part of a grant. Free conditions alone still make it a conditional one.
@@ -84,24 +87,30 @@ fn pieces(said: &CallRules, actions: Actions) -> Result<Option<Pieces>, String> 
 
 fn compile(grants: &Grants) -> Result<Vec<Insn>, String> {
     let Grants::Some(alternatives) = grants else { return Ok(Vec::new()) };
-    let free: Vec<Vec<Condition>> = alternatives
-        .iter()
-        .filter_map(|alternative| match &alternative.when {
-            When::Free(conditions) => Some(conditions.to_vec()),
-            When::Named(_) => None,
-        })
-        .collect();
-    if free.is_empty() {
-        return Ok(Vec::new());
-    }
-    let code = conditions::compile(&free)?;
-    Ok(code.into_iter().map(|(code, jt, jf, k)| Insn { code, jt, jf, k }).collect())
+    let free = alternatives.iter().filter_map(|alternative| match &alternative.when {
+        When::Free(conditions) => Some(conditions.to_vec()),
+        When::Named(_) => None,
+    });
+    let free: Vec<Vec<Condition>> = free.collect();
+    if free.is_empty() { Ok(Vec::new()) } else { conditions::compile(&free) }
 }
 
 impl FreeConditions {
     /// Whether there are none at all.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
+    }
+
+    /// Gives a call this action where its conditions allow it.
+    pub fn note(&mut self, number: u32, action: u32) {
+        if let Some(pieces) = self.calls.get_mut(&number) {
+            pieces.allowed = action;
+        }
+    }
+
+    /// Forgets the conditions of a call.
+    pub fn remove(&mut self, number: u32) {
+        self.calls.remove(&number);
     }
 
     /// Whether there are any for a call.

@@ -7,18 +7,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::error::{hint, join, plain};
-use super::model::Source;
+use crate::profile::error::{ProfileCause, nearest};
+use crate::profile::model::Source;
 
-/// No profile is bigger than this.
+/// The maximum size of a profile.
 pub const SIZE_LIMIT: u64 = 1 << 20;
-/// What users call the profile that plain `sbx run` takes.
+/// The name of the profile that plain `sbx run` takes, if the user has one.
 pub(crate) const DEFAULT: &str = "default";
 
-/// Where profiles are looked for, besides the built-in ones.
+/// The places of profiles, besides the built-in ones.
 #[derive(Clone, Debug, Default)]
 pub struct Search {
-    /// Directories of `NAME.json`, the first that has a name counts.
+    /// Directories of `NAME.json`. The first that has a name counts.
     pub dirs: Vec<PathBuf>,
 }
 
@@ -54,26 +54,21 @@ impl Search {
     pub(crate) fn user_profiles(&self) -> Vec<(String, PathBuf)> {
         let mut found: Vec<(String, PathBuf)> = Vec::new();
         for dir in &self.dirs {
-            let mut here: Vec<_> = fs::read_dir(dir)
-                .into_iter()
-                .flatten()
-                .flatten()
-                .filter_map(|entry| {
-                    let path = entry.path();
-                    let name = path.file_name()?.to_str()?.strip_suffix(".json")?.to_string();
-                    (!name.is_empty()).then_some((name, path))
-                })
-                .collect();
+            let files = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+            let named = files.filter_map(|path| {
+                let name = path.file_name()?.to_str()?.strip_suffix(".json")?.to_string();
+                (!name.is_empty() && found.iter().all(|(known, _)| *known != name)).then_some((name, path))
+            });
+            let mut here: Vec<_> = named.collect();
             here.sort_unstable();
-            here.retain(|(name, _)| !found.iter().any(|(known, _)| known == name));
             found.extend(here);
         }
         found
     }
 }
 
-/// Whether a directory has an entry of this name. One that this user may not search has none; but a file that
-/// is there and cannot be read, or a link that leads nowhere, is an error when it is opened: another profile
+/// Whether a directory has an entry of this name. A directory that this user may not search has none. But a
+/// file that cannot be read, or a link that leads nowhere, is an error when it is opened: another profile
 /// does not take its place. So is anything else that goes wrong.
 fn exists(path: &Path) -> bool {
     let none = |error: &std::io::Error| {
@@ -83,70 +78,50 @@ fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).map_or_else(|error| !none(&error), |_| true)
 }
 
-/// A profile's place, before it is read.
-pub(crate) struct Found {
-    pub source: Source,
-    pub text: &'static str,
-}
-
 /// Whether it is a path rather than a name.
 pub(crate) fn is_path(name: &OsStr) -> bool {
     name.as_bytes().contains(&b'/') || name.as_bytes().ends_with(b".json")
 }
 
-/// Finds a profile by name, or by a path that is taken from the directory of `beside`.
-pub(crate) fn find(name: &OsStr, beside: Option<&Path>, search: &Search) -> Result<Found, String> {
+/// Finds a profile by name, or by a path relative to the directory `beside`.
+pub(crate) fn find(name: &OsStr, beside: Option<&Path>, search: &Search) -> Result<Source, ProfileCause> {
     if name.is_empty() {
-        return Err("the name is empty".to_string());
+        return Err(ProfileCause::NoName);
     }
     if is_path(name) {
-        let path = beside.map_or_else(|| PathBuf::from(name), |dir| dir.join(name));
-        return Ok(Found { source: Source::File(path), text: "" });
+        return Ok(Source::File(
+            beside.map_or_else(|| PathBuf::from(name), |directory| directory.join(name)),
+        ));
     }
-    let built_in = name.to_str().and_then(sbx_profiles::built_in);
-    let mut files = search.files(name);
-    match (built_in, files.next()) {
-        (Some(_), Some(file)) => Err(format!(
-            "it is built in, but '{}' has the same name; give that file another name, or use its path",
-            plain(file.as_os_str())
-        )),
-        (Some(text), None) => Ok(Found { source: Source::BuiltIn, text }),
-        (None, Some(file)) if name == DEFAULT => {
-            Ok(Found { source: Source::File(search.default_file().unwrap_or(file)), text: "" })
-        }
-        (None, Some(file)) => Ok(Found { source: Source::File(file), text: "" }),
+    match (built_in(name), search.files(name).next()) {
+        (Some(_), Some(path)) => Err(ProfileCause::HidesBuiltIn(path)),
+        (Some(_), None) => Ok(Source::BuiltIn),
+        (None, Some(path)) if name == DEFAULT => Ok(Source::File(search.default_file().unwrap_or(path))),
+        (None, Some(path)) => Ok(Source::File(path)),
         (None, None) => Err(unknown(name, search)),
     }
 }
 
-fn unknown(name: &OsStr, search: &Search) -> String {
-    let files = search.user_profiles();
-    let known = || sbx_profiles::NAMES.into_iter().chain(files.iter().map(|(name, _)| name.as_str()));
-    let near = hint(&name.to_string_lossy(), known());
-    format!("there is no profile of that name{near}; there are {}", join(known()))
+/// The document of a built-in profile.
+pub(crate) fn built_in(name: &OsStr) -> Option<&'static str> {
+    name.to_str().and_then(sbx_profiles::built_in)
 }
 
-/// Reads a file whole: a regular file of bounded size.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
-    // Non-blocking, so that a FIFO ends in an error and not in waiting for its other end.
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
-    let file = file.map_err(|error| error_text(&error))?;
-    let metadata = file.metadata().map_err(|error| error_text(&error))?;
-    if !metadata.is_file() {
-        return Err("it is not a regular file".to_string());
-    }
-    let mut text = Vec::with_capacity(usize::try_from(metadata.len().min(SIZE_LIMIT)).unwrap_or(0) + 1);
-    file.take(SIZE_LIMIT + 1).read_to_end(&mut text).map_err(|error| error_text(&error))?;
-    if text.len() as u64 > SIZE_LIMIT {
-        return Err(format!("it has more than the {SIZE_LIMIT} bytes that a profile may have"));
-    }
-    Ok(text)
+fn unknown(name: &OsStr, search: &Search) -> ProfileCause {
+    let built_in = sbx_profiles::NAMES.map(str::to_string).into_iter();
+    let known: Vec<_> = built_in.chain(search.user_profiles().into_iter().map(|(name, _)| name)).collect();
+    let near = nearest(&name.to_string_lossy(), known.iter().map(String::as_str));
+    ProfileCause::Unknown { near, known }
 }
 
-fn error_text(error: &std::io::Error) -> String {
-    match error.kind() {
-        ErrorKind::NotFound => "there is no such file".to_string(),
-        ErrorKind::PermissionDenied => "it may not be read".to_string(),
-        _ => error.to_string(),
+/// Reads a whole file: a regular file of bounded size.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ProfileCause> {
+    // Non-blocking: to open a FIFO ends in an error instead of waiting for its other end.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(ProfileCause::NotAFile);
     }
+    let mut text = Vec::new();
+    file.take(SIZE_LIMIT + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > SIZE_LIMIT { Err(ProfileCause::TooBig(SIZE_LIMIT)) } else { Ok(text) }
 }

@@ -1,5 +1,6 @@
 //! Sizes, durations and counts as people write them: `64M`, `90s`, `20`. One parser for flags and profiles.
 
+use std::fmt;
 use std::time::Duration;
 
 /// A limit, or the word that lifts one.
@@ -21,12 +22,24 @@ impl<T> Bound<T> {
     }
 }
 
-/// More than this is a slip, and would not fit into the kernel's clocks.
+impl fmt::Display for Bound<u64> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.limit().map_or("none".to_string(), |limit| limit.to_string()))
+    }
+}
+
+impl fmt::Display for Bound<Duration> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.limit().map_or("none".to_string(), exactly))
+    }
+}
+
+/// The maximum duration. More is a slip, and would not fit into the kernel's clocks.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
-/// File offsets are signed.
+/// The maximum size: file offsets are signed.
 const LARGEST: u64 = i64::MAX as u64;
 
-/// Parts of one: what follows the decimal point counts in these.
+/// Numbers are counted in billionths, because of the digits after the decimal point.
 const PARTS: u128 = 1_000_000_000;
 
 const DURATIONS: &[(&str, u128)] = &[
@@ -37,13 +50,9 @@ const DURATIONS: &[(&str, u128)] = &[
     ("ms", 1_000_000),
 ];
 
-const NO_SIZE: &str = "no size, like 4096, 64K, 10MiB, 1.5G or 'none'";
-const NO_DURATION: &str = "no duration, like 500ms, 1.5s, 90s, 1m30s, 2h or 'none'";
-const NO_COUNT: &str = "no number, like 20, or 'none'";
-
-/// A number of bytes: `4096`, `64K`, `10MB`, `1.5GiB`. All are powers of 1024: `M`, `MB` and `MiB` mean the same.
+/// A number of bytes: `4096`, `64K`, `10MB`, `1.5GiB`. All units are powers of 1024: `M` is `MB` and `MiB`.
 pub fn size(text: &str) -> Result<Bound<u64>, String> {
-    bound(text, NO_SIZE, ZERO, |text| {
+    bound(text, "no size, like 4096, 64K, 10MiB, 1.5G or 'none'", ZERO, |text| {
         let (value, unit) = number(text).ok_or(Problem::Unknown)?;
         let shift = match unit.to_ascii_uppercase().as_str() {
             "" | "B" => 0,
@@ -58,18 +67,18 @@ pub fn size(text: &str) -> Result<Bound<u64>, String> {
     })
 }
 
-/// A time: `30` and `30s` are seconds; `500ms`, `1.5s`, `5m`, `2h`, `1d`, and in falling order together: `1m30s`.
+/// A time: `30` and `30s` are seconds; `500ms`, `1.5s`, `5m`, `2h`, `1d`; in falling order: `1m30s`.
 pub fn duration(text: &str) -> Result<Bound<Duration>, String> {
     time(text, ZERO)
 }
 
-/// How long something is waited for, as [`duration`] reads it: of that, nothing would not mean that nothing runs.
+/// The time that something is waited for, as [`duration`] reads it, with another message for zero.
 pub fn patience(text: &str) -> Result<Bound<Duration>, String> {
     time(text, NO_TIME)
 }
 
 fn time(text: &str, zero: &str) -> Result<Bound<Duration>, String> {
-    bound(text, NO_DURATION, zero, |text| {
+    bound(text, "no duration, like 500ms, 1.5s, 90s, 1m30s, 2h or 'none'", zero, |text| {
         let (mut rest, mut units, mut total) = (text, DURATIONS, 0_u128);
         while !rest.is_empty() {
             let (value, tail) = number(rest).ok_or(Problem::Unknown)?;
@@ -99,7 +108,7 @@ pub fn exactly(time: Duration) -> String {
 
 /// A number of things.
 pub fn count(text: &str) -> Result<Bound<u64>, String> {
-    bound(text, NO_COUNT, ZERO, |text| {
+    bound(text, "no number, like 20, or 'none'", ZERO, |text| {
         if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
             return Err(Problem::Unknown);
         }
@@ -109,20 +118,16 @@ pub fn count(text: &str) -> Result<Bound<u64>, String> {
 
 /// A TCP port.
 pub fn port(text: &str) -> Result<u16, String> {
-    text.parse().map_err(|_| "it is no port, like 8080: a number up to 65535 alone".to_string())
+    text.parse().map_err(|_| "not a port (0 to 65535, such as 8080)".to_string())
 }
 
 /// An open file's number.
 pub fn descriptor(text: &str) -> Result<i32, String> {
-    text.parse().map_err(|_| "it is no descriptor's number, like 3".to_string())
-}
-
-fn above<T: Default + PartialEq>(value: T, zero: &str) -> Result<Bound<T>, String> {
-    if value == T::default() { Err(zero.to_string()) } else { Ok(Bound::At(value)) }
+    text.parse().map_err(|_| "not a descriptor (such as 3)".to_string())
 }
 
 const ZERO: &str = "a limit of zero lets nothing run: write 'none' for no limit";
-const NO_TIME: &str = "it is no time at all: write '1ms' for as good as none";
+const NO_TIME: &str = "it must be greater than zero; use 1ms";
 
 enum Problem {
     Unknown,
@@ -135,19 +140,21 @@ fn bound<T: Default + PartialEq>(
     zero: &str,
     parse: impl FnOnce(&str) -> Result<T, Problem>,
 ) -> Result<Bound<T>, String> {
-    if matches!(text, "none" | "unlimited") {
-        return Ok(Bound::Unlimited);
-    }
-    let parsed = if text.is_empty() { Err(Problem::Unknown) } else { parse(text) };
+    let parsed = match text {
+        "none" | "unlimited" => return Ok(Bound::Unlimited),
+        "" => Err(Problem::Unknown),
+        text => parse(text),
+    };
     match parsed {
-        Ok(value) => above(value, zero),
+        Ok(value) if value == T::default() => Err(zero.to_string()),
+        Ok(value) => Ok(Bound::At(value)),
         Err(Problem::TooMuch) => Err("it is more than can be counted: write 'none' for no limit".to_string()),
         Err(Problem::Unknown) if text.starts_with('-') => Err("it is negative".to_string()),
         Err(Problem::Unknown) => Err(format!("it is {expected}")),
     }
 }
 
-/// The decimal number that a text begins with, in parts, and what follows it.
+/// The decimal number that a text begins with, in billionths, and the rest of the text.
 fn number(text: &str) -> Option<(u128, &str)> {
     let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (whole, rest) = text.split_at(digits(text));
@@ -158,7 +165,7 @@ fn number(text: &str) -> Option<(u128, &str)> {
     if whole.is_empty() || fraction.is_empty() || fraction.len() > 9 {
         return None;
     }
-    // Twenty digits overflow every unit; more would overflow the parts.
+    // Twenty digits overflow every unit; more would overflow the billionths.
     let whole: u128 = if whole.len() > 20 { u128::from(u64::MAX) } else { whole.parse().ok()? };
     let parts = format!("{fraction:0<9}").parse::<u128>().ok()?;
     Some((whole.checked_mul(PARTS)?.checked_add(parts)?, rest))

@@ -1,52 +1,101 @@
-//! The words that stand for single choices in a profile.
+//! Single choices of a profile, and the words that stand for them.
 
-use super::model::{Level, Namespaces, NetworkMode, StaticMode};
+use std::fmt;
 
-pub(crate) const STATIC: [(&str, StaticMode); 4] = [
-    ("block", StaticMode::Block),
-    ("warn", StaticMode::Warn),
-    ("allow", StaticMode::Allow),
-    ("confine", StaticMode::Confine),
-];
-pub(crate) const NAMESPACES: [(&str, Namespaces); 2] =
-    [("auto", Namespaces::Auto), ("none", Namespaces::None)];
-pub(crate) const LEVELS: [(&str, Level); 3] =
-    [("full", Level::Full), ("standard", Level::Standard), ("minimal", Level::Minimal)];
-pub(crate) const MODES: [(&str, NetworkMode); 4] = [
-    ("none", NetworkMode::None),
-    ("host", NetworkMode::Host),
-    ("allow", NetworkMode::Allow),
-    ("private", NetworkMode::Private),
-];
-
-fn word_of<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
-    words.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
+/// `static`: the treatment of programs that never load the shim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StaticMode {
+    /// Refused with status 126.
+    #[default]
+    Block,
+    /// Run under the guard alone, with a warning.
+    Warn,
+    /// Run under the guard alone. `allow` is another word for it.
+    Confine,
 }
 
-impl StaticMode {
-    /// As it is written in a profile.
-    pub fn word(self) -> &'static str {
-        word_of(&STATIC, self)
-    }
+/// `namespaces`: whether the run gets user, mount, pid, ipc and uts namespaces of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Namespaces {
+    /// If the machine allows it; if not, a message says so.
+    Auto,
+    /// Never.
+    None,
 }
 
-impl Namespaces {
-    /// As it is written in a profile.
-    pub fn word(self) -> &'static str {
-        word_of(&NAMESPACES, self)
-    }
+/// The layers that confine a run, or could; `require` names the lowest that will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// System calls.
+    Minimal,
+    /// System calls and files.
+    Standard,
+    /// System calls, files and namespaces.
+    Full,
 }
 
 impl Level {
-    /// As it is written in a profile.
-    pub fn word(self) -> &'static str {
-        word_of(&LEVELS, self)
+    /// The level of these layers: path rules, TCP rules beside them, and namespaces.
+    pub fn of(files: bool, tcp: bool, namespaces: bool) -> Level {
+        match (files, tcp && namespaces) {
+            (false, _) => Level::Minimal,
+            (true, false) => Level::Standard,
+            (true, true) => Level::Full,
+        }
     }
 }
 
-impl NetworkMode {
-    /// As it is written in a profile.
-    pub fn word(self) -> &'static str {
-        word_of(&MODES, self)
-    }
+/// `network.mode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NetworkMode {
+    /// No internet sockets.
+    #[default]
+    None,
+    /// The machine's own network.
+    Host,
+    /// TCP on the machine's network, and only to and from the listed ports (`allow`).
+    Ports,
+    /// A network of the run's own, with loopback only.
+    Private,
+}
+
+/// A variable that a path may begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Variable {
+    /// The working directory of the command.
+    Workspace,
+    /// The user's home.
+    Home,
+    /// The run's scratch directory.
+    Tmp,
+    /// The workspace's private cache.
+    Cache,
+}
+
+macro_rules! words {
+    ($($type:ident { $($word:literal = $variant:ident,)* })*) => {$(
+        impl $type {
+            /// Every word, the preferred one of each choice first.
+            pub(crate) const WORDS: &'static [(&'static str, $type)] = &[$(($word, $type::$variant)),*];
+
+            /// As it is written in a profile.
+            pub fn word(self) -> &'static str {
+                Self::WORDS.iter().find(|(_, known)| *known == self).map_or("", |(word, _)| word)
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+    )*};
+}
+
+words! {
+    StaticMode { "block" = Block, "warn" = Warn, "confine" = Confine, "allow" = Confine, }
+    Namespaces { "auto" = Auto, "none" = None, }
+    Level { "full" = Full, "standard" = Standard, "minimal" = Minimal, }
+    NetworkMode { "none" = None, "host" = Host, "allow" = Ports, "private" = Private, }
+    Variable { "WORKSPACE" = Workspace, "HOME" = Home, "TMP" = Tmp, "CACHE" = Cache, }
 }

@@ -1,45 +1,46 @@
-//! Whether a path names something the kernel would start, and if not, why: shared by the search and the examination.
+//! Whether the kernel would start a path, and if not, why: shared by the search and the examination.
 
 use std::ffi::OsStr;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::sys::plain;
+use crate::error::Outcome;
+use crate::sys::{executable, plain};
+use crate::text::tame;
 
-use super::sys;
-use crate::profile::tame;
-
-/// Exit status for a command that was found but cannot be executed.
-pub(super) const CANNOT_EXECUTE: u8 = 126;
-/// Exit status for a command that does not exist.
-pub(super) const NOT_FOUND: u8 = 127;
-
-/// Why a path cannot be executed.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Obstacle {
-    /// Nothing has this name.
+/// Why a path cannot be executed, as a clause that follows "cannot run 'X': ".
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Obstacle {
+    #[error("no such file; check the spelling and the working directory")]
     Missing,
-    /// A symbolic link has this name, and what it points to does not exist.
+    #[error("it is a symbolic link whose target does not exist; restore the target or name another file")]
     DanglingLink,
-    /// Something before the last component is no directory.
+    #[error(
+        "a part of the path before the last is not a directory; check the path, and for a '/' at its end"
+    )]
     NotADirectory,
-    /// It is a directory.
+    #[error("it is a directory; name a program inside it")]
     Directory,
-    /// It is a device, a FIFO or a socket.
+    /// A device, a FIFO or a socket.
+    #[error("it is not a regular file; name a program")]
     Special,
-    /// It lacks every execute permission.
+    /// Nobody has the permission.
+    #[error("it has no execute permission; give it one with 'chmod +x'")]
     NoExecuteBit,
-    /// It may not be executed, or not even be looked at, by this user.
+    /// This user has no permission, or may not even look at it.
+    #[error(
+        "permission denied; check the owner and mode of the file and of its directories, and that its file system is \
+         not mounted 'noexec'"
+    )]
     Denied,
-    /// Its symbolic links go round in a circle.
+    #[error("its symbolic links form a loop; replace one of them by a file")]
     LinkLoop,
-    /// Its name is longer than the kernel takes.
+    #[error("the name is too long; use a shorter path")]
     TooLong,
-    /// Anything else the kernel said.
+    #[error("{}", plain(.0))]
     Other(io::Error),
 }
 
@@ -55,8 +56,8 @@ impl Obstacle {
         }
     }
 
-    /// A link without target is told apart from no file at all, since what to do about it differs. For names that
-    /// somebody wrote down; a search of PATH has no need to ask again for each directory that lacks the command.
+    /// Tells a link without target from no file at all, because the advice differs. For names that somebody
+    /// wrote down: a search of PATH need not ask again in each directory that lacks the command.
     pub(super) fn look_for_link(self, path: &Path) -> Self {
         match self {
             Self::Missing if path.symlink_metadata().is_ok() => Self::DanglingLink,
@@ -64,37 +65,12 @@ impl Obstacle {
         }
     }
 
-    /// 127 where there is no such file, 126 where there is one that cannot be executed.
-    pub fn exit_code(&self) -> u8 {
+    /// Not found if there is no such file; a file that cannot be executed was found.
+    pub(super) fn outcome(&self) -> Outcome {
         match self {
-            Self::Missing | Self::DanglingLink | Self::NotADirectory | Self::TooLong => NOT_FOUND,
-            _ => CANNOT_EXECUTE,
+            Self::Missing | Self::DanglingLink | Self::NotADirectory | Self::TooLong => Outcome::NotFound,
+            _ => Outcome::NotExecutable,
         }
-    }
-}
-
-impl fmt::Display for Obstacle {
-    /// A clause that follows "cannot run 'X': ".
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Missing => "no such file; check the spelling and the working directory",
-            Self::DanglingLink => {
-                "it is a symbolic link whose target does not exist; restore the target or name another file"
-            }
-            Self::NotADirectory => {
-                "a part of the path before the last is not a directory; check the path, and for a '/' at its end"
-            }
-            Self::Directory => "it is a directory; name a program inside it",
-            Self::Special => "it is not a regular file; name a program",
-            Self::NoExecuteBit => "it has no execute permission; give it one with 'chmod +x'",
-            Self::Denied => {
-                "permission denied; check the owner and mode of the file and of its directories, and that \
-                 its file system is not mounted 'noexec'"
-            }
-            Self::LinkLoop => "its symbolic links form a loop; replace one of them by a file",
-            Self::TooLong => "the name is too long; use a shorter path",
-            Self::Other(error) => return f.write_str(&plain(error)),
-        })
     }
 }
 
@@ -107,15 +83,15 @@ pub(super) fn executable(path: &Path) -> Result<Metadata, Obstacle> {
     if !metadata.is_file() {
         return Err(Obstacle::Special);
     }
-    match sys::may_execute(path) {
+    match executable::may_execute(path) {
         Ok(()) => Ok(metadata),
         Err(_) if metadata.mode() & 0o111 == 0 => Err(Obstacle::NoExecuteBit),
         Err(error) => Err(Obstacle::from_io(error)),
     }
 }
 
-/// A name in quotes, fit for a terminal: names and headers come from strangers, and an escape sequence in
-/// one must not reach the screen.
+/// A name in quotes, fit for a terminal: names and headers come from strangers, and an escape sequence in one
+/// must not reach the screen.
 pub(super) struct Quoted<'a>(pub &'a OsStr);
 
 impl<'a> Quoted<'a> {
@@ -126,14 +102,9 @@ impl<'a> Quoted<'a> {
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use fmt::Write;
         f.write_char('\'')?;
         for c in self.0.to_string_lossy().chars() {
-            if tame(c) != c {
-                write!(f, "{}", c.escape_default())?;
-            } else {
-                f.write_char(c)?;
-            }
+            if tame(c) == c { f.write_char(c)? } else { write!(f, "{}", c.escape_default())? }
         }
         f.write_char('\'')
     }

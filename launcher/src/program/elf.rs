@@ -1,11 +1,10 @@
-//! Reads as much of an ELF file as the kernel does before it starts one: header, program headers, loader name.
+//! Reads what the kernel reads of an ELF file before it starts it: header, program headers, loader name.
 //!
-//! The file is whatever somebody wants us to look at, so every number in it is checked before it is used, and no
-//! number in it decides how much is read beyond the bounds below.
+//! The file is not trusted: every number in it is checked before it is used, and none decides how much is
+//! read beyond the bounds below.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -20,27 +19,25 @@ use goblin::elf::header::{
 };
 use goblin::elf::program_header::{PT_DYNAMIC, PT_INTERP, PT_LOAD, ProgramHeader, program_header64};
 
-use super::machine;
+use crate::program::machine;
 
-/// The kernel takes no larger table of program headers, on any page size.
+/// The kernel's maximum for the table of program headers, with pages of any size.
 const LARGEST_TABLE: usize = 64 * 1024;
-/// PATH_MAX: the kernel takes no longer name of a loader, its NUL included.
+/// The kernel's maximum for the name of a loader, with its NUL: PATH_MAX.
 const LONGEST_INTERPRETER: u64 = 4096;
-/// How much of the dynamic section is searched for one flag; real ones are a tenth of it.
+/// The maximum that is searched of a dynamic section. Real ones have a tenth of it.
 const LARGEST_DYNAMIC: u64 = 16 * 1024;
-/// Bytes of one entry of a 64-bit dynamic section.
-const DYNAMIC_ENTRY: usize = 16;
 
-/// What kind of ELF file it is, as far as its own bytes tell.
+/// The kind of an ELF file, as far as its own bytes tell.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Facts {
+pub enum Facts {
     /// For this machine, with a loader to start it.
     Interpreted { interpreter: PathBuf },
     /// For this machine, at a fixed address, without a loader.
     FixedAddress,
     /// For this machine, without a loader, at any address.
     AnyAddress {
-        /// It is marked as a program; without the mark, it may as well be a library.
+        /// It is marked as a program. Without the mark, it may also be a library.
         marked_program: bool,
     },
     /// For this machine in a mode with another pointer size.
@@ -52,7 +49,6 @@ pub(super) enum Facts {
 /// Programs for another pointer size than this one's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum OtherClass {
     /// The 32-bit predecessor of this machine: i386, or 32-bit ARM.
     Bits32,
@@ -61,34 +57,22 @@ pub enum OtherClass {
 }
 
 /// Why an ELF file cannot be a program.
-#[derive(Debug)]
-#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
 pub enum Malformed {
-    /// It ends before this part of it does.
+    /// The file ends too early.
+    #[error("damaged ELF file: it ends before {0} does; build or fetch it again")]
     Truncated(&'static str),
-    /// A field has a value that the kernel refuses.
+    /// The kernel refuses the value of a field.
+    #[error("damaged ELF file: {0}; build or fetch it again")]
     Field(&'static str),
-    /// A file of this type is no program.
+    #[error("it is {0}, not a program; link it into one first")]
     NotAProgram(&'static str),
-    /// It cannot be read.
+    #[error("cannot read its ELF header: {}", plain(.0))]
     Unreadable(io::Error),
 }
 
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Truncated(part) => {
-                write!(f, "damaged ELF file: it ends before {part} does; build or fetch it again")
-            }
-            Self::Field(what) => write!(f, "damaged ELF file: {what}; build or fetch it again"),
-            Self::NotAProgram(what) => write!(f, "it is {what}, not a program; link it into one first"),
-            Self::Unreadable(error) => write!(f, "cannot read its ELF header: {}", plain(error)),
-        }
-    }
-}
-
-/// The bytes of the file: its beginning, already read, and a way to get at the rest.
-pub(super) struct Image<'a> {
+/// The bytes of the file: its head, which is already read, and a way to read the rest.
+pub struct Image<'a> {
     pub head: &'a [u8],
     pub size: u64,
     /// Reads at an offset, as pread(2) does.
@@ -96,7 +80,7 @@ pub(super) struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// `length` bytes at `offset`, or the complaint that `part` is cut short. Callers bound `length`.
+    /// `length` bytes at `offset`; if the file is shorter, the error names `part`. Callers bound `length`.
     fn range(&self, offset: u64, length: usize, part: &'static str) -> Result<Cow<'a, [u8]>, Malformed> {
         let end = offset.checked_add(length as u64).ok_or(Malformed::Truncated(part))?;
         if end > self.size {
@@ -107,22 +91,30 @@ impl<'a> Image<'a> {
             return Ok(Cow::Borrowed(bytes));
         }
         let mut bytes = vec![0; length];
-        self.fill(&mut bytes, offset, part)?;
-        Ok(Cow::Owned(bytes))
-    }
-
-    fn fill(&self, bytes: &mut [u8], offset: u64, part: &'static str) -> Result<(), Malformed> {
-        let mut done = 0;
-        while done < bytes.len() {
-            match (self.read_at)(&mut bytes[done..], offset + done as u64) {
-                Ok(0) => return Err(Malformed::Truncated(part)),
-                Ok(count) => done += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Malformed::Unreadable(error)),
-            }
+        match read_full(self.read_at, &mut bytes, offset) {
+            Ok(count) if count == length => Ok(Cow::Owned(bytes)),
+            Ok(_) => Err(Malformed::Truncated(part)),
+            Err(error) => Err(Malformed::Unreadable(error)),
         }
-        Ok(())
     }
+}
+
+/// Reads until the buffer is full or the file ends.
+pub(super) fn read_full(
+    read_at: &dyn Fn(&mut [u8], u64) -> io::Result<usize>,
+    bytes: &mut [u8],
+    offset: u64,
+) -> io::Result<usize> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match read_at(&mut bytes[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
 }
 
 /// Whether a file that starts like this is an ELF file.
@@ -131,7 +123,7 @@ pub(super) fn is_elf(head: &[u8]) -> bool {
 }
 
 /// Tells what an ELF file is.
-pub(super) fn inspect(image: &Image<'_>) -> Result<Facts, Malformed> {
+pub fn inspect(image: &Image<'_>) -> Result<Facts, Malformed> {
     let header = header(image)?;
     check_type(header.e_type)?;
     let is_64_bit = header.e_ident[EI_CLASS] == ELFCLASS64;
@@ -148,7 +140,7 @@ pub(super) fn inspect(image: &Image<'_>) -> Result<Facts, Malformed> {
     native(image, &header)
 }
 
-/// Reads the header, whose size depends on its own fifth byte.
+/// Reads the header. Its fifth byte tells its size.
 fn header(image: &Image<'_>) -> Result<Header, Malformed> {
     const PART: &str = "its header";
     let ident = |index: usize| image.head.get(index).copied().ok_or(Malformed::Truncated(PART));
@@ -174,7 +166,7 @@ fn check_type(e_type: u16) -> Result<(), Malformed> {
     }
 }
 
-/// Looks into a file of this machine's own kind.
+/// Examines a file for this machine.
 fn native(image: &Image<'_>, header: &Header) -> Result<Facts, Malformed> {
     let segments = segments(image, header)?;
     check_loadable(image, &segments)?;
@@ -210,7 +202,7 @@ fn segments(image: &Image<'_>, header: &Header) -> Result<Vec<ProgramHeader>, Ma
     ProgramHeader::parse(&bytes, 0, count, layout).map_err(|_| Malformed::Truncated(PART))
 }
 
-/// Says what cannot be mapped: it would end the program with SIGBUS or SIGSEGV at its first step.
+/// Refuses what cannot be mapped: the program would end with SIGBUS or SIGSEGV at once.
 fn check_loadable(image: &Image<'_>, segments: &[ProgramHeader]) -> Result<(), Malformed> {
     let mut any = false;
     for segment in segments.iter().filter(|segment| segment.p_type == PT_LOAD) {
@@ -246,18 +238,14 @@ fn interpreter(image: &Image<'_>, segment: &ProgramHeader) -> Result<PathBuf, Ma
 fn has_program_mark(image: &Image<'_>, segment: &ProgramHeader) -> Result<bool, Malformed> {
     let length = segment.p_filesz.min(LARGEST_DYNAMIC) as usize;
     let bytes = image.range(segment.p_offset, length, "its dynamic section")?;
-    for entry in bytes.chunks_exact(DYNAMIC_ENTRY) {
-        let (tag, value) = entry.split_at(DYNAMIC_ENTRY / 2);
-        match number(tag) {
+    // Only little-endian files get this far.
+    let (words, _) = bytes.as_chunks();
+    for entry in words.chunks_exact(2) {
+        match u64::from_le_bytes(entry[0]) {
             DT_NULL => break,
-            DT_FLAGS_1 => return Ok(number(value) & DF_1_PIE != 0),
+            DT_FLAGS_1 => return Ok(u64::from_le_bytes(entry[1]) & DF_1_PIE != 0),
             _ => {}
         }
     }
     Ok(false)
-}
-
-/// A little-endian number; only such files get this far.
-fn number(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |value, &byte| (value << 8) | u64::from(byte))
 }

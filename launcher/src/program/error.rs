@@ -1,137 +1,96 @@
-//! Why a file cannot be what a command runs.
+//! Why a command cannot be run.
 
-use std::fmt;
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::error::{EndsRun, Outcome};
+use crate::program::access::{Obstacle, Quoted};
+use crate::program::elf::Malformed;
+use crate::program::script::ScriptError;
 use crate::sys::plain;
 
-use super::access::{CANNOT_EXECUTE, Obstacle, Quoted};
-use super::elf::Malformed;
-use super::script::ScriptError;
-
-/// Why a file is no program that could be started.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ExamineError {
-    /// The file itself cannot be executed.
-    Unusable {
-        /// The file.
-        path: PathBuf,
-        /// What is in the way.
-        obstacle: Obstacle,
-    },
-    /// It cannot be read, for another reason than its permissions.
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        error: io::Error,
-    },
-    /// It is neither ELF nor a script.
-    UnknownFormat {
-        /// The file.
-        path: PathBuf,
-        /// There is nothing in it at all.
-        empty: bool,
-    },
-    /// It is ELF, but not one that could be started.
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: Malformed,
-    },
-    /// The loader that it asks for cannot be executed.
-    Loader {
-        /// The program.
-        path: PathBuf,
-        /// The loader that it names.
-        interpreter: PathBuf,
-        /// What is in the loader's way.
-        obstacle: Obstacle,
-    },
-    /// It is a script without a usable first line.
-    Script {
-        /// The script.
-        path: PathBuf,
-        /// What is wrong with the line.
-        reason: ScriptError,
-    },
-    /// The interpreter that a script names cannot be executed.
-    Interpreter {
-        /// The script.
-        path: PathBuf,
-        /// The interpreter that it names.
-        interpreter: PathBuf,
-        /// What is in the interpreter's way.
-        obstacle: Obstacle,
-    },
-    /// Scripts are interpreted by scripts to a depth at which the kernel gives up.
-    TooDeep {
-        /// The first script.
-        path: PathBuf,
-    },
+/// A command that cannot be run.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot run {}: {cause}", Quoted(command))]
+pub struct ProgramError {
+    /// The command as given, or its file.
+    pub(crate) command: OsString,
+    pub(crate) cause: ProgramCause,
 }
 
-impl ExamineError {
-    /// The exit status that a shell would give: 127 if the file itself is missing, else 126. A missing interpreter
-    /// or loader is 126 as well, since the command was found.
+impl ProgramError {
+    pub(super) fn new(command: impl Into<OsString>, cause: impl Into<ProgramCause>) -> ProgramError {
+        ProgramError { command: command.into(), cause: cause.into() }
+    }
+
+    /// The exit status that a shell would give: 127 if the command is not found, else 126. A missing
+    /// interpreter or loader is 126 as well, since the command was found.
     pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Unusable { obstacle, .. } => obstacle.exit_code(),
-            _ => CANNOT_EXECUTE,
+        self.outcome().status()
+    }
+}
+
+impl EndsRun for ProgramError {
+    fn outcome(&self) -> Outcome {
+        match &self.cause {
+            ProgramCause::Empty | ProgramCause::NulByte | ProgramCause::NotInPath { .. } => Outcome::NotFound,
+            ProgramCause::Obstacle(obstacle) => obstacle.outcome(),
+            _ => Outcome::NotExecutable,
         }
     }
 }
 
-impl fmt::Display for ExamineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Unusable { path, .. }
-        | Self::Unreadable { path, .. }
-        | Self::UnknownFormat { path, .. }
-        | Self::Malformed { path, .. }
-        | Self::Loader { path, .. }
-        | Self::Script { path, .. }
-        | Self::Interpreter { path, .. }
-        | Self::TooDeep { path }) = self;
-        let path = Quoted::path(path);
-        write!(f, "cannot run {path}: ")?;
-        match self {
-            Self::Unusable { obstacle, .. } => write!(f, "{obstacle}"),
-            Self::Unreadable { error, .. } => write!(f, "cannot read it: {}", plain(error)),
-            Self::UnknownFormat { empty: true, .. } => {
-                f.write_str("the file is empty; check that it was written completely")
-            }
-            Self::UnknownFormat { empty: false, .. } => write!(
-                f,
-                "it is neither ELF nor a script with '#!' (formats of binfmt_misc are not looked up); name the \
-                 program that reads it; a shell script can be run as: sh {path}"
-            ),
-            Self::Malformed { reason, .. } => write!(f, "{reason}"),
-            Self::Loader { interpreter, obstacle, .. } => {
-                write!(f, "it needs the loader {}: {obstacle}", Quoted::path(interpreter))
-            }
-            Self::Script { reason, .. } => write!(f, "{reason}"),
-            Self::Interpreter { interpreter, .. } if ends_in_carriage_return(interpreter) => write!(
-                f,
-                "its interpreter {} ends in a carriage return; convert the script to UNIX line ends",
-                Quoted::path(interpreter)
-            ),
-            Self::Interpreter { interpreter, obstacle, .. } => {
-                write!(f, "its interpreter {}: {obstacle}", Quoted::path(interpreter))
-            }
-            Self::TooDeep { .. } => f.write_str(
-                "its interpreters are scripts themselves, more than 5 deep; name a program in one of the first lines",
-            ),
-        }
+/// Why a command cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProgramCause {
+    #[error("the command is empty; name a program after '--'")]
+    Empty,
+    #[error("the command contains a NUL byte; no file has such a name")]
+    NulByte,
+    /// `here` is the executable file of that name in the working directory.
+    #[error("not found in PATH; {}", elsewhere(here))]
+    NotInPath { here: Option<OsString> },
+    #[error(transparent)]
+    Obstacle(#[from] Obstacle),
+    /// The kernel refuses to read it, for another reason than its permissions.
+    #[error("cannot read it: {}", plain(.0))]
+    Unreadable(io::Error),
+    #[error("the file is empty; check that it was written completely")]
+    EmptyFile,
+    #[error(
+        "it is neither ELF nor a script with '#!' (formats of binfmt_misc are not looked up); name the program that \
+         reads it; a shell script can be run as: sh {}", Quoted::path(.0)
+    )]
+    UnknownFormat(PathBuf),
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// The loader that a program asks for cannot be executed.
+    #[error("it needs the loader {}: {obstacle}", Quoted::path(loader))]
+    Loader { loader: PathBuf, obstacle: Obstacle },
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// The interpreter that a script names cannot be executed.
+    #[error("its interpreter {}{}", Quoted::path(interpreter), in_the_way(interpreter, obstacle))]
+    Interpreter { interpreter: PathBuf, obstacle: Obstacle },
+    #[error(
+        "its interpreters are scripts themselves, more than 5 deep; name a program in one of the first lines"
+    )]
+    TooDeep,
+}
+
+fn elsewhere(here: &Option<OsString>) -> String {
+    match here {
+        None => "check the spelling, or give the path of the file".to_string(),
+        Some(path) => format!("the file of that name in the working directory is {}", Quoted(path)),
     }
 }
 
-impl std::error::Error for ExamineError {}
-
-/// The usual reason for an interpreter that is there, to all appearances, and not found.
-fn ends_in_carriage_return(interpreter: &Path) -> bool {
-    interpreter.as_os_str().as_bytes().ends_with(b"\r")
+fn in_the_way(interpreter: &Path, obstacle: &Obstacle) -> String {
+    // The usual reason for an interpreter that seems to be there, and is not found.
+    if interpreter.as_os_str().as_bytes().ends_with(b"\r") {
+        return " ends in a carriage return; convert the script to UNIX line ends".to_string();
+    }
+    format!(": {obstacle}")
 }

@@ -2,72 +2,64 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
+use std::mem;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::access::{self, Obstacle};
-use super::elf::{self, Facts, Image};
-use super::error::ExamineError;
-use super::kind::{Kind, Link, Program, SetId};
-use super::{loader, script, sys};
+use crate::program::access::{self, Obstacle};
+use crate::program::elf::{self, Facts, Image};
+use crate::program::error::{ProgramCause, ProgramError};
+use crate::program::kind::{FileKind, Link, Program, SetId};
+use crate::program::{loader, script};
+use crate::sys::executable;
 
-/// So many scripts may stand between a command and the program; the kernel refuses the next with ELOOP.
+/// The maximum number of scripts between a command and the program. The kernel refuses the next with ELOOP.
 const MOST_SCRIPTS: usize = 5;
 
-/// Read at once. Header, segments and the loader's name of an ordinary program all lie in it.
+/// The number of bytes that are read at once: header, segments and loader's name of an ordinary program.
 const HEAD: usize = 4096;
 
-/// Tells what `path` is. Relative names mean what they mean to this process.
-pub fn examine(path: &Path) -> Result<Program, ExamineError> {
+/// Tells what `path` is, relative to the working directory of this process.
+pub fn examine(path: &Path) -> Result<Program, ProgramError> {
     examine_from(path, Path::new(""))
 }
 
-/// As [`examine`], for a process whose working directory is `cwd`: the kernel takes a script's interpreter, when
-/// its path is relative, from there.
-pub fn examine_from(path: &Path, cwd: &Path) -> Result<Program, ExamineError> {
+/// The same for a process that works in `cwd`, where the relative path of a script's interpreter begins.
+pub fn examine_from(path: &Path, cwd: &Path) -> Result<Program, ProgramError> {
     let mut chain: Vec<Link> = Vec::with_capacity(2);
     let mut next = cwd.join(path);
     loop {
-        let seen = Seen::open(&next).map_err(|failure| failure.at(&next, chain.last()))?;
-        let kind = seen.kind(&next, cwd)?;
-        let interpreter = match &kind {
-            Kind::Script { interpreter, .. } => Some(cwd.join(interpreter)),
-            _ => None,
-        };
-        chain.push(Link { path: next, kind });
-        let Some(interpreter) = interpreter else {
-            let last = chain.last().map(|link| link.path.as_path()).unwrap_or(path);
-            let set_id = set_id(&seen.metadata);
-            let file_capabilities = seen.capabilities(last)?;
-            return Ok(Program { path: cwd.join(path), chain, set_id, file_capabilities });
-        };
-        if chain.len() > MOST_SCRIPTS {
-            return Err(ExamineError::TooDeep { path: cwd.join(path) });
+        let seen = Seen::open(&next).map_err(|cause| blame(cause, &next, chain.last()))?;
+        let kind = seen.kind(&next, cwd).map_err(|cause| ProgramError::new(&next, cause))?;
+        if let FileKind::Script { interpreter, .. } = &kind {
+            if chain.len() >= MOST_SCRIPTS {
+                return Err(ProgramError::new(cwd.join(path), ProgramCause::TooDeep));
+            }
+            let script = mem::replace(&mut next, cwd.join(interpreter));
+            chain.push(Link { path: script, kind });
+            continue;
         }
-        next = interpreter;
+        let capabilities = seen.capabilities(&next).map_err(ProgramCause::Unreadable);
+        let file_capabilities = capabilities.map_err(|cause| ProgramError::new(&next, cause))?;
+        chain.push(Link { path: next, kind });
+        return Ok(Program {
+            path: cwd.join(path),
+            chain,
+            set_id: set_id(&seen.metadata),
+            file_capabilities,
+        });
     }
 }
 
-/// Why a file could not be looked at, before it is known whose fault that is.
-enum Failure {
-    Obstacle(Obstacle),
-    Read(io::Error),
-}
-
-impl Failure {
-    /// The error for the file `path`, which `script`, if any, names as its interpreter.
-    fn at(self, path: &Path, script: Option<&Link>) -> ExamineError {
-        let failure = match self {
-            Self::Obstacle(obstacle) => Self::Obstacle(obstacle.look_for_link(path)),
-            read => read,
-        };
-        let path = path.to_owned();
-        match (failure, script) {
-            (Self::Obstacle(obstacle), None) => ExamineError::Unusable { path, obstacle },
-            (Self::Obstacle(obstacle), Some(script)) => {
-                ExamineError::Interpreter { path: script.path.clone(), interpreter: path, obstacle }
-            }
-            (Self::Read(error), _) => ExamineError::Unreadable { path, error },
+/// The error for the file `path`, which `script`, if any, names as its interpreter.
+fn blame(cause: ProgramCause, path: &Path, script: Option<&Link>) -> ProgramError {
+    let ProgramCause::Obstacle(obstacle) = cause else { return ProgramError::new(path, cause) };
+    let obstacle = obstacle.look_for_link(path);
+    match script {
+        None => ProgramError::new(path, obstacle),
+        Some(script) => {
+            let interpreter = path.to_owned();
+            ProgramError::new(&script.path, ProgramCause::Interpreter { interpreter, obstacle })
         }
     }
 }
@@ -75,20 +67,15 @@ impl Failure {
 /// One executable file, opened where it may be.
 struct Seen {
     metadata: Metadata,
-    /// Nothing if it may be executed but not read.
-    content: Option<Content>,
-}
-
-struct Content {
-    file: File,
-    head: Vec<u8>,
+    /// `None` if it may be executed but not read.
+    content: Option<(File, Vec<u8>)>,
 }
 
 impl Seen {
-    fn open(path: &Path) -> Result<Self, Failure> {
+    fn open(path: &Path) -> Result<Self, ProgramCause> {
         // Before the open, since to open a device can be an act in itself.
-        let metadata = access::executable(path).map_err(Failure::Obstacle)?;
-        // What was a file may be a FIFO by now; O_NONBLOCK keeps its open from waiting for a writer.
+        let metadata = access::executable(path)?;
+        // The file may be a FIFO by now; O_NONBLOCK keeps its open from waiting for a writer.
         let opened = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
@@ -98,88 +85,77 @@ impl Seen {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return Ok(Self { metadata, content: None });
             }
-            Err(error) => return Err(Failure::Obstacle(Obstacle::from_io(error))),
+            Err(error) => return Err(Obstacle::from_io(error).into()),
         };
-        let metadata = file.metadata().map_err(Failure::Read)?;
+        let metadata = file.metadata().map_err(ProgramCause::Unreadable)?;
         if !metadata.is_file() {
-            return Err(Failure::Obstacle(Obstacle::Special));
+            return Err(Obstacle::Special.into());
         }
-        let head = read_head(&file, metadata.size()).map_err(Failure::Read)?;
-        Ok(Self { metadata, content: Some(Content { file, head }) })
+        let head = read_head(&file, metadata.size()).map_err(ProgramCause::Unreadable)?;
+        Ok(Self { metadata, content: Some((file, head)) })
     }
 
-    fn kind(&self, path: &Path, cwd: &Path) -> Result<Kind, ExamineError> {
-        let Some(Content { file, head }) = &self.content else { return Ok(Kind::Unreadable) };
+    fn kind(&self, path: &Path, cwd: &Path) -> Result<FileKind, ProgramCause> {
+        let Some((file, head)) = &self.content else { return Ok(FileKind::Unreadable) };
         if elf::is_elf(head) {
             let read_at = |buffer: &mut [u8], offset: u64| file.read_at(buffer, offset);
             let image = Image { head, size: self.metadata.size(), read_at: &read_at };
-            let facts = elf::inspect(&image)
-                .map_err(|reason| ExamineError::Malformed { path: path.to_owned(), reason })?;
-            return self.elf_kind(facts, path, cwd);
+            return self.elf_kind(elf::inspect(&image)?, path, cwd);
         }
         if script::is_script(head) {
-            let line = script::parse(head)
-                .map_err(|reason| ExamineError::Script { path: path.to_owned(), reason })?;
-            return Ok(Kind::Script { interpreter: line.interpreter, argument: line.argument });
+            let line = script::parse(head)?;
+            return Ok(FileKind::Script { interpreter: line.interpreter, argument: line.argument });
         }
-        Err(ExamineError::UnknownFormat { path: path.to_owned(), empty: head.is_empty() })
-    }
-
-    /// What the file's own bytes tell, together with what this system has.
-    fn elf_kind(&self, facts: Facts, path: &Path, cwd: &Path) -> Result<Kind, ExamineError> {
-        Ok(match facts {
-            Facts::Interpreted { interpreter } => loader_kind(path, interpreter, cwd)?,
-            Facts::FixedAddress => Kind::Static,
-            Facts::AnyAddress { .. } if loader::is_loader(path, &self.metadata) => Kind::Loader,
-            Facts::AnyAddress { marked_program: true } => Kind::StaticPie,
-            Facts::AnyAddress { marked_program: false } => Kind::SharedObject,
-            Facts::OtherClass(class) => Kind::OtherClass { class },
-            Facts::OtherArchitecture { machine } => Kind::OtherArchitecture { machine },
+        Err(if head.is_empty() {
+            ProgramCause::EmptyFile
+        } else {
+            ProgramCause::UnknownFormat(path.to_owned())
         })
     }
 
-    fn capabilities(&self, path: &Path) -> Result<bool, ExamineError> {
-        let answer = match &self.content {
-            Some(content) => sys::has_capabilities(&content.file),
-            None => sys::path_has_capabilities(path),
-        };
-        answer.map_err(|error| ExamineError::Unreadable { path: path.to_owned(), error })
+    /// Combines the file's own bytes with what this system has.
+    fn elf_kind(&self, facts: Facts, path: &Path, cwd: &Path) -> Result<FileKind, ProgramCause> {
+        Ok(match facts {
+            Facts::Interpreted { interpreter } => loader_kind(interpreter, cwd)?,
+            Facts::FixedAddress => FileKind::Static,
+            Facts::AnyAddress { .. } if loader::is_loader(path, &self.metadata) => FileKind::Loader,
+            Facts::AnyAddress { marked_program: true } => FileKind::StaticPie,
+            Facts::AnyAddress { marked_program: false } => FileKind::SharedObject,
+            Facts::OtherClass(class) => FileKind::OtherClass { class },
+            Facts::OtherArchitecture { machine } => FileKind::OtherArchitecture { machine },
+        })
+    }
+
+    fn capabilities(&self, path: &Path) -> io::Result<bool> {
+        match &self.content {
+            Some((file, _)) => executable::has_capabilities(file),
+            None => executable::path_has_capabilities(path),
+        }
     }
 }
 
-/// Tells this system's loaders from others. A loader that cannot be executed is an error: so would the exec be.
-fn loader_kind(path: &Path, interpreter: PathBuf, cwd: &Path) -> Result<Kind, ExamineError> {
-    match access::executable(&cwd.join(&interpreter)) {
-        Ok(metadata) if loader::is_known(&interpreter, &metadata) => Ok(Kind::Dynamic { interpreter }),
-        Ok(_) => Ok(Kind::ForeignLoader { interpreter }),
+/// Tells this system's loaders from others. If a loader cannot be executed, the exec would fail.
+fn loader_kind(interpreter: PathBuf, cwd: &Path) -> Result<FileKind, ProgramCause> {
+    let path = cwd.join(&interpreter);
+    match access::executable(&path) {
+        Ok(metadata) if loader::is_known(&interpreter, &metadata) => Ok(FileKind::Dynamic { interpreter }),
+        Ok(_) => Ok(FileKind::ForeignLoader { interpreter }),
         Err(obstacle) => {
-            let obstacle = obstacle.look_for_link(&cwd.join(&interpreter));
-            Err(ExamineError::Loader { path: path.to_owned(), interpreter, obstacle })
+            Err(ProgramCause::Loader { loader: interpreter, obstacle: obstacle.look_for_link(&path) })
         }
     }
 }
 
-/// The first [`HEAD`] bytes, or all there are.
+/// The first [`HEAD`] bytes, or all there are. Some file systems do not know the size, and say 0.
 fn read_head(file: &File, size: u64) -> io::Result<Vec<u8>> {
-    let mut head = vec![0; HEAD];
-    let mut done = 0;
-    while done < HEAD {
-        match file.read_at(&mut head[done..], done as u64) {
-            Ok(0) => break,
-            Ok(count) => done += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        // Saves the read that would only say so.
-        if done as u64 == size {
-            break;
-        }
-    }
-    head.truncate(done);
+    let length = usize::try_from(size).ok().filter(|size| (1..HEAD).contains(size)).unwrap_or(HEAD);
+    let mut head = vec![0; length];
+    let count = elf::read_full(&|buffer, offset| file.read_at(buffer, offset), &mut head, 0)?;
+    head.truncate(count);
     Ok(head)
 }
 
-/// What the mode asks for. Without the group's execute bit, the group bit means locking, not set-group-ID.
+/// The set-ID bits of the mode. Without the group's execute bit, the group bit is about locking.
 fn set_id(metadata: &Metadata) -> Option<SetId> {
     let mode = metadata.mode();
     let user = (mode & libc::S_ISUID != 0).then(|| metadata.uid());

@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
-use super::access::Quoted;
-use super::elf::OtherClass;
-use super::machine;
+use crate::program::access::Quoted;
+use crate::program::elf::OtherClass;
+use crate::program::machine;
 
 /// What one file is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Kind {
+pub enum FileKind {
     /// Started by this system's own loader, which honours a preloaded library.
     Dynamic {
         /// The loader, as the file names it.
@@ -23,10 +22,10 @@ pub enum Kind {
     },
     /// Brings everything along; nothing can be preloaded.
     Static,
-    /// As [`Kind::Static`], at an address of the kernel's choice.
+    /// As [`FileKind::Static`], at an address of the kernel's choice.
     StaticPie,
-    /// A shared object without a loader that is not marked as a program: an old static-pie, a copy of some loader,
-    /// or a library that somebody made executable. Nothing can be preloaded.
+    /// A shared object without a loader that is not marked as a program: an old static-pie, a copy of some
+    /// loader, or a library that somebody made executable. Nothing can be preloaded.
     SharedObject,
     /// Started by a loader that is not this system's, or that others could have changed.
     ForeignLoader {
@@ -59,22 +58,17 @@ pub enum Kind {
     Unreadable,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FileKind {
     /// A phrase that follows "it is".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted = Quoted::path;
         match self {
-            Self::Dynamic { interpreter } => {
-                write!(f, "dynamically linked (loader {})", Quoted::path(interpreter))
-            }
+            Self::Dynamic { interpreter: by } => write!(f, "dynamically linked (loader {})", quoted(by)),
             Self::Static => f.write_str("statically linked"),
             Self::StaticPie => f.write_str("statically linked (static-pie)"),
             Self::SharedObject => f.write_str("a shared object that starts without a loader"),
-            Self::ForeignLoader { interpreter } => {
-                write!(
-                    f,
-                    "in need of the loader {}, which is not this system's own",
-                    Quoted::path(interpreter)
-                )
+            Self::ForeignLoader { interpreter: by } => {
+                write!(f, "in need of the loader {}, which is not this system's own", quoted(by))
             }
             Self::OtherClass { class: OtherClass::Bits32 } => f.write_str("a 32-bit program"),
             Self::OtherClass { class: OtherClass::ShortPointers } => {
@@ -83,11 +77,9 @@ impl fmt::Display for Kind {
             Self::OtherArchitecture { machine } => {
                 write!(f, "a program for {machine}, while this system is {}", machine::native_name())
             }
-            Self::Script { interpreter, argument: None } => {
-                write!(f, "a script for {}", Quoted::path(interpreter))
-            }
-            Self::Script { interpreter, argument: Some(argument) } => {
-                write!(f, "a script for {} {}", Quoted::path(interpreter), Quoted(argument))
+            Self::Script { interpreter: by, argument: None } => write!(f, "a script for {}", quoted(by)),
+            Self::Script { interpreter: by, argument: Some(argument) } => {
+                write!(f, "a script for {} {}", quoted(by), Quoted(argument))
             }
             Self::Loader => f.write_str("the dynamic loader itself, which runs any program it is given"),
             Self::Unreadable => {
@@ -99,18 +91,16 @@ impl fmt::Display for Kind {
 
 /// One file in the chain from a command to the program that the kernel starts for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct Link {
     /// The file.
     #[serde(serialize_with = "lossy_path")]
     pub path: PathBuf,
     /// What it is.
-    pub kind: Kind,
+    pub kind: FileKind,
 }
 
 /// The identity that an exec of the program would take on, were it not for no_new_privs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct SetId {
     /// The owner, if the file is set-user-ID.
     pub user: Option<u32>,
@@ -131,14 +121,13 @@ impl fmt::Display for SetId {
 
 /// What a command is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct Program {
     /// The file that was asked about.
     #[serde(serialize_with = "lossy_path")]
     pub path: PathBuf,
     /// That file, then the interpreter of each script before it. Never empty; only the last is no script.
     pub chain: Vec<Link>,
-    /// Set-ID bits of the last file in the chain. The kernel ignores them on scripts, so they are not looked at there.
+    /// Set-ID bits of the last file in the chain. The kernel ignores those of scripts.
     pub set_id: Option<SetId>,
     /// Whether the last file in the chain carries capabilities.
     pub file_capabilities: bool,
@@ -150,10 +139,10 @@ impl Program {
         self.chain.last()
     }
 
-    /// What the kernel executes for it: itself, interpreters, and the loader, in the order in which they name each other.
+    /// The files that the kernel executes for it: itself, interpreters and the loader, in this order.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let loader = self.last().and_then(|link| match &link.kind {
-            Kind::Dynamic { interpreter } | Kind::ForeignLoader { interpreter } => {
+            FileKind::Dynamic { interpreter } | FileKind::ForeignLoader { interpreter } => {
                 Some(interpreter.as_path())
             }
             _ => None,
@@ -164,21 +153,18 @@ impl Program {
     /// Whether a preloaded library is sure to be loaded: a dynamic program for this machine, started by this
     /// system's loader, which has no reason to distrust the environment.
     ///
-    /// Set-ID bits and capabilities are such a reason only where an exec can gain by them: under no_new_privs it
-    /// cannot, and the loader then honours the preload of these files, too.
+    /// Set-ID bits and capabilities are such a reason only where an exec can gain by them: under no_new_privs
+    /// it cannot, and the loader then honours the preload of these files, too.
+    #[cfg(test)]
     pub fn preloadable(&self) -> bool {
-        let dynamic = self.last().is_some_and(|link| matches!(link.kind, Kind::Dynamic { .. }));
+        let dynamic = self.last().is_some_and(|link| matches!(link.kind, FileKind::Dynamic { .. }));
         dynamic && self.set_id.is_none() && !self.file_capabilities
     }
 
     /// What it is, in words that follow its name and "is".
     pub fn describe(&self) -> String {
-        let mut kinds = self.chain.iter().map(|link| link.kind.to_string());
-        let mut text = kinds.next().unwrap_or_default();
-        for kind in kinds {
-            text.push_str(", which is ");
-            text.push_str(&kind);
-        }
+        let kinds: Vec<_> = self.chain.iter().map(|link| link.kind.to_string()).collect();
+        let mut text = kinds.join(", which is ");
         if let Some(set_id) = self.set_id {
             text.push_str(&format!(", {set_id}"));
         }

@@ -1,29 +1,31 @@
 //! Which dynamic loaders are this system's own.
 //!
-//! Only such a loader is known to honour the preload; any other may do with it what it likes. This is about what
-//! to expect, not about trust: what binds the program is in force before any loader runs.
+//! Only such a loader is known to honour the preload. This is about what to expect, not about trust: the
+//! program is confined before any loader runs.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 
-/// The loaders' names by each libc's own contract with the linkers: glibc's, then musl's.
-#[cfg(target_arch = "x86_64")]
-const KNOWN: [&str; 2] = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-musl-x86_64.so.1"];
-/// The loaders' names by each libc's own contract with the linkers: glibc's, then musl's.
-#[cfg(target_arch = "aarch64")]
-const KNOWN: [&str; 2] = ["/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-aarch64.so.1"];
+/// The loaders' names, which each libc promises to the linkers: glibc's, then musl's.
+const KNOWN: [&str; 2] = if cfg!(target_arch = "x86_64") {
+    ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-musl-x86_64.so.1"]
+} else {
+    ["/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-aarch64.so.1"]
+};
 
-/// Where Nix and Guix keep one loader for each version of the libc. Nobody but root writes there.
+/// The stores of Nix and Guix, with one loader for each version of the libc. Only root writes there.
 const STORES: [&str; 2] = ["/nix/store", "/gnu/store"];
 
-/// The owner that a user namespace shows for everybody it does not know, root outside included.
+/// The owner that a user namespace shows for each user it does not know, such as root outside.
 const OVERFLOW_USER: u32 = 65534;
 
-/// Whether a program that names `interpreter` gets a loader of this system. `metadata` is what the name leads to.
+/// Whether a program that names `interpreter` gets a loader of this system. `metadata` is the loader's.
 pub(super) fn is_known(interpreter: &Path, metadata: &Metadata) -> bool {
-    is_system_owned(metadata) && (has_known_name(interpreter) || leads_to_known(interpreter))
+    // As bytes: comparing as paths would let `/lib64/./ld-linux...` pass, which must be resolved first.
+    let has_known_name = KNOWN.iter().any(|known| interpreter.as_os_str() == *known);
+    is_system_owned(metadata) && (has_known_name || leads_to_known(interpreter))
 }
 
 /// Whether `path` is itself one of the loaders, by whatever name.
@@ -32,15 +34,10 @@ pub(super) fn is_loader(path: &Path, metadata: &Metadata) -> bool {
         || is_in_store(path)
 }
 
-fn has_known_name(interpreter: &Path) -> bool {
-    // As bytes: comparing as paths would let `/lib64/./ld-linux...` pass, which must be resolved first.
-    KNOWN.iter().any(|known| interpreter.as_os_str() == *known)
-}
-
 /// Another way to write the path of a known loader, such as the multiarch directory's.
 fn leads_to_known(interpreter: &Path) -> bool {
-    // A relative path means another file after the next chdir, and so does what a process's own entries in /proc lead
-    // over (`/proc/self/cwd`): they are of who looks.
+    // A relative path means another file after the next chdir. So does a path through a process's own entries
+    // in /proc (`/proc/self/cwd`), which differ for each process.
     let mut parts = interpreter.components().skip(1);
     let of_process = parts.next() == Some(Component::Normal(OsStr::new("proc")))
         && parts.next() != Some(Component::ParentDir);
@@ -63,10 +60,8 @@ fn is_in_store(path: &Path) -> bool {
 
 /// Owned by root (or by somebody outside this user namespace) and writable by nobody else.
 fn is_system_owned(metadata: &Metadata) -> bool {
-    let owner = metadata.uid();
-    // Also of a user who has that very number: that nobody writes there is asked by name.
-    let by_root = owner == 0 || owner == OVERFLOW_USER;
-    by_root && metadata.mode() & 0o022 == 0
+    // A user may have the overflow number as well. That is why only the known names are asked about.
+    matches!(metadata.uid(), 0 | OVERFLOW_USER) && metadata.mode() & 0o022 == 0
 }
 
 fn same_file(a: &Metadata, b: &Metadata) -> bool {

@@ -1,25 +1,15 @@
-//! What machine an ELF file is for.
+//! The machine that an ELF file is for.
 
 use goblin::elf::header::{
     EM_386, EM_AARCH64, EM_ARM, EM_LOONGARCH, EM_MIPS, EM_PPC, EM_PPC64, EM_RISCV, EM_S390, EM_SPARC,
     EM_SPARCV9, EM_X86_64,
 };
 
-/// The machine that this program itself was built for.
-#[cfg(target_arch = "x86_64")]
-pub(super) const NATIVE: u16 = EM_X86_64;
-/// The machine that this program itself was built for.
-#[cfg(target_arch = "aarch64")]
-pub(super) const NATIVE: u16 = EM_AARCH64;
+/// The machine of this program, and the 32-bit machine whose programs a 64-bit kernel runs as well.
+pub(super) const NATIVE: u16 = if cfg!(target_arch = "x86_64") { EM_X86_64 } else { EM_AARCH64 };
+const SHORT_PREDECESSOR: u16 = if cfg!(target_arch = "x86_64") { EM_386 } else { EM_ARM };
 
-/// The 32-bit machine whose programs a 64-bit kernel runs as well.
-#[cfg(target_arch = "x86_64")]
-const SHORT_PREDECESSOR: u16 = EM_386;
-/// The 32-bit machine whose programs a 64-bit kernel runs as well.
-#[cfg(target_arch = "aarch64")]
-const SHORT_PREDECESSOR: u16 = EM_ARM;
-
-/// The 486, which a kernel takes for a 386; a number that was never official.
+/// The 486: an unofficial number that a kernel treats as a 386.
 const EM_486: u16 = 6;
 
 /// Whether it is for the 32-bit machine that came before this one.

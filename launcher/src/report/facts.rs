@@ -1,13 +1,13 @@
-//! What a plan and the kernel's accounts say, in the words of a report.
+//! Parts of a plan, and the kernel's usage counters, as parts of a report.
 
-use super::bytes::Bytes;
-use super::model::{LimitUsed, NetworkMode, NetworkUsed, Output, ProfileUsed, Rusage, Stream, Unit};
-use crate::launch::limits::Applied;
-use crate::launch::plan::Plan;
-use crate::launch::policy::Mode;
+use crate::plan::Plan;
+use crate::plan::limits::Applied;
 use crate::profile::Source;
 use crate::supervise;
 use crate::sys::usage::Usage;
+use sbx_client::report::{
+    Bytes, Level, LimitUsed, NetworkMode, NetworkUsed, Output, ProfileUsed, Rusage, Stream,
+};
 use std::path::Path;
 
 pub fn profile(plan: &Plan) -> ProfileUsed {
@@ -23,10 +23,10 @@ pub fn profile(plan: &Plan) -> ProfileUsed {
 pub fn network(plan: &Plan) -> NetworkUsed {
     NetworkUsed {
         mode: match plan.network.mode {
-            Mode::None => NetworkMode::None,
-            Mode::Ports => NetworkMode::Ports,
-            Mode::Host => NetworkMode::Host,
-            Mode::Private => NetworkMode::Private,
+            crate::profile::NetworkMode::None => NetworkMode::None,
+            crate::profile::NetworkMode::Ports => NetworkMode::Ports,
+            crate::profile::NetworkMode::Host => NetworkMode::Host,
+            crate::profile::NetworkMode::Private => NetworkMode::Private,
         },
         connect: plan.network.connect.clone(),
         bind: plan.network.bind.clone(),
@@ -34,21 +34,25 @@ pub fn network(plan: &Plan) -> NetworkUsed {
     }
 }
 
+pub fn level(plan: &Plan) -> Level {
+    match plan.level() {
+        None => Level::None,
+        Some(crate::profile::Level::Minimal) => Level::Minimal,
+        Some(crate::profile::Level::Standard) => Level::Standard,
+        Some(crate::profile::Level::Full) => Level::Full,
+    }
+}
+
 pub fn limit(applied: &Applied) -> LimitUsed {
-    let unit = match applied.limit {
-        "timeout" | "cpu" => Unit::Ms,
-        "processes" | "open_files" => Unit::Count,
-        _ => Unit::Bytes,
-    };
     LimitUsed {
-        name: applied.limit.into(),
+        name: applied.limit.word().into(),
         value: applied.value,
-        unit,
+        unit: applied.limit.unit(),
         mechanism: applied.means.word().into(),
     }
 }
 
-/// What went through us; where both streams are one file, it counts as standard output.
+/// What passed through the supervisor. If both streams are one file, it counts as standard output.
 pub fn output(streams: &[supervise::output::Stream]) -> Output {
     let of = |name: &str| {
         let stream = streams.iter().find(|stream| stream.name.starts_with(name))?;
@@ -72,12 +76,12 @@ pub fn rusage(usage: Usage) -> Rusage {
     }
 }
 
-/// Of microseconds.
+/// Converts microseconds.
 pub fn milliseconds(microseconds: f64) -> f64 {
     microseconds / 1_000.0
 }
 
-/// Whether a file lies where the command may write.
+/// Whether the command may write to this file.
 pub fn is_exposed(path: &Path, plan: &Plan) -> bool {
     let mut writable = plan.paths.iter().flatten().filter(|rule| rule.rights.changes_files());
     plan.paths.is_none() || writable.any(|rule| path.starts_with(&rule.path))

@@ -1,7 +1,7 @@
-//! Reports as text: one line of printable ASCII, so that what a command called its files does nothing to the
-//! terminal that a report is looked at on.
+//! Reports as text: one line of printable ASCII. Names that a command has chosen cannot steer the terminal
+//! that shows it.
 
-use super::model::Report;
+use sbx_client::report::Report;
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use std::io::{self, Write};

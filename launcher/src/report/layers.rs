@@ -1,27 +1,25 @@
-//! Which layers confine a run, and what keeps the others from it.
+//! Which layers confine a run, and why the others do not.
 
-use super::model::{Layer, LayerState};
-use crate::launch::guard::OnViolation;
-use crate::launch::landlock::Version;
-use crate::launch::plan::Plan;
-use crate::launch::policy::Mode;
-use crate::launch::treatment;
-use LayerState::{Absent, Enforced, NotNeeded, Partial};
+use crate::host::landlock::Version;
+use crate::plan::{OnViolation, Plan, static_programs};
+use crate::profile::NetworkMode;
+use sbx_client::report::LayerState::{Absent, Enforced, NotNeeded, Partial};
+use sbx_client::report::{Layer, LayerState};
 
-/// The name of the layer that tells what was refused.
+/// The layer that reports violations to the supervisor.
 const NOTIFICATION: &str = "notification";
 
-/// All layers, as they are planned. `seals` tells whether the loader needs what the command may not have.
-pub fn of(plan: &Plan, seals: bool) -> Vec<Layer> {
+/// All layers, as the plan has them.
+pub fn of(plan: &Plan) -> Vec<Layer> {
     let all = [
         ("seccomp", seccomp(plan)),
-        ("seal", seal(plan, seals)),
+        ("seal", seal(plan)),
         (NOTIFICATION, (Enforced, None)),
         ("landlock", landlock(plan)),
         ("tcp", tcp(plan)),
         ("signal-scope", scope(plan)),
     ];
-    let unconfined = (NotNeeded, Some("the run is unconfined, as wished".to_string()));
+    let unconfined = (NotNeeded, Some("the run is unconfined, as requested".to_string()));
     let confining = all.into_iter().map(|(name, decided)| {
         let (state, reason) = if plan.unconfined { unconfined.clone() } else { decided };
         Layer { name: name.into(), state, reason }
@@ -39,7 +37,7 @@ pub fn of(plan: &Plan, seals: bool) -> Vec<Layer> {
         .collect()
 }
 
-/// Takes note that refused calls are not told to us.
+/// Records why the supervisor does not hear of violations.
 pub fn unheard(layers: &mut [Layer], why: &str) {
     for layer in layers.iter_mut().filter(|layer| layer.name == NOTIFICATION) {
         layer.state = Absent;
@@ -55,19 +53,19 @@ fn because(state: LayerState, reason: &str) -> Decided {
 
 fn seccomp(plan: &Plan) -> Decided {
     if plan.on_violation == OnViolation::Log {
-        return because(Partial, "what the profile refuses is let through and listed, as wished");
+        return because(Partial, "what the profile refuses is let through and listed, as requested");
     }
     (Enforced, None)
 }
 
-fn seal(plan: &Plan, seals: bool) -> Decided {
-    if !seals {
+fn seal(plan: &Plan) -> Decided {
+    if plan.seal.is_none() {
         return because(NotNeeded, "the profile allows all that the loader needs");
     }
     if plan.on_violation == OnViolation::Log {
-        return because(NotNeeded, "what it would take away is let through and listed, as wished");
+        return because(NotNeeded, "what it would take away is let through and listed, as requested");
     }
-    if !treatment::takes_library(&plan.program) {
+    if !static_programs::takes_library(&plan.program) {
         return because(Absent, "libsandbox.so cannot be loaded into the program");
     }
     (Enforced, None)
@@ -86,9 +84,9 @@ fn landlock(plan: &Plan) -> Decided {
 fn tcp(plan: &Plan) -> Decided {
     let logs = plan.on_violation == OnViolation::Log;
     match plan.network.mode {
-        Mode::Host => because(NotNeeded, "the network is the host's"),
-        Mode::Private => because(NotNeeded, "the network is the run's own"),
-        _ if logs => because(Absent, "what the profile refuses is let through and listed, as wished"),
+        NetworkMode::Host => because(NotNeeded, "the network is the host's"),
+        NetworkMode::Private => because(NotNeeded, "the network is the run's own"),
+        _ if logs => because(Absent, "what the profile refuses is let through and listed, as requested"),
         _ if plan.paths.is_some() && plan.landlock >= Version::TCP => (Enforced, None),
         _ => because(NotNeeded, "the filter refuses every internet socket"),
     }

@@ -1,109 +1,101 @@
-//! What happened in a run, for programs: a JSON document for whoever started it, and a line for an audit log.
+//! What happened in a run, for programs: a JSON document for the caller, and a line for an audit log.
 //!
-//! A [`Reporter`] is made before anything else, so that a run which is refused is reported too, and takes in
-//! what becomes known. Without one of its flags there is none, and nothing of this runs.
+//! A [`Reporter`] is made before anything else, so that a refused run is reported too. It records what
+//! becomes known, whatever the run comes to. Without one of the flags there is no reporter, and nothing of
+//! this module runs.
 
-mod bytes;
-mod clock;
 mod facts;
 mod json;
 mod layers;
-pub mod model;
 mod place;
 mod policy_hash;
 mod records;
-mod words;
 
-use crate::cli::{Run, RunOnly};
-use crate::launch::plan::Plan;
-use crate::refusal::Refusal;
-use crate::supervise::decode::signal_name;
+use crate::error::{EndsRun, Refusal};
+use crate::explain::decode::signal_name;
+use crate::plan::Plan;
+use crate::request::Request;
 use crate::supervise::violation::Violations;
 use crate::supervise::{Ending, Summary};
 use crate::sys::process::Pid;
 use crate::sys::signal::{self, Disposition};
 use crate::sys::usage;
-use clap::CommandFactory;
-use model::{Cause, Exit, Output, Report};
-use place::{AuditLog, Passed, Replaced};
+use place::{AuditLog, Passed, PlaceError, Replaced};
+use sbx_client::report::{Cause, Exit, Output, Report, VERSION};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The JSON Schema (draft 2020-12) of a report.
-pub static SCHEMA: &str = include_str!("../../schema/report.schema.json");
+/// The JSON Schema (draft 2020-12) of a report. The build makes it from the types of `sbx-client`.
+pub static SCHEMA: &str = include_str!(concat!(env!("OUT_DIR"), "/report.schema.json"));
 
-/// How long the reader of a descriptor may take nothing in any case.
+/// How long the reader of a descriptor may pause, even if the run's time is over.
 const LEAST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Takes in what happens, and writes it where it was asked for.
+/// A report that cannot be written. The caller could not tell what happened, so this is an error of its own.
+#[derive(Debug, thiserror::Error)]
+enum ReportError {
+    #[error("cannot write the report: {0}")]
+    Json(io::Error),
+    #[error("{}", .0.iter().map(PlaceError::to_string).collect::<Vec<_>>().join("; and "))]
+    Places(Vec<PlaceError>),
+    #[error("{unwritten} (the command had ended, and sbx would have exited with {status})")]
+    AfterRun { unwritten: Box<ReportError>, status: i32 },
+    #[error("{refusal}; and {unwritten}")]
+    AfterRefusal { refusal: Refusal, unwritten: Box<ReportError> },
+    #[error("{refusal}; and {other}")]
+    Misunderstood { refusal: Refusal, other: Refusal },
+}
+
+impl EndsRun for ReportError {}
+
+/// Records what happens, and writes it where the caller wants it.
 pub struct Reporter {
     report: Report,
     start: Instant,
     passed: Option<Passed>,
     replaced: Option<Replaced>,
     audit: Option<AuditLog>,
-    /// How long the run may last, if that is limited.
+    /// The time limit of the run.
     time: Option<Duration>,
 }
 
-/// Where reports are wanted.
-struct Wanted<'a> {
-    file: Option<&'a PathBuf>,
-    descriptor: Option<i32>,
-    audit: Option<&'a PathBuf>,
-}
-
 impl Reporter {
-    /// A reporter where one is wanted, and whether all the places that were named can be written to: if not, the
-    /// others are told of it. To be called before a descriptor is opened that could be taken for the caller's.
-    pub fn open(flags: &Run) -> (Option<Reporter>, Result<(), Refusal>) {
-        let wanted = Wanted {
-            file: flags.report.as_ref(),
-            descriptor: flags.report_fd,
-            audit: flags.audit_log.as_ref(),
-        };
-        Reporter::for_command(&wanted, &flags.command, &flags.pass_fd)
-    }
-
-    fn for_command(
-        wanted: &Wanted<'_>,
-        command: &[OsString],
-        passed_on: &[i32],
-    ) -> (Option<Reporter>, Result<(), Refusal>) {
-        if wanted.file.is_none() && wanted.descriptor.is_none() && wanted.audit.is_none() {
+    /// Opens the places that the request names. If one cannot be written to, the others report that refusal.
+    /// Called before any descriptor is opened, since it could have the number that the caller means.
+    pub fn open(request: &Request) -> (Option<Reporter>, Result<(), Refusal>) {
+        let Request { report, report_fd, audit_log, .. } = request;
+        if report.is_none() && report_fd.is_none() && audit_log.is_none() {
             return (None, Ok(()));
         }
         let mut trouble = Ok(());
-        let passed = kept(wanted.descriptor.map(|number| Passed::prepare(number, passed_on)), &mut trouble);
-        let replaced = kept(wanted.file.map(|path| Replaced::prepare(path)), &mut trouble);
-        let audit = kept(wanted.audit.map(|path| AuditLog::prepare(path)), &mut trouble);
-        let report = empty(command);
-        (Some(Reporter { report, start: Instant::now(), passed, replaced, audit, time: None }), trouble)
+        let passed = kept(report_fd.map(|number| Passed::prepare(number, &request.pass_fd)), &mut trouble);
+        let replaced = kept(report.as_deref().map(Replaced::prepare), &mut trouble);
+        let audit = kept(audit_log.as_deref().map(AuditLog::prepare), &mut trouble);
+        let (report, start) = (empty(&request.command), Instant::now());
+        (Some(Reporter { report, start, passed, replaced, audit, time: None }), trouble)
     }
 
-    /// What the run will be.
+    /// Records what the run will be.
     pub fn planned(&mut self, plan: &mut Plan) {
-        let seal =
-            if plan.unconfined { None } else { plan.calls.seal(plan.on_violation.value()).ok().flatten() };
         if self.audit.as_ref().is_some_and(|log| facts::is_exposed(log.path(), plan)) {
-            plan.remarks
+            plan.warnings
                 .push("warning: the command may write where the audit log is, and so change it".to_string());
         }
         self.time = plan.limits.timeout;
         let report = &mut self.report;
         report.program = Some(plan.program.path.as_path().into());
         report.profile = Some(facts::profile(plan));
-        report.policy_hash = policy_hash::of(plan, seal.as_ref());
+        report.policy_hash = policy_hash::of(plan);
         report.workspace = plan.workspace.as_deref().map(Into::into);
         report.network = Some(facts::network(plan));
-        report.level = Some(plan.level());
-        report.layers = layers::of(plan, seal.is_some());
-        report.degradations = plan.remarks.clone();
+        report.level = Some(facts::level(plan));
+        report.layers = layers::of(plan);
+        report.degradations = plan.warnings.clone();
         report.limits = plan.limits.applied.iter().map(facts::limit).collect();
     }
 
-    /// The command runs. Why refused calls are not told to us, if so.
+    /// Records that the command runs, and why its violations cannot be observed, if so.
     pub fn started(&mut self, command: Pid, unheard: Option<&str>) {
         self.report.pid = Some(command);
         if let Some(why) = unheard {
@@ -112,7 +104,7 @@ impl Reporter {
         }
     }
 
-    /// The command and all that it started have ended; without a summary, nobody knows how.
+    /// Records how the command and all that it started have ended. Without a summary, that is unknown.
     pub fn ended(&mut self, summary: Option<&Summary>, violations: &Violations) {
         let report = &mut self.report;
         let exited = |code, signal: Option<i32>| {
@@ -135,61 +127,50 @@ impl Reporter {
         report.violations_total = listed + report.violations_unlisted;
     }
 
-    /// Writes the report, and passes the result of the run on if that succeeds. Where it fails, the caller could
-    /// not tell what happened: that is a failure of its own.
+    /// Writes the report, and passes the result of the run on. A report that cannot be written is an error
+    /// instead.
     pub fn finish(mut self, result: Result<i32, Refusal>) -> Result<i32, Refusal> {
         let duration = self.start.elapsed();
         self.report.duration_ms = facts::milliseconds(duration.as_micros() as f64);
         self.report.exit_status =
-            result.as_ref().map_or_else(|refusal| refusal.code.into(), |status| *status);
+            result.as_ref().map_or_else(|refusal| refusal.status().into(), |status| *status);
         if let Err(refusal) = &result {
-            self.report.error = Some(refusal.sentence.clone());
-            // What was started and then given up is lost, not refused.
+            self.report.error = Some(refusal.to_string());
+            // A run that was started and then given up is lost, not refused.
             if self.report.pid.is_none() {
-                self.report.cause = refusal.cause;
+                self.report.cause = refusal.outcome.cause();
             }
         }
-        let Err(why) = self.write() else { return result };
-        Err(Refusal::new(match result {
-            Ok(status) => format!("{why} (the command had ended, and sbx would have exited with {status})"),
-            Err(refusal) => format!("{refusal}; and {why}"),
-        }))
+        let Err(unwritten) = self.write().map_err(Box::new) else { return result };
+        Err(match result {
+            Ok(status) => ReportError::AfterRun { unwritten, status }.into(),
+            Err(refusal) => ReportError::AfterRefusal { refusal, unwritten }.into(),
+        })
     }
 
-    fn write(self) -> Result<(), String> {
-        let line = json::line(&self.report).map_err(|error| format!("cannot write the report: {error}"))?;
-        // An error says it better than a signal, but a signal says it too.
+    fn write(self) -> Result<(), ReportError> {
+        let line = json::line(&self.report).map_err(ReportError::Json)?;
+        // With these signals ignored, the write fails with an error that says why.
         let _ = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
         let _ = signal::dispose(libc::SIGXFSZ, Disposition::Ignore);
         let patience = self.time.map(|time| time.saturating_sub(self.start.elapsed()).max(LEAST_PATIENCE));
         let written = [
             self.replaced.map(|place| place.write(&line)),
             self.audit.map(|place| place.write(&line)),
-            // Whoever waits for it finds the others done.
+            // Last, so that a caller who waits for this one finds the others written.
             self.passed.map(|place| place.write(&line, patience)),
         ];
-        let failures: Vec<String> = written.into_iter().flatten().filter_map(Result::err).collect();
-        if failures.is_empty() { Ok(()) } else { Err(failures.join("; and ")) }
+        let failures: Vec<PlaceError> = written.into_iter().flatten().filter_map(Result::err).collect();
+        if failures.is_empty() { Ok(()) } else { Err(ReportError::Places(failures)) }
     }
 }
 
-/// Reports a command line that could not be understood, as far as it could: to the places that are named before
-/// the mistake.
-pub fn misunderstood(arguments: &[OsString], refusal: Refusal) -> Result<i32, Refusal> {
-    let command = RunOnly::command().ignore_errors(true);
-    let Ok(matches) = command.try_get_matches_from(arguments.get(1..).unwrap_or_default()) else {
-        return Err(refusal);
-    };
-    let path = |name| matches.try_get_one::<PathBuf>(name).ok().flatten();
-    let wanted = Wanted {
-        file: path("report"),
-        descriptor: matches.try_get_one::<i32>("report_fd").ok().flatten().copied(),
-        audit: path("audit_log"),
-    };
-    let (reporter, opened) = Reporter::for_command(&wanted, &[], &[]);
+/// Reports a command line that could not be understood to the places that it names.
+pub fn misunderstood(request: &Request, refusal: Refusal) -> Result<i32, Refusal> {
+    let (reporter, opened) = Reporter::open(request);
     let refusal = match opened {
         Ok(()) => refusal,
-        Err(other) => Refusal::new(format!("{refusal}; and {other}")),
+        Err(other) => ReportError::Misunderstood { refusal, other }.into(),
     };
     match reporter {
         Some(reporter) => reporter.finish(Err(refusal)),
@@ -197,22 +178,24 @@ pub fn misunderstood(arguments: &[OsString], refusal: Refusal) -> Result<i32, Re
     }
 }
 
-/// A place that is ready; what is wrong with the first that is not, is remembered.
-fn kept<T>(prepared: Option<Result<T, Refusal>>, trouble: &mut Result<(), Refusal>) -> Option<T> {
+/// A place that is ready. The first error is kept in `trouble`.
+fn kept<T>(prepared: Option<Result<T, PlaceError>>, trouble: &mut Result<(), Refusal>) -> Option<T> {
     prepared?
-        .map_err(|refusal| {
+        .map_err(|error| {
             if trouble.is_ok() {
-                *trouble = Err(refusal)
+                *trouble = Err(error.into())
             }
         })
         .ok()
 }
 
-/// Of a run of which nothing else is known yet.
+/// The report of a run of which only the command is known.
 fn empty(command: &[OsString]) -> Report {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // Years have four digits: the kernel's clock ends in 2262.
+    let started = humantime::format_rfc3339_nanos(SystemTime::UNIX_EPOCH + since_1970).to_string();
     Report {
-        version: model::VERSION,
+        version: VERSION,
         sbx: env!("CARGO_PKG_VERSION").into(),
         command: command.iter().map(|word| word.as_os_str().into()).collect(),
         program: None,
@@ -223,8 +206,8 @@ fn empty(command: &[OsString]) -> Report {
         level: None,
         layers: Vec::new(),
         degradations: Vec::new(),
-        started: clock::rfc3339(now),
-        started_unix_ns: u64::try_from(now.as_nanos()).unwrap_or(u64::MAX),
+        started,
+        started_unix_ns: u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX),
         duration_ms: 0.0,
         pid: None,
         exit: None,
@@ -247,13 +230,14 @@ mod tests {
 
     const GUIDE: &str = include_str!("../../../docs/report.md");
 
-    /// The names of properties and the words of enumerations, wherever they are.
+    /// The names of properties and the words of enumerations, at any depth.
     fn words(schema: &Value, all: &mut Vec<String>) {
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
             all.extend(properties.keys().cloned());
         }
         let choices = schema.get("enum").and_then(Value::as_array);
         all.extend(choices.into_iter().flatten().filter_map(Value::as_str).map(str::to_string));
+        all.extend(schema.get("const").and_then(Value::as_str).map(str::to_string));
         let children: Vec<&Value> = match schema {
             Value::Object(map) => map.values().collect(),
             Value::Array(list) => list.iter().collect(),

@@ -1,79 +1,141 @@
-//! Where reports go. Each place is opened before the command is started, or the run is refused; each report is
-//! written whole or not at all.
+//! The places that reports are written to. Each is opened before the command starts, or the run is refused. A
+//! report is written whole or not at all.
 
-use crate::refusal::Refusal;
-use crate::supervise::decode::shown;
+use crate::error::EndsRun;
 use crate::supervise::output::{Sink, Written};
 use crate::supervise::{ENDING, tells_to_end};
-use crate::sys::descriptor::Interest;
+use crate::sys::descriptor::{self, Interest};
 use crate::sys::file::{self, Usable};
-use crate::sys::{Failed, access, descriptor, memory, plain, signal};
+use crate::sys::{SyscallError, access, memory, plain, signal};
+use crate::text::shown;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Only its owner reads a report: it tells what was run on what.
+/// Only its owner may read a report, which tells what was run on what.
 const MODE: libc::mode_t = 0o600;
-/// How long another run may hold the audit log. It does while it writes a line.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is looked, while nobody reads, whether it is to be waited on.
-const LOOK: Duration = Duration::from_millis(50);
-const TICK: Duration = Duration::from_millis(2);
+/// How long another run may lock the audit log. It does so while it writes a line.
+const LOCK_LIMIT: Duration = Duration::from_secs(10);
+/// Poll interval while the reader takes nothing.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Pause before an attempt is repeated that nothing announces.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A place that cannot take its report.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {why}")]
+pub struct PlaceError {
+    place: Place,
+    why: Why,
+}
+
+impl EndsRun for PlaceError {}
+
+/// Which place it is, as the flag names it.
+#[derive(Clone, Debug)]
+enum Place {
+    File(PathBuf),
+    Descriptor(RawFd),
+    AuditLog(PathBuf),
+}
+
+impl Place {
+    fn because(&self, why: impl Into<Why>) -> PlaceError {
+        PlaceError { place: self.clone(), why: why.into() }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::File(path) => write!(f, "cannot write the report '{}'", shown(path)),
+            Place::Descriptor(number) => write!(f, "cannot write the report to descriptor {number}"),
+            Place::AuditLog(path) => write!(f, "cannot add to the audit log '{}'", shown(path)),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Why {
+    #[error("{0}")]
+    Unfit(&'static str),
+    #[error(
+        "its directory belongs to user {0}, and sbx gives up what lets root write there when the command starts; use \
+         --report-fd, or start sbx as that user (setpriv --reuid {0} ...)"
+    )]
+    OthersDirectory(u32),
+    #[error("cannot {step}: {}", plain(&.failed.cause))]
+    Step { step: &'static str, failed: SyscallError },
+    #[error("{}", plain(&.0.cause))]
+    Call(SyscallError),
+}
+
+impl From<&'static str> for Why {
+    fn from(why: &'static str) -> Why {
+        Why::Unfit(why)
+    }
+}
+
+impl From<SyscallError> for Why {
+    fn from(failed: SyscallError) -> Why {
+        Why::Call(failed)
+    }
+}
 
 /// A file that is replaced when the run has ended.
 pub struct Replaced {
-    shown: String,
-    /// Where its directory was when the run began.
+    place: Place,
+    /// The path of its directory when the run began.
     parent: PathBuf,
     directory: OwnedFd,
     name: OsString,
-    /// Without a name, so nobody else can open it; `None` where the file system makes no such files.
+    /// A file without a name, which nobody else can open. `None` if the file system has no such files.
     unnamed: Option<OwnedFd>,
 }
 
 impl Replaced {
-    /// Makes sure that the report can be put there.
-    pub fn prepare(path: &Path) -> Result<Replaced, Refusal> {
-        let shown = shown(path);
-        let cannot = |why: &str| Refusal::new(format!("cannot write the report '{shown}': {why}"));
-        let Some(name) = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/")) else {
-            return Err(cannot("it names no file"));
-        };
-        // Elsewhere this means standard output, which is the command's.
+    /// Checks that the report can be put there.
+    pub fn prepare(path: &Path) -> Result<Replaced, PlaceError> {
+        let place = Place::File(path.to_path_buf());
+        Replaced::open(path, &place).map_err(|why| place.because(why))
+    }
+
+    fn open(path: &Path, place: &Place) -> Result<Replaced, Why> {
+        let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
+        let name = name.ok_or("it names no file")?;
+        // Elsewhere "-" means standard output, which belongs to the command.
         if path.as_os_str() == "-" {
-            return Err(cannot(
-                "use --report-fd, as in --report-fd 3 3>report.json, or ./- for a file of that name",
-            ));
+            return Err(
+                "use --report-fd, as in --report-fd 3 3>report.json, or ./- for a file of that name".into()
+            );
         }
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new(".")).to_path_buf();
-        let directory = file::open_directory(&parent)
-            .map_err(|failed| cannot(&format!("cannot open its directory: {}", plain(&failed.cause))))?;
-        replaceable(&directory, name).map_err(cannot)?;
-        own_enough(&parent).map_err(|why| cannot(&why))?;
-        let unnamed = room(&directory).map_err(|failed| {
-            cannot(&format!("cannot make a file in its directory: {}", plain(&failed.cause)))
-        })?;
-        Ok(Replaced { parent, directory, name: name.to_os_string(), unnamed, shown })
+        let step = |step| move |failed| Why::Step { step, failed };
+        let directory = file::open_directory(&parent).map_err(step("open its directory"))?;
+        check_replaceable(&directory, name)?;
+        check_owner(&parent)?;
+        let unnamed = room(&directory).map_err(step("make a file in its directory"))?;
+        Ok(Replaced { place: place.clone(), parent, directory, name: name.to_os_string(), unnamed })
     }
 
-    /// Puts these contents there, in the place of whatever has the name by now.
-    pub fn write(self, contents: &[u8]) -> Result<(), String> {
-        self.replace(contents).map_err(|why| format!("cannot write the report '{}': {why}", self.shown))
+    /// Puts these contents there, in place of whatever has the name by now.
+    pub fn write(self, contents: &[u8]) -> Result<(), PlaceError> {
+        self.replace(contents).map_err(|why| self.place.because(why))
     }
 
-    fn replace(&self, contents: &[u8]) -> Result<(), String> {
-        let say = |failed: Failed| plain(&failed.cause);
+    fn replace(&self, contents: &[u8]) -> Result<(), Why> {
         let directory = self.directory.as_fd();
-        let temporary = temporary_name().map_err(say)?;
+        let temporary = temporary_name()?;
         let made;
         let file = match &self.unnamed {
             Some(file) => file.as_fd(),
             None => {
-                made = file::create_new(directory, &temporary, MODE).map_err(say)?;
+                made = file::create_new(directory, &temporary, MODE)?;
                 made.as_fd()
             }
         };
@@ -82,56 +144,50 @@ impl Replaced {
             None => Ok(()),
         };
         let written = file::write_all(file, contents).and_then(|()| named());
-        written.and_then(|()| file::rename(directory, &temporary, &self.name)).map_err(|failed| {
+        written.and_then(|()| file::rename(directory, &temporary, &self.name)).inspect_err(|_| {
             let _ = file::unlink(directory, &temporary);
-            say(failed)
         })?;
-        // Whoever else may write to this directory could have been quicker.
-        let ours = file::identity(file).map_err(say)?;
-        match file::identity_of(directory, &self.name, false) {
-            Ok(there) if there == ours => {}
-            _ => return Err("something else took its place at once".to_string()),
+        // Others that may write to this directory could have replaced the file at once.
+        let ours = file::identity(file)?;
+        if !file::identity_of(directory, &self.name, false).is_ok_and(|there| there == ours) {
+            return Err("something else took its place at once".into());
         }
-        // Whoever may rename the directory could have put another one there, with a report of their own in it.
+        // Others that may rename the directory could have put another one there, with a report of their own in it.
         let there = file::open_directory(&self.parent).and_then(|now| file::identity(now.as_fd()));
         match (there, file::identity(directory)) {
             (Ok(there), Ok(ours)) if there.is(ours) => Ok(()),
             _ => Err("its directory was moved or replaced during the run, and the report went along with it"
-                .to_string()),
+                .into()),
         }
     }
 }
 
-/// Root can make files in everybody's directories now, and in few when the command has run: by a capability.
-fn own_enough(directory: &Path) -> Result<(), String> {
-    match access::others_directory(directory) {
-        None => Ok(()),
-        Some(user) => Err(format!(
-            "its directory belongs to user {user}, and sbx gives up what lets root write there when the command starts; use --report-fd, or start sbx as that user (setpriv --reuid {user} ...)"
-        )),
-    }
+/// Refuses a directory that only a capability of root opens: root has few of them left when the report is written.
+fn check_owner(directory: &Path) -> Result<(), Why> {
+    access::others_directory(directory).map_or(Ok(()), |user| Err(Why::OthersDirectory(user)))
 }
 
-/// Whether what has the name may be replaced: a device or a FIFO was not meant to become a file.
-fn replaceable(directory: &OwnedFd, name: &OsStr) -> Result<(), &'static str> {
-    const OTHER: &str = "it is no ordinary file; use --report-fd";
-    // Not there yet.
+/// Refuses to replace a device or a FIFO, which was not meant to become a file.
+fn check_replaceable(directory: &OwnedFd, name: &OsStr) -> Result<(), Why> {
     let Ok(itself) = file::identity_of(directory.as_fd(), name, false) else { return Ok(()) };
     if itself.is_directory() {
-        return Err("it is a directory");
+        return Err("it is a directory".into());
     }
-    // /dev/stdout and its like lead to /proc, and to a file only by chance.
+    // /dev/stdout and the like are links to /proc, and lead to a regular file only by chance.
     let link = file::read_link(directory.as_fd(), name).unwrap_or_default();
     let target = file::identity_of(directory.as_fd(), name, true).unwrap_or(itself);
     let ordinary = itself.is_regular() || (itself.is_link() && (target.is_regular() || target == itself));
-    if ordinary && !Path::new(&link).starts_with("/proc") { Ok(()) } else { Err(OTHER) }
+    match ordinary && !Path::new(&link).starts_with("/proc") {
+        true => Ok(()),
+        false => Err("it is no ordinary file; use --report-fd".into()),
+    }
 }
 
-/// A file without a name, or none where there are only files with one.
-fn room(directory: &OwnedFd) -> Result<Option<OwnedFd>, Failed> {
+/// A file without a name, or `None` if the directory can have only files with a name.
+fn room(directory: &OwnedFd) -> Result<Option<OwnedFd>, SyscallError> {
     match file::create_unnamed(directory.as_fd(), MODE) {
         Ok(file) => return Ok(Some(file)),
-        // EISDIR: a kernel or file system that takes O_TMPFILE for an ordinary open of the directory.
+        // EISDIR: the kernel or the file system ignores O_TMPFILE, and opens the directory itself.
         Err(failed) if matches!(failed.errno(), libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL) => {}
         Err(failed) => return Err(failed),
     }
@@ -141,7 +197,7 @@ fn room(directory: &OwnedFd) -> Result<Option<OwnedFd>, Failed> {
     Ok(None)
 }
 
-fn temporary_name() -> Result<OsString, Failed> {
+fn temporary_name() -> Result<OsString, SyscallError> {
     memory::random_name(".sbx-report-").map(OsString::from)
 }
 
@@ -149,44 +205,41 @@ fn temporary_name() -> Result<OsString, Failed> {
 pub struct Passed(OwnedFd);
 
 impl Passed {
-    /// Takes it over. `closed` are those of the standard ones that only look open.
-    pub fn prepare(number: RawFd, passed_on: &[RawFd]) -> Result<Passed, Refusal> {
-        let cannot =
-            |why: &str| Refusal::new(format!("cannot write the report to descriptor {number}: {why}"));
+    /// Takes the descriptor over, unless the command gets it too.
+    pub fn prepare(number: RawFd, passed_on: &[RawFd]) -> Result<Passed, PlaceError> {
+        let unfit = |why: &'static str| Err(Place::Descriptor(number).because(why));
         if number < 3 {
-            return Err(cannot(
-                "those below 3 are the command's; name another one, as in --report-fd 3 3>report.json",
-            ));
+            return unfit(
+                "descriptors 0 to 2 belong to the command; name another one, as in --report-fd 3 3>report.json",
+            );
         }
         if passed_on.contains(&number) {
-            return Err(cannot("--pass-fd gives it to the command, which could write to it"));
+            return unfit("--pass-fd gives it to the command, which could write to it");
         }
         match file::usable(number) {
             Usable::Yes => Ok(Passed(descriptor::own(number))),
-            Usable::Closed => Err(cannot("it is not open")),
-            Usable::ReadOnly => Err(cannot("it is not open for writing")),
-            Usable::Unread => Err(cannot("nobody is there to read it")),
+            Usable::Closed => unfit("it is not open"),
+            Usable::ReadOnly => unfit("it is not open for writing"),
+            Usable::Unread => unfit("nobody is there to read it"),
         }
     }
 
-    /// Writes there, and closes it. Its reader may take its time, but not more than `patience` without taking anything,
-    /// and whoever tells us to end is listened to: the command has had a hand in how long a report is.
-    pub fn write(self, contents: &[u8], patience: Option<Duration>) -> Result<(), String> {
-        let number = self.0.as_raw_fd();
-        pour(Sink::new(self.0), contents, patience)
-            .map_err(|why| format!("cannot write the report to descriptor {number}: {why}"))
+    /// Writes there, and closes it. The command has some influence on the length of a report; so the wait
+    /// ends if the reader takes nothing for `patience`, or if a signal tells us to end.
+    pub fn write(self, contents: &[u8], patience: Option<Duration>) -> Result<(), PlaceError> {
+        let place = Place::Descriptor(self.0.as_raw_fd());
+        pour(Sink::new(self.0), contents, patience).map_err(|why| place.because(why))
     }
 }
 
-fn pour(mut sink: Sink, mut rest: &[u8], patience: Option<Duration>) -> Result<(), String> {
-    let say = |failed: Failed| plain(&failed.cause);
-    // What has arrived by now was about the command.
+fn pour(mut sink: Sink, mut rest: &[u8], patience: Option<Duration>) -> Result<(), Why> {
+    // Signals that have arrived by now were meant for the command.
     signal::drain(&signal::Set::of(&ENDING));
     let mut since = Instant::now();
-    // Some of which poll(2) never says that something fits tell why when they are tried.
+    // poll(2) never reports some sinks as writable; the attempt tells why.
     let mut untried = sink.is_quick();
     while !rest.is_empty() {
-        let [ready] = descriptor::poll([Interest::write(Some(sink.number()))], Some(LOOK)).map_err(say)?;
+        let [ready] = descriptor::poll([Interest::write(Some(sink.number()))], Some(POLL_INTERVAL))?;
         let written = if ready.now || ready.gone || std::mem::take(&mut untried) {
             sink.write(rest)
         } else {
@@ -198,73 +251,70 @@ fn pour(mut sink: Sink, mut rest: &[u8], patience: Option<Duration>) -> Result<(
                 since = Instant::now();
                 continue;
             }
-            // Where poll(2) promises more than there is.
-            Written::Later if ready.now => std::thread::sleep(TICK),
+            // poll(2) has promised more room than there is.
+            Written::Later if ready.now => std::thread::sleep(PAUSE),
             Written::Later => {}
-            Written::ReaderGone => return Err("broken pipe".to_string()),
-            Written::Failed(failed) => return Err(say(failed)),
+            Written::ReaderGone => return Err("broken pipe".into()),
+            Written::Failed(failed) => return Err(failed.into()),
         }
         if ENDING.into_iter().any(|number| signal::is_waiting(number) && tells_to_end(number)) {
-            return Err("a signal ended the wait for its reader".to_string());
+            return Err("a signal ended the wait for its reader".into());
         }
         if patience.is_some_and(|time| since.elapsed() >= time) {
-            return Err("its reader takes nothing".to_string());
+            return Err("its reader takes nothing".into());
         }
     }
     Ok(())
 }
 
-/// A file that every run adds a line to.
+/// A file to which every run adds a line.
 pub struct AuditLog {
-    shown: String,
+    place: Place,
     path: PathBuf,
     file: File,
 }
 
 impl AuditLog {
-    /// Opens it, and makes it where it is not there.
-    pub fn prepare(path: &Path) -> Result<AuditLog, Refusal> {
-        let shown = shown(path);
-        let cannot = |why: &str| Refusal::new(format!("cannot add to the audit log '{shown}': {why}"));
+    /// Opens the log, and creates it if it is missing.
+    pub fn prepare(path: &Path) -> Result<AuditLog, PlaceError> {
+        const ODD: &str = "it is no ordinary file";
+        let place = Place::AuditLog(path.to_path_buf());
         let file = file::open_to_append(path, MODE).map_err(|failed| match failed.errno() {
-            libc::ELOOP => cannot("it is a symbolic link, which is not followed"),
-            libc::ENXIO => cannot("it is no ordinary file"),
-            _ => cannot(&plain(&failed.cause)),
+            libc::ELOOP => place.because("it is a symbolic link, which is not followed"),
+            libc::ENXIO => place.because(ODD),
+            _ => place.because(failed),
         })?;
-        let what = file::identity(file.as_fd()).map_err(|failed| cannot(&plain(&failed.cause)))?;
-        if !what.is_regular() {
-            return Err(cannot("it is no ordinary file"));
+        if !file::identity(file.as_fd()).map_err(|failed| place.because(failed))?.is_regular() {
+            return Err(place.because(ODD));
         }
         let file = File::from(file);
         let path = descriptor::place(&file).unwrap_or_else(|_| path.to_path_buf());
-        Ok(AuditLog { shown, path, file })
+        Ok(AuditLog { place, path, file })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Adds a line.
-    pub fn write(self, line: &[u8]) -> Result<(), String> {
-        self.add(line).map_err(|why| format!("cannot add to the audit log '{}': {why}", self.shown))
+    pub fn write(self, line: &[u8]) -> Result<(), PlaceError> {
+        self.add(line).map_err(|why| self.place.because(why))
     }
 
-    fn add(&self, line: &[u8]) -> Result<(), String> {
-        let say = |failed: Failed| plain(&failed.cause);
+    fn add(&self, line: &[u8]) -> Result<(), Why> {
         let file = self.file.as_fd();
         let start = Instant::now();
-        while !file::try_lock(file).map_err(say)? {
-            if start.elapsed() > PATIENCE {
-                return Err("something keeps it locked".to_string());
+        while !file::try_lock(file)? {
+            if start.elapsed() > LOCK_LIMIT {
+                return Err("something keeps it locked".into());
             }
-            std::thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(PAUSE);
         }
-        let before = file::length(file).map_err(say)?;
-        let written = file::write(file, line).map_err(say)?;
-        if written < line.len() {
-            file::truncate(file, before).map_err(say)?;
-            return Err("only a part of the line fitted, and was taken back".to_string());
+        let before = file::length(file)?;
+        if file::write(file, line)? < line.len() {
+            file::truncate(file, before)?;
+            return Err("only a part of the line fitted, and was taken back".into());
         }
         Ok(())
     }
@@ -321,7 +371,7 @@ mod tests {
             }
             fs::create_dir(&path).unwrap();
             let why = place.write(b"text").unwrap_err();
-            assert!(why.ends_with("is a directory"), "{why}");
+            assert!(matches!(&why.why, Why::Call(failed) if failed.errno() == libc::EISDIR), "{why}");
             assert_eq!(directory.names(), ["report"]);
             fs::remove_dir(&path).unwrap();
         }

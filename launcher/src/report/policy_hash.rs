@@ -1,28 +1,30 @@
-//! A name for what one run enforces: equal for equal policies, whatever profile and flags they come from.
+//! A hash of what a run enforces. Equal policies have equal hashes, whatever profile and flags they come from.
 
-use crate::launch::guard::Guard;
-use crate::launch::plan::Plan;
-use crate::launch::policy::PathRights;
-use crate::launch::resolve::Seal;
+use crate::enforce::guard::Guard;
+use crate::plan::Plan;
+use crate::plan::rules::PathRights;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The hash, in hexadecimal digits. What differs from run to run by chance (the scratch directory's name, the
-/// addresses of the exec) is left out. `None` where there is no filter to be had, which ends the run anyway.
-pub fn of(plan: &Plan, seal: Option<&Seal>) -> Option<String> {
+/// The hash, in hexadecimal digits. It leaves out the names of the scratch directory and the caches, and the
+/// addresses of the exec, which are random. `None` if no filter can be made, which ends the run anyway.
+pub fn of(plan: &Plan) -> Option<String> {
     let mut hash = Hash(Sha256::new());
     hash.part("sbx policy 1", []);
     if !plan.unconfined {
         let calls = plan.calls.clone();
-        let extras = plan.extras(seal);
+        let extras = plan.extras();
         let mut guard = Guard::new(&plan.profile.name, calls, extras, plan.on_violation, true);
         let program = guard.program().ok()?;
         hash.part("filter", program.iter().map(instruction));
         hash.part(
             "seal",
-            seal.and_then(|seal| seal.text.deny.as_deref()).map(|deny| deny.as_bytes().to_vec()),
+            plan.seal
+                .as_ref()
+                .and_then(|seal| seal.text.deny.as_deref())
+                .map(|deny| deny.as_bytes().to_vec()),
         );
         hash.part("violation", [plan.on_violation.value().to_le_bytes().to_vec()]);
     }
@@ -42,7 +44,7 @@ pub fn of(plan: &Plan, seal: Option<&Seal>) -> Option<String> {
     let limits = plan.limits.applied.iter();
     hash.part(
         "limits",
-        limits.map(|limit| format!("{}={} {:?}", limit.limit, limit.value, limit.means).into_bytes()),
+        limits.map(|limit| format!("{}={} {:?}", limit.limit.word(), limit.value, limit.means).into_bytes()),
     );
     Some(hash.digits())
 }
@@ -50,7 +52,7 @@ pub fn of(plan: &Plan, seal: Option<&Seal>) -> Option<String> {
 struct Hash(Sha256);
 
 impl Hash {
-    /// Takes a list in, with lengths, so that no two lists look alike.
+    /// Adds a list, with lengths, so that different lists never give the same bytes.
     fn part(&mut self, name: &str, items: impl IntoIterator<Item = Vec<u8>>) {
         self.bytes(name.as_bytes());
         let mut count = 0_u64;
@@ -79,10 +81,12 @@ fn instruction(insn: &sbx_policy::bpf::Insn) -> Vec<u8> {
 }
 
 fn paths(plan: &Plan) -> Vec<Vec<u8>> {
-    let scratch = plan.scratch.as_ref().map(|scratch| scratch.path());
-    let stable = |path: &Path| match scratch.and_then(|scratch| path.strip_prefix(scratch).ok()) {
-        Some(below) => Path::new("${TMP}").join(below),
-        None => path.to_path_buf(),
+    let named = [("${CACHE}", plan.cache.as_deref()), ("${TMP}", plan.scratch.as_deref())];
+    let stable = |path: &Path| {
+        let below = |(name, directory): &(&str, Option<&Path>)| {
+            Some(Path::new(name).join(path.strip_prefix((*directory)?).ok()?))
+        };
+        named.iter().find_map(below).unwrap_or_else(|| path.to_path_buf())
     };
     let mut all: Vec<Vec<u8>> = plan
         .paths
@@ -99,7 +103,7 @@ fn rights(rights: PathRights) -> u8 {
     [read, execute, write, devices, connect].iter().fold(0, |bits, bit| bits << 1 | u8::from(*bit))
 }
 
-/// Names only: values are secrets, or differ.
+/// The names of variables. Their values are secrets, or differ from run to run.
 fn names(plan: &Plan) -> Vec<Vec<u8>> {
     let name = |entry: &[u8]| entry.split(|byte| *byte == b'=').next().unwrap_or(entry).to_vec();
     let mut names: Vec<Vec<u8>> = plan.environment.iter().map(|entry| name(entry.as_bytes())).collect();

@@ -1,12 +1,10 @@
-//! Violations as records.
+//! Violations as records of a report.
 
-use super::bytes::Bytes;
-use super::model::{Address, Confidence, Fate, Kind, Rule, Suggestion, ViolationRecord};
-use crate::supervise::decode;
-use crate::supervise::suggest;
-use crate::supervise::violation::{self, Record, Violations};
+use crate::explain::{decode, hint};
+use crate::supervise::violation::{Record, Violations};
+use sbx_client::report::{Address, Bytes, Rule, Suggestion, ViolationRecord};
 
-/// All of them, in the order in which they first happened.
+/// All records, in the order in which the violations first happened.
 pub fn of(violations: &Violations) -> Vec<ViolationRecord> {
     violations.records().map(record).collect()
 }
@@ -14,11 +12,7 @@ pub fn of(violations: &Violations) -> Vec<ViolationRecord> {
 fn record(record: Record<'_>) -> ViolationRecord {
     let violation = record.violation;
     ViolationRecord {
-        kind: match violation.kind {
-            violation::Kind::Syscall => Kind::Syscall,
-            violation::Kind::Path => Kind::Path,
-            violation::Kind::Address => Kind::Address,
-        },
+        kind: violation.kind,
         call: violation.call.clone(),
         args: violation.arguments.clone(),
         path: violation.path.clone().map(Bytes),
@@ -26,29 +20,21 @@ fn record(record: Record<'_>) -> ViolationRecord {
         process: Bytes(record.name.to_vec()),
         pid: record.process,
         rule: violation.reason.rule.as_ref().map(rule),
-        suggestion: violation.reason.way.as_ref().map(suggestion),
+        suggestion: violation.reason.hint.as_ref().map(suggestion),
         count: record.count,
-        confidence: match violation.confidence {
-            violation::Confidence::Observed => Confidence::Observed,
-            violation::Confidence::Inferred => Confidence::Inferred,
-        },
-        fate: match violation.fate {
-            violation::Fate::Blocked => Fate::Blocked,
-            violation::Fate::Ended => Fate::Ended,
-            violation::Fate::WouldBlock => Fate::WouldBlock,
-            violation::Fate::Noted => Fate::Noted,
-        },
+        confidence: violation.confidence,
+        fate: violation.fate,
     }
 }
 
-fn rule(rule: &suggest::Rule) -> Rule {
+fn rule(rule: &hint::Rule) -> Rule {
     Rule { text: rule.text.clone(), profile: rule.profile.clone(), key: rule.key.map(Into::into) }
 }
 
-fn suggestion(way: &suggest::Way) -> Suggestion {
+fn suggestion(hint: &hint::Hint) -> Suggestion {
     Suggestion {
-        flags: way.flags.iter().map(|word| word.as_os_str().into()).collect(),
-        note: way.note.map(Into::into),
+        flags: hint.flags.iter().map(|word| word.as_os_str().into()).collect(),
+        note: hint.note.map(Into::into),
     }
 }
 

@@ -1,18 +1,18 @@
-//! When the tree is told to end, and when it is ended. Pure: the clock is an argument.
+//! When the tree gets SIGTERM, and when SIGKILL. Pure: the clock is an argument.
 
 use std::time::{Duration, Instant};
 
-/// How long the reaper has for killing before the supervisor does it itself.
+/// How long the reaper may take to kill the tree before the supervisor does it.
 const KILLING: Duration = Duration::from_secs(2);
 
-/// What is to be done to the tree.
+/// An act on the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// SIGTERM for everybody.
     Terminate,
     /// SIGKILL for everybody.
     Kill,
-    /// And for the reaper, which has not managed.
+    /// SIGKILL for the reaper too, which has not killed the tree in time.
     Dismiss,
 }
 
@@ -24,7 +24,7 @@ enum Stage {
     Dismissed,
 }
 
-/// The way from a running tree to an ended one.
+/// The stages from a running tree to an ended one.
 pub struct Deadline {
     stage: Stage,
     /// When the next stage begins.
@@ -33,28 +33,28 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// With so much time from now, if it is limited, and so much between SIGTERM and SIGKILL.
+    /// With this timeout from now on, if there is one, and this time between SIGTERM and SIGKILL.
     pub fn new(now: Instant, timeout: Option<Duration>, kill_after: Duration) -> Deadline {
         let next = timeout.and_then(|time| now.checked_add(time));
         Deadline { stage: Stage::Running, next, kill_after }
     }
 
-    /// Whether the tree has to end.
+    /// Whether the tree is being ended.
     pub fn is_ending(&self) -> bool {
         self.stage != Stage::Running
     }
 
-    /// Whether it is being ended by force.
+    /// Whether the tree is being killed.
     pub fn is_killing(&self) -> bool {
         matches!(self.stage, Stage::Killing | Stage::Dismissed)
     }
 
-    /// How long nothing is to be done.
+    /// How long until the next stage.
     pub fn pause(&self, now: Instant) -> Option<Duration> {
         self.next.map(|next| next.saturating_duration_since(now))
     }
 
-    /// What is to be done now.
+    /// The act that is due now.
     pub fn due(&mut self, now: Instant) -> Option<Act> {
         if self.next.is_none_or(|next| now < next) {
             return None;
@@ -76,7 +76,7 @@ impl Deadline {
         }
     }
 
-    /// The tree is being killed, whatever the time is.
+    /// Goes on to the killing stage, whatever the time is.
     pub fn kill(&mut self, now: Instant) {
         if matches!(self.stage, Stage::Running | Stage::Terminating) {
             (self.stage, self.next) = (Stage::Killing, now.checked_add(KILLING));
@@ -91,7 +91,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn first_a_word_then_force() {
+    fn first_sigterm_then_sigkill() {
         let start = Instant::now();
         let mut deadline = Deadline::new(start, Some(SECOND), SECOND * 3);
         assert_eq!(deadline.pause(start), Some(SECOND));

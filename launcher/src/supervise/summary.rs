@@ -1,29 +1,29 @@
-//! What became of a run, for whoever reports it.
+//! How a run ended.
 
-use crate::launch::limits::Applied;
-use crate::supervise::output::Stream;
+use crate::plan::limits::Applied;
+use crate::supervise::output::{self, Stream};
 
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// With this status.
+    /// It exited with this status.
     Exited(i32),
-    /// By this signal.
+    /// A signal killed it.
     Killed(i32),
-    /// We ended it when its time was up.
+    /// It timed out.
     Timeout,
-    /// It was ended because it used too much memory.
+    /// It used too much memory.
     Memory,
-    /// We ended it for a violation.
+    /// A violation ended it.
     Violation,
-    /// We ended it because its output could not be passed on.
+    /// Its output could not be passed on.
     OutputFailed,
-    /// Something killed our reaper, and with it the command.
+    /// Something killed the reaper, and with it the command.
     Lost,
 }
 
 impl Ending {
-    /// The exit status that says so.
+    /// The exit status of such a run.
     pub fn status(self) -> i32 {
         match self {
             Ending::Exited(status) => status,
@@ -31,22 +31,22 @@ impl Ending {
             Ending::Timeout => 124,
             Ending::Memory => 128 + libc::SIGKILL,
             Ending::Violation => 128 + libc::SIGSYS,
-            Ending::OutputFailed | Ending::Lost => crate::refusal::REFUSED.into(),
+            Ending::OutputFailed | Ending::Lost => crate::error::REFUSED.into(),
         }
     }
 }
 
 /// A run that is over.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Summary {
-    /// How it ended.
+    /// How the command ended.
     pub ending: Ending,
-    /// What became of each stream whose output was limited.
+    /// What became of each stream that was limited.
     pub output: Vec<Stream>,
-    /// The limits that were in force, and by which means.
+    /// The limits that were in force, and what enforced them.
     pub limits: Vec<Applied>,
-    /// Whether something of it still runs, because that was wanted.
+    /// Whether background processes go on, as was asked for.
     pub kept_background: bool,
     /// Why output could not be passed on, where that failed.
-    pub failure: Option<String>,
+    pub failure: Option<output::Failure>,
 }

@@ -1,12 +1,12 @@
-//! The caller's terminal, for a command that is ended before it could put it back in order: an editor has echo
-//! turned off, an interactive shell has its own jobs in the foreground.
+//! Restores the caller's terminal after a command that was killed: an editor has echo turned off, an
+//! interactive shell has its own jobs in the foreground.
 
 use crate::sys::process::Pid;
 use crate::sys::terminal::{self, Modes};
-use crate::sys::{Failed, stream};
+use crate::sys::{SyscallError, stream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// The terminal as the caller left it to us.
+/// The terminal as it was before the command started.
 pub struct Terminal {
     terminal: OwnedFd,
     modes: Modes,
@@ -14,8 +14,9 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// The terminal among the standard descriptors, if it is our turn there. In the background it is not ours to change.
-    pub fn of_caller() -> Result<Option<Terminal>, Failed> {
+    /// The terminal among the standard descriptors, if this process group is in its foreground. In the
+    /// background it belongs to another group.
+    pub fn of_caller() -> Result<Option<Terminal>, SyscallError> {
         let Some((number, modes)) = (0..3).find_map(|number| Some((number, terminal::modes(number)?))) else {
             return Ok(None);
         };
@@ -26,8 +27,8 @@ impl Terminal {
         Ok(Some(Terminal { terminal: stream::duplicate(number)?, modes, group }))
     }
 
-    /// Puts it back, unless it is somebody else's turn by now. To be called with SIGTTOU blocked, or the kernel would stop us
-    /// where a group that has ended was in the foreground.
+    /// Restores it, unless another group is in the foreground by now. To be called with SIGTTOU blocked:
+    /// where the foreground group has ended, the kernel would stop this process.
     pub fn restore(&self) {
         let foreground = terminal::foreground(self.terminal.as_raw_fd());
         let Some(foreground) = foreground else { return };

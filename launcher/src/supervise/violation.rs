@@ -1,67 +1,25 @@
-//! Violations, counted: one line on stderr for each distinct one, a sum at the end.
+//! Violations, counted: one line on stderr for each distinct one, and a sum at the end.
 
-use crate::supervise::decode::{self, Address};
-use crate::supervise::facts::Caller;
-use crate::supervise::outlet::Outlet;
-use crate::supervise::suggest::Reason;
+pub use sbx_client::report::{Confidence, Fate, ViolationKind as Kind};
+
+use crate::explain::caller::Caller;
+use crate::explain::decode::Address;
+use crate::explain::hint::Reason;
+use crate::supervise::stderr::Stderr;
 use crate::sys::process::Pid;
+use crate::text::{escape, wants_colours};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::io::IsTerminal;
 use std::os::fd::RawFd;
 use std::rc::Rc;
 
-/// Distinct violations that are remembered. A command can make up any number of different arguments; what
-/// goes beyond is counted together.
+/// How many distinct violations are remembered. A command can make up any number of different arguments;
+/// what goes beyond is counted together.
 const MOST: usize = 1024;
-/// Lines that are written while the command runs, for the same reason.
+/// How many lines are written while the command runs, for the same reason.
 const MOST_LINES: usize = 200;
-/// Lines of the sum at the end.
+/// How many lines the sum at the end has.
 const MOST_SUMS: usize = 5;
-
-/// What happened to the call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fate {
-    /// It failed.
-    Blocked,
-    /// It failed, and the run ended.
-    Ended,
-    /// It was let through, and would have failed without log mode.
-    WouldBlock,
-    /// It was let through; the profile wants to know.
-    Noted,
-}
-
-impl Fate {
-    fn verb(self) -> &'static str {
-        match self {
-            Fate::Blocked => "blocked",
-            Fate::Ended => "ended the run at",
-            Fate::WouldBlock => "would block",
-            Fate::Noted => "noted",
-        }
-    }
-}
-
-/// What a call was refused for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// What it is, or its arguments in registers.
-    Syscall,
-    /// What it would do to a path.
-    Path,
-    /// Where it would send something, or listen.
-    Address,
-}
-
-/// How it is known that `sbx` refused it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Confidence {
-    /// By having refused it.
-    Observed,
-    /// By the path rules, which the kernel applies without telling.
-    Inferred,
-}
 
 /// One refused or noted call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -76,11 +34,11 @@ pub struct Violation {
     pub call: String,
     /// Its arguments, decoded.
     pub arguments: String,
-    /// The path it is about: where it leads for [`Kind::Path`], else as it was given.
+    /// Its path: where that leads for [`Kind::Path`], else as it was given.
     pub path: Option<Vec<u8>>,
     /// The address in its arguments.
     pub address: Option<Address>,
-    /// The rule that decides, and the way to allow it.
+    /// The rule that decides, and what would allow the call.
     pub reason: Reason,
 }
 
@@ -93,8 +51,7 @@ pub enum Show {
     Lines,
 }
 
-/// A violation, and the name of the process that made it: the same refusal in a thousand processes of one name
-/// is one line.
+/// A violation, and the name of its process: the same one in a thousand processes of one name is one line.
 type Key = (Violation, Vec<u8>);
 
 /// One distinct violation for a report.
@@ -114,87 +71,66 @@ pub struct Violations {
     show: Show,
     seen: HashMap<Rc<Key>, u64>,
     order: Vec<(Rc<Key>, Pid)>,
-    /// How often something was refused that is not in `order` any more.
+    /// How many violations there were beyond those in `order`.
     unremembered: u64,
     lines: usize,
     prefix: &'static str,
-    outlet: RefCell<Outlet>,
+    stderr: RefCell<Stderr>,
 }
 
 impl Violations {
     /// None yet.
     pub fn new(show: Show) -> Violations {
-        let colour = show == Show::Lines && wants_colour();
+        let colour = show == Show::Lines && wants_colours(&std::io::stderr());
         let prefix = if colour { "\x1b[1;31msbx:\x1b[0m" } else { "sbx:" };
-        let outlet = RefCell::default();
-        Violations {
-            show,
-            seen: HashMap::new(),
-            order: Vec::new(),
-            unremembered: 0,
-            lines: 0,
-            prefix,
-            outlet,
-        }
+        let stderr = RefCell::default();
+        let (seen, order) = (HashMap::new(), Vec::new());
+        Violations { show, seen, order, unremembered: 0, lines: 0, prefix, stderr }
     }
 
-    /// Whether this one is known already; if so, it is counted.
-    pub fn again(&mut self, violation: &Violation, caller: &Caller) -> bool {
-        match self.seen.get_mut(&(violation.clone(), caller.name.clone())) {
-            Some(count) => {
-                *count += 1;
-                true
+    /// Counts a violation, and writes the line of one that is new.
+    pub fn tell(&mut self, violation: Violation, caller: &Caller) {
+        let key = (violation, caller.name.clone());
+        match self.seen.get_mut(&key) {
+            Some(count) => *count += 1,
+            None if self.order.len() >= MOST => self.unremembered += 1,
+            None => {
+                if self.lines < MOST_LINES {
+                    self.line(&told(&key.0, caller));
+                    self.lines += 1;
+                }
+                let key = Rc::new(key);
+                self.order.push((Rc::clone(&key), caller.process));
+                self.seen.insert(key, 1);
             }
-            None => false,
         }
     }
 
-    /// Takes a new one in, and says it.
-    pub fn add(&mut self, violation: Violation, caller: &Caller) {
-        if self.order.len() >= MOST {
-            self.unremembered += 1;
-            return;
-        }
-        if self.lines < MOST_LINES {
-            let Violation { fate, call, arguments, reason, confidence, .. } = &violation;
-            let reason = match confidence {
-                Confidence::Observed => reason.to_string(),
-                Confidence::Inferred => format!("{reason:#}"),
-            };
-            let (name, process) = (decode::escape(&caller.name, 32), caller.process);
-            self.line(&format!("{} {call}({arguments}) in {name}[{process}]: {reason}", fate.verb()));
-            self.lines += 1;
-        }
-        let key = Rc::new((violation, caller.name.clone()));
-        self.order.push((Rc::clone(&key), caller.process));
-        self.seen.insert(key, 1);
-    }
-
-    /// Any other line, in the same dress.
+    /// Writes any other line, with the same prefix.
     pub fn line(&self, text: &str) {
         if self.show == Show::Lines {
-            self.outlet.borrow_mut().say(&format!("{} {text}\n", self.prefix));
+            self.stderr.borrow_mut().say(&format!("{} {text}\n", self.prefix));
         }
     }
 
-    /// From now on lines wait for their reader, and we do not: the command runs.
+    /// From now on lines wait for their reader, and the supervisor does not: the command runs.
     pub fn never_wait(&self) {
-        self.outlet.borrow_mut().never_wait();
+        self.stderr.borrow_mut().never_wait();
     }
 
-    /// The descriptor that has to be writable for lines that wait.
+    /// The descriptor that has to be writable for lines that wait, if there are some.
     pub fn waits_for(&self) -> Option<RawFd> {
-        self.outlet.borrow().waits_for()
+        self.stderr.borrow().waits_for()
     }
 
-    /// Passes on what goes at once.
+    /// Writes what can be written at once.
     pub fn pass_on(&self) {
-        self.outlet.borrow_mut().pass_on();
+        self.stderr.borrow_mut().pass_on();
     }
 
-    /// Passes on what waits still, but is not kept waiting for ever.
+    /// Writes the lines that still wait, for a bounded time.
     pub fn finish(&self) {
-        self.outlet.borrow_mut().finish();
+        self.stderr.borrow_mut().finish();
     }
 
     /// Sums up what happened more than once, and what was not said at all.
@@ -204,12 +140,12 @@ impl Violations {
         }
     }
 
-    /// The lines of the sum: the most frequent first, and one for the others.
+    /// The lines of the sum: the most frequent violations first, and one line for the others.
     fn sums(&self) -> Vec<String> {
         let (said, unsaid) = self.order.split_at(self.lines.min(self.order.len()));
         let mut repeated: Vec<(u64, &Key)> =
             said.iter().map(|(key, _)| (self.count(key), &**key)).filter(|(count, _)| *count > 1).collect();
-        // Stable: among equals the order in which they happened.
+        // Stable: equals stay in the order in which they happened.
         repeated.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
         let (first, others) = repeated.split_at(repeated.len().min(MOST_SUMS));
         let mut lines: Vec<String> = first.iter().map(|(count, key)| sum(*count, key)).collect();
@@ -228,12 +164,12 @@ impl Violations {
         self.seen.get(key).copied().unwrap_or(1)
     }
 
-    /// How many distinct ones there were.
+    /// How many distinct violations there were.
     pub fn distinct(&self) -> usize {
         self.order.len()
     }
 
-    /// Each distinct one, in the order in which they first happened.
+    /// Each distinct violation, in the order in which they first happened.
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
         self.order.iter().map(|(key, process)| {
             let (violation, name) = &**key;
@@ -241,22 +177,36 @@ impl Violations {
         })
     }
 
-    /// How often something was refused or noted that is in no record.
+    /// How many violations are in no record.
     pub fn unlisted(&self) -> u64 {
         self.unremembered
     }
 }
 
-fn sum(count: u64, (violation, name): &Key) -> String {
-    let Violation { fate, call, arguments, .. } = violation;
-    format!("{} {call}({arguments}) {count} times in {}", fate.verb(), decode::escape(name, 32))
+fn verb(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Blocked => "blocked",
+        Fate::Ended => "ended the run at",
+        Fate::WouldBlock => "would block",
+        // Only a report that is read has values of a later version.
+        Fate::Noted | Fate::Unknown => "noted",
+    }
 }
 
-/// Only for people at a terminal, who have not asked for none.
-fn wants_colour() -> bool {
-    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    !set("NO_COLOR") && !dumb && std::io::stderr().is_terminal()
+/// The line of a violation.
+fn told(violation: &Violation, caller: &Caller) -> String {
+    let Violation { fate, call, arguments, reason, confidence, .. } = violation;
+    let reason = match confidence {
+        Confidence::Observed | Confidence::Unknown => reason.to_string(),
+        Confidence::Inferred => format!("{reason:#}"),
+    };
+    let (name, process) = (escape(&caller.name, 32), caller.process);
+    format!("{} {call}({arguments}) in {name}[{process}]: {reason}", verb(*fate))
+}
+
+fn sum(count: u64, (violation, name): &Key) -> String {
+    let Violation { fate, call, arguments, .. } = violation;
+    format!("{} {call}({arguments}) {count} times in {}", verb(*fate), escape(name, 32))
 }
 
 #[cfg(test)]
@@ -278,9 +228,7 @@ mod tests {
                     address: None,
                     reason: Reason::default(),
                 };
-                if !violations.again(&violation, &caller) {
-                    violations.add(violation, &caller);
-                }
+                violations.tell(violation, &caller);
             }
         }
         violations

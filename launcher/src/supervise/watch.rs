@@ -1,35 +1,17 @@
-//! The command as its supervisor has it: who waits for it, which signals it gets, how it stops and goes on.
+//! The command as its supervisor sees it: who waits for it, which signals it gets, how it stops and goes
+//! on.
 
-use super::deadline::Act;
-use super::reaper::Reaper;
-use super::tree::{self, Root};
+use crate::enforce::reaper::{FORWARDED, Reaper};
+use crate::supervise::deadline::Act;
 use crate::sys::process::{self, Pid};
 use crate::sys::signal::{self, Set};
-
-/// Signals that are passed on to the command. SIGKILL and SIGSTOP cannot be. Those by which the kernel stops a whole
-/// job are among them: we stop when the command has, and not by ourselves, or what is heard of it later would
-/// stop us again.
-pub const FORWARDED: [i32; 13] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGTERM,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGALRM,
-    libc::SIGTSTP,
-    libc::SIGTTIN,
-    libc::SIGTTOU,
-    libc::SIGCONT,
-    libc::SIGWINCH,
-    libc::SIGPIPE,
-];
+use crate::sys::tree::{self, Root};
 
 /// The command, and who waits for it.
 pub enum Watch {
-    /// The supervisor itself: the command starts no processes.
+    /// The supervisor itself. The command starts no processes.
     Direct(Pid),
-    /// A reaper in between.
+    /// A reaper between the supervisor and the command.
     Reaper(Reaper),
 }
 
@@ -50,8 +32,9 @@ impl Watch {
         }
     }
 
-    /// Stops with the whole tree until somebody has us go on: nobody would see to its limits meanwhile. Not where somebody
-    /// had the command go on already since it was heard to have stopped: who did that would not do so again.
+    /// Stops the whole tree and then the supervisor, until somebody continues it: no limit would be
+    /// enforced meanwhile. It does not stop where the command has been continued since: whoever did that
+    /// would not do so again.
     pub fn stop(&self) {
         if tree::goes_on(self.command()) {
             return;
@@ -61,7 +44,7 @@ impl Watch {
             Watch::Direct(_) => {}
             Watch::Reaper(reaper) => reaper.suspend(),
         }
-        // The kernel forgets that one where a stop comes after it.
+        // A stop would discard a SIGCONT that is waiting.
         if !signal::is_waiting(libc::SIGCONT) {
             process::stop_self();
         }
@@ -71,12 +54,12 @@ impl Watch {
         }
     }
 
-    /// Does what there is to be done about the tree.
+    /// Acts on the tree.
     pub fn act(&self, act: Act) {
         match (self, act) {
             (Watch::Direct(command), Act::Terminate) => {
                 process::signal(*command, libc::SIGTERM);
-                // A stopped one has to go on for that.
+                // A stopped command has to go on to be terminated.
                 process::signal(*command, libc::SIGCONT);
             }
             (Watch::Direct(command), _) => process::signal(*command, libc::SIGKILL),
@@ -86,30 +69,32 @@ impl Watch {
         }
     }
 
-    /// What the terminal sends, or anybody to the whole process group, reaches the command directly.
+    /// Forwards a signal to the command, unless it has reached the command already: what the terminal
+    /// sends, or anybody to the whole process group, does.
     pub fn forward(&self, arrived: signal::Arrived) {
         let detached = matches!(self, Watch::Reaper(reaper) if reaper.detached);
-        // But of a terminal that is gone the kernel tells the leader of the session alone.
+        // The end of the terminal reaches the leader of the session alone.
         let tells_leader = arrived.from_kernel && arrived.number == libc::SIGHUP && process::leads_session();
         let reaches_all = || match self {
             Watch::Reaper(reaper) => arrived.from_kernel || reaper.has_waiting(arrived.number),
             Watch::Direct(_) => arrived.from_kernel,
         };
-        // Our own clock has us go on, not the command.
+        // The supervisor's own timer continues the supervisor, not the command.
         let own_clock = arrived.from_kernel && arrived.number == libc::SIGCONT;
         let is_ours = arrived.number == libc::SIGCHLD || own_clock;
         if !is_ours && (detached || tells_leader || !reaches_all()) && !is_revoked(arrived.number) {
             process::signal(self.command(), arrived.number);
         }
         if tells_leader {
-            // As the kernel does: what is stopped could not take notice.
+            // As the kernel does: a stopped process could not handle it.
             process::signal(self.command(), libc::SIGCONT);
         }
     }
 }
 
-/// Whether a signal has come to nothing since: what stops and what has a job go on cancel each other (signal(7)), also where
-/// they still wait, so that it can't be told from the reaper's copy any more whom they were sent to.
+/// Whether a later signal has cancelled this one: those that stop a job and the one that continues it
+/// cancel each other while they wait (signal(7)), and then the reaper's copy no longer shows whom they were
+/// sent to.
 fn is_revoked(number: i32) -> bool {
     const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
     match number {
@@ -119,8 +104,8 @@ fn is_revoked(number: i32) -> bool {
     }
 }
 
-/// The signals that the supervisor reads from a descriptor. They have to be blocked before the command is
-/// started, or one could be lost.
+/// The signals that the supervisor reads from a descriptor. They have to be blocked before the command
+/// starts, or one could be lost.
 pub fn watched_signals() -> Set {
     let mut all = FORWARDED.to_vec();
     all.push(libc::SIGCHLD);

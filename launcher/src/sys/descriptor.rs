@@ -1,177 +1,143 @@
 //! File descriptors.
 
-use super::{Failed, checked};
-use std::ffi::{CStr, CString};
+use crate::sys::{OfCall, SyscallError, checked};
+use rustix::event::EventfdFlags;
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, ResolveFlags, SealFlags};
+use rustix::io::{Errno, FdFlags};
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
+/// Takes ownership of a descriptor that the kernel just made for us.
+pub fn own(number: RawFd) -> OwnedFd {
+    // SAFETY: callers pass a number that a system call returned to them as new.
+    unsafe { OwnedFd::from_raw_fd(number) }
+}
+
+/// A descriptor by its number, for one system call. Where the number is not open, that call fails with EBADF.
+pub(crate) fn by_number<'a>(number: RawFd) -> BorrowedFd<'a> {
+    // SAFETY: callers pass a number that is not negative, and use the result for one call.
+    unsafe { BorrowedFd::borrow_raw(number) }
+}
+
 /// Opens /dev/null for each of 0, 1 and 2 that is closed: whatever we open later must not land there and be
-/// taken for the command's standard input or output. Tells which were closed.
-pub fn fill_standard() -> Result<Vec<RawFd>, Failed> {
+/// taken for the command's standard input or output. Returns those that were closed.
+pub fn fill_standard() -> Result<Vec<RawFd>, SyscallError> {
     let mut closed = Vec::new();
     for number in 0..3 {
-        // SAFETY: asks about a number.
-        match checked("fcntl(F_GETFD)", unsafe { libc::fcntl(number, libc::F_GETFD) }.into()) {
+        match rustix::io::fcntl_getfd(by_number(number)) {
             Ok(_) => continue,
-            Err(failed) if failed.errno() != libc::EBADF => return Err(failed),
-            Err(_) => {}
+            Err(Errno::BADF) => {}
+            Err(error) => return Err(error).of("fcntl(F_GETFD)"),
         }
-        // SAFETY: a constant path. The lowest free number is this one, as those below are open by now.
-        checked("open(/dev/null)", unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) }.into())?;
+        // The lowest free number is this one, as those below are open by now.
+        let null = rustix::fs::open(c"/dev/null", OFlags::RDWR, Mode::empty()).of("open(/dev/null)")?;
+        let _stays_open = null.into_raw_fd();
         closed.push(number);
     }
     Ok(closed)
 }
 
-/// Opens a file as a place only (O_PATH): nothing is read, no device or FIFO is waked.
+/// Opens a file as a place only (O_PATH): nothing is read, no device or FIFO is woken.
 ///
 /// Not through std: musl counts O_PATH to the access mode, and std takes the access mode out of custom flags.
 pub fn open_path(path: &Path) -> io::Result<File> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    let flags = libc::O_PATH | libc::O_CLOEXEC;
-    // SAFETY: a NUL-terminated path. The bare call: musl's open sets close-on-exec a second time.
-    opened(unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) })
+    Ok(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?.into())
 }
 
-/// As [`open_path`], an entry of a directory, itself even where it is a link.
+/// As [`open_path`], an entry of a directory. A symbolic link itself is held.
 pub fn open_entry(directory: &File, name: &[u8]) -> io::Result<File> {
-    let name = CString::new(name)?;
-    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: a NUL-terminated name.
-    opened(unsafe { libc::syscall(libc::SYS_openat, directory.as_raw_fd(), name.as_ptr(), flags) })
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(directory, name, flags, Mode::empty())?.into())
 }
 
-/// As [`open_path`], with a directory as the root, also for absolute paths and links, and never through a magic link of
-/// /proc (openat2(2), Linux 5.6): those lead where the one who asks may go, and that is not the one on whose behalf we ask. A
-/// symbolic link at the end is followed or held itself.
+/// As [`open_path`], with a directory as the root, also for absolute paths and links, and never through a
+/// magic link of /proc (openat2(2), Linux 5.6): such a link leads where the opening process may go, and we
+/// open on behalf of another one. A symbolic link at the end is followed, or held itself.
 pub fn open_below(root: &File, path: &[u8], follow: bool) -> io::Result<File> {
-    place_in(Some(root), path, follow, libc::RESOLVE_NO_MAGICLINKS | libc::RESOLVE_IN_ROOT)
+    place_in(root, path, follow, ResolveFlags::NO_MAGICLINKS | ResolveFlags::IN_ROOT)
 }
 
-fn place_in(directory: Option<&File>, path: &[u8], follow: bool, resolve: u64) -> io::Result<File> {
-    let path = CString::new(path)?;
-    // SAFETY: all zeroes is a valid value.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = (libc::O_PATH | libc::O_CLOEXEC | if follow { 0 } else { libc::O_NOFOLLOW }) as u64;
-    how.resolve = resolve;
-    let directory = directory.map_or(libc::AT_FDCWD, AsRawFd::as_raw_fd);
-    let size = size_of::<libc::open_how>();
-    // SAFETY: a NUL-terminated path, and a structure of this size.
-    opened(unsafe { libc::syscall(libc::SYS_openat2, directory, path.as_ptr(), &raw const how, size) })
+fn place_in(
+    directory: impl std::os::fd::AsFd,
+    path: &[u8],
+    follow: bool,
+    resolve: ResolveFlags,
+) -> io::Result<File> {
+    let last = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = OFlags::PATH | OFlags::CLOEXEC | last;
+    Ok(rustix::fs::openat2(directory, path, flags, Mode::empty(), resolve)?.into())
 }
 
-/// As [`open_path`], without following any symbolic link, the last one among them: it is held itself.
+/// As [`open_path`], without following any symbolic link. If the last name is one, the link itself is held.
 pub fn hold(path: &Path) -> io::Result<File> {
-    place_in(None, path.as_os_str().as_bytes(), false, libc::RESOLVE_NO_SYMLINKS)
-}
-
-fn opened(result: libc::c_long) -> io::Result<File> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(own(result as RawFd).into()) }
-}
-
-/// Has a command get a descriptor under its own number, and nobody else: it stays close-on-exec here. The command keeps
-/// it open until it is dropped.
-pub fn pass_to(command: &mut Command, descriptor: OwnedFd) {
-    let keep = move || {
-        // SAFETY: plain numbers; the descriptor is open as long as this closure is there.
-        checked("fcntl", unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, 0) }.into())
-            .map(drop)
-            .map_err(|failed| failed.cause)
-    };
-    // SAFETY: it makes one system call, and allocates nothing.
-    unsafe { command.pre_exec(keep) };
+    place_in(CWD, path.as_os_str().as_bytes(), false, ResolveFlags::NO_SYMLINKS)
 }
 
 /// Whether a descriptor is a terminal.
 pub fn is_terminal(number: RawFd) -> bool {
-    // SAFETY: asks about a number.
-    unsafe { libc::isatty(number) == 1 }
+    rustix::termios::isatty(by_number(number))
 }
 
 /// Whether a number is an open descriptor.
 pub fn is_open(number: RawFd) -> bool {
-    // SAFETY: asks about a number.
-    unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
+    number >= 0 && rustix::io::fcntl_getfd(by_number(number)).is_ok()
 }
 
-/// The path of an open directory; nothing for another descriptor.
-pub fn directory(number: RawFd) -> Option<PathBuf> {
-    of_kind(number, libc::S_IFDIR)
-}
-
-/// The path of an open regular file; nothing for another descriptor.
-pub fn regular_file(number: RawFd) -> Option<PathBuf> {
-    of_kind(number, libc::S_IFREG)
-}
-
-fn of_kind(number: RawFd, kind: libc::mode_t) -> Option<PathBuf> {
-    // SAFETY: all zeroes is a valid value.
-    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: room for the answer.
-    if unsafe { libc::fstat(number, &raw mut stat) } != 0 || stat.st_mode & libc::S_IFMT != kind {
-        return None;
+/// The type of an open file, as the bits of `S_IFMT` (inode(7)); `None` for a closed descriptor.
+pub fn file_type(number: RawFd) -> Result<Option<libc::mode_t>, SyscallError> {
+    match rustix::fs::fstat(by_number(number)) {
+        Ok(stat) => Ok(Some(stat.st_mode & libc::S_IFMT)),
+        Err(Errno::BADF) => Ok(None),
+        Err(errno) => Err(SyscallError { call: "fstat", cause: errno.into() }),
     }
+}
+
+/// The path by which a descriptor was opened, as /proc tells it.
+pub fn path_of(number: RawFd) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{number}")).ok()
 }
 
-/// Marks every descriptor from 3 up as close-on-exec.
-pub fn close_all_on_exec() -> Result<(), Failed> {
-    const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
-    // SAFETY: changes flags only; nothing is closed before an exec.
-    let result = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, CLOSE_RANGE_CLOEXEC) };
-    if result == 0 {
-        return Ok(());
-    }
-    // Linux before 5.11.
-    let limit = limit_of_numbers();
-    for number in 3..limit {
-        // SAFETY: a number that is not open is no error here.
-        unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
-    }
-    Ok(())
-}
-
-fn limit_of_numbers() -> RawFd {
-    // SAFETY: asks for a limit.
-    let limit = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
-    RawFd::try_from(limit).unwrap_or(65_536).clamp(3, 1 << 20)
-}
-
-/// Lets a descriptor pass through an exec.
-pub fn keep_on_exec(number: RawFd) -> Result<(), Failed> {
-    // SAFETY: changes a flag of a descriptor.
-    checked("fcntl(F_SETFD)", unsafe { libc::fcntl(number, libc::F_SETFD, 0) }.into()).map(drop)
-}
-
-/// Where a file that is held open really is, by now.
+/// Where a file that is held open really is by now.
 pub fn place(file: &File) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// Has an exec close a descriptor.
-pub fn close_on_exec(number: RawFd) -> Result<(), Failed> {
-    // SAFETY: changes a flag of a descriptor.
-    checked("fcntl(F_SETFD)", unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) }.into())
-        .map(drop)
-}
-
-/// Puts /dev/null in the place of standard input and output: the command has them, and whoever is at their
-/// other end should see it close them, not us.
-pub fn release_standard() -> Result<(), Failed> {
-    // SAFETY: a constant path.
-    let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
-    let null = own(checked("open(/dev/null)", null.into())? as RawFd);
-    for number in 0..2 {
-        // SAFETY: two open descriptors; what 0 and 1 were is nobody's `OwnedFd`.
-        checked("dup2", unsafe { libc::dup2(null.as_raw_fd(), number) }.into())?;
+/// Marks every descriptor from 3 up as close-on-exec.
+pub fn close_all_on_exec() -> Result<(), SyscallError> {
+    const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
+    // SAFETY: changes flags only; nothing is closed before an exec.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, CLOSE_RANGE_CLOEXEC) };
+    if result != 0 {
+        // Linux before 5.11. A number that is not open is no error.
+        // SAFETY: asks for a limit.
+        let limit = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
+        let limit = RawFd::try_from(limit).unwrap_or(65_536).clamp(3, 1 << 20);
+        (3..limit).for_each(|number| drop(close_on_exec(number)));
     }
     Ok(())
+}
+
+/// Lets a descriptor pass through an exec.
+pub fn keep_on_exec(number: RawFd) -> Result<(), SyscallError> {
+    rustix::io::fcntl_setfd(by_number(number), FdFlags::empty()).of("fcntl(F_SETFD)")
+}
+
+/// Has an exec close a descriptor.
+pub fn close_on_exec(number: RawFd) -> Result<(), SyscallError> {
+    rustix::io::fcntl_setfd(by_number(number), FdFlags::CLOEXEC).of("fcntl(F_SETFD)")
+}
+
+/// Puts /dev/null in the place of standard input and output: they belong to the command, and the process at
+/// their other end should see it close them, not us.
+pub fn release_standard() -> Result<(), SyscallError> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let null = rustix::fs::open(c"/dev/null", flags, Mode::empty()).of("open(/dev/null)")?;
+    rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null)).of("dup2")
 }
 
 /// Closes every descriptor but these and standard error.
@@ -189,72 +155,45 @@ pub fn close_all_but(kept: &mut Vec<RawFd>) {
     }
 }
 
-/// Takes ownership of a descriptor that the kernel just made for us.
-pub fn own(number: RawFd) -> OwnedFd {
-    // SAFETY: callers pass a number that a system call returned to them as new.
-    unsafe { OwnedFd::from_raw_fd(number) }
-}
-
 /// A file in memory with these contents, that nothing can change any more; passes through an exec.
-pub fn sealed_memory_file(name: &CStr, contents: &[u8]) -> Result<OwnedFd, Failed> {
-    const MFD_EXEC: libc::c_uint = 0x10;
-    let flags = libc::MFD_ALLOW_SEALING;
-    // SAFETY: a constant name; the result is checked.
-    let mut number = unsafe { libc::memfd_create(name.as_ptr(), flags | MFD_EXEC) };
-    if number < 0 && Failed::last("memfd_create").errno() == libc::EINVAL {
+pub fn sealed_memory_file(name: &CStr, contents: &[u8]) -> Result<OwnedFd, SyscallError> {
+    let flags = MemfdFlags::ALLOW_SEALING;
+    let file = match rustix::fs::memfd_create(name, flags | MemfdFlags::EXEC) {
         // Linux before 6.3 does not know MFD_EXEC.
-        // SAFETY: as above.
-        number = unsafe { libc::memfd_create(name.as_ptr(), flags) };
-    }
-    let number = checked("memfd_create", number.into())?;
-    let file = own(number as RawFd);
+        Err(Errno::INVAL) => rustix::fs::memfd_create(name, flags),
+        made => made,
+    };
+    let file = file.of("memfd_create")?;
     write_all(file.as_raw_fd(), contents)?;
-    let seals = libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-    // SAFETY: a descriptor that we own.
-    checked("fcntl(F_ADD_SEALS)", unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) }.into())?;
+    let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    rustix::fs::fcntl_add_seals(&file, seals).of("fcntl(F_ADD_SEALS)")?;
     Ok(file)
 }
 
 /// Writes everything, or tells why not.
-pub fn write_all(number: RawFd, mut bytes: &[u8]) -> Result<(), Failed> {
+pub fn write_all(number: RawFd, mut bytes: &[u8]) -> Result<(), SyscallError> {
     while !bytes.is_empty() {
-        // SAFETY: the buffer is valid for its length.
-        let written = unsafe { libc::write(number, bytes.as_ptr().cast(), bytes.len()) };
-        match checked("write", written as libc::c_long) {
-            Ok(0) => return Err(Failed { call: "write", cause: io::ErrorKind::WriteZero.into() }),
-            Ok(count) => bytes = bytes.get(count as usize..).unwrap_or(&[]),
-            Err(failed) if failed.errno() == libc::EINTR => {}
-            Err(failed) => return Err(failed),
+        match rustix::io::retry_on_intr(|| rustix::io::write(by_number(number), bytes)).of("write")? {
+            0 => return Err(io::Error::from(io::ErrorKind::WriteZero)).of("write"),
+            count => bytes = bytes.get(count..).unwrap_or(&[]),
         }
     }
     Ok(())
 }
 
+/// Reads once.
+pub fn read(number: RawFd, buffer: &mut [u8]) -> Result<usize, SyscallError> {
+    rustix::io::retry_on_intr(|| rustix::io::read(by_number(number), &mut *buffer)).of("read")
+}
+
 /// A pipe whose ends are close-on-exec: read end, write end.
-pub fn pipe() -> Result<(OwnedFd, OwnedFd), Failed> {
-    let mut ends = [0; 2];
-    // SAFETY: room for two numbers.
-    checked("pipe2", unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }.into())?;
-    Ok((own(ends[0]), own(ends[1])))
+pub fn pipe() -> Result<(OwnedFd, OwnedFd), SyscallError> {
+    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).of("pipe2")
 }
 
 /// A number in the kernel that is read once it is not 0 (eventfd(2)); close-on-exec.
-pub fn event() -> Result<OwnedFd, Failed> {
-    // SAFETY: plain numbers.
-    let number = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-    checked("eventfd", number.into()).map(|number| own(number as RawFd))
-}
-
-/// Reads once.
-pub fn read(number: RawFd, buffer: &mut [u8]) -> Result<usize, Failed> {
-    loop {
-        // SAFETY: the buffer is valid for its length.
-        let count = unsafe { libc::read(number, buffer.as_mut_ptr().cast(), buffer.len()) };
-        match checked("read", count as libc::c_long) {
-            Err(failed) if failed.errno() == libc::EINTR => {}
-            result => return result.map(|count| count as usize),
-        }
-    }
+pub fn event() -> Result<OwnedFd, SyscallError> {
+    rustix::event::eventfd(0, EventfdFlags::CLOEXEC).of("eventfd")
 }
 
 /// What is waited for on a descriptor; without a number, nothing.
@@ -285,9 +224,12 @@ pub struct Ready {
     pub gone: bool,
 }
 
-/// Waits until something is ready or the time is over. A signal, a stop among them, ends the waiting with nothing
-/// ready, so that the caller looks at the clock.
-pub fn poll<const N: usize>(interests: [Interest; N], time: Option<Duration>) -> Result<[Ready; N], Failed> {
+/// Waits until something is ready or the time is over. A signal, a stop among them, ends the waiting with
+/// nothing ready, so that the caller looks at the clock.
+pub fn poll<const N: usize>(
+    interests: [Interest; N],
+    time: Option<Duration>,
+) -> Result<[Ready; N], SyscallError> {
     let mut entries = interests.map(|interest| libc::pollfd {
         fd: interest.number.unwrap_or(-1),
         events: if interest.writes { libc::POLLOUT } else { libc::POLLIN },
@@ -295,13 +237,21 @@ pub fn poll<const N: usize>(interests: [Interest; N], time: Option<Duration>) ->
     });
     // Rounded up: waking too early would mean waiting again.
     let time = time.map_or(-1, |time| i32::try_from(time.as_micros().div_ceil(1000)).unwrap_or(i32::MAX));
-    // SAFETY: an array of N entries.
-    let result = unsafe { libc::poll(entries.as_mut_ptr(), N as libc::nfds_t, time) };
-    match checked("poll", result.into()) {
+    match poll_entries(&mut entries, time) {
         Err(failed) if failed.errno() == libc::EINTR => return Ok([Ready::default(); N]),
-        Err(failed) => return Err(failed),
-        Ok(_) => {}
-    }
+        polled => polled?,
+    };
     let gone = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
     Ok(entries.map(|entry| Ready { now: entry.revents & entry.events != 0, gone: entry.revents & gone != 0 }))
+}
+
+/// poll(2), whose entries may lack a descriptor (-1), which those of rustix may not. Returns how many are
+/// ready.
+pub(crate) fn poll_entries(
+    entries: &mut [libc::pollfd],
+    milliseconds: libc::c_int,
+) -> Result<libc::c_long, SyscallError> {
+    let count = entries.len() as libc::nfds_t;
+    // SAFETY: an array of so many entries.
+    checked("poll", unsafe { libc::poll(entries.as_mut_ptr(), count, milliseconds) })
 }

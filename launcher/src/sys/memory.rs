@@ -1,6 +1,9 @@
-//! Memory at addresses that nobody can guess, for the one-time exec; and memory that is given back.
+//! Memory at addresses that nobody can guess, for the one-shot exec permit; random numbers; and memory that
+//! is given back.
 
-use super::{Failed, checked};
+use crate::sys::{OfCall, SyscallError};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ptr::NonNull;
 
 const LOWEST: usize = 1 << 24;
@@ -13,14 +16,14 @@ fn page() -> usize {
     usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(1 << 16)
 }
 
-/// A mask of the addresses that this kernel gives to processes without being asked for more: on arm64 it may have been
-/// built with 2^39. The stack is at the top, or at least in the upper part.
+/// A mask of the addresses that this kernel gives to processes by default: on arm64 it may have been built
+/// with 2^39. The stack is in the upper part.
 fn addresses() -> usize {
     let on_stack = 0_u8;
     (1 << (&raw const on_stack).addr().ilog2()) - 1
 }
 
-/// Words that stand at a random address until the process execs or ends.
+/// Words that stay at a random address until the process execs or ends.
 pub struct HiddenWords {
     address: NonNull<usize>,
     mapped: usize,
@@ -28,14 +31,14 @@ pub struct HiddenWords {
 
 impl HiddenWords {
     /// Copies `words` to a random address.
-    pub fn new(words: &[usize]) -> Result<HiddenWords, Failed> {
+    pub fn new(words: &[usize]) -> Result<HiddenWords, SyscallError> {
         let bytes = size_of_val(words);
         let (page, addresses) = (page(), addresses());
         let mapped = (bytes + page).next_multiple_of(page);
         for _ in 0..TRIES {
             let random = random()?;
             let base = (random as usize & addresses & !(page - 1)).max(LOWEST);
-            // Also the place inside the page is random: 16-byte steps.
+            // The offset within the page is random as well, in steps of 16 bytes.
             let offset = (random >> 48) as usize % (page / 16) * 16;
             let Some(start) = map_at(base, mapped)? else { continue };
             // SAFETY: `mapped` is at least a page more than the words take, and `offset` is below a page.
@@ -44,10 +47,10 @@ impl HiddenWords {
             unsafe { address.copy_from_nonoverlapping(NonNull::from(words).cast(), words.len()) };
             return Ok(HiddenWords { address, mapped });
         }
-        Err(Failed { call: "mmap", cause: std::io::ErrorKind::AddrInUse.into() })
+        Err(std::io::Error::from(std::io::ErrorKind::AddrInUse)).of("mmap")
     }
 
-    /// Where they stand.
+    /// Where they are.
     pub fn address(&self) -> usize {
         self.address.addr().get()
     }
@@ -55,56 +58,52 @@ impl HiddenWords {
 
 impl Drop for HiddenWords {
     fn drop(&mut self) {
-        let start = (self.address() & !(page() - 1)) as *mut libc::c_void;
+        let start = (self.address() & !(page() - 1)) as *mut std::ffi::c_void;
         // SAFETY: unmaps exactly what `new` mapped.
-        unsafe { libc::munmap(start, self.mapped) };
+        let _ = unsafe { rustix::mm::munmap(start, self.mapped) };
     }
 }
 
 /// Maps zeroed memory there; `None` where something is mapped already.
-fn map_at(address: usize, length: usize) -> Result<Option<NonNull<u8>>, Failed> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
+fn map_at(address: usize, length: usize) -> Result<Option<NonNull<u8>>, SyscallError> {
+    let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
+    let wanted = std::ptr::without_provenance_mut(address);
     // SAFETY: MAP_FIXED_NOREPLACE never replaces a mapping.
-    let result = unsafe { libc::mmap(address as *mut libc::c_void, length, protection, flags, -1, 0) };
-    if result == libc::MAP_FAILED {
-        let failed = Failed::last("mmap");
-        return if failed.errno() == libc::EEXIST { Ok(None) } else { Err(failed) };
+    match unsafe { rustix::mm::mmap_anonymous(wanted, length, ProtFlags::READ | ProtFlags::WRITE, flags) } {
+        Err(Errno::EXIST) => Ok(None),
+        Ok(start) if start.addr() != address => {
+            // Linux before 4.17 takes the address as a hint only.
+            // SAFETY: unmaps what was just mapped.
+            let _ = unsafe { rustix::mm::munmap(start, length) };
+            Ok(None)
+        }
+        mapped => mapped.map(|start| NonNull::new(start.cast())).of("mmap"),
     }
-    if result.addr() != address {
-        // Linux before 4.17 takes the address as a hint only.
-        // SAFETY: unmaps what was just mapped.
-        unsafe { libc::munmap(result, length) };
-        return Ok(None);
-    }
-    Ok(NonNull::new(result.cast()))
 }
 
-/// Gives back the pages of this program's code that starting took. They are the file's own; what is needed again
-/// comes back by itself.
+/// Gives back the pages of this program's code that the start took. The file backs them, so the kernel
+/// reads a page again when it is needed.
 pub fn release_code() {
     unsafe extern "C" {
-        /// Where the program begins in memory, and where its code ends: the linker says so.
+        /// Where the program begins in memory, and where its code ends. The linker defines both.
         static __executable_start: u8;
         static etext: u8;
     }
     let start = (&raw const __executable_start).cast_mut();
     let length = (&raw const etext).addr().saturating_sub(start.addr()) & !(page() - 1);
     // SAFETY: nothing between the two is ever written, so the file still has all of it.
-    unsafe { libc::madvise(start.cast(), length, libc::MADV_DONTNEED) };
+    let _ = unsafe { rustix::mm::madvise(start.cast(), length, Advice::LinuxDontNeed) };
 }
 
 /// 64 bits from the kernel.
-pub fn random() -> Result<u64, Failed> {
+pub fn random() -> Result<u64, SyscallError> {
     let mut bytes = [0_u8; 8];
-    // SAFETY: room for eight bytes.
-    checked("getrandom", unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) }
-        as libc::c_long)?;
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).of("getrandom")?;
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// A name that nobody can know beforehand.
-pub fn random_name(prefix: &str) -> Result<String, Failed> {
+/// A name that nobody can predict.
+pub fn random_name(prefix: &str) -> Result<String, SyscallError> {
     Ok(format!("{prefix}{:016x}", random()?))
 }
 

@@ -1,25 +1,45 @@
-//! Every `unsafe` block of the launch and supervision code, as small safe functions. An error carries the
-//! name of the system call that failed.
+//! System calls, as small safe functions. Most of them go through rustix. `unsafe` is allowed only in the
+//! modules that make a call which no library has. An error carries the name of the system call that failed.
 
 pub mod access;
+pub mod account;
+#[allow(unsafe_code)] // ioctl(2) for the flags of a file.
 pub mod attributes;
-pub mod canary;
+pub mod bounded;
+#[allow(unsafe_code)] // Descriptors by number, close_range(2), poll(2) with holes.
 pub mod descriptor;
+pub mod executable;
 pub mod file;
+#[allow(unsafe_code)] // mmap(2), madvise(2).
 pub mod memory;
+#[allow(unsafe_code)] // mount_setattr(2), statmount(2), listmount(2).
 pub mod mount;
+#[allow(unsafe_code)] // ioctl(2) for a network interface.
 pub mod namespace;
+#[allow(unsafe_code)] // realpath(3).
 pub mod path;
+#[allow(unsafe_code)] // keyctl(2), getrlimit(2).
 pub mod privilege;
+#[allow(unsafe_code)] // fork(2), unshare(2).
 pub mod probe;
+#[allow(unsafe_code)] // clone(2), execve(2), waitid(2), kill(2) and others.
 pub mod process;
+#[allow(unsafe_code)] // seccomp(2) and its ioctls, the version of Landlock.
 pub mod seccomp;
+#[allow(unsafe_code)] // System calls that a filter should refuse.
+pub mod selftest;
+#[allow(unsafe_code)] // Signal masks and dispositions.
 pub mod signal;
+#[allow(unsafe_code)] // connect(2) to a copied address, ioctl(2) for a socket's network.
 pub mod socket;
 pub mod stream;
 pub mod terminal;
+#[allow(unsafe_code)] // timer_create(2).
 pub mod timer;
+pub mod tree;
+#[allow(unsafe_code)] // getrusage(2).
 pub mod usage;
+pub mod within;
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fmt;
@@ -28,18 +48,18 @@ use std::os::unix::ffi::OsStrExt;
 
 /// A system call that failed.
 #[derive(Debug)]
-pub struct Failed {
+pub struct SyscallError {
     /// The call, as in man-pages.
     pub call: &'static str,
     /// Why.
     pub cause: io::Error,
 }
 
-impl Failed {
+impl SyscallError {
     /// From `errno`.
     #[cold]
-    pub fn last(call: &'static str) -> Failed {
-        Failed { call, cause: io::Error::last_os_error() }
+    pub fn last(call: &'static str) -> SyscallError {
+        SyscallError { call, cause: io::Error::last_os_error() }
     }
 
     /// The error number.
@@ -47,7 +67,8 @@ impl Failed {
         self.cause.raw_os_error().unwrap_or(0)
     }
 
-    /// Whether something was used up or broken just then, which says nothing about what the machine can do.
+    /// Whether a resource was used up, or a call interrupted, just then. Such an error says nothing about
+    /// what the machine can do.
     pub fn is_passing(&self) -> bool {
         matches!(
             self.errno(),
@@ -56,14 +77,29 @@ impl Failed {
     }
 }
 
-impl fmt::Display for Failed {
+impl std::error::Error for SyscallError {}
+
+impl fmt::Display for SyscallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.call, plain(&self.cause))
     }
 }
 
-/// An error in the C library's words, without std's number and without a capital letter. What can be done about it is said
-/// here, and not by each who meets it; C libraries have different words for that one.
+/// Names the system call whose result this is.
+pub trait OfCall<T> {
+    /// The result, whose error names `call`.
+    fn of(self, call: &'static str) -> Result<T, SyscallError>;
+}
+
+impl<T, E: Into<io::Error>> OfCall<T> for Result<T, E> {
+    fn of(self, call: &'static str) -> Result<T, SyscallError> {
+        self.map_err(|cause| SyscallError { call, cause: cause.into() })
+    }
+}
+
+/// An error in the words of the C library, without the number that std adds and without a capital letter.
+/// Only "too many open files" has words of our own: C libraries differ there, and something can be done
+/// about it.
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let sentence = text.split(" (os error").next().unwrap_or(&text);
@@ -77,8 +113,12 @@ pub fn plain(error: &io::Error) -> String {
 }
 
 /// The result of a call that returns -1 and sets `errno`.
-pub(crate) fn checked(call: &'static str, result: libc::c_long) -> Result<libc::c_long, Failed> {
-    if result < 0 { Err(Failed::last(call)) } else { Ok(result) }
+pub(crate) fn checked(
+    call: &'static str,
+    result: impl Into<libc::c_long>,
+) -> Result<libc::c_long, SyscallError> {
+    let result = result.into();
+    if result < 0 { Err(SyscallError::last(call)) } else { Ok(result) }
 }
 
 /// The program's arguments, as the C library hands them to `main`.
@@ -86,14 +126,11 @@ pub(crate) fn checked(call: &'static str, result: libc::c_long) -> Result<libc::
 /// # Safety
 ///
 /// `argv` is an array of `argc` pointers to NUL-terminated strings.
+#[allow(unsafe_code)]
 pub unsafe fn arguments(argc: libc::c_int, argv: *const *const libc::c_char) -> Vec<OsString> {
     let argument = |index| {
-        // SAFETY: below `argc`, so inside the array.
-        let pointer = unsafe { argv.add(index) };
-        // SAFETY: as above.
-        let text = unsafe { *pointer };
-        // SAFETY: the caller's promise.
-        let text = unsafe { CStr::from_ptr(text) };
+        // SAFETY: the index is below `argc`, and the caller promises a string there.
+        let text = unsafe { CStr::from_ptr(*argv.add(index)) };
         OsStr::from_bytes(text.to_bytes()).to_os_string()
     };
     (0..usize::try_from(argc).unwrap_or(0)).map(argument).collect()

@@ -1,11 +1,13 @@
-//! Mounts, by descriptors where a name could come to mean something else (mount(2), open_tree(2), move_mount(2),
-//! mount_setattr(2)). All of it in a mount namespace of one's own.
+//! Mounts, by descriptors where a name could come to mean something else (mount(2), open_tree(2),
+//! move_mount(2), mount_setattr(2)). All of it happens in a mount namespace of our own.
 
-use super::descriptor::own;
-use super::{Failed, checked};
-use std::ffi::{CStr, CString};
+use crate::sys::descriptor::poll_entries;
+use crate::sys::{OfCall, SyscallError, checked};
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
+use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
+use std::ffi::CString;
 use std::fs::File;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -24,7 +26,7 @@ pub enum Kind {
     Proc,
     /// Files in memory, for everybody.
     Memory,
-    /// Files in memory in directories that only the user changes.
+    /// A few files in memory, in a directory that only the user can change.
     Directories,
     /// Terminals (pts(4)).
     Terminals,
@@ -33,122 +35,102 @@ pub enum Kind {
 }
 
 /// Mounts a new file system on a directory.
-pub fn new(kind: Kind, on: &Path) -> Result<(), Failed> {
-    mount(kind, &text(on)?)
+pub fn new(kind: Kind, on: &Path) -> Result<(), SyscallError> {
+    let noexec = MountFlags::NOEXEC;
+    let nodev = MountFlags::NODEV;
+    let (name, flags, options) = match kind {
+        Kind::Proc => (c"proc", noexec | nodev, None),
+        Kind::Memory => (c"tmpfs", nodev, Some(c"mode=1777")),
+        Kind::Directories => (c"tmpfs", nodev, Some(c"mode=755,size=1m")),
+        Kind::Nothing => (c"tmpfs", nodev | MountFlags::RDONLY, Some(c"mode=000,size=4k")),
+        Kind::Terminals => (c"devpts", noexec, Some(c"newinstance,ptmxmode=0666,mode=620")),
+    };
+    rustix::mount::mount(name, on, name, flags | MountFlags::NOSUID, options).of("mount")
 }
 
 /// The same, on a directory that is held open.
-pub fn new_on(kind: Kind, on: BorrowedFd<'_>) -> Result<(), Failed> {
-    mount(kind, &text(Path::new(&format!("/proc/self/fd/{}", on.as_raw_fd())))?)
+pub fn new_on(kind: Kind, on: BorrowedFd<'_>) -> Result<(), SyscallError> {
+    new(kind, Path::new(&format!("/proc/self/fd/{}", on.as_raw_fd())))
 }
 
-fn mount(kind: Kind, on: &CStr) -> Result<(), Failed> {
-    let (name, flags, options) = match kind {
-        Kind::Proc => (c"proc", libc::MS_NOEXEC | libc::MS_NODEV, None),
-        Kind::Memory => (c"tmpfs", libc::MS_NODEV, Some(c"mode=1777")),
-        Kind::Directories => (c"tmpfs", libc::MS_NODEV, Some(c"mode=755,size=1m")),
-        Kind::Nothing => (c"tmpfs", libc::MS_NODEV | libc::MS_RDONLY, Some(c"mode=000,size=4k")),
-        Kind::Terminals => (c"devpts", libc::MS_NOEXEC, Some(c"newinstance,ptmxmode=0666,mode=620")),
-    };
-    let options = options.map_or(std::ptr::null(), CStr::as_ptr).cast();
-    // SAFETY: NUL-terminated strings; the file systems read their options as one.
-    let result =
-        unsafe { libc::mount(name.as_ptr(), on.as_ptr(), name.as_ptr(), flags | libc::MS_NOSUID, options) };
-    checked("mount", result.into()).map(drop)
+/// Remounts everything with nosuid, and stops new mounts from spreading to other namespaces.
+pub fn separate() -> Result<(), SyscallError> {
+    set(CWD, Path::new("/"), libc::AT_RECURSIVE, NOSUID, libc::MS_SLAVE)
 }
 
-/// Has nothing that is mounted anywhere give privileges, and nothing that is mounted here be seen elsewhere.
-pub fn separate() -> Result<(), Failed> {
-    set(None, c"/", libc::AT_RECURSIVE, NOSUID, libc::MS_SLAVE)
+/// Remounts with nodev.
+pub fn close_devices(on: &Path) -> Result<(), SyscallError> {
+    set(CWD, on, 0, NODEV, 0)
 }
 
-/// Has no device be opened through a mount.
-pub fn close_devices(on: &Path) -> Result<(), Failed> {
-    set(None, &text(on)?, 0, NODEV, 0)
+/// Remounts read-only.
+pub fn make_read_only(on: &Path) -> Result<(), SyscallError> {
+    set(CWD, on, 0, READ_ONLY, 0)
 }
 
-/// Has nothing be changed through a mount.
-pub fn make_read_only(on: &Path) -> Result<(), Failed> {
-    set(None, &text(on)?, 0, READ_ONLY, 0)
-}
-
+/// mount_setattr(2), which rustix does not have.
 fn set(
-    tree: Option<BorrowedFd<'_>>,
-    path: &CStr,
+    directory: BorrowedFd<'_>,
+    path: &Path,
     flags: libc::c_int,
     attributes: u64,
     propagation: libc::c_ulong,
-) -> Result<(), Failed> {
+) -> Result<(), SyscallError> {
+    const CALL: &str = "mount_setattr";
+    let path = CString::new(path.as_os_str().as_bytes()).of(CALL)?;
     let wanted = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation, userns_fd: 0 };
-    let directory = tree.map_or(libc::AT_FDCWD, |tree| tree.as_raw_fd());
-    let size = size_of::<libc::mount_attr>();
+    let (directory, size) = (directory.as_raw_fd(), size_of::<libc::mount_attr>());
+    let (path, wanted) = (path.as_ptr(), &raw const wanted);
     // SAFETY: a NUL-terminated path, and a structure of this size.
-    let result = unsafe {
-        libc::syscall(libc::SYS_mount_setattr, directory, path.as_ptr(), flags, &raw const wanted, size)
-    };
-    checked("mount_setattr", result).map(drop)
+    let result = unsafe { libc::syscall(libc::SYS_mount_setattr, directory, path, flags, wanted, size) };
+    checked(CALL, result).map(drop)
 }
 
-/// A copy of what is mounted at and below a place, mounted nowhere yet.
+/// A copy of what is mounted at and below a place. It is not mounted anywhere yet.
 pub struct Tree(OwnedFd);
 
 impl Tree {
     /// Of a place that is held open.
-    pub fn of(place: BorrowedFd<'_>) -> Result<Tree, Failed> {
-        let flags = libc::OPEN_TREE_CLONE
-            | libc::OPEN_TREE_CLOEXEC
-            | (libc::AT_RECURSIVE | libc::AT_EMPTY_PATH) as libc::c_uint;
-        // SAFETY: a NUL-terminated path.
-        let tree = unsafe { libc::syscall(libc::SYS_open_tree, place.as_raw_fd(), c"".as_ptr(), flags) };
-        checked("open_tree", tree).map(|tree| Tree(own(tree as RawFd)))
+    pub fn of(place: BorrowedFd<'_>) -> Result<Tree, SyscallError> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_RECURSIVE
+            | OpenTreeFlags::AT_EMPTY_PATH;
+        rustix::mount::open_tree(place, c"", flags).map(Tree).of("open_tree")
     }
 
-    /// The same, but nothing can be changed through it, nor a device be opened.
-    pub fn read_only(self) -> Result<Tree, Failed> {
+    /// The same tree, read-only and with nodev.
+    pub fn read_only(self) -> Result<Tree, SyscallError> {
         self.restricted(true, false)
     }
 
-    /// The same, but no device can be opened, and nothing be changed or executed through it.
-    pub fn restricted(self, read_only: bool, no_exec: bool) -> Result<Tree, Failed> {
+    /// The same tree with nodev, and read-only or noexec where that is wanted.
+    pub fn restricted(self, read_only: bool, no_exec: bool) -> Result<Tree, SyscallError> {
         let wanted = [(read_only, READ_ONLY), (no_exec, libc::MOUNT_ATTR_NOEXEC)];
         let wanted =
             wanted.into_iter().filter(|(wanted, _)| *wanted).fold(NODEV, |sum, (_, flag)| sum | flag);
-        set(Some(self.fd()), c"", libc::AT_EMPTY_PATH | libc::AT_RECURSIVE, wanted, 0)?;
+        set(self.0.as_fd(), Path::new(""), libc::AT_EMPTY_PATH | libc::AT_RECURSIVE, wanted, 0)?;
         Ok(self)
     }
 
-    /// Mounts it at a place that is held open: whatever its name leads to by now, a symbolic link among it.
-    pub fn cover(self, place: BorrowedFd<'_>) -> Result<(), Failed> {
-        const EMPTY_PATHS: libc::c_uint = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
-        let (tree, place) = (self.0.as_raw_fd(), place.as_raw_fd());
-        // SAFETY: two constant empty paths.
-        let result = unsafe {
-            libc::syscall(libc::SYS_move_mount, tree, c"".as_ptr(), place, c"".as_ptr(), EMPTY_PATHS)
-        };
-        checked("move_mount", result).map(drop)
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        use std::os::fd::AsFd;
-        self.0.as_fd()
+    /// Mounts it at a place that is held open, whatever the place's name leads to by now. The place may be
+    /// a symbolic link.
+    pub fn cover(self, place: BorrowedFd<'_>) -> Result<(), SyscallError> {
+        let empty_paths = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        rustix::mount::move_mount(&self.0, c"", place, c"", empty_paths).of("move_mount")
     }
 }
 
-/// Whether something is mounted at a place that is held open, as far as can be told.
+/// Whether something is mounted at a place that is held open, as far as the kernel tells.
 pub fn is_root(place: BorrowedFd<'_>) -> bool {
     holds_root(place).unwrap_or(false)
 }
 
-/// The same, if it can be told (statx(2), Linux 5.8).
-pub fn holds_root(place: BorrowedFd<'_>) -> Result<bool, Failed> {
-    // SAFETY: all zeroes is a valid value.
-    let mut found: libc::statx = unsafe { std::mem::zeroed() };
-    let flags = libc::AT_EMPTY_PATH | libc::AT_NO_AUTOMOUNT;
-    // musl before 1.2.4 has no function for it.
-    // SAFETY: a constant empty path, and room for one structure.
-    let result =
-        unsafe { libc::syscall(libc::SYS_statx, place.as_raw_fd(), c"".as_ptr(), flags, 0, &raw mut found) };
-    checked("statx", result).map(|_| found.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 != 0)
+/// The same, or why the kernel does not tell (statx(2), Linux 5.8).
+pub fn holds_root(place: BorrowedFd<'_>) -> Result<bool, SyscallError> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
+    let found = rustix::fs::statx(place, c"", flags, StatxFlags::empty()).of("statx")?;
+    Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 /// `struct mnt_id_req` of statmount(2) and listmount(2), in its first version.
@@ -169,11 +151,11 @@ struct Found {
     device: [u32; 2],
 }
 
-/// More mounts than this are not looked at one by one.
+/// Most mounts that are looked at one by one.
 const MOST: usize = 128;
 
-/// Whether any file system is mounted more than once; `None` where nobody tells (listmount(2) and statmount(2) are of Linux 6.8),
-/// or there are very many.
+/// Whether any file system is mounted more than once. `None` where the kernel does not tell (listmount(2)
+/// and statmount(2) are of Linux 6.8), or there are very many mounts.
 pub fn any_is_mounted_twice() -> Option<bool> {
     /// LSMT_ROOT: from the root of the namespace on.
     const ALL: u64 = u64::MAX;
@@ -202,29 +184,21 @@ pub fn any_is_mounted_twice() -> Option<bool> {
     Some(devices.windows(2).any(|pair| pair[0] == pair[1]))
 }
 
-/// What is mounted in the calling process's namespace, as a file that poll(2) says changes of (proc_pid_mountinfo(5)).
+/// The mounts of the calling process's namespace, as a file in which poll(2) reports changes
+/// (proc_pid_mountinfo(5)).
 pub fn changes() -> Option<File> {
     File::open("/proc/self/mountinfo").ok()
 }
 
-/// Waits until what is mounted has changed since it was asked last, or a signal can be read; tells both.
+/// Waits until the mounts have changed since the last call, or a signal can be read. Returns both.
 pub fn wait_for_change(changes: &File, signals: BorrowedFd<'_>) -> (bool, bool) {
     let entry = |fd: RawFd, events| libc::pollfd { fd, events, revents: 0 };
     let mut entries = [entry(changes.as_raw_fd(), libc::POLLPRI), entry(signals.as_raw_fd(), libc::POLLIN)];
-    // SAFETY: two valid structures.
-    unsafe { libc::poll(entries.as_mut_ptr(), 2, -1) };
+    let _ = poll_entries(&mut entries, -1);
     (entries[0].revents != 0, entries[1].revents != 0)
 }
 
-/// Takes away what is mounted at a path; not an error where there is nothing.
+/// Removes what is mounted at a path. It is no error if nothing is.
 pub fn remove(path: &Path) {
-    if let Ok(path) = text(path) {
-        // SAFETY: a NUL-terminated path.
-        unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) };
-    }
-}
-
-fn text(path: &Path) -> Result<CString, Failed> {
-    let text = CString::new(path.as_os_str().as_bytes());
-    text.map_err(|_| Failed { call: "mount", cause: std::io::ErrorKind::InvalidInput.into() })
+    let _ = rustix::mount::unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
 }

@@ -1,7 +1,7 @@
 //! The real path of a file, and whether there is one.
 //!
-//! What is to be protected must not count as missing because it could not be looked at: a command may have taken the
-//! permission away that looking takes, to give it back in its next run.
+//! A file that is to be protected must not count as missing because it could not be looked at: a command
+//! may remove the permission to look, and restore it in its next run.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -9,8 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// realpath(3), which [`Path::canonicalize`] asks to allocate the result: with some C libraries that takes several
-/// system calls each time.
+/// realpath(3) with a buffer of ours. [`Path::canonicalize`] has it allocate the result, which takes
+/// several system calls with some C libraries.
 pub fn real(path: &Path) -> io::Result<PathBuf> {
     let text = CString::new(path.as_os_str().as_bytes())?;
     let mut buffer = [0_u8; libc::PATH_MAX as usize];
@@ -23,33 +23,34 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
     Ok(PathBuf::from(OsStr::from_bytes(buffer.get(..length).unwrap_or(&[]))))
 }
 
-/// More links than the kernel follows lead nowhere.
+/// Most links that the kernel follows.
 const MOST_LINKS: usize = 40;
 
 /// How an absolute path leads to a file.
 #[derive(Debug, Default)]
 pub struct Way {
-    /// What it leads to, whether that is there or not.
+    /// Where it leads, whether something is there or not.
     pub real: PathBuf,
     /// The symbolic links, each by its name in the real place of its directory.
     pub links: Vec<PathBuf>,
-    /// The real directories in which names were looked up: who may write in one of them decides where the path leads.
+    /// The real directories in which names were looked up. A process that may write in one of them decides
+    /// where the path leads.
     pub directories: Vec<PathBuf>,
 }
 
 impl Way {
-    /// Whether who may write in a directory, by its real path, decides where this leads.
+    /// Whether a process that may write in a directory (by its real path) decides where this leads.
     pub fn passes(&self, directory: &Path) -> bool {
         self.directories.iter().any(|looked_up| looked_up.starts_with(directory))
     }
 }
 
-/// Walks a path once, so that what is found belongs together whatever is being done to its links.
+/// Walks a path once, so that the results belong together even if its links change meanwhile.
 pub fn way(path: &Path) -> Way {
     let parts =
         |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
     let mut way = Way { real: PathBuf::from("/"), ..Way::default() };
-    // What is still to be walked, the next name last.
+    // The names that remain, the next one last.
     let mut names = parts(path);
     while let Some(name) = names.pop() {
         match name.as_bytes() {
@@ -58,7 +59,7 @@ pub fn way(path: &Path) -> Way {
                 way.real.pop();
                 continue;
             }
-            // A root takes the place of what was walked.
+            // A root replaces what was walked.
             b"/" => {}
             _ => way.directories.push(way.real.clone()),
         }
@@ -80,20 +81,21 @@ pub fn in_real_directory(path: &Path) -> Option<PathBuf> {
     Some(real(directory).ok()?.join(name))
 }
 
-/// Whether a path is a process's own (`/proc/2/comm`), which has another number in another /proc, and in another run.
+/// Whether a path belongs to one process (`/proc/2/comm`): the process has another number in another /proc,
+/// or another run.
 pub fn is_of_process(path: &Path) -> bool {
     let number = |name: &OsStr| name.as_bytes().iter().all(u8::is_ascii_digit);
     path.strip_prefix("/proc").is_ok_and(|below| below.iter().next().is_some_and(number))
 }
 
-/// Whether an error says that there is nothing at a path, and not only that it could not be looked at. A path that goes
-/// round in circles, or is longer than any, leads to nothing either.
+/// Whether an error says that there is nothing at a path, and not only that it could not be looked at. A
+/// circle of links, or a path that is too long, leads to nothing either.
 pub fn says_missing(error: &io::Error) -> bool {
     let nowhere = matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENAMETOOLONG));
     nowhere || matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Whether there is something at a path, if only a link. What cannot be looked at is taken to be there.
+/// Whether there is something at a path, if only a link. True if it cannot be looked at.
 pub fn is_there(path: &Path) -> bool {
     path.symlink_metadata().map_or_else(|error| !says_missing(&error), |_| true)
 }
@@ -104,7 +106,12 @@ pub fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & ANY_EXECUTE != 0)
 }
 
-/// Whether there is a directory at a path, and no link to one. What cannot be looked at is taken for one.
+/// Whether there is a directory at a path, and no link to one. True if it cannot be looked at.
 pub fn is_directory(path: &Path) -> bool {
     path.symlink_metadata().map_or_else(|error| !says_missing(&error), |meta| meta.is_dir())
+}
+
+/// A canonical path, or the path itself where it cannot be resolved.
+pub fn canonical(path: &Path) -> PathBuf {
+    real(path).unwrap_or_else(|_| path.to_path_buf())
 }

@@ -1,28 +1,30 @@
 //! Trying things out in a child process, where they bind or end nobody else.
 
-use super::process::{self, Change, Pid};
-use super::{Failed, checked, descriptor};
+use crate::sys::descriptor::{self, poll_entries};
+use crate::sys::process::{self, Change, Pid};
+use crate::sys::{OfCall, SyscallError, checked};
+use rustix::mount::MountPropagationFlags;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
-/// Most that a child's answer is read of.
+/// Most bytes that are read of a child's answer.
 const LONGEST: usize = 1 << 20;
 
-/// What became of a try.
+/// What became of an attempt.
 #[derive(Debug)]
 pub enum Answer {
-    /// The child's own words.
+    /// What the child wrote.
     Said(Vec<u8>),
-    /// It ended without a word: this is how.
+    /// It ended this way, without writing anything.
     Ended(Change),
-    /// It was still at it when the time was up, and was killed.
+    /// It had not ended in time, and was killed.
     TooLong,
 }
 
-/// Runs `body` in a copy of this process, and brings its answer back.
+/// Runs `body` in a copy of this process, and returns its answer.
 ///
 /// For programs with a single thread, as this one is: the copy has no other.
-pub fn in_child(body: impl FnOnce() -> Vec<u8>, limit: Duration) -> Result<Answer, Failed> {
+pub fn in_child(body: impl FnOnce() -> Vec<u8>, limit: Duration) -> Result<Answer, SyscallError> {
     let (reader, writer) = descriptor::pipe()?;
     let child = fork()?;
     if child == 0 {
@@ -44,9 +46,9 @@ pub fn in_child(body: impl FnOnce() -> Vec<u8>, limit: Duration) -> Result<Answe
 }
 
 /// A copy of this process: returns 0 in the copy.
-pub fn fork() -> Result<Pid, Failed> {
+pub fn fork() -> Result<Pid, SyscallError> {
     // SAFETY: callers have a single thread, so nothing in the copy is held by a thread that is not there.
-    checked("fork", unsafe { libc::fork() }.into()).map(|pid| pid as Pid)
+    checked("fork", unsafe { libc::fork() }).map(|pid| pid as Pid)
 }
 
 /// Everything up to the end of a pipe; `None` when that does not come in time.
@@ -68,10 +70,8 @@ pub fn readable(number: RawFd, limit: Duration) -> bool {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let milliseconds = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
-        let mut entry = libc::pollfd { fd: number, events: libc::POLLIN, revents: 0 };
-        // SAFETY: one entry.
-        let result = unsafe { libc::poll(&raw mut entry, 1, milliseconds) };
-        match checked("poll", result.into()) {
+        let mut entry = [libc::pollfd { fd: number, events: libc::POLLIN, revents: 0 }];
+        match poll_entries(&mut entry, milliseconds) {
             Err(failed) if failed.errno() == libc::EINTR => {}
             result => return result.is_ok_and(|count| count > 0),
         }
@@ -79,55 +79,40 @@ pub fn readable(number: RawFd, limit: Duration) -> bool {
 }
 
 /// Moves the calling process into new namespaces (unshare(2)).
-pub fn unshare(flags: libc::c_int) -> Result<(), Failed> {
+pub fn unshare(flags: libc::c_int) -> Result<(), SyscallError> {
     // SAFETY: affects the calling process only.
-    checked("unshare", unsafe { libc::unshare(flags) }.into()).map(drop)
+    checked("unshare", unsafe { libc::unshare(flags) }).map(drop)
 }
 
-/// Has mounts of this process's namespace stay in it, which takes CAP_SYS_ADMIN there.
-pub fn make_mounts_private() -> Result<(), Failed> {
-    let (none, flags) = (std::ptr::null(), libc::MS_REC | libc::MS_PRIVATE);
-    // SAFETY: a constant path; the other pointers may be null where only the propagation changes.
-    let result = unsafe { libc::mount(none, c"/".as_ptr(), none, flags, std::ptr::null()) };
-    checked("mount", result.into()).map(drop)
+/// Stops the mounts of this process's namespace from spreading to others. It takes CAP_SYS_ADMIN there.
+pub fn make_mounts_private() -> Result<(), SyscallError> {
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change(c"/", flags).of("mount")
 }
 
 /// getsid(0): a call that needs nothing and that nothing here depends on, for filters to refuse.
-pub fn harmless_call() -> Result<(), Failed> {
-    // SAFETY: a plain number.
-    checked("getsid", unsafe { libc::getsid(0) }.into()).map(drop)
+pub fn harmless_call() -> Result<(), SyscallError> {
+    rustix::process::getsid(None).of("getsid").map(drop)
 }
 
-/// Whether the kernel knows the flag with which a signal does not interrupt a notified call that is being looked
-/// at (Linux 5.19). Flags are looked at before the program is, so none is installed.
+/// Whether the kernel knows the flag with which a signal does not interrupt a notified call that is being
+/// looked at (Linux 5.19). The kernel checks flags before the program, so none is installed.
 pub fn knows_wait_killable() -> bool {
     const NEW_LISTENER_WAIT_KILLABLE: libc::c_ulong = 1 << 3 | 1 << 5;
     let none: *const libc::c_void = std::ptr::null();
     // SAFETY: without a program the call fails.
     let result = unsafe { libc::syscall(libc::SYS_seccomp, 1, NEW_LISTENER_WAIT_KILLABLE, none) };
-    result < 0 && Failed::last("seccomp").errno() == libc::EFAULT
+    result < 0 && SyscallError::last("seccomp").errno() == libc::EFAULT
 }
 
-/// Which seccomp mode binds this process, and whether no_new_privs does: without /proc.
+/// The seccomp mode of this process, and whether it has no_new_privs: without /proc.
 pub fn confinement() -> (Option<i32>, bool) {
-    // SAFETY: asks for a number.
-    let mode = unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) };
-    // SAFETY: asks for a number.
-    let no_new_privs = unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) };
-    ((mode >= 0).then_some(mode), no_new_privs == 1)
+    let mode = rustix::thread::secure_computing_mode().ok().map(|mode| mode as i32);
+    (mode, rustix::thread::no_new_privs().unwrap_or(false))
 }
 
 /// The kernel's release and the machine (uname(2)).
-pub fn kernel() -> Option<(String, String)> {
-    // SAFETY: all zeroes is a valid value.
-    let mut name: libc::utsname = unsafe { std::mem::zeroed() };
-    // SAFETY: room for the answer.
-    if unsafe { libc::uname(&raw mut name) } != 0 {
-        return None;
-    }
-    let text = |field: &[libc::c_char]| {
-        let bytes: Vec<u8> = field.iter().take_while(|c| **c != 0).map(|c| c.to_ne_bytes()[0]).collect();
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
-    Some((text(&name.release), text(&name.machine)))
+pub fn kernel() -> (String, String) {
+    let name = rustix::system::uname();
+    (name.release().to_string_lossy().into_owned(), name.machine().to_string_lossy().into_owned())
 }

@@ -1,13 +1,19 @@
 //! Starting, waiting for and ending processes.
 
-use super::{Failed, checked, descriptor};
+use crate::sys::{OfCall, SyscallError, checked};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::process::{PidfdFlags, WaitId, WaitIdOptions};
+use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// A process number.
 pub type Pid = libc::pid_t;
 
-/// Room for the child's steps: filter programs are laid out on it. Only what is used costs memory.
+/// Size of the stack for the child's steps, which lay filter programs out on it. Only what is used costs
+/// memory.
 const STACK: usize = 4 * 1024 * 1024;
 
 /// How a process changed.
@@ -19,15 +25,16 @@ pub enum Change {
     Killed(i32),
     /// This signal stopped it.
     Stopped(i32),
-    /// It goes on after a stop.
+    /// It continues after a stop.
     Continued,
 }
 
-/// Runs `body` in a new process that shares this one's memory *and descriptors* until it execs; this one
-/// stands still meanwhile (vfork(2) on a stack of its own). Sharing makes what the body found out visible
-/// here without a pipe, and the notification descriptor of its filter ours without a socket.
-pub fn spawn_sharing(body: &mut dyn FnMut()) -> Result<Pid, Failed> {
-    extern "C" fn enter(argument: *mut libc::c_void) -> libc::c_int {
+/// Runs `body` in a new process that shares this one's memory *and descriptors* until it execs. This one is
+/// suspended meanwhile, as after vfork(2); the new process has a stack of its own. Because of the sharing,
+/// the results of `body` need no pipe to get here, and the notification descriptor of its filter needs no
+/// socket.
+pub fn spawn_sharing(body: &mut dyn FnMut()) -> Result<Pid, SyscallError> {
+    extern "C" fn enter(argument: *mut c_void) -> libc::c_int {
         // SAFETY: `argument` is the address of `body` below, which outlives the new process's use of it.
         let body = unsafe { &mut *argument.cast::<&mut dyn FnMut()>() };
         body();
@@ -39,21 +46,20 @@ pub fn spawn_sharing(body: &mut dyn FnMut()) -> Result<Pid, Failed> {
     // SAFETY: the stack is used by the new process alone, and this one is suspended until that one has
     // exec'd or ended, so nothing here is used by two threads of control at a time.
     let pid = unsafe { libc::clone(enter, stack.top(), flags, (&raw mut body).cast()) };
-    checked("clone", pid.into()).map(|pid| pid as Pid)
+    checked("clone", pid).map(|pid| pid as Pid)
 }
 
-struct Stack(*mut libc::c_void);
+struct Stack(*mut c_void);
 
 impl Stack {
-    fn new() -> Result<Stack, Failed> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
+    fn new() -> Result<Stack, SyscallError> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::STACK);
         // SAFETY: new memory at an address of the kernel's choice.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), STACK, protection, flags, -1, 0) };
-        if start == libc::MAP_FAILED { Err(Failed::last("mmap")) } else { Ok(Stack(start)) }
+        let start = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), STACK, protection, flags) };
+        start.map(Stack).of("mmap")
     }
 
-    fn top(&self) -> *mut libc::c_void {
+    fn top(&self) -> *mut c_void {
         // SAFETY: one past the end of the mapping, where a stack that grows down begins.
         unsafe { self.0.byte_add(STACK) }
     }
@@ -62,7 +68,7 @@ impl Stack {
 impl Drop for Stack {
     fn drop(&mut self) {
         // SAFETY: unmaps exactly what was mapped; the process that used it has its own memory by now.
-        unsafe { libc::munmap(self.0, STACK) };
+        let _ = unsafe { rustix::mm::munmap(self.0, STACK) };
     }
 }
 
@@ -83,10 +89,10 @@ fn stop_here() -> ! {
     }
 }
 
-/// A copy of this process that shares its descriptors, in these new namespaces (flags of clone(2)). Returns 0 in the
-/// copy.
-pub fn fork_sharing_descriptors(namespaces: libc::c_int) -> Result<Pid, Failed> {
-    let none: *const libc::c_void = std::ptr::null();
+/// A copy of this process that shares its descriptors, in these new namespaces (flags of clone(2)). Returns
+/// 0 in the copy.
+pub fn fork_sharing_descriptors(namespaces: libc::c_int) -> Result<Pid, SyscallError> {
+    let none: *const c_void = std::ptr::null();
     let flags = namespaces | libc::CLONE_FILES | libc::SIGCHLD;
     // SAFETY: a fork without a new stack: the copy returns here too. This program has a single thread.
     #[cfg(target_arch = "x86_64")]
@@ -97,9 +103,9 @@ pub fn fork_sharing_descriptors(namespaces: libc::c_int) -> Result<Pid, Failed> 
     checked("clone", pid).map(|pid| pid as Pid)
 }
 
-/// Stops sharing descriptors with the parent. Through close_range(2) of nothing (Linux 5.9): containers
-/// commonly refuse unshare(2) whatever it is asked for.
-pub fn unshare_descriptors() -> Result<(), Failed> {
+/// Stops sharing descriptors with the parent, by close_range(2) of no descriptor (Linux 5.9): containers
+/// commonly refuse every unshare(2).
+pub fn unshare_descriptors() -> Result<(), SyscallError> {
     const CLOSE_RANGE_UNSHARE: libc::c_uint = 2;
     // SAFETY: no number is that high, so nothing is closed.
     let done = unsafe { libc::syscall(libc::SYS_close_range, u32::MAX, u32::MAX, CLOSE_RANGE_UNSHARE) };
@@ -107,61 +113,70 @@ pub fn unshare_descriptors() -> Result<(), Failed> {
         return Ok(());
     }
     // SAFETY: affects the descriptor table of this process only.
-    checked("unshare(CLONE_FILES)", unsafe { libc::unshare(libc::CLONE_FILES) }.into()).map(drop)
+    checked("unshare(CLONE_FILES)", unsafe { libc::unshare(libc::CLONE_FILES) }).map(drop)
 }
 
 /// execve(2) with the pointers as they are: the filter compares them. Returns only if it fails; pointers that
 /// lead nowhere are answered with EFAULT.
-pub fn exec_raw(path: usize, argv: usize, envp: usize) -> Failed {
+pub fn exec_raw(path: usize, argv: usize, envp: usize) -> SyscallError {
     // SAFETY: the kernel only reads what the pointers lead to, and checks each access itself.
     unsafe { libc::syscall(libc::SYS_execve, path, argv, envp) };
-    Failed::last("execve")
+    SyscallError::last("execve")
 }
 
 /// The calling process.
 pub fn id() -> Pid {
-    // SAFETY: asks for a number.
-    unsafe { libc::getpid() }
+    rustix::process::getpid().as_raw_nonzero().get()
 }
 
-/// The parent of the calling process.
+/// The parent of the calling process; 0 if it is in another pid namespace.
 pub fn parent() -> Pid {
-    // SAFETY: asks for a number.
-    unsafe { libc::getppid() }
+    rustix::process::Pid::as_raw(rustix::process::getppid())
 }
 
 /// The user that file access is judged by.
 pub fn user() -> u32 {
-    // SAFETY: asks for a number.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
 /// Whether that is root.
 pub fn is_root() -> bool {
-    user() == 0
+    rustix::process::geteuid().is_root()
 }
 
-/// Whether the real and the effective user are one, and the groups too. What a process starts with two of them, the
-/// kernel calls privileged.
+/// Whether the real and the effective user are the same, and the groups too. The kernel treats what a
+/// process with different ones starts as privileged.
 pub fn has_one_identity() -> bool {
-    // SAFETY: each asks for a number.
-    let (users, groups) = unsafe { ((libc::getuid(), libc::geteuid()), (libc::getgid(), libc::getegid())) };
-    users.0 == users.1 && groups.0 == groups.1
+    let group = rustix::process::getgid() == rustix::process::getegid();
+    group && rustix::process::getuid() == rustix::process::geteuid()
+}
+/// Puts the file mode creation mask back when it is dropped.
+pub struct Umask(Mode);
+
+impl Drop for Umask {
+    fn drop(&mut self) {
+        rustix::process::umask(self.0);
+    }
+}
+
+/// Clears the file mode creation mask (umask(2)) for a while.
+pub fn without_umask() -> Umask {
+    Umask(rustix::process::umask(Mode::empty()))
 }
 
 /// The user whose processes are counted together.
 pub fn real_user() -> u32 {
-    // SAFETY: asks for a number.
-    unsafe { libc::getuid() }
+    rustix::process::getuid().as_raw()
 }
 
-/// What a file of /proc says about a process. Its name may stand there, which it chooses itself: any bytes.
+/// The contents of a file of /proc about a process. They may contain its name, which it chooses itself: any
+/// bytes.
 pub fn about(process: Pid, file: &str) -> io::Result<String> {
     let text = std::fs::read(format!("/proc/{process}/{file}"))?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// What stands behind a name in the status of a process (proc_pid_status(5)).
+/// The value of a field in the status of a process (proc_pid_status(5)).
 pub fn status(process: Pid, name: &str) -> Option<String> {
     let text = about(process, "status").ok()?;
     text.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_string())
@@ -180,45 +195,56 @@ pub fn tasks_of_user(user: u32) -> u64 {
     texts.map(|text| own(&text)).sum()
 }
 
-/// Asks for a signal when the parent ends.
-pub fn die_with_parent(signal: i32) -> Result<(), Failed> {
+/// Asks for a signal when the parent ends. Not through rustix, whose signals are none of the real-time ones.
+pub fn die_with_parent(signal: i32) -> Result<(), SyscallError> {
     // SAFETY: plain numbers.
-    checked("prctl(PR_SET_PDEATHSIG)", unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into())
-        .map(drop)
+    let result = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) };
+    checked("prctl(PR_SET_PDEATHSIG)", result).map(drop)
 }
 
 /// Becomes the parent of every descendant whose own parent ends.
-pub fn become_subreaper() -> Result<(), Failed> {
-    // SAFETY: plain numbers.
-    let result = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
-    checked("prctl(PR_SET_CHILD_SUBREAPER)", result.into()).map(drop)
+pub fn become_subreaper() -> Result<(), SyscallError> {
+    // Any process number switches it on.
+    let on = Some(rustix::process::getpid());
+    rustix::process::set_child_subreaper(on).of("prctl(PR_SET_CHILD_SUBREAPER)")
 }
 
 /// Changes the working directory.
-pub fn change_directory(directory: BorrowedFd<'_>) -> Result<(), Failed> {
-    // SAFETY: an open descriptor.
-    checked("fchdir", unsafe { libc::fchdir(directory.as_raw_fd()) }.into()).map(drop)
+pub fn change_directory(directory: BorrowedFd<'_>) -> Result<(), SyscallError> {
+    rustix::process::fchdir(directory).of("fchdir")
+}
+
+fn numbered(pid: Pid) -> rustix::io::Result<rustix::process::Pid> {
+    rustix::process::Pid::from_raw(pid.max(0)).ok_or(Errno::SRCH)
 }
 
 /// A descriptor that stands for a process, not for its number.
-pub fn open_pid(pid: Pid) -> Result<OwnedFd, Failed> {
-    // SAFETY: plain numbers.
-    let number = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    checked("pidfd_open", number).map(|number| descriptor::own(number as i32))
+pub fn open_pid(pid: Pid) -> Result<OwnedFd, SyscallError> {
+    numbered(pid).and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty())).of("pidfd_open")
 }
 
-/// Sends a signal to one process. One that is gone is no error.
+/// Copies memory of another process from `address` on, and returns how many bytes (process_vm_readv(2)).
+pub fn read_memory(process: Pid, address: u64, buffer: &mut [u8]) -> Result<usize, SyscallError> {
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let start = std::ptr::without_provenance_mut(address as usize);
+    let remote = libc::iovec { iov_base: start, iov_len: buffer.len() };
+    // SAFETY: one vector each: `local` covers exactly `buffer`, which is borrowed mutably; the kernel checks `remote`.
+    let count = unsafe { libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0) };
+    checked("process_vm_readv", count as libc::c_long).map(|count| count as usize)
+}
+
+/// Sends a signal to one process. It is no error if that is gone.
 pub fn signal(pid: Pid, number: i32) {
     let _ = send_signal(pid, number);
 }
 
-/// The same, where somebody waits for it. Security modules can refuse signals to one's own processes.
-pub fn send_signal(pid: Pid, number: i32) -> Result<(), Failed> {
+/// The same, with the error: security modules can refuse signals to one's own processes.
+pub fn send_signal(pid: Pid, number: i32) -> Result<(), SyscallError> {
     if pid <= 0 {
         return Ok(());
     }
     // SAFETY: plain numbers; `pid` names one process.
-    match checked("kill", unsafe { libc::kill(pid, number) }.into()) {
+    match checked("kill", unsafe { libc::kill(pid, number) }) {
         Err(failed) if failed.errno() != libc::ESRCH => Err(failed),
         _ => Ok(()),
     }
@@ -226,50 +252,47 @@ pub fn send_signal(pid: Pid, number: i32) -> Result<(), Failed> {
 
 /// Whether this process is the first of its session.
 pub fn leads_session() -> bool {
-    // SAFETY: a plain number.
-    unsafe { libc::getsid(0) == libc::getpid() }
+    rustix::process::getsid(None) == Ok(rustix::process::getpid())
 }
 
 /// Whether a process could be sent a signal.
 pub fn can_signal(pid: Pid) -> bool {
-    // SAFETY: plain numbers; signal 0 is never delivered.
-    pid > 0 && unsafe { libc::kill(pid, 0) } == 0
+    test_signal(pid).is_ok()
+}
+
+/// The answer to a signal to a process, of which nothing arrives (kill(2) with signal 0).
+pub fn test_signal(pid: Pid) -> rustix::io::Result<()> {
+    numbered(pid).and_then(rustix::process::test_kill_process)
 }
 
 /// Proof that no signal of this process reaches a process that is not its descendant.
 pub struct SignalScope(());
 
 impl SignalScope {
-    /// To be called in a fresh Landlock domain that scopes signals, with a live process outside of it that the
-    /// user may signal otherwise: only if that one is out of reach is there a proof.
+    /// To be called in a new Landlock domain that scopes signals, with a live process outside of it that the
+    /// user could signal otherwise. The proof is that this process is out of reach.
     pub fn prove(outside: Pid) -> Option<SignalScope> {
-        let refused = !can_signal(outside) && Failed::last("kill").errno() == libc::EPERM;
-        refused.then_some(SignalScope(()))
+        (test_signal(outside) == Err(Errno::PERM)).then_some(SignalScope(()))
     }
 
-    /// Of the first process of a pid namespace: others are not in reach at all (pid_namespaces(7)).
+    /// For the first process of a pid namespace: processes outside have no number in it (pid_namespaces(7)).
     pub fn of_first() -> Option<SignalScope> {
         (id() == 1).then_some(SignalScope(()))
     }
 
-    /// Signals every process in reach but the calling one, all at the same moment: with SIGKILL, a process that forks
-    /// meanwhile is killed with its child or before it has one (kill(2) of -1).
+    /// Signals every process in reach but the calling one, in one step (kill(2) of -1): with SIGKILL, a
+    /// process that forks meanwhile is killed with its child or before it has one.
     pub fn signal_all(&self, number: i32) {
         // SAFETY: reaches descendants only, which is what `self` proves.
         unsafe { libc::kill(-1, number) };
     }
 }
 
-/// Whether this process has a controlling terminal. One that may not be opened is one.
+/// Whether this process has a controlling terminal. One that may not be opened counts.
 pub fn has_terminal() -> bool {
-    let flags = libc::O_RDONLY | libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    // SAFETY: a NUL-terminated path.
-    let number = unsafe { libc::open(c"/dev/tty".as_ptr(), flags) };
-    if number >= 0 {
-        drop(descriptor::own(number));
-        return true;
-    }
-    !matches!(Failed::last("open").errno(), libc::ENXIO | libc::ENOENT)
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(c"/dev/tty", flags, Mode::empty());
+    !matches!(opened, Err(Errno::NXIO | Errno::NOENT))
 }
 
 /// Stops the calling process, as its job control asked the command to.
@@ -280,29 +303,20 @@ pub fn stop_self() {
 /// Takes the next change of a child (of any, for `None`), waiting for it if told to. `None`: nothing to
 /// report, or no such child.
 pub fn wait(child: Option<Pid>, block: bool, stops: bool) -> Option<(Pid, Change)> {
-    let mut flags = libc::WEXITED;
-    if stops {
-        flags |= libc::WSTOPPED | libc::WCONTINUED;
-    }
-    if !block {
-        flags |= libc::WNOHANG;
-    }
+    let stops = if stops { libc::WSTOPPED | libc::WCONTINUED } else { 0 };
+    let flags = libc::WEXITED | stops | if block { 0 } else { libc::WNOHANG };
     let (kind, id) = child.map_or((libc::P_ALL, 0), |pid| (libc::P_PID, pid as libc::id_t));
     loop {
+        // Not through rustix, which does not return the number of the process.
         // SAFETY: all zeroes is a valid value.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
         // SAFETY: room for the answer.
-        let result = unsafe { libc::waitid(kind, id, &raw mut info, flags) };
-        if result < 0 {
-            if Failed::last("waitid").errno() == libc::EINTR {
-                continue;
-            }
-            return None;
-        }
+        match checked("waitid", unsafe { libc::waitid(kind, id, &raw mut info, flags) }) {
+            Err(failed) if failed.errno() == libc::EINTR => continue,
+            result => result.ok()?,
+        };
         // SAFETY: waitid filled the fields of a SIGCHLD, or left zeroes.
-        let pid = unsafe { info.si_pid() };
-        // SAFETY: as above.
-        let status = unsafe { info.si_status() };
+        let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
         let change = match info.si_code {
             _ if pid == 0 => return None,
             libc::CLD_EXITED => Change::Exited(status),
@@ -314,37 +328,29 @@ pub fn wait(child: Option<Pid>, block: bool, stops: bool) -> Option<(Pid, Change
     }
 }
 
-/// Whether the calling process has a child, or one that has ended without being waited for (waitid(2)): who adopts all
-/// orphans of a tree has none only when the tree is gone.
-pub fn has_children() -> bool {
-    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
-    // SAFETY: all zeroes is a valid value.
-    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    // SAFETY: room for the answer.
-    let result = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, flags) };
-    result == 0 || Failed::last("waitid").errno() != libc::ECHILD
+/// Looks for a child that has ended, without taking its end. ECHILD: there is no child.
+fn look_for_end(flags: WaitIdOptions) -> rustix::io::Result<()> {
+    let flags = flags | WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    rustix::process::waitid(WaitId::All, flags).map(drop)
 }
 
-/// Makes sure that [`wait`] tells of the end of a child: a filter around us may refuse what it takes.
-pub fn can_wait() -> Result<(), Failed> {
-    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    loop {
-        // SAFETY: all zeroes is a valid value.
-        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        // SAFETY: room for the answer.
-        let result = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, flags) };
-        match checked("waitid", result.into()) {
-            Err(failed) if failed.errno() == libc::EINTR => {}
-            Err(failed) if failed.errno() != libc::ECHILD => return Err(failed),
-            _ => return Ok(()),
-        }
+/// Whether the calling process has a child, or one that has ended without being waited for (waitid(2)). A
+/// process that adopts all orphans of a tree has none only when the tree is gone.
+pub fn has_children() -> bool {
+    look_for_end(WaitIdOptions::from_bits_retain(libc::__WALL.cast_unsigned())) != Err(Errno::CHILD)
+}
+
+/// Makes sure that [`wait`] reports the end of a child: a filter around us may refuse the call.
+pub fn can_wait() -> Result<(), SyscallError> {
+    match rustix::io::retry_on_intr(|| look_for_end(WaitIdOptions::empty())) {
+        Err(Errno::CHILD) => Ok(()),
+        result => result.of("waitid"),
     }
 }
 
-/// Makes sure that [`signal`] sends any.
-pub fn sends_signals() -> Result<(), Failed> {
-    // SAFETY: plain numbers; 0 is no signal.
-    checked("kill", unsafe { libc::kill(id(), 0) }.into()).map(drop)
+/// Makes sure that [`signal`] sends any: a filter around us may refuse the call.
+pub fn sends_signals() -> Result<(), SyscallError> {
+    test_signal(id()).of("kill")
 }
 
 /// The children of the calling process, which has one thread.
@@ -358,14 +364,14 @@ pub fn children_of(process: Pid, thread: Pid) -> Vec<Pid> {
     list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Whether two processes have one memory; not where the kernel does not tell.
+/// Whether two processes share one memory; false where the kernel does not tell.
 pub fn share_memory(a: Pid, b: Pid) -> bool {
     const KCMP_VM: libc::c_int = 1;
     are_same(KCMP_VM, (a, 0), (b, 0)) == Some(true)
 }
 
-/// Whether something of two processes, or two of their descriptors, is the same (kcmp(2)); `None` where the kernel does not
-/// tell.
+/// Whether two processes have the same of something, or two descriptors are the same file (kcmp(2)); `None`
+/// where the kernel does not tell.
 pub fn are_same(what: libc::c_int, a: (Pid, i32), b: (Pid, i32)) -> Option<bool> {
     let (x, y) = (a.1 as libc::c_ulong, b.1 as libc::c_ulong);
     // SAFETY: plain numbers.
@@ -378,7 +384,7 @@ pub fn number_inside(pid: Pid) -> Option<Pid> {
     status(pid, "NSpid:")?.split_whitespace().last()?.parse().ok()
 }
 
-/// Whether `body` succeeds in a process of its own, which ends with it.
+/// Whether `body` succeeds in a child, which ends with it.
 pub fn succeeds_in_child(body: &dyn Fn() -> bool) -> bool {
     // SAFETY: this program has a single thread, and the copy does nothing but `body`.
     match unsafe { libc::fork() } {
@@ -390,7 +396,7 @@ pub fn succeeds_in_child(body: &dyn Fn() -> bool) -> bool {
 
 /// Ends the calling process at once: nothing is flushed, no exit handler runs.
 pub fn exit_now(status: i32) -> ! {
-    // Not libc's: where a filter refuses the call, musl's tries it for ever.
+    // Not the function of libc: where a filter refuses the call, that of musl repeats it for ever.
     // SAFETY: ends the process.
     unsafe { libc::syscall(libc::SYS_exit_group, status) };
     stop_here()

@@ -1,6 +1,6 @@
 //! Installing a filter and answering its notifications (seccomp(2), seccomp_unotify(2)).
 
-use super::{Failed, checked, descriptor};
+use crate::sys::{OfCall, SyscallError, checked, descriptor};
 use sbx_policy::bpf::Insn;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
@@ -32,13 +32,13 @@ struct Program {
 }
 
 /// Binds the calling thread to a program for good.
-pub fn install(insns: &[Insn]) -> Result<(), Failed> {
+pub fn install(insns: &[Insn]) -> Result<(), SyscallError> {
     set_filter(insns, 0).map(drop)
 }
 
-/// As [`install`], and returns the number of the descriptor on which refused calls are notified. EBUSY: one
-/// of the filters above already has such a listener.
-pub fn install_with_listener(insns: &[Insn]) -> Result<RawFd, Failed> {
+/// As [`install`], and returns the number of the descriptor that reports refused calls. EBUSY: a filter
+/// around us already has such a listener.
+pub fn install_with_listener(insns: &[Insn]) -> Result<RawFd, SyscallError> {
     // With the second flag (Linux 5.19) a signal does not interrupt a call that we are looking at.
     match set_filter(insns, FLAG_NEW_LISTENER | FLAG_WAIT_KILLABLE_RECV) {
         Err(failed) if failed.errno() == libc::EINVAL => set_filter(insns, FLAG_NEW_LISTENER),
@@ -46,9 +46,9 @@ pub fn install_with_listener(insns: &[Insn]) -> Result<RawFd, Failed> {
     }
 }
 
-fn set_filter(insns: &[Insn], flags: libc::c_ulong) -> Result<RawFd, Failed> {
+fn set_filter(insns: &[Insn], flags: libc::c_ulong) -> Result<RawFd, SyscallError> {
     let Ok(len) = libc::c_ushort::try_from(insns.len()) else {
-        return Err(Failed { call: "seccomp", cause: std::io::ErrorKind::InvalidInput.into() });
+        return Err(std::io::Error::from(std::io::ErrorKind::InvalidInput)).of("seccomp");
     };
     let program = Program { len, filter: insns.as_ptr() };
     // SAFETY: the kernel copies the program, which is valid for the length of the call.
@@ -56,10 +56,10 @@ fn set_filter(insns: &[Insn], flags: libc::c_ulong) -> Result<RawFd, Failed> {
     checked("seccomp(SECCOMP_SET_MODE_FILTER)", result).map(|number| number as RawFd)
 }
 
-/// A call that waits for an answer.
+/// A system call that waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Notification {
-    /// What the answer has to name.
+    /// The identifier that the answer repeats.
     pub id: u64,
     /// The thread that made the call.
     pub pid: libc::pid_t,
@@ -71,25 +71,25 @@ pub struct Notification {
     pub args: [u64; 6],
 }
 
-/// What a waiting call is told.
+/// The answer to a waiting call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It fails with this error number.
     Error(u16),
     /// It has been done on its behalf.
     Done,
-    /// The kernel goes on with it. Only where it is let through whatever its arguments are, since the
-    /// process can change them in memory meanwhile.
+    /// The kernel carries it out. Only for calls that are allowed whatever their arguments are: the process
+    /// can change arguments in memory meanwhile.
     Continue,
 }
 
 /// Takes the next notification; `None` when the caller died meanwhile.
-pub fn receive(listener: BorrowedFd<'_>) -> Result<Option<Notification>, Failed> {
+pub fn receive(listener: BorrowedFd<'_>) -> Result<Option<Notification>, SyscallError> {
     // SAFETY: all zeroes is a valid value, and what the kernel asks for.
     let mut raw: libc::seccomp_notif = unsafe { std::mem::zeroed() };
     // SAFETY: room for the structure that this ioctl fills; the size is part of the command's number.
     let result = unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_RECV as _, &raw mut raw) };
-    match checked("ioctl(SECCOMP_IOCTL_NOTIF_RECV)", result.into()) {
+    match checked("ioctl(SECCOMP_IOCTL_NOTIF_RECV)", result) {
         Ok(_) => {}
         Err(failed) if matches!(failed.errno(), libc::ENOENT | libc::EINTR) => return Ok(None),
         Err(failed) => return Err(failed),
@@ -104,20 +104,20 @@ pub fn receive(listener: BorrowedFd<'_>) -> Result<Option<Notification>, Failed>
     }))
 }
 
-/// Whether the call still waits: if not, its process number may be somebody else's by now.
-pub fn still_waits(listener: BorrowedFd<'_>, id: u64) -> Result<bool, Failed> {
+/// Whether the call still waits. If not, another process may have its process number by now.
+pub fn still_waits(listener: BorrowedFd<'_>, id: u64) -> Result<bool, SyscallError> {
     // SAFETY: the kernel reads one number.
     let result = unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_ID_VALID as _, &raw const id) };
-    match checked("ioctl(SECCOMP_IOCTL_NOTIF_ID_VALID)", result.into()) {
+    match checked("ioctl(SECCOMP_IOCTL_NOTIF_ID_VALID)", result) {
         Ok(_) => Ok(true),
-        // Any other error taken for that, and the caller would wait for ever.
+        // Any other error does not mean that: the caller would wait for ever.
         Err(failed) if failed.errno() == libc::ENOENT => Ok(false),
         Err(failed) => Err(failed),
     }
 }
 
-/// Answers. A caller that died meanwhile is no error.
-pub fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> Result<(), Failed> {
+/// Answers. It is no error if the caller died meanwhile.
+pub fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> Result<(), SyscallError> {
     // SAFETY: all zeroes is a valid value.
     let mut raw: libc::seccomp_notif_resp = unsafe { std::mem::zeroed() };
     raw.id = id;
@@ -128,7 +128,7 @@ pub fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> Result<(), F
     }
     // SAFETY: a valid structure of the size that is part of the command's number.
     let result = unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_SEND as _, &raw mut raw) };
-    match checked("ioctl(SECCOMP_IOCTL_NOTIF_SEND)", result.into()) {
+    match checked("ioctl(SECCOMP_IOCTL_NOTIF_SEND)", result) {
         Err(failed) if failed.errno() != libc::ENOENT => Err(failed),
         _ => Ok(()),
     }
@@ -140,13 +140,13 @@ pub fn answer_with(
     id: u64,
     file: BorrowedFd<'_>,
     close_on_exec: bool,
-) -> Result<(), Failed> {
+) -> Result<(), SyscallError> {
     let flags = if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 };
     let added =
         Added { id, flags: ADD_AND_ANSWER, source: file.as_raw_fd() as u32, number: 0, number_flags: flags };
     // SAFETY: a valid structure of the size that is part of the command's number.
     let result = unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_ADD as _, &raw const added) };
-    checked("ioctl(SECCOMP_IOCTL_NOTIF_ADDFD)", result.into()).map(drop)
+    checked("ioctl(SECCOMP_IOCTL_NOTIF_ADDFD)", result).map(drop)
 }
 
 /// Takes ownership of the listener whose number [`install_with_listener`] returned.
@@ -158,7 +158,7 @@ pub fn own_listener(number: RawFd) -> OwnedFd {
 pub fn is_confined() -> bool {
     // SAFETY: plain numbers; without such a filter the kernel knows no such option.
     let result = unsafe { libc::prctl(sbx_policy::rules::QUERY as libc::c_int, 0, 0, 0, 0) };
-    result < 0 && Failed::last("prctl").errno() == i32::from(sbx_policy::errno::EISCONN)
+    result < 0 && SyscallError::last("prctl").errno() == i32::from(sbx_policy::errno::EISCONN)
 }
 
 /// The version of Landlock's ABI; 0 where there is none.
@@ -167,7 +167,7 @@ pub fn landlock_version() -> i32 {
 }
 
 /// As [`landlock_version`], and why there is none.
-pub fn landlock_abi() -> Result<i32, Failed> {
+pub fn landlock_abi() -> Result<i32, SyscallError> {
     const CREATE_RULESET_VERSION: libc::c_uint = 1;
     let none: *const libc::c_void = std::ptr::null();
     // SAFETY: with this flag the call takes no structure and only returns a number.

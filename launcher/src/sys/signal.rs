@@ -1,6 +1,7 @@
-//! Signals: masks, dispositions, and reading them from a descriptor.
+//! Signals: masks, dispositions, and reading them from a descriptor. Not through rustix, which has no
+//! real-time signals.
 
-use super::{Failed, checked, descriptor};
+use crate::sys::{SyscallError, checked, descriptor};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -32,11 +33,11 @@ impl Set {
 }
 
 /// Replaces the mask of blocked signals, and returns the one before.
-pub fn set_mask(new: &Set) -> Result<Set, Failed> {
+pub fn set_mask(new: &Set) -> Result<Set, SyscallError> {
     let mut old = Set::of(&[]);
     // SAFETY: two valid sets.
     let result = unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const new.0, &raw mut old.0) };
-    checked("sigprocmask", result.into())?;
+    checked("sigprocmask", result)?;
     Ok(old)
 }
 
@@ -49,10 +50,10 @@ pub fn mask() -> Set {
 }
 
 /// A descriptor from which blocked signals are read.
-pub fn descriptor(set: &Set) -> Result<OwnedFd, Failed> {
+pub fn descriptor(set: &Set) -> Result<OwnedFd, SyscallError> {
     // SAFETY: a valid set; -1 asks for a new descriptor.
     let number = unsafe { libc::signalfd(-1, &raw const set.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-    checked("signalfd", number.into()).map(|number| descriptor::own(number as i32))
+    checked("signalfd", number).map(|number| descriptor::own(number as i32))
 }
 
 /// A signal that arrived.
@@ -60,7 +61,7 @@ pub fn descriptor(set: &Set) -> Result<OwnedFd, Failed> {
 pub struct Arrived {
     /// Its number.
     pub number: i32,
-    /// Whether the kernel sent it (a key on the terminal, say, or our own clock) rather than a process.
+    /// Whether the kernel sent it (for a key on the terminal, say, or our own timer) rather than a process.
     pub from_kernel: bool,
 }
 
@@ -77,14 +78,14 @@ pub fn next(fd: BorrowedFd<'_>) -> Option<Arrived> {
 }
 
 /// Waits for one of the blocked signals of a set (sigwaitinfo(2)).
-pub fn wait(set: &Set) -> Result<i32, Failed> {
+pub fn wait(set: &Set) -> Result<i32, SyscallError> {
     loop {
         // SAFETY: a valid set, and no room for details.
         let number = unsafe { libc::sigwaitinfo(&raw const set.0, std::ptr::null_mut()) };
         if number > 0 {
             return Ok(number);
         }
-        let failed = Failed::last("sigwaitinfo");
+        let failed = SyscallError::last("sigwaitinfo");
         if failed.errno() != libc::EINTR {
             return Err(failed);
         }
@@ -107,7 +108,7 @@ pub fn is_waiting(signal: i32) -> bool {
     unsafe { libc::sigpending(&raw mut set) == 0 && libc::sigismember(&raw const set, signal) == 1 }
 }
 
-/// Takes the blocked signals of a set that wait for this process, and forgets them.
+/// Discards the blocked signals of a set that wait for this process.
 pub fn drain(set: &Set) {
     while wait_for(set, Duration::ZERO).is_some() {}
 }
@@ -115,18 +116,18 @@ pub fn drain(set: &Set) {
 /// What happens to a signal that is not blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
-    /// What the signal does by itself.
+    /// The default action.
     Default,
-    /// Nothing.
+    /// No action.
     Ignore,
 }
 
 /// Sets a signal's disposition and returns the one before (a handler counts as default: an exec resets it).
-pub fn dispose(signal: i32, new: Disposition) -> Result<Disposition, Failed> {
+pub fn dispose(signal: i32, new: Disposition) -> Result<Disposition, SyscallError> {
     let action = if new == Disposition::Ignore { libc::SIG_IGN } else { libc::SIG_DFL };
     // SAFETY: neither value is a function that could be called at a bad moment.
     match unsafe { libc::signal(signal, action) } {
-        libc::SIG_ERR => Err(Failed::last("sigaction")),
+        libc::SIG_ERR => Err(SyscallError::last("sigaction")),
         libc::SIG_IGN => Ok(Disposition::Ignore),
         _ => Ok(Disposition::Default),
     }

@@ -1,30 +1,30 @@
-//! Clocks that reach a process which does not look at one.
+//! Timers that reach a process which does not look at a clock.
 
-use super::{Failed, checked};
+use crate::sys::{SyscallError, checked};
 use std::time::Duration;
 
-/// After the first time, in case that the process was just about to stop when it came.
+/// Interval after the first signal, in case that the process was just about to stop when that came.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Has the kernel send SIGCONT to this process when the time is over, and from then on: whoever has stopped it by then,
-/// it goes on and looks at the clock. The timer is gone with the process.
-pub fn continue_after(time: Duration) -> Result<(), Failed> {
+/// Has the kernel send SIGCONT to this process when the time is over, and repeatedly from then on: if
+/// something has stopped it, it continues and looks at the clock. The timer ends with the process.
+pub fn continue_after(time: Duration) -> Result<(), SyscallError> {
     start(libc::SIGCONT, time, AGAIN).map(drop)
 }
 
-/// Interrupts the system calls of this process, as long as it is there.
+/// Interrupts the system calls of this process until it is dropped.
 pub struct Interruption(libc::timer_t);
 
 impl Interruption {
-    /// Again and again, each time so much later: the first could come just before a call that waits.
-    pub fn every(time: Duration) -> Result<Interruption, Failed> {
+    /// Repeatedly, at this interval: the first signal could come just before a call that waits.
+    pub fn every(time: Duration) -> Result<Interruption, SyscallError> {
         let number = libc::SIGRTMIN();
         // SAFETY: all zeroes is a valid value: no flags, so that no call is restarted.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
         // SAFETY: a handler that does nothing.
         let set = unsafe { libc::sigaction(number, &raw const action, std::ptr::null_mut()) };
-        checked("sigaction", set.into())?;
+        checked("sigaction", set)?;
         start(number, time, time).map(Interruption)
     }
 }
@@ -38,7 +38,7 @@ impl Drop for Interruption {
 
 extern "C" fn nothing(_: libc::c_int) {}
 
-fn start(signal: libc::c_int, first: Duration, then: Duration) -> Result<libc::timer_t, Failed> {
+fn start(signal: libc::c_int, first: Duration, then: Duration) -> Result<libc::timer_t, SyscallError> {
     // SAFETY: all zeroes is a valid value.
     let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
     event.sigev_notify = libc::SIGEV_SIGNAL;
@@ -46,7 +46,7 @@ fn start(signal: libc::c_int, first: Duration, then: Duration) -> Result<libc::t
     let mut timer: libc::timer_t = std::ptr::null_mut();
     // SAFETY: a valid request, and room for the answer.
     let made = unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) };
-    checked("timer_create", made.into())?;
+    checked("timer_create", made)?;
     // SAFETY: all zeroes is a valid value.
     let mut when: libc::itimerspec = unsafe { std::mem::zeroed() };
     for (field, time) in [(&mut when.it_value, first), (&mut when.it_interval, then)] {
@@ -55,6 +55,6 @@ fn start(signal: libc::c_int, first: Duration, then: Duration) -> Result<libc::t
     }
     // SAFETY: the timer that was just made, and valid times.
     let set = unsafe { libc::timer_settime(timer, 0, &raw const when, std::ptr::null_mut()) };
-    checked("timer_settime", set.into())?;
+    checked("timer_settime", set)?;
     Ok(timer)
 }

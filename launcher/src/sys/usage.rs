@@ -1,4 +1,4 @@
-//! What processes have used.
+//! Resources that processes have used.
 
 /// As getrusage(2) counts it.
 #[derive(Clone, Copy, Debug)]
@@ -7,7 +7,7 @@ pub struct Usage {
     pub user: i64,
     /// Processor time of the kernel for them, in microseconds.
     pub system: i64,
-    /// The most memory that one process had at a time, in KiB.
+    /// The most memory that one process had at any time, in KiB.
     pub memory: i64,
     /// Page faults without and with reading.
     pub faults: [i64; 2],
@@ -17,7 +17,7 @@ pub struct Usage {
     pub blocks: [i64; 2],
 }
 
-/// Of all children that have been waited for, and of theirs.
+/// The usage of all children that have been waited for, and of theirs.
 pub fn of_children() -> Usage {
     // SAFETY: all zeroes is a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

@@ -1,8 +1,8 @@
-//! The built-in profiles mean the same on arm64, which was never given the older calls of 64-bit x86: what a program does
-//! there by one of them it does on arm64 by its successor, and is answered alike.
+//! The built-in profiles mean the same on arm64, which was never given the older calls of 64-bit x86: what a
+//! program does there by one of them it does on arm64 by its successor, and is answered alike.
 
-use sbx::launch::policy::Network;
-use sbx::launch::resolve::{self, Unix};
+use sbx::plan::calls::{self as resolve, Unix};
+use sbx::plan::rules::Network;
 use sbx::profile::Profile;
 use sbx_policy::bpf;
 use sbx_policy::calls::{Arch, Call};

@@ -1,8 +1,8 @@
 //! The eight built-in profiles: what each must contain, and what none may.
 
-use sbx::launch::policy::{Mode, Network};
-use sbx::launch::resolve::{self, Extras, Unix};
-use sbx::profile::{self, Grants, Namespaces, Profile, Variable};
+use sbx::plan::calls::{self as resolve, Extras, Unix};
+use sbx::plan::rules::Network;
+use sbx::profile::{self, Grants, Namespaces, NetworkMode as Mode, Profile, Variable};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::interpret::{Data, run};
 use sbx_policy::program::assemble;

@@ -12,7 +12,7 @@ use sbx_policy::rules::{Actions, Layout};
 use crate::{Shelf, built_in_profile};
 
 /// The fuzz targets' model of a profile.
-#[path = "../../src/fuzzing/model.rs"]
+#[path = "../../../fuzz/properties/src/model.rs"]
 mod model;
 
 const ACTIONS: Actions =

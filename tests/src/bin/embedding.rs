@@ -1,5 +1,6 @@
-//! A program that embeds `sbx`, for the suites: `run SBX PROFILE COMMAND...` starts a command in a sandbox (SBX empty: the one that
-//! is found), `threads SBX` many at once, `confine PROFILE ACT [ARGUMENT]` confines itself and tries something.
+//! A program that embeds `sbx`, for the suites: `run SBX PROFILE COMMAND...` starts a command in a sandbox
+//! (SBX empty: the one that is found), `threads SBX` many at once, `confine PROFILE ACT [ARGUMENT]` confines
+//! itself and tries something.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::ffi::OsString;
@@ -7,7 +8,8 @@ use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use sbx::embed::{Sandbox, confine_self};
+use sbx::embed::confine_self;
+use sbx_client::Sandbox;
 
 fn main() {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -24,7 +26,7 @@ fn main() {
     }
 }
 
-fn run(words: &[OsString]) -> Result<(), sbx::embed::Error> {
+fn run(words: &[OsString]) -> Result<(), sbx_client::Error> {
     let mut sandbox = Sandbox::new(&words[1]);
     if !words[0].is_empty() {
         sandbox = sandbox.program(&words[0]);

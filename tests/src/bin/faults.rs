@@ -1,4 +1,4 @@
-//! Makes each system call of a start fail, and looks how the run takes it: `make test-faults`.
+//! Makes each system call of a start fail, and checks how the run handles it: `make test-faults`.
 
 #[cfg(target_arch = "x86_64")]
 fn main() {

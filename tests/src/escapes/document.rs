@@ -1,4 +1,4 @@
-//! What the suite says, and the tables in docs/, which nobody types.
+//! The suite's output, and the generated tables in docs/.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -10,13 +10,14 @@ use super::runs::{LEVELS, Level, PROFILES};
 use super::table::{self, Attempt, attempts};
 use super::trial::Got;
 use crate::kernel;
+use crate::wrap::wrapped;
 
 const INTRODUCTION: &str = include_str!("../../escapes/introduction.md");
-/// Around what is generated within docs/security.md.
+/// The marks around the generated part of docs/security.md.
 const MARKS: [&str; 2] = ["<!-- made by make test-escapes -->\n", "<!-- until here -->\n"];
 const TRIED_ON: &str = "Tried on ";
 
-/// How often what came out.
+/// The number of runs with each outcome.
 #[derive(Default)]
 struct Count {
     refused: usize,
@@ -43,7 +44,7 @@ impl Count {
     }
 }
 
-/// Says what came out; with `each`, for each run. Returns how many promises do not hold.
+/// Prints the outcomes; with `each`, those of each run. Returns how many promises do not hold.
 pub fn report(judged: &[Judged], each: bool) -> usize {
     let mut broken = 0;
     for one in judged {
@@ -82,12 +83,12 @@ pub fn report(judged: &[Judged], each: bool) -> usize {
     broken
 }
 
-/// Whether a document is about the kernel that runs here.
+/// Whether a document is about the running kernel.
 pub fn same_machine(text: &str) -> bool {
     text.lines().any(|line| line.starts_with(TRIED_ON) && line.contains(&kernel::named()))
 }
 
-/// The names and sources that docs/escapes.md has, in its order.
+/// The names and sources in docs/internals/testing/escapes.md, in its order.
 pub fn listed() -> Vec<(String, String)> {
     let text = std::fs::read_to_string(escapes()).unwrap_or_default();
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
@@ -99,7 +100,7 @@ pub fn listed() -> Vec<(String, String)> {
     .collect()
 }
 
-/// The files that are made of the results, with what has to be in them.
+/// The files that are generated from the results, with their contents.
 pub fn written(judged: &[Judged]) -> Vec<(PathBuf, String)> {
     let security = repository().join("docs/security.md");
     let old = std::fs::read_to_string(&security).unwrap_or_default();
@@ -110,7 +111,7 @@ pub fn written(judged: &[Judged]) -> Vec<(PathBuf, String)> {
 }
 
 fn escapes() -> PathBuf {
-    repository().join("docs/escapes.md")
+    repository().join("docs/internals/testing/escapes.md")
 }
 
 fn classes() -> Vec<&'static str> {
@@ -175,7 +176,7 @@ fn whole(judged: &[Judged]) -> String {
     text
 }
 
-/// For whom it works without a sandbox, or why for nobody.
+/// The users for whom it works without a sandbox, or why it works for nobody.
 fn works(both: &[&Judged]) -> String {
     let able: Vec<&str> =
         both.iter().filter(|one| one.impossible.is_none()).map(|one| one.user.name).collect();
@@ -211,14 +212,15 @@ fn came(both: &[&Judged], level: &Level) -> String {
     }
 }
 
-/// By name, what no run or not every run refuses, and why.
+/// The attempts that not every run refuses, by name, and why.
 fn let_through() -> String {
     let mut text = "\n## Let through on purpose, or not promised\n".to_owned();
     for (key, reason) in table::reasons() {
         let meant = attempts().iter().filter(|attempt| attempt.settings("why").any(|why| why == key));
         let names: Vec<String> =
             meant.map(|attempt| format!("`{}`{}", attempt.name, whose(attempt))).collect();
-        let _ = write!(text, "\n- {}: {reason}\n", names.join(", "));
+        let item = wrapped(&format!("- {}: {reason}", names.join(", ")), "  ");
+        let _ = write!(text, "\n{item}\n");
     }
     text
 }

@@ -1,41 +1,39 @@
 //! All attempts, several at a time.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::runs;
 use super::table::Attempt;
 use super::trial::{self, Got};
-use crate::User;
+use crate::{User, parallel};
 
-/// Some of them mostly wait, so there are more than processors.
+/// Some attempts mostly wait, so there are more workers than processors.
 const WORKERS: usize = 6;
-/// How often a race is run again where it may be won.
+/// How often an attempt that may win a race is repeated.
 const CHANCES: usize = 4;
 
-/// What came of an attempt of one user.
+/// The result of an attempt by one user.
 pub struct Judged {
     /// What was tried.
     pub attempt: &'static Attempt,
-    /// By whom.
+    /// Who tried it.
     pub user: User,
     /// Why it cannot be tried here: it does not work without a sandbox either.
     pub impossible: Option<String>,
-    /// What came of it, by level and profile.
+    /// The results by level and profile.
     pub results: BTreeMap<(&'static str, &'static str), Got>,
 }
 
-/// An attempt that got through although it is promised that it does not.
+/// An attempt that succeeded although a promise says that it cannot.
 pub struct Broken {
     /// Where: level and profile.
     pub run: (&'static str, &'static str),
-    /// How it shows.
+    /// The evidence.
     pub how: String,
 }
 
 impl Judged {
-    /// What is promised and does not hold.
+    /// The promises that do not hold.
     pub fn broken(&self) -> Vec<Broken> {
         let promised = |(level, profile): &(&str, &str)| {
             let level = runs::LEVELS.iter().find(|known| known.name == *level).expect("a level");
@@ -52,32 +50,18 @@ impl Judged {
     }
 }
 
-/// Tries all of these, as every user there is.
+/// Tries all of these as each user.
 pub fn judge(chosen: &[&'static Attempt]) -> Vec<Judged> {
-    let mut users = vec![User::current()];
-    if users[0].is_root() {
-        users.push(User::ordinary());
-    }
-    // Those that wait are begun first.
+    let users = User::all();
+    // Those that wait start first.
     let mut jobs: Vec<(usize, &'static Attempt, User)> = chosen
         .iter()
         .enumerate()
         .flat_map(|(at, attempt)| users.iter().map(move |user| (at, *attempt, *user)))
         .collect();
     jobs.sort_by_key(|(_, attempt, _)| !attempt.has("slow"));
-    let next = AtomicUsize::new(0);
-    let judged = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..WORKERS {
-            scope.spawn(|| {
-                while let Some((at, attempt, user)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let one = try_everywhere(attempt, user);
-                    judged.lock().unwrap().push((*at, one));
-                }
-            });
-        }
-    });
-    let mut judged = judged.into_inner().unwrap();
+    let judge = |(at, attempt, user): &(usize, &'static Attempt, User)| (*at, try_everywhere(attempt, user));
+    let mut judged = parallel::map(&jobs, WORKERS, judge);
     judged.sort_by_key(|(at, one)| (*at, one.user.id));
     judged.into_iter().map(|(_, one)| one).collect()
 }
@@ -102,7 +86,7 @@ fn try_everywhere(attempt: &'static Attempt, user: &User) -> Judged {
         if attempt.has("slow") && got_through(&got) && attempt.promised(profile.name, level.abi()) {
             got = trial::inside(attempt, user, (profile, level), &mut place);
         }
-        // What is not promised is not to look safe because a race was lost.
+        // An attempt without a promise must not look refused because a race was lost.
         for _ in 0..CHANCES {
             if !attempt.has("race") || got_through(&got) || attempt.promised(profile.name, level.abi()) {
                 break;

@@ -1,7 +1,8 @@
 //! The escape suite: published ways out of a sandbox, each tried without `sbx`, where it has to work, and then inside.
 //!
-//! What is tried stands in `escapes/attempts.tbl`, how in `subjects/escape/`, and what came of it in docs/escapes.md,
-//! which is written here. An attempt that got through although docs/security.md promises that it does not is a failure.
+//! `escapes/attempts.tbl` lists the attempts, `subjects/escape/` makes them, and
+//! docs/internals/testing/escapes.md has the results, which this module writes. An attempt that succeeds
+//! although docs/security.md promises that it cannot is a failure.
 
 mod document;
 mod judge;
@@ -38,24 +39,24 @@ pub fn main(words: &[String]) -> i32 {
     i32::from(broken > 0)
 }
 
-/// Writes a file, or says how it differs. That is no failure: it can only be about what is not promised, where the
-/// outcome of a race may be one or the other. That the page has all attempts is tested elsewhere.
+/// Writes a file, or prints how it differs. A difference is no failure: it can only concern what is not promised, where
+/// a race may end one way or the other. Another test makes sure that the page has all attempts.
 fn bring_up_to_date(path: &Path, text: &str, update: bool) {
     let there = std::fs::read_to_string(path).unwrap_or_default();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = path.strip_prefix(repository()).unwrap_or(path).display();
     if there == text {
         return;
     }
     if update {
         std::fs::write(path, text).unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
-        println!("docs/{name} was written anew");
+        println!("{name} was written anew");
         return;
     }
     if !document::same_machine(&there) {
-        println!("docs/{name} is about another kernel: not compared");
+        println!("{name} is about another kernel: not compared");
         return;
     }
-    println!("docs/{name} is not what this run found; 'make test-escapes UPDATE=1' writes it");
+    println!("{name} is not what this run found; 'make test-escapes UPDATE=1' writes it");
     for line in text.lines().filter(|line| !there.lines().any(|other| other == *line)).take(20) {
         println!("  now: {line}");
     }

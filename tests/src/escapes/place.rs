@@ -21,9 +21,9 @@ use crate::{User, stage, subjects, sys};
 
 /// A day in 2017: times before 2020 are compared.
 const THEN: Duration = Duration::from_secs(1_500_000_000);
-/// The descriptor that the victim holds a secret with.
+/// The number of the victim's descriptor of a secret.
 const VICTIMS_FILE: i32 = 7;
-/// Directories that programs outside look into.
+/// Directories that programs outside read.
 const LOOKED_INTO: &[&str] = &[
     ".config/autostart",
     ".config/systemd/user",
@@ -44,20 +44,20 @@ const SECRETS: &[&str] =
 pub struct Place {
     /// The directories.
     pub world: World,
-    /// Who would notice a visit.
+    /// The listeners, which notice every visit.
     pub listeners: Listeners,
-    /// The process outside, and where its secret stands.
+    /// The process outside, and the address of its secret.
     pub victim: Victim,
-    /// What else the attempt is told.
+    /// Further words for the attempt.
     pub extra: String,
     held: Vec<Held>,
     files: Vec<Entry>,
 }
 
-/// A file of the workspace, as far as it shows that somebody was at work there.
+/// The state of a file of the workspace, which shows whether it was changed.
 type Entry = (PathBuf, u32, u64);
 
-/// What lasts as long as the attempt.
+/// Things that last as long as the attempt.
 enum Held {
     Terminal { _both: (OwnedFd, OwnedFd) },
     File(PathBuf),
@@ -117,7 +117,7 @@ impl Place {
         }
     }
 
-    /// What the attempt is told, as words of its command line.
+    /// The facts for the attempt, as words of its command line.
     pub fn facts(&self) -> Vec<String> {
         let (world, heard) = (&self.world, &self.listeners);
         let mut facts = vec![
@@ -134,7 +134,7 @@ impl Place {
         facts
     }
 
-    /// Descriptors that the caller has forgotten to close, and what it reads from; each with its number.
+    /// Descriptors that the caller has forgotten to close, and its standard input; each with its number.
     pub fn forgotten(&self, attempt: &Attempt) -> Vec<(OwnedFd, i32)> {
         let outside = &self.world.outside;
         let open = |path: PathBuf| OwnedFd::from(File::open(path).unwrap());
@@ -197,7 +197,7 @@ fn furnish(world: &World) {
     file.set_modified(SystemTime::UNIX_EPOCH + THEN).unwrap();
     let program = world.subject("escape");
     fs::rename(program, world.outside.join("program")).unwrap();
-    // As they come with a workspace.
+    // Files that come with many workspaces.
     for (link, target) in [
         (world.path("way-to-secret"), world.home.join(".ssh/id_rsa")),
         (world.path("way-outside"), world.outside.clone()),
@@ -207,7 +207,7 @@ fn furnish(world: &World) {
     }
 }
 
-/// Puts something into the workspace that only this attempt needs.
+/// Adds something to the workspace that only this attempt needs.
 fn bring(world: &World, name: &str) {
     let rights = |name: &str, mode: u32| {
         let path = world.path(name);
@@ -266,7 +266,7 @@ impl Victim {
         self.child.id()
     }
 
-    /// Where its secret stands.
+    /// The address of its secret.
     pub fn address(&self) -> u64 {
         self.secret.parse().unwrap_or(0)
     }

@@ -1,11 +1,11 @@
-//! Under what each attempt is made: the profiles, and the levels of a kernel.
+//! The runs in which each attempt is made: profiles, and levels of a kernel.
 
 use super::table::Attempt;
 use crate::kernel;
 
-/// A profile, and what makes it out on the command line.
+/// A profile, and the flags that select it.
 pub struct Profile {
-    /// What it is called in the tables.
+    /// Its name in the tables.
     pub name: &'static str,
     /// The flags.
     pub flags: &'static [&'static str],
@@ -36,36 +36,36 @@ pub const PROFILES: &[Profile] = &[
 ];
 
 impl Profile {
-    /// Whether an attempt is tried under it.
+    /// Whether an attempt is made under it.
     pub fn is_about(&self, attempt: &Attempt) -> bool {
         let wanted = attempt.values("in");
         let class = self.only.is_none_or(|class| class == attempt.class);
         class && (wanted.is_empty() || wanted.contains(&self.name))
     }
 
-    /// Its name as a document shows it.
+    /// Its name in a document.
     pub fn shown(&self) -> String {
         format!("`{}`", self.name)
     }
 }
 
-/// A level, and how the kernel of this machine is made one that has no more.
+/// A level, and how this machine's kernel is reduced to it.
 pub struct Level {
     /// Its name.
     pub name: &'static str,
     /// Flags of the run.
     pub flags: &'static [&'static str],
-    /// Calls that are answered with an error, as a kernel does that lacks them.
+    /// Calls that are answered with an error, as by a kernel without them.
     pub lacks: &'static [(libc::c_long, i32)],
-    /// Whether path rules are among what it has.
+    /// Whether it has path rules.
     pub landlock: bool,
-    /// Whether namespaces of the run's own are.
+    /// Whether it has namespaces of the run's own.
     pub namespaces: bool,
 }
 
-/// Every level that a run can have.
+/// All levels.
 pub const LEVELS: &[Level] = &[
-    // Profiles that do without namespaces by themselves have them here too.
+    // Profiles that use no namespaces by default have them here too.
     Level { name: "full", flags: &["--namespaces", "auto"], lacks: &[], landlock: true, namespaces: true },
     Level {
         name: "standard",

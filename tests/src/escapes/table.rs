@@ -1,16 +1,16 @@
-//! What is tried: `escapes/attempts.tbl`, which says at its top what its columns mean.
+//! The attempts: `escapes/attempts.tbl`, whose head explains its columns.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 const TABLE: &str = include_str!("../../escapes/attempts.tbl");
-/// The section that says why something is let through.
+/// The section with the reasons why something is let through.
 const REASONS: &str = "why";
 
-/// How it shows that an attempt got through.
+/// The evidence that an attempt succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
-    /// The kernel's answer, as the attempt tells it; or as below.
+    /// The kernel's answer, as the attempt prints it, or one of the following.
     Answer,
     /// A change outside, a visit there, a secret in the output.
     Outside,
@@ -25,15 +25,15 @@ pub enum Evidence {
 pub struct Attempt {
     /// Its name, the same in the program that makes it.
     pub name: &'static str,
-    /// What kind of thing it is.
+    /// Its class.
     pub class: &'static str,
-    /// How it shows that it got through.
+    /// The evidence of success.
     pub evidence: Evidence,
-    /// The Landlock ABI from which it is promised that it does not get through; 0: on every kernel; none: never.
+    /// The Landlock ABI from which a promise says that it cannot succeed; 0: on every kernel; none: never.
     pub promised_from: Option<i64>,
     /// Profiles that let it through.
     pub except: Vec<&'static str>,
-    /// Where it was published, or what describes the mechanism.
+    /// Where it was published, or a description of the mechanism.
     pub source: &'static str,
     /// What is tried.
     pub what: &'static str,
@@ -41,7 +41,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Whether a setting without a value is there.
+    /// Whether it has a setting without a value.
     pub fn has(&self, setting: &str) -> bool {
         self.settings.contains(&setting)
     }
@@ -51,12 +51,12 @@ impl Attempt {
         self.settings(setting).flat_map(|values| values.split(',')).collect()
     }
 
-    /// What is behind `SETTING=`, for each time that it is there.
+    /// The values behind `SETTING=`, one for each time that it occurs.
     pub fn settings<'a>(&'a self, setting: &'a str) -> impl Iterator<Item = &'static str> + 'a {
         self.settings.iter().filter_map(move |word| word.strip_prefix(setting)?.strip_prefix('='))
     }
 
-    /// Whether it is promised that this does not get through.
+    /// Whether a promise says that it cannot succeed.
     pub fn promised(&self, profile: &str, abi: i64) -> bool {
         self.promised_from.is_some_and(|least| abi >= least) && !self.except.contains(&profile)
     }
@@ -68,7 +68,7 @@ pub fn attempts() -> &'static [Attempt] {
     ATTEMPTS.get_or_init(|| sections().filter(|(class, _)| *class != REASONS).map(attempt).collect())
 }
 
-/// Why something is let through, by the name that `why=` gives it.
+/// The reasons why something is let through, by the name that `why=` gives them.
 pub fn reasons() -> BTreeMap<&'static str, &'static str> {
     let lines = sections().filter(|(class, _)| *class == REASONS);
     lines
@@ -77,7 +77,7 @@ pub fn reasons() -> BTreeMap<&'static str, &'static str> {
         .collect()
 }
 
-/// The lines that are neither empty nor remarks, with the section that each belongs to.
+/// The lines that are neither empty nor comments, with the section that each belongs to.
 fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
     let mut class = "";
     TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).filter_map(move |line| {

@@ -12,23 +12,23 @@ use crate::{Cmd, Output, User, kernel, stage, subjects};
 
 /// The key of the caller's session.
 pub const KEY: &CStr = c"sbx-escape-key";
-/// What an attempt prints when it did what only code outside can do.
+/// An attempt prints this when it did what only code outside can do.
 const ESCAPED: &str = "escaped";
-/// What it prints before anything else.
+/// An attempt prints this before anything else.
 const TRYING: &str = "trying";
-/// Twice of what a run may print where that is limited, and more than the head and tail of it.
+/// Twice the output that a limited run may make, and more than its head and tail.
 const MUCH: usize = 512 << 10;
 /// No attempt takes so long, nor any run of one.
 const ENOUGH: Duration = Duration::from_secs(20);
 /// A shell that starts the words behind it and stays above them.
 const SHELL: [&str; 4] = ["/bin/sh", "-c", "\"$@\"; exit $?", "sh"];
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Got {
-    /// It got through; how that shows.
+    /// It succeeded; the evidence.
     Through(String),
-    /// It did not; what it was told.
+    /// It failed; the error.
     Refused(String),
     /// It was not even started.
     Nowhere(String),
@@ -40,7 +40,7 @@ pub fn names() -> Vec<String> {
     out.out().lines().map(str::to_owned).collect()
 }
 
-/// Without a sandbox.
+/// Makes the attempt without a sandbox.
 pub fn control(attempt: &Attempt, user: &User) -> Got {
     let place = Place::new(attempt, user);
     let own = words(attempt, &place);
@@ -49,7 +49,7 @@ pub fn control(attempt: &Attempt, user: &User) -> Got {
     observe(attempt, &place, place.world.bare(all))
 }
 
-/// In a sandbox, at a place that is kept for the next one if nothing has happened to it.
+/// Makes the attempt in a sandbox, in a place that is kept for the next one if nothing has changed there.
 pub fn inside(
     attempt: &Attempt,
     user: &User,
@@ -136,7 +136,7 @@ fn conclude(attempt: &Attempt, place: &Place, before: &Before, out: &Output) -> 
     if through { Got::Through("the kernel did it".into()) } else { Got::Refused(reason(&text, out)) }
 }
 
-/// What the attempt, or else `sbx`, said last.
+/// The last line of the attempt, or else of `sbx`.
 fn reason(text: &str, out: &Output) -> String {
     let own = text.lines().map(str::trim).rfind(|line| !line.is_empty() && *line != TRYING);
     let err = out.err();

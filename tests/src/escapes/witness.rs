@@ -1,4 +1,4 @@
-//! What can be seen from outside: files, visits, and the state of the process that was attacked.
+//! What can be seen from outside: files, visits, and the state of the victim.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::place::{Place, number};
 use crate::tree::{self, Tree};
 
-/// Sockets on loopback and of this machine, which count who came.
+/// Sockets on loopback and of this machine, which count connections.
 pub struct Listeners {
     /// The name of the abstract one.
     pub abstract_name: String,
@@ -22,7 +22,7 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Starts to listen; those that have a path are in this directory.
+    /// Starts to listen; sockets with a path are in this directory.
     pub fn start(dir: &Path) -> Listeners {
         let abstract_name = format!("sbx-escape-{}", number());
         let unnamed =
@@ -56,7 +56,7 @@ impl Listeners {
         tcp.chain(self.udp.iter().map(|socket| socket.local_addr().unwrap().port())).collect()
     }
 
-    /// Whether anybody has come.
+    /// Whether there was a connection.
     fn visited(&self) -> bool {
         let came = |result: io::Result<()>| result.is_ok();
         let mut byte = [0];
@@ -67,19 +67,19 @@ impl Listeners {
     }
 }
 
-/// What was there before an attempt.
+/// The state before an attempt.
 pub struct Before {
     files: Tree,
     victim: Vec<String>,
 }
 
 impl Before {
-    /// Looks.
+    /// Records the state.
     pub fn look(place: &Place) -> Before {
         Before { files: files(place), victim: victim(place) }
     }
 
-    /// What is different now, in a few words.
+    /// The difference now, in a few words.
     pub fn change(&self, place: &Place) -> Option<String> {
         if place.listeners.visited() {
             return Some("a listener was reached".into());
@@ -94,11 +94,11 @@ impl Before {
     }
 }
 
-/// Everything that is not the workspace.
+/// Everything outside the workspace.
 fn files(place: &Place) -> Tree {
     let mut all = Tree::new();
     for (name, root) in [("outside", &place.world.outside), ("home", &place.world.home)] {
-        // The workspace, and the cache that is sbx's own to make.
+        // The workspace, and the cache, which is sbx's own.
         let inside =
             |path: &Path| name == "home" && (path.starts_with("project") || path.starts_with(".cache"));
         let found = tree::snapshot_but(root, &inside).into_iter();

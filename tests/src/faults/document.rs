@@ -1,4 +1,4 @@
-//! What the suite says, and the tables in docs/faults.md, which nobody types.
+//! The suite's output, and the generated tables in docs/internals/testing/faults.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -9,10 +9,10 @@ use super::run::Done;
 use super::{harmless, site};
 use crate::kernel;
 
-/// Behind this everything is generated.
+/// Everything after this line is generated.
 const MARK: &str = "<!-- from here on made by make test-faults UPDATE=1 -->\n";
 
-/// How often what came out.
+/// The number of each outcome.
 #[derive(Default)]
 struct Count {
     injections: usize,
@@ -50,15 +50,16 @@ impl Count {
 
     fn row(&self, name: &str, calls: usize, late: bool) -> String {
         let Count { injections, refused, same, said, tighter, degraded, ended, not_made, broken } = self;
-        // Nothing is refused any more that runs already.
+        // Nothing is refused any more once the command runs.
         let first = if late { ended } else { refused };
         format!(
-            "| {name} | {calls} | {injections} | {first} | {same} | {said} | {tighter} | {degraded} | {not_made} | {broken} |\n"
+            "| {name} | {calls} | {injections} | {first} | {same} | {said} | {tighter} | {degraded} | \
+             {not_made} | {broken} |\n"
         )
     }
 }
 
-/// Says what came out; returns how many were taken badly.
+/// Prints the outcomes; returns how many are bad.
 pub fn report(done: &[Done]) -> usize {
     [false, true].iter().for_each(|late| println!("{}", totals(done, *late)));
     let all = done.iter().flat_map(|one| &one.verdicts);
@@ -70,7 +71,8 @@ pub fn report(done: &[Done]) -> usize {
 fn totals(done: &[Done], late: bool) -> String {
     let first = if late { "ended, and said why" } else { "refused" };
     let mut text = format!(
-        "| run | calls | made to fail | {first} | went on as ever | the same, with a word | allowed less | confined less, and said so | not made again | taken badly |\n|---|---|---|---|---|---|---|---|---|---|\n"
+        "| run | calls | made to fail | {first} | went on as ever | the same, with a word | allowed less | \
+         confined less, and said so | not made again | taken badly |\n|---|---|---|---|---|---|---|---|---|---|\n"
     );
     let mut seen = BTreeSet::new();
     let calls = |one: &Done| one.calls[usize::from(late)];
@@ -83,8 +85,9 @@ fn totals(done: &[Done], late: bool) -> String {
 
 /// Writes the tables.
 pub fn update(path: &Path, done: &[Done]) {
-    let old = std::fs::read_to_string(path).expect("docs/faults.md");
-    let (before, _) = old.split_once(MARK).expect("docs/faults.md has a place for the tables");
+    let old = std::fs::read_to_string(path).expect("docs/internals/testing/faults.md");
+    let (before, _) =
+        old.split_once(MARK).expect("docs/internals/testing/faults.md has a place for the tables");
     let mut text = format!("{before}{MARK}\n## Until the command is executed\n\n");
     let _ = writeln!(text, "Tried on {}, as {}.\n\n{}", kernel::named(), users(done), totals(done, false));
     if done.iter().flat_map(|one| &one.verdicts).any(|verdict| verdict.late) {
@@ -106,7 +109,7 @@ pub fn update(path: &Path, done: &[Done]) {
     for (calls, why) in site::excluded() {
         let _ = writeln!(text, "| {calls} | {why} |");
     }
-    std::fs::write(path, text).expect("docs/faults.md can be written");
+    std::fs::write(path, text).expect("docs/internals/testing/faults.md can be written");
 }
 
 fn users(done: &[Done]) -> String {
@@ -115,7 +118,7 @@ fn users(done: &[Done]) -> String {
     users.into_iter().collect::<Vec<_>>().join(" and ")
 }
 
-/// What runs said that went on, each with the calls.
+/// The messages of runs that went on, each with the calls.
 fn said(done: &[Done]) -> BTreeMap<String, BTreeSet<&'static str>> {
     let mut said: BTreeMap<String, BTreeSet<&'static str>> = BTreeMap::new();
     let start = done.iter().flat_map(|one| &one.verdicts).filter(|verdict| !verdict.late);
@@ -131,7 +134,7 @@ fn said(done: &[Done]) -> BTreeMap<String, BTreeSet<&'static str>> {
     said
 }
 
-/// Without the cause, and without where the suite runs.
+/// Removes the cause, and the suite's own paths.
 fn general(line: &str) -> String {
     let line =
         line.replace("ROOT/home/project", "WORKSPACE").replace("ROOT/home", "HOME").replace('|', "\\|");

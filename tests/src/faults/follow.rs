@@ -1,4 +1,4 @@
-//! Following a run from call to call.
+//! Follows a run from call to call.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -15,22 +15,22 @@ use crate::sys::ptrace::{self, Entry, Replaced, Stop};
 
 /// How long a run may take. One takes some milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// How long what it started may outlive it.
+/// How long processes may outlive the run that started them.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Which process of a run: in the order in which they are made.
+/// The index of a process of a run: in the order in which they are made.
 pub type Index = usize;
 
 /// A call of a run.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Whose.
+    /// The process.
     pub process: Index,
     /// Its number.
     pub number: u64,
-    /// Which of the process's calls of that number in its phase, from 1.
+    /// Its index among the process's calls of that number in its phase, from 1.
     pub nth: usize,
-    /// Whether it is made when the command has been executed: what a supervisor does then.
+    /// Whether it is made after the command was executed: a supervisor's calls then.
     pub late: bool,
     /// Its arguments.
     pub arguments: [u64; 6],
@@ -41,21 +41,21 @@ pub struct Call {
 /// A call that is to fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// Whose.
+    /// The process.
     pub process: Index,
     /// Its number.
     pub number: u64,
-    /// Which of that number.
+    /// The index among its calls of that number.
     pub nth: usize,
-    /// Whether when the command has been executed.
+    /// Whether after the command was executed.
     pub late: bool,
     /// The error.
     pub errno: i32,
 }
 
-/// What was seen of a run.
+/// The observations of a run.
 pub struct Seen {
-    /// What became of it.
+    /// The result.
     pub output: Output,
     /// The calls, without the command's own, but with those of the library in it.
     pub calls: Vec<Call>,
@@ -65,7 +65,7 @@ pub struct Seen {
     pub command: Option<Index>,
     /// Whether the call that was to fail was made.
     pub failed: bool,
-    /// Whether it had to be ended.
+    /// Whether it had to be killed.
     pub hung: bool,
     /// How many processes outlived it.
     pub outlived: usize,
@@ -75,7 +75,7 @@ pub struct Seen {
     pub signal: Option<i32>,
 }
 
-/// Whose code makes the calls that are of interest.
+/// Whose calls are of interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Code {
     /// The launcher's: all but the loader's.
@@ -98,14 +98,14 @@ impl Process {
         Process { index, code, known: Vec::new(), counts: HashMap::new(), replaced: None }
     }
 
-    /// Whether a call that is made there is one of those of interest.
+    /// Whether a call that is made at this place is of interest.
     fn is_of_interest(&mut self, pid: i32, place: u64) -> bool {
         let found = |known: &[(Range<u64>, bool)]| {
             known.iter().find(|(range, _)| range.contains(&place)).map(|(_, wanted)| *wanted)
         };
         found(&self.known).unwrap_or_else(|| {
             self.known = mapped(pid, self.code);
-            // What cannot be read is a launcher that hides its memory.
+            // An unreadable process is a launcher that hides its memory.
             found(&self.known).unwrap_or(self.code == Code::Launcher)
         })
     }
@@ -127,10 +127,10 @@ fn mapped(pid: i32, code: Code) -> Vec<(Range<u64>, bool)> {
     text.lines().filter_map(line).collect()
 }
 
-/// What to do beside following.
+/// What to do besides following.
 #[derive(Clone, Copy, Default)]
 pub struct Wish {
-    /// The call that is to fail; without one, all are noted down.
+    /// The call that is to fail; without one, all are recorded.
     pub fault: Option<Fault>,
     /// Whether the command is the first program, and the library's calls are the ones of interest.
     pub alone: bool,
@@ -155,7 +155,7 @@ pub fn follow(cmd: Cmd, wish: Wish) -> Seen {
         failed: false,
     };
     following.begin();
-    // Other children of this thread may be there for longer.
+    // Other children of this thread may live longer.
     while following.is_going_on()
         && let Some((pid, stop)) = ptrace::next()
     {
@@ -181,18 +181,18 @@ struct Following {
     first: i32,
     status: Option<i32>,
     processes: HashMap<i32, Process>,
-    /// Those that stopped before it was heard who made them.
+    /// Processes that stopped before their parent reported them.
     early: HashSet<i32>,
     made: usize,
     calls: Vec<Call>,
     command: Option<Index>,
-    /// Whether the command's exec has been come to: what the others do from then on is late.
+    /// Whether the command's exec was reached: calls of other processes from then on are late.
     over: bool,
     failed: bool,
 }
 
 impl Following {
-    /// Takes up the first process, which stands at its exec.
+    /// Starts with the first process, which is stopped at its exec.
     fn begin(&mut self) {
         let (pid, _) = ptrace::next().expect("a process to be followed");
         ptrace::follow_all(pid).expect("PTRACE_SETOPTIONS");
@@ -202,16 +202,16 @@ impl Following {
         ptrace::go_on(pid, true, 0);
     }
 
-    /// Whether there is anything left to be followed.
+    /// Whether there is anything left to follow.
     fn is_going_on(&self) -> bool {
         if self.processes.is_empty() {
-            // Whoever made them was killed before that was heard.
+            // Their parent was killed before it reported them.
             self.early.iter().for_each(|pid| sys::kill(*pid, libc::SIGKILL));
         }
         !self.processes.is_empty() || !self.early.is_empty()
     }
 
-    /// Whether calls are looked at any more.
+    /// Whether a process's calls are still looked at.
     fn looks(&self, process: Option<&Process>) -> bool {
         let done = self.wish.fault.is_some() && self.failed;
         let library = self.wish.library || self.wish.alone;
@@ -264,7 +264,7 @@ impl Following {
     fn call(&mut self, pid: i32) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         if let Some((replaced, errno)) = process.replaced.take() {
-            // Killed meanwhile, it cannot be told any more.
+            // It was killed meanwhile.
             let _ = ptrace::fail(pid, &replaced, errno);
             return;
         }
@@ -300,7 +300,7 @@ fn note(pid: i32, (process, nth, late): (Index, usize, bool), entry: Entry) -> C
     Call { process, number: entry.number, nth, late, arguments: entry.arguments, path }
 }
 
-/// Ends a run that does not end by itself. A thread of its own, since the other one waits.
+/// Kills a run that does not end by itself. It is a thread of its own, since the other one waits.
 struct Guard {
     alive: Arc<Mutex<Alive>>,
     done: mpsc::Sender<()>,

@@ -1,6 +1,6 @@
-//! Calls that may fail without a word, and why: the run goes on, and is confined as ever.
+//! Calls that may fail silently, and why: the run goes on, and is confined as before.
 
-/// What a call begins with, as it is shown, and why its failure changes nothing that is promised.
+/// The beginning of a call as it is shown, and why its failure changes nothing that is promised.
 const HARMLESS: &[(&str, &str)] = &[
     ("access", "looks whether a file is there to be chosen; the next one is taken"),
     ("capget", "the run is then made as for an ordinary user, with a user namespace"),
@@ -18,6 +18,8 @@ const HARMLESS: &[(&str, &str)] = &[
     ),
     ("getsockopt", "asks who is at the other end of standard input"),
     ("ioctl(0x5401)", "asks whether a descriptor is a terminal; it then counts as none"),
+    ("ioctl(0x5413)", "as `ioctl(0x5401)`"),
+    ("ioctl(0x802c542a)", "as `ioctl(0x5401)`"),
     ("keyctl", "a sandbox around may refuse it (EPERM), and then refuses it to the command as well"),
     (
         "kill",
@@ -34,13 +36,16 @@ const HARMLESS: &[(&str, &str)] = &[
         "limits are then held by other means, which the report names (`limits`, `mechanism`)",
     ),
     ("newfstatat", "as `statx`"),
+    ("open", "as `openat`"),
     (
         "openat",
-        "a rule about what the user may not reach (EACCES) is passed over, so less is allowed; what cannot be looked into is protected as a whole",
+        "a rule about what the user may not reach (EACCES) is passed over, so less is allowed; what cannot be \
+         looked into is protected as a whole",
     ),
     (
         "openat2",
-        "a sandbox around may not know it (ENOSYS): the path is then opened in the old way, and where that is has to be the path",
+        "a sandbox around may not know it (ENOSYS): the path is then opened in the old way, and where that is \
+         has to be the path",
     ),
     ("pidfd_open", "as `eventfd2`, where the run has no namespaces"),
     ("poll", "is made again (EINTR)"),
@@ -61,17 +66,19 @@ const HARMLESS: &[(&str, &str)] = &[
     ("statmount", "as `listmount`"),
     (
         "statx",
-        "looks what is there: what is to be protected, hidden or denied counts as there, what is to be allowed does not",
+        "looks what is there: what is to be protected, hidden or denied counts as there, what is to be \
+         allowed does not",
     ),
     (
         "utimensat",
-        "gives back to a directory the times that it had before something was in it for a moment; a build may look at it once more",
+        "gives back to a directory the times that it had before something was in it for a moment; a build may \
+         look at it once more",
     ),
     ("waitid", "is made again (EINTR)"),
     ("write", "is made again (EINTR)"),
 ];
 
-/// Why a call may fail without a word; `None` where it may not.
+/// Why a call may fail silently; `None` where it may not.
 pub fn reason(shown: &str) -> Option<&'static str> {
     HARMLESS.iter().find(|(start, _)| begins(shown, start)).map(|(_, why)| *why)
 }

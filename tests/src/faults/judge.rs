@@ -1,4 +1,4 @@
-//! Whether a run took a failing call well.
+//! Whether a run handled a failing call well.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use super::follow::Seen;
 
-/// What came of it.
+/// The outcome of an injection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The command was not started, and this sentence says why.
+    /// The command was not started, and this sentence gives the reason.
     Refused(i32, String),
-    /// The run went on, confined as ever, without a word.
+    /// The run went on, confined as before, and printed nothing.
     Same,
-    /// The run went on, confined as ever, and said this.
+    /// The run went on, confined as before, and printed this.
     Said(Vec<String>),
     /// The run went on, and the command was refused more than usual.
     Tighter,
-    /// The run went on with less, and said so.
+    /// The run went on with less, and reported that.
     Degraded(Vec<String>),
-    /// The command had begun; it was ended, and this sentence says why.
+    /// The command had begun; it was ended, and this sentence gives the reason.
     Ended(i32, String),
     /// The call was not made this time.
     NotMade,
@@ -37,16 +37,16 @@ pub struct Verdict {
     pub user: &'static str,
     /// The call's name.
     pub call: &'static str,
-    /// Whether it is made when the command has been executed.
+    /// Whether it is made after the command was executed.
     pub late: bool,
     /// The process, the call and the error.
     pub shown: String,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
 impl Verdict {
-    /// Whether it was taken badly.
+    /// Whether it was handled badly.
     pub fn is_broken(&self) -> bool {
         matches!(self.outcome, Outcome::Broken(_))
     }
@@ -59,47 +59,47 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What a run that nothing happens to says.
+/// The output of an undisturbed run.
 pub struct Usual {
     /// Its facts.
     pub facts: String,
     /// Its lines on standard error.
     pub lines: BTreeSet<String>,
-    /// What its report says of layers and degradations.
+    /// The layers and degradations in its report.
     pub confined: Option<(Value, Value)>,
 }
 
-/// What there is to judge.
+/// The evidence to judge.
 pub struct Evidence<'a> {
-    /// What was seen of the run.
+    /// The observations of the run.
     pub seen: &'a Seen,
     /// Its standard output.
     pub facts: String,
     /// Its lines on standard error.
     pub lines: Vec<String>,
-    /// Its report, where it was to write one.
+    /// Its report, if it was to write one.
     pub report: Option<Option<Value>>,
     /// What it left.
     pub left: Option<String>,
-    /// Whether the call is made when the command has been executed.
+    /// Whether the call is made after the command was executed.
     pub late: bool,
-    /// Whether the library is to speak before the command's own code.
+    /// Whether the library has to report before the command's own code runs.
     pub library: bool,
 }
 
-/// Whether nothing was to be expected: the place of the report could not be opened, or that was not come to.
+/// Whether no report could be expected: its place could not be opened, or was not reached.
 fn is_without_report(code: i32, lines: &[String]) -> bool {
     let early = ["sbx: cannot write the report", "sbx: cannot make sure of standard input"];
     let early = lines.iter().all(|line| early.iter().any(|start| line.starts_with(start)));
     code == 125 && (early || is_about_report(lines))
 }
 
-/// Whether the run failed for its report alone.
+/// Whether the run failed only because of its report.
 fn is_about_report(lines: &[String]) -> bool {
     lines.iter().any(|line| line.starts_with("sbx: cannot write the report"))
 }
 
-/// What a report says of layers and degradations.
+/// The layers and degradations in a report.
 pub fn confined(report: &Value) -> (Value, Value) {
     (report["layers"].clone(), report["degradations"].clone())
 }
@@ -139,14 +139,14 @@ pub fn judge(usual: &Usual, evidence: &Evidence<'_>) -> Outcome {
     if ran { went_on(usual, evidence, code) } else { refused(usual, evidence, code) }
 }
 
-/// Whether it says that it could not remove this.
+/// Whether the run reports that it could not remove this.
 fn tells(lines: &[String], left: &str) -> bool {
     let Some(name) = left.split('\'').nth(1) else { return false };
     lines.iter().any(|line| line.contains("could not be removed") && line.contains(&format!("/{name}'")))
 }
 
 fn refused(usual: &Usual, evidence: &Evidence<'_>, code: i32) -> Outcome {
-    // Warnings are said before the start; what the library tries may be refused by the filter that is there already.
+    // Warnings are printed before the start; the existing filter may refuse what the library tries.
     let aside = |line: &String| {
         line.starts_with("sbx: warning: ") || (evidence.library && line.starts_with("sbx: blocked "))
     };
@@ -197,7 +197,7 @@ fn went_on(usual: &Usual, evidence: &Evidence<'_>, code: i32) -> Outcome {
     }
 }
 
-/// Whether all that is new is that something was refused, or mounted so that it cannot be changed or has no devices.
+/// Whether the only difference is that something was refused, or mounted read-only or without devices.
 fn is_tighter(before: &BTreeSet<&str>, now: &BTreeSet<&str>) -> bool {
     let is_error =
         |word: &str| word.len() > 2 && word.starts_with('E') && word.bytes().all(|b| b.is_ascii_uppercase());

@@ -1,10 +1,10 @@
 //! Fault injection: each system call by which a run starts is made to fail in turn, and the run has to take it well.
 //!
-//! A run is followed once to see which calls it makes (`follow`), in all of its processes, up to the command's own exec. Then
-//! it is repeated, with one of them failing each time (`site`). What comes of it is compared with the untouched run
-//! (`judge`): either the command does not start, one sentence says why, and nothing is left (`place`); or it is confined just as it
-//! was, which it says itself (`subjects/facts.c`); or something says that it is confined less. Nothing here knows the
-//! sequence of calls, so nothing here has to change with it.
+//! A run is followed once to see which calls it makes (`follow`), in all of its processes, up to the command's own
+//! exec. Then it is repeated, with one of them failing each time (`site`). What comes of it is compared with the
+//! untouched run (`judge`): either the command does not start, one sentence says why, and nothing is left (`place`); or
+//! it is confined just as it was, which it says itself (`subjects/facts.c`); or something says that it is confined
+//! less. Nothing here knows the sequence of calls, so nothing here has to change with it.
 
 mod document;
 mod follow;
@@ -28,7 +28,7 @@ const USAGE: &str = "usage: faults [--scenario NAME] [--call NAME] [--every] [--
   --only-start     not the calls that are made while the command runs
   --every          each call of a group of like ones, not only the first, the middle and the last
   --jobs N         runs at the same time (2)
-  --update         writes the tables in docs/faults.md
+  --update         writes the tables in docs/internals/testing/faults.md
   -v               also tells what came of each injection";
 
 /// Runs the suite; returns the exit status.
@@ -41,7 +41,10 @@ pub fn main(words: &[String]) -> i32 {
     let done = run(&selection);
     let broken = document::report(&done);
     if update && selection.is_everything() {
-        document::update(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/faults.md"), &done);
+        document::update(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/internals/testing/faults.md"),
+            &done,
+        );
     }
     i32::from(broken > 0)
 }

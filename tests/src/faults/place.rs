@@ -1,4 +1,4 @@
-//! Where the runs take place, and what one may have left there.
+//! Where the runs take place, and what a run may have left there.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use crate::command::Cmd;
 use crate::tree::{self, Tree};
 use crate::{User, World, stage, subjects};
 
-/// A world with a repository, and something to get at outside of it.
+/// A world with a repository, and something to attack outside of it.
 pub struct Place {
     world: World,
     root: PathBuf,
@@ -19,15 +19,15 @@ pub struct Place {
     bystander: Child,
 }
 
-/// What the command makes in its cache, among others.
+/// A file that the command makes in its cache, among others.
 const IN_CACHE: &str = "made";
 
-/// What the command makes, and may not be able to remove. What `sbx` puts in the place of these are directories, or say
-/// something themselves.
+/// Files that the command makes, and may not be able to remove. Where `sbx` puts something in their place, it is a
+/// directory, or `sbx` reports it.
 const MADE: [&str; 6] =
     [IN_CACHE, "outside/witness", "linked", "hooks/pre-commit", ".git/commondir", ".mcp.json"];
 
-/// What is there, and what is mounted.
+/// The files and mounts.
 #[derive(PartialEq, Eq)]
 pub struct State {
     files: Tree,
@@ -91,7 +91,8 @@ impl Place {
         self.root.join("reports/report.json")
     }
 
-    /// The report of the last run, which is gone then, with what it made outside and whom it called.
+    /// The report of the last run, which is removed, with the file that it made outside and the marks of its
+    /// connections.
     pub fn take_report(&self) -> Option<serde_json::Value> {
         while self.listener.accept().is_ok() {}
         let _ = fs::remove_file(Path::new("/tmp").join(self.bystander.id().to_string()));
@@ -100,7 +101,7 @@ impl Place {
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// What is there now. Caches are meant to last.
+    /// The current state. Caches are meant to last.
     pub fn state(&self) -> State {
         let files = tree::snapshot_but(&self.root, &|path| path.starts_with("cache"));
         let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -109,7 +110,7 @@ impl Place {
         State { files, mounts }
     }
 
-    /// Puts back what was there, and says what was different, but for what the command may have made, if it `ran`.
+    /// Restores the state; returns what was different, except for what the command may have made, if it `ran`.
     pub fn restore(&self, before: &State, ran: bool) -> Option<String> {
         self.clear_caches();
         let now = self.state();
@@ -130,7 +131,8 @@ impl Place {
         left.map(|(path, ..)| format!("'{}' is not what it was", path.display()))
     }
 
-    /// A command that was ended between making something in its cache and removing it would have the next one find it there.
+    /// A command that was ended between making something in its cache and removing it would have the next one find it
+    /// there.
     fn clear_caches(&self) {
         let caches = fs::read_dir(self.root.join("cache/sbx")).into_iter().flatten().flatten();
         for cache in caches {
@@ -138,7 +140,7 @@ impl Place {
         }
     }
 
-    /// What a run said, without what is another thing each time.
+    /// The output of a run without the parts that differ each time.
     pub fn normal(&self, text: &str) -> String {
         let text = text.replace(&self.root.to_string_lossy().into_owned(), "ROOT");
         text.lines().filter_map(normal_line).collect::<Vec<_>>().join("\n")
@@ -179,12 +181,12 @@ fn normal_line(line: &str) -> Option<String> {
     let fields: Vec<&str> = mount.split(' ').collect();
     let (root, at, options) = (fields.get(3)?, fields.get(4)?, fields.get(5)?);
     let wanted = MOUNTED.contains(at) || at.contains("ROOT");
-    // As it is called on the file system that it is on.
+    // By its path on its own file system.
     let root = if root.contains("/sbx-") { &"a scratch directory" } else { root };
     wanted.then(|| numberless(&format!("mounted {root} at {at}: {options}")))
 }
 
-/// Without process numbers, addresses and the random part of scratch directories.
+/// Removes process numbers, addresses and the random part of scratch directories.
 fn numberless(line: &str) -> String {
     let mut text = String::new();
     let mut rest = line;
@@ -198,7 +200,7 @@ fn numberless(line: &str) -> String {
         text.push_str(if number { "N" } else { "" });
         rest = if number { &after[digits..] } else { after };
     }
-    // Where a scratch directory is made is no matter of confinement.
+    // The place of a scratch directory is no matter of confinement.
     ["ROOT/tmp/sbx-N", "/tmp/sbx-N"]
         .iter()
         .fold(text + rest, |text, scratch| text.replace(scratch, "SCRATCH"))

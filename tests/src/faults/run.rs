@@ -1,8 +1,6 @@
-//! Going through the kinds of runs.
+//! Goes through the kinds of runs.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::follow::{Seen, Wish, follow};
 use super::harmless;
@@ -10,19 +8,19 @@ use super::judge::{Evidence, Outcome, Usual, Verdict, confined, judge};
 use super::place::{self, Place, State};
 use super::scenario::{SCENARIOS, Scenario};
 use super::site::{self, Site};
-use crate::{User, stage, subjects};
+use crate::{User, parallel, stage, subjects};
 
-/// What came of one kind of run.
+/// The results for one kind of run.
 pub struct Done {
-    /// Which.
+    /// The kind of run.
     pub scenario: &'static str,
-    /// How many calls it makes until the command is executed, and after that.
+    /// The number of calls until the command is executed, and after that.
     pub calls: [usize; 2],
     /// The injections.
     pub verdicts: Vec<Verdict>,
 }
 
-/// What is gone through.
+/// What is to be tried.
 pub struct Selection {
     /// Only these kinds of runs; all where there is none.
     pub scenarios: Vec<String>,
@@ -32,13 +30,13 @@ pub struct Selection {
     pub calls: Vec<String>,
     /// Only the first error of each call.
     pub one_error: bool,
-    /// Not those that are made when the command has been executed.
+    /// Not the calls that are made after the command was executed.
     pub only_start: bool,
-    /// Like calls too.
+    /// Also calls that are alike.
     pub every: bool,
-    /// So many at a time.
+    /// The number of workers.
     pub jobs: usize,
-    /// Whether each outcome is told.
+    /// Whether each outcome is printed.
     pub verbose: bool,
 }
 
@@ -69,16 +67,13 @@ impl Selection {
     }
 }
 
-/// Goes through all that is selected, as each user.
+/// Tries all that is selected, as each user.
 pub fn run(selection: &Selection) -> Vec<Done> {
     // Made before anything runs in parallel.
     stage::sbx();
     stage::shim();
     subjects::program("facts");
-    let mut users = vec![User::current()];
-    if users[0].is_root() {
-        users.push(User::ordinary());
-    }
+    let mut users = User::all();
     users.retain(|user| selection.user.as_ref().is_none_or(|name| name == user.name));
     let named = |scenario: &Scenario| selection.scenarios.iter().any(|name| name == scenario.name);
     let wanted = |scenario: &&Scenario| selection.scenarios.is_empty() || named(scenario);
@@ -87,25 +82,10 @@ pub fn run(selection: &Selection) -> Vec<Done> {
         .filter(wanted)
         .flat_map(|scenario| users.iter().map(move |user| (scenario, *user)))
         .collect();
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..selection.jobs {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((scenario, user)) = jobs.get(at) else { return };
-                    let series = Series::start(scenario, user, selection.verbose);
-                    let (scenario, calls) = (scenario.name, series.calls());
-                    let one = Done { scenario, calls, verdicts: series.run(selection) };
-                    done.lock().unwrap().push((at, one));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap();
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, one)| one).collect()
+    parallel::map(&jobs, selection.jobs, |(scenario, user)| {
+        let series = Series::start(scenario, user, selection.verbose);
+        Done { scenario: scenario.name, calls: series.calls(), verdicts: series.run(selection) }
+    })
 }
 
 /// All injections into one kind of run.
@@ -117,14 +97,14 @@ struct Series<'a> {
     before: State,
     usual: Usual,
     wish: Wish,
-    /// The untouched run.
+    /// The undisturbed run.
     model: Seen,
 }
 
 impl<'a> Series<'a> {
     fn start(scenario: &'a Scenario, user: &'a User, verbose: bool) -> Series<'a> {
         let place = Place::new(user);
-        // The first one makes what lasts.
+        // The first run makes what lasts.
         let out = place.run(scenario).run();
         assert!(out.code == Some(0), "cannot be run at all: {out}");
         place.take_report();
@@ -147,7 +127,7 @@ impl<'a> Series<'a> {
             let errors = site::errors(site.name);
             let errors = match () {
                 () if selection.one_error => &errors[..1],
-                // One is enough for those that are like another.
+                // One of several calls that are alike is enough.
                 () if !site.is_first && !selection.every => &errors[errors.len() - 1..],
                 () => errors,
             };
@@ -182,7 +162,7 @@ impl<'a> Series<'a> {
         };
         let (scenario, user) = (self.scenario.name, self.user.name);
         let verdict = Verdict { scenario, user, call: site.name, late: site.call.late, shown, outcome };
-        // Said at once: all of them take minutes.
+        // Printed at once: all of them take minutes.
         if verdict.is_broken() || self.verbose {
             println!("{verdict}");
         }
@@ -194,7 +174,7 @@ impl<'a> Series<'a> {
         [false, true].map(|late| calls.iter().filter(|call| call.late == late).count())
     }
 
-    /// What a process is.
+    /// The role of a process.
     fn role(&self, process: usize) -> &'static str {
         match process {
             _ if Some(process) == self.model.command => "child",

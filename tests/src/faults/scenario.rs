@@ -1,8 +1,8 @@
-//! The kinds of runs whose starts are gone through.
+//! The kinds of runs that are tried.
 
 /// One kind of run.
 pub struct Scenario {
-    /// What it is called in the tables.
+    /// Its name in the tables.
     pub name: &'static str,
     /// Flags of `sbx run`.
     pub flags: &'static [&'static str],
@@ -18,7 +18,7 @@ const fn supervised(name: &'static str, flags: &'static [&'static str]) -> Scena
     Scenario { name, flags, alone: false, library: false, report: false }
 }
 
-/// What the command needs to say its facts.
+/// The calls that the command needs to print its facts.
 pub const CALLS: &str =
     "@default:brk:mmap:read:write:openat:close:fstat:newfstatat:pread64:mprotect:getdents64";
 

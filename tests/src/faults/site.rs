@@ -10,7 +10,7 @@ use super::follow::{Call, Fault, Index};
 /// A call, and the errors that it is made to fail with.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// The call.
     pub call: Call,
@@ -30,7 +30,8 @@ const EXCLUDED: &[(&[&str], &str)] = &[
     (&["madvise"], "is advice"),
     (
         &["rseq"],
-        "is the C library's, which ends the process where a thread has none and the first one has; what is linked with musl makes no such call",
+        "is the C library's, which ends the process where a thread has none and the first one has; what is \
+         linked with musl makes no such call",
     ),
     (
         &["kill"],
@@ -39,7 +40,7 @@ const EXCLUDED: &[(&[&str], &str)] = &[
     (&["write"], "to standard error: then there is nobody to be told. Other writes are made to fail"),
 ];
 
-/// What is never made to fail, for the document.
+/// The calls that never fail, for the document.
 pub fn excluded() -> impl Iterator<Item = (String, &'static str)> {
     EXCLUDED.iter().map(|(names, why)| {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
@@ -86,7 +87,7 @@ pub fn errors(name: &str) -> &'static [c_int] {
     }
 }
 
-/// Which argument of a call is a path.
+/// The index of a call's argument that is a path.
 pub fn path_argument(number: u64) -> Option<usize> {
     match name(number) {
         "openat" | "openat2" | "statx" | "newfstatat" | "faccessat2" | "readlinkat" | "mkdirat"
@@ -98,14 +99,14 @@ pub fn path_argument(number: u64) -> Option<usize> {
     }
 }
 
-/// What a call is called.
+/// The name of a call.
 pub fn name(number: u64) -> &'static str {
     let known = u32::try_from(number).ok().and_then(|number| Known::numbered(Arch::HOST, number));
     known.map_or("unknown", Known::name)
 }
 
 impl Site {
-    /// The calls of a run that are made to fail: of each group of like ones the first, the middle and the last, or
+    /// The calls of a run that are made to fail: of each group that is alike the first, the middle and the last, or
     /// every one.
     pub fn choose(calls: &[Call], every: bool) -> Vec<Site> {
         let mut groups: BTreeMap<(bool, Index, &'static str, String), Vec<&Call>> = BTreeMap::new();
@@ -134,7 +135,7 @@ impl Site {
         Fault { process, number, nth, late, errno }
     }
 
-    /// How it is shown: what is asked for, if a number says that, and the path.
+    /// How it is shown: with the operation, if a number gives it, and the path.
     pub fn shown(&self) -> String {
         let kind = numbers(self.name, &self.call);
         let object = self.call.path.as_deref().filter(|path| !path.is_empty());
@@ -143,7 +144,7 @@ impl Site {
     }
 }
 
-/// What makes calls of one name alike.
+/// Calls with the same kind are alike.
 fn kind(name: &str, call: &Call) -> String {
     let path = call.path.as_deref().unwrap_or_default();
     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
@@ -158,7 +159,7 @@ fn kind(name: &str, call: &Call) -> String {
     format!("{}{object}", numbers(name, call))
 }
 
-/// The arguments that say what a call does.
+/// The arguments that determine what a call does.
 fn numbers(name: &str, call: &Call) -> String {
     let set = |at: usize| u64::from(call.arguments[at] != 0);
     let arguments = call.arguments;

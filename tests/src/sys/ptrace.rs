@@ -1,6 +1,6 @@
-//! Following a command from call to call (ptrace(2)), and having one of its calls fail.
+//! Following a command from call to call (ptrace(2)), and making one of its calls fail.
 //!
-//! Everything here concerns tracees of the calling thread: whoever starts a command to be followed has to follow it.
+//! Everything here concerns tracees of the calling thread: the thread that starts a command has to follow it.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -8,7 +8,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::process::Command;
 
-use libc::{c_int, c_uint};
+use libc::{c_int, c_long, c_uint, c_ulong};
+use rustix::process::WaitOptions;
 
 use super::{before_exec, checked};
 
@@ -23,7 +24,7 @@ pub enum Stop {
     Made(i32),
     /// It executes another program.
     Exec,
-    /// It stands still for nobody's sake but ours: it is new, or its whole process has stopped.
+    /// It stopped without a signal of its own: it is new, or its whole process has stopped.
     Still,
     /// It gets this signal.
     Signal(c_int),
@@ -45,13 +46,10 @@ pub struct Replaced(libc::user_regs_struct);
 
 /// Makes the command stop at its exec, to be followed by the thread that starts it.
 pub fn follow(command: &mut Command) {
-    before_exec(command, || {
-        // SAFETY: takes nothing.
-        checked(unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) }).map(drop)
-    });
+    before_exec(command, || request(libc::PTRACE_TRACEME, 0, 0, 0).map(drop));
 }
 
-/// Has all that a stopped tracee makes be followed as well, and all of them end with this thread.
+/// Follows all that a stopped tracee starts as well, and ends all of them with this thread.
 pub fn follow_all(pid: i32) -> io::Result<()> {
     let options = libc::PTRACE_O_TRACESYSGOOD
         | libc::PTRACE_O_TRACEFORK
@@ -59,23 +57,33 @@ pub fn follow_all(pid: i32) -> io::Result<()> {
         | libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEEXEC
         | libc::PTRACE_O_EXITKILL;
+    request(libc::PTRACE_SETOPTIONS, pid, 0, options as usize).map(drop)
+}
+
+/// A request whose arguments are numbers: it neither reads nor writes memory of this process.
+fn request(what: c_uint, pid: i32, address: usize, data: usize) -> io::Result<c_long> {
     // SAFETY: takes plain numbers.
-    checked(unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options) }).map(drop)
+    checked(unsafe { libc::ptrace(what, pid, address, data) })
+}
+
+/// Makes a request that fills a structure, and returns the structure with the request's result.
+///
+/// # Safety
+/// All zeroes have to be a valid `T`, and with this `address` the request may write to `data` as much as a `T` takes.
+unsafe fn get<T>(what: c_uint, pid: i32, address: usize) -> io::Result<(c_long, T)> {
+    // SAFETY: the caller's promise.
+    let mut data: T = unsafe { std::mem::zeroed() };
+    // SAFETY: room for what the request writes, as the caller promises.
+    let result = checked(unsafe { libc::ptrace(what, pid, address, &raw mut data) })?;
+    Ok((result, data))
 }
 
 /// Waits for something to happen to a tracee of this thread; `None` when there is none left.
 pub fn next() -> Option<(i32, Stop)> {
-    loop {
-        let mut status = 0;
-        // SAFETY: room for a number.
-        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
-        if pid > 0 {
-            return Some((pid, meaning(pid, status)));
-        }
-        if io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
-            return None;
-        }
-    }
+    let options = WaitOptions::from_bits_retain((libc::__WALL | libc::__WNOTHREAD).cast_unsigned());
+    let (pid, status) = rustix::io::retry_on_intr(|| rustix::process::wait(options)).ok()??;
+    let pid = pid.as_raw_nonzero().get();
+    Some((pid, meaning(pid, status.as_raw())))
 }
 
 fn meaning(pid: i32, status: c_int) -> Stop {
@@ -84,10 +92,9 @@ fn meaning(pid: i32, status: c_int) -> Stop {
     }
     match (libc::WSTOPSIG(status), status >> 16) {
         (_, libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE) => {
-            let mut number: libc::c_ulong = 0;
-            // SAFETY: room for a number.
-            unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, pid, 0, &raw mut number) };
-            Stop::Made(number as i32)
+            // SAFETY: the request writes one number of this type.
+            let number = unsafe { get::<c_ulong>(libc::PTRACE_GETEVENTMSG, pid, 0) };
+            Stop::Made(number.map_or(0, |(_, number)| number as i32))
         }
         (_, libc::PTRACE_EVENT_EXEC) => Stop::Exec,
         (signal, _) if signal == libc::SIGTRAP | 0x80 => Stop::Call,
@@ -99,28 +106,24 @@ fn meaning(pid: i32, status: c_int) -> Stop {
 
 /// Whether a stop is about a signal, and not about a process that stops as a whole.
 fn is_delivered(pid: i32) -> bool {
-    // SAFETY: all zeroes is a valid value.
-    let mut about: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    // SAFETY: room for one structure.
-    unsafe { libc::ptrace(libc::PTRACE_GETSIGINFO, pid, 0, &raw mut about) == 0 }
+    // SAFETY: the request writes one such structure, of plain numbers.
+    unsafe { get::<libc::siginfo_t>(libc::PTRACE_GETSIGINFO, pid, 0) }.is_ok()
 }
 
-/// Has a stopped tracee go on, with this signal (0: none); it stops at its next call, if its calls are of interest.
+/// Lets a stopped tracee go on, with this signal (0: none); it stops at its next call, if its calls are of interest.
 pub fn go_on(pid: i32, calls: bool, signal: c_int) {
-    let request = if calls { libc::PTRACE_SYSCALL } else { libc::PTRACE_CONT };
-    // Killed meanwhile, it is not there any more.
-    // SAFETY: takes plain numbers.
-    unsafe { libc::ptrace(request, pid, 0, libc::c_long::from(signal)) };
+    let what = if calls { libc::PTRACE_SYSCALL } else { libc::PTRACE_CONT };
+    // It fails for a tracee that was killed meanwhile.
+    let _ = request(what, pid, 0, signal as usize);
 }
 
 /// The call that a tracee is about to make; `None` after one.
 pub fn entry(pid: i32) -> Option<Entry> {
-    // SAFETY: all zeroes is a valid value.
-    let mut about: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
-    let (request, size) = (libc::PTRACE_GET_SYSCALL_INFO as c_uint, size_of_val(&about));
-    // SAFETY: room for one structure, and its size.
-    let got = unsafe { libc::ptrace(request, pid, size, &raw mut about) };
-    if got <= 0 || about.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
+    let what = libc::PTRACE_GET_SYSCALL_INFO as c_uint;
+    let size = size_of::<libc::ptrace_syscall_info>();
+    // SAFETY: the request writes one such structure, of plain numbers, and no more than its size.
+    let (got, about) = unsafe { get::<libc::ptrace_syscall_info>(what, pid, size) }.ok()?;
+    if got == 0 || about.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
         return None;
     }
     // SAFETY: this is what the union holds before a call.
@@ -129,11 +132,8 @@ pub fn entry(pid: i32) -> Option<Entry> {
 }
 
 fn registers(pid: i32) -> io::Result<libc::user_regs_struct> {
-    // SAFETY: all zeroes is a valid value.
-    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-    // SAFETY: room for one structure.
-    checked(unsafe { libc::ptrace(libc::PTRACE_GETREGS, pid, 0, &raw mut registers) })?;
-    Ok(registers)
+    // SAFETY: the request writes one such structure, of plain numbers.
+    unsafe { get(libc::PTRACE_GETREGS, pid, 0) }.map(|(_, registers)| registers)
 }
 
 fn set_registers(pid: i32, registers: &libc::user_regs_struct) -> io::Result<()> {
@@ -141,8 +141,8 @@ fn set_registers(pid: i32, registers: &libc::user_regs_struct) -> io::Result<()>
     checked(unsafe { libc::ptrace(libc::PTRACE_SETREGS, pid, 0, std::ptr::from_ref(registers)) }).map(drop)
 }
 
-/// Has a tracee make a call that does nothing, in the place of the one that it is about to make. No number at all would
-/// be seen by its filters, which may have it wait for an answer; brk(2) of nothing every program may do.
+/// Makes a tracee make a call that does nothing, in place of the one that it is about to make. That is brk(2) of 0,
+/// which every program may do: an invalid number would be seen by its filters, which may make it wait for an answer.
 pub fn replace_call(pid: i32) -> io::Result<Replaced> {
     let before = registers(pid)?;
     let mut other = before;
@@ -152,7 +152,7 @@ pub fn replace_call(pid: i32) -> io::Result<Replaced> {
     Ok(Replaced(before))
 }
 
-/// Has the call that was replaced fail with this error.
+/// Makes the call that was replaced fail with this error.
 pub fn fail(pid: i32, replaced: &Replaced, errno: c_int) -> io::Result<()> {
     let mut after = registers(pid)?;
     after.rdi = replaced.0.rdi;

@@ -71,7 +71,7 @@ static int set_project(void)
 	return done(ioctl(fd, FS_IOC_FSSETXATTR, &attr));
 }
 
-/* Whoever decides by a path that the caller can change meanwhile decides about another file. */
+/* A decision by a path that the caller can change meanwhile is about another file. */
 static volatile int changing;
 static char path[4096], good[4096], bad[4096];
 

@@ -1,4 +1,4 @@
-/* Ways around a filter: other tables and gates, code that runs early, filters of one's own. */
+/* Ways around a filter: other tables of calls, code that runs early, filters of its own. */
 #define _GNU_SOURCE
 #include "escape.h"
 #include <linux/filter.h>
@@ -28,7 +28,7 @@ static long narrow(long number, long b, long c, long d)
 	return result;
 }
 
-/* Memory that a 32-bit pointer can name. */
+/* Memory that a 32-bit pointer can reach. */
 static char *low(void)
 {
 	return mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
@@ -114,7 +114,7 @@ static int memory_file(void)
 	return done(syscall(SYS_execveat, fd, "", again("forbidden"), environ, AT_EMPTY_PATH));
 }
 
-/* A filter of one's own with one answer to unshare(2). */
+/* A filter of its own with one answer to unshare(2). */
 static long filter(unsigned answer, unsigned flags)
 {
 	struct sock_filter code[] = {

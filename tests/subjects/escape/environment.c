@@ -1,4 +1,4 @@
-/* Secrets in the environment, hooks of interpreters, and what lies in wait for a program outside. */
+/* Secrets in the environment, hooks of interpreters, and traps for programs outside. */
 #define _GNU_SOURCE
 #include "escape.h"
 

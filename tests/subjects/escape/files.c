@@ -130,7 +130,7 @@ static int by_handle(void)
 	return show(open_by_handle_at(open(".", O_RDONLY | O_DIRECTORY), &handle.head, O_RDONLY));
 }
 
-/* Two links change places, over and over, for as long as it is tried. */
+/* Two links are swapped over and over, as long as the attempt lasts. */
 static volatile int swinging;
 
 static void *swing(void *nothing)

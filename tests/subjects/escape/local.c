@@ -54,7 +54,7 @@ static int by_place(void)
 	return joins(SOCK_STREAM, path, 0);
 }
 
-/* One of a pair leads to the other, until it is told another address. */
+/* One of a pair leads to the other, until it gets another address. */
 static int pair(int as_abstract)
 {
 	struct sockaddr_un to;
@@ -80,7 +80,7 @@ static int listen_abstract(void)
 	return done(listen(fd, 1));
 }
 
-/* A listener of one's own and one outside change places. */
+/* A listener of its own and one outside are swapped. */
 static volatile int changing;
 static struct sockaddr_un shared, mine, theirs;
 

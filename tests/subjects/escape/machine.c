@@ -1,4 +1,4 @@
-/* Mounts, device nodes, and the files through which a machine is run. Everything is put back. */
+/* Mounts, device nodes, and the files that control a machine. Everything is restored. */
 #define _GNU_SOURCE
 #include "escape.h"
 #include <linux/fs.h>

@@ -1,8 +1,8 @@
 /* Tries to get out of a sandbox, one way at a time.
  *
- *   escape NAME [FACT=VALUE]...    tries this one; exit status 0 if it got through
+ *   escape NAME [FACT=VALUE]...    tries this one; exit status 0 if it succeeded
  *   escape --list                  the names
- *   escape --victim                waits to be attacked; says where its secret stands
+ *   escape --victim                waits to be attacked; prints the address of its secret
  */
 #define _GNU_SOURCE
 #include "escape.h"
@@ -21,7 +21,7 @@ static int nothing(void)
 	return 1;
 }
 
-/* What attempts start this program again for. */
+/* The purposes for which attempts start this program again. */
 static const struct attempt parts[] = {
 	{ "say", say_escaped },
 	{ "nothing", nothing },

@@ -1,4 +1,4 @@
-/* Code that was no code when the program started, and what a ring of requests does without calls. */
+/* Code that was data when the program started, and requests of io_uring, which need no calls. */
 #define _GNU_SOURCE
 #include "escape.h"
 #include <linux/io_uring.h>

@@ -1,4 +1,5 @@
-/* Outliving the run, getting round its limits, and the supervisor itself. What is still there after the time says so. */
+/* Outliving the run, getting round its limits, and the supervisor itself.
+   What is still there after the time says so. */
 #define _GNU_SOURCE
 #include "escape.h"
 #include <pthread.h>

@@ -1,11 +1,11 @@
-//! Calls whose number or arguments are dressed up: other architectures, new calls whose arguments lie in memory, and
+//! System calls with unusual numbers or arguments: other architectures, new calls whose arguments lie in memory, and
 //! values whose upper half the kernel ignores.
 
 use std::path::PathBuf;
 
 use sbx_tests::machine::{self, older};
 use sbx_tests::servers::HttpServer;
-use sbx_tests::{Output, User, World, as_users, kernel};
+use sbx_tests::{Output, User, World, as_users, in_worlds, kernel, promise};
 
 pub(super) const EPERM: &str = "errno 1 (Operation not permitted)\n";
 const EACCES: &str = "errno 13 (Permission denied)\n";
@@ -20,7 +20,7 @@ pub(super) struct Tricks {
 impl Tricks {
     pub(super) fn new(user: &User) -> Tricks {
         let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let attempt = world.program("attempt");
         Tricks { world, attempt }
     }
 
@@ -70,8 +70,8 @@ fn x32_numbers_are_violations_like_any_other() {
 }
 
 #[test]
-fn the_32_bit_gate_kills() {
-    if !machine::has_32_bit_gate() {
+fn a_32_bit_system_call_kills() {
+    if !machine::has_32_bit_calls() {
         return;
     }
     as_users(|user| {
@@ -84,7 +84,7 @@ fn the_32_bit_gate_kills() {
 }
 
 #[test]
-fn clone3_is_unknown_where_threads_only_are_allowed() {
+fn clone3_is_unknown_where_only_threads_are_allowed() {
     as_users(|user| {
         let tricks = Tricks::new(user);
         for profile in ["network", "no-exec"] {
@@ -121,14 +121,14 @@ fn openat2_is_unknown_where_opens_are_restricted() {
             assert!(!tricks.world.exists("made"), "{profile}");
         }
         tricks.run("minimal", &["openat2", "made"]).exited(1).prints(ENOSYS);
-        // In `workspace` either it works or the caller is told to fall back.
+        // In `workspace` it either works or tells the caller to fall back.
         let out = tricks.run("workspace", &["openat2", "made"]);
         assert!(out.code == Some(0) && tricks.world.exists("made") || out.out() == ENOSYS, "{out}");
     });
 }
 
 #[test]
-fn opening_for_writing_is_refused_however_it_is_asked_for() {
+fn every_way_to_open_for_writing_is_refused() {
     as_users(|user| {
         let tricks = Tricks::new(user);
         let file = tricks.world.write("file", "as before\n");
@@ -141,8 +141,8 @@ fn opening_for_writing_is_refused_however_it_is_asked_for() {
             for flags in [flags.to_string(), high(flags)] {
                 tricks.call("minimal", libc::SYS_openat, &[&at, &path, &flags, "0644"]).exited(1);
                 tricks.refused("minimal", older::OPEN, &[&path, &flags, "0644"]);
-                // There the scratch directory may be written to, so only Landlock decides. It lets O_CREAT open what is
-                // there already.
+                // The scratch directory is writable there, so only Landlock decides. It lets O_CREAT open a file that
+                // already exists.
                 let refused = |flags: u64| flags & 3 != 0 || flags & 0o1000 != 0;
                 if flags.parse().is_ok_and(refused) {
                     tricks.call("read-only", libc::SYS_openat, &[&at, &path, &flags, "0644"]).exited(1);
@@ -231,14 +231,14 @@ fn set_id_bits_cannot_be_set() {
             }
         }
         assert!(!tricks.world.exists("made"));
-        // A directory is made without that bit by the kernel itself.
+        // The kernel itself makes a directory without that bit.
         tricks.call("write", libc::SYS_mkdirat, &[&at, "s:made", &0o2755.to_string()]).success();
         let made = std::fs::metadata(tricks.world.path("made")).unwrap().permissions();
         assert_eq!(std::os::unix::fs::PermissionsExt::mode(&made) & 0o6000, 0);
         tricks.call("write", libc::SYS_fchmodat, &[&at, "s:file", "0700"]).success();
         tricks.call("workspace", libc::SYS_fchmodat, &[&at, "s:file", "0755"]).success();
-        // With all its arguments allowed it is the supervisor's business, which has no such wish.
-        if kernel::promises(1) {
+        // With all arguments allowed, the supervisor handles the call, and it never sets this bit.
+        if kernel::promises(kernel::PATHS) {
             let number = libc::SYS_fchmodat.to_string();
             let run = ["run", "--allow-calls", "fchmodat", "--", &tricks.attempt];
             let words = [&run[..], &["syscall", &number, &at, "s:file"]].concat();
@@ -252,11 +252,11 @@ fn set_id_bits_cannot_be_set() {
 }
 
 #[test]
-fn device_nodes_are_neither_made_nor_controlled_where_every_call_is_allowed() {
+fn device_nodes_are_not_made_or_controlled_where_every_call_is_allowed() {
     as_users(|user| {
         let tricks = Tricks::new(user);
         let attempt = tricks.attempt.as_str();
-        // A node of the number 0 is one that the kernel lets everybody make.
+        // The kernel lets everybody make a node with the number 0.
         let make = |kind: libc::mode_t| {
             let (call, mode) = (libc::SYS_mknodat.to_string(), (kind | 0o600).to_string());
             let at = libc::AT_FDCWD.to_string();
@@ -266,9 +266,9 @@ fn device_nodes_are_neither_made_nor_controlled_where_every_call_is_allowed() {
         let remove = || std::fs::remove_file(tricks.world.path("made")).unwrap();
         tricks.world.bare(make(libc::S_IFCHR)).run().success();
         remove();
-        if kernel::promises(1) {
-            // Newer kernels take it for what it is to an overlay, the mark of a file that is not there, and guard it
-            // like a regular file (Landlock's erratum 4). There is no device behind it.
+        if kernel::promises(kernel::PATHS) {
+            // Newer kernels treat it as an overlay does, as the mark of a missing file, and guard it
+            // like a regular file (Landlock's erratum 4). No device is behind it.
             let out = tricks.world.sbx([&run[..], &make(libc::S_IFCHR)].concat()).run();
             if out.code == Some(0) {
                 remove();
@@ -279,8 +279,8 @@ fn device_nodes_are_neither_made_nor_controlled_where_every_call_is_allowed() {
         }
         tricks.world.sbx([&run[..], &make(libc::S_IFIFO)].concat()).run().success();
         remove();
-        // A copy of /dev/full, which is no terminal: the kernel says so where a rule is about the node itself.
-        if user.is_root() && kernel::promises(5) {
+        // A copy of /dev/full, which is no terminal: the kernel's error shows that a rule is about the node itself.
+        if user.is_root() && kernel::promises(kernel::DEVICE_COMMANDS) {
             tricks.world.bare(["mknod", "node", "c", "1", "7"]).run().success();
             let script = "import fcntl, sys\ntry: fcntl.ioctl(open(sys.argv[1]), 0x5401, bytes(64))\n\
                           except OSError as error: print(error.errno)";
@@ -297,7 +297,7 @@ fn device_nodes_are_neither_made_nor_controlled_where_every_call_is_allowed() {
 /// Pushes a character into the terminal's input; returns what the terminal shows.
 fn push_into_terminal(user: &User, front: &[&str], command: u64) -> String {
     let world = World::new(user);
-    let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    let attempt = world.program("attempt");
     let (ioctl, command) = (libc::SYS_ioctl.to_string(), command.to_string());
     let words = [attempt.as_str(), "syscall", &ioctl, "0", &command, "s:x"];
     let run = if front.is_empty() { world.bare(words) } else { world.sbx([front, &words].concat()) };
@@ -306,7 +306,7 @@ fn push_into_terminal(user: &User, front: &[&str], command: u64) -> String {
 }
 
 #[test]
-fn nothing_is_pushed_into_the_terminal() {
+fn no_input_is_pushed_into_the_terminal() {
     let user = User::current();
     let legacy = PathBuf::from("/proc/sys/dev/tty/legacy_tiocsti");
     let works = std::fs::read_to_string(legacy).map_or(true, |text| text.trim() == "1") || user.is_root();
@@ -326,19 +326,16 @@ fn nothing_is_pushed_into_the_terminal() {
 }
 
 #[test]
-fn a_socket_of_tcp_does_not_become_one_whose_ports_nobody_checks() {
-    if !kernel::promises(4) {
-        return;
-    }
-    // As an SMC socket, where a kernel has it, Landlock would pass over it. Any kernel answers for a name that there is not.
+fn no_other_kind_of_tcp_socket_bypasses_the_port_rules() {
+    promise!(kernel::TCP_PORTS);
+    // Landlock would ignore an SMC socket, where a kernel has them. Every kernel has an answer for an unknown name.
     let script =
         "import socket, sys\ns = socket.socket()\ns.setsockopt(6, int(sys.argv[1]), sys.argv[2].encode())";
     let set = |option: &'static str, value: &'static str| {
         ["/usr/bin/python3", "-c", script, option, value].map(str::to_owned)
     };
     let (other, congestion) = (set("31", "none such"), set("13", "reno"));
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         world.bare(&other).run().exited(1).says("FileNotFoundError");
         world.run("workspace", &other).run().failed();
         for profile in ["network", "workspace"] {
@@ -347,7 +344,7 @@ fn a_socket_of_tcp_does_not_become_one_whose_ports_nobody_checks() {
             ports(&other).exited(1).says("PermissionError").says("setsockopt");
             ports(&congestion).success();
         }
-        // Where all of TCP is open there is nothing to get around.
+        // Where every TCP port is open, there is nothing to bypass.
         world
             .sbx(["run", "--net", "host", "--"].map(str::to_owned).iter().chain(&other))
             .run()
@@ -356,7 +353,7 @@ fn a_socket_of_tcp_does_not_become_one_whose_ports_nobody_checks() {
 }
 
 #[test]
-fn data_in_the_first_packet_is_no_way_around_connect() {
+fn tcp_fast_open_does_not_bypass_connect() {
     // sendto with MSG_FASTOPEN connects by itself.
     let server = HttpServer::start();
     let world = World::new(&User::ordinary());
@@ -366,8 +363,8 @@ fn data_in_the_first_packet_is_no_way_around_connect() {
     for profile in ["minimal", "workspace", "no-exec", "read-only"] {
         world.run(profile, ["/usr/bin/python3", "-c", script, &port]).run().failed();
     }
-    // Landlock's ports know nothing of it. The allowed port is one where nobody listens.
-    if kernel::promises(4) {
+    // Landlock's port rules do not cover it. Nobody listens on the allowed port.
+    if kernel::promises(kernel::TCP_PORTS) {
         for profile in ["network", "workspace"] {
             let words =
                 ["run", "-p", profile, "--connect", "1", "--", "/usr/bin/python3", "-c", script, &port];
@@ -379,13 +376,13 @@ fn data_in_the_first_packet_is_no_way_around_connect() {
     assert_eq!(server.connections(), 1);
 }
 
-/// Several comparisons of one argument are one load in the filter.
+/// The filter loads an argument once for several comparisons.
 #[test]
-fn alternatives_of_a_users_profile_hold_one_by_one() {
+fn each_alternative_of_a_users_profile_holds() {
     as_users(|user| {
         let tricks = Tricks::new(user);
         let number = libc::SYS_getpriority.to_string();
-        // Each lets 0 and 2 through, and not 1.
+        // Each allows 0 and 2, and not 1.
         for pair in
             [[("eq", 0), ("eq", 2)], [("lt", 1), ("gt", 1)], [("le", 0), ("ge", 2)], [("eq", 2), ("lt", 1)]]
         {
@@ -410,13 +407,12 @@ fn alternatives_of_a_users_profile_hold_one_by_one() {
     });
 }
 
-/// A terminal that is nobody else's to open stays so when the command has ended: no program there could ask for a password.
+/// A terminal in exclusive mode would stay so after the command has ended: no program there could ask for a password.
 #[test]
-fn the_terminal_stays_open_to_others() {
+fn the_terminal_cannot_be_made_exclusive() {
     let exclusive = "import fcntl, sys; fcntl.ioctl(0, int(sys.argv[1], 0))";
     let ask = "import fcntl; print('exclusive', fcntl.ioctl(0, 0x80045440, bytes(4))[0])";
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let after = |sbx: &str, command: &str| {
             let script = format!(
                 "{sbx} /usr/bin/python3 -c '{exclusive}' {command} 2>/dev/null; /usr/bin/python3 -c \"{ask}\""
@@ -436,20 +432,19 @@ fn the_terminal_stays_open_to_others() {
     });
 }
 
-/// The console that a command is started on is neither switched nor made deaf. Asked of a descriptor that is no console,
-/// the kernel says so; a filter does not get that far.
+/// The console that a command is started on is neither switched nor muted. For a descriptor that is no console the
+/// kernel has an error of its own; a filter refuses the call before that.
 #[test]
 fn consoles_are_not_switched() {
     let script = "import fcntl\n\
         for command in (0x5602, 0x5606, 0x560f, 0x4b3a, 0x4b45, 0x4b51, 0x5603):\n\
         \x20   try: fcntl.ioctl(0, command, bytes(64))\n\
         \x20   except OSError as error: print(error.errno, end=' ')";
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let words = ["/usr/bin/python3", "-c", script];
         world.bare(words).run().success().prints("25 25 25 25 25 25 25 ");
         for profile in ["workspace", "read-only", "no-exec"] {
-            // What is asked for last is the state of the console.
+            // The last one asks for the state of the console.
             let run = ["run", "-q", "-p", profile, "--"];
             world.sbx([&run[..], &words].concat()).run().success().prints("1 1 1 1 1 1 25 ");
         }

@@ -2,9 +2,10 @@
 //! nowhere else.
 
 use sbx_tests::tools::skip;
+use sbx_tests::tree::mode;
 use sbx_tests::users::as_users;
 use sbx_tests::world::World;
-use sbx_tests::{Cmd, kernel};
+use sbx_tests::{Cmd, in_worlds, kernel, promise};
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -13,10 +14,6 @@ const PYTHON: &str = "/usr/bin/python3";
 const ATTEMPTS: &str = include_str!("../../subjects/attributes.py");
 /// With namespaces, where there are some, and without.
 const LEVELS: [&[&str]; 2] = [&[], &["--namespaces", "none"]];
-
-fn mode(path: impl AsRef<Path>) -> u32 {
-    fs::metadata(path).unwrap().permissions().mode() & 0o7777
-}
 
 /// All attributes and the mode of a file, from outside.
 fn state(world: &World, file: &Path) -> String {
@@ -28,7 +25,7 @@ fn state(world: &World, file: &Path) -> String {
     world.bare([PYTHON, "-c", script]).arg(file).run().success().out()
 }
 
-/// A file with two attributes; none where the file system here has no such thing.
+/// A file with two attributes; `false` where the file system here has no attributes.
 fn with_attributes(world: &World, file: &Path) -> bool {
     let script = "import os, sys\n\
         for n in ('user.old', 'user.older'): os.setxattr(sys.argv[1], n, b'v')";
@@ -39,7 +36,7 @@ fn with_attributes(world: &World, file: &Path) -> bool {
     there
 }
 
-/// What went through, of all attempts on a file.
+/// The attempts on a file that succeeded.
 fn attempts(world: &World, run: Cmd, file: &Path) -> Vec<String> {
     let run = run.pass_fd(File::open(file).unwrap().into(), 0);
     let out = run.args([PYTHON, "attempts.py"]).arg(file).args(["user.old", "user.older"]).run().success();
@@ -47,11 +44,9 @@ fn attempts(world: &World, run: Cmd, file: &Path) -> Vec<String> {
     out.out().lines().map(str::to_owned).collect()
 }
 
-/// Tries something as each user and at each of some levels, where the file system here has such attributes.
+/// Runs a test as each user and with each of some flags, where the file system here has such attributes.
 fn staged(levels: &[&[&str]], act: impl Fn(&World, &[&str])) {
-    if !kernel::promises(1) {
-        return;
-    }
+    promise!(kernel::PATHS);
     as_users(|user| {
         for flags in levels {
             let world = World::new(user);
@@ -73,12 +68,12 @@ fn attributes_are_set_where_files_may_be_written() {
         assert!(with_attributes(world, &control));
         let mut expected = attempts(world, world.bare(["/usr/bin/env", "--"]), &control);
         assert!(expected.len() > 8, "{expected:?}");
-        // The supervisor follows no link of this kind.
+        // The supervisor does not follow this kind of link.
         expected.retain(|attempt| attempt != "root");
         let run = world.sbx(["run", "-q"]).args(flags).arg("--");
         let done = attempts(world, run, &file);
         assert_eq!(done, expected, "{flags:?}");
-        // What came of it is what comes of it without a sandbox.
+        // The result is the same as without a sandbox.
         let control = state(world, &control).replace("('user.root', b'v'), ", "");
         assert_eq!(state(world, &file), control, "{flags:?}");
     });
@@ -95,7 +90,7 @@ fn attributes_outside_stay_as_they_are() {
             let done = attempts(world, run, &outside);
             assert!(done.is_empty(), "{flags:?} {more:?}: {done:?}");
         }
-        // In its own place, under a profile that reads.
+        // In the workspace, under a profile that only reads.
         let inside = state(world, &world.path("file"));
         let run = world.sbx(["run", "-q", "-p", "read-only"]).args(flags).arg("--");
         let done = attempts(world, run, &world.path("file"));
@@ -105,7 +100,8 @@ fn attributes_outside_stay_as_they_are() {
     });
 }
 
-/// What is the system's, and what programs outside take for owners and modes, is answered as by a file system without it.
+/// Attributes of the system, and those that programs outside read as owners and modes, get the answer of a file system
+/// without them.
 #[test]
 fn only_attributes_of_users_are_set() {
     staged(&[&[]], |world, _| {
@@ -134,11 +130,8 @@ fn only_attributes_of_users_are_set() {
 
 #[test]
 fn only_harmless_flags_are_set() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
         world.write("file", "x\n");
         let script = "import fcntl, os, struct, sys\n\
             fd = os.open('file', 0)\n\
@@ -156,7 +149,7 @@ fn only_harmless_flags_are_set() {
             let run = |flags: &[&str]| {
                 world.sbx(["run", "-q", "-p", profile, "--", PYTHON, "-c", script]).args(flags).run()
             };
-            // `write` has no call that asks for flags.
+            // `write` allows no call that reads flags.
             let expected = if profile == "write" { "" } else { &control };
             run(&harmless).prints(expected);
             run(&others).prints("");
@@ -167,7 +160,7 @@ fn only_harmless_flags_are_set() {
 }
 
 #[test]
-fn a_name_that_changes_in_memory_gets_nowhere() {
+fn a_name_that_changes_in_memory_after_the_check_has_no_effect() {
     staged(&[&[]], |world, _| {
         let script = "import ctypes, threading\n\
             libc = ctypes.CDLL(None)\n\
@@ -188,9 +181,7 @@ fn a_name_that_changes_in_memory_gets_nowhere() {
 
 #[test]
 fn directories_get_the_group_bit_and_files_do_not() {
-    if !kernel::promises(1) {
-        return;
-    }
+    promise!(kernel::PATHS);
     as_users(|user| {
         for flags in LEVELS {
             for profile in ["write", "workspace"] {
@@ -224,10 +215,8 @@ fn directories_get_the_group_bit_and_files_do_not() {
 }
 
 #[test]
-fn nobody_is_told_to_allow_what_stays_refused() {
-    if !kernel::promises(1) {
-        return;
-    }
+fn no_hint_suggests_what_would_stay_refused() {
+    promise!(kernel::PATHS);
     const ALLOWED: [&str; 2] = ["--allow-calls", "chmod:fchmod:fchmodat:fchmodat2"];
     as_users(|user| {
         for flags in LEVELS {
@@ -250,9 +239,9 @@ fn nobody_is_told_to_allow_what_stays_refused() {
     });
 }
 
-/// What file systems do for the owner of a file that was opened for reading, and Landlock has no say in.
+/// File systems do these for the owner of a file that was opened for reading, and Landlock has no rule about them.
 #[test]
-fn what_is_open_for_reading_is_not_changed() {
+fn files_open_for_reading_are_not_changed() {
     const SUBVOLUMES: [u32; 12] = [
         0x5000_9401,
         0x5000_9402,
@@ -289,7 +278,7 @@ fn what_is_open_for_reading_is_not_changed() {
         0x4028_9702,
         0x4028_9705,
     ];
-    // EXT4_IOC_SETVERSION, with the upper half too; then which error each of the others meets; FS_IOC_GETVERSION.
+    // EXT4_IOC_SETVERSION, with the upper half too; then the error of each of the others; FS_IOC_GETVERSION.
     let script = "import ctypes, os, sys\n\
         libc = ctypes.CDLL(None, use_errno=True)\n\
         libc.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]\n\
@@ -300,15 +289,14 @@ fn what_is_open_for_reading_is_not_changed() {
         \x20   return ctypes.get_errno() if failed else int.from_bytes(room.raw[:4], 'little')\n\
         if sys.argv[1] == 'set': ask(0x40086604, 77), ask(0x140086604, 77)\n\
         print([hex(c) for c in map(int, sys.argv[2:]) if ask(c) != 1], ask(0x80087601))";
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         world.write("file", "x\n");
         let version = |how: &str| world.bare([PYTHON, "-c", script, how]).run().success().out();
         let before = version("look");
         let commands: Vec<String> = SUBVOLUMES.iter().chain(&FILES).map(u32::to_string).collect();
         for profile in ["read-only", "workspace", "no-exec"] {
             let run = world.sbx(["run", "-q", "-p", profile, "--", PYTHON, "-c", script, "set"]);
-            // What may be asked is answered as without a sandbox.
+            // Reading is answered as without a sandbox.
             run.args(&commands).run().success().prints(&before);
             assert_eq!(version("look"), before, "{profile}");
         }

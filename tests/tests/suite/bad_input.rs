@@ -1,16 +1,16 @@
-//! Whatever is wrong is said before the command starts: the right exit code, one sentence, a suggestion.
+//! Whatever is wrong is reported before the command starts: the right exit code, one sentence, a suggestion.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use sbx_tests::{Output, User, World, as_users, have, need};
+use sbx_tests::{Output, User, World, as_users, have, in_worlds, need};
 
 fn world() -> World {
     World::new(&User::ordinary())
 }
 
-/// `sbx run FRONT -- touch made` must refuse; the command must not have run.
+/// `sbx run FRONT -- touch made` must refuse, without running the command.
 #[track_caller]
 fn refuses(world: &World, code: i32, front: &[&str], words: &[&str]) -> Output {
     let out = world.sbx([&["run"], front, &["--", "touch", "made"]].concat()).run().refused(code, words);
@@ -20,24 +20,23 @@ fn refuses(world: &World, code: i32, front: &[&str], words: &[&str]) -> Output {
 
 #[test]
 fn unknown_names_are_refused_with_the_nearest_one() {
-    as_users(|user| {
-        let world = World::new(user);
-        refuses(&world, 125, &["-p", "minimale"], &["minimale", "minimal"]);
-        refuses(&world, 125, &["-p", "netwrok"], &["netwrok", "network"]);
-        refuses(&world, 125, &["--profil", "minimal"], &["--profil"]);
-        refuses(&world, 125, &["--no-such-flag"], &["--no-such-flag"]);
-        refuses(&world, 125, &["--allow-calls", "opennat"], &["opennat", "openat"]);
-        refuses(&world, 125, &["--deny-calls", "exeve"], &["exeve", "execve"]);
-        refuses(&world, 125, &["--allow-calls", "@file-sistem"], &["@file-sistem", "@file-system"]);
-        refuses(&world, 125, &["--allow-calls", "openat[reed]"], &["reed", "read"]);
-        refuses(&world, 125, &["--on-violation", "explode"], &["explode"]);
-        refuses(&world, 125, &["--net", "some"], &["some"]);
-        refuses(&world, 125, &["--static", "maybe"], &["maybe"]);
+    in_worlds(|world| {
+        refuses(world, 125, &["-p", "minimale"], &["minimale", "minimal"]);
+        refuses(world, 125, &["-p", "netwrok"], &["netwrok", "network"]);
+        refuses(world, 125, &["--profil", "minimal"], &["--profil"]);
+        refuses(world, 125, &["--no-such-flag"], &["--no-such-flag"]);
+        refuses(world, 125, &["--allow-calls", "opennat"], &["opennat", "openat"]);
+        refuses(world, 125, &["--deny-calls", "exeve"], &["exeve", "execve"]);
+        refuses(world, 125, &["--allow-calls", "@file-sistem"], &["@file-sistem", "@file-system"]);
+        refuses(world, 125, &["--allow-calls", "openat[reed]"], &["reed", "read"]);
+        refuses(world, 125, &["--on-violation", "explode"], &["explode"]);
+        refuses(world, 125, &["--net", "some"], &["some"]);
+        refuses(world, 125, &["--static", "maybe"], &["maybe"]);
     });
 }
 
 #[test]
-fn an_unknown_group_is_answered_with_those_that_there_are() {
+fn an_unknown_group_is_refused_with_the_list_of_groups() {
     let world = world();
     refuses(
         &world,
@@ -48,7 +47,7 @@ fn an_unknown_group_is_answered_with_those_that_there_are() {
 }
 
 #[test]
-fn a_program_beside_the_path_is_named() {
+fn a_program_in_the_working_directory_is_suggested() {
     let world = world();
     world.script("tool", "#!/bin/sh\n");
     world.write("text", "no program");
@@ -60,7 +59,7 @@ fn a_program_beside_the_path_is_named() {
 }
 
 #[test]
-fn checking_a_profile_finds_what_a_run_would_refuse() {
+fn profile_check_finds_what_a_run_would_refuse() {
     let world = world();
     let named = |host: &str| format!(r#"{{"network": {{"mode": "allow", "connect": ["{host}:443"]}}}}"#);
     world.write("host.json", named("example.org"));
@@ -106,28 +105,27 @@ fn contradictions_are_refused() {
 
 #[test]
 fn missing_paths_named_by_the_user_are_errors() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         for flag in ["--ro", "--rox", "--rw", "--rwx", "--workspace", "--cwd"] {
-            refuses(&world, 125, &[flag, "not/there"], &["not/there"]);
+            refuses(world, 125, &[flag, "not/there"], &["not/there"]);
         }
-        // Only a mount holds for what is not there.
-        refuses(&world, 125, &["--namespaces", "none", "--deny", "not/there"], &["not/there"]);
-        refuses(&world, 125, &["-p", "minimal", "--deny", "not/there"], &["not/there"]);
-        refuses(&world, 125, &["-p", "./not-there.json"], &["not-there.json"]);
+        // Only a mount can deny a path that does not exist.
+        refuses(world, 125, &["--namespaces", "none", "--deny", "not/there"], &["not/there"]);
+        refuses(world, 125, &["-p", "minimal", "--deny", "not/there"], &["not/there"]);
+        refuses(world, 125, &["-p", "./not-there.json"], &["not-there.json"]);
         world.write("file", "");
-        refuses(&world, 125, &["--workspace", "file"], &["file"]);
-        refuses(&world, 125, &["--cwd", "file"], &["file"]);
+        refuses(world, 125, &["--workspace", "file"], &["file"]);
+        refuses(world, 125, &["--cwd", "file"], &["file"]);
         symlink("loop", world.path("loop")).unwrap();
-        refuses(&world, 125, &["--rw", "loop"], &["loop"]);
-        refuses(&world, 125, &["--pass-fd", "77"], &["77"]);
-        refuses(&world, 125, &["--pass-fd", "-1"], &[]);
-        refuses(&world, 125, &["--pass-fd", "x"], &["x"]);
+        refuses(world, 125, &["--rw", "loop"], &["loop"]);
+        refuses(world, 125, &["--pass-fd", "77"], &["77"]);
+        refuses(world, 125, &["--pass-fd", "-1"], &[]);
+        refuses(world, 125, &["--pass-fd", "x"], &["x"]);
     });
 }
 
 #[test]
-fn control_characters_of_names_do_not_reach_the_terminal() {
+fn control_characters_in_names_do_not_reach_the_terminal() {
     let world = world();
     let odd = "no\u{1b}[31m\nthing";
     for flag in ["--ro", "--workspace", "--cwd", "--unix", "--env", "-p"] {
@@ -139,7 +137,7 @@ fn control_characters_of_names_do_not_reach_the_terminal() {
         .run()
         .refused(125, &["thing"]);
     assert!(!out.err().trim_end().contains(['\u{1b}', '\n']), "{out}");
-    // Where there is something of the name, it is in remarks and further errors.
+    // Where the name exists, it appears in warnings and further errors.
     world.make_dir(&world.path(odd));
     world.make_dir(&world.path(format!("{odd}/below")));
     let below = format!("{odd}/below");
@@ -151,13 +149,13 @@ fn control_characters_of_names_do_not_reach_the_terminal() {
 }
 
 #[test]
-fn a_directory_that_may_not_be_searched_holds_no_profiles() {
+fn a_directory_that_cannot_be_searched_holds_no_profiles() {
     let world = world();
     let closed = world.home.join(".config");
     let file = world.write(closed.join("sbx/profiles/own.json"), r#"{"extends": "minimal"}"#);
     let run = |profile: &str| world.run(profile, ["cat", "/etc/hostname"]).run();
     run("own").success();
-    // What is there and cannot be read is an error, and so is a link to nothing.
+    // A profile that exists and cannot be read is an error, and so is a dangling link.
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o000)).unwrap();
     run("own").refused(125, &["own", "may not be read"]);
     run("minimal").success();
@@ -187,9 +185,8 @@ fn bad_values_are_refused() {
 }
 
 #[test]
-fn commands_that_are_not_there_are_127() {
-    as_users(|user| {
-        let world = World::new(user);
+fn missing_commands_exit_127() {
+    in_worlds(|world| {
         let run = |name: &str| world.sbx(["run", "--", name]).run();
         run("no-such-command").refused(127, &["no-such-command"]);
         run("./no-such-command").refused(127, &["no-such-command"]);
@@ -211,7 +208,7 @@ fn an_empty_command_is_a_usage_error() {
 }
 
 #[test]
-fn what_cannot_be_executed_is_126() {
+fn files_that_cannot_be_executed_exit_126() {
     as_users(|user| {
         let world = World::new(user);
         world.write("plain", "no program\n");
@@ -233,8 +230,7 @@ fn what_cannot_be_executed_is_126() {
 
 #[test]
 fn scripts_with_broken_interpreters_are_refused() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let try_line = |name: &str, text: &str| {
             world.script(name, text);
             let out = world.sbx(["run", "--", &format!("./{name}")]).run();
@@ -272,7 +268,7 @@ fn broken_programs_are_refused_without_a_crash() {
     for length in [1, 4, 5, 16, 20, 52, 63, 64, 100, 120, 200, 300] {
         run(&whole[..length]).refused(126, &["broken"]);
     }
-    // One header field after the other set to the extreme; the program must never be believed to be something else.
+    // Sets each header field to an extreme; the program must never be taken for something else.
     for offset in 4..64 {
         let mut bytes = whole.clone();
         bytes[offset] = 0xff;
@@ -284,7 +280,7 @@ fn broken_programs_are_refused_without_a_crash() {
         bytes[word..word + 2].copy_from_slice(&[0xff, 0xff]);
         run(&bytes);
     }
-    // Program headers, PT_INTERP among them.
+    // The program headers, PT_INTERP among them.
     for offset in (64..64 + 56 * 4).step_by(4) {
         let mut bytes = whole.clone();
         bytes[offset..offset + 4].copy_from_slice(&[0xff; 4]);
@@ -307,9 +303,7 @@ fn programs_of_other_machines_are_refused() {
 
 #[test]
 fn odd_files_do_not_hang_the_check() {
-    if !need(&["mkfifo"]) {
-        return;
-    }
+    need!("mkfifo");
     let world = world();
     world.bare(["mkfifo", "-m", "755", "fifo"]).run().success();
     let run = |name: &str| world.sbx(["run", "--", name]).timeout(std::time::Duration::from_secs(10)).run();
@@ -332,7 +326,7 @@ fn odd_files_do_not_hang_the_check() {
 }
 
 #[test]
-fn names_that_are_no_text_are_bytes() {
+fn names_that_are_not_utf8_are_passed_as_bytes() {
     let world = world();
     let name = OsStr::from_bytes(b"caf\xe9 \xff");
     world.script(name, "#!/bin/sh\necho ran\n");
@@ -354,8 +348,7 @@ fn names_that_are_no_text_are_bytes() {
 
 #[test]
 fn broken_profiles_are_refused() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let refused = |json: &str, words: &[&str]| {
             let file = world.write("p.json", json);
             world.sbx(["run", "-p"]).arg(&file).args(["--", "touch", "made"]).run().refused(125, words);
@@ -386,7 +379,7 @@ fn broken_profiles_are_refused() {
 }
 
 #[test]
-fn the_order_of_checks_never_starts_the_command() {
+fn no_combination_of_errors_starts_the_command() {
     // A bad flag after a good one, a bad path after a bad name: still nothing runs.
     let world = world();
     refuses(&world, 125, &["--rw", ".", "--ro", "not/there"], &["not/there"]);
@@ -396,7 +389,7 @@ fn the_order_of_checks_never_starts_the_command() {
 }
 
 #[test]
-fn messages_are_one_sentence_in_the_projects_voice() {
+fn error_messages_are_one_sentence() {
     let world = world();
     let outs = [
         world.sbx(["run", "-p", "minimale", "--", "true"]).run(),
@@ -411,18 +404,17 @@ fn messages_are_one_sentence_in_the_projects_voice() {
 }
 
 #[test]
-fn set_id_programs_are_named_as_such() {
+fn set_id_programs_are_named_in_the_error() {
     let Some(tool) = have("su") else { return sbx_tests::skip("needs su") };
     let world = world();
     let out = world.sbx(["inspect"]).arg(&tool).run().success().out().to_lowercase();
     assert!(out.contains("set-user-id") || out.contains("setuid") || out.contains("set-id"), "{out}");
 }
 
-/// What looks like a rule about many things would be one about nothing.
+/// Such a pattern looks like a rule about many things and matches none.
 #[test]
 fn patterns_that_would_deny_nothing_are_refused() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         world.write("key.pem", "secret\n");
         world.write("readme", "open\n");
         world.write("p.json", r#"{"extends": "workspace", "paths": {"deny": ["${WORKSPACE}/*.pem"]}}"#);

@@ -3,12 +3,11 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use sbx_tests::{User, World, as_users, stage};
+use sbx_tests::{User, World, in_worlds, stage};
 
 #[test]
 fn the_exit_code_is_the_commands_own() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         for code in [0, 1, 2, 42, 123, 124, 125, 126, 127, 128, 254, 255] {
             world.sbx(["run", "--", "sh", "-c", &format!("exit {code}")]).run().exited(code).silent();
             world
@@ -22,8 +21,7 @@ fn the_exit_code_is_the_commands_own() {
 
 #[test]
 fn streams_are_the_callers_own() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let out = world.sbx(["run", "--", "sh", "-c", "cat; echo err >&2"]).stdin("in\n").run().success();
         assert_eq!((out.out().as_str(), out.err().as_str()), ("in\n", "err\n"));
         let bytes: Vec<u8> = (0..=255).collect();
@@ -48,9 +46,8 @@ fn arguments_are_passed_as_they_are() {
 }
 
 #[test]
-fn the_program_is_called_what_it_would_be() {
-    as_users(|user| {
-        let world = World::new(user);
+fn the_program_keeps_its_own_name() {
+    in_worlds(|world| {
         let path = world.subject("attempt");
         let real = path.canonicalize().unwrap();
         symlink("attempt", world.path("by-link")).unwrap();
@@ -74,14 +71,13 @@ fn the_program_is_called_what_it_would_be() {
 
 #[test]
 fn commands_are_found_as_a_shell_finds_them() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         world.script("tools/mine", "#!/bin/sh\necho mine \"$@\"\n");
         let path = format!("{}:/usr/bin:/bin", world.path("tools").display());
         world.sbx(["run", "--", "mine", "a", "b"]).env("PATH", &path).run().success().prints("mine a b\n");
         world.sbx(["run", "--", "mine"]).run().refused(127, &["mine"]);
         world.sbx(["run", "--", "tools/mine"]).run().success().prints("mine\n");
-        // An empty PATH entry is the working directory only where the caller's PATH says so.
+        // An empty PATH entry means the working directory only if the caller's PATH has it.
         world.script("here", "#!/bin/sh\necho here\n");
         world.sbx(["run", "--", "here"]).run().refused(127, &["here"]);
     });
@@ -89,8 +85,7 @@ fn commands_are_found_as_a_shell_finds_them() {
 
 #[test]
 fn the_working_directory_can_be_chosen() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         world.make_dir(&world.path("below"));
         world
             .sbx(["run", "--cwd", "below", "--", "pwd"])
@@ -98,7 +93,7 @@ fn the_working_directory_can_be_chosen() {
             .success()
             .prints(&format!("{}\n", world.path("below").display()));
         world.sbx(["run", "--", "pwd"]).run().success().prints(&format!("{}\n", world.workspace.display()));
-        // One that may be entered, but not listed.
+        // A directory that may be entered, but not listed.
         fs::set_permissions(world.path("below"), fs::Permissions::from_mode(0o311)).unwrap();
         for profile in ["minimal", "workspace"] {
             let out = world.sbx(["run", "-p", profile, "--cwd", "below", "--", "pwd"]).run().success();
@@ -122,9 +117,8 @@ fn profiles_can_be_listed_shown_and_checked() {
 }
 
 #[test]
-fn profiles_of_the_user_work_by_path_and_by_name() {
-    as_users(|user| {
-        let world = World::new(user);
+fn user_profiles_are_found_by_path_and_by_name() {
+    in_worlds(|world| {
         let json = r#"{"description": "cat and mkdir", "extends": ["minimal"],
                        "syscalls": {"allow": ["mkdir", "mkdirat"]}, "paths": {"write": ["${WORKSPACE}"]}}"#;
         let file = world.write(world.home.join("settings/sbx/profiles/mine.json"), json);
@@ -138,14 +132,14 @@ fn profiles_of_the_user_work_by_path_and_by_name() {
         let list = world.sbx(["profile", "list"]).env("XDG_CONFIG_HOME", &config).run().success().out();
         let unusable = |line: &str| line.starts_with("minimal ") && line.contains("unusable");
         assert_eq!(list.lines().filter(|line| unusable(line)).count(), 1, "{list}");
-        // A file in the workspace is never taken for a profile unless it is named.
+        // A file in the workspace is never used as a profile unless it is named.
         world.write("mine.json", json.replace("mkdir", "rmdir"));
         world.run("mine", ["mkdir", "four"]).run().refused(125, &["mine"]);
     });
 }
 
 #[test]
-fn the_users_default_is_used_without_a_name() {
+fn the_users_default_profile_is_used_without_a_name() {
     let world = World::new(&User::ordinary());
     let config = world.home.join("settings");
     world.write(
@@ -160,8 +154,7 @@ fn the_users_default_is_used_without_a_name() {
 
 #[test]
 fn a_custom_list_is_built_from_nothing() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let hello = world.subject("hello");
         let run =
             |list: &str| world.sbx(["run", "-p", "custom", "--allow-calls", list, "--"]).arg(&hello).run();
@@ -170,12 +163,11 @@ fn a_custom_list_is_built_from_nothing() {
     });
 }
 
-/// A library of the user's own is loaded after ours, which takes away what only the loader needed.
+/// A library of the user's own is loaded after ours, which by then has removed what only the loader needed.
 #[test]
 fn a_custom_list_holds_with_a_preloaded_library_too() {
     const LIST: &str = "fstat:newfstatat:getrandom:brk:write:exit_group";
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let (attempt, hook) = (world.subject("attempt"), world.subject("hook.so"));
         world.write("data", "text\n");
         let preload = format!("LD_PRELOAD={}", hook.display());
@@ -188,7 +180,7 @@ fn a_custom_list_holds_with_a_preloaded_library_too() {
         run(&[], &[]).exited(1).prints("errno 1 (Operation not permitted)\n");
         run(&with, &[]).exited(1).prints("errno 1 (Operation not permitted)\n");
         assert!(!world.exists("mark"));
-        // This flag allows the calls that it takes, too.
+        // This flag also allows the calls that it needs itself.
         run(&[], &["--rw", "."]).success().prints("text\n");
         assert!(!world.exists("mark"), "nothing was to be preloaded");
         run(&with, &["--rw", "."]).success().prints("text\n");
@@ -197,9 +189,8 @@ fn a_custom_list_holds_with_a_preloaded_library_too() {
 }
 
 #[test]
-fn calls_can_be_taken_from_and_given_to_a_profile() {
-    as_users(|user| {
-        let world = World::new(user);
+fn calls_can_be_removed_from_and_added_to_a_profile() {
+    in_worlds(|world| {
         world.sbx(["run", "--deny-calls", "mkdir:mkdirat", "--", "mkdir", "made"]).run().failed();
         assert!(!world.exists("made"));
         world.sbx(["run", "--", "mkdir", "made"]).run().success();
@@ -219,7 +210,7 @@ fn unconfined_needs_the_long_flag() {
 }
 
 #[test]
-fn help_and_version_are_there() {
+fn help_and_version_are_printed() {
     let world = World::new(&User::ordinary());
     let help = world.sbx(["--help"]).run().success().out();
     for word in ["run", "env", "shim", "inspect", "profile"] {

@@ -1,4 +1,4 @@
-//! Commands that may be executed, and commands that may not: by every name of theirs.
+//! Lists of commands that may, or may not, be executed: they hold for every name of a command.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use sbx_tests::world::SECRET;
-use sbx_tests::{Output, User, World, as_users};
+use sbx_tests::{Output, User, World, as_users, in_worlds};
 
-/// A workspace with a program under several names; each makes the file that its argument names.
+/// A workspace with a program under several names; each creates the file that its argument names.
 fn stocked(user: &User) -> World {
     let world = World::new(user);
     world.make_dir(&world.path("tools"));
@@ -22,7 +22,7 @@ fn stocked(user: &User) -> World {
     world
 }
 
-/// Runs these programs in one shell and says which of them made their file.
+/// Runs these programs in one shell; returns those that created their file.
 fn made(world: &World, flags: &[&str], programs: &[&str]) -> Vec<String> {
     let script: String = programs
         .iter()
@@ -47,7 +47,7 @@ const ALL: &[&str] = &[
 ];
 
 #[test]
-fn a_blocked_command_is_blocked_by_all_its_names() {
+fn a_blocked_command_is_blocked_under_all_its_names() {
     as_users(|user| {
         let world = stocked(user);
         assert_eq!(made(&world, &[], ALL), ALL, "without the flag all of them run");
@@ -64,16 +64,15 @@ fn a_blocked_command_is_blocked_by_all_its_names() {
             ["more/third", "/usr/bin/touch", "touch"]
         );
         assert_eq!(made(&world, &["--block-command", "no-such-command"], ALL), ALL);
-        // Its interpreter is another file: it goes with it.
+        // A script does not run without its interpreter, which is another file.
         let perl = made(&world, &["--block-command", "perl"], ALL);
         assert!(!perl.contains(&"tools/script".to_string()) && perl.len() == ALL.len() - 1, "{perl:?}");
     });
 }
 
 #[test]
-fn a_system_command_is_blocked_by_its_hard_links() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_system_command_is_blocked_under_its_hard_links() {
+    in_worlds(|world| {
         let script = "perl -e 'open F, \">one\"'; perl5*.*[0-9] -e 'open F, \">two\"'; : > three";
         world.sbx(["run", "--", "sh", "-c", &script.replace("perl5*.*[0-9]", &other_perl())]).run().success();
         assert!(world.exists("one") && world.exists("two"));
@@ -86,7 +85,7 @@ fn a_system_command_is_blocked_by_its_hard_links() {
     });
 }
 
-/// The name with its version, which is a hard link.
+/// The name with the version, which is a hard link.
 fn other_perl() -> String {
     let names = fs::read_dir("/usr/bin").unwrap().flatten().map(|entry| entry.file_name());
     let mut names = names.filter_map(|name| name.into_string().ok());
@@ -124,7 +123,7 @@ fn only_allowed_commands_run() {
             "what is blocked stays blocked, and its neighbours are allowed as files"
         );
         assert_eq!(made(&world, &["--allow-command", "*"], ALL), ALL, "anything");
-        // What is made by the command is not allowed.
+        // A program that the command makes is not allowed.
         let script = "read x < tools/other; while :; do break; done; cp tools/other new; ./new made";
         let words = ["run", "--allow-command", "sh", "--allow-command", "cp", "--", "sh", "-c", script];
         world.sbx(words).run().failed();
@@ -137,7 +136,7 @@ fn refused(world: &World, flags: &[&str], command: &str, words: &[&str]) -> Outp
 }
 
 #[test]
-fn the_command_itself_is_held_to_the_lists() {
+fn the_lists_apply_to_the_command_itself() {
     as_users(|user| {
         let world = stocked(user);
         refused(&world, &["--block-command", "touch"], "touch", &["refused to run", "--block-command touch"]);
@@ -159,7 +158,7 @@ fn the_command_itself_is_held_to_the_lists() {
 }
 
 #[test]
-fn profiles_have_the_same_lists() {
+fn profiles_can_have_these_lists() {
     as_users(|user| {
         let world = stocked(user);
         let text = r#"{"extends": "workspace", "commands": {
@@ -178,7 +177,7 @@ fn profiles_have_the_same_lists() {
 }
 
 #[test]
-fn answers_and_explanations_name_the_list() {
+fn answers_and_hints_name_the_list() {
     as_users(|user| {
         let world = stocked(user);
         let ask = |flags: &[&str], path| {
@@ -214,7 +213,7 @@ impl Prints for Output {
 }
 
 #[test]
-fn what_cannot_be_held_is_refused() {
+fn lists_that_cannot_be_enforced_are_refused() {
     as_users(|user| {
         let world = stocked(user);
         let none = [(libc::SYS_landlock_create_ruleset, libc::ENOSYS)];
@@ -233,7 +232,7 @@ fn what_cannot_be_held_is_refused() {
 }
 
 #[test]
-fn promises_hold_under_lists_of_commands() {
+fn the_self_test_holds_with_lists_of_commands() {
     as_users(|user| {
         let world = stocked(user);
         let profile =
@@ -245,13 +244,14 @@ fn promises_hold_under_lists_of_commands() {
     });
 }
 
-/// A directory that can be entered and not be listed may hold a further name of what is blocked.
+/// A directory that can be entered but not listed may hold another name of a blocked command.
 #[test]
-fn names_that_cannot_be_looked_for_end_the_run() {
+fn a_name_that_cannot_be_searched_for_is_refused() {
     as_users(|user| {
         let world = stocked(user);
         let mode = |mode| fs::set_permissions(world.path("more"), fs::Permissions::from_mode(mode)).unwrap();
-        // Whatever can be executed is looked through for the name that is not found: on some machines that is much.
+        // The search for a name that does not exist goes through every executable place: on some machines that is a
+        // lot.
         let run = || {
             let words = ["run", "--block-command", "tools/first", "--", "tools/other", "ran"];
             world.sbx(words).timeout(Duration::from_secs(300)).run()
@@ -285,9 +285,9 @@ fn led_outside(user: &User) -> (World, String) {
     (world, tool)
 }
 
-/// Nothing that the workspace names is read for that, however it is named: by a script's first line, or by a link.
+/// Nothing that the workspace names is opened for this purpose, whether a script's first line or a link names it.
 #[test]
-fn what_a_command_names_outside_is_not_opened() {
+fn a_program_outside_that_the_workspace_names_is_not_opened() {
     as_users(|user| {
         let (world, tool) = led_outside(user);
         let run =
@@ -296,7 +296,7 @@ fn what_a_command_names_outside_is_not_opened() {
             run(&[], name).refused(126, &[&tool, "--rox"]);
             assert!(run(&["--rox", &tool], name).success().out().contains(SECRET), "{name}");
         }
-        // Who names it is the user here.
+        // Here the user names it.
         for name in [tool.as_str(), "../../outside/tool"] {
             assert!(run(&[], name).success().out().contains(SECRET), "{name}");
         }
@@ -304,7 +304,7 @@ fn what_a_command_names_outside_is_not_opened() {
 }
 
 #[test]
-fn a_list_of_commands_opens_nothing_that_a_command_names_outside() {
+fn a_list_of_commands_opens_no_program_outside_that_the_workspace_names() {
     as_users(|user| {
         let (world, tool) = led_outside(user);
         let read = |allowed: &str| {

@@ -1,4 +1,4 @@
-//! Running the same commands with and without `sbx` in the same place and comparing everything that can be seen.
+//! Runs the same commands with and without `sbx` in the same place and compares everything that can be seen.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,7 +6,8 @@ use std::process::Command;
 use sbx_tests::tree::{Tree, differences, snapshot};
 use sbx_tests::{Output, World, need};
 
-/// What is in the workspace before each command. Old times, so that a time which a command sets can be told from "now".
+/// The files in the workspace before each command. Their times are old, so that a time set by a command differs from
+/// "now".
 const SETUP: &str = r#"
 set -e
 mkdir -p dir/sub
@@ -27,7 +28,7 @@ chmod 755 script.sh
 find . -exec touch -h -d @1000000000 {} +
 "#;
 
-/// Lays the workspace anew, by the user that will work in it.
+/// Lays the workspace out anew, as the user that will work in it.
 fn lay(world: &World) {
     for entry in std::fs::read_dir(&world.workspace).unwrap().flatten() {
         let path = entry.path();
@@ -51,7 +52,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// What is different in the other, for a message.
+    /// The differences to the other run, for a message.
     fn unlike(&self, other: &Seen) -> String {
         let tree = differences(&self.tree, &other.tree);
         format!("code {:?}, stdout {:?}, stderr {:?}, files {tree:?}", self.code, self.stdout, self.stderr)
@@ -62,7 +63,7 @@ fn seen(world: &World, out: &Output) -> Seen {
     Seen { code: out.code, stdout: out.out(), stderr: out.own_lines(), tree: snapshot(&world.workspace) }
 }
 
-/// Runs every command of a list both ways. Gathers all differences, so that one run shows them all.
+/// Runs every command of a list both ways. Collects all differences, so that one test run shows them all.
 pub fn behaves_the_same(world: &World, profile: &str, commands: &[&[&str]]) {
     let outside = snapshot(&world.outside);
     let mut wrong = Vec::new();
@@ -93,7 +94,7 @@ pub fn behaves_the_same(world: &World, profile: &str, commands: &[&[&str]]) {
     );
 }
 
-/// Runs every command under `sbx` where it must fail and change nothing, then without, where it must change something.
+/// Runs every command under `sbx`, where it must fail and change nothing, then without, where it must change something.
 pub fn refused_and_without_effect(world: &World, profile: &str, commands: &[&[&str]]) {
     let mut wrong = Vec::new();
     for command in commands {
@@ -118,7 +119,7 @@ pub fn refused_and_without_effect(world: &World, profile: &str, commands: &[&[&s
     assert!(wrong.is_empty(), "{} of {} under {profile}:\n{}", wrong.len(), commands.len(), wrong.join("\n"));
 }
 
-/// Puts back what a command has changed outside.
+/// Restores what a command has changed outside.
 pub fn restore_outside(world: &World) {
     let _ = Command::new("chmod").args(["-R", "u+rwX"]).arg(&world.outside).status();
     let _ = std::fs::remove_dir_all(&world.outside);
@@ -127,7 +128,7 @@ pub fn restore_outside(world: &World) {
     world.write(world.outside.join("dir/inner"), "inner\n");
 }
 
-/// Where things outside the workspace are, as the commands of the lists name them: two levels up.
+/// The directory outside the workspace, as the commands of the lists name it: two levels up.
 pub fn outside(world: &World) -> PathBuf {
     let relative = PathBuf::from("../../outside");
     assert!(world.path(&relative).join("kept").exists());

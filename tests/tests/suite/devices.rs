@@ -1,10 +1,10 @@
-//! The device that everybody writes to, and what only looks like it.
+//! /dev/null, which everybody may write to, and device nodes that only look like it.
 
-use sbx_tests::{User, World, as_users, kernel, need, skip};
+use sbx_tests::{User, World, in_worlds, need, promise, skip};
 
 const PYTHON: &str = "/usr/bin/python3";
 
-/// Opens devices in the ways that programs do, and says what can be done with them.
+/// Opens devices in the ways that programs do, and prints what can be done with them.
 const ACT: &str = r#"
 import ctypes, fcntl, os
 def say(*words): print(*words)
@@ -20,36 +20,30 @@ for path, flags in [("/dev/../dev/null", 0), ("/dev/null/", 0), ("/dev/null", os
 "#;
 
 #[test]
-fn what_holds_nothing_can_be_written_where_nothing_else_can() {
-    if !need(&[PYTHON]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn the_null_device_can_be_written_where_nothing_else_can() {
+    need!(PYTHON);
+    in_worlds(|world| {
         for profile in ["minimal", "network"] {
             let before = world.read("lines");
             let out = world.run(profile, [PYTHON, "-c", ACT]).run().success();
             out.prints("kept 0\nnull 1 1 3 1\nboth b'' True\n");
             assert_eq!(world.read("lines"), before);
         }
-        // Nothing is so harmless that it could not be denied.
+        // Even the null device can be denied.
         for denied in ["/dev/null", "/dev"] {
             let deny = world.sbx(["run", "-p", "minimal", "--deny", denied, "--"]);
             deny.args([PYTHON, "-c", "open('/dev/null', 'w')"]).run().exited(1).says("PermissionError");
         }
-        // Also where a violation is the end.
+        // The same where a violation ends the run.
         let kill = world.sbx(["run", "-p", "minimal", "--on-violation", "kill", "--"]);
         kill.args([PYTHON, "-c", "open('/dev/null', 'w').write('x')"]).run().success();
     });
 }
 
 #[test]
-fn without_a_network_there_are_no_families_of_sockets() {
-    if !need(&[PYTHON]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn without_a_network_no_socket_families_are_allowed() {
+    need!(PYTHON);
+    in_worlds(|world| {
         for profile in ["minimal", "workspace", "read-only"] {
             let act = "import socket\ntry: socket.socket()\nexcept OSError as e: print(e.errno)";
             let out = world.sbx(["run", "-p", profile, "--", PYTHON, "-c", act]).run().success();
@@ -58,14 +52,15 @@ fn without_a_network_there_are_no_families_of_sockets() {
     });
 }
 
-/// As the tree of another system has them, which root has unpacked. Only root may make one, and needs no capability to
-/// open it.
+/// As in the unpacked tree of another system. Only root can make device nodes, and needs no capability to
+/// open one.
 #[test]
 fn root_opens_no_device_nodes_that_lie_in_the_workspace() {
     let user = User::current();
-    if !user.is_root() || !kernel::promises_namespaces() {
+    if !user.is_root() {
         return;
     }
+    promise!(namespaces);
     let world = World::new(&user);
     let other = world.path("elsewhere");
     world.make_dir(&other);
@@ -91,6 +86,6 @@ fn root_opens_no_device_nodes_that_lie_in_the_workspace() {
     }
     let named = world.sbx(["run", "-p", "minimal", "--namespaces", "auto", "--workspace", "elsewhere", "--"]);
     named.args(read("zero")).run().failed().says("Permission denied");
-    // What cannot be promised without namespaces.
+    // This cannot be promised without namespaces.
     world.sbx(["run", "--namespaces", "none", "--"]).args(read("zero")).run().success().prints("\0\0\0");
 }

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use sbx::embed::model::{Cause, Level};
-use sbx::embed::{Command, Error, Kind, Output, Sandbox, confine_self};
+use sbx::embed::confine_self;
+use sbx_client::report::{Cause, Level};
+use sbx_client::{Command, Error, ErrorKind, OnViolation, Output, Sandbox};
 use sbx_tests::world::SECRET;
 use sbx_tests::{Cmd, User, World, as_users, kernel, processes, servers, stage};
 
@@ -74,8 +75,8 @@ fn what_is_wished_for_is_what_runs_get() {
         let sandbox = workspace().flag("--namespaces", "none").require(level);
         output(sandbox.command("true")).map(|run| run.report.cause).map_err(|error| error.kind())
     };
-    assert_eq!(namespaces(sbx::embed::Level::Full), Err(Kind::Refused));
-    assert_eq!(namespaces(sbx::embed::Level::Minimal), Ok(Cause::Exited));
+    assert_eq!(namespaces(Level::Full), Err(ErrorKind::Refused));
+    assert_eq!(namespaces(Level::Minimal), Ok(Cause::Exited));
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn builders_mean_their_flags() {
     };
     assert!(!mkdir(plain().deny_calls("mkdir:mkdirat"), "a"));
     assert!(mkdir(plain(), "b"));
-    let killed = sandbox("minimal", &world).on_violation(sbx::embed::OnViolation::Kill);
+    let killed = sandbox("minimal", &world).on_violation(OnViolation::Kill);
     assert_eq!(output(killed.command("mkdir").arg("c")).unwrap().report.cause, Cause::Violation);
     let long = "head -c 5000 /dev/zero";
     let capped = output(plain().max_output(1000).command("sh").args(["-c", long])).unwrap();
@@ -140,12 +141,12 @@ fn a_command_that_did_not_run_is_an_error_with_a_sentence() {
     let world = World::new(&User::current());
     let fails = |sandbox: Sandbox, command: &str| output(sandbox.command(command)).unwrap_err();
     let cases = [
-        (fails(sandbox("minimla", &world), "true"), Kind::Refused, "did you mean 'minimal'?"),
-        (fails(sandbox("minimal", &world).switch("--explian"), "true"), Kind::Refused, "--explain"),
-        (fails(sandbox("minimal", &world), "no-such-command"), Kind::NotFound, "no-such-command"),
-        (fails(sandbox("minimal", &world), "/etc/hostname"), Kind::NotExecutable, "/etc/hostname"),
-        (fails(Sandbox::new("minimal").program("/no/such/sbx"), "true"), Kind::NoSbx, "/no/such/sbx"),
-        (fails(Sandbox::new("minimal").program("/bin/true"), "true"), Kind::NoReport, "no report"),
+        (fails(sandbox("minimla", &world), "true"), ErrorKind::Refused, "did you mean 'minimal'?"),
+        (fails(sandbox("minimal", &world).switch("--explian"), "true"), ErrorKind::Refused, "--explain"),
+        (fails(sandbox("minimal", &world), "no-such-command"), ErrorKind::NotFound, "no-such-command"),
+        (fails(sandbox("minimal", &world), "/etc/hostname"), ErrorKind::NotExecutable, "/etc/hostname"),
+        (fails(Sandbox::new("minimal").program("/no/such/sbx"), "true"), ErrorKind::NoSbx, "/no/such/sbx"),
+        (fails(Sandbox::new("minimal").program("/bin/true"), "true"), ErrorKind::NoReport, "no report"),
     ];
     for (error, kind, word) in &cases {
         assert_eq!(error.kind(), *kind, "{error}");
@@ -155,8 +156,8 @@ fn a_command_that_did_not_run_is_an_error_with_a_sentence() {
     assert_eq!(cases[2].0.report().unwrap().exit_status, 127);
 }
 
-/// A command puts a link called `sbx` into a directory of `PATH`: it lies in the workspace, what it leads to does not. A shell
-/// takes `run` for the name of a script.
+/// A command puts a link called `sbx` into a directory of `PATH`: it lies in the workspace, what it leads to
+/// does not. A shell takes `run` for the name of a script.
 #[test]
 fn what_a_command_calls_sbx_is_not_started() {
     as_users(|user| {
@@ -202,7 +203,7 @@ fn killing_leaves_nothing() {
     let mut child = stage::starting(|| command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()).unwrap();
     processes::wait_for(&marker, 1);
     child.kill().unwrap();
-    assert_eq!(child.wait().unwrap_err().kind(), Kind::NoReport);
+    assert_eq!(child.wait().unwrap_err().kind(), ErrorKind::NoReport);
     processes::none_left(&marker);
 }
 

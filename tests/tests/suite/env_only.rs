@@ -1,40 +1,30 @@
-//! `libsandbox.so` by its variables alone, as cloudflare/sandbox is used: same variables, same effects, but silent.
+//! `libsandbox.so` with its variables alone, as cloudflare/sandbox is used: same variables, same effects, but silent.
 
 use sbx_tests::command::Cmd;
-use sbx_tests::{User, World, as_users, machine, need, stage};
+use sbx_tests::{User, World, as_users, in_worlds, machine, need, stage};
 
 const SIGSYS: i32 = libc::SIGSYS;
 
-/// What the smallest stdio program needs after linking, under any libc of the last ten years.
+/// The calls that the smallest stdio program makes after linking, under any libc of the last ten years.
 const HELLO: &str = "fstat:newfstatat:getrandom:brk:write:exit_group";
 
 fn preloaded(world: &World, command: &[&str]) -> Cmd {
     world.bare(command).env("LD_PRELOAD", stage::shim())
 }
 
-fn hello(world: &World) -> String {
-    world.subject("hello").into_os_string().into_string().unwrap()
-}
-
-fn attempt(world: &World) -> String {
-    world.subject("attempt").into_os_string().into_string().unwrap()
-}
-
 #[test]
 fn an_allow_list_runs_the_program_silently() {
-    as_users(|user| {
-        let world = World::new(user);
-        let out = preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", HELLO).run();
+    in_worlds(|world| {
+        let out = preloaded(world, &[&world.program("hello")]).env("SECCOMP_SYSCALL_ALLOW", HELLO).run();
         out.success().silent().prints("Hello, world!\n");
     });
 }
 
 #[test]
 fn a_missing_call_dies_of_sigsys() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let list = HELLO.replace(":write", "");
-        let out = preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", list).run();
+        let out = preloaded(world, &[&world.program("hello")]).env("SECCOMP_SYSCALL_ALLOW", list).run();
         out.died_of(SIGSYS).silent().prints("");
     });
 }
@@ -42,28 +32,42 @@ fn a_missing_call_dies_of_sigsys() {
 #[test]
 fn an_empty_list_allows_nothing_and_empty_entries_are_skipped() {
     let world = World::new(&User::ordinary());
-    preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", "").run().died_of(SIGSYS);
+    preloaded(&world, &[&world.program("hello")]).env("SECCOMP_SYSCALL_ALLOW", "").run().died_of(SIGSYS);
     let list = format!("::{}::", HELLO.replace(':', "::"));
-    preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", list).run().success().silent();
+    preloaded(&world, &[&world.program("hello")]).env("SECCOMP_SYSCALL_ALLOW", list).run().success().silent();
 }
 
 #[test]
 fn a_deny_list_kills_at_the_named_call_only() {
-    as_users(|user| {
-        let world = World::new(user);
-        let deny = |command: &[&str]| {
-            preloaded(&world, command).env("SECCOMP_SYSCALL_DENY", "execve:mprotect").run()
-        };
-        deny(&[&hello(&world)]).success().silent().prints("Hello, world!\n");
+    in_worlds(|world| {
+        let deny =
+            |command: &[&str]| preloaded(world, command).env("SECCOMP_SYSCALL_DENY", "execve:mprotect").run();
+        deny(&[&world.program("hello")]).success().silent().prints("Hello, world!\n");
         deny(&["env", "true"]).died_of(SIGSYS).silent();
     });
 }
 
 #[test]
-fn what_both_lists_name_is_denied() {
+fn a_misspelt_variable_is_refused() {
+    in_worlds(|world| {
+        let hello = world.program("hello");
+        for name in
+            ["SECCOMP_SYSCAL_ALLOW", "SECCOMP_SYSCALLS_DENY", "SECOMP_SYSCALL_ALLOW", "SECCOMP_DEFAULT_ACTON"]
+        {
+            let out = preloaded(world, &[&hello]).env(name, "write").run();
+            out.exited(125).says(&format!("unknown variable '{name}' (did you mean 'SECCOMP_")).prints("");
+        }
+        // Other programs have variables too.
+        let out = preloaded(world, &[&hello]).env("SECCOMP_PROFILE", "x").env("SECRET", "x").run();
+        out.success().prints("Hello, world!\n");
+    });
+}
+
+#[test]
+fn a_call_on_both_lists_is_denied() {
     let world = World::new(&User::ordinary());
     let both = |deny: &str| {
-        let cmd = preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", HELLO);
+        let cmd = preloaded(&world, &[&world.program("hello")]).env("SECCOMP_SYSCALL_ALLOW", HELLO);
         cmd.env("SECCOMP_SYSCALL_DENY", deny).run()
     };
     both("write").died_of(SIGSYS);
@@ -72,20 +76,16 @@ fn what_both_lists_name_is_denied() {
 
 #[test]
 fn log_mode_lets_everything_through() {
-    as_users(|user| {
-        let world = World::new(user);
-        let cmd = preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", "");
+    in_worlds(|world| {
+        let cmd = preloaded(world, &[&world.program("hello")]).env("SECCOMP_SYSCALL_ALLOW", "");
         cmd.env("SECCOMP_DEFAULT_ACTION", "log").run().success().silent().prints("Hello, world!\n");
     });
 }
 
 #[test]
-fn a_program_can_be_linked_to_it_permanently() {
-    if !need(&["patchelf"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn a_program_can_be_linked_with_it_permanently() {
+    need!("patchelf");
+    in_worlds(|world| {
         let program = world.subject("hello");
         let linked = world.path("linked");
         let patch = Cmd::new("patchelf").arg("--add-needed").arg(stage::shim()).arg("--output").arg(&linked);
@@ -112,7 +112,7 @@ fn the_status_file_shows_a_filter_only_where_one_is_asked_for() {
 #[test]
 fn each_default_action_does_what_it_says() {
     let world = World::new(&User::ordinary());
-    let attempt = attempt(&world);
+    let attempt = world.program("attempt");
     let (mkdirat, at) = (libc::SYS_mkdirat.to_string(), libc::AT_FDCWD.to_string());
     let words = [attempt.as_str(), "syscall", &mkdirat, &at, "s:made", "0755"];
     let with = |action: &str| {
@@ -132,9 +132,7 @@ fn each_default_action_does_what_it_says() {
 
 #[test]
 fn trap_can_be_caught_and_kill_cannot() {
-    if !need(&["perl"]) {
-        return;
-    }
+    need!("perl");
     let world = World::new(&User::ordinary());
     let program = "$SIG{SYS} = sub { print qq(caught\\n); exit 3 }; mkdir q(made); print qq(went on\\n)";
     let with = |action: &str| {
@@ -147,10 +145,9 @@ fn trap_can_be_caught_and_kill_cannot() {
 
 #[test]
 fn children_stay_confined_without_the_variables() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let deny = |script: &str| {
-            let cmd = preloaded(&world, &["sh", "-c", script]).env("SECCOMP_SYSCALL_DENY", "mkdir:mkdirat");
+            let cmd = preloaded(world, &["sh", "-c", script]).env("SECCOMP_SYSCALL_DENY", "mkdir:mkdirat");
             cmd.env("SECCOMP_DEFAULT_ACTION", "errno").run()
         };
         deny("env -i /bin/mkdir made").failed();
@@ -176,9 +173,8 @@ fn a_static_child_stays_confined_too() {
 
 #[test]
 fn the_variables_are_gone_when_main_runs() {
-    as_users(|user| {
-        let world = World::new(user);
-        let cmd = preloaded(&world, &[&attempt(&world), "env"]).env("SECCOMP_SYSCALL_DENY", "mkdir");
+    in_worlds(|world| {
+        let cmd = preloaded(world, &[&world.program("attempt"), "env"]).env("SECCOMP_SYSCALL_DENY", "mkdir");
         let cmd = cmd.env(
             "SECCOMP_SYSCALL_ALLOW",
             "@default:mkdir:fstat:newfstatat:write:read:brk:mmap:close:getrandom",
@@ -200,8 +196,10 @@ fn other_preloaded_libraries_stay_in_the_environment() {
     let world = World::new(&User::ordinary());
     let hook = world.subject("hook.so");
     let list = format!("{}:{}", stage::shim().display(), hook.display());
-    let cmd =
-        world.bare([&attempt(&world), "env"]).env("LD_PRELOAD", list).env("SECCOMP_SYSCALL_DENY", "mkdir");
+    let cmd = world
+        .bare([&world.program("attempt"), "env"])
+        .env("LD_PRELOAD", list)
+        .env("SECCOMP_SYSCALL_DENY", "mkdir");
     let out = cmd.run().success();
     assert!(
         out.out().contains(&format!("LD_PRELOAD={}\n", hook.display())),
@@ -211,9 +209,9 @@ fn other_preloaded_libraries_stay_in_the_environment() {
     assert!(world.exists("mark"), "the other library was not loaded");
 }
 
-/// What is loaded later and wants to come first does, and has a thread by the time that there is a filter.
+/// A library that is loaded later and asks to come first does come first, and has a thread before there is a filter.
 #[test]
-fn threads_that_are_there_already_are_bound_too() {
+fn threads_that_exist_already_are_confined_too() {
     as_users(|user| {
         for (denied, bound) in [("mkdirat", true), ("rmdir", false)] {
             let world = World::new(user);
@@ -227,20 +225,19 @@ fn threads_that_are_there_already_are_bound_too() {
 }
 
 #[test]
-fn verbose_says_one_line() {
+fn verbose_prints_one_line() {
     let world = World::new(&User::ordinary());
-    let cmd = preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", HELLO);
+    let cmd = preloaded(&world, &[&world.program("hello")]).env("SECCOMP_SYSCALL_ALLOW", HELLO);
     let out = cmd.env("SBX_VERBOSE", "1").run().success().prints("Hello, world!\n");
     assert_eq!(out.err().lines().count(), 1, "not one line: {out}");
 }
 
 #[test]
-fn what_cannot_be_understood_ends_with_125_before_main() {
-    as_users(|user| {
-        let world = World::new(user);
-        let hello = hello(&world);
+fn variables_that_cannot_be_understood_end_with_125_before_main() {
+    in_worlds(|world| {
+        let hello = world.program("hello");
         let with = |key: &str, value: &str, words: &[&str]| {
-            preloaded(&world, &[&hello]).env(key, value).run().refused(125, words);
+            preloaded(world, &[&hello]).env(key, value).run().refused(125, words);
         };
         with("SECCOMP_SYSCALL_ALLOW", "wirte", &["wirte", "write"]);
         with("SECCOMP_SYSCALL_ALLOW", "read:opennat:write", &["opennat", "openat"]);
@@ -256,14 +253,14 @@ fn what_cannot_be_understood_ends_with_125_before_main() {
 
 #[test]
 fn a_variable_that_is_set_twice_ends_with_125() {
-    // The library would read the one, and a program that looks for itself the other.
+    // The library would read one of them, and a program that searches for itself the other.
     let script = "import ctypes, sys\n\
                   words = [word.encode() for word in sys.argv[1:]]\n\
                   args = (ctypes.c_char_p * 2)(words[0])\n\
                   envp = (ctypes.c_char_p * len(words))(*words[1:])\n\
                   ctypes.CDLL(None).execve(words[0], args, envp)";
     let world = World::new(&User::ordinary());
-    let (hello, preload) = (hello(&world), format!("LD_PRELOAD={}", stage::shim().display()));
+    let (hello, preload) = (world.program("hello"), format!("LD_PRELOAD={}", stage::shim().display()));
     let allow = format!("SECCOMP_SYSCALL_ALLOW={HELLO}");
     let start = |variables: &[&str]| {
         let words = ["/usr/bin/python3", "-c", script, &hello, &preload];
@@ -282,7 +279,7 @@ fn a_variable_that_is_set_twice_ends_with_125() {
 fn variables_that_cannot_be_enforced_end_with_125() {
     let world = World::new(&User::ordinary());
     for name in ["LL_FS_RO", "LL_FS_RW", "LL_TCP_BIND", "LL_TCP_CONNECT", "LL_SCOPED"] {
-        let cmd = preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", HELLO);
+        let cmd = preloaded(&world, &[&world.program("hello")]).env("SECCOMP_SYSCALL_ALLOW", HELLO);
         cmd.env(name, "/usr").run().refused(125, &[name, "cannot enforce"]);
     }
 }
@@ -290,7 +287,7 @@ fn variables_that_cannot_be_enforced_end_with_125() {
 #[test]
 fn a_bad_default_action_ends_with_125() {
     let world = World::new(&User::ordinary());
-    let hello = hello(&world);
+    let hello = world.program("hello");
     for action in ["explode", "errno=EWHAT", "errno=", "KILL", "allow", ""] {
         let cmd = preloaded(&world, &[&hello]).env("SECCOMP_SYSCALL_ALLOW", HELLO);
         cmd.env("SECCOMP_DEFAULT_ACTION", action).run().refused(125, &["SECCOMP_DEFAULT_ACTION"]);
@@ -298,29 +295,32 @@ fn a_bad_default_action_ends_with_125() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused_not_crashed_on() {
+fn bytes_that_are_not_utf8_are_refused_without_a_crash() {
     use std::os::unix::ffi::OsStrExt;
     let world = World::new(&User::ordinary());
     for bytes in [&b"\xff\xfe"[..], b"read:\x80write", b"[", b"]", b"@", b"@:", b"a[b[c]]", b"read[]", b"[x]"]
     {
         let value = std::ffi::OsStr::from_bytes(bytes);
-        preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", value).run().refused(125, &[]);
+        preloaded(&world, &[&world.program("hello")])
+            .env("SECCOMP_SYSCALL_ALLOW", value)
+            .run()
+            .refused(125, &[]);
     }
 }
 
 #[test]
-fn a_very_long_list_is_taken_or_refused() {
+fn a_very_long_list_is_accepted_or_refused() {
     let world = World::new(&User::ordinary());
     let list = format!("{}{HELLO}", "read:".repeat(20_000));
-    preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", list).run().success().silent();
+    preloaded(&world, &[&world.program("hello")]).env("SECCOMP_SYSCALL_ALLOW", list).run().success().silent();
     let name = "x".repeat(100_000);
-    preloaded(&world, &[&hello(&world)]).env("SECCOMP_SYSCALL_ALLOW", name).run().refused(125, &[]);
+    preloaded(&world, &[&world.program("hello")]).env("SECCOMP_SYSCALL_ALLOW", name).run().refused(125, &[]);
 }
 
 #[test]
 fn groups_and_restrictions_work_in_lists() {
     let world = World::new(&User::ordinary());
-    let attempt = attempt(&world);
+    let attempt = world.program("attempt");
     world.write("file", "text\n");
     let with = |list: &str, words: &[&str]| {
         let cmd =
@@ -337,15 +337,15 @@ fn groups_and_restrictions_work_in_lists() {
 }
 
 #[test]
-fn foreign_calls_do_not_get_past_a_list() {
+fn calls_of_another_architecture_do_not_get_past_a_list() {
     let world = World::new(&User::ordinary());
-    let attempt = attempt(&world);
+    let attempt = world.program("attempt");
     let deny = |words: &[&str]| {
         let cmd =
             preloaded(&world, &[&[attempt.as_str()], words].concat()).env("SECCOMP_SYSCALL_DENY", "mkdirat");
         cmd.env("SECCOMP_DEFAULT_ACTION", "errno").run()
     };
-    if machine::has_32_bit_gate() {
+    if machine::has_32_bit_calls() {
         deny(&["int80", "39", "made", "0755"]).died_of(SIGSYS);
     }
     let x32 = (0x4000_0000_i64 + libc::SYS_mkdirat).to_string();
@@ -355,11 +355,9 @@ fn foreign_calls_do_not_get_past_a_list() {
 
 #[test]
 fn a_musl_program_is_confined_or_refused() {
-    if !need(&["musl-gcc"]) {
-        return;
-    }
+    need!("musl-gcc");
     let world = World::new(&User::ordinary());
-    let program = world.subject("attempt-musl").into_os_string().into_string().unwrap();
+    let program = world.program("attempt-musl");
     let cmd =
         preloaded(&world, &[&program, "create", "mark"]).env("SECCOMP_SYSCALL_DENY", "open:openat:creat");
     cmd.run().failed();
@@ -367,19 +365,17 @@ fn a_musl_program_is_confined_or_refused() {
 }
 
 #[test]
-fn descriptors_are_left_as_they_were() {
+fn descriptors_stay_as_they_were() {
     let world = World::new(&User::ordinary());
-    let command = [&attempt(&world), "fds"];
+    let command = [&world.program("attempt"), "fds"];
     let plain = world.bare(command).run().success().out();
     let out = world.bare(command).env("LD_PRELOAD", stage::shim()).env("SECCOMP_SYSCALL_DENY", "mkdir").run();
     assert_eq!(out.success().out(), plain);
 }
 
 #[test]
-fn the_library_is_small_and_stands_alone() {
-    if !need(&["nm", "readelf"]) {
-        return;
-    }
+fn the_library_is_small_and_needs_no_other() {
+    need!("nm", "readelf");
     let shim = stage::shim();
     assert!(shim.metadata().unwrap().len() <= 32 * 1024, "larger than 32 KB");
     let dynamic = Cmd::new("readelf").args(["-dW"]).arg(shim).run().success().out();
@@ -396,9 +392,9 @@ fn shim_writes_the_same_library_to_stdout() {
 }
 
 #[test]
-fn env_prints_variables_that_confine_a_program_by_hand() {
+fn env_prints_variables_that_confine_a_program() {
     let world = World::new(&User::ordinary());
-    let attempt = attempt(&world);
+    let attempt = world.program("attempt");
     world.write("file", "text\n");
     let script = r#"set -a; eval "$("$0" env --profile minimal)"; LD_PRELOAD="$1"; shift; exec "$@""#;
     let run = |words: &[&str]| {

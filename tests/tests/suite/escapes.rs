@@ -1,14 +1,14 @@
-//! The table of the escape suite, which `make test-escapes` runs, and the page that is made of it.
+//! The table of the escape suite, which `make test-escapes` runs, and the page that is generated from it.
 
 use std::collections::BTreeSet;
 
 use sbx_tests::escapes::{attempts, listed, names};
 
-/// So many are wanted at least.
+/// The least number of attempts.
 const ENOUGH: usize = 120;
 
 #[test]
-fn every_attempt_is_in_the_table_and_in_the_program_and_no_name_is_there_twice() {
+fn the_table_and_the_program_have_the_same_attempts_each_once() {
     let table: Vec<&str> = attempts().iter().map(|attempt| attempt.name).collect();
     let unique: BTreeSet<&str> = table.iter().copied().collect();
     assert_eq!(unique.len(), table.len());
@@ -20,7 +20,7 @@ fn every_attempt_is_in_the_table_and_in_the_program_and_no_name_is_there_twice()
 }
 
 #[test]
-fn what_is_let_through_has_a_reason_and_every_attempt_a_source() {
+fn each_success_has_a_reason_and_each_attempt_a_source() {
     for attempt in attempts() {
         assert!(!attempt.source.is_empty() && !attempt.what.is_empty(), "{}", attempt.name);
         let open = attempt.promised_from.is_none() || !attempt.except.is_empty();
@@ -32,5 +32,9 @@ fn what_is_let_through_has_a_reason_and_every_attempt_a_source() {
 fn the_page_lists_the_attempts_of_the_table() {
     let table: Vec<(String, String)> =
         attempts().iter().map(|attempt| (attempt.name.to_owned(), attempt.source.to_owned())).collect();
-    assert_eq!(listed(), table, "docs/escapes.md is older than the table: make test-escapes UPDATE=1");
+    assert_eq!(
+        listed(),
+        table,
+        "docs/internals/testing/escapes.md is older than the table: make test-escapes UPDATE=1"
+    );
 }

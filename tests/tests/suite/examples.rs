@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sbx_tests::{Cmd, Output, World, as_users, need, stage};
+use sbx_tests::{Cmd, Output, World, in_worlds, need, stage};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
 
 /// An example as it is started: a program and its first arguments.
-struct Example {
-    world: World,
+struct Example<'a> {
+    world: &'a World,
     words: Vec<PathBuf>,
 }
 
-impl Example {
+impl Example<'_> {
     fn run(&self, arguments: &[&str]) -> Output {
         let words = self.words.iter().map(|word| word.as_os_str());
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", stage::sbx().parent().unwrap().display());
@@ -21,7 +21,7 @@ impl Example {
         command.env("PATH", &path).timeout(Duration::from_secs(60)).run()
     }
 
-    /// Each case says so in the same words, whatever the language.
+    /// Each example prints the same words, whatever the language.
     fn shows_what_it_should(&self) {
         let out = self.run(&["echo text; echo more >&2; exit 3"]).exited(3).silent().out();
         assert!(out.contains("text\n") && out.contains("more\n"), "{out}");
@@ -56,42 +56,34 @@ fn copied(world: &World, path: &str) -> PathBuf {
     world.write(world.outside.join(Path::new(path).file_name().unwrap()), content)
 }
 
-#[test]
-fn python() {
-    if !need(&["python3"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let words = vec![PathBuf::from("/usr/bin/python3"), copied(&world, "python/run.py")];
+fn script_works(interpreter: &str, path: &str) {
+    in_worlds(|world| {
+        let words = vec![PathBuf::from(interpreter), copied(world, path)];
         Example { world, words }.shows_what_it_should();
     });
+}
+
+#[test]
+fn python() {
+    need!("python3");
+    script_works("/usr/bin/python3", "python/run.py");
 }
 
 #[test]
 fn node() {
-    if !need(&["node"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let words = vec![PathBuf::from("node"), copied(&world, "node/run.js")];
-        Example { world, words }.shows_what_it_should();
-    });
+    need!("node");
+    script_works("node", "node/run.js");
 }
 
 #[test]
 fn go() {
-    if !need(&["go"]) {
-        return;
-    }
+    need!("go");
     let program = stage::base().join("example-go");
     let cache = stage::base().join("example-go-cache");
     let build = Cmd::new("go").args(["build", "-o"]).arg(&program).arg(source("go/run.go"));
     let build = build.env("GOCACHE", &cache).env("HOME", stage::base()).env("GOFLAGS", "-mod=mod");
     build.timeout(Duration::from_secs(300)).run().success();
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let program = world.install(&program, "../../outside/example");
         Example { world, words: vec![program] }.shows_what_it_should();
     });
@@ -99,8 +91,7 @@ fn go() {
 
 #[test]
 fn rust() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let program = world.install(Path::new(env!("CARGO_BIN_EXE_example-rust")), "../../outside/example");
         Example { world, words: vec![program] }.shows_what_it_should();
     });

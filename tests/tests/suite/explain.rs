@@ -1,15 +1,15 @@
 //! `--explain` names what the rules refuse, and nothing else.
 //!
-//! Each case is one line for a shell. It is run without sbx first: what succeeds there and fails under sbx was refused
-//! by sbx, and has to be named; what fails there too was not, and must not be.
+//! Each case is one line of shell. It runs without sbx first: what succeeds there and fails under sbx was refused
+//! by sbx, and has to be named; what fails there too was not, and must not be named.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
 use sbx_tests::servers::HttpServer;
-use sbx_tests::{User, World, as_users, kernel, need, subjects};
+use sbx_tests::{User, World, as_users, kernel, need, parallel, promise, subjects};
 
-/// A line, and the path that is to be named: below the workspace's parent, or absolute.
+/// A line, and the path to be named: below the workspace's parent, or absolute.
 type Case = (&'static str, &'static str);
 
 /// Refused by path rules. `$O` is a directory outside, `$A` a program that makes single system calls.
@@ -120,7 +120,7 @@ const REFUSED: &[Case] = &[
     ("exec 3<. && $A syscall $execveat 3 s:../../outside/tool 0 0 0", "outside/tool"),
 ];
 
-/// Failures of the file system's own.
+/// Failures that the file system itself reports.
 const INNOCENT: &[&str] = &[
     "cat $O/missing",
     "cat missing",
@@ -172,7 +172,7 @@ const INNOCENT: &[&str] = &[
     "cat /proc/self/fd/77",
     "cat /proc/999999999/status",
     "exec 3<$O/missing",
-    // What is protected, but is there already.
+    // The path is protected, but exists already.
     "mkdir .git",
     "mkdir .git/hooks",
     "ln -sT x .git/hooks",
@@ -239,7 +239,7 @@ fn world(user: &User) -> World {
     world
 }
 
-/// A line as a script: the names of calls are their numbers.
+/// A line as a script, with the names of calls replaced by their numbers.
 fn script(world: &World, line: &str) -> String {
     let calls = [
         ("openat", libc::SYS_openat),
@@ -257,7 +257,7 @@ fn script(world: &World, line: &str) -> String {
     text + " PATH=$PATH:.; " + line
 }
 
-/// Fresh, so that what one experiment does is not there for the next.
+/// Each experiment gets a new world, so that it does not see what another one did.
 fn bare(user: &User, line: &str) -> bool {
     let world = world(user);
     let out = world.bare(["sh", "-c", &script(&world, line)]).run();
@@ -273,7 +273,7 @@ fn explained(user: &User, line: &str) -> (bool, Vec<String>, World) {
     (out.code == Some(0), out.sbx_lines(), world)
 }
 
-/// So that an ordinary user can remove it.
+/// Restores the permissions, so that an ordinary user can remove it.
 fn open_again(world: &World) {
     for name in ["closed-dir", "fixed"] {
         let _ = std::fs::set_permissions(world.outside.join(name), std::fs::Permissions::from_mode(0o755));
@@ -295,33 +295,26 @@ fn misnamed(user: &User, (line, expected): &Case) -> Option<String> {
     if succeeded || !lines.iter().any(names) {
         return Some(format!("not named: {line} -> {path}: {succeeded} {lines:?}"));
     }
-    // Nothing else is to blame, but for what a tool tries besides at the same place.
+    // Nothing else may be named, except what a tool tries besides at the same place.
     let other = lines.iter().any(|text| !text.contains(path) && !text.contains("/outside"));
     other.then(|| format!("something else is named: {line}: {lines:?}"))
 }
 
-/// What is wrong about a failure that has to pass without a word.
+/// What is wrong about a failure that must not be named.
 fn blamed(user: &User, line: &str, control: bool) -> Option<String> {
     assert!(!control || !bare(user, line), "succeeds without sbx: {line}");
     let (succeeded, lines, _) = explained(user, line);
     (succeeded || !lines.is_empty()).then(|| format!("falsely: {line}: {succeeded} {lines:?}"))
 }
 
-/// What goes wrong in any of the cases: several at a time, for each takes four processes and two worlds.
+/// Collects the failures of all cases. Several run at a time, since each takes four processes and two worlds.
 fn wrong<T: Sync>(cases: &[T], try_one: impl Fn(&T) -> Option<String> + Sync) -> Vec<String> {
-    std::thread::scope(|scope| {
-        let parts = cases.chunks(cases.len().div_ceil(4));
-        let threads: Vec<_> =
-            parts.map(|part| scope.spawn(|| part.iter().filter_map(&try_one).collect::<Vec<_>>())).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
-    })
+    parallel::map(cases, 4, try_one).into_iter().flatten().collect()
 }
 
 #[test]
 fn refusals_are_named_and_failures_of_the_file_system_are_not() {
-    if !need(&["setsid"]) {
-        return;
-    }
+    need!("setsid");
     as_users(|user| {
         let misnamed = wrong(REFUSED, |case| misnamed(user, case));
         let closed = CLOSED.iter().map(|line| (*line, !user.is_root()));
@@ -337,10 +330,8 @@ fn refusals_are_named_and_failures_of_the_file_system_are_not() {
 }
 
 #[test]
-fn a_name_that_only_the_run_has_taken_is_no_failure_of_the_file_system() {
-    if !kernel::promises_namespaces() {
-        return;
-    }
+fn a_name_that_only_the_run_has_taken_is_not_a_failure_of_the_file_system() {
+    promise!(namespaces);
     as_users(|user| {
         let world = world(user);
         std::fs::remove_dir(world.path(".git/hooks")).unwrap();
@@ -351,9 +342,9 @@ fn a_name_that_only_the_run_has_taken_is_no_failure_of_the_file_system() {
     });
 }
 
-/// What is refused to the program itself is not refused to the loader, which could not load it otherwise.
+/// A call that is refused to the program is still allowed to the loader, which could not load it otherwise.
 #[test]
-fn a_program_is_loaded_as_it_is_without_explaining() {
+fn a_program_is_loaded_with_explain_as_without() {
     as_users(|user| {
         let world = world(user);
         let list = "read:write:exit_group:fstat:close:fadvise64";
@@ -368,14 +359,12 @@ fn a_program_is_loaded_as_it_is_without_explaining() {
 }
 
 #[test]
-fn ports_and_signals_are_named_too() {
-    if !kernel::promises(6) {
-        return;
-    }
+fn refused_ports_and_signals_are_named_too() {
+    promise!(kernel::SCOPES);
     let server = HttpServer::start();
     as_users(|user| {
         let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let attempt = world.program("attempt");
         let port = server.port.to_string();
         let run = |rule: &str, words: &[&str]| {
             world.sbx([&["run", "--explain", "--connect", rule, "--"], words].concat()).run()
@@ -412,12 +401,10 @@ fn ports_and_signals_are_named_too() {
     });
 }
 
-/// There it is a read-only mount that refuses, since the directory above is the run's own and can be written.
+/// A read-only mount refuses there, since the directory above is the run's own and can be written.
 #[test]
-fn what_is_only_read_below_tmp_is_named() {
-    if !kernel::promises_namespaces() {
-        return;
-    }
+fn read_only_files_below_tmp_are_named() {
+    promise!(namespaces);
     as_users(|user| {
         let world = World::new(user);
         let above = format!("/tmp/{}-{}", sbx_tests::processes::marker(), user.name);
@@ -439,7 +426,7 @@ fn what_is_only_read_below_tmp_is_named() {
         run(&["--ro", other], &format!("mkdir {other}/new")).failed().says(&format!(
             "profile 'workspace' may not change {other}/new (inferred); allow it with --rw {other}\n"
         ));
-        // What fails anyway is not blamed on a rule.
+        // No rule is blamed for a call that fails anyway.
         let innocent = "mkdir -p ../project; rm missing; cat new/x; ls > /dev/null; echo x > closed";
         let out = run(&["-p", "read-only"], innocent).failed();
         assert!(out.sbx_lines().is_empty(), "{out}");

@@ -2,7 +2,7 @@
 
 use sbx_tests::faults::{Selection, run};
 
-/// Without any of these there would be less than was promised.
+/// Without any one of these, less would hold than was promised.
 const CONFINING: [&str; 22] = [
     "capget",
     "capset",
@@ -29,7 +29,7 @@ const CONFINING: [&str; 22] = [
 ];
 
 #[test]
-fn a_call_that_confines_and_fails_ends_the_run_or_is_told() {
+fn a_confining_call_that_fails_ends_the_run_or_is_reported() {
     let scenarios = ["minimal", "workspace", "custom, with the library", "the library alone"];
     let selection = Selection {
         scenarios: scenarios.map(str::to_owned).to_vec(),

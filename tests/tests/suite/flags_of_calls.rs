@@ -1,12 +1,12 @@
-//! Flags and commands by which allowed calls do more than their names say.
+//! Flags and commands that make allowed calls do more than their names say.
 
 use crate::argument_tricks::{EPERM, Tricks, UPPER_HALF};
 use sbx_tests::machine::older;
-use sbx_tests::{World, as_users};
+use sbx_tests::{as_users, in_worlds};
 
-/// Access mode 3 opens for ioctl(2) alone. It asks no path rule for anything, so no profile has it.
+/// Access mode 3 opens a file for ioctl(2) only. No path rule applies to it, so no profile allows it.
 #[test]
-fn nothing_is_opened_for_ioctl_alone() {
+fn no_file_is_opened_for_ioctl_alone() {
     as_users(|user| {
         let tricks = Tricks::new(user);
         tricks.world.write("mine", "mine\n");
@@ -35,7 +35,7 @@ fn nothing_is_opened_for_ioctl_alone() {
     });
 }
 
-/// RENAME_WHITEOUT leaves a device node where the file was, by which an overlay above hides what is below.
+/// RENAME_WHITEOUT leaves a device node in the place of the file, which makes an overlay hide the file below.
 #[test]
 fn renaming_leaves_no_device_node() {
     as_users(|user| {
@@ -56,11 +56,11 @@ fn renaming_leaves_no_device_node() {
     });
 }
 
-/// A descriptor that has signals sent when something can be read sends them to a process or group, and a terminal to all of
-/// its foreground group, the programs around the run among them. Landlock's scope of signals leaves groups out on some
-/// kernels (CVE-2026-72183).
+/// A descriptor with O_ASYNC sends a signal to a process or group when there is something to read, and a terminal to
+/// all of its foreground group, which includes the programs around the run. On some kernels Landlock's scope of signals
+/// does not cover groups (CVE-2026-72183).
 #[test]
-fn no_descriptor_has_others_signalled() {
+fn no_descriptor_sends_signals_to_others() {
     let arm = "import fcntl, os, socket\n\
         def attempt(call, *words):\n\
         \x20   try: call(*words); print('done', end=' ')\n\
@@ -73,8 +73,7 @@ fn no_descriptor_has_others_signalled() {
         attempt(fcntl.ioctl, 0, 0x5452, own)\n\
         print()";
     let ask = "import fcntl; print('signals', fcntl.fcntl(0, 3) & 0o20000)";
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let after = |sbx: &str| {
             let script = format!("{sbx} /usr/bin/python3 -c \"{arm}\"; /usr/bin/python3 -c \"{ask}\"");
             let (running, _terminal) = world.bare(["bash", "-c", &script]).start_on_terminal();

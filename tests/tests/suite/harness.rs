@@ -1,13 +1,12 @@
-//! The subjects do what they are said to do when nothing confines them. Without this, a refusal would prove nothing.
+//! The subjects do what they claim when nothing confines them. Without this, a refusal would prove nothing.
 
 use sbx_tests::servers::{HttpServer, UnixServer};
-use sbx_tests::{World, as_users, machine, need, subjects};
+use sbx_tests::{World, in_worlds, machine, need, subjects};
 
 #[test]
 fn attempts_succeed_unconfined() {
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let run = |words: &[&str]| world.bare([&[attempt.as_str()], words].concat()).run();
         run(&["create", "made"]).success();
         assert_eq!(world.read("made").as_deref(), Some("made\n"));
@@ -73,8 +72,8 @@ fn every_kind_of_program_makes_its_mark_unconfined() {
 }
 
 #[test]
-fn the_32_bit_gate_works_unconfined() {
-    if !machine::has_32_bit_gate() {
+fn a_32_bit_system_call_works_unconfined() {
+    if !machine::has_32_bit_calls() {
         return;
     }
     let world = World::new(&sbx_tests::User::ordinary());
@@ -84,10 +83,9 @@ fn the_32_bit_gate_works_unconfined() {
 }
 
 #[test]
-fn the_hostile_environment_refuses_what_it_should() {
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+fn the_hostile_environment_refuses_the_calls_that_it_should() {
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let call = |number: i64, argument: &str| {
             world.bare([attempt.as_str(), "syscall", &number.to_string(), argument]).docker().run()
         };

@@ -1,17 +1,17 @@
-//! Nothing that a command does holds up the supervisor, whose one thread sees to every limit.
+//! Nothing that a command does blocks the supervisor, whose one thread enforces every limit.
 
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use sbx_tests::{Output, User, World, as_users, processes, stage};
+use sbx_tests::{Output, User, World, as_users, in_worlds, processes, stage};
 
-/// In a session of its own, so without a terminal, whatever the tests are run from.
+/// Runs it in a session of its own, so without a terminal, wherever the tests are run from.
 fn without_terminal(world: &World, words: &[&str]) -> Output {
     world.bare(["setsid", "-w"]).arg(stage::sbx()).args(words).run()
 }
 
-/// Fills its standard error, without waiting, and is refused something then.
+/// Fills its standard error without waiting, and then makes a call that is refused.
 const FILLS: &str = "\
 import os, sys, time
 os.set_blocking(2, False)
@@ -26,9 +26,8 @@ time.sleep(1000)
 ";
 
 #[test]
-fn a_reader_who_comes_late_delays_lines_and_not_the_end() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_late_reader_delays_lines_and_not_the_end() {
+    in_worlds(|world| {
         let marker = processes::marker();
         world.write("fills.py", FILLS);
         // Not among the arguments of sbx, which lives longer.
@@ -44,13 +43,13 @@ fn a_reader_who_comes_late_delays_lines_and_not_the_end() {
         running.wait().exited(124);
         let lines = said.trim_start_matches('x');
         assert!(said.len() > 60_000 && lines.starts_with("sbx: blocked chroot(\"/\")"), "{lines}");
-        assert!(lines.contains("its time, 1s, was up"), "{lines}");
+        assert!(lines.contains("timed out after 1s"), "{lines}");
     });
 }
 
-/// Sees to it that the run ends with a sentence, and that there is no room for it.
+/// Makes the run end with a sentence for which there is no room.
 #[test]
-fn nor_is_the_reader_of_the_last_sentence_waited_for() {
+fn a_reader_that_does_not_take_the_last_sentence_delays_nothing() {
     as_users(|user| {
         for (waits, comes) in [("True", false), ("True", true), ("False", true)] {
             let world = World::new(user);
@@ -69,14 +68,14 @@ fn nor_is_the_reader_of_the_last_sentence_waited_for() {
                 reader.read_to_string(&mut said).unwrap();
                 assert!(said.contains("its directory was moved"), "{}", said.trim_start_matches('x'));
             }
-            // Within the time that a test has.
+            // Within the time limit of a test.
             running.wait().exited(125);
         }
     });
 }
 
 #[test]
-fn nor_does_a_terminal_that_takes_nothing() {
+fn a_terminal_that_takes_no_output_delays_nothing() {
     let world = World::new(&User::ordinary());
     let stops = "import os, termios, time\ntermios.tcflow(1, termios.TCOOFF)\n\
                  try: os.chroot('/')\nexcept OSError: pass\ntime.sleep(1000)";
@@ -86,7 +85,7 @@ fn nor_does_a_terminal_that_takes_nothing() {
 }
 
 #[test]
-fn nor_does_one_that_stops_writers_in_the_background() {
+fn a_terminal_that_stops_background_writers_delays_nothing() {
     let world = World::new(&User::ordinary());
     let program = "import os, signal, termios, time\n\
                    signal.signal(signal.SIGTTOU, signal.SIG_IGN)\n\
@@ -104,21 +103,19 @@ fn nor_does_one_that_stops_writers_in_the_background() {
 }
 
 #[test]
-fn a_command_that_stops_itself_goes_on_when_its_own_child_says_so() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_command_that_stops_itself_can_be_continued_by_its_own_child() {
+    in_worlds(|world| {
         let script = "(sleep 0.3; kill -CONT $$) & kill -STOP $$; echo went on";
-        without_terminal(&world, &["run", "--", "sh", "-c", script]).success().prints("went on\n");
+        without_terminal(world, &["run", "--", "sh", "-c", script]).success().prints("went on\n");
     });
 }
 
 #[test]
 fn memory_is_watched_while_the_command_is_stopped() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let child = "import time; kept = b'x' * (30 << 20); time.sleep(1000)";
         let script = format!("for n in 1 2 3 4 5 6; do python3 -c \"{child}\" & done; kill -STOP $$");
-        let out = without_terminal(&world, &["run", "--max-memory", "100M", "--", "sh", "-c", &script]);
+        let out = without_terminal(world, &["run", "--max-memory", "100M", "--", "sh", "-c", &script]);
         out.exited(137).says("more than 104857600 bytes of memory");
     });
 }
@@ -130,9 +127,8 @@ fn state(pid: i32) -> Option<char> {
 }
 
 #[test]
-fn on_a_terminal_a_run_is_stopped_whole() {
-    as_users(|user| {
-        let world = World::new(user);
+fn on_a_terminal_the_whole_run_is_stopped() {
+    in_worlds(|world| {
         let script = "(while :; do echo x >>log; sleep 0.02; done) & sleep 0.3; kill -STOP $$; echo went on";
         let (running, _terminal) = world.sbx(["run", "--", "sh", "-c", script]).start_on_terminal();
         let start = Instant::now();
@@ -149,7 +145,7 @@ fn on_a_terminal_a_run_is_stopped_whole() {
     });
 }
 
-/// Connects to a server that takes nobody in, again and again, and lifts the socket's own time limit meanwhile.
+/// Connects again and again to a server that accepts nobody, and lifts the socket's own time limit meanwhile.
 const CONNECTS: &str = "\
 import os, socket, struct, threading
 server = socket.socket(socket.AF_UNIX)
@@ -168,16 +164,15 @@ os._exit(0)
 ";
 
 #[test]
-fn a_server_whose_queue_is_full_is_not_waited_for() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_server_with_a_full_queue_delays_nothing() {
+    in_worlds(|world| {
         let out = world.sbx(["run", "-t", "30s", "--", "python3", "-c", CONNECTS]).run().success();
         let refusals = out.out().lines().filter(|line| *line == "Resource temporarily unavailable").count();
         assert_eq!(refusals, 8, "{out}");
     });
 }
 
-/// Runs `words` after a time limit in whole seconds, and says how long it ran after its time was up. A busy machine may
+/// Runs `words` under a time limit in whole seconds; returns how long the run lasted after that. A busy machine may
 /// need more than `seconds` until the command is ready; then it gets more.
 fn once_ready(world: &World, seconds: u64, words: &[&str]) -> (Output, Duration) {
     let run = |seconds: u64| {
@@ -190,30 +185,28 @@ fn once_ready(world: &World, seconds: u64, words: &[&str]) -> (Output, Duration)
     (out.prints("ready\n"), late)
 }
 
-/// Whoever reads the memory of a process, or changes a file, waits behind all that queue for its lock.
+/// Reading the memory of a process, or changing a file, waits behind all that queue for its lock.
 #[test]
-fn locks_that_a_thousand_threads_queue_for_are_not_waited_for() {
-    as_users(|user| {
-        let world = World::new(user);
-        let convoy = world.subject("convoy").into_os_string().into_string().unwrap();
+fn locks_that_a_thousand_threads_queue_for_delay_nothing() {
+    in_worlds(|world| {
+        let convoy = world.program("convoy");
         for (profile, what) in [("minimal", "memory"), ("workspace", "memory"), ("workspace", "file")] {
-            let (out, late) = once_ready(&world, 3, &["-q", "-p", profile, "--", &convoy, what]);
+            let (out, late) = once_ready(world, 3, &["-q", "-p", profile, "--", &convoy, what]);
             out.exited(124);
             assert!(late < Duration::from_secs(5), "{profile} {what}: {late:?} late");
         }
     });
 }
 
-/// To count the memory of many processes takes long where each of them is slow to tell, or cannot be compared with its parent.
+/// Counting the memory of many processes takes long if each is slow to tell, or cannot be compared with its parent.
 #[test]
-fn processes_that_are_slow_to_look_at_hold_up_no_limit() {
-    as_users(|user| {
-        let world = World::new(user);
-        let crowd = world.subject("crowd").into_os_string().into_string().unwrap();
+fn processes_that_are_slow_to_inspect_delay_no_limit() {
+    in_worlds(|world| {
+        let crowd = world.program("crowd");
         for (limit, what) in [("150M", "exec"), ("2G", "look")] {
-            let (out, late) = once_ready(&world, 5, &["--max-memory", limit, "--", &crowd, what]);
+            let (out, late) = once_ready(world, 5, &["--max-memory", limit, "--", &crowd, what]);
             let out = out.failed();
-            // A look that takes too long counts in full what several have.
+            // A count that takes too long counts shared memory in full for each process.
             let by_time = out.err().contains("s, was up");
             assert!(by_time || out.err().contains("bytes of memory"), "{out}");
             assert!(late < Duration::from_secs(10), "{what}: {late:?} late");

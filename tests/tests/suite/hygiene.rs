@@ -1,15 +1,11 @@
-//! What a command inherits: as little as possible.
+//! A command inherits as little as possible.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 
 use sbx_tests::world::SECRET;
-use sbx_tests::{User, World, as_users, kernel, need, processes};
-
-fn attempt(world: &World) -> String {
-    world.subject("attempt").into_os_string().into_string().unwrap()
-}
+use sbx_tests::{User, World, as_users, in_worlds, kernel, need, processes, promise};
 
 fn status_field(text: &str, name: &str) -> String {
     let line = text.lines().find(|line| line.starts_with(&format!("{name}:")));
@@ -17,7 +13,7 @@ fn status_field(text: &str, name: &str) -> String {
 }
 
 #[test]
-fn no_capability_is_left_and_none_can_come_back() {
+fn no_capability_is_left_and_none_can_be_regained() {
     as_users(|user| {
         let world = World::new(user);
         for profile in ["minimal", "workspace", "no-exec"] {
@@ -25,7 +21,7 @@ fn no_capability_is_left_and_none_can_come_back() {
                 let out = world.sbx([front, &["cat", "/proc/self/status"]].concat()).run().success().out();
                 for set in ["CapInh", "CapPrm", "CapEff", "CapAmb", "CapBnd"] {
                     let value = status_field(&out, set);
-                    // Without CAP_SETPCAP the bounding set stays; no_new_privs keeps it from mattering.
+                    // Without CAP_SETPCAP the bounding set stays; no_new_privs makes it harmless.
                     let may_stay = set == "CapBnd" && !user.is_root();
                     assert!(may_stay || value == "0000000000000000", "{set} is {value}");
                 }
@@ -37,10 +33,8 @@ fn no_capability_is_left_and_none_can_come_back() {
 }
 
 #[test]
-fn capabilities_go_where_the_bounding_set_has_to_stay() {
-    if !need(&["setpriv"]) {
-        return;
-    }
+fn capabilities_are_dropped_where_the_bounding_set_has_to_stay() {
+    need!("setpriv");
     as_users(|user| {
         if !user.is_root() {
             return;
@@ -64,10 +58,9 @@ fn capabilities_go_where_the_bounding_set_has_to_stay() {
 }
 
 #[test]
-fn descriptors_stay_behind_unless_passed() {
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = attempt(&world);
+fn descriptors_are_closed_unless_passed() {
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let open = || OwnedFd::from(File::open(world.home.join(".netrc")).unwrap());
         for profile in ["minimal", "workspace", "no-exec"] {
             for front in [&["run", "-p", profile, "--"][..], &["run", "--exec", "-p", profile, "--"]] {
@@ -86,8 +79,7 @@ fn descriptors_stay_behind_unless_passed() {
 
 #[test]
 fn the_environment_is_scrubbed() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let secrets = [
             "AWS_SECRET_ACCESS_KEY",
             "AWS_SESSION_TOKEN",
@@ -134,9 +126,8 @@ fn the_environment_is_scrubbed() {
 }
 
 #[test]
-fn variables_are_passed_by_name_but_hooks_only_on_purpose() {
-    as_users(|user| {
-        let world = World::new(user);
+fn variables_are_passed_by_name_but_hooks_need_a_flag() {
+    in_worlds(|world| {
         let out = world
             .sbx(["run", "--env", "GIVEN", "--env", "SET=here", "--", "env"])
             .env("GIVEN", "too")
@@ -159,9 +150,8 @@ fn variables_are_passed_by_name_but_hooks_only_on_purpose() {
 }
 
 #[test]
-fn inheriting_everything_passes_no_hooks_and_what_the_profile_denies_neither() {
-    as_users(|user| {
-        let world = World::new(user);
+fn inheriting_everything_passes_neither_hooks_nor_what_the_profile_denies() {
+    in_worlds(|world| {
         let hooks = ["LD_LIBRARY_PATH", "LD_AUDIT", "PYTHONPATH", "BASH_ENV", "NODE_OPTIONS"];
         let secrets = [
             "MY_TOKEN",
@@ -199,16 +189,15 @@ fn inheriting_everything_passes_no_hooks_and_what_the_profile_denies_neither() {
 
 #[test]
 fn the_launchers_own_environment_is_not_readable() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let script = "for p in /proc/[0-9]*; do cat $p/environ; done 2>/dev/null; cat /proc/$PPID/environ 2>/dev/null; exit 0";
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let script = "for p in /proc/[0-9]*; do cat $p/environ; done 2>/dev/null; \
+                      cat /proc/$PPID/environ 2>/dev/null; exit 0";
         let out =
             world.run("workspace", ["sh", "-c", script]).env("AWS_SECRET_ACCESS_KEY", SECRET).run().success();
         assert!(!out.out().contains(SECRET), "{out}");
-        let script = "for p in /proc/[0-9]*; do head -c 1 $p/mem; ls $p/fd/ | wc -l; done 2>/dev/null >/dev/null; exit 0";
+        let script = "for p in /proc/[0-9]*; do head -c 1 $p/mem; ls $p/fd/ | wc -l; done 2>/dev/null >/dev/null; \
+                      exit 0";
         world.run("workspace", ["sh", "-c", script]).run().success();
     });
 }
@@ -233,11 +222,10 @@ fn the_supervisor_is_closed_to_the_users_other_processes() {
 
 #[test]
 fn the_scratch_directory_is_private_and_removed() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let script = "echo \"$TMPDIR\"; stat -c %a \"$TMPDIR\"; echo x > \"$TMPDIR/file\"; mkdir -p \"$TMPDIR/a/b\"; \
                       chmod 000 \"$TMPDIR/a\"; ln -s / \"$TMPDIR/link\"";
-        // Its place among the host's files: in namespaces of its own it has another name.
+        // Its path on the host: in namespaces of its own it has another one.
         let base = world.home.join("scratch");
         world.make_dir(&base);
         let scratch = || base.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
@@ -265,13 +253,12 @@ fn the_scratch_directory_is_private_and_removed() {
 }
 
 #[test]
-fn two_runs_do_not_see_each_others_scratch() {
-    as_users(|user| {
-        let world = World::new(user);
+fn two_runs_do_not_see_each_others_scratch_directories() {
+    in_worlds(|world| {
         let script = "echo secret > \"$TMPDIR/file\"; echo \"at:$TMPDIR:\"; read -r line";
         let first = world.sbx(["run", "--", "sh", "-c", script]).start();
         first.wait_for("at:");
-        // Not yet ended or already so, the second run must not read it; the path is found by listing.
+        // Whether the first run goes on or has ended, the second must not read it; the path is found by listing.
         let look = "cat /tmp/*/file /var/tmp/*/file \"$TMPDIR\"/../*/file 2>/dev/null; exit 0";
         let out = world.sbx(["run", "--", "sh", "-c", look]).run().success();
         assert!(!out.out().contains("secret"), "{out}");
@@ -282,7 +269,7 @@ fn two_runs_do_not_see_each_others_scratch() {
 #[test]
 fn the_session_keyring_is_not_inherited() {
     let world = World::new(&User::current());
-    let attempt = attempt(&world);
+    let attempt = world.program("attempt");
     let search = libc::SYS_request_key.to_string();
     let name = "sbx-test-secret";
     let words = [attempt.as_str(), "syscall", &search, "s:user", &format!("s:{name}"), "0", "0"];
@@ -297,16 +284,15 @@ fn the_session_keyring_is_not_inherited() {
 
 #[test]
 fn processes_outside_cannot_be_touched() {
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = attempt(&world);
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let marker = processes::marker();
         let victim = world.bare([&attempt, "sleep", &marker]).start();
         victim.wait_for("sleeping");
         let pid = victim.pid().to_string();
-        let scoped = kernel::promises(6);
+        let scoped = kernel::promises(kernel::SCOPES);
         for profile in ["minimal", "workspace", "no-exec"] {
-            // `minimal` has no call for the first, whatever the kernel.
+            // On every kernel, `minimal` has no call for the first.
             if scoped || profile == "minimal" {
                 let kill = libc::SYS_kill.to_string();
                 world.run(profile, [&attempt, "syscall", &kill, &pid, "15"]).run().exited(1);
@@ -334,14 +320,14 @@ fn processes_outside_cannot_be_touched() {
 
 #[test]
 fn the_launcher_cannot_be_reached_from_inside() {
-    // Path rules close every process outside. Without them the launcher has closed itself; others have not.
-    let which = if kernel::promises(1) {
+    // Path rules close every process outside. Without them, the launcher has closed itself; others have not.
+    let which = if kernel::promises(kernel::PATHS) {
         "os.listdir('/proc')"
     } else {
-        "(line.split()[1] for name in [os.getppid()] for line in open(f'/proc/{name}/status') if line[:4] in ('Pid:', 'PPid'))"
+        "(line.split()[1] for name in [os.getppid()] for line in open(f'/proc/{name}/status') \
+         if line[:4] in ('Pid:', 'PPid'))"
     };
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let script = format!(
             "import os\nfor name in {which}:\n if not name.isdigit() or int(name) == os.getpid(): continue\n \
              try:\n  open(f'/proc/{{name}}/mem', 'r+b').close()\n  print(open(f'/proc/{{name}}/comm').read())\n except OSError: pass\n"
@@ -353,11 +339,8 @@ fn the_launcher_cannot_be_reached_from_inside() {
 
 #[test]
 fn stdin_cannot_be_reopened_for_writing() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
         let file = world.write(world.outside.join("input"), "as before\n");
         let script = "echo overwritten > /proc/self/fd/0; cat";
         let out = format!(
@@ -372,9 +355,8 @@ fn stdin_cannot_be_reopened_for_writing() {
 
 #[test]
 fn system_v_and_posix_queues_of_the_host_are_out_of_reach() {
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = attempt(&world);
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         for profile in ["minimal", "network", "write", "no-exec"] {
             for number in [libc::SYS_shmget, libc::SYS_msgget, libc::SYS_semget] {
                 world
@@ -392,9 +374,8 @@ fn system_v_and_posix_queues_of_the_host_are_out_of_reach() {
 }
 
 #[test]
-fn modes_of_new_files_obey_the_callers_umask() {
-    as_users(|user| {
-        let world = World::new(user);
+fn modes_of_new_files_follow_the_callers_umask() {
+    in_worlds(|world| {
         let script = format!("umask 027; exec {} run -- touch made", sbx_tests::stage::sbx().display());
         world.bare(["sh", "-c", &script]).run().success();
         assert_eq!(world.path("made").metadata().unwrap().permissions().mode() & 0o777, 0o640);

@@ -25,10 +25,8 @@ fn files(dir: &Path) -> BTreeSet<PathBuf> {
 }
 
 #[test]
-fn what_is_installed_works_and_is_uninstalled() {
-    if !need(&["make"]) {
-        return;
-    }
+fn installed_files_work_and_are_removed_again() {
+    need!("make");
     let world = World::new(&User::current());
     let root = world.path("root");
     let other = world.write("root/usr/share/man/man1/sbx-of-somebody-else.1", "");
@@ -52,9 +50,7 @@ fn what_is_installed_works_and_is_uninstalled() {
 
 #[test]
 fn the_manual_can_be_read() {
-    if !need(&["man"]) {
-        return;
-    }
+    need!("man");
     let world = World::new(&User::ordinary());
     world.make_dir(&world.path("pages"));
     world.sbx(["man", "pages"]).run().success().silent().prints("");
@@ -78,13 +74,11 @@ fn the_manual_can_be_read() {
 
 #[test]
 fn bash_completes_flags_profiles_and_files() {
-    if !need(&["bash"]) {
-        return;
-    }
+    need!("bash");
     let world = World::new(&User::ordinary());
     let script = world.sbx(["completions", "bash"]).run().success().silent().out();
     world.write("completions", script);
-    // What bash calls the function with: the command, the word and the one before.
+    // The arguments that bash gives the function: the command, the word and the one before.
     let complete = |words: &str, word: &str, before: &str| {
         let script = format!(
             "source ./completions; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
@@ -100,7 +94,7 @@ fn bash_completes_flags_profiles_and_files() {
 }
 
 #[test]
-fn the_other_shells_have_scripts_too() {
+fn zsh_and_fish_have_scripts_too() {
     let world = World::new(&User::ordinary());
     for (shell, word) in [("zsh", "#compdef sbx"), ("fish", "complete -c sbx")] {
         let script = world.sbx(["completions", shell]).run().success().silent().out();

@@ -1,8 +1,8 @@
-//! Processes, memory, processor time, files: each limit with a twin that keeps within it.
+//! Processes, memory, processor time, files: each limit, with a command that exceeds it and one that does not.
 
 use std::time::{Duration, Instant};
 
-use sbx_tests::{User, World, as_users, need, processes, stage};
+use sbx_tests::{User, World, as_users, in_worlds, need, processes, stage};
 
 const THREADS: &str = "\
 import threading, time
@@ -17,13 +17,10 @@ print(started)";
 
 #[test]
 fn a_fork_bomb_stays_within_its_limit() {
-    if !need(&["bash"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    need!("bash");
+    in_worlds(|world| {
         let marker = processes::marker();
-        // Bounded in depth by itself, should the limit fail.
+        // Bounded in depth by itself, in case the limit fails.
         let script = format!(
             "b() {{ [ $1 -gt 7 ] || {{ b $(($1 + 1)) | b $(($1 + 1)) & wait; sleep 2; }}; }}; b 0; # {marker}"
         );
@@ -44,8 +41,7 @@ fn a_fork_bomb_stays_within_its_limit() {
 
 #[test]
 fn the_limit_of_processes_is_exact_and_counts_threads() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         for profile in ["workspace", "network"] {
             let run = |limit: &str| {
                 world
@@ -56,7 +52,7 @@ fn the_limit_of_processes_is_exact_and_counts_threads() {
             run("1").success().prints("1\n");
             run("31").success().silent().prints("31\n");
         }
-        // Whatever has ended makes room again.
+        // A process that has ended makes room again.
         let script = "i=0; while [ $i -lt 100 ]; do /bin/true || exit 9; i=$((i+1)); done; echo over";
         let out = world.sbx(["run", "--max-processes", "2", "--", "sh", "-c", script]).run();
         out.success().silent().prints("over\n");
@@ -66,10 +62,9 @@ fn the_limit_of_processes_is_exact_and_counts_threads() {
 }
 
 #[test]
-fn counting_lets_through_nothing_else() {
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+fn the_task_limiter_allows_no_other_call() {
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let run = |flags: &[&str], what: &str| {
             world.sbx(["run"]).args(flags).args(["--max-processes", "50", "--", &attempt, what]).run()
         };
@@ -83,7 +78,7 @@ fn counting_lets_through_nothing_else() {
 }
 
 #[test]
-fn without_anybody_to_count_the_kernel_does_or_nobody_runs() {
+fn without_the_task_limiter_the_kernel_limits_or_nothing_runs() {
     as_users(|user| {
         let world = World::new(user);
         let inner = |words: &[&str]| world.sbx(words.iter().chain(&["bash", "-c", "ulimit -u"])).run();
@@ -104,9 +99,8 @@ fn without_anybody_to_count_the_kernel_does_or_nobody_runs() {
 }
 
 #[test]
-fn one_process_gets_no_more_memory_and_all_together_are_ended() {
-    as_users(|user| {
-        let world = World::new(user);
+fn one_process_is_refused_more_memory_and_all_together_are_ended() {
+    in_worlds(|world| {
         let run = |profile: &str, script: &str| {
             world.sbx(["run", "-p", profile, "--max-memory", "256M", "--", "python3", "-c", script]).run()
         };
@@ -114,11 +108,12 @@ fn one_process_gets_no_more_memory_and_all_together_are_ended() {
             run(profile, "bytearray(400 << 20)").exited(1).says("MemoryError");
             run(profile, "bytearray(100 << 20)").success().silent();
         }
-        // Each of them is small. What they share counts once.
+        // Each of them is small. Shared memory counts once.
         let four = |own: u32| {
             format!(
                 "import os, time\nshared = bytearray(100 << 20)\nfor i in range(4):\n  if not os.fork():\n    \
-                 own = bytearray({own} << 20)\n    time.sleep(2)\n    os._exit(0)\nfor i in range(4): os.wait()\nprint('over')"
+                 own = bytearray({own} << 20)\n    time.sleep(2)\n    os._exit(0)\nfor i in range(4): os.wait()\n\
+                 print('over')"
             )
         };
         run("workspace", &four(80)).exited(137).prints("").says("more than 268435456 bytes of memory");
@@ -127,9 +122,9 @@ fn one_process_gets_no_more_memory_and_all_together_are_ended() {
 }
 
 #[test]
-fn hiding_from_the_count_counts_in_full() {
+fn a_process_that_hides_its_memory_counts_in_full() {
     let world = World::new(&User::ordinary());
-    // One that may not be looked at, and one whose name is no text.
+    // One that may not be inspected, and one whose name is not UTF-8.
     for hide in ["prctl(4, 0)", r"prctl(15, b'\xff\xfe')"] {
         let script = format!(
             "import ctypes, os, time\nctypes.CDLL(None).{hide}\nfor i in range(4):\n  if not os.fork():\n    \
@@ -140,15 +135,16 @@ fn hiding_from_the_count_counts_in_full() {
 }
 
 #[test]
-fn memory_counts_once_for_all_threads_whoever_of_them_has_ended() {
-    as_users(|user| {
-        let world = World::new(user);
-        // Not private, which another limit would keep small. A first thread that has ended has no memory.
+fn memory_counts_once_for_all_threads_whichever_has_ended() {
+    in_worlds(|world| {
+        // Shared memory, since another limit would keep private memory small. A first thread that has ended has no
+        // memory.
         let fill = |megabytes: u32| {
             format!(
-                "import ctypes, mmap, os, threading, time\ndef fill():\n  time.sleep(0.3)\n  m = mmap.mmap(-1, \
-                 {megabytes} << 20)\n  for at in range(0, len(m), 4096): m[at] = 1\n  time.sleep(2)\n  os.write(1, \
-                 b'over')\n  os._exit(0)\nthreading.Thread(target=fill).start()\nctypes.CDLL(None).syscall({})",
+                "import ctypes, mmap, os, threading, time\ndef fill():\n  time.sleep(0.3)\n  \
+                 m = mmap.mmap(-1, {megabytes} << 20)\n  for at in range(0, len(m), 4096): m[at] = 1\n  \
+                 time.sleep(2)\n  os.write(1, b'over')\n  os._exit(0)\nthreading.Thread(target=fill).start()\n\
+                 ctypes.CDLL(None).syscall({})",
                 libc::SYS_exit
             )
         };
@@ -161,10 +157,10 @@ fn memory_counts_once_for_all_threads_whoever_of_them_has_ended() {
             run(&fill(150)).success().silent().prints("over");
         }
         // A child of vfork(2) has no memory of its own before its exec.
-        let script = "import ctypes, os, time\nown = bytearray(180 << 20)\nlibc = ctypes.CDLL(None)\nSTACK = \
-                      ctypes.create_string_buffer(1 << 20)\npause = ctypes.cast(libc.pause, ctypes.c_void_p)\nif libc.clone(pause, \
-                      ctypes.byref(STACK, 1 << 19), 0x100 | 17, None) < 0: raise OSError\ntime.sleep(1)\n\
-                      print('over')";
+        let script = "import ctypes, os, time\nown = bytearray(180 << 20)\nlibc = ctypes.CDLL(None)\n\
+                      STACK = ctypes.create_string_buffer(1 << 20)\npause = ctypes.cast(libc.pause, ctypes.c_void_p)\n\
+                      if libc.clone(pause, ctypes.byref(STACK, 1 << 19), 0x100 | 17, None) < 0: raise OSError\n\
+                      time.sleep(1)\nprint('over')";
         world
             .sbx(["run", "--max-memory", "256M", "--", "python3", "-c", script])
             .run()
@@ -174,25 +170,22 @@ fn memory_counts_once_for_all_threads_whoever_of_them_has_ended() {
 }
 
 #[test]
-fn memory_of_what_cannot_be_listed_is_not_limited_in_silence() {
-    as_users(|user| {
-        let world = World::new(user);
+fn processes_that_cannot_be_listed_are_not_silently_unlimited() {
+    in_worlds(|world| {
         let run = || world.sbx(["run", "-q", "--max-memory", "200M", "--", "/bin/sh", "-c", "echo over"]);
         let unlisted = run().answering(&[(libc::SYS_getdents64, libc::EPERM)]).run();
         match world.sbx(["run", "-v", "--max-memory", "200M", "--", "true"]).run().err().contains("(cgroup)")
         {
             true => drop(unlisted.success().prints("over\n")),
-            false => drop(unlisted.refused(125, &["cannot limit memory here", "listed"])),
+            false => drop(unlisted.refused(125, &["cannot limit memory here", "refuses to list it"])),
         }
         run().run().success().prints("over\n");
     });
 }
 
 #[test]
-fn memory_that_proc_does_not_show_is_not_limited_in_silence() {
-    if !need(&["unshare", "mount"]) {
-        return;
-    }
+fn memory_that_proc_does_not_show_is_not_silently_unlimited() {
+    need!("unshare", "mount");
     as_users(|user| {
         let world = World::new(user);
         let script = "import os, time\nfor i in range(3):\n  if not os.fork():\n    own = bytearray(100 << 20)\n    \
@@ -207,7 +200,7 @@ fn memory_that_proc_does_not_show_is_not_limited_in_silence() {
         run("hidepid=off", "print('over')").success().silent().prints("over\n");
         run("hidepid=off", script).exited(137).prints("");
         let hidden = run("hidepid=invisible", script);
-        // A control group does without /proc.
+        // A control group works without /proc.
         match hidden.code {
             Some(137) => hidden.prints(""),
             _ => hidden.refused(125, &["cannot limit memory here", "hidepid"]).prints(""),
@@ -216,9 +209,8 @@ fn memory_that_proc_does_not_show_is_not_limited_in_silence() {
 }
 
 #[test]
-fn processor_time_ends_in_sigxcpu_and_then_in_sigkill() {
-    as_users(|user| {
-        let world = World::new(user);
+fn processor_time_ends_with_sigxcpu_and_then_sigkill() {
+    in_worlds(|world| {
         let busy = |trap: &str| format!("{trap}while :; do :; done");
         for (script, code) in [(busy(""), 128 + libc::SIGXCPU), (busy("trap : XCPU; "), 128 + libc::SIGKILL)]
         {
@@ -232,13 +224,12 @@ fn processor_time_ends_in_sigxcpu_and_then_in_sigkill() {
 }
 
 #[test]
-fn files_are_no_bigger_and_no_more_than_they_may_be() {
-    as_users(|user| {
-        let world = World::new(user);
+fn size_and_number_of_files_are_limited() {
+    in_worlds(|world| {
         let write = |bytes: &str| {
             world.sbx(["run", "--max-file-size", "64K", "--", "head", "-c", bytes, "/dev/zero"])
         };
-        // Not the caller's streams, which are pipes here.
+        // The limit does not apply to the caller's streams, which are pipes here.
         write("1000000").run().success();
         let script = "head -c $1 /dev/zero >big";
         let run = |bytes: &str| {
@@ -246,25 +237,31 @@ fn files_are_no_bigger_and_no_more_than_they_may_be() {
         };
         run("65537").exited(128 + libc::SIGXFSZ);
         assert_eq!(world.path("big").metadata().unwrap().len(), 65_536);
-        // By the command itself, and not by what a shell has started.
+        // The command itself reaches the limit, not a child of a shell.
         let dd = ["dd", "if=/dev/zero", "of=big", "bs=65537", "count=1", "status=none"];
         let out = world.sbx([&["run", "--max-file-size", "64K", "--"], &dd[..]].concat()).run();
         out.exited(128 + libc::SIGXFSZ).says("65536 bytes; allow more with --max-file-size");
         run("65536").success().silent();
         for limit in ["8", "10", "64"] {
-            let open = "import os\nfor n in range(3, 100):\n  try: os.open('/dev/null', 0)\n  except OSError as e: break\nprint(n)";
+            let open = "import os\nfor n in range(3, 100):\n  try: os.open('/dev/null', 0)\n  \
+                        except OSError as e: break\nprint(n)";
             let out = world.sbx(["run", "--max-open-files", limit, "--", "python3", "-c", open]).run();
             out.success().prints(&format!("{limit}\n"));
         }
         for profile in ["workspace", "minimal"] {
             world.sbx(["run", "-p", profile, "--max-open-files", "4", "--", "true"]).run().success().silent();
         }
+        for extends in ["workspace", "minimal"] {
+            let own = format!(r#"{{"extends": "{extends}", "limits": {{"open_files": 4}}}}"#);
+            world.write("own.json", own);
+            world.run("./own.json", ["true"]).run().success().silent();
+        }
         world.sbx(["run", "--max-open-files", "3", "--", "true"]).run().refused(125, &["3 open files"]);
     });
 }
 
 #[test]
-fn the_means_of_each_limit_can_be_asked_for() {
+fn verbose_names_the_mechanism_of_each_limit() {
     let world = World::new(&User::ordinary());
     let flags = ["-t", "90s", "--max-processes", "50", "--max-memory", "1G", "--max-open-files", "64"];
     let out = world.sbx(["run", "-v"]).args(flags).args(["--", "true"]).run().success();
@@ -280,7 +277,7 @@ fn the_means_of_each_limit_can_be_asked_for() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_in_one_sentence() {
+fn limits_that_make_no_sense_are_refused_in_one_sentence() {
     let world = World::new(&User::ordinary());
     let refused = |flags: &[&str], words: &[&str]| {
         let out = world.sbx(["run"]).args(flags).args(["--", "touch", "ran"]).run();
@@ -305,7 +302,7 @@ fn what_makes_no_sense_is_refused_in_one_sentence() {
     refused(&["-t", "0"], &["--timeout", "zero", "none"]);
     refused(&["--kill-after", "5s"], &["--kill-after", "--timeout"]);
     refused(&["-t", "5s", "--kill-after", "none"], &["--kill-after", "SIGTERM"]);
-    refused(&["-t", "5s", "--kill-after", "0"], &["--kill-after", "'1ms'"]);
+    refused(&["-t", "5s", "--kill-after", "0"], &["--kill-after", "greater than zero", "1ms"]);
     for flag in [["-t", "5s"], ["--max-output", "1M"], ["--max-memory", "1G"]] {
         refused(&["--exec", flag[0], flag[1]], &["--exec", "supervisor"]);
     }

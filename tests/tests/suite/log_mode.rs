@@ -1,7 +1,7 @@
-//! `--log-violations`: the command is let through, and everything the profile would have refused is told.
+//! `--log-violations`: the command is let through, and everything that the profile would have refused is reported.
 
 use sbx_tests::servers::{BODY, HttpServer};
-use sbx_tests::{Output, World, as_users, kernel, need};
+use sbx_tests::{Output, World, in_worlds, kernel, need, promise};
 
 fn logged(world: &World, front: &[&str], command: &[&str]) -> Output {
     world.sbx([&["run", "--log-violations"], front, &["--"], command].concat()).run()
@@ -22,14 +22,11 @@ fn suggestions(out: &Output) -> Vec<String> {
 
 #[test]
 fn curl_finishes_and_every_call_is_listed() {
-    if !need(&["curl"]) {
-        return;
-    }
+    need!("curl");
     let server = HttpServer::start();
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let url = server.url();
-        let out = logged(&world, &["-p", "minimal"], &["curl", "-sS", &url]).success().prints(BODY);
+        let out = logged(world, &["-p", "minimal"], &["curl", "-sS", &url]).success().prints(BODY);
         assert!(out.own_lines().is_empty(), "{out}");
         let lines = out.sbx_lines();
         let to = format!("127.0.0.1:{}", server.port);
@@ -44,21 +41,18 @@ fn curl_finishes_and_every_call_is_listed() {
 }
 
 #[test]
-fn suggestions_when_followed_make_the_run_clean() {
-    if !need(&["curl"]) {
-        return;
-    }
+fn following_the_suggestions_makes_the_run_clean() {
+    need!("curl");
     let server = HttpServer::start();
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let url = server.url();
         let commands: &[&[&str]] =
             &[&["curl", "-sS", &url], &["touch", "made"], &["sh", "-c", "/bin/echo ran"]];
         for command in commands {
-            let out = logged(&world, &["-p", "minimal"], command);
+            let out = logged(world, &["-p", "minimal"], command);
             let mut flags: Vec<String> = suggestions(&out);
             assert!(!flags.is_empty(), "nothing is suggested: {out}");
-            // A second look may find what the first way of failing has hidden.
+            // A second run may find what the first failure has hidden.
             for _ in 0..3 {
                 let words: Vec<&str> = flags.iter().flat_map(|flag| flag.split_whitespace()).collect();
                 let front = if words.iter().any(|word| ["-p", "--profile"].contains(word)) {
@@ -81,22 +75,18 @@ fn suggestions_when_followed_make_the_run_clean() {
 }
 
 #[test]
-fn nothing_is_said_about_a_clean_run() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_clean_run_prints_nothing() {
+    in_worlds(|world| {
         world.write("file", "text\n");
-        logged(&world, &["-p", "minimal"], &["cat", "file"]).success().silent().prints("text\n");
-        logged(&world, &[], &["sh", "-c", "cat file | sort"]).success().silent().prints("text\n");
+        logged(world, &["-p", "minimal"], &["cat", "file"]).success().silent().prints("text\n");
+        logged(world, &[], &["sh", "-c", "cat file | sort"]).success().silent().prints("text\n");
     });
 }
 
 #[test]
 fn refused_paths_are_named_and_stay_refused() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
         let key = world.home.join(".ssh/id_rsa");
         let key = key.to_str().unwrap();
         for flag in ["--log-violations", "--explain"] {
@@ -107,16 +97,15 @@ fn refused_paths_are_named_and_stay_refused() {
             );
         }
         let made = world.outside.join("made");
-        let out = logged(&world, &[], &["touch", made.to_str().unwrap()]).failed();
+        let out = logged(world, &[], &["touch", made.to_str().unwrap()]).failed();
         assert!(out.sbx_lines().iter().any(|line| line.contains(made.to_str().unwrap())), "{out}");
         assert!(!made.exists());
     });
 }
 
 #[test]
-fn an_ordinary_run_says_one_line_for_each_distinct_violation() {
-    as_users(|user| {
-        let world = World::new(user);
+fn an_ordinary_run_prints_one_line_for_each_distinct_violation() {
+    in_worlds(|world| {
         let attempt = world.subject("attempt");
         let script = "for i in range(200):\n try: __import__('socket').socket(2, 1)\n except OSError: pass";
         let out = world.run("minimal", ["/usr/bin/python3", "-c", script]).run().success();
@@ -130,9 +119,8 @@ fn an_ordinary_run_says_one_line_for_each_distinct_violation() {
 }
 
 #[test]
-fn on_violation_chooses_what_happens() {
-    as_users(|user| {
-        let world = World::new(user);
+fn on_violation_chooses_the_action() {
+    in_worlds(|world| {
         let attempt = world.subject("attempt");
         let with = |action: &str| {
             world
@@ -153,8 +141,7 @@ fn on_violation_chooses_what_happens() {
 
 #[test]
 fn a_profile_can_end_the_run_at_the_first_violation() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         world.write("kill.json", r#"{"extends": "minimal", "syscalls": {"default": "kill"}}"#);
         let script = "$| = 1; print 'before '; mkdir 'made'; print 'after'";
         let run = |front: &[&str], script: &str| {
@@ -168,9 +155,8 @@ fn a_profile_can_end_the_run_at_the_first_violation() {
 }
 
 #[test]
-fn what_a_profile_notes_is_let_through_and_told() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_call_that_a_profile_logs_is_let_through_and_reported() {
+    in_worlds(|world| {
         world.write("log.json", r#"{"extends": "write", "syscalls": {"log": ["mkdir", "mkdirat"]}}"#);
         let script = "mkdir 'made' or die; rmdir 'made' or die; mkdir 'made' or die";
         let out = world.run("./log.json", ["perl", "-e", script]).run().success();

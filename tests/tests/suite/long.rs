@@ -1,11 +1,11 @@
-//! Many runs, to find what goes wrong once in a hundred. They take minutes, and so are asked for by name:
+//! Many runs, to find what goes wrong once in a hundred. They take minutes, and so have to be asked for by name:
 //! `cargo test -p sbx-tests --test suite long:: -- --ignored --nocapture --test-threads 1`.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sbx_tests::{User, World, as_users, processes};
+use sbx_tests::{User, World, in_worlds, processes};
 
 const TREES: usize = 100;
 const RUNS: usize = 1_024;
@@ -15,7 +15,7 @@ const AT_A_TIME: usize = 32;
 #[ignore = "takes minutes"]
 fn trees_of_two_hundred_processes_end_each_time() {
     let world = World::new(&User::ordinary());
-    let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    let attempt = world.program("attempt");
     let mut slowest = Duration::ZERO;
     for round in 0..TREES {
         let killed = round % 2 == 1;
@@ -32,8 +32,7 @@ fn trees_of_two_hundred_processes_end_each_time() {
         processes::wait_for(&marker, 200);
         let start = Instant::now();
         if killed {
-            running.signal(libc::SIGKILL);
-            drop(running.wait());
+            running.kill();
         } else {
             running.wait().exited(124);
         }
@@ -48,8 +47,7 @@ fn trees_of_two_hundred_processes_end_each_time() {
 #[test]
 #[ignore = "takes minutes"]
 fn a_thousand_runs_leave_nothing() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let marker = processes::marker();
         let (scratch, groups) = (world.home.join("tmp"), control_groups());
         world.make_dir(&scratch);
@@ -76,7 +74,7 @@ fn a_thousand_runs_leave_nothing() {
     });
 }
 
-/// How many control groups of runs there are.
+/// The number of control groups that runs have made.
 fn control_groups() -> usize {
     fn count(directory: &Path) -> usize {
         let Ok(entries) = fs::read_dir(directory) else { return 0 };

@@ -1,7 +1,7 @@
 //! `minimal`: reading and computing.
 
 use sbx_tests::world::SECRET;
-use sbx_tests::{World, as_users, kernel};
+use sbx_tests::{World, as_users, in_worlds, kernel, promise};
 
 use crate::corpus;
 
@@ -95,8 +95,7 @@ fn reading_commands_behave_as_without_sbx() {
 
 #[test]
 fn pipes_and_large_streams_pass_through() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let bytes: Vec<u8> = (0..4_000_000_u32).map(|i| u8::try_from(i % 251).unwrap()).collect();
         let out = world.run("minimal", ["cat"]).stdin(bytes.clone()).run().success().silent();
         assert!(out.stdout == bytes, "the stream was changed");
@@ -107,11 +106,10 @@ fn pipes_and_large_streams_pass_through() {
 }
 
 #[test]
-fn whatever_writes_is_refused() {
-    as_users(|user| {
-        let world = World::new(user);
+fn commands_that_write_are_refused() {
+    in_worlds(|world| {
         corpus::refused_and_without_effect(
-            &world,
+            world,
             "minimal",
             &[
                 &["touch", "made"],
@@ -143,11 +141,8 @@ fn whatever_writes_is_refused() {
 
 #[test]
 fn secrets_are_not_readable() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
         let home = |file: &str| world.home.join(file).into_os_string().into_string().unwrap();
         let mut files: Vec<String> =
             [".ssh/id_rsa", ".aws/credentials", ".gnupg/private-keys-v1.d/key", ".netrc"]
@@ -171,7 +166,7 @@ fn secrets_are_not_readable() {
             let key = home(".ssh/id_rsa");
             world.sbx(["run", "--exec", "-p", profile, "--", "cat", &key]).run().exited(1).prints("");
         }
-        // A link in the workspace leads nowhere either.
+        // A link in the workspace does not lead there either.
         std::os::unix::fs::symlink(home(".netrc"), world.path("innocent")).unwrap();
         world.run("workspace", ["cat", "innocent"]).run().exited(1).prints("");
         world.bare(["cat", "innocent"]).run().success();
@@ -179,12 +174,9 @@ fn secrets_are_not_readable() {
 }
 
 #[test]
-fn a_directory_of_the_home_can_be_given_by_name() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn a_directory_of_the_home_directory_can_be_allowed_by_name() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
         let dir = world.outside.to_str().unwrap();
         let file = format!("{dir}/kept");
         world

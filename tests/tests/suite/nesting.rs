@@ -1,15 +1,12 @@
 //! `sbx` inside `sbx`, and `sbx` where user namespaces, ptrace and pidfd_getfd are denied.
 
 use sbx_tests::servers::{BODY, HttpServer};
-use sbx_tests::{World, as_users, kernel, need, processes, stage};
+use sbx_tests::{in_worlds, kernel, need, processes, promise, stage};
 
 #[test]
 fn sbx_nests() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
         let sbx = stage::sbx().to_str().unwrap();
         let outer = ["run", "--rox", stage::base().to_str().unwrap(), "--"];
         let nested = |words: &[&str]| world.sbx([&outer[..], &[sbx], words].concat()).run();
@@ -24,14 +21,11 @@ fn sbx_nests() {
 }
 
 #[test]
-fn an_inner_run_gains_nothing() {
-    if !kernel::promises(1) {
-        return;
-    }
+fn an_inner_run_has_no_more_rights() {
+    promise!(kernel::PATHS);
     let server = HttpServer::start();
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let sbx = stage::sbx().to_str().unwrap();
         let port = server.port.to_string();
         let outer = ["run", "--rox", stage::base().to_str().unwrap(), "--", sbx];
@@ -44,15 +38,12 @@ fn an_inner_run_gains_nothing() {
     assert_eq!(server.connections(), 0);
 }
 
-/// Only a signal ends a command that starts no processes with its supervisor, notified or not.
+/// A command that starts no processes ends with its supervisor only by a signal, whether it is notified or not.
 #[test]
 fn an_inner_run_stays_tied_to_its_supervisor() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let sbx = stage::sbx().to_str().unwrap();
         let (call, untie) = (libc::SYS_prctl.to_string(), libc::PR_SET_PDEATHSIG.to_string());
         let outer = ["run", "--rox", stage::base().to_str().unwrap(), "--", sbx, "run", "-p"];
@@ -66,17 +57,12 @@ fn an_inner_run_stays_tied_to_its_supervisor() {
 
 #[test]
 fn a_container_without_namespaces_and_ptrace_is_enough() {
-    if !kernel::promises(1) {
-        return;
-    }
-    if !need(&["curl"]) {
-        return;
-    }
+    promise!(kernel::PATHS);
+    need!("curl");
     let server = HttpServer::start();
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         world.write("file", "b\na\n");
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let attempt = world.program("attempt");
         let run = |profile: &str, command: &[&str]| world.run(profile, command).docker().run();
         run("minimal", &["sort", "file"]).success().silent().prints("a\nb\n");
         run("network", &["curl", "-sS", &server.url()]).success().silent().prints(BODY);
@@ -93,7 +79,7 @@ fn a_container_without_namespaces_and_ptrace_is_enough() {
             ],
         )
         .success();
-        // And the refusals, told as anywhere else.
+        // Refusals are reported as anywhere else.
         let out = run("minimal", &["curl", "-sS", &server.url()]).failed();
         assert!(
             out.sbx_lines().iter().any(|line| line.contains("socket(") && line.contains("--profile network")),
@@ -111,12 +97,9 @@ fn a_container_without_namespaces_and_ptrace_is_enough() {
 
 #[test]
 fn the_other_ways_to_run_work_in_a_container_too() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         world.write("file", "text\n");
         world
             .sbx(["run", "--exec", "-p", "minimal", "--", "cat", "file"])
@@ -157,20 +140,18 @@ fn the_other_ways_to_run_work_in_a_container_too() {
 
 #[test]
 fn a_killed_supervisor_in_a_container_leaves_nothing() {
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let marker = processes::marker();
         let script = format!("{attempt} sleep {marker} & {attempt} sleep {marker}");
         let running = world.run("workspace", ["sh", "-c", &script]).docker().start();
         running.wait_for("sleeping\nsleeping\n");
-        running.signal(libc::SIGKILL);
-        drop(running.wait());
+        running.kill();
         processes::none_left(&marker);
     });
 }
 
-/// Installs a filter that somebody is notified by, and becomes its arguments.
+/// Installs a filter with a listener, and executes its arguments.
 const LISTENING: &str = "
 import ctypes, os, struct, sys
 libc = ctypes.CDLL(None)
@@ -185,9 +166,8 @@ os.execv(sys.argv[2], sys.argv[2:])
 ";
 
 #[test]
-fn where_somebody_else_is_notified_nothing_is_promised_that_takes_notifications() {
-    as_users(|user| {
-        let world = World::new(user);
+fn under_another_listener_nothing_is_promised_that_needs_notifications() {
+    in_worlds(|world| {
         let seccomp = libc::SYS_seccomp.to_string();
         let run = |flags: &[&str]| {
             let sbx = stage::sbx().to_str().unwrap();
@@ -202,11 +182,11 @@ fn where_somebody_else_is_notified_nothing_is_promised_that_takes_notifications(
     });
 }
 
-/// What a built-in profile protects is given up with a warning where there are no namespaces; what a user's own does is not.
+/// Without namespaces, protection by a built-in profile is given up with a warning, and by a user's profile is an
+/// error.
 #[test]
-fn what_the_user_has_protected_needs_namespaces() {
-    as_users(|user| {
-        let world = World::new(user);
+fn protection_by_a_users_profile_needs_namespaces() {
+    in_worlds(|world| {
         world.write("kept", "as it was");
         world.write("own.json", r#"{"extends": "workspace", "paths": {"protect": ["${WORKSPACE}/kept"]}}"#);
         let run = |front: &[&str]| {

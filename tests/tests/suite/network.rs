@@ -2,18 +2,15 @@
 
 use sbx_tests::servers::{BODY, HttpServer, HttpsServer, UnixServer};
 use sbx_tests::world::SECRET;
-use sbx_tests::{User, World, as_users, kernel, need};
+use sbx_tests::{User, World, in_worlds, kernel, need, promise};
 
 const PYTHON: &str = "/usr/bin/python3";
 
 #[test]
 fn clients_work_over_http() {
-    if !need(&["curl", "wget"]) {
-        return;
-    }
+    need!("curl", "wget");
     let server = HttpServer::start();
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let url = server.url();
         world.run("network", ["curl", "-sS", &url]).run().success().silent().prints(BODY);
         world.run("network", ["wget", "-qO-", &url]).run().success().prints(BODY);
@@ -28,12 +25,9 @@ fn clients_work_over_http() {
 
 #[test]
 fn curl_works_over_https_with_its_own_authority() {
-    if !need(&["curl", "openssl"]) {
-        return;
-    }
+    need!("curl", "openssl");
     let server = HttpsServer::start();
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let authority = world.write("ca.pem", std::fs::read(&server.authority).unwrap());
         let curl = ["curl", "-sS", "--cacert", authority.to_str().unwrap(), &server.url()];
         let out = world.run("network", curl).run().success();
@@ -44,15 +38,10 @@ fn curl_works_over_https_with_its_own_authority() {
 
 #[test]
 fn downloads_are_written_only_where_the_user_says() {
-    if !kernel::promises(1) {
-        return;
-    }
-    if !need(&["curl"]) {
-        return;
-    }
+    promise!(kernel::PATHS);
+    need!("curl");
     let server = HttpServer::start();
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let curl = ["curl", "-sS", "-o", "page", &server.url()];
         world.run("network", curl).run().failed();
         assert!(!world.exists("page"));
@@ -68,11 +57,8 @@ fn downloads_are_written_only_where_the_user_says() {
 
 #[test]
 fn nothing_but_the_network_is_open() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
         world.run("network", ["sh", "-c", "id"]).run().failed().prints("");
         world.run("network", ["sh", "-c", "echo x > made"]).run().failed();
         world.run("network", ["touch", "made"]).run().failed();
@@ -87,14 +73,11 @@ fn nothing_but_the_network_is_open() {
 }
 
 #[test]
-fn without_it_the_server_sees_no_connection() {
-    if !need(&["curl", "wget"]) {
-        return;
-    }
+fn without_a_network_the_server_sees_no_connection() {
+    need!("curl", "wget");
     let server = HttpServer::start();
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let port = server.port.to_string();
         for profile in ["minimal", "write", "workspace", "read-only"] {
             world.run(profile, ["curl", "-sS", &server.url()]).run().failed().prints("");
@@ -112,13 +95,10 @@ fn without_it_the_server_sees_no_connection() {
 }
 
 #[test]
-fn a_refused_client_is_told_the_call_and_the_way_out_in_one_line() {
-    if !need(&["curl"]) {
-        return;
-    }
+fn a_refused_client_is_told_the_call_and_the_fix_in_one_line() {
+    need!("curl");
     let server = HttpServer::start();
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let out = world.run("minimal", ["curl", "-sS", &server.url()]).run().failed();
         let lines = out.sbx_lines();
         let naming: Vec<_> = lines.iter().filter(|line| line.contains("socket(")).collect();
@@ -133,10 +113,8 @@ fn a_refused_client_is_told_the_call_and_the_way_out_in_one_line() {
 }
 
 #[test]
-fn quiet_means_quiet() {
-    if !need(&["curl"]) {
-        return;
-    }
+fn quiet_prints_nothing() {
+    need!("curl");
     let world = World::new(&User::ordinary());
     let out =
         world.sbx(["run", "-q", "-p", "minimal", "--", "curl", "-sS", "http://127.0.0.1:1/"]).run().failed();
@@ -146,15 +124,14 @@ fn quiet_means_quiet() {
 #[test]
 fn connect_opens_named_ports_only() {
     let (named, other) = (HttpServer::start(), HttpServer::start());
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let allowed = format!("*:{}", named.port);
         let to = |port: u16| {
             let front = ["run", "-p", "network", "--connect", &allowed, "--"];
             world.sbx(front).args([&attempt, "connect", &port.to_string()]).run()
         };
-        if kernel::promises(4) {
+        if kernel::promises(kernel::TCP_PORTS) {
             to(named.port).success();
             to(other.port).exited(1);
         } else {
@@ -167,12 +144,9 @@ fn connect_opens_named_ports_only() {
 
 #[test]
 fn unix_sockets_of_the_host_are_not_reachable() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let path = world.outside.join("socket");
         let by_path = UnixServer::at(&path);
         let name = sbx_tests::processes::marker();
@@ -183,7 +157,7 @@ fn unix_sockets_of_the_host_are_not_reachable() {
                 let out = world.run(profile, [&attempt, "connect-unix", target]).run();
                 out.exited(1);
             }
-            // With an open network connect(2) is open too, so that no such socket may be had.
+            // With an open network connect(2) is open too, so Unix sockets must not be available.
             for more in [&[][..], &["--deny-calls", "socket[inet6]"]] {
                 let words = [&["run", "--net", "host"], more, &["--", &attempt, "connect-unix", target]];
                 world.sbx(words.concat()).run().exited(1);
@@ -194,15 +168,15 @@ fn unix_sockets_of_the_host_are_not_reachable() {
 }
 
 #[test]
-fn only_sockets_that_send_where_they_are_connected_are_connected_by_the_supervisor() {
-    if !kernel::promises(1) || kernel::landlock() >= 9 {
+fn the_supervisor_connects_only_sockets_that_send_to_their_peer() {
+    promise!(kernel::PATHS);
+    if kernel::landlock() >= 9 {
         return;
     }
-    // A pair is how a datagram socket is had inside.
+    // A command gets a datagram socket by way of socketpair(2).
     let script = "import socket, sys; a, b = socket.socketpair(type=getattr(socket, sys.argv[1]))\n\
                   a.connect(sys.argv[2]); a.send(b'x')";
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let target = world.path("listener");
         let server = std::os::unix::net::UnixDatagram::bind(&target).unwrap();
         std::fs::set_permissions(&target, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
@@ -217,13 +191,10 @@ fn only_sockets_that_send_where_they_are_connected_are_connected_by_the_supervis
 }
 
 #[test]
-fn sockets_of_a_profile_may_begin_with_a_variable() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+fn socket_paths_of_a_profile_may_begin_with_a_variable() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let (named, other) = (world.home.join("named.sock"), world.home.join("other.sock"));
         let (at_named, at_other) = (UnixServer::at(&named), UnixServer::at(&other));
         let profile =
@@ -246,7 +217,7 @@ fn sockets_of_a_profile_may_begin_with_a_variable() {
         let file = world.write("p.json", profile("${WORKSPACE}/x.sock"));
         let out = world.run(file.to_str().unwrap(), ["true"]).cwd("/").run();
         out.refused(125, &["${WORKSPACE}/x.sock", "stands for nothing", "network.unix[0]"]);
-        // A flag's path starts where the command does.
+        // A path in a flag starts at the command's working directory.
         let flag =
             ["run", "--unix", "../named.sock", "--", &attempt, "connect-unix", named.to_str().unwrap()];
         world.sbx(flag).run().success();
@@ -254,13 +225,10 @@ fn sockets_of_a_profile_may_begin_with_a_variable() {
 }
 
 #[test]
-fn without_a_port_to_listen_on_nothing_listens_not_even_on_one_of_the_kernels_choice() {
-    if !kernel::promises(4) {
-        return;
-    }
+fn without_a_listening_port_not_even_one_of_the_kernels_choice_listens() {
+    promise!(kernel::TCP_PORTS);
     let listens = "import socket; s = socket.socket(); s.listen(); print(s.getsockname()[1] > 0)";
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         for profile in ["network", "workspace"] {
             let run = |flags: &[&str]| {
                 let words = [&["run", "-p", profile], flags, &["--", PYTHON, "-c", listens]].concat();

@@ -1,4 +1,4 @@
-//! Every way around a preloaded library that is known: each subject tries to make a file that the profile forbids.
+//! Every known way around a preloaded library: each subject tries to make a file that the profile forbids.
 //!
 //! The harness suite proves that the same subjects make it when nothing confines them.
 
@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use sbx_tests::command::Cmd;
 use sbx_tests::servers::HttpServer;
-use sbx_tests::{User, World, as_users, have, need, stage, subjects};
+use sbx_tests::{User, World, as_users, have, in_worlds, need, stage, subjects};
 
-/// Runs a program under the guard alone where it has to be, and demands that it left no mark.
+/// Runs a program under the guard alone if necessary, and requires that it left no mark.
 #[track_caller]
 fn makes_no_mark(world: &World, front: &[&str], command: &[&str]) {
     let words = [&["run", "-p", "minimal"], front, &["--"], command].concat();
@@ -26,7 +26,7 @@ fn code_before_main_is_confined() {
     as_users(|user| {
         for name in ["ifunc", "preinit"] {
             let world = World::new(user);
-            let program = text(world.subject(name));
+            let program = world.program(name);
             makes_no_mark(&world, &[], &[&program]);
             world.run("workspace", [&program]).run().success();
             assert!(world.exists("mark"), "{name}: the allowed twin left no mark");
@@ -39,7 +39,7 @@ fn static_programs_are_confined() {
     as_users(|user| {
         for name in ["attempt-static", "attempt-static-pie", "attempt-musl-static"] {
             let world = World::new(user);
-            let program = text(world.subject(name));
+            let program = world.program(name);
             for mode in ["warn", "allow", "confine"] {
                 makes_no_mark(&world, &["--static", mode], &[&program, "create", "mark"]);
             }
@@ -54,11 +54,10 @@ fn static_programs_are_confined() {
 
 #[test]
 fn a_program_with_its_own_loader_is_confined() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let program = text(subjects::with_own_loader(&world.subject("loader")));
         for mode in ["block", "warn", "allow", "confine"] {
-            makes_no_mark(&world, &["--static", mode], &[&program]);
+            makes_no_mark(world, &["--static", mode], &[&program]);
         }
         world.sbx(["run", "-p", "workspace", "--static", "confine", "--", &program]).run().success();
         assert!(world.exists("mark"), "the allowed twin left no mark");
@@ -67,13 +66,12 @@ fn a_program_with_its_own_loader_is_confined() {
 
 #[test]
 fn a_program_of_another_class_is_confined() {
-    as_users(|user| {
-        let world = World::new(user);
-        let program = text(world.subject("narrow"));
+    in_worlds(|world| {
+        let program = world.program("narrow");
         for profile in ["minimal", "workspace"] {
             for mode in ["block", "warn", "allow", "confine"] {
                 let out = world.sbx(["run", "-p", profile, "--static", mode, "--", &program]).run().failed();
-                assert!(!world.exists("mark"), "made its mark through the 32-bit gate: {out}");
+                assert!(!world.exists("mark"), "made its mark by a 32-bit call: {out}");
             }
         }
     });
@@ -82,21 +80,18 @@ fn a_program_of_another_class_is_confined() {
 #[test]
 fn a_program_of_another_class_is_confined_as_a_child() {
     let world = World::new(&User::ordinary());
-    let program = text(world.subject("narrow"));
+    let program = world.program("narrow");
     world.run("workspace", ["sh", "-c", &format!("{program}; exit $?")]).run().failed();
     assert!(!world.exists("mark"));
 }
 
 #[test]
 fn a_musl_program_is_confined() {
-    if !need(&["musl-gcc"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let program = text(world.subject("attempt-musl"));
+    need!("musl-gcc");
+    in_worlds(|world| {
+        let program = world.program("attempt-musl");
         for mode in ["block", "warn", "allow", "confine"] {
-            makes_no_mark(&world, &["--static", mode], &[&program, "create", "mark"]);
+            makes_no_mark(world, &["--static", mode], &[&program, "create", "mark"]);
         }
         world
             .sbx(["run", "-p", "workspace", "--static", "confine", "--", &program, "create", "mark"])
@@ -110,23 +105,21 @@ fn a_musl_program_is_confined() {
 fn the_loader_as_a_program_is_confined() {
     let loaders = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
     let loader = loaders.into_iter().find(|path| PathBuf::from(path).exists()).expect("a loader");
-    as_users(|user| {
-        let world = World::new(user);
-        let program = text(world.subject("attempt"));
+    in_worlds(|world| {
+        let program = world.program("attempt");
         for mode in ["block", "warn", "allow", "confine"] {
-            makes_no_mark(&world, &["--static", mode], &[loader, &program, "create", "mark"]);
-            let ifunc = text(world.subject("ifunc"));
-            makes_no_mark(&world, &["--static", mode], &[loader, &ifunc]);
+            makes_no_mark(world, &["--static", mode], &[loader, &program, "create", "mark"]);
+            let ifunc = world.program("ifunc");
+            makes_no_mark(world, &["--static", mode], &[loader, &ifunc]);
         }
     });
 }
 
 #[test]
 fn a_script_with_a_static_interpreter_is_confined() {
-    as_users(|user| {
-        let world = World::new(user);
-        let interpreter = text(world.subject("attempt-static"));
-        // The kernel runs: attempt-static create ./script, so the script itself is what would be overwritten.
+    in_worlds(|world| {
+        let interpreter = world.program("attempt-static");
+        // The kernel runs `attempt-static create ./script`, so the script itself would be overwritten.
         let script = text(world.script("script", format!("#!{interpreter} create\n")));
         for mode in ["block", "warn", "allow", "confine"] {
             world.sbx(["run", "-p", "minimal", "--static", mode, "--", &script]).run().failed();
@@ -142,13 +135,13 @@ fn a_script_with_a_static_interpreter_is_confined() {
 fn exhausted_descriptors_confine_or_refuse() {
     as_users(|user| {
         let world = World::new(user);
-        let program = text(world.subject("attempt"));
+        let program = world.program("attempt");
         for limit in 3..24 {
             let out = world.run("minimal", [&program, "create", "mark"]).open_files(limit).run();
             assert!(!world.exists("mark"), "with {limit} descriptors: {out}");
             out.failed();
         }
-        // The same limits asked for by the user, and set by a shell inside.
+        // The same limits, set by the user and by a shell inside.
         for limit in ["3", "4", "5"] {
             let script = format!("ulimit -n {limit}; exec {program} connect 1");
             let out = world.run("workspace", ["sh", "-c", &script]).run().failed();
@@ -159,9 +152,8 @@ fn exhausted_descriptors_confine_or_refuse() {
 
 #[test]
 fn closing_every_descriptor_does_not_help() {
-    as_users(|user| {
-        let world = World::new(user);
-        let program = text(world.subject("attempt"));
+    in_worlds(|world| {
+        let program = world.program("attempt");
         world.run("minimal", [&program, "close-all", "create", "mark"]).run().failed();
         assert!(!world.exists("mark"));
         let server = HttpServer::start();
@@ -177,10 +169,9 @@ fn closing_every_descriptor_does_not_help() {
 
 #[test]
 fn altered_variables_do_not_help_a_child() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let server = HttpServer::start();
-        let inner = format!("{} connect {}", text(world.subject("attempt")), server.port);
+        let inner = format!("{} connect {}", world.program("attempt"), server.port);
         let scripts = [
             format!("env -i {inner}"),
             format!("LD_PRELOAD= {inner}"),
@@ -195,9 +186,9 @@ fn altered_variables_do_not_help_a_child() {
             world.run("workspace", ["sh", "-c", script]).run().failed();
             assert_eq!(server.connections(), 0, "reached the server with: {script}");
         }
-        // The same program does reach it where the profile says so.
+        // The same program does reach it where the profile allows that.
         world
-            .run("network", [&text(world.subject("attempt")), "connect", &server.port.to_string()])
+            .run("network", [&world.program("attempt"), "connect", &server.port.to_string()])
             .run()
             .success();
         assert_eq!(server.connections(), 1);
@@ -206,9 +197,8 @@ fn altered_variables_do_not_help_a_child() {
 
 #[test]
 fn variables_of_the_caller_do_not_weaken_the_run() {
-    as_users(|user| {
-        let world = World::new(user);
-        let program = text(world.subject("attempt"));
+    in_worlds(|world| {
+        let program = world.program("attempt");
         let hook = world.subject("hook.so");
         let tries: &[(&str, OsString)] = &[
             ("LD_PRELOAD", hook.clone().into()),
@@ -221,7 +211,7 @@ fn variables_of_the_caller_do_not_weaken_the_run() {
             ("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=0".into()),
         ];
         for (key, value) in tries {
-            // The launcher itself must not be led astray either: it starts with the same variables.
+            // The launcher starts with the same variables, and they must not mislead it either.
             world.run("minimal", [&program, "create", "inner"]).env(key, value).run();
             assert!(!world.exists("inner"), "{key} let the program write");
         }
@@ -269,24 +259,22 @@ fn set_id_programs_gain_nothing() {
 
 #[test]
 fn a_dead_supervisor_leaves_the_command_refused() {
-    // Without the notification's reader the kernel answers for it: still a refusal.
+    // When the reader of notifications is gone, the kernel answers for it: still a refusal.
     let world = World::new(&User::ordinary());
-    let program = text(world.subject("attempt"));
+    let program = world.program("attempt");
     let marker = sbx_tests::processes::marker();
     let script = format!("echo up; while :; do {program} connect 1 && touch mark; : {marker}; done");
     let running = world.run("workspace", ["sh", "-c", &script]).start();
     running.wait_for("up");
-    running.signal(libc::SIGKILL);
-    drop(running.wait());
+    running.kill();
     sbx_tests::processes::none_left(&marker);
     assert!(!world.exists("mark"));
 }
 
 #[test]
-fn the_fastest_start_is_confined_as_well() {
-    as_users(|user| {
-        let world = World::new(user);
-        let program = text(world.subject("attempt"));
+fn the_fastest_start_is_confined_too() {
+    in_worlds(|world| {
+        let program = world.program("attempt");
         world.sbx(["run", "--exec", "-p", "minimal", "--", &program, "create", "mark"]).run().failed();
         world.sbx(["run", "--exec", "-p", "minimal", "--", &program, "exec", "/bin/echo"]).run().failed();
         assert!(!world.exists("mark"));
@@ -296,10 +284,9 @@ fn the_fastest_start_is_confined_as_well() {
 }
 
 #[test]
-fn one_exec_and_no_more() {
-    as_users(|user| {
-        let world = World::new(user);
-        let program = text(world.subject("attempt"));
+fn only_profiles_that_start_programs_allow_a_second_exec() {
+    in_worlds(|world| {
+        let program = world.program("attempt");
         let exec = |profile: &str| world.run(profile, [program.as_str(), "exec", "/bin/echo", "ran"]).run();
         for profile in ["minimal", "network", "write", "no-exec"] {
             assert_eq!(exec(profile).exited(1).out(), "errno 1 (Operation not permitted)\n", "{profile}");
@@ -310,10 +297,10 @@ fn one_exec_and_no_more() {
 }
 
 #[test]
-fn the_shim_is_not_needed_by_what_is_never_loaded() {
+fn the_launcher_needs_no_shim_on_disk() {
     // A missing or replaced library on disk changes nothing: the launcher carries its own.
     let world = World::new(&User::ordinary());
-    let program = text(world.subject("attempt"));
+    let program = world.program("attempt");
     let alone = world.install(stage::sbx(), "sbx-alone");
     let cmd = Cmd::new(&alone).args(["run", "-p", "minimal", "--", &program, "create", "mark"]);
     cmd.cwd(&world.workspace).env("HOME", &world.home).user(&world.user).run().failed();

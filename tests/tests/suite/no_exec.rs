@@ -1,13 +1,12 @@
 //! `no-exec`: everything but starting programs.
 
-use sbx_tests::{World, as_users};
+use sbx_tests::in_worlds;
 
 const PYTHON: &str = "/usr/bin/python3";
 
 #[test]
 fn threads_run() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let program = "import threading\nl = []\nt = [threading.Thread(target=l.append, args=(i,)) for i in range(8)]\n\
                        [x.start() for x in t]\n[x.join() for x in t]\nprint(sum(l))";
         world.run("no-exec", [PYTHON, "-c", program]).run().success().silent().prints("28\n");
@@ -19,8 +18,7 @@ fn threads_run() {
 
 #[test]
 fn programs_and_processes_are_refused() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let tries = [
             "import subprocess; subprocess.run(['/bin/touch', 'made'], check=True)",
             "import os; os.system('touch made') == 0 or exit(1)",
@@ -42,8 +40,7 @@ fn programs_and_processes_are_refused() {
 
 #[test]
 fn shells_keep_their_builtins() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         world.run("no-exec", ["sh", "-c", "echo built in"]).run().success().prints("built in\n");
         let out = world.run("no-exec", ["sh", "-c", "/bin/echo ran"]).run().failed();
         assert!(!out.out().contains("ran"), "{out}");
@@ -53,8 +50,7 @@ fn shells_keep_their_builtins() {
 
 #[test]
 fn files_can_be_read_and_computed_with() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         world.write("data", "b\na\n");
         world.run("no-exec", ["sort", "data"]).run().success().silent().prints("a\nb\n");
     });
@@ -62,8 +58,7 @@ fn files_can_be_read_and_computed_with() {
 
 #[test]
 fn injected_code_does_not_run() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let attempt = world.subject("attempt");
         let attempt = attempt.to_str().unwrap();
         for profile in ["minimal", "network", "write", "no-exec"] {

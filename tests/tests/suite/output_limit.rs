@@ -1,10 +1,10 @@
-//! A limit of output: head, tail and a count, and nobody is held up.
+//! The output limit: head, tail and a count, and nobody is blocked.
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use sbx_tests::{Output, User, World, as_users, need, stage};
+use sbx_tests::{Output, User, World, as_users, in_worlds, need, stage};
 
 /// `sbx run FLAGS -- sh -c SCRIPT`, inside a shell's line.
 fn line(flags: &str, script: &str) -> String {
@@ -31,12 +31,11 @@ fn wait_for_file(world: &World, name: &str) {
 }
 
 #[test]
-fn of_a_flood_head_and_tail_are_kept_in_little_memory() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_flood_leaves_head_and_tail_in_little_memory() {
+    in_worlds(|world| {
         let script = "yes 0123456 | head -c 200000000; echo >flooded; while [ ! -e go ]; do sleep 0.02; done";
         let running = world.sbx(["run", "--max-output", "1MiB", "--", "sh", "-c", script]).start();
-        wait_for_file(&world, "flooded");
+        wait_for_file(world, "flooded");
         let peak = peak_kilobytes(running.pid());
         world.write("go", "");
         let out = running.wait().success();
@@ -50,7 +49,7 @@ fn of_a_flood_head_and_tail_are_kept_in_little_memory() {
 }
 
 #[test]
-fn what_is_below_the_limit_is_not_touched() {
+fn output_below_the_limit_is_not_changed() {
     let world = World::new(&User::ordinary());
     let all: String = (1..=1000).map(|n| format!("{n}\n")).collect();
     for limit in ["3893", "1M", "none", "8388607T"] {
@@ -63,8 +62,7 @@ fn what_is_below_the_limit_is_not_touched() {
 
 #[test]
 fn each_stream_has_its_own_limit() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         for profile in ["workspace", "network"] {
             let python = "import os\nos.write(1, b'o' * 3000)\nos.write(2, b'e' * 30)";
             let out =
@@ -77,7 +75,7 @@ fn each_stream_has_its_own_limit() {
 }
 
 #[test]
-fn streams_that_are_one_file_have_one_limit_and_one_order() {
+fn streams_to_one_file_have_one_limit_and_keep_their_order() {
     let world = World::new(&User::ordinary());
     let script = "i=0; while [ $i -lt 200 ]; do echo o$i; echo e$i >&2; i=$((i+1)); done";
     let ordered: String = (0..200).map(|n| format!("o{n}\ne{n}\n")).collect();
@@ -86,7 +84,7 @@ fn streams_that_are_one_file_have_one_limit_and_one_order() {
     let left_out = format!("[sbx: {} bytes left out]", ordered.len() - 100);
     assert_eq!(out.out().matches("left out]").count(), 1, "{out}");
     assert!(out.out().contains(&left_out) && out.out().ends_with("o199\ne199\n"), "{out}");
-    // A file that both append to, and two files.
+    // One file that both append to, and two files.
     bash(&world, &format!("{} >both 2>&1; cat both", line("--max-output 1M", script)))
         .success()
         .prints(&ordered);
@@ -105,7 +103,7 @@ fn the_head_does_not_wait_for_the_end() {
 }
 
 #[test]
-fn what_is_written_after_the_command_ended_is_passed_on() {
+fn output_after_the_end_of_the_command_is_passed_on() {
     let world = World::new(&User::ordinary());
     let script = "(sleep 0.1; echo late; echo later >&2) & echo early";
     let out = world.sbx(["run", "--max-output", "20", "--", "sh", "-c", script]).run().success();
@@ -114,11 +112,8 @@ fn what_is_written_after_the_command_ended_is_passed_on() {
 
 #[test]
 fn a_reader_that_goes_away_ends_the_command_as_usual() {
-    if !need(&["bash"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    need!("bash");
+    in_worlds(|world| {
         // In the head, at its end, and in the tail.
         for reader in ["head -n 1", "head -c 5120", "head -c 5000"] {
             for profile in ["minimal", "workspace"] {
@@ -126,7 +121,7 @@ fn a_reader_that_goes_away_ends_the_command_as_usual() {
                 let line = format!(
                     "{sbx} run -p {profile} --max-output 10K -- yes | {reader} >/dev/null; echo ${{PIPESTATUS[0]}}"
                 );
-                bash(&world, &line).success().prints("141\n");
+                bash(world, &line).success().prints("141\n");
             }
         }
     });
@@ -134,35 +129,33 @@ fn a_reader_that_goes_away_ends_the_command_as_usual() {
 
 #[test]
 fn a_full_disk_ends_the_run_with_a_sentence() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let script = "yes | head -c 100000; sleep 0.3; echo >survived; sleep 50";
-        let out = bash(&world, &format!("{} >/dev/full", line("--max-output 10K", script)));
+        let out = bash(world, &format!("{} >/dev/full", line("--max-output 10K", script)));
         out.exited(125).says("sbx: cannot pass stdout on: write: no space left on device");
         assert!(!world.exists("survived"));
         // Where only the tail is refused, the command has ended by then.
-        let out = bash(&world, &format!("{} >/dev/full", line("-q --max-output 10", "printf 123456")));
+        let out = bash(world, &format!("{} >/dev/full", line("-q --max-output 10", "printf 123456")));
         out.exited(125).says("no space left on device");
-        bash(&world, &format!("{} >/dev/null", line("--max-output 10K", "seq 10000"))).success().silent();
+        bash(world, &format!("{} >/dev/null", line("--max-output 10K", "seq 10000"))).success().silent();
     });
 }
 
 #[test]
-fn a_reader_that_waits_holds_up_nobody_else() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_slow_reader_blocks_no_other_stream() {
+    in_worlds(|world| {
         world.write("file", "");
-        // A little, so that the pipe has some room when more comes than it holds; chmod is answered by the supervisor.
+        // A short wait, so that the pipe has some room when more comes than it holds; the supervisor answers chmod.
         let script =
             "printf x; sleep 0.2; (yes | head -c 1000000) & sleep 0.2; chmod 600 file && echo >changed; wait";
         let reader = "{ while [ ! -e changed ]; do sleep 0.02; done; wc -c; }";
-        let out = bash(&world, &format!("{} | {reader}", line("--max-output 1G", script)));
+        let out = bash(world, &format!("{} | {reader}", line("--max-output 1G", script)));
         out.success().prints("1000001\n");
     });
 }
 
 #[test]
-fn a_command_is_not_held_up_beyond_the_head() {
+fn a_command_is_not_blocked_beyond_the_head() {
     let world = World::new(&User::ordinary());
     let script = "yes | head -c 10000000; echo >written";
     let reader = "{ while [ ! -e written ]; do sleep 0.02; done; wc -c; }";
@@ -172,7 +165,7 @@ fn a_command_is_not_held_up_beyond_the_head() {
 }
 
 #[test]
-fn after_a_timeout_a_reader_that_waits_is_not_waited_for() {
+fn after_a_timeout_an_absent_reader_is_not_waited_for() {
     let world = World::new(&User::ordinary());
     let flood = line("-t 1s --kill-after 1s --max-output 1M", "yes");
     let out = bash(
@@ -184,18 +177,17 @@ fn after_a_timeout_a_reader_that_waits_is_not_waited_for() {
 }
 
 #[test]
-fn nor_is_one_where_the_command_has_ended_in_time() {
-    as_users(|user| {
-        let world = World::new(user);
+fn an_absent_reader_is_not_waited_for_where_the_command_has_ended_in_time() {
+    in_worlds(|world| {
         // Head and tail are more than a pipe holds; the head alone fits, so the command ends at once.
         let flags = ["run", "-t", "2s", "--kill-after", "1s", "--max-output", "100K"];
         let command = [&flags[..], &["--", "head", "-c", "900000", "/dev/zero"]].concat();
         let (mut reader, writer) = std::io::pipe().unwrap();
-        world.sbx(&command).pass_fd(writer.into(), 1).run().exited(124).says("its time, 2s, was up");
+        world.sbx(&command).pass_fd(writer.into(), 1).run().exited(124).says("timed out after 2s");
         let mut out = Vec::new();
         reader.read_to_end(&mut out).unwrap();
         assert!(out.len() <= 65_536, "{}", out.len());
-        // One that takes something now and then is waited for.
+        // A reader that takes something now and then is waited for.
         let (mut reader, writer) = std::io::pipe().unwrap();
         let running = world.sbx(&command).pass_fd(writer.into(), 1).start();
         let mut out = Vec::new();
@@ -212,7 +204,7 @@ fn nor_is_one_where_the_command_has_ended_in_time() {
 }
 
 #[test]
-fn a_terminal_is_left_alone_and_that_is_said() {
+fn a_terminal_is_not_limited_and_that_is_reported() {
     let world = World::new(&User::ordinary());
     let words = ["run", "--max-output", "10", "--", "sh", "-c", "test -t 1 && test -t 2 && seq 20"];
     let (running, terminal) = world.sbx(words).start_on_terminal();
@@ -229,15 +221,13 @@ fn closed_streams_stay_closed() {
     bash(&world, &format!("{} >&-", line("--max-output 10K", "echo x || echo closed >&2"))).says("closed");
     bash(&world, &format!("{} 2>&-", line("--max-output 10K", script))).success();
     let seen = world.read("seen").unwrap();
-    // Nothing of the supervisor's is inherited, so the first free number is the listing's own.
+    // The command inherits nothing of the supervisor's, so the first free number is the listing's own.
     assert!(seen.contains(" 2 -> /proc/") && !seen.contains(" 3 -> "), "{seen}");
 }
 
 #[test]
 fn a_signal_ends_the_wait_for_a_slow_reader() {
-    if !need(&["bash"]) {
-        return;
-    }
+    need!("bash");
     as_users(|user| {
         for signal in ["TERM", "INT", "HUP"] {
             let world = World::new(user);
@@ -254,9 +244,8 @@ fn a_signal_ends_the_wait_for_a_slow_reader() {
 }
 
 #[test]
-fn a_socket_that_is_also_the_input_is_told() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_socket_that_is_also_standard_input_is_reported() {
+    in_worlds(|world| {
         let run = |input: bool| {
             let (mut ours, theirs) = UnixStream::pair().unwrap();
             let (other, _its_end) = UnixStream::pair().unwrap();
@@ -268,19 +257,19 @@ fn a_socket_that_is_also_the_input_is_told() {
             assert!(out.len() < 1100, "{}", out.len());
             running.wait().success()
         };
-        run(true).says("stdout is the socket that standard input is");
+        run(true).says("stdout shares a socket with standard input");
         run(false).silent();
         let run = |redirections: &str| {
             let words = line("--max-output 1K", "head -c 5000 /dev/zero");
             bash(
-                &world,
+                world,
                 &format!(
                     "[ -e fifo ] || mkfifo fifo; exec 5<>fifo; {words} {redirections}; cat file other 2>/dev/null"
                 ),
             )
         };
-        run("<&5 >&5").says("stdout is the pipe that standard input is");
-        run("<>file >&0").says("stdout is the file that standard input is");
+        run("<&5 >&5").says("stdout shares a pipe with standard input");
+        run("<>file >&0").says("stdout shares a file with standard input");
         assert!(run("</dev/null >&5").err().is_empty());
         assert!(run("<file >other").err().is_empty());
         assert!(run("<file >>file").err().is_empty());

@@ -1,7 +1,7 @@
-//! `--net private`: servers and clients inside find each other, and nothing of the host's network is there.
+//! `--net private`: servers and clients inside find each other, and the host's network is out of reach.
 
 use sbx_tests::servers::{BODY, HttpServer, UnixServer};
-use sbx_tests::{World, as_users, kernel, need, sys};
+use sbx_tests::{World, in_worlds, kernel, need, promise, sys};
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,8 @@ use std::time::Duration;
 const PYTHON: &str = "/usr/bin/python3";
 
 /// Waits for a server that the shell has started, for ten seconds at most.
-const AWAIT: &str = "await() { n=0; until curl -s -o /dev/null \"$1\"; do n=$((n+1)); [ $n -lt 100 ] || exit 9; sleep 0.1; done; }\n";
+const AWAIT: &str = "await() { n=0; until curl -s -o /dev/null \"$1\"; do n=$((n+1)); [ $n -lt 100 ] || exit 9; \
+                     sleep 0.1; done; }\n";
 
 fn private(world: &World, command: &[&str]) -> sbx_tests::Cmd {
     world.sbx([&["run", "--net", "private", "--"][..], command].concat())
@@ -18,23 +19,18 @@ fn private(world: &World, command: &[&str]) -> sbx_tests::Cmd {
 
 #[test]
 fn a_server_and_its_client_work_inside() {
-    if !kernel::promises_namespaces() {
-        return;
-    }
-    if !need(&["curl"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    promise!(namespaces);
+    need!("curl");
+    in_worlds(|world| {
         world.write("file", BODY);
         for (bind, url) in [("127.0.0.1", "http://127.0.0.1:8000"), ("::1", "http://[::1]:8000")] {
             let script = format!(
                 "{AWAIT}{PYTHON} -m http.server --bind {bind} 8000 >/dev/null 2>&1 & await {url}/; curl -sS {url}/file"
             );
-            // Two at a time: each has the port for itself.
+            // Two at a time: each has the port to itself.
             let both = [
-                private(&world, &["bash", "-c", &script]).start(),
-                private(&world, &["bash", "-c", &script]).start(),
+                private(world, &["bash", "-c", &script]).start(),
+                private(world, &["bash", "-c", &script]).start(),
             ];
             for one in both {
                 one.wait().success().prints(BODY);
@@ -44,10 +40,8 @@ fn a_server_and_its_client_work_inside() {
 }
 
 #[test]
-fn a_server_has_a_low_port_as_well() {
-    if !kernel::promises_namespaces() {
-        return;
-    }
+fn a_server_can_listen_on_a_low_port() {
+    promise!(namespaces);
     let program = "\
 import socket
 for family, host in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET6, '::1')):
@@ -60,37 +54,29 @@ for family, host in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET6, '::1')):
 ";
     const FIRST: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
     let outside = std::fs::read_to_string(FIRST).expect("cannot read it");
-    as_users(|user| {
-        let world = World::new(user);
-        private(&world, &[PYTHON, "-c", program]).run().success().prints("b'served'\nb'served'\n");
-        // The command's own rights are no more than they were, and the host's network is another.
+    in_worlds(|world| {
+        private(world, &[PYTHON, "-c", program]).run().success().prints("b'served'\nb'served'\n");
+        // The command has no more rights than before, and the host's network is another one.
         let program = format!("open('{FIRST}', 'w').write('1024')");
-        private(&world, &[PYTHON, "-c", &program]).run().failed().says("Error");
+        private(world, &[PYTHON, "-c", &program]).run().failed().says("Error");
         assert_eq!(std::fs::read_to_string(FIRST).expect("cannot read it"), outside);
     });
 }
 
 #[test]
-fn node_serves_and_asks_itself() {
-    if !kernel::promises_namespaces() {
-        return;
-    }
-    if !need(&["node"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn node_serves_and_connects_to_itself() {
+    promise!(namespaces);
+    need!("node");
+    in_worlds(|world| {
         let program = "const h=require('http');const s=h.createServer((q,r)=>r.end('served\\n'));\
             s.listen(0,'127.0.0.1',()=>h.get({port:s.address().port,host:'127.0.0.1'},r=>{r.pipe(process.stdout);r.on('end',()=>s.close())}));";
-        private(&world, &["node", "-e", program]).run().success().prints("served\n");
+        private(world, &["node", "-e", program]).run().success().prints("served\n");
     });
 }
 
 #[test]
-fn udp_works_connected_and_not_and_interfaces_can_be_listed() {
-    if !kernel::promises_namespaces() {
-        return;
-    }
+fn udp_works_connected_or_not_and_interfaces_can_be_listed() {
+    promise!(namespaces);
     let program = "\
 import socket
 for family, host in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET6, '::1')):
@@ -106,17 +92,14 @@ for family, host in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET6, '::1')):
             assert server.recv(9) == b'x'
 print([name for _, name in socket.if_nameindex()])
 ";
-    as_users(|user| {
-        let world = World::new(user);
-        private(&world, &[PYTHON, "-c", program]).run().success().prints("['lo']\n");
+    in_worlds(|world| {
+        private(world, &[PYTHON, "-c", program]).run().success().prints("['lo']\n");
     });
 }
 
 #[test]
-fn connections_fail_and_wait_as_they_do_without_a_sandbox() {
-    if !kernel::promises_namespaces() {
-        return;
-    }
+fn connections_fail_and_time_out_as_without_a_sandbox() {
+    promise!(namespaces);
     let program = "\
 import errno, select, socket
 listener = socket.create_server(('127.0.0.1', 0))
@@ -134,20 +117,16 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
     try: s.sendto(b'x', ('192.0.2.1', 9))
     except OSError as error: print(errno.errorcode[error.errno])
 ";
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let expected = "ECONNREFUSED\n0 True\nENETUNREACH\nENETUNREACH\n";
-        private(&world, &[PYTHON, "-c", program]).run().success().prints(expected);
+        private(world, &[PYTHON, "-c", program]).run().success().prints(expected);
     });
 }
 
 #[test]
-fn unix_sockets_of_the_run_are_reached_and_those_of_the_host_are_not() {
-    if !kernel::promises_namespaces() {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn unix_sockets_of_the_run_can_be_reached_and_those_of_the_host_cannot() {
+    promise!(namespaces);
+    in_worlds(|world| {
         let own = "\
 import socket
 for name in ('own.sock', '\\0own'):
@@ -155,46 +134,41 @@ for name in ('own.sock', '\\0own'):
         server.bind(name); server.listen()
         client.connect(name); print('connected')
 ";
-        private(&world, &[PYTHON, "-c", own]).run().success().prints("connected\nconnected\n");
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        private(world, &[PYTHON, "-c", own]).run().success().prints("connected\nconnected\n");
+        let attempt = world.program("attempt");
         let path = world.outside.join("socket");
         let by_path = UnixServer::at(&path);
         let name = sbx_tests::processes::marker();
         let by_name = UnixServer::abstract_name(&name);
         for target in [path.to_str().unwrap(), &format!("@{name}")] {
             world.bare([&attempt, "connect-unix", target]).run().success();
-            private(&world, &[&attempt, "connect-unix", target]).run().exited(1);
+            private(world, &[&attempt, "connect-unix", target]).run().exited(1);
         }
         assert_eq!((by_path.connections(), by_name.connections()), (1, 1));
     });
 }
 
 #[test]
-fn the_hosts_servers_get_nothing() {
-    if !kernel::promises_namespaces() {
-        return;
-    }
-    if !need(&["curl"]) {
-        return;
-    }
+fn the_hosts_servers_receive_nothing() {
+    promise!(namespaces);
+    need!("curl");
     let server = HttpServer::start();
     let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
     datagrams.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let (port, udp) = (server.port.to_string(), datagrams.local_addr().unwrap().port());
     let send =
         format!("import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {udp}))");
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
-        private(&world, &["curl", "-sS", &server.url()]).run().failed().prints("");
-        private(&world, &[&attempt, "connect", &port]).run().exited(1);
-        let _ = private(&world, &[PYTHON, "-c", &send]).run();
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
+        private(world, &["curl", "-sS", &server.url()]).run().failed().prints("");
+        private(world, &[&attempt, "connect", &port]).run().exited(1);
+        let _ = private(world, &[PYTHON, "-c", &send]).run();
         world.write("own.json", r#"{"extends": "minimal", "network": {"mode": "private"}}"#);
         world.run("./own.json", [&attempt, "connect", &port]).run().exited(1);
     });
     assert_eq!(server.connections(), 0);
     assert!(datagrams.recv(&mut [0; 8]).is_err(), "a datagram got out");
-    // Both are there for whoever is outside.
+    // Both can be reached from outside.
     let world = World::new(&sbx_tests::User::ordinary());
     world.bare([PYTHON, "-c", &send]).run().success();
     assert!(datagrams.recv(&mut [0; 8]).is_ok());
@@ -202,12 +176,9 @@ fn the_hosts_servers_get_nothing() {
 }
 
 #[test]
-fn a_socket_of_the_host_is_not_let_in() {
-    if !kernel::promises_namespaces() {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn a_socket_of_the_host_is_not_passed_in() {
+    promise!(namespaces);
+    in_worlds(|world| {
         let inherited: [fn() -> OwnedFd; 3] = [
             sys::netlink,
             || UdpSocket::bind("127.0.0.1:0").unwrap().into(),
@@ -217,28 +188,25 @@ fn a_socket_of_the_host_is_not_let_in() {
             let words = ["run", "--net", "private", "--pass-fd", "7", "--", "true"];
             let named = ["descriptor 7", "socket of the host's network"];
             world.sbx(words).pass_fd(socket(), 7).run().refused(125, &named);
-            private(&world, &["true"]).pass_fd(socket(), 0).run().refused(125, &["descriptor 0"]);
+            private(world, &["true"]).pass_fd(socket(), 0).run().refused(125, &["descriptor 0"]);
             let words = ["run", "--net", "host", "--pass-fd", "7", "--", "true"];
             world.sbx(words).pass_fd(socket(), 7).run().success();
         }
         let (end, _other) = UnixStream::pair().unwrap();
-        private(&world, &["true"]).pass_fd(end.into(), 0).run().success();
+        private(world, &["true"]).pass_fd(end.into(), 0).run().success();
     });
 }
 
-/// A helper of the user's, at a socket that is allowed by name, hands one in: the connection is still not made.
+/// A helper of the user's, at a socket that is allowed by name, passes one in: it still cannot be connected.
 #[test]
-fn a_socket_of_the_host_that_comes_in_later_is_not_connected() {
-    if !kernel::promises_namespaces() {
-        return;
-    }
-    // Then connecting is the kernel's business.
+fn a_socket_of_the_host_that_is_passed_in_later_is_not_connected() {
+    promise!(namespaces);
+    // Then the kernel decides about connecting.
     if kernel::landlock() >= 9 {
         return;
     }
     let server = HttpServer::start();
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let helper = "\
 import socket
 listener = socket.socket(socket.AF_UNIX); listener.bind('helper.sock'); listener.listen()
@@ -259,29 +227,26 @@ except PermissionError: print('refused')
         );
         let outside = world.bare([PYTHON, "-c", helper]).start();
         outside.wait_for("ready");
-        private(&world, &[PYTHON, "-c", &client]).run().success().prints("refused\n");
+        private(world, &[PYTHON, "-c", &client]).run().success().prints("refused\n");
         outside.wait().success();
     });
     assert_eq!(server.connections(), 0);
 }
 
 #[test]
-fn who_asks_for_a_network_hears_of_the_narrow_one() {
-    if !kernel::promises_namespaces() {
-        return;
-    }
+fn a_command_that_needs_a_network_is_told_of_the_private_one() {
+    promise!(namespaces);
     const HINT: &str = "allow it with --net host (--net private, where 127.0.0.1 is enough)";
     const LISTENS: &str = "import socket; socket.create_server(('127.0.0.1', 0)); print('listens')";
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let listening =
             |flags: &[&str]| world.sbx([&["run"][..], flags, &["--", PYTHON, "-c", LISTENS]].concat()).run();
         listening(&[]).failed().says(HINT);
         listening(&["--net", "private"]).success().prints("listens\n");
-        // Nothing is proposed that the run could not have.
+        // No hint suggests what the run could not have.
         let out = listening(&["--namespaces", "none"]).failed().says("allow it with --net host");
         assert!(!out.err().contains("--net private"), "{}", out.err());
-        // Neither is what the narrow one refuses as well.
+        // Nor does one suggest the private network for what that refuses as well.
         let raw = "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)";
         let out = world.sbx(["run", "--", PYTHON, "-c", raw]).run().failed();
         assert!(!out.err().contains("--net private"), "{}", out.err());

@@ -1,11 +1,11 @@
 //! `read-only`: looking around with any tool, changing nothing.
 
-use sbx_tests::{World, as_users, kernel, need};
+use sbx_tests::{World, as_users, in_worlds, kernel, need, promise};
 
 use crate::corpus;
 
 #[test]
-fn looking_around_works() {
+fn commands_that_only_look_work() {
     as_users(|user| {
         corpus::behaves_the_same(
             &World::new(user),
@@ -35,12 +35,9 @@ fn looking_around_works() {
 }
 
 #[test]
-fn interfaces_have_names_and_nothing_else() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn names_of_interfaces_can_be_listed_and_nothing_else() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
         for profile in ["read-only", "workspace"] {
             for flags in [&[][..], &["--namespaces", "none"]] {
                 let run = |command: &[&str]| {
@@ -56,15 +53,10 @@ fn interfaces_have_names_and_nothing_else() {
 }
 
 #[test]
-fn git_shows_history_and_changes_none() {
-    if !kernel::promises(1) {
-        return;
-    }
-    if !need(&["git"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn git_shows_history_and_changes_nothing() {
+    promise!(kernel::PATHS);
+    need!("git");
+    in_worlds(|world| {
         world.write("file", "text\n");
         world.write(world.home.join(".gitconfig"), "[user]\nname = A Tester\nemail = a@example.org\n");
         world.bare(["sh", "-ec", "git init -q . && git add -A && git commit -qm first"]).run().success();
@@ -83,13 +75,10 @@ fn git_shows_history_and_changes_none() {
 
 #[test]
 fn nothing_can_be_changed() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
         corpus::refused_and_without_effect(
-            &world,
+            world,
             "read-only",
             &[
                 &["touch", "made"],

@@ -1,8 +1,9 @@
-//! `--static`: what cannot take the shim is refused by name, or runs under the guard alone because somebody said so.
+//! `--static`: a program that cannot load the shim is refused by name, or runs under the guard alone if the user allows
+//! it.
 
 use std::path::Path;
 
-use sbx_tests::{User, World, as_users, have, need, stage, subjects};
+use sbx_tests::{User, World, have, in_worlds, need, stage, subjects};
 
 const BUSYBOX: &str = "/bin/busybox";
 
@@ -11,12 +12,9 @@ fn with_mode(world: &World, profile: &str, mode: &str, command: &[&str]) -> sbx_
 }
 
 #[test]
-fn static_programs_are_refused_with_the_way_out() {
-    if !need(&["busybox", "go"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn static_programs_are_refused_with_the_fix() {
+    need!("busybox", "go");
+    in_worlds(|world| {
         let busybox = have("busybox").unwrap();
         let go = world.install(&subjects::go(), "static-go");
         for program in
@@ -27,65 +25,57 @@ fn static_programs_are_refused_with_the_way_out() {
                 let out = world.run(profile, [shown, "echo", "ran"]).run();
                 out.refused(126, &["static", "--static confine", shown]);
             }
-            with_mode(&world, "minimal", "block", &[shown, "echo", "ran"]).refused(126, &["--static"]);
+            with_mode(world, "minimal", "block", &[shown, "echo", "ran"]).refused(126, &["--static"]);
         }
     });
 }
 
 #[test]
 fn busybox_runs_confined_and_cannot_exec() {
-    if !need(&["busybox"]) {
-        return;
-    }
+    need!("busybox");
     let busybox = if Path::new(BUSYBOX).exists() { BUSYBOX } else { "/usr/bin/busybox" };
-    as_users(|user| {
-        let world = World::new(user);
-        with_mode(&world, "minimal", "confine", &[busybox, "echo", "ran"]).success().prints("ran\n");
-        with_mode(&world, "minimal", "confine", &[busybox, "env", "/bin/echo", "ran"]).failed().prints("");
-        with_mode(&world, "minimal", "confine", &[busybox, "touch", "made"]).failed();
+    in_worlds(|world| {
+        with_mode(world, "minimal", "confine", &[busybox, "echo", "ran"]).success().prints("ran\n");
+        with_mode(world, "minimal", "confine", &[busybox, "env", "/bin/echo", "ran"]).failed().prints("");
+        with_mode(world, "minimal", "confine", &[busybox, "touch", "made"]).failed();
         assert!(!world.exists("made"));
-        with_mode(&world, "workspace", "confine", &[busybox, "env", "/bin/echo", "ran"])
+        with_mode(world, "workspace", "confine", &[busybox, "env", "/bin/echo", "ran"])
             .success()
             .prints("ran\n");
-        with_mode(&world, "workspace", "confine", &[busybox, "touch", "made"]).success();
+        with_mode(world, "workspace", "confine", &[busybox, "touch", "made"]).success();
         assert!(world.exists("made"));
     });
 }
 
 #[test]
 fn a_static_go_program_runs_confined() {
-    if !need(&["go"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    need!("go");
+    in_worlds(|world| {
         let go = world.install(&subjects::go(), "static-go");
         let go = go.to_str().unwrap();
-        let out = with_mode(&world, "no-exec", "confine", &[go]);
+        let out = with_mode(world, "no-exec", "confine", &[go]);
         assert!(out.out().contains("create: done\nexec: "), "{out}");
         assert!(!out.out().contains("ran"), "started a program: {out}");
-        let out = with_mode(&world, "workspace", "confine", &[go]);
+        let out = with_mode(world, "workspace", "confine", &[go]);
         assert_eq!(out.out(), "create: done\nexec: ran\n", "{out}");
     });
 }
 
 #[test]
-fn warn_says_a_line_and_allow_and_confine_do_not() {
-    as_users(|user| {
-        let world = World::new(user);
+fn warn_prints_a_line_and_allow_and_confine_do_not() {
+    in_worlds(|world| {
         let program = world.subject("attempt-static");
         let command = [program.to_str().unwrap(), "argv0"];
-        let out = with_mode(&world, "minimal", "warn", &command).success().says("static");
+        let out = with_mode(world, "minimal", "warn", &command).success().says("static");
         assert_eq!(out.sbx_lines().len(), 1, "{out}");
-        with_mode(&world, "minimal", "allow", &command).success().silent();
-        with_mode(&world, "minimal", "confine", &command).success().silent();
+        with_mode(world, "minimal", "allow", &command).success().silent();
+        with_mode(world, "minimal", "confine", &command).success().silent();
     });
 }
 
 #[test]
-fn profiles_without_a_seal_need_no_shim_and_take_static_programs() {
-    as_users(|user| {
-        let world = World::new(user);
+fn profiles_without_a_seal_need_no_shim_and_accept_static_programs() {
+    in_worlds(|world| {
         let program = world.subject("attempt-static");
         let script = format!("{} argv0", program.display());
         world.run("workspace", ["sh", "-c", &script]).run().success();
@@ -110,14 +100,15 @@ fn inspect_tells_programs_apart() {
     assert!(chain.contains("script") && chain.contains("/usr/bin/env"), "{chain}");
 }
 
-/// The loader then takes the program for a set-user-ID one, and heeds no LD_PRELOAD.
+/// The loader then treats the program as a set-user-ID one, and ignores LD_PRELOAD.
 #[test]
-fn what_is_to_be_sealed_is_refused_under_two_identities() {
-    if !User::current().is_root() || !need(&["setpriv"]) {
+fn a_program_to_be_sealed_is_refused_under_two_identities() {
+    if !User::current().is_root() {
         return;
     }
+    need!("setpriv");
     let world = World::new(&User::current());
-    let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    let attempt = world.program("attempt");
     let short = ["-p", "custom", "--allow-calls", "write:exit_group:fstat:newfstatat:fcntl"];
     let read = |identity: &[&str], flags: &[&str]| {
         let front = ["setpriv", "--clear-groups"].iter().chain(identity).map(std::ffi::OsStr::new);
@@ -138,11 +129,10 @@ fn what_is_to_be_sealed_is_refused_under_two_identities() {
     }
 }
 
-/// What `sbx` finds under a name of its own /proc is not what the kernel finds for the command.
+/// The file that `sbx` finds by a name in its own /proc is not the one that the kernel finds for the command.
 #[test]
-fn a_loader_by_way_of_proc_is_not_taken_for_the_systems() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_loader_below_proc_is_not_taken_for_the_systems() {
+    in_worlds(|world| {
         let known = "lib64/ld-linux-x86-64.so.2";
         if !Path::new("/").join(known).exists() {
             return;

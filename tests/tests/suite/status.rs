@@ -1,6 +1,6 @@
-//! `sbx status`, and the levels of a run: on this kernel, and on one that a filter makes of it.
+//! `sbx status`, and the levels of a run: on this kernel, and on one that a filter imitates.
 
-use sbx_tests::{Cmd, Output, User, World, as_users, kernel, need, stage};
+use sbx_tests::{Cmd, Output, User, World, as_users, in_worlds, kernel, need, promise, stage};
 use serde_json::Value;
 
 const CREATE: libc::c_long = libc::SYS_landlock_create_ruleset;
@@ -22,10 +22,9 @@ fn json(world: &World) -> Cmd {
 }
 
 #[test]
-fn what_this_machine_has_is_found_by_using_it() {
-    as_users(|user| {
-        let world = World::new(user);
-        let found = status(json(&world), 0);
+fn features_of_this_machine_are_found_by_using_them() {
+    in_worlds(|world| {
+        let found = status(json(world), 0);
         assert_eq!(found["version"], 1);
         for layer in ["processes", "seccomp", "notification"] {
             state(&found, layer, "works", "");
@@ -55,13 +54,13 @@ fn what_this_machine_has_is_found_by_using_it() {
         );
         state(&found, "own-view", if kernel::gives_namespaces() { "works" } else { "refused" }, "");
         assert!(said.err().contains(&format!("at level {}", kernel::level())), "{said}");
-        // The verbose line of a run goes by the same version.
+        // The verbose line of a run names the same version.
         assert!(said.err().contains(&format!("Landlock ABI {abi}")), "{said}");
     });
 }
 
 #[test]
-fn the_table_is_plain_where_nobody_wants_colours() {
+fn the_table_is_plain_where_colours_are_unwanted() {
     let world = World::new(&User::current());
     let out = world.sbx(["status"]).run().success();
     assert!(
@@ -69,17 +68,18 @@ fn the_table_is_plain_where_nobody_wants_colours() {
         "{out}"
     );
     let shown = |cmd: Cmd| -> Output {
-        let (running, _terminal) = cmd.start_on_terminal();
+        let (running, _terminal) = cmd.env("TERM", "xterm").start_on_terminal();
         running.wait().success()
     };
     assert!(shown(world.sbx(["status"])).out().contains(&format!("m{}\x1b[0m", kernel::level())));
+    let (running, _terminal) = world.sbx(["status"]).env("TERM", "dumb").start_on_terminal();
+    assert!(!running.wait().success().out().contains('\x1b'));
     assert!(!shown(world.sbx(["status"]).env("NO_COLOR", "1")).out().contains('\x1b'));
 }
 
 #[test]
 fn a_kernel_without_landlock_is_level_minimal_and_each_run_says_so() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let secret = world.home.join(".netrc");
         for (errno, reason) in [
             (libc::ENOSYS, "this kernel has no Landlock"),
@@ -87,7 +87,7 @@ fn a_kernel_without_landlock_is_level_minimal_and_each_run_says_so() {
             (libc::EPERM, "a sandbox around this one refuses Landlock"),
         ] {
             let without = |cmd: Cmd| cmd.answering(&[(CREATE, errno)]);
-            let found = status(without(json(&world)), 0);
+            let found = status(without(json(world)), 0);
             assert_eq!(found["level"], "minimal");
             assert_eq!(found["layers"]["landlock"]["abi"], 0);
             state(&found, "landlock", if errno == libc::EPERM { "refused" } else { "missing" }, reason);
@@ -106,14 +106,14 @@ fn a_kernel_without_landlock_is_level_minimal_and_each_run_says_so() {
             profile("").success();
             assert!(world.exists("made"));
             std::fs::remove_file(world.path("made")).unwrap();
-            // The promise that is gone, and the warning that it is; system calls stay restricted.
+            // The promise that is not made, and the warning about it; system calls stay restricted.
             let cat = ["cat", secret.to_str().unwrap()];
             run(&["-p", "minimal"], &cat)
                 .success()
                 .says("warning: ")
                 .says(reason)
                 .says("files are not restricted");
-            if kernel::promises(1) {
+            if kernel::promises(kernel::PATHS) {
                 world.run("minimal", cat).run().failed();
             }
             run(&["-p", "minimal"], &["touch", "made"]).failed();
@@ -126,9 +126,8 @@ fn a_kernel_without_landlock_is_level_minimal_and_each_run_says_so() {
 }
 
 #[test]
-fn full_is_refused_where_it_cannot_be_had_and_the_reason_is_given() {
-    as_users(|user| {
-        let world = World::new(user);
+fn full_is_refused_with_the_reason_where_it_is_unavailable() {
+    in_worlds(|world| {
         world.sbx(["run", "--require", kernel::level(), "--", "true"]).run().success();
         let full =
             |more: &[&str]| world.sbx(["run", "--require", "full"]).args(more).args(["--", "touch", "made"]);
@@ -140,7 +139,7 @@ fn full_is_refused_where_it_cannot_be_had_and_the_reason_is_given() {
         full(&["--exec"]).run().refused(125, &["level 'full'", "--exec"]);
         full(&[]).docker().run().refused(125, &["level 'full'", "not permitted"]);
         assert!(!world.exists("made"));
-        // Also under a profile that does without by itself.
+        // Also under a profile that needs no namespaces itself.
         full(&["-p", "write"]).run().success();
         assert!(world.exists("made"));
     });
@@ -148,10 +147,9 @@ fn full_is_refused_where_it_cannot_be_had_and_the_reason_is_given() {
 
 #[test]
 fn without_filters_nothing_can_be_run() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let without = |cmd: Cmd| cmd.answering(&[(libc::SYS_seccomp, libc::ENOSYS)]);
-        let found = status(without(json(&world)), 1);
+        let found = status(without(json(world)), 1);
         assert_eq!(found["level"], "none");
         state(&found, "seccomp", "missing", "not implemented");
         without(world.sbx(["run", "--", "touch", "made"])).run().refused(125, &["install the filter"]);
@@ -160,13 +158,10 @@ fn without_filters_nothing_can_be_run() {
 }
 
 #[test]
-fn what_only_pretends_to_work_does_not_count() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let pretends = json(&world).answering(&[(libc::SYS_landlock_restrict_self, 0)]);
+fn a_feature_that_only_pretends_to_work_does_not_count() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let pretends = json(world).answering(&[(libc::SYS_landlock_restrict_self, 0)]);
         let found = status(pretends, 0);
         assert_eq!(found["level"], "minimal", "{found}");
         state(&found, "landlock", "missing", "not refused");
@@ -174,25 +169,23 @@ fn what_only_pretends_to_work_does_not_count() {
 }
 
 #[test]
-fn a_container_is_told_from_a_kernel_that_lacks_namespaces() {
-    as_users(|user| {
-        let world = World::new(user);
-        let found = status(json(&world).docker(), 0);
+fn a_container_is_distinguished_from_a_kernel_without_namespaces() {
+    in_worlds(|world| {
+        let found = status(json(world).docker(), 0);
         assert_eq!(found["level"], kernel::level_without_namespaces());
         state(&found, "pidfd-getfd", "refused", "not permitted");
         for layer in ["user-namespace", "mount-namespace", "net-namespace"] {
             state(&found, layer, "refused", ": ");
         }
         assert_eq!(found["around"]["seccomp"], true);
-        let lacks = json(&world).answering(&[(libc::SYS_unshare, libc::EINVAL)]);
+        let lacks = json(world).answering(&[(libc::SYS_unshare, libc::EINVAL)]);
         state(&status(lacks, 0), "user-namespace", "missing", "invalid argument");
     });
 }
 
 #[test]
-fn inside_sbx_the_sandbox_around_is_named() {
-    as_users(|user| {
-        let world = World::new(user);
+fn inside_sbx_the_outer_sandbox_is_named() {
+    in_worlds(|world| {
         let sbx = stage::sbx().to_str().unwrap();
         let inside = |profile: &str| world.run(profile, [sbx, "status", "--json"]);
         let found = status(inside("workspace"), 0);
@@ -212,14 +205,12 @@ fn inside_sbx_the_sandbox_around_is_named() {
 
 #[test]
 fn proc_is_not_needed() {
-    if !need(&["unshare", "mount"]) {
-        return;
-    }
+    need!("unshare", "mount");
     as_users(|user| {
         let world = World::new(user);
         let script = format!("mount -t tmpfs none /proc && exec {} status --json", stage::sbx().display());
         let found = status(world.bare([&user.unshare(&[])[..], &["sh", "-c", &script]].concat()), 0);
-        // Its own mount namespace is what takes /proc away, so Landlock is as it was.
+        // Its own mount namespace hides /proc, so Landlock is as before.
         assert_ne!(found["level"], "none");
         assert_eq!(found["around"]["proc"], false);
         state(&found, "cgroup", "missing", "/proc is not there");

@@ -1,26 +1,41 @@
-//! What the supervisor does on the command's behalf gets the command nowhere that its rules do not lead, and the
-//! command does not get rid of the supervisor.
+//! What the supervisor does for the command stays within the command's rules, and the command cannot get rid of
+//! the supervisor.
 
 use sbx_tests::command::Running;
+use sbx_tests::tree::mode;
 use sbx_tests::users::{User, as_users};
 use sbx_tests::world::World;
-use sbx_tests::{kernel, processes};
+use sbx_tests::{in_worlds, kernel, processes, promise};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
 use std::time::Duration;
 
-fn mode(path: impl AsRef<Path>) -> u32 {
-    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+/// What a profile allows under conditions on arguments is the supervisor's to answer like the rest.
+#[test]
+fn conditions_of_a_profile_do_not_pass_the_supervisor_by() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let (inside, outside) = (world.write("file", ""), world.outside.join("kept"));
+        world.write(
+            "own.json",
+            r#"{"extends": "minimal", "paths": {"write": ["${WORKSPACE}"]}, "syscalls": {"allow": [
+                {"calls": ["fchmodat", "chmod"], "args": [{"index": 3, "op": "ne", "value": 77}]},
+                {"calls": ["clone", "clone3", "fork", "vfork"], "args": [{"index": 5, "op": "ne", "value": 77}]}
+            ]}}"#,
+        );
+        let before = mode(&outside);
+        let run = |file: &str| world.run("./own.json", ["chmod", "0751", file]).run();
+        run(outside.to_str().unwrap()).failed();
+        assert_eq!(mode(&outside), before);
+        run("file").success();
+        assert_eq!(mode(&inside), 0o751);
+    });
 }
 
 #[test]
 fn modes_and_times_change_inside_and_nowhere_else() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
         let (inside, outside) = (world.write("file", ""), world.outside.join("kept"));
         let before = (mode(&outside), fs::metadata(&outside).unwrap().modified().unwrap());
         for profile in ["write", "workspace"] {
@@ -40,17 +55,15 @@ fn modes_and_times_change_inside_and_nowhere_else() {
 }
 
 #[test]
-fn a_directory_that_turns_into_a_link_takes_nobody_along() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn a_directory_replaced_by_a_link_leads_nowhere_else() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
         world.make_dir(&world.path("build"));
         let kept = world.outside.join("kept");
         let before = mode(&kept);
         let script = format!(
-            "mv build moved; ln -s / build; i=0; while [ $i -lt 20 ]; do chmod 0600 {0} build{0}; i=$((i+1)); done; chmod 0700 moved",
+            "mv build moved; ln -s / build; i=0; while [ $i -lt 20 ]; do chmod 0600 {0} build{0}; i=$((i+1)); done; \
+             chmod 0700 moved",
             kept.display()
         );
         world.sbx(["run", "-q", "--rw", "build", "--", "sh", "-c", &script]).run().success();
@@ -60,12 +73,9 @@ fn a_directory_that_turns_into_a_link_takes_nobody_along() {
 }
 
 #[test]
-fn what_an_earlier_command_linked_is_not_allowed_by_name() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn the_target_of_an_earlier_commands_link_is_not_allowed_by_name() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
         symlink(&world.outside, world.path("build")).unwrap();
         let made = world.outside.join("made");
         let out = world.sbx(["run", "--rw", "build", "--", "touch", "build/made"]).run();
@@ -78,25 +88,21 @@ fn what_an_earlier_command_linked_is_not_allowed_by_name() {
 }
 
 #[test]
-fn other_processes_descriptors_stay_theirs() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn descriptors_of_other_processes_cannot_be_used() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
         let script = "import os, time\nend, _ = os.pipe()\nprint(end, flush=True)\ntime.sleep(30)";
         let holder = world.bare(["/usr/bin/python3", "-c", script]).start();
         holder.wait_for("3\n");
         let link = format!("/proc/{}/fd/3", holder.pid());
         let before = mode(&link);
-        // Not by chmod(1), which looks at the file first and is refused that already.
+        // Not by chmod(1), which looks at the file first and is already refused that.
         let chmod = ["/usr/bin/python3", "-c", "import os, sys; os.chmod(sys.argv[1], 0o611)", &link];
         world.run("workspace", chmod).run().failed();
         assert_eq!(mode(&link), before);
         world.bare(["chmod", "0611", &link]).run().success();
         assert_eq!(mode(&link), 0o611);
-        holder.signal(libc::SIGKILL);
-        drop(holder.wait());
+        holder.kill();
         world.write("own", "");
         world.run("workspace", ["sh", "-c", "chmod 0611 /proc/self/fd/0 < own"]).run().success();
         assert_eq!(mode(world.path("own")), 0o611);
@@ -105,12 +111,9 @@ fn other_processes_descriptors_stay_theirs() {
 
 #[test]
 fn devices_keep_their_modes() {
-    if !kernel::promises(1) {
-        return;
-    }
+    promise!(kernel::PATHS);
     let before = mode("/dev/null");
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         world.run("workspace", ["chmod", "0600", "/dev/null"]).run().failed();
         assert_eq!(mode("/dev/null"), before);
     });
@@ -118,46 +121,44 @@ fn devices_keep_their_modes() {
 
 #[test]
 fn a_command_without_a_reaper_cannot_untie_itself() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let marker = processes::marker();
         let script = format!(
             "import ctypes, time\nprint(ctypes.CDLL(None).prctl(1, 0), flush=True)\ntime.sleep(60)\n# {marker}"
         );
         let running = world.run("minimal", ["/usr/bin/python3", "-c", &script]).start();
         running.wait_for("-1\n");
-        running.signal(libc::SIGKILL);
-        drop(running.wait());
+        running.kill();
         processes::none_left(&marker);
     });
 }
 
-/// The signal that ties a command to its supervisor is one of its first thread's.
+/// The signal that ties a command to its supervisor belongs to its first thread.
 #[test]
-fn what_another_thread_executes_is_tied_as_well() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_program_that_another_thread_executes_is_tied_too() {
+    in_worlds(|world| {
         let marker = processes::marker();
         let sleep = format!("import time; print('on', flush=True); time.sleep(60) # {marker}");
-        let script = "import os, sys, threading, time\nthreading.Thread(target=os.execv, args=(sys.executable, \
-                      [sys.executable, '-c', sys.argv[1]])).start()\ntime.sleep(60)";
+        let script = "import os, sys, threading, time\n\
+                      threading.Thread(target=os.execv, \
+                      args=(sys.executable, [sys.executable, '-c', sys.argv[1]])).start()\n\
+                      time.sleep(60)";
         let flags = ["run", "-p", "no-exec", "--namespaces", "none", "--allow-calls", "execve", "--"];
         let running = world.sbx(flags).args(["/usr/bin/python3", "-c", script, &sleep]).start();
         running.wait_for("on\n");
-        running.signal(libc::SIGKILL);
-        drop(running.wait());
+        running.kill();
         processes::none_left(&marker);
     });
 }
 
 #[test]
-fn in_log_mode_nothing_outlives_the_run_either() {
-    as_users(|user| {
-        let world = World::new(user);
+fn in_log_mode_no_process_outlives_the_run_either() {
+    in_worlds(|world| {
         let marker = processes::marker();
         // A loop in the interpreter: a call that nobody answers any more would end it.
         let script = format!(
-            "import os, signal\nif os.fork(): os._exit(3)\nsignal.signal(15, signal.SIG_IGN)\nwhile True: pass # {marker}"
+            "import os, signal\nif os.fork(): os._exit(3)\nsignal.signal(15, signal.SIG_IGN)\n\
+             while True: pass # {marker}"
         );
         let flags = ["run", "-p", "minimal", "--log-violations", "--", "/usr/bin/python3", "-c", &script];
         world.sbx(flags).run().exited(3);
@@ -166,9 +167,9 @@ fn in_log_mode_nothing_outlives_the_run_either() {
 }
 
 #[test]
-fn a_helper_that_is_stopped_at_once_does_not_take_the_time_limit_away() {
-    // Where signals are not scoped, the command can stop the process above it before that has said a word. When exactly,
-    // is a matter of luck, so it is tried several times, and all at once, for some of them last two seconds.
+fn a_helper_that_is_stopped_at_once_does_not_disable_the_time_limit() {
+    // Where signals are not scoped, the command can stop the process above it before that has reported anything. The
+    // moment is a matter of luck, so there are several tries, all at once, since some last two seconds.
     let world = World::new(&User::current());
     let stopper = world.subject("stopper");
     let flags = ["run", "-t", "500ms", "--kill-after", "50ms", "--static", "allow", "--"];
@@ -185,10 +186,8 @@ fn a_helper_that_is_stopped_at_once_does_not_take_the_time_limit_away() {
 
 /// The command's process is made while path rules are still being added, where it can be told when they are complete.
 #[test]
-fn where_nothing_can_be_waited_for_the_path_rules_come_first() {
-    if !kernel::promises(1) {
-        return;
-    }
+fn where_waiting_is_impossible_the_path_rules_come_first() {
+    promise!(kernel::PATHS);
     as_users(|user| {
         for call in [libc::SYS_pidfd_open, libc::SYS_eventfd2] {
             let world = World::new(user);
@@ -205,22 +204,19 @@ fn where_nothing_can_be_waited_for_the_path_rules_come_first() {
     });
 }
 
-/// What programs from before utimensat(2) call, and what is wrong with their arguments.
+/// The calls of programs from before utimensat(2), and their errors for wrong arguments.
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn older_calls_for_times_are_made_too() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn older_calls_that_set_times_are_handled_too() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
         let outside = world.outside.join("kept");
         let before = fs::metadata(&outside).unwrap().modified().unwrap();
-        let seconds = |path: &Path| {
+        let seconds = |path: &std::path::Path| {
             let since = fs::metadata(path).unwrap().modified().unwrap().duration_since(std::time::UNIX_EPOCH);
             since.unwrap().as_secs()
         };
-        // utime, utimes, futimesat; a million microseconds and an address of nothing are errors.
+        // utime, utimes, futimesat; a million microseconds and an invalid address are errors.
         let script = r#"
 my ($path, $seconds, $micro) = ($ARGV[0], pack("q2", 1, 1001), pack("q4", 1, 0, 1002, 0));
 my ($last, $wrong) = (pack("q4", 1, 0, 1003, 999_999), pack("q4", 1, 0, 5, 1_000_000));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sbx_tests::command::{Running, Terminal};
-use sbx_tests::{User, World, as_users, need, processes, stage, sys};
+use sbx_tests::{User, World, as_users, in_worlds, need, processes, stage, sys};
 
 const TIME: Duration = Duration::from_secs(40);
 
@@ -13,7 +13,7 @@ fn on_terminal(world: &World, command: &[&str]) -> (Running, Terminal) {
     world.sbx(words).env("TERM", "xterm").timeout(TIME).start_on_terminal()
 }
 
-/// An interactive shell without any sandbox, which finds `sbx`.
+/// An interactive shell without a sandbox, which finds `sbx`.
 fn shell(world: &World) -> (Running, Terminal) {
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", stage::sbx().parent().unwrap().display());
     let bash = world.bare(["bash", "--norc", "--noprofile", "-i"]).env("PATH", &path).env("PS1", "ready$ ");
@@ -22,7 +22,7 @@ fn shell(world: &World) -> (Running, Terminal) {
     (running, terminal)
 }
 
-/// The processes with the marker that are stopped.
+/// The number of processes with the marker that are stopped.
 fn stopped(marker: &str) -> usize {
     processes::with_marker(marker).into_iter().filter(|pid| is_stopped(*pid)).count()
 }
@@ -57,13 +57,10 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 fn an_editor_edits() {
-    if !need(&["vim"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    need!("vim");
+    in_worlds(|world| {
         world.write("file", "first\nsecond\n");
-        let (running, terminal) = on_terminal(&world, &["vim", "-u", "NONE", "-N", "-i", "NONE", "file"]);
+        let (running, terminal) = on_terminal(world, &["vim", "-u", "NONE", "-N", "-i", "NONE", "file"]);
         running.wait_for("second");
         terminal.types("Gothird\x1b:wq\r");
         running.wait().success();
@@ -73,22 +70,19 @@ fn an_editor_edits() {
 
 #[test]
 fn a_pager_pages() {
-    if !need(&["less", "bash", "seq"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    need!("less", "bash", "seq");
+    in_worlds(|world| {
         let lines: String = (1..=500).map(|number| format!("line-{number}.\n")).collect();
         world.write("file", lines);
-        let (running, terminal) = on_terminal(&world, &["less", "file"]);
+        let (running, terminal) = on_terminal(world, &["less", "file"]);
         running.wait_for("line-1.");
         assert!(!running.so_far().contains("line-500."));
         terminal.types("G");
         running.wait_for("line-500.");
         terminal.types("q");
         running.wait().success();
-        // As the far end of a pipe, and at the near end of one.
-        let (running, terminal) = shell(&world);
+        // At the far end of a pipe, and at the near end of one.
+        let (running, terminal) = shell(world);
         terminal.types("sbx run -- seq -f 'row-%.0f.' 500 | less; echo paged-$((40+1))\n");
         running.wait_for("row-1.");
         terminal.types("G");
@@ -107,10 +101,9 @@ fn a_pager_pages() {
 }
 
 #[test]
-fn python_keeps_going_after_the_interrupt_key() {
-    as_users(|user| {
-        let world = World::new(user);
-        let (running, terminal) = on_terminal(&world, &["/usr/bin/python3", "-i", "-q"]);
+fn python_survives_the_interrupt_key() {
+    in_worlds(|world| {
+        let (running, terminal) = on_terminal(world, &["/usr/bin/python3", "-i", "-q"]);
         running.wait_for(">>> ");
         terminal.types("40+1\n");
         running.wait_for("41\r\n");
@@ -126,15 +119,12 @@ fn python_keeps_going_after_the_interrupt_key() {
 }
 
 #[test]
-fn job_control_inside() {
-    if !need(&["bash"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+fn job_control_works_on_a_terminal() {
+    need!("bash");
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let marker = processes::marker();
-        let (running, terminal) = on_terminal(&world, &["bash", "--norc", "--noprofile", "-i"]);
+        let (running, terminal) = on_terminal(world, &["bash", "--norc", "--noprofile", "-i"]);
         terminal.types(&format!("PS1='in> '; {attempt} sleep {marker}\n"));
         running.wait_for("sleeping");
         terminal.types("\x1a");
@@ -156,11 +146,10 @@ fn job_control_inside() {
 }
 
 #[test]
-fn the_window_size_is_known_and_its_changes_arrive() {
-    as_users(|user| {
-        let world = World::new(user);
+fn the_window_size_and_its_changes_arrive() {
+    in_worlds(|world| {
         let script = "trap 'stty size; exit 0' WINCH; stty size; while :; do sleep 0.05; done";
-        let (running, terminal) = on_terminal(&world, &["bash", "-c", script]);
+        let (running, terminal) = on_terminal(world, &["bash", "-c", script]);
         running.wait_for("0 0\r\n");
         terminal.resize(33, 101);
         running.wait_for("33 101\r\n");
@@ -171,16 +160,13 @@ fn the_window_size_is_known_and_its_changes_arrive() {
 /// In a shell, `sbx run` is a job like any other.
 #[test]
 fn a_job_is_stopped_and_continued_as_a_whole() {
-    if !need(&["bash"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    need!("bash");
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         // Under a reaper, and without one.
         for profile in ["workspace", "no-exec"] {
             let marker = processes::marker();
-            let (running, terminal) = shell(&world);
+            let (running, terminal) = shell(world);
             terminal.types(&format!("sbx run -p {profile} -- {attempt} sleep {marker}\n"));
             running.wait_for("sleeping");
             for round in 1..=3 {
@@ -190,7 +176,7 @@ fn a_job_is_stopped_and_continued_as_a_whole() {
                 wait_until("both stop", || stopped(&marker) == 2);
                 terminal.types("fg\n");
                 wait_until("both go on", || stopped(&marker) == 0);
-                // Nobody is quicker: what continues the job comes in several parts.
+                // As slow as a person: the job is continued in several steps.
                 std::thread::sleep(Duration::from_millis(100));
             }
             terminal.types("\x1a");
@@ -209,13 +195,10 @@ fn a_job_is_stopped_and_continued_as_a_whole() {
 /// The kernel stops a whole job that reads from the terminal in the background.
 #[test]
 fn a_job_in_the_background_waits_for_its_turn_to_read() {
-    if !need(&["bash"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    need!("bash");
+    in_worlds(|world| {
         for profile in ["workspace", "no-exec"] {
-            let (running, terminal) = shell(&world);
+            let (running, terminal) = shell(world);
             let marker = processes::marker();
             let reader = format!("sbx run -p {profile} -- sh -c 'read -r line; echo \"<$line>\"' {marker}");
             terminal.types(&format!("{reader} &\n"));
@@ -237,13 +220,10 @@ fn a_job_in_the_background_waits_for_its_turn_to_read() {
 }
 
 #[test]
-fn the_interrupt_key_is_the_commands() {
-    if !need(&["bash"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let (running, terminal) = shell(&world);
+fn the_interrupt_key_reaches_only_the_command() {
+    need!("bash");
+    in_worlds(|world| {
+        let (running, terminal) = shell(world);
         let caught = "trap \"echo caught; exit 5\" INT; echo up-1; while :; do sleep 0.02; done";
         terminal.types(&format!("sbx run -- bash -c '{caught}'; echo status-$?\n"));
         running.wait_for("up-1\r");
@@ -259,15 +239,12 @@ fn the_interrupt_key_is_the_commands() {
     });
 }
 
-/// `stty tostop` has the kernel stop whatever writes to the terminal, or changes it, from the background.
+/// With `stty tostop` the kernel stops every process that writes to the terminal, or changes it, from the background.
 #[test]
-fn with_pipes_the_terminal_is_left_alone() {
-    if !need(&["bash"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let (running, terminal) = shell(&world);
+fn with_pipes_the_terminal_is_not_touched() {
+    need!("bash");
+    in_worlds(|world| {
+        let (running, terminal) = shell(world);
         for profile in ["workspace", "no-exec"] {
             terminal.types("stty tostop\n");
             let marker = processes::marker();
@@ -278,7 +255,7 @@ fn with_pipes_the_terminal_is_left_alone() {
                 world.read(format!("collected-{profile}")).is_some_and(|text| text.contains("exited with 0"))
             });
             assert!(!running.so_far().contains("sbx: "), "{}", running.so_far());
-            // The experiment itself: what does write there is stopped.
+            // The control: what does write there is stopped.
             terminal.types(&format!("</dev/null sbx run -p {profile} -- sh -c 'echo text' {marker} &\n"));
             // `sbx` itself, too: until then it is a running job for the shell, to which `fg` sends nothing.
             wait_until("a writer is stopped", || leader(&marker).is_some_and(is_stopped));
@@ -290,12 +267,10 @@ fn with_pipes_the_terminal_is_left_alone() {
     });
 }
 
-/// Stops and goes on faster than a person could, as scripts do, and shells under load.
+/// Stops and continues faster than a person could, as scripts do, and shells under load.
 #[test]
 fn a_job_that_is_continued_at_once_goes_on() {
-    if !need(&["bash"]) {
-        return;
-    }
+    need!("bash");
     as_users(|user| {
         for profile in ["workspace", "no-exec", "write"] {
             let world = World::new(user);
@@ -309,7 +284,7 @@ fn a_job_that_is_continued_at_once_goes_on() {
             wait_until("it runs", || ticks() > 0);
             let sbx = leader(&marker).expect("it has ended");
             for round in 0..60 {
-                // What asks it to stop while the tree is still being told to go on may be overtaken by that.
+                // A request to stop may be overtaken while the tree is still being continued.
                 let stops = || {
                     sys::kill_group(sbx, libc::SIGTSTP);
                     round % 2 == 1 || (0..20_000).any(|_| is_stopped(sbx))
@@ -328,10 +303,9 @@ fn a_job_that_is_continued_at_once_goes_on() {
 }
 
 #[test]
-fn modes_are_put_back_when_the_command_could_not_do_it() {
+fn terminal_modes_are_restored_when_the_command_could_not() {
     let script = "stty -echo -icanon; echo raw; sleep 1000";
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         for killer in ["timeout", "violation", "kill"] {
             let flags: &[&str] = match killer {
                 "timeout" => &["--timeout", "1s"],
@@ -344,7 +318,7 @@ fn modes_are_put_back_when_the_command_could_not_do_it() {
                 _ => script,
             };
             let words = [&["run"], flags, &["--", "bash", "-c", script]].concat();
-            // The terminal's other side is held by a script that goes on afterwards, with no job control.
+            // The terminal's other side is held by a script that goes on afterwards, without job control.
             let outer =
                 format!("{} \"$@\"; echo status-$?; read -r line; echo \"<$line>\"", stage::sbx().display());
             let all = [&["sh", "-c", &outer, "sh"], &words[..]].concat();
@@ -360,7 +334,7 @@ fn modes_are_put_back_when_the_command_could_not_do_it() {
             running.wait_for("<typed>");
             running.wait().success();
         }
-        // What the command means to last, lasts.
+        // Changes that the command makes on purpose stay.
         let words = ["run", "--", "sh", "-c", "stty -echo; exit 3"];
         let outer = format!("{} \"$@\"; echo status-$?; read -r line", stage::sbx().display());
         let all = [&["sh", "-c", &outer, "sh"], &words[..]].concat();
@@ -372,12 +346,10 @@ fn modes_are_put_back_when_the_command_could_not_do_it() {
     });
 }
 
-/// An interactive shell makes a process group of its own the terminal's; killed, it cannot give it back.
+/// An interactive shell makes its own process group the terminal's; if it is killed, it cannot give the terminal back.
 #[test]
-fn the_terminal_is_the_callers_again_after_a_killed_shell() {
-    if !need(&["bash"]) {
-        return;
-    }
+fn the_caller_gets_the_terminal_back_after_a_killed_shell() {
+    need!("bash");
     let world = World::new(&User::ordinary());
     let inner = "run --timeout 1s -- bash --norc --noprofile -i";
     let outer = format!("{} {inner}; echo status-$?; read -r line; echo \"<$line>\"", stage::sbx().display());
@@ -389,14 +361,11 @@ fn the_terminal_is_the_callers_again_after_a_killed_shell() {
     running.wait().success();
 }
 
-/// Of a terminal that is gone the kernel tells the leader of its session, which `sbx` is where nothing is around it.
+/// When a terminal is gone, the kernel tells the leader of its session, which is `sbx` if nothing is around it.
 #[test]
 fn a_terminal_that_hangs_up_ends_the_run() {
-    if !need(&["script", "bash"]) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+    need!("script", "bash");
+    in_worlds(|world| {
         for profile in ["workspace", "no-exec"] {
             let marker = processes::marker();
             let trap =

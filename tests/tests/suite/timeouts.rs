@@ -1,21 +1,16 @@
-//! The end of a run whose time is up: the whole tree goes, whatever it does about it.
+//! The end of a run after its time limit: the whole tree ends, whatever it does against that.
 
 use std::time::{Duration, Instant};
 
-use sbx_tests::{User, World, as_users, kernel, processes};
-
-fn text(path: std::path::PathBuf) -> String {
-    path.into_os_string().into_string().unwrap()
-}
+use sbx_tests::{User, World, in_worlds, kernel, processes, promise};
 
 #[test]
-fn a_timeout_ends_the_command_and_a_quick_one_never_notices() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_timeout_ends_a_slow_command_and_not_a_quick_one() {
+    in_worlds(|world| {
         for profile in ["minimal", "workspace"] {
             let start = Instant::now();
             let slow = world.sbx(["run", "-p", profile, "-t", "500ms", "--", "sleep", "50"]).run();
-            slow.exited(124).says("its time, 500ms, was up");
+            slow.exited(124).says("timed out after 500ms");
             assert!(start.elapsed() < Duration::from_secs(20));
             world.sbx(["run", "-p", profile, "-t", "50s", "--", "true"]).run().success().silent();
             world.sbx(["run", "-p", profile, "-t", "500ms", "-t", "50s", "--", "true"]).run().exited(125);
@@ -24,19 +19,18 @@ fn a_timeout_ends_the_command_and_a_quick_one_never_notices() {
 }
 
 #[test]
-fn a_command_that_exits_124_by_itself_has_not_run_out_of_time() {
+fn a_command_that_exits_124_by_itself_has_not_timed_out() {
     let world = World::new(&User::ordinary());
     world.sbx(["run", "-t", "50s", "--", "sh", "-c", "exit 124"]).run().exited(124).silent();
 }
 
 #[test]
 fn sigterm_comes_first_and_leaves_time_to_clean_up() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let script = "trap 'echo cleaned; exit 0' TERM; echo up; while :; do sleep 0.02; done";
         let out = world.sbx(["run", "-t", "1s", "--kill-after", "50s", "--", "sh", "-c", script]).run();
         out.exited(124).prints("up\ncleaned\n");
-        // Not only the command: what it started as well.
+        // Not only the command: also what it started.
         let script = "sh -c 'trap \"sleep 1; echo child >child\" TERM; while :; do sleep 0.02; done' & \
                       trap 'wait; exit 3' TERM; wait; wait";
         world.sbx(["run", "-t", "1s", "--kill-after", "3s", "--", "sh", "-c", script]).run().exited(124);
@@ -45,10 +39,9 @@ fn sigterm_comes_first_and_leaves_time_to_clean_up() {
 }
 
 #[test]
-fn those_that_ignore_hide_or_stand_still_end_as_well() {
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = text(world.subject("attempt"));
+fn processes_that_ignore_hide_or_stop_end_too() {
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         for supervisor_dies in [false, true] {
             let marker = processes::marker();
             let script = format!(
@@ -75,8 +68,7 @@ fn those_that_ignore_hide_or_stand_still_end_as_well() {
                     processes::with_marker(&marker).len() > 10,
                     "those that ignore it should be there yet"
                 );
-                running.signal(libc::SIGKILL);
-                drop(running.wait());
+                running.kill();
             } else {
                 running.wait().exited(124);
                 assert!(world.exists("told"));
@@ -89,8 +81,7 @@ fn those_that_ignore_hide_or_stand_still_end_as_well() {
 
 #[test]
 fn a_stopped_command_does_not_stop_the_clock() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let python = "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)";
         world
             .sbx(["run", "-p", "workspace", "-t", "1s", "--", "sh", "-c", "kill -STOP $$"])
@@ -101,9 +92,8 @@ fn a_stopped_command_does_not_stop_the_clock() {
 }
 
 #[test]
-fn nor_does_a_stopped_supervisor() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_stopped_supervisor_does_not_stop_the_clock() {
+    in_worlds(|world| {
         for profile in ["minimal", "workspace"] {
             let marker = processes::marker();
             let script = format!("echo up; sleep 1000; # {marker}");
@@ -119,12 +109,9 @@ fn nor_does_a_stopped_supervisor() {
 }
 
 #[test]
-fn the_tree_reaches_neither_supervisor_nor_helper() {
-    if !kernel::promises(6) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
+fn the_tree_cannot_signal_supervisor_or_helper() {
+    promise!(kernel::SCOPES);
+    in_worlds(|world| {
         let script = "reaper=$PPID; supervisor=$(sed -n 's/^PPid:\\t//p' /proc/$reaper/status); \
                       for signal in TERM STOP KILL RTMIN+2 RTMIN+3; do \
                         for pid in $reaper ${supervisor#0}; do kill -$signal $pid 2>/dev/null && echo reached $pid; done; \
@@ -138,7 +125,7 @@ fn the_tree_reaches_neither_supervisor_nor_helper() {
 }
 
 #[test]
-fn a_profile_limits_and_a_flag_outranks_it() {
+fn a_profile_sets_a_limit_and_a_flag_overrides_it() {
     let world = World::new(&User::ordinary());
     world.write("short.json", r#"{"extends": "workspace", "limits": {"timeout": "500ms"}}"#);
     world.write("lifted.json", r#"{"extends": "./short.json", "limits": {"timeout": "none"}}"#);
@@ -155,31 +142,31 @@ fn a_profile_limits_and_a_flag_outranks_it() {
 }
 
 #[test]
-fn what_is_to_stay_stays_and_nothing_else() {
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = text(world.subject("attempt"));
+fn processes_that_may_stay_do_and_no_others() {
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let marker = processes::marker();
         let script = format!(
-            "(cat {} >seen 2>&1; exec {attempt} sleep {marker}) >/dev/null 2>&1 & echo $! >pid; until [ -s seen ]; do sleep 0.01; done; exit 7",
+            "(cat {} >seen 2>&1; exec {attempt} sleep {marker}) >/dev/null 2>&1 & echo $! >pid; until [ -s seen ]; do \
+             sleep 0.01; done; exit 7",
             world.home.join(".ssh/id_rsa").display()
         );
         let out = world.sbx(["run", "--keep-background", "--", "sh", "-c", &script]).run().exited(7);
         assert!(out.err().contains("keeps its directory"), "{out}");
         processes::wait_for(&marker, 1);
-        // Still confined: the filter and the path rules go with it.
+        // Still confined: the filter and the path rules stay with it.
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", world.read("pid").unwrap().trim())).unwrap();
         assert!(status.contains("Seccomp:\t2"), "{status}");
         let seen = world.read("seen").unwrap();
-        assert!(!kernel::promises(1) || !seen.contains(sbx_tests::world::SECRET));
+        assert!(!kernel::promises(kernel::PATHS) || !seen.contains(sbx_tests::world::SECRET));
         processes::with_marker(&marker).into_iter().for_each(|pid| sbx_tests::sys::kill(pid, libc::SIGKILL));
         processes::none_left(&marker);
         let kept = out.sbx_lines()[0].split('\'').nth(1).unwrap().to_string();
         std::fs::remove_dir_all(kept).unwrap();
         world.sbx(["run", "--", "sh", "-c", &script]).run().exited(7);
         processes::none_left(&marker);
-        // Time that is up ends them all the same.
+        // A timeout ends them all the same.
         let script = format!("{attempt} sleep {marker} >/dev/null & sleep 50");
         world.sbx(["run", "--keep-background", "-t", "1s", "--", "sh", "-c", &script]).run().exited(124);
         processes::none_left(&marker);

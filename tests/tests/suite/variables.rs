@@ -1,11 +1,10 @@
-//! SBX_PROFILE and SBX_LOG, the user's default profile, and what is said without being asked.
+//! SBX_PROFILE and SBX_LOG, the user's default profile, and what is printed without being asked for.
 
-use sbx_tests::{User, World, as_users};
+use sbx_tests::{User, World, in_worlds};
 
 #[test]
-fn a_variable_names_the_profile_and_a_flag_outranks_it() {
-    as_users(|user| {
-        let world = World::new(user);
+fn the_variable_names_the_profile_and_a_flag_overrides_it() {
+    in_worlds(|world| {
         let touch = |words: &[&str]| world.sbx([&["run"], words, &["--", "touch", "made"]].concat());
         touch(&[]).run().success();
         touch(&[]).env("SBX_PROFILE", "minimal").run().failed();
@@ -20,11 +19,10 @@ fn a_variable_names_the_profile_and_a_flag_outranks_it() {
     });
 }
 
-/// A project can come by variables (`.env`), and nothing in it is read that the command line does not name.
+/// A project can bring variables (`.env`), so that nothing in it is read that the command line does not name.
 #[test]
 fn the_variable_names_no_profile_of_the_workspace() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let kept = world.outside.join("kept");
         let text = r#"{ "description": "wide", "extends": "workspace", "paths": { "read": ["OUTSIDE"] } }"#;
         let text = text.replace("OUTSIDE", world.outside.to_str().unwrap());
@@ -47,9 +45,8 @@ fn the_variable_names_no_profile_of_the_workspace() {
 }
 
 #[test]
-fn the_variable_outranks_the_users_default() {
-    as_users(|user| {
-        let world = World::new(user);
+fn the_variable_overrides_the_users_default() {
+    in_worlds(|world| {
         let text = r#"{ "description": "no writing", "extends": "read-only" }"#;
         world.write(world.home.join(".config/sbx/profiles/default.json"), text);
         let touch = || world.sbx(["run", "--", "touch", "made"]);
@@ -60,11 +57,10 @@ fn the_variable_outranks_the_users_default() {
     });
 }
 
-/// What a command does to its own variables cannot widen what a run inside it may do.
+/// A command that changes its own variables cannot widen the rights of a run inside it.
 #[test]
 fn the_command_gains_nothing_by_setting_it() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let sbx = world.install(sbx_tests::stage::sbx(), "sbx");
         let inner = format!("SBX_PROFILE=workspace {} run -- mkdir inner", sbx.display());
         let within = |profile: &str| {
@@ -79,9 +75,8 @@ fn the_command_gains_nothing_by_setting_it() {
 }
 
 #[test]
-fn nothing_is_said_unless_asked_for_or_refused() {
-    as_users(|user| {
-        let world = World::new(user);
+fn nothing_is_printed_unless_asked_for_or_refused() {
+    in_worlds(|world| {
         let lines = |flags: &[&str], log: Option<&str>| {
             let cmd = world.sbx([&["run"], flags, &["--", "sh", "-c", "exit 3"]].concat());
             let cmd = log.into_iter().fold(cmd, |cmd, log| cmd.env("SBX_LOG", log));
@@ -109,7 +104,7 @@ fn nothing_is_said_unless_asked_for_or_refused() {
 }
 
 #[test]
-fn quiet_in_the_variable_does_not_hush_flags_that_ask() {
+fn quiet_in_the_variable_does_not_silence_flags_that_ask() {
     let world = World::new(&User::ordinary());
     let refused = ["--", "sh", "-c", "id; true"];
     let run = |flags: &[&str]| world.sbx([&["run", "-p", "minimal"], flags, &refused].concat());
@@ -121,11 +116,10 @@ fn quiet_in_the_variable_does_not_hush_flags_that_ask() {
     }
 }
 
-/// What is denied or protected there would be open, and nobody would hear of it.
+/// Denied and protected paths there would be open, and nobody would notice.
 #[test]
-fn what_is_denied_below_an_unknown_home_refuses_the_run() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_run_is_refused_if_denied_paths_are_below_an_unknown_home() {
+    in_worlds(|world| {
         world.write("private/key", "secret\n");
         world.write("file", "x\n");
         let below = world.path("private").strip_prefix(&world.home).unwrap().display().to_string();
@@ -153,9 +147,8 @@ fn what_is_denied_below_an_unknown_home_refuses_the_run() {
 
 /// `--rw .` opens the directory that is nobody's workspace.
 #[test]
-fn what_is_denied_in_the_workspace_is_denied_in_a_directory_that_is_none() {
-    as_users(|user| {
-        let world = World::new(user);
+fn a_denial_in_the_workspace_holds_in_a_directory_that_is_no_workspace() {
+    in_worlds(|world| {
         let profile = world.outside.join("deny.json");
         world.write(&profile, r#"{ "extends": "workspace", "paths": { "deny": ["${WORKSPACE}/key"] } }"#);
         world.write(world.home.join("key"), "secret\n");

@@ -1,7 +1,7 @@
-//! `sbx why`: its answers are what a run does.
+//! `sbx why` answers what a run does.
 
 use sbx_tests::servers::{HttpServer, UnixServer};
-use sbx_tests::{Output, User, World, as_users, need};
+use sbx_tests::{Output, User, World, in_worlds, need};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -18,8 +18,7 @@ type Deed<'a> = (&'a [&'a str], &'a str, &'a str, &'a str);
 
 #[test]
 fn answers_about_paths_are_what_a_run_does() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         let outside = world.outside.to_str().unwrap();
         let (kept, new, dir) =
             (format!("{outside}/kept"), format!("{outside}/new"), format!("{outside}/dir"));
@@ -66,14 +65,14 @@ fn answers_about_paths_are_what_a_run_does() {
             (&["--deny", "private/deep"], ".", "r", list),
         ];
         for (flags, path, op, line) in deeds {
-            let out = why(&world, &[flags, &["--path", path, "--op", op][..]].concat());
+            let out = why(world, &[flags, &["--path", path, "--op", op][..]].concat());
             let ran = world.sbx([&["run"], *flags, &["--", "sh", "-c", line, path]].concat()).run();
             let expected = if ran.code == Some(0) { ALLOWED } else { REFUSED };
             assert_eq!(out.code, Some(expected), "{flags:?} {path} {op}: {out}\n{ran}");
             if expected == ALLOWED {
                 continue;
             }
-            // Following the advice helps.
+            // Following the hint helps.
             let out = out.out();
             let Some(advice) = out.lines().find_map(|line| line.trim().strip_prefix("allow it with ")) else {
                 assert!(out.contains("--deny"), "no way out of {flags:?} {path}: {out}");
@@ -87,9 +86,8 @@ fn answers_about_paths_are_what_a_run_does() {
 }
 
 #[test]
-fn answers_know_what_a_run_has_of_its_own_and_which_calls_it_has() {
-    as_users(|user| {
-        let world = World::new(user);
+fn answers_know_the_runs_own_directories_and_calls() {
+    in_worlds(|world| {
         if need(&["git"]) {
             world.bare(["git", "init", "-q", "."]).run().success();
         } else {
@@ -130,14 +128,14 @@ fn answers_know_what_a_run_has_of_its_own_and_which_calls_it_has() {
         for (flags, path, op, line) in deeds {
             let asked: Vec<&str> =
                 flags.iter().copied().filter(|word| !["--namespaces", "none"].contains(word)).collect();
-            let out = why(&world, &[&asked, &["--path", path, "--op", op][..]].concat());
+            let out = why(world, &[&asked, &["--path", path, "--op", op][..]].concat());
             let ran = world.sbx([&["run"], *flags, &["--", "sh", "-c", line, path]].concat()).run();
             let expected = if ran.code == Some(0) { ALLOWED } else { REFUSED };
             assert_eq!(out.code, Some(expected), "{flags:?} {path} {op}: {out}\n{ran}");
         }
-        why(&world, &["--path", "/proc/1/environ"]).exited(DEPENDS);
+        why(world, &["--path", "/proc/1/environ"]).exited(DEPENDS);
         for own in ["/proc/self/status", "/proc/net/dev", "/proc/version"] {
-            why(&world, &["--path", own]).exited(ALLOWED);
+            why(world, &["--path", own]).exited(ALLOWED);
         }
     });
 }
@@ -145,8 +143,7 @@ fn answers_know_what_a_run_has_of_its_own_and_which_calls_it_has() {
 /// Also where there are no path rules at all.
 #[test]
 fn answers_are_what_runs_do_without_landlock() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         world.write("file", "x");
         let without = |words: &[&str]| {
             world.sbx(words).answering(&[(libc::SYS_landlock_create_ruleset, libc::EOPNOTSUPP)]).run()
@@ -172,7 +169,7 @@ fn answers_are_what_runs_do_without_landlock() {
     });
 }
 
-/// A file that goes with the test.
+/// A file that is removed with the test.
 struct Removed(PathBuf);
 
 impl Drop for Removed {
@@ -229,9 +226,8 @@ fn rules_and_their_reasons_are_named() {
 
 #[test]
 fn answers_about_sockets_are_what_a_run_does() {
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         let (inside, outside) = (world.path("in.sock"), world.outside.join("out.sock"));
         let (inside, outside) = (inside.to_str().unwrap(), outside.to_str().unwrap());
         let _servers = [UnixServer::at(inside.as_ref()), UnixServer::at(outside.as_ref())];
@@ -258,16 +254,15 @@ fn answers_about_sockets_are_what_a_run_does() {
             let flag = if kind == "connect" { "--connect" } else { "--unix" };
             let flags: Vec<&str> =
                 flags.iter().copied().filter(|word| !["--namespaces", "none"].contains(word)).collect();
-            let out = why(&world, &[&flags[..], &[flag, &asked]].concat());
+            let out = why(world, &[&flags[..], &[flag, &asked]].concat());
             assert_eq!(out.code, ran.code, "{flags:?} {kind}: {out}\n{ran}");
         }
     });
 }
 
 #[test]
-fn nothing_is_made_and_json_is_json() {
-    as_users(|user| {
-        let world = World::new(user);
+fn no_file_is_made_and_json_is_valid() {
+    in_worlds(|world| {
         let tmp = world.outside.join("tmp");
         world.make_dir(&tmp);
         let out = world
@@ -285,9 +280,8 @@ fn nothing_is_made_and_json_is_json() {
 }
 
 #[test]
-fn from_inside_what_can_be_known_is_told() {
-    as_users(|user| {
-        let world = World::new(user);
+fn inside_a_run_it_answers_what_can_be_known() {
+    in_worlds(|world| {
         let sbx = world.install(sbx_tests::stage::sbx(), "sbx");
         let sbx = sbx.to_str().unwrap();
         let kept = world.outside.join("kept");
@@ -295,14 +289,14 @@ fn from_inside_what_can_be_known_is_told() {
         let inside = |words: &[&str]| {
             world.sbx([&["run", "--static", "confine", "--", sbx, "why"], words].concat()).run()
         };
-        assert!(why(&world, &[]).exited(1).out().starts_with("confined by sbx: no\n"));
+        assert!(why(world, &[]).exited(1).out().starts_with("confined by sbx: no\n"));
         let told = inside(&[]).success().out();
         assert!(told.starts_with("confined by sbx: yes\n") && told.contains("\npath rules: yes\n"), "{told}");
         inside(&["--path", kept]).exited(REFUSED);
         inside(&["--path", "sbx"]).exited(ALLOWED);
         inside(&["--path", kept, "--op", "x"]).exited(DEPENDS);
         inside(&["--call", "ptrace"]).exited(DEPENDS);
-        // A variable says nothing.
+        // A variable proves nothing.
         world.sbx(["why"]).env("SBX_CONFINED", "1").run().exited(1);
         let out = inside(&["--json"]).success();
         let value: serde_json::Value = serde_json::from_str(&out.out()).unwrap();
@@ -311,7 +305,7 @@ fn from_inside_what_can_be_known_is_told() {
 }
 
 #[test]
-fn questions_that_are_none_are_refused() {
+fn invalid_queries_are_refused() {
     let world = World::new(&User::ordinary());
     for (words, expected) in [
         (&["--call", "opennat"][..], "did you mean 'openat'"),
@@ -332,7 +326,7 @@ fn questions_that_are_none_are_refused() {
 }
 
 #[test]
-fn a_call_that_is_answered_quietly_is_said_to_be() {
+fn a_silently_refused_call_is_reported_as_refused() {
     let world = World::new(&User::ordinary());
     // `workspace` does start programs.
     let out = why(&world, &["--call", "clone3"]).exited(REFUSED).out();

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use sbx_tests::{User, World, as_users, kernel};
+use sbx_tests::{User, World, as_users, in_worlds, kernel, promise};
 
 use crate::corpus;
 
@@ -92,13 +92,10 @@ fn rsync_copies_inside_the_workspace() {
 }
 
 #[test]
-fn outside_stays_as_it_was() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let there = corpus::outside(&world);
+fn files_outside_stay_as_they_were() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let there = corpus::outside(world);
         let path = |name: &str| there.join(name).into_os_string().into_string().unwrap();
         let (kept, dir, made) = (path("kept"), path("dir"), path("made"));
         let commands: Vec<Vec<&str>> = vec![
@@ -126,38 +123,35 @@ fn outside_stays_as_it_was() {
         ];
         let truncate = ["truncate", "-s", "1", &kept];
         let mut commands: Vec<&[&str]> = commands.iter().map(Vec::as_slice).collect();
-        if kernel::promises(3) {
+        if kernel::promises(kernel::TRUNCATION) {
             commands.push(&truncate);
         }
-        nothing_changes_outside(&world, "write", &commands);
-        nothing_changes_outside(&world, "workspace", &commands);
+        nothing_changes_outside(world, "write", &commands);
+        nothing_changes_outside(world, "workspace", &commands);
     });
 }
 
-/// What Landlock does not cover: attributes of files outside.
+/// Landlock has no rules about attributes of files.
 #[test]
 fn attributes_outside_stay_as_they_were() {
-    if !kernel::promises(1) {
-        return;
-    }
-    as_users(|user| {
-        let world = World::new(user);
-        let there = corpus::outside(&world);
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let there = corpus::outside(world);
         let kept = there.join("kept").into_os_string().into_string().unwrap();
         let commands: &[&[&str]] = &[
             &["chmod", "600", &kept],
             &["touch", "-d", "@900000000", &kept],
             &["/usr/bin/python3", "-c", "import os; os.utime('../../outside/kept', (1, 1))"],
         ];
-        nothing_changes_outside(&world, "write", commands);
-        nothing_changes_outside(&world, "workspace", commands);
+        nothing_changes_outside(world, "write", commands);
+        nothing_changes_outside(world, "workspace", commands);
     });
 }
 
-/// The supervisor makes these changes, and has to be as powerless as the command while it does. Only root has
-/// anything to lose there.
+/// The supervisor makes these changes, and must have as few rights as the command meanwhile. Only root has rights to
+/// lose there.
 #[test]
-fn roots_capabilities_change_no_attributes_of_others_files() {
+fn roots_capabilities_do_not_change_attributes_of_others_files() {
     let user = User::current();
     if !user.is_root() {
         return;
@@ -180,9 +174,9 @@ fn roots_capabilities_change_no_attributes_of_others_files() {
     assert_eq!(mode(), 0o640);
 }
 
-/// A container's root in a directory of somebody outside, say.
+/// For example a container's root in a directory of a user outside.
 #[test]
-fn root_is_told_that_it_cannot_write_in_anothers_workspace() {
+fn root_is_warned_that_it_cannot_write_in_anothers_workspace() {
     let user = User::current();
     if !user.is_root() {
         return;
@@ -201,12 +195,12 @@ fn root_is_told_that_it_cannot_write_in_anothers_workspace() {
         let out = run(flags).failed().says(&format!("belongs to user {others}")).says("setpriv --reuid");
         assert!(!directory.join("new").exists(), "{out}");
     }
-    // Nothing is to be said where nothing is to be written, or everybody may.
+    // Nothing is reported where the profile writes nothing, or everybody may write.
     assert_eq!(run(&["-p", "read-only"]).failed().sbx_lines(), Vec::<String>::new());
     std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o777)).unwrap();
     run(&["-p", "write"]).success().silent();
     assert!(directory.join("new").exists());
-    // Nor to the user whose it is.
+    // Nor to the owner.
     let own = World::new(&User::ordinary());
     own.run("write", ["touch", "new"]).run().success().silent();
 }
@@ -230,8 +224,7 @@ fn nothing_changes_outside(world: &World, profile: &str, commands: &[&[&str]]) {
 
 #[test]
 fn no_program_is_started() {
-    as_users(|user| {
-        let world = World::new(user);
+    in_worlds(|world| {
         world.run("write", ["sh", "-c", "/bin/touch made"]).run().failed();
         world.run("write", ["env", "touch", "made"]).run().failed();
         world.run("write", ["find", ".", "-exec", "touch", "made", ";"]).run();

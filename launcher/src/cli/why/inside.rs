@@ -1,13 +1,13 @@
 //! `sbx why` from inside: what binds this very process, as far as it can be found out by asking and by doing. The
 //! policy itself is nowhere to be read, so nothing is said about what cannot be tried without an effect.
 
-use super::{as_json, as_text, status};
 use crate::cli::print;
-use crate::launch::question::{Answer, Question, Verdict, Wanted};
-use crate::refusal::Refusal;
-use crate::supervise::decode::shown;
+use crate::cli::why::{as_json, as_text, status};
+use crate::error::Refusal;
+use crate::explain::query::{Answer, Question, Verdict, Wanted};
 use crate::sys::access::{self, Permission};
 use crate::sys::{plain, seccomp};
+use crate::text::shown;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;

@@ -1,35 +1,47 @@
 //! `sbx why`: what a policy says about one thing, by which rule, and which flag would change it.
 
-pub mod flags;
 mod inside;
 
-use super::{Run, print};
-use crate::launch::question::{self, Answer, Question, Verdict, Wanted};
-use crate::profile::{Endpoint, tame};
-use crate::refusal::Refusal;
-use crate::supervise::decode::escape;
+use crate::cli::flags::Why;
+use crate::cli::print;
+use crate::error::Refusal;
+use crate::explain::query::{self, Answer, Question, Subject, Verdict, Wanted};
+use crate::host::Host;
+use crate::plan::{Draft, Inputs, Plan, Provided};
+use crate::profile::Endpoint;
+use crate::request::Request;
+use crate::selftest::status::own_view;
 use crate::sys::seccomp;
-use flags::Why;
+use crate::text::{escape, tame};
 use sbx_policy::calls::{Call, nearest};
-use std::ffi::OsStr;
 use std::fmt::Write;
-use std::os::unix::ffi::OsStrExt;
-
-/// Longest text of a profile or path that is shown.
-const LONGEST: usize = 400;
 
 /// Answers.
 pub fn run(flags: Why) -> Result<i32, Refusal> {
     let json = flags.json;
-    let Some(question) = question(&flags)? else { return inside::describe(json) };
+    let Some(question) = question(&flags) else { return inside::describe(json) };
     // What binds this process already is not known by its profile; a guess would be no answer.
-    if flags.profile.is_none() && seccomp::is_confined() {
+    if flags.policy.0.profile.is_none() && seccomp::is_confined() {
         return inside::try_it(&question, json);
     }
-    let (answer, plan) = question::answer(&policy(flags), &question)?;
+    let (request, host) = (policy(flags), Host::of_this_process());
+    let plan = plan(&request, &host)?;
+    let answer = query::answer(Subject { request: &request, host: &host, plan: &plan }, &question)?;
     let text = if json { as_json(&answer, Some(&plan.profile.name)) } else { as_text(&answer) };
     print(text.as_bytes())?;
     Ok(status(answer.verdict))
+}
+
+/// The plan of such a run: with namespaces only where it would get them.
+fn plan(request: &Request, host: &Host) -> Result<Plan, Refusal> {
+    let make = |unavailable: Option<&str>| {
+        Draft::new(Inputs::read(request, host)?, unavailable)?.complete(Provided::default())
+    };
+    let plan = make(None)?;
+    match plan.namespaces.as_ref().ok().and_then(|_| own_view().err()) {
+        Some(fault) => make(Some(&fault.why)),
+        None => Ok(plan),
+    }
 }
 
 fn status(verdict: Verdict) -> i32 {
@@ -41,93 +53,64 @@ fn status(verdict: Verdict) -> i32 {
 }
 
 /// The run that is asked about.
-fn policy(flags: Why) -> Run {
-    let Why { profile, workspace, ro, rox, rw, rwx, deny, allow_calls, deny_calls, net, .. } = flags;
-    let Why { allow_command, block_command, .. } = flags;
-    let dangerously_unconfined = profile.as_deref().is_some_and(|name| name == "unrestricted");
-    Run {
-        profile,
-        workspace,
-        ro,
-        rox,
-        rw,
-        rwx,
-        deny,
-        allow_command,
-        block_command,
-        allow_calls,
-        deny_calls,
-        net,
-        dangerously_unconfined,
-        ..Run::default()
-    }
+fn policy(flags: Why) -> Request {
+    let request = flags.policy.0;
+    let dangerously_unconfined = request.profile.as_deref().is_some_and(|name| name == "unrestricted");
+    Request { dangerously_unconfined, ..request }
 }
 
-fn question(flags: &Why) -> Result<Option<Question>, Refusal> {
-    if let Some(text) = &flags.call {
-        return call(text).map(Some);
-    }
-    if let Some(path) = &flags.path {
-        let wanted = wanted(flags.op.as_deref().unwrap_or("r"))?;
-        return Ok(Some(Question::Path(path.clone(), wanted)));
-    }
-    if let Some(text) = &flags.connect {
-        let port = text.rsplit_once(':').map_or(text.as_str(), |(_, port)| port);
-        let port = Endpoint::port(port).ok_or_else(|| {
-            let text = escape(text.as_bytes(), LONGEST);
-            Refusal::new(format!("cannot read --connect '{text}': it has no port; write example.org:443"))
-        })?;
-        return Ok(Some(Question::Connect(port)));
-    }
-    Ok(flags.bind.map(Question::Bind).or_else(|| flags.unix.clone().map(Question::Unix)))
+/// What is asked, if anything.
+fn question(flags: &Why) -> Option<Question> {
+    let path = || Some(Question::Path(flags.path.clone()?, flags.op.unwrap_or(READ)));
+    let unix = || flags.unix.clone().map(Question::Unix);
+    let port = || flags.connect.map(Question::Connect).or(flags.bind.map(Question::Bind));
+    let call = flags.call.map(|(call, arguments)| Question::Call(call, arguments));
+    call.or_else(path).or_else(port).or_else(unix)
 }
 
-fn wanted(text: &str) -> Result<Wanted, Refusal> {
-    let mut wanted = Wanted::default();
-    for letter in text.chars() {
-        match letter {
-            'r' => wanted.read = true,
-            'w' => wanted.write = true,
-            'x' => wanted.execute = true,
-            _ => {
-                let text = escape(text.as_bytes(), LONGEST);
-                return Err(Refusal::new(format!("cannot read --op '{text}': it is made of r, w and x")));
-            }
-        }
-    }
-    if wanted == Wanted::default() {
-        return Err(Refusal::new("cannot read --op '': it is made of r, w and x"));
-    }
-    Ok(wanted)
+const READ: Wanted = Wanted { read: true, write: false, execute: false };
+
+/// `--connect HOST:PORT`: the host makes no difference.
+pub fn destination(text: &str) -> Result<u16, String> {
+    let port = text.rsplit_once(':').map_or(text, |(_, port)| port);
+    Endpoint::port(port).ok_or_else(|| "it has no port; write example.org:443".to_string())
 }
 
-/// `NAME[,ARG]...`
-fn call(text: &OsStr) -> Result<Question, Refusal> {
-    let shown = escape(text.as_bytes(), LONGEST);
-    let cannot = |cause: String| Refusal::new(format!("cannot read --call '{shown}': {cause}"));
-    let mut parts = text.as_bytes().split(|b| *b == b',');
-    let name = parts.next().unwrap_or_default();
-    let call = Call::named(name).ok_or_else(|| {
+/// `--op rwx`.
+pub fn access(text: &str) -> Result<Wanted, String> {
+    if text.is_empty() || text.contains(|letter| !"rwx".contains(letter)) {
+        return Err("it is made of r, w and x".to_string());
+    }
+    let [read, write, execute] = ['r', 'w', 'x'].map(|letter| text.contains(letter));
+    Ok(Wanted { read, write, execute })
+}
+
+/// A system call, and its arguments if they matter.
+pub type Asked = (Call, Option<[u64; 6]>);
+
+/// `--call NAME[,ARG]...`.
+pub fn call(text: &str) -> Result<Asked, String> {
+    let mut parts = text.split(',');
+    let name = parts.next().unwrap_or_default().as_bytes();
+    let Some(call) = Call::named(name) else {
         let near = nearest(name, Call::all().map(Call::name));
         let hint = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
-        cannot(format!("unknown system call '{}'{hint}", escape(name, 60)))
-    })?;
-    let given: Vec<&[u8]> = parts.collect();
-    if given.is_empty() {
-        return Ok(Question::Call(call, None));
-    }
+        return Err(format!("unknown system call '{}'{hint}", escape(name, 60)));
+    };
+    let given: Vec<&str> = parts.collect();
     let mut args = [0; 6];
     if given.len() > args.len() {
-        return Err(cannot("a call has at most six arguments".to_string()));
+        return Err("a call has at most six arguments".to_string());
     }
-    for (slot, text) in args.iter_mut().zip(given) {
-        *slot = number(text).ok_or_else(|| cannot(format!("'{}' is no number", escape(text, 60))))?;
+    for (slot, text) in args.iter_mut().zip(&given) {
+        let text = text.as_bytes();
+        *slot = number(text).ok_or_else(|| format!("'{}' is no number", escape(text, 60)))?;
     }
-    Ok(Question::Call(call, Some(args)))
+    Ok((call, (!given.is_empty()).then_some(args)))
 }
 
 /// Decimal, `0x` and `0` as in C; a negative one has all 64 bits.
-pub(crate) fn number(text: &[u8]) -> Option<u64> {
+pub fn number(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     if digits.starts_with(['+', '-']) {
@@ -167,8 +150,8 @@ fn as_text(answer: &Answer) -> String {
     for condition in &answer.depends {
         let _ = writeln!(text, "  {}", plain(condition));
     }
-    if let Some(way) = &answer.way {
-        let _ = writeln!(text, "  allow it with {way}");
+    if let Some(hint) = &answer.hint {
+        let _ = writeln!(text, "  allow it with {hint}");
     }
     for note in &answer.notes {
         let _ = writeln!(text, "  note: {}", plain(note));
@@ -184,7 +167,7 @@ fn plain(text: &str) -> String {
 fn as_json(answer: &Answer, profile: Option<&str>) -> String {
     let rules: Vec<_> =
         answer.rules.iter().map(|rule| serde_json::json!({ "place": rule.place, "why": rule.why })).collect();
-    let flags = answer.way.iter().flat_map(|way| &way.flags).map(|flag| flag.to_string_lossy());
+    let flags = answer.hint.iter().flat_map(|hint| &hint.flags).map(|flag| flag.to_string_lossy());
     let flags: Vec<_> = flags.collect();
     let value = serde_json::json!({
         "answer": word(answer.verdict),
@@ -192,7 +175,7 @@ fn as_json(answer: &Answer, profile: Option<&str>) -> String {
         "reason": answer.reason,
         "rules": rules,
         "depends": answer.depends,
-        "allow_with": answer.way.as_ref().map(|way| way.to_string()),
+        "allow_with": answer.hint.as_ref().map(|hint| hint.to_string()),
         "flags": flags,
         "notes": answer.notes,
     });

@@ -7,9 +7,9 @@ use goblin::elf::header::{
 };
 use goblin::elf::program_header::{PT_DYNAMIC, PT_INTERP, PT_NOTE};
 
-use super::image::*;
 use crate::program::elf::{Facts, Image, Malformed, OtherClass, inspect};
 use crate::program::machine;
+use crate::program::tests::image::*;
 
 /// Inspects `file` as if only its first `head` bytes had been read at once.
 fn inspect_with_head(file: &[u8], head: usize) -> Result<Facts, Malformed> {

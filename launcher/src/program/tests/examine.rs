@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::image::*;
-use super::{Scratch, start};
-use crate::program::sys::testing::{as_ordinary_user, give_capability, make_fifo};
-use crate::program::{Kind, OtherClass, Program, examine, examine_from};
+use crate::program::tests::image::*;
+use crate::program::tests::{Scratch, start};
+use crate::program::{FileKind, OtherClass, Program, examine, examine_from};
+use crate::sys::executable::testing::{as_ordinary_user, give_capability, make_fifo};
 
-fn kind_of(path: &Path) -> Kind {
+fn kind_of(path: &Path) -> FileKind {
     examine(path).unwrap().last().unwrap().kind.clone()
 }
 
@@ -25,7 +25,7 @@ fn assert_failure(path: &Path, code: u8, text: &str) {
 /// The loader of this system's own shell.
 fn system_loader() -> PathBuf {
     match kind_of(Path::new("/bin/sh")) {
-        Kind::Dynamic { interpreter } => interpreter,
+        FileKind::Dynamic { interpreter } => interpreter,
         other => panic!("/bin/sh is {other}"),
     }
 }
@@ -56,18 +56,18 @@ fn busybox_is_what_its_bytes_say() {
     let names_loader = bytes[..4096].windows(4).any(|window| window == b"/ld-");
     let program = examine(path).unwrap();
     assert_eq!(program.preloadable(), names_loader, "{}", program.describe());
-    assert_eq!(kind_of(path) == Kind::Static, !names_loader);
+    assert_eq!(kind_of(path) == FileKind::Static, !names_loader);
 }
 
 #[test]
 fn the_loader_itself_is_told_from_other_programs() {
     let loader = system_loader();
-    assert_eq!(kind_of(&loader), Kind::Loader);
-    assert_eq!(kind_of(&loader.canonicalize().unwrap()), Kind::Loader);
+    assert_eq!(kind_of(&loader), FileKind::Loader);
+    assert_eq!(kind_of(&loader.canonicalize().unwrap()), FileKind::Loader);
     let scratch = Scratch::new();
     let copy = scratch.path("copy");
     std::fs::copy(&loader, &copy).unwrap();
-    assert_eq!(kind_of(&copy), Kind::SharedObject);
+    assert_eq!(kind_of(&copy), FileKind::SharedObject);
     assert!(!examine(&loader).unwrap().preloadable() && !examine(&copy).unwrap().preloadable());
 }
 
@@ -79,19 +79,19 @@ fn tells_crafted_kinds() {
     let resolved = loader.canonicalize().unwrap().display().to_string();
     let link = scratch.link("linked-loader", &loader).display().to_string();
     let cases = [
-        (static_program(), Kind::Static),
-        (position_independent(Some(0x0800_0000)), Kind::StaticPie),
-        (position_independent(None), Kind::SharedObject),
-        (dynamic_program(&foreign), Kind::ForeignLoader { interpreter: foreign.clone().into() }),
-        (dynamic_program(&resolved), Kind::Dynamic { interpreter: resolved.clone().into() }),
-        (dynamic_program(&link), Kind::Dynamic { interpreter: link.clone().into() }),
-        (elf32(crate::program::machine::NATIVE), Kind::OtherClass { class: OtherClass::ShortPointers }),
-        (elf32(2), Kind::OtherArchitecture { machine: "sparc, little-endian".to_owned() }),
+        (static_program(), FileKind::Static),
+        (position_independent(Some(0x0800_0000)), FileKind::StaticPie),
+        (position_independent(None), FileKind::SharedObject),
+        (dynamic_program(&foreign), FileKind::ForeignLoader { interpreter: foreign.clone().into() }),
+        (dynamic_program(&resolved), FileKind::Dynamic { interpreter: resolved.clone().into() }),
+        (dynamic_program(&link), FileKind::Dynamic { interpreter: link.clone().into() }),
+        (elf32(crate::program::machine::NATIVE), FileKind::OtherClass { class: OtherClass::ShortPointers }),
+        (elf32(2), FileKind::OtherArchitecture { machine: "sparc, little-endian".to_owned() }),
     ];
     for (content, expected) in cases {
         let path = scratch.file("program", content, 0o755);
         assert_eq!(kind_of(&path), expected);
-        let dynamic = matches!(expected, Kind::Dynamic { .. });
+        let dynamic = matches!(expected, FileKind::Dynamic { .. });
         assert_eq!(examine(&path).unwrap().preloadable(), dynamic);
     }
 }
@@ -102,7 +102,7 @@ fn a_relative_loader_is_foreign_and_sought_in_the_working_directory() {
     scratch.file("ld.so", "x", 0o755);
     let path = scratch.file("program", dynamic_program("ld.so"), 0o755);
     let program = examine_from(&path, &scratch.0).unwrap();
-    assert_eq!(program.chain[0].kind, Kind::ForeignLoader { interpreter: "ld.so".into() });
+    assert_eq!(program.chain[0].kind, FileKind::ForeignLoader { interpreter: "ld.so".into() });
     assert_failure(&path, 126, "needs the loader 'ld.so': no such file");
 }
 
@@ -207,7 +207,7 @@ fn what_may_be_executed_but_not_read_stays_unknown() {
     let scratch = Scratch::new();
     let path = scratch.file("secret", static_program(), 0o111);
     let program = as_ordinary_user(|| examine(&path)).unwrap();
-    assert_eq!(program.chain[0].kind, Kind::Unreadable);
+    assert_eq!(program.chain[0].kind, FileKind::Unreadable);
     assert!(!program.preloadable());
 }
 

@@ -4,11 +4,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::Scratch;
-use crate::program::sys::testing::{as_ordinary_user, make_fifo};
-use crate::program::{FindError, Obstacle, find};
+use crate::program::access::Obstacle;
+use crate::program::error::ProgramCause;
+use crate::program::tests::Scratch;
+use crate::program::{ProgramError, find};
+use crate::sys::executable::testing::{as_ordinary_user, make_fifo};
 
-fn look(command: &str, path_var: &str, cwd: &Path) -> Result<std::path::PathBuf, FindError> {
+fn look(command: &str, path_var: &str, cwd: &Path) -> Result<std::path::PathBuf, ProgramError> {
     find(OsStr::new(command), Some(OsStr::new(path_var)), cwd)
 }
 
@@ -121,7 +123,7 @@ fn a_directory_that_may_not_be_entered_is_denied_and_passed_over() {
     std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).unwrap();
     as_ordinary_user(|| {
         let error = look("./closed/tool", "", &scratch.0).unwrap_err();
-        assert!(matches!(&error, FindError::Unusable { obstacle: Obstacle::Denied, .. }), "{error}");
+        assert!(matches!(error.cause, ProgramCause::Obstacle(Obstacle::Denied)), "{error}");
         assert_eq!(error.exit_code(), 126);
         assert_eq!(failure("tool", "closed", &scratch.0).0, 126);
         assert_eq!(look("sh", "closed:/bin", &scratch.0).unwrap(), Path::new("/bin/sh"));

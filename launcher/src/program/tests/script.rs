@@ -3,8 +3,8 @@
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
-use super::Scratch;
 use crate::program::script::{ScriptError, parse};
+use crate::program::tests::Scratch;
 
 /// Interpreter and argument, as text.
 fn read(line: &[u8]) -> Result<(String, Option<String>), ScriptError> {
@@ -56,7 +56,7 @@ fn no_line_makes_it_panic() {
 /// Starts the script, whose interpreter is echo: the kernel shows how it read the line.
 fn kernel_reads(scratch: &Scratch, line: &[u8]) -> io::Result<Vec<u8>> {
     let path = scratch.file("script", line, 0o755);
-    super::start(&path).map(|output| output.stdout)
+    crate::program::tests::start(&path).map(|output| output.stdout)
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What is kept of a stream: its head, its tail, and how much there was between them. Knows no descriptors.
+//! What is kept of a stream: its head, its tail, and the number of bytes between them. Pure: no
+//! descriptors.
 
 use std::collections::TryReserveError;
 
@@ -31,7 +32,7 @@ impl Kept {
         }
     }
 
-    /// Takes the next bytes, and returns how many of them belong to the head: those go out at once.
+    /// Takes the next bytes. Returns how many of them belong to the head, which is written at once.
     pub fn take(&mut self, bytes: &[u8]) -> Result<usize, TryReserveError> {
         self.total += bytes.len() as u64;
         let count = usize::try_from(self.head_left).unwrap_or(usize::MAX).min(bytes.len());
@@ -76,22 +77,22 @@ impl Kept {
         Ok(())
     }
 
-    /// Whether what comes next is for the tail, so that nobody has to be able to take it now.
+    /// Whether the head is complete: what comes next need not be written now.
     pub fn is_past_head(&self) -> bool {
         self.head_left == 0
     }
 
-    /// How much there was.
+    /// How many bytes there were.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// How much of it was left out.
+    /// How many bytes were left out.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// What goes out at the end: the line that says how much is missing, if anything is, and the tail.
+    /// What is written at the end: the line that says how much is missing, if anything is, and the tail.
     pub fn rest(&mut self) -> [Vec<u8>; 2] {
         let mut tail = std::mem::take(&mut self.tail);
         tail.rotate_left(if self.left_out > 0 { self.oldest } else { 0 });

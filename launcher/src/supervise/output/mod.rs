@@ -1,19 +1,21 @@
-//! Standard output and error under a limit: led through a pipe each, of which the head goes out at once, and the tail
-//! when the run is over. Without a limit the command has the caller's descriptors, and nothing here is used.
+//! Standard output and error under a limit: each goes through a pipe, its head goes out at once, and its
+//! tail when the run is over. Without a limit the command has the caller's descriptors, and nothing here is
+//! used.
 
 mod kept;
 mod sink;
 
 use crate::sys::descriptor::{self, Interest, Ready};
 use crate::sys::file::{self, Usable};
-use crate::sys::{Failed, stream};
+use crate::sys::{SyscallError, stream};
 use kept::Kept;
 pub use sink::{Sink, Written};
+use std::collections::TryReserveError;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-/// As much as a pipe holds.
+/// Bytes that are read at once: as many as a pipe holds.
 const CHUNK: usize = 64 * 1024;
 
 /// The standard streams, by their names in messages and reports.
@@ -24,51 +26,53 @@ const STREAMS: [(RawFd, &str); 2] = [(1, "stdout"), (2, "stderr")];
 pub struct Stream {
     /// `stdout`, `stderr`, or `stdout and stderr` where both are one file.
     pub name: &'static str,
-    /// How much the command wrote.
+    /// How many bytes the command wrote.
     pub bytes: u64,
-    /// How much of it was not passed on.
+    /// How many bytes of it were not passed on.
     pub left_out: u64,
 }
 
-/// The streams of a run, led through us.
+/// The streams of a run that go through the supervisor.
 pub struct Pumps {
     pumps: Vec<Pump>,
     buffer: Vec<u8>,
-    /// Streams that are terminals, which are left alone.
+    /// Streams that are terminals, which the limit does not apply to.
     pub terminals: Vec<&'static str>,
-    /// Streams, and what they are, that are standard input as well: the command can write to that.
+    /// Streams that share a pipe, socket or file with standard input, and which of these: the command can
+    /// write to that.
     pub open_behind: Vec<(&'static str, &'static str)>,
 }
 
-/// The caller's descriptors, while the command's stand in their place.
+/// The caller's descriptors, while the pipes are in their place.
 pub struct Diverted(Vec<(RawFd, OwnedFd)>);
 
 impl Diverted {
-    /// Puts the caller's descriptors back: the command has its own by now.
-    pub fn restore(self) -> Result<(), Failed> {
-        // All of them, and again where that fails: otherwise nobody would hear why it did.
+    /// Puts the caller's descriptors back, once the command has the pipes.
+    pub fn restore(self) -> Result<(), SyscallError> {
+        // All of them, with a second attempt: without stderr the failure could not be reported.
         let replace = |(number, file): &(RawFd, OwnedFd)| {
             stream::replace(*number, file.as_fd()).or_else(|_| stream::replace(*number, file.as_fd()))
         };
-        let replaced: Vec<Result<(), Failed>> = self.0.iter().map(replace).collect();
+        let replaced: Vec<Result<(), SyscallError>> = self.0.iter().map(replace).collect();
         replaced.into_iter().collect()
     }
 }
 
-/// Puts pipes in the place of standard output and error, for the command to inherit. (It shares our descriptors until
-/// it execs, so it cannot do that itself.) `closed` are those that the caller had closed.
-pub fn divert(cap: u64, closed: &[RawFd]) -> Result<(Pumps, Diverted), Failed> {
+/// Puts pipes in the place of standard output and error, for the command to inherit. (The child shares our
+/// descriptor table until its exec, so it cannot do that itself.) `closed` are those that the caller had
+/// closed.
+pub fn divert(cap: u64, closed: &[RawFd]) -> Result<(Pumps, Diverted), SyscallError> {
     let mut pumps =
         Pumps { pumps: Vec::new(), buffer: vec![0; CHUNK], terminals: Vec::new(), open_behind: Vec::new() };
     let mut diverted = Diverted(Vec::new());
     match lead(cap, closed, &mut pumps, &mut diverted) {
         Ok(()) => Ok((pumps, diverted)),
-        // There is a sentence to be said about it, on the caller's standard error.
+        // The failure is reported on the caller's standard error.
         Err(failed) => diverted.restore().and(Err(failed)),
     }
 }
 
-fn lead(cap: u64, closed: &[RawFd], pumps: &mut Pumps, diverted: &mut Diverted) -> Result<(), Failed> {
+fn lead(cap: u64, closed: &[RawFd], pumps: &mut Pumps, diverted: &mut Diverted) -> Result<(), SyscallError> {
     let mut led: Option<(File, OwnedFd)> = None;
     for (number, name) in STREAMS {
         if closed.contains(&number) {
@@ -97,8 +101,9 @@ fn lead(cap: u64, closed: &[RawFd], pumps: &mut Pumps, diverted: &mut Diverted) 
     Ok(())
 }
 
-/// What it is if it is standard input too, and can be written to as that. Which end of a pipe that is makes no difference,
-/// for it can be opened anew by its name in /proc; a file can too, but only by who may write it anyway.
+/// What a stream is, if it is standard input too and can be written to as that. For a pipe the end makes no
+/// difference: it can be opened anew by its name in /proc. So can a file, but only by who may write to it
+/// anyway.
 fn input(file: &File) -> Option<&'static str> {
     let kind = file.metadata().ok()?.file_type();
     let (kind, writable) = match kind {
@@ -116,7 +121,8 @@ fn is_one_place(a: &File, b: &File) -> bool {
     place(a).is_some_and(|place_of_a| place(b) == Some(place_of_a))
 }
 
-/// Whether what is written to both has one order: then there is one pipe, and one limit, for both.
+/// Whether both are one open file, so that what is written to them has one order: then both get one pipe
+/// and one limit.
 fn is_one(a: &File, b: &File) -> bool {
     let Ok(kind) = a.metadata().map(|meta| meta.file_type()) else { return false };
     let file = !kind.is_fifo() && !kind.is_socket();
@@ -125,7 +131,7 @@ fn is_one(a: &File, b: &File) -> bool {
 }
 
 impl Pumps {
-    /// What to wait for: two sources, two sinks.
+    /// What to wait for: two sources and two sinks.
     pub fn interests(&self) -> [Interest; 4] {
         let pump = |at: usize| self.pumps.get(at);
         [
@@ -136,7 +142,7 @@ impl Pumps {
         ]
     }
 
-    /// Moves what can be moved. A failure to write is the end of the run.
+    /// Moves what can be moved. A failure ends the run.
     pub fn turn(&mut self, ready: [Ready; 4]) -> Result<(), Failure> {
         let (sources, sinks) = ready.split_at(2);
         for ((pump, source), sink) in self.pumps.iter_mut().zip(sources).zip(sinks) {
@@ -150,7 +156,7 @@ impl Pumps {
         Ok(())
     }
 
-    /// Takes what is left in the pipes when nobody writes into them any more, and lets the tails follow.
+    /// Takes what is left in the pipes after the run, and lets the tails follow.
     pub fn finish(&mut self) -> Result<(), Failure> {
         self.pumps.iter_mut().try_for_each(|pump| pump.finish(&mut self.buffer))
     }
@@ -160,7 +166,7 @@ impl Pumps {
         self.pumps.iter().all(|pump| pump.has_more().is_none())
     }
 
-    /// How much has been passed on by now.
+    /// How many bytes have been passed on.
     pub fn written(&self) -> u64 {
         self.pumps.iter().map(|pump| pump.passed_on).sum()
     }
@@ -177,18 +183,30 @@ impl Pumps {
 }
 
 /// The output could not be passed on.
-#[derive(Debug)]
-pub struct Failure(pub String);
+#[derive(Debug, thiserror::Error)]
+#[error("cannot pass {stream} on: {cause}")]
+pub struct Failure {
+    stream: &'static str,
+    cause: Cause,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Cause {
+    #[error("{0}")]
+    Memory(#[from] TryReserveError),
+    #[error("{0}")]
+    Call(SyscallError),
+}
 
 /// One stream on its way.
 struct Pump {
     source: Option<OwnedFd>,
     sink: Option<Sink>,
     kept: Kept,
-    /// What is to be written next, and how much of it has been.
+    /// What is written next, and how much of it has been written.
     pending: Vec<u8>,
     done: usize,
-    /// What follows it.
+    /// What is written after that.
     tail: Vec<u8>,
     passed_on: u64,
     stream: Stream,
@@ -208,14 +226,14 @@ impl Pump {
         }
     }
 
-    /// The source, if more can be taken: what belongs to the head waits for the reader, as without us; what comes
-    /// after it is kept or dropped at once.
+    /// The source, if more can be taken: what belongs to the head waits for the reader, as without a limit;
+    /// what comes after it is kept or dropped at once.
     fn wants_more(&self) -> Option<RawFd> {
         let room = self.pending.is_empty() || self.kept.is_past_head();
         self.source.as_ref().filter(|_| room).map(AsRawFd::as_raw_fd)
     }
 
-    /// The sink, if there is something for it.
+    /// The sink, if something waits for it.
     fn has_more(&self) -> Option<RawFd> {
         self.sink.as_ref().filter(|_| !self.pending.is_empty()).map(Sink::number)
     }
@@ -231,12 +249,12 @@ impl Pump {
             Ok(0) => self.source = None,
             Ok(count) => {
                 let bytes = &buffer[..count];
-                let head = self.kept.take(bytes).map_err(|e| self.failure(&e.to_string()))?;
+                let head = self.kept.take(bytes).map_err(|full| self.failure(full.into()))?;
                 self.pending.extend_from_slice(&bytes[..head]);
                 return Ok(true);
             }
             Err(failed) if failed.errno() == libc::EAGAIN => {}
-            Err(failed) => return Err(self.failure(&failed.to_string())),
+            Err(failed) => return Err(self.failure(Cause::Call(failed))),
         }
         Ok(false)
     }
@@ -256,15 +274,14 @@ impl Pump {
             Written::Later => {}
             Written::ReaderGone => self.abandon(),
             Written::Failed(failed) => {
-                let failure = self.failure(&failed.to_string());
                 self.abandon();
-                return Err(failure);
+                return Err(self.failure(Cause::Call(failed)));
             }
         }
         Ok(())
     }
 
-    /// Without a reader on our side there is none for the command: its next write tells it so, as without us.
+    /// Drops the stream whose reader is gone: the command's next write tells it so, as without a limit.
     fn abandon(&mut self) {
         (self.source, self.sink, self.done) = (None, None, 0);
         self.pending.clear();
@@ -272,7 +289,8 @@ impl Pump {
     }
 
     fn finish(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
-        // No more than a pipe holds: who was handed its other end may be of another run, and write without end.
+        // No more than a pipe holds: a process that does not belong to the run may have its other end, and
+        // write on.
         let room = self.source.as_ref().map_or(0, stream::room);
         let before = self.kept.total();
         while self.kept.total() - before < room && self.read(buffer)? {}
@@ -288,8 +306,8 @@ impl Pump {
         Ok(())
     }
 
-    fn failure(&self, cause: &str) -> Failure {
-        Failure(format!("cannot pass {} on: {cause}", self.stream.name))
+    fn failure(&self, cause: Cause) -> Failure {
+        Failure { stream: self.stream.name, cause }
     }
 }
 
@@ -298,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_writes_without_end_is_not_waited_for() {
+    fn a_writer_without_end_is_not_waited_for() {
         let open = |path| OwnedFd::from(File::options().read(true).write(true).open(path).unwrap());
         let mut pump = Pump::new(open("/dev/zero"), open("/dev/null"), Kept::new(100), "stdout");
         pump.finish(&mut [0; CHUNK]).unwrap();

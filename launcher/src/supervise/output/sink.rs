@@ -1,13 +1,13 @@
-//! Where a stream goes: the caller's pipe, socket or file, which we share with others.
+//! The destination of a stream: the caller's pipe, socket or file, which the supervisor shares with others.
 //!
-//! The supervisor answers refused calls on the same thread, so a slow reader must not hold it up. Making the file
-//! non-blocking would do that to everybody who has it, the caller among them; so each write asks not to wait. Kernels
-//! and files that don't know how (pipes before Linux 6.5) get what poll(2) has promised to fit, which waits only if
-//! somebody else writes into the same pipe between the two. Regular files never wait for a reader.
+//! The supervisor answers notified calls on the same thread, so a slow reader must not block it. To make
+//! the file non-blocking would do that for everybody who has it, the caller among them; so each write asks
+//! not to wait. Where the kernel does not know how (pipes before Linux 6.5), a write is no longer than
+//! poll(2) promises to fit, and waits only if another process writes into the same pipe in between. Regular
+//! files never wait for a reader.
 
-use crate::sys::Failed;
 use crate::sys::descriptor::{self, Interest};
-use crate::sys::{file, stream};
+use crate::sys::{SyscallError, file, stream};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileTypeExt;
@@ -22,17 +22,17 @@ enum Way {
     Plain,
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug)]
 pub enum Written {
-    /// So many bytes are gone.
+    /// So many bytes were written.
     Some(usize),
-    /// None, for now.
+    /// Nothing could be written yet.
     Later,
-    /// Nobody will ever read it.
+    /// The reader is gone.
     ReaderGone,
     /// It failed.
-    Failed(Failed),
+    Failed(SyscallError),
 }
 
 /// One end of a stream.
@@ -60,18 +60,18 @@ impl Sink {
         self.file.as_raw_fd()
     }
 
-    /// Whether a write would find no reader.
+    /// Whether the reader is gone.
     pub fn is_abandoned(&self) -> bool {
         let ready = descriptor::poll([Interest::write(Some(self.number()))], Some(Duration::ZERO));
         self.way != Way::Plain && ready.is_ok_and(|[sink]| sink.gone)
     }
 
-    /// Whether a write ends at once, whatever poll(2) says.
+    /// Whether a write returns at once, whatever poll(2) says.
     pub fn is_quick(&self) -> bool {
         matches!(self.way, Way::Sent | Way::Plain)
     }
 
-    /// Writes what goes at once. To be called when poll(2) says that something does.
+    /// Writes what can be written at once. To be called when poll(2) says that something can be.
     pub fn write(&mut self, bytes: &[u8]) -> Written {
         loop {
             let result = match self.way {

@@ -1,4 +1,4 @@
-//! Runs one command with and without `sbx` and says what came of it.
+//! Runs one command with and without `sbx` and compares the results.
 
 use sbx_tests::tree::{Tree, differences, snapshot};
 use sbx_tests::{Cmd, Output, have};
@@ -7,20 +7,20 @@ use crate::list::{Case, argv};
 use crate::place::{Place, surroundings};
 use crate::seen::{Seen, Varies, unlike, without_private_names};
 
-/// How often a command is run without `sbx` to see what varies by itself.
+/// How often a command is run without `sbx` to see which parts vary.
 const TRIES: usize = 3;
 /// How many of the lines that explain a failure are shown.
 const MOST_EXPLAINED: usize = 4;
 
-/// What came of one command.
+/// The result for one command.
 pub enum Verdict {
-    /// As without `sbx` (or, for a refused one, without effect). What else is worth counting.
+    /// It behaved as without `sbx` (or, for a refused one, had no effect); with what else is counted.
     Passed(Passed),
-    /// Different, and in what.
+    /// It behaved differently; the differences.
     Failed(String),
     /// A tool is missing.
     Skipped(String),
-    /// The corpus is wrong: the command does not do what it says even without `sbx`.
+    /// The corpus is wrong: even without `sbx` the command does not do what it says.
     Wrong(String),
 }
 
@@ -29,15 +29,15 @@ pub enum Verdict {
 pub struct Passed {
     /// Part of its output or files varies without `sbx` too and was compared by kind only.
     pub varies: bool,
-    /// Something was refused all the same; the lines that say so.
+    /// Something was refused all the same; the lines about it.
     pub refusals: Vec<String>,
 }
 
 /// How the commands of a list are started.
 pub struct Way<'a> {
-    /// The profile; none is the default, and its commands are shell lines. Others' are words.
+    /// The profile; `None` is the default, whose commands are shell lines. Those of others are words.
     pub profile: Option<&'a str>,
-    /// Flags in addition.
+    /// Additional flags.
     pub flags: &'a [String],
     /// Files whose contents differ in each run.
     pub varies: &'a [String],
@@ -66,7 +66,7 @@ impl Way<'_> {
     }
 }
 
-/// Why a command cannot be tried, if it can't.
+/// Why a command cannot be tried, if so.
 fn missing(case: &Case) -> Option<Verdict> {
     let lacks = |tool: &&String| match tool.strip_prefix("python:") {
         Some(module) => {
@@ -79,7 +79,7 @@ fn missing(case: &Case) -> Option<Verdict> {
     (!missing.is_empty()).then(|| Verdict::Skipped(format!("needs {}", missing.join(", "))))
 }
 
-/// Lays the place as a command expects it.
+/// Prepares the place for a command.
 fn lay(place: &Place, case: &Case) -> Result<(), String> {
     place.lay();
     let setup = case.setup.as_deref().map(|setup| place.script(&place.fill_in(setup)));
@@ -91,7 +91,7 @@ fn finish(cmd: Cmd) -> Result<Output, String> {
     cmd.start().wait_or_kill().map_err(|out| format!("took too long: {out}"))
 }
 
-/// Lays the place and runs a command in it.
+/// Prepares the place and runs a command in it.
 fn run(place: &Place, case: &Case, cmd: Cmd) -> Result<(Output, Seen), String> {
     lay(place, case)?;
     let out = finish(cmd)?;
@@ -100,7 +100,7 @@ fn run(place: &Place, case: &Case, cmd: Cmd) -> Result<(Output, Seen), String> {
     Ok((out, seen))
 }
 
-/// A command that has to behave as without `sbx`.
+/// Judges a command that has to behave as without `sbx`.
 pub fn allowed(place: &Place, way: &Way<'_>, case: &Case) -> Verdict {
     missing(case).unwrap_or_else(|| compare(place, way, case).unwrap_or_else(Verdict::Wrong))
 }
@@ -135,7 +135,7 @@ fn compare(place: &Place, way: &Way<'_>, case: &Case) -> Result<Verdict, String>
     Ok(Verdict::Failed(format!("{}\n{}{}", wrong.join("; "), tail(&out), explained(place, way, case, &line))))
 }
 
-/// What `--explain` says about a command that failed.
+/// The output of `--explain` for a command that failed.
 fn explained(place: &Place, way: &Way<'_>, case: &Case, line: &str) -> String {
     let cmd = way.confined(place, line, &["--explain"]);
     let lines = cmd.and_then(|cmd| run(place, case, cmd)).map(|(out, _)| out.sbx_lines()).unwrap_or_default();
@@ -168,7 +168,7 @@ impl Effects {
         }
     }
 
-    /// What has happened since.
+    /// The changes since then.
     fn since(&self, before: &Effects) -> Option<String> {
         let trees = [
             (&before.workspace, &self.workspace),
@@ -183,7 +183,7 @@ impl Effects {
     }
 }
 
-/// Runs a command and says what effect it had.
+/// Runs a command; returns its effect.
 fn effect(place: &Place, case: &Case, cmd: Cmd) -> Result<(Option<String>, Output), String> {
     lay(place, case)?;
     let before = Effects::now(place, case);
@@ -193,7 +193,7 @@ fn effect(place: &Place, case: &Case, cmd: Cmd) -> Result<(Option<String>, Outpu
     Ok((what, out))
 }
 
-/// A command whose effect must not happen, though it does without `sbx`.
+/// Judges a command that must have no effect, though it has one without `sbx`.
 pub fn refused(place: &Place, way: &Way<'_>, case: &Case) -> Verdict {
     missing(case).unwrap_or_else(|| no_effect(place, way, case).unwrap_or_else(Verdict::Wrong))
 }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! # a comment
-//! @fixture: c              for the whole file: directories of tests/compat/fixtures that are laid, in this order
-//! @setup: git init -q .    for the whole file: run once by the user, without sbx, in what has been laid
+//! @fixture: c              for the whole file: directories of tests/compat/fixtures to copy, in this order
+//! @setup: git init -q .    for the whole file: run once by the user, without sbx, in the copy
 //! @varies: target/x         for the whole file: files whose contents differ in each run, in one order or another
 //! @needs: git              for the whole file: tools, as tests/compat/needs names them
 //! git log --bogus
@@ -58,7 +58,7 @@ impl Case {
 pub struct Class {
     /// The file's name without its ending.
     pub name: String,
-    /// Directories that are laid into the workspace.
+    /// Directories that are copied into the workspace.
     pub fixtures: Vec<String>,
     /// A script that completes them.
     pub setup: Option<String>,
@@ -121,7 +121,7 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The words of a command that no shell sees: quotes join, nothing is expanded.
+/// The words of a command that no shell reads: quotes join, nothing is expanded.
 pub fn argv(line: &str) -> Result<Vec<String>, String> {
     let (mut argv, mut word, mut quote) = (Vec::new(), None::<String>, None::<char>);
     for c in line.chars() {
@@ -140,15 +140,15 @@ pub fn argv(line: &str) -> Result<Vec<String>, String> {
     if quote.is_some() { Err(format!("open quote: {line}")) } else { Ok(argv) }
 }
 
-/// Why commands fail that are known to.
+/// Why commands are known to fail.
 pub struct Reason {
-    /// A flag that takes the reason away.
+    /// A flag that removes the reason.
     pub flag: Option<String>,
     /// The reason, for people.
     pub text: String,
 }
 
-/// Reads the reasons: `key | flag that takes it away, or - | sentence`.
+/// Reads the reasons: `key | flag that removes it, or - | sentence`.
 pub fn reasons(text: &str) -> Result<BTreeMap<String, Reason>, String> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
@@ -202,7 +202,7 @@ fn names(dir: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Refuses a reason or a tool that nothing explains, and a command that is there twice.
+/// Refuses a reason or a tool that is not explained, and a command that occurs twice.
 fn check(corpus: &Corpus, tools: &[&str]) -> Result<(), String> {
     let narrow = corpus.narrow.iter().flat_map(|(_, allowed, refused)| [allowed, refused]);
     for class in corpus.workspace.iter().chain(narrow) {

@@ -1,4 +1,4 @@
-//! Runs the commands of tests/compat with and without `sbx` and compares what comes of them: `make test-compat`.
+//! Runs the commands of tests/compat with and without `sbx` and compares the results: `make test-compat`.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod judge;
@@ -9,11 +9,9 @@ mod seen;
 
 use std::path::PathBuf;
 use std::process::exit;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use sbx_tests::{User, stage};
+use sbx_tests::{User, parallel, stage};
 
 use crate::judge::{Way, allowed, refused};
 use crate::list::{Class, Corpus};
@@ -22,7 +20,7 @@ use crate::report::{Line, Report, Row};
 
 /// Flags for every run, so that the same corpus can be tried with a feature.
 const FLAGS: &str = "SBX_COMPAT_FLAGS";
-/// What has to pass under `workspace`, in per mille, where no flag was given and nothing was left out.
+/// The share that has to pass under `workspace`, in per mille, if no flag was given and nothing was left out.
 const ENOUGH: usize = 970;
 
 const USAGE: &str =
@@ -77,7 +75,7 @@ impl Options {
     }
 }
 
-/// One list to be worked through.
+/// One list to work through.
 struct Job<'a> {
     part: String,
     profile: Option<&'a str>,
@@ -117,7 +115,7 @@ fn work(job: &Job<'_>, user: &User, corpus: &Corpus, options: &Options) -> Resul
     Ok(Row { part: job.part.clone(), class: job.class.name.clone(), user: user.name, lines: lines.collect() })
 }
 
-/// Whether one of the flags takes this reason away.
+/// Whether one of the flags removes this reason.
 fn lifted(corpus: &Corpus, options: &Options, key: &str) -> bool {
     let flag = corpus.reasons.get(key).and_then(|reason| reason.flag.as_deref());
     flag.is_some_and(|flag| options.flags.join(" ").contains(flag))
@@ -125,35 +123,17 @@ fn lifted(corpus: &Corpus, options: &Options, key: &str) -> bool {
 
 /// Works through all lists for one user, several at a time.
 fn all(jobs: &[Job<'_>], user: &User, corpus: &Corpus, options: &Options) -> Result<Vec<Row>, String> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..options.jobs {
-            scope.spawn(|| {
-                while let Some((index, job)) = take(jobs, &next) {
-                    let started = Instant::now();
-                    let row = work(job, user, corpus, options);
-                    eprintln!("{} [{}]: {:.0?}", job.class.name, user.name, started.elapsed());
-                    done.lock().unwrap().push((index, row));
-                }
-            });
-        }
+    let rows = parallel::map(jobs, options.jobs, |job| {
+        let started = Instant::now();
+        let row = work(job, user, corpus, options);
+        eprintln!("{} [{}]: {:.0?}", job.class.name, user.name, started.elapsed());
+        row
     });
-    let mut rows = done.into_inner().unwrap();
-    rows.sort_by_key(|(index, _)| *index);
-    rows.into_iter().map(|(_, row)| row).collect()
-}
-
-fn take<'a, 'b>(jobs: &'a [Job<'b>], next: &AtomicUsize) -> Option<(usize, &'a Job<'b>)> {
-    let index = next.fetch_add(1, Ordering::Relaxed);
-    Some((index, jobs.get(index)?))
+    rows.into_iter().collect()
 }
 
 fn users(options: &Options) -> Vec<User> {
-    let mut users = vec![User::current()];
-    if users[0].is_root() {
-        users.push(User::ordinary());
-    }
+    let mut users = User::all();
     users.retain(|user| options.user.as_ref().is_none_or(|name| name == user.name));
     users
 }

@@ -1,4 +1,4 @@
-//! Where commands run: always the same path, laid anew before each of them.
+//! Where commands run: always the same path, prepared anew before each of them.
 
 use std::fs::{self, File, FileTimes};
 use std::io;
@@ -11,7 +11,7 @@ use sbx_tests::{Cmd, User, World, stage};
 
 use crate::list::Class;
 
-/// Times of what is laid, so that a time which a command sets can be told from "now".
+/// Makes the times of the files old, so that a time set by a command differs from "now".
 const OLD: &str = "find . -exec touch -h -d @1000000000 {} +";
 const GITCONFIG: &str =
     "[user]\n\tname = A Developer\n\temail = dev@example.org\n[init]\n\tdefaultBranch = main\n";
@@ -41,7 +41,7 @@ impl Place {
         place
     }
 
-    /// Makes what the commands of a class find: fixtures, completed by its setup.
+    /// Makes the files that the commands of a class use: fixtures, completed by its setup.
     pub fn prepare(&self, class: &Class, fixtures: &Path) -> Result<(), String> {
         let template = self.templates.join("project");
         clear(&self.world.workspace, "");
@@ -55,7 +55,7 @@ impl Place {
         Ok(())
     }
 
-    /// Lays everything anew. Caches last, as they do at home.
+    /// Prepares everything anew. Caches last, as they do at home.
     pub fn lay(&self) {
         clear(&self.world.workspace, "");
         clear(&self.world.home, ".cache");
@@ -82,7 +82,7 @@ impl Place {
         }
     }
 
-    /// Puts in what only this place knows.
+    /// Fills in what only this place knows.
     pub fn fill_in(&self, text: &str) -> String {
         let path = |path: &Path| path.to_str().unwrap_or_default().to_owned();
         text.replace("{http}", &format!("127.0.0.1:{}", self.http.port))
@@ -93,7 +93,7 @@ impl Place {
     }
 }
 
-/// What every command finds in its environment: nothing is fetched, and commits are the same each time.
+/// The environment of every command: nothing is fetched, and commits are the same each time.
 pub fn surroundings(cmd: Cmd) -> Cmd {
     let date = "2001-09-09T01:46:40Z";
     cmd.env("GIT_AUTHOR_DATE", date)
@@ -105,14 +105,14 @@ pub fn surroundings(cmd: Cmd) -> Cmd {
         .env("SHELL", "/bin/bash")
 }
 
-/// Empties a directory, but for one name.
+/// Empties a directory, except for one name.
 fn clear(dir: &Path, kept: &str) {
     for entry in dir.read_dir().into_iter().flatten().flatten().filter(|entry| entry.file_name() != kept) {
         let path = entry.path();
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let _ = fs::remove_file(&path);
         } else if fs::remove_dir_all(&path).is_err() {
-            // Commands leave directories behind that may not be entered.
+            // Commands leave directories behind that cannot be entered.
             let mut command = Command::new("sh");
             command.args(["-c", r#"chmod -R u+rwX "$1"; rm -rf "$1""#, "sh"]).arg(&path);
             let _ = stage::spawn(&mut command).wait();
@@ -120,7 +120,7 @@ fn clear(dir: &Path, kept: &str) {
     }
 }
 
-/// Copies what is in a directory for this user: files, directories and symbolic links, with modes and times.
+/// Copies the content of a directory for this user: files, directories and symbolic links, with modes and times.
 fn copy(from: &Path, to: &Path, user: &User) -> io::Result<()> {
     let made = fs::create_dir(to);
     if !to.is_dir() {

@@ -14,30 +14,30 @@ pub struct Seen {
     pub code: i32,
     /// What it printed.
     pub stdout: String,
-    /// What the workspace looks like afterwards.
+    /// The workspace afterwards.
     pub tree: Tree,
 }
 
-/// What differs between runs of a command without any sandbox.
+/// The differences between runs of a command without a sandbox.
 #[derive(Default)]
 pub struct Varies {
     /// Lines of stdout, by index.
     lines: BTreeSet<usize>,
-    /// All of stdout: not even the number of lines is the same.
+    /// All of stdout: even the number of lines differs.
     stdout: bool,
-    /// Files that are always there, with other contents.
+    /// Files that always exist, with other contents.
     files: BTreeSet<PathBuf>,
     /// Directories in which names differ.
     dirs: BTreeSet<PathBuf>,
 }
 
 impl Varies {
-    /// What is known to differ: the contents of these files.
+    /// Known differences: the contents of these files.
     pub fn known(files: &[String]) -> Varies {
         Varies { files: files.iter().map(PathBuf::from).collect(), ..Varies::default() }
     }
 
-    /// Adds what differs between these two.
+    /// Adds the differences between these two.
     pub fn learn(&mut self, one: &Seen, other: &Seen) {
         let (lines, others): (Vec<_>, Vec<_>) =
             (one.stdout.lines().collect(), other.stdout.lines().collect());
@@ -51,7 +51,7 @@ impl Varies {
         }
     }
 
-    /// Whether anything does.
+    /// Whether there are any.
     pub fn anything(&self) -> bool {
         self.stdout || !(self.lines.is_empty() && self.files.is_empty() && self.dirs.is_empty())
     }
@@ -61,7 +61,7 @@ impl Varies {
     }
 }
 
-/// In what a run differs from what was expected, apart from what varies by itself.
+/// How a run differs from the expected one, apart from what varies without `sbx`.
 pub fn unlike(expected: &Seen, found: &Seen, varies: &Varies) -> Vec<String> {
     let mut wrong = Vec::new();
     if expected.code != found.code {
@@ -104,7 +104,7 @@ fn unlike_files(expected: &Seen, found: &Seen, varies: &Varies) -> Vec<String> {
             (Some(one), Some(other)) => format!("{} is {other:?} instead of {one:?}", path.display()),
         })
         .collect();
-    // Below a directory whose own name varies there is nothing to compare it with.
+    // Below a directory whose own name varies there is nothing to compare with.
     for dir in varies.dirs.iter().filter(|dir| !varies.below(dir)) {
         let count = |tree: &Tree| tree.keys().filter(|path| path.parent() == Some(dir)).count();
         if count(&expected.tree) != count(&found.tree) {
@@ -119,7 +119,8 @@ fn unlike_files(expected: &Seen, found: &Seen, varies: &Varies) -> Vec<String> {
     wrong
 }
 
-/// Says `/tmp` for the private scratch directory and `~/.cache` for the private cache: they are meant to be elsewhere.
+/// Writes `/tmp` for the private scratch directory and `~/.cache` for the private cache: they are meant to be
+/// elsewhere.
 pub fn without_private_names(text: &str, home: &Path) -> String {
     let text = without_name(text, "/tmp/sbx-", "/tmp");
     let cache = home.join(".cache");

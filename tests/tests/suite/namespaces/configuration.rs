@@ -1,12 +1,12 @@
 //! git changes its configuration in a protected workspace, as far as that is harmless, and in no other way.
 
-use super::git::{nothing_planted_runs, plain, stage};
+use super::git::{in_repositories, nothing_planted_runs, plain, stage};
 use super::{PYTHON, names, shell, with_namespaces};
 use sbx_tests::{World, need};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-/// What is tried inside, where the repository for submodules can be read.
+/// Runs a script inside, where the repository for submodules can be read.
 #[track_caller]
 fn works(world: &World, script: &str) -> String {
     let library = world.home.join("library");
@@ -18,7 +18,7 @@ fn config(world: &World) -> String {
     world.read(".git/config").unwrap()
 }
 
-/// What a run may leave in the directory of hooks: nothing.
+/// A run leaves nothing in the directory of hooks.
 fn nothing_is_left(world: &World) {
     for directory in [".git", ".git/hooks"] {
         let left = names(&world.path(directory));
@@ -28,17 +28,15 @@ fn nothing_is_left(world: &World) {
 
 #[test]
 fn harmless_changes_are_made() {
-    if !need(&["git", "bash"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = stage(user);
-        plain(&world, "git remote add origin ../library && chmod 640 .git/config");
+    in_repositories(|world| {
+        plain(world, "git remote add origin ../library && chmod 640 .git/config");
         works(
-            &world,
-            "git branch -m topic renamed; git branch --set-upstream-to=main renamed; git checkout -qb tracking --track main; git config user.name 'Somebody else'; git branch -d renamed --force; git config branch.main.remote origin",
+            world,
+            "git branch -m topic renamed; git branch --set-upstream-to=main renamed; \
+             git checkout -qb tracking --track main; git config user.name 'Somebody else'; \
+             git branch -d renamed --force; git config branch.main.remote origin",
         );
-        let text = config(&world);
+        let text = config(world);
         for part in [
             "name = Somebody else",
             "[branch \"tracking\"]\n\tremote = .\n\tmerge = refs/heads/main",
@@ -49,41 +47,36 @@ fn harmless_changes_are_made() {
         assert!(!text.contains("renamed"));
         let mode = fs::metadata(world.path(".git/config")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
-        nothing_is_left(&world);
-        // In the sandbox as outside, and from another directory, by another program.
+        nothing_is_left(world);
+        // In the sandbox and outside, from another directory, and by another program.
         let seen = works(
-            &world,
-            "mkdir -p deep; cd deep; git config user.email new@example.org; cp ../.git/config ../.git/config.lock; mv -f ../.git/config.lock ../.git/config; cat ../.git/config",
+            world,
+            "mkdir -p deep; cd deep; git config user.email new@example.org; cp ../.git/config ../.git/config.lock; \
+             mv -f ../.git/config.lock ../.git/config; cat ../.git/config",
         );
-        assert_eq!(seen, config(&world));
+        assert_eq!(seen, config(world));
     });
 }
 
-/// What would be replaced by one name, and stay by another with nothing mounted on it, is not replaced.
+/// Replacing the file under one name would leave the other name as it is, with nothing mounted on it: it is refused.
 #[test]
 fn a_configuration_with_a_second_name_stays() {
-    if !need(&["git", "bash"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = stage(user);
-        let before = config(&world);
+    in_repositories(|world| {
+        let before = config(world);
         let second = world.path("second");
         fs::hard_link(world.path(".git/config"), &second).unwrap();
-        shell(&world, &["-q"], "git config user.email new@example.org").run().failed();
-        assert_eq!((config(&world), world.read("second").unwrap()), (before.clone(), before.clone()));
-        nothing_is_left(&world);
+        shell(world, &["-q"], "git config user.email new@example.org").run().failed();
+        assert_eq!((config(world), world.read("second").unwrap()), (before.clone(), before.clone()));
+        nothing_is_left(world);
         fs::remove_file(second).unwrap();
-        works(&world, "git config user.email new@example.org");
-        assert_ne!(config(&world), before);
+        works(world, "git config user.email new@example.org");
+        assert_ne!(config(world), before);
     });
 }
 
 #[test]
 fn submodules_are_added_and_updated() {
-    if !need(&["git", "bash"]) {
-        return;
-    }
+    need!("git", "bash");
     with_namespaces(|user| {
         let world = stage(user);
         works(
@@ -92,14 +85,15 @@ fn submodules_are_added_and_updated() {
         );
         assert!(config(&world).contains("[submodule \"sub\"]"));
         plain(&world, "test -z \"$(git status --porcelain)\"; test -f sub/lib; git submodule status");
-        // What is there before the run: it is protected, and works all the same.
+        // A submodule that exists before the run is protected, and works all the same.
         works(
             &world,
-            "git -C sub config user.name Inside; git -C sub branch -m other; git submodule -q update --init --recursive; git -C sub fetch -q",
+            "git -C sub config user.name Inside; git -C sub branch -m other; \
+             git submodule -q update --init --recursive; git -C sub fetch -q",
         );
         assert!(world.read(".git/modules/sub/config").unwrap().contains("Inside"));
         shell(&world, &["-q"], "git -C sub config core.fsmonitor false").run().failed();
-        // A clone of it that has none yet.
+        // A clone of it that has no submodules yet.
         plain(&world, "git clone -q . ../clone");
         let mut clone = stage(user);
         plain(&clone, &format!("rm -rf ../library; cp -r {} ..", world.home.join("library").display()));
@@ -107,7 +101,8 @@ fn submodules_are_added_and_updated() {
         plain(&world, &format!("cp -r ../clone {}", clone.workspace.display()));
         plain(
             &clone,
-            "git config remote.origin.url ../workspace/../library/../clone; git config submodule.sub.url ../library; git config --unset submodule.sub.url",
+            "git config remote.origin.url ../workspace/../library/../clone; git config submodule.sub.url ../library; \
+             git config --unset submodule.sub.url",
         );
         works(
             &clone,
@@ -117,22 +112,18 @@ fn submodules_are_added_and_updated() {
     });
 }
 
-/// A new one comes through the directory of hooks.
+/// A new configuration is written by way of the directory of hooks.
 #[test]
 fn a_repository_without_hooks_keeps_its_configuration() {
-    if !need(&["git", "bash"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = stage(user);
-        plain(&world, "rm -rf .git/hooks");
-        let before = config(&world);
-        shell(&world, &["-q"], "git config user.name Somebody").run().failed();
-        assert!(config(&world) == before && !world.path(".git/hooks").exists());
+    in_repositories(|world| {
+        plain(world, "rm -rf .git/hooks");
+        let before = config(world);
+        shell(world, &["-q"], "git config user.name Somebody").run().failed();
+        assert!(config(world) == before && !world.path(".git/hooks").exists());
     });
 }
 
-/// Additions that make git execute something, or lead to what does.
+/// Additions that make git execute something, or lead to something that does.
 const HARMFUL: [&str; 26] = [
     "[core]\\n\\tfsmonitor = PLANTED\\n",
     "[CORE] FsMonitor = PLANTED\\n",
@@ -162,25 +153,23 @@ const HARMFUL: [&str; 26] = [
     "[branch \"main\"]\\n\\tremote = ext::sh -c PLANTED\\n\\tmerge = refs/heads/main\\n",
 ];
 
-/// What an attempt has ready: a directory of hooks, and a configuration to be included.
-const READY: &str = "mkdir -p evil; printf '#!/bin/sh\\nPLANTED\\n' > evil/post-commit; chmod +x evil/post-commit; printf '[core]\\nfsmonitor = PLANTED\\n' > evil/config";
+/// Prepares an attempt: a directory of hooks, and a configuration to be included.
+const READY: &str = "mkdir -p evil; printf '#!/bin/sh\\nPLANTED\\n' > evil/post-commit; chmod +x evil/post-commit; \
+                     printf '[core]\\nfsmonitor = PLANTED\\n' > evil/config";
 
 #[test]
 fn harmful_changes_are_refused() {
-    if !need(&["git", "bash"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = stage(user);
-        let before = config(&world);
+    in_repositories(|world| {
+        let before = config(world);
         for addition in HARMFUL {
             nothing_planted_runs(
-                &world,
+                world,
                 &format!(
-                    "{READY}; cp .git/config .git/config.lock; printf '{addition}' >> .git/config.lock; mv -f .git/config.lock .git/config; rm -f .git/config.lock"
+                    "{READY}; cp .git/config .git/config.lock; printf '{addition}' >> .git/config.lock; \
+                     mv -f .git/config.lock .git/config; rm -f .git/config.lock"
                 ),
             );
-            assert_eq!(config(&world), before, "{addition}");
+            assert_eq!(config(world), before, "{addition}");
         }
         for other in [
             "cp .git/config .git/config.lock; sed -i /bare/d .git/config.lock",
@@ -189,38 +178,38 @@ fn harmful_changes_are_refused() {
             "mkfifo .git/config.lock",
             "mkdir .git/config.lock",
             ": > .git/config.lock",
-            "cp .git/config evil/new; printf '[core]\\nfsmonitor = PLANTED\\n' >> evil/new; ln -s ../evil/new .git/config.lock",
+            "cp .git/config evil/new; printf '[core]\\nfsmonitor = PLANTED\\n' >> evil/new; \
+             ln -s ../evil/new .git/config.lock",
             "cp .git/config evil/new; ln -s ../evil/new .git/config.lock",
         ] {
             nothing_planted_runs(
-                &world,
+                world,
                 &format!("{READY}; {other}; mv -fT .git/config.lock .git/config; rm -rf .git/config.lock"),
             );
-            assert_eq!(config(&world), before, "{other}");
+            assert_eq!(config(world), before, "{other}");
         }
-        nothing_is_left(&world);
+        nothing_is_left(world);
         // The line names what is refused.
-        let out = shell(&world, &[], "git config Core.FsMonitor 'touch ran'").run().failed();
+        let out = shell(world, &[], "git config Core.FsMonitor 'touch ran'").run().failed();
         out.says("blocked rename(").says("core.fsmonitor");
-        assert_eq!(config(&world), before);
-        shell(&world, &["-q"], "git remote add evil https://example.org/; exit 1").run().failed();
-        assert_eq!(config(&world), before);
+        assert_eq!(config(world), before);
+        shell(world, &["-q"], "git remote add evil https://example.org/; exit 1").run().failed();
+        assert_eq!(config(world), before);
     });
 }
 
-/// What is checked is a copy: the file that it was copied from may have other names and writers.
+/// A copy is checked: the file that it was copied from may have other names and writers.
 #[test]
-fn what_is_written_after_the_check_counts_for_nothing() {
-    if !need(&["git", "bash"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = stage(user);
+fn writing_after_the_check_has_no_effect() {
+    in_repositories(|world| {
         nothing_planted_runs(
-            &world,
-            "cp .git/config .git/config.lock; printf '[user]\\n\\tname = Harmless\\n' >> .git/config.lock; ln .git/config.lock other; exec 3>> .git/config.lock; mv -f .git/config.lock .git/config; printf '[core]\\nfsmonitor = PLANTED\\n' >&3; printf '[core]\\nfsmonitor = PLANTED\\n' >> other; printf '[core]\\nfsmonitor = PLANTED\\n' >> /proc/self/fd/3",
+            world,
+            "cp .git/config .git/config.lock; printf '[user]\\n\\tname = Harmless\\n' >> .git/config.lock; \
+             ln .git/config.lock other; exec 3>> .git/config.lock; mv -f .git/config.lock .git/config; \
+             printf '[core]\\nfsmonitor = PLANTED\\n' >&3; printf '[core]\\nfsmonitor = PLANTED\\n' >> other; \
+             printf '[core]\\nfsmonitor = PLANTED\\n' >> /proc/self/fd/3",
         );
-        let text = config(&world);
+        let text = config(world);
         assert!(text.contains("Harmless") && !text.contains("fsmonitor"), "{text}");
     });
 }
@@ -279,10 +268,8 @@ print(sorted(set(reached)))
 "#;
 
 #[test]
-fn nobody_gets_in_between() {
-    if !need(&["git", "bash", PYTHON]) {
-        return;
-    }
+fn no_race_gets_past_the_check() {
+    need!("git", "bash", PYTHON);
     with_namespaces(|user| {
         let world = stage(user);
         world.write("meddler.py", MEDDLER);
@@ -294,46 +281,37 @@ fn nobody_gets_in_between() {
     });
 }
 
-/// Another run could not follow, so its protection would end.
+/// The other run could not follow the change, so its protection would end.
 #[test]
-fn another_run_in_the_repository_keeps_it_from_changing() {
-    if !need(&["git", "bash"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = stage(user);
-        let before = config(&world);
+fn another_run_in_the_repository_prevents_the_change() {
+    in_repositories(|world| {
+        let before = config(world);
         let wait = "echo inside; for n in $(seq 600); do [ -e stop ] && exit 0; sleep 0.05; done; exit 1";
-        let other = shell(&world, &["-q"], wait).start();
+        let other = shell(world, &["-q"], wait).start();
         other.wait_for("inside");
-        let out = shell(&world, &[], "git config user.name Somebody").run().failed();
+        let out = shell(world, &[], "git config user.name Somebody").run().failed();
         out.says("another run is in this repository");
-        assert_eq!(config(&world), before);
-        // One that is about a submodule of it is one too.
+        assert_eq!(config(world), before);
+        // A run in one of its submodules prevents it too.
         world.write("stop", "");
         other.wait().success();
-        works(&world, "git config user.name Somebody");
-        assert!(config(&world).contains("name = Somebody"));
-        nothing_is_left(&world);
+        works(world, "git config user.name Somebody");
+        assert!(config(world).contains("name = Somebody"));
+        nothing_is_left(world);
     });
 }
 
-/// A run is in the repository as long as its processes may be, also when its supervisor is gone.
+/// A run counts as long as its processes may exist, even if its supervisor is gone.
 #[test]
-fn what_a_killed_run_leaves_is_no_hindrance() {
-    if !need(&["git", "bash"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = stage(user);
+fn the_remains_of_a_killed_run_prevent_nothing() {
+    in_repositories(|world| {
         let wait = "while :; do git config user.name x$RANDOM || exit 1; echo more; done";
-        let killed = shell(&world, &["-q"], wait).start();
+        let killed = shell(world, &["-q"], wait).start();
         killed.wait_for_times("more", 3);
-        killed.signal(libc::SIGKILL);
-        let _ = killed.wait();
-        plain(&world, "rm -f .git/config.lock; git config --list >/dev/null; git status >/dev/null");
-        works(&world, "git config user.name Afterwards");
-        assert!(config(&world).contains("Afterwards"));
-        nothing_is_left(&world);
+        killed.kill();
+        plain(world, "rm -f .git/config.lock; git config --list >/dev/null; git status >/dev/null");
+        works(world, "git config user.name Afterwards");
+        assert!(config(world).contains("Afterwards"));
+        nothing_is_left(world);
     });
 }

@@ -1,11 +1,12 @@
 //! git works in a protected workspace; what it executes cannot be planted there.
 
-use super::{names, shell, with_namespaces};
-use sbx_tests::{User, World, need};
+use super::{in_namespaces, names, shell, with_namespaces};
+use sbx_tests::{User, World, need, tree};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
-const IDENTITY: &str = "[user]\n\tname = Somebody\n\temail = somebody@example.org\n[init]\n\tdefaultBranch = main\n[protocol \"file\"]\n\tallow = always\n[advice]\n\tdetachedHead = false\n";
+const IDENTITY: &str = "[user]\n\tname = Somebody\n\temail = somebody@example.org\n\
+                        [init]\n\tdefaultBranch = main\n[protocol \"file\"]\n\tallow = \
+                            always\n[advice]\n\tdetachedHead = false\n";
 
 /// A workspace that is a repository with two commits and a branch, and beside it, outside, one for submodules.
 pub fn stage(user: &User) -> World {
@@ -14,7 +15,8 @@ pub fn stage(user: &User) -> World {
     world.write("file", "one\n");
     plain(
         &world,
-        "git init -q . && git add . && git commit -qm one && git switch -qc topic && echo two > other && git add . && git commit -qm two && git switch -q main && echo three >> file && git commit -qam three",
+        "git init -q . && git add . && git commit -qm one && git switch -qc topic && echo two > other && git add . && \
+         git commit -qm two && git switch -q main && echo three >> file && git commit -qam three",
     );
     plain(
         &world,
@@ -23,15 +25,21 @@ pub fn stage(user: &User) -> World {
     world
 }
 
-/// A script outside any sandbox.
+/// Runs a test in such a workspace, for each user who can have namespaces.
+pub fn in_repositories(body: impl Fn(&World)) {
+    need!("git", "bash");
+    with_namespaces(|user| body(&stage(user)));
+}
+
+/// Runs a script outside any sandbox.
 #[track_caller]
 pub fn plain(world: &World, script: &str) -> String {
     world.bare(["bash", "-ec", script]).run().success().out()
 }
 
-/// What is tried inside, with an end that tells whether all of it worked.
+/// Runs a script inside; its last words tell whether all of it worked.
 #[track_caller]
-fn works(world: &World, script: &str) -> String {
+pub fn works(world: &World, script: &str) -> String {
     shell(world, &["-q"], &format!("set -e; {script}")).run().success().out()
 }
 
@@ -43,15 +51,17 @@ pub fn nothing_planted_runs(world: &World, script: &str) {
     let script = script.replace("PLANTED", &planted);
     let out = shell(world, &["-q"], &script).run();
     assert!(!out.err().contains("panicked"), "{out}");
-    // It may have been broken, but not more.
+    // The repository may have been broken, but nothing worse.
     plain(
         world,
-        "(git status; git commit -q --allow-empty -m after; git log -1; git switch -q -; git switch -q -) >/dev/null 2>&1 || true",
+        "(git status; git commit -q --allow-empty -m after; git log -1; git switch -q -; \
+         git switch -q -) >/dev/null 2>&1 || true",
     );
-    // Changes the configuration, and has git read one more file.
+    // Changes the configuration, and makes git read one more file.
     plain(
         world,
-        "(cp -a . ../sparse && cd ../sparse && git sparse-checkout set --no-cone '/*'; git status) >/dev/null 2>&1 || true; rm -rf ../sparse",
+        "(cp -a . ../sparse && cd ../sparse && git sparse-checkout set --no-cone '/*'; git status) >/dev/null 2>&1 || \
+         true; rm -rf ../sparse",
     );
     assert!(!marks.exists(), "it ran: {script}: {out}");
 }
@@ -66,69 +76,57 @@ git gc -q; git fsck >/dev/null 2>&1; git log --oneline | wc -l >/dev/null; git r
 ";
 
 #[test]
-fn a_repository_is_initialised_once_more() {
-    if !need(&["git", "bash"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = stage(user);
-        let mode =
-            || fs::metadata(world.workspace.join(".git/config")).unwrap().permissions().mode() & 0o7777;
+fn a_repository_can_be_initialised_again() {
+    in_repositories(|world| {
+        let mode = || tree::mode(world.path(".git/config"));
         let before = (world.read(".git/config"), mode());
-        works(&world, "git init -q; git init -q .; git status");
+        works(world, "git init -q; git init -q .; git status");
         assert_eq!((world.read(".git/config"), mode()), before);
-        // What git tries on a configuration, whether it can be executed, and no other mode.
-        works(&world, "chmod u+x .git/config");
+        // git tries whether a configuration can be made executable; no other mode can be set.
+        works(world, "chmod u+x .git/config");
         assert_eq!(mode(), before.1 | 0o100);
         for mode in ["600", "g+w", "g+x", "4744", "000"] {
-            shell(&world, &["-q"], &format!("chmod {mode} .git/config")).run().failed();
+            shell(world, &["-q"], &format!("chmod {mode} .git/config")).run().failed();
         }
         assert_eq!(mode(), before.1 | 0o100);
-        works(&world, "chmod u-x .git/config");
-        shell(&world, &["-q"], "chmod u+x .git/hooks/post-update.sample .git/hooks").run().failed();
+        works(world, "chmod u-x .git/config");
+        shell(world, &["-q"], "chmod u+x .git/hooks/post-update.sample .git/hooks").run().failed();
         assert_eq!((world.read(".git/config"), mode()), before);
     });
 }
 
 #[test]
 fn everyday_work_goes_on() {
-    if !need(&["git", "bash"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = stage(user);
-        works(&world, WORK);
+    in_repositories(|world| {
+        works(world, WORK);
         works(
-            &world,
-            "git worktree add -q tree topic; cd tree; echo x > x; git add x; git commit -qm x; cd ..; git worktree remove tree; git worktree prune",
+            world,
+            "git worktree add -q tree topic; cd tree; echo x > x; git add x; git commit -qm x; cd ..; \
+             git worktree remove tree; git worktree prune",
         );
-        works(&world, "git config user.name >/dev/null; git -c core.editor=true commit -q --amend");
-        plain(&world, "git fsck 2>&1; test -z \"$(git status --porcelain)\"");
+        works(world, "git config user.name >/dev/null; git -c core.editor=true commit -q --amend");
+        plain(world, "git fsck 2>&1; test -z \"$(git status --porcelain)\"");
         assert!(!names(&world.workspace).iter().any(|name| name.starts_with(".env")));
     });
 }
 
 #[test]
 fn a_new_repository_can_be_made() {
-    if !need(&["git"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = World::new(user);
+    need!("git");
+    in_namespaces(|world| {
         world.write(world.home.join(".gitconfig"), IDENTITY);
         works(
-            &world,
-            "git init -q .; echo x > x; git add x; git commit -qm x; mkdir sub; git init -q sub; cd sub; touch y; git add y; git commit -qm y",
+            world,
+            "git init -q .; echo x > x; git add x; git commit -qm x; mkdir sub; git init -q sub; cd sub; touch y; \
+             git add y; git commit -qm y",
         );
-        plain(&world, "git fsck 2>&1");
+        plain(world, "git fsck 2>&1");
     });
 }
 
 #[test]
 fn a_linked_worktree_is_a_workspace() {
-    if !need(&["git"]) {
-        return;
-    }
+    need!("git");
     with_namespaces(|user| {
         let mut world = stage(user);
         plain(&world, "git worktree add -q ../tree topic");
@@ -136,7 +134,8 @@ fn a_linked_worktree_is_a_workspace() {
         world.workspace = world.home.join("tree");
         works(
             &world,
-            "echo more >> other; git commit -qam more; git switch -qc new; echo y > y; git add y; git stash -q; git stash pop -q; git commit -qm y; git rebase -q main; git gc -q",
+            "echo more >> other; git commit -qam more; git switch -qc new; echo y > y; git add y; git stash -q; \
+             git stash pop -q; git commit -qm y; git rebase -q main; git gc -q",
         );
         let marks = world.outside.join("ran");
         let common = main.join(".git");
@@ -152,7 +151,8 @@ fn a_linked_worktree_is_a_workspace() {
             format!("echo /tmp > {common}/worktrees/tree/commondir; rm {common}/worktrees/tree/commondir"),
             format!("rm .git; mkdir .git; mv {common}/worktrees {common}/w"),
             format!(
-                "rm .git; cp -r {common} .git; rm -rf .git/hooks; mkdir .git/hooks; printf '#!/bin/sh\\nPLANTED\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit"
+                "rm .git; cp -r {common} .git; rm -rf .git/hooks; mkdir .git/hooks; \
+                 printf '#!/bin/sh\\nPLANTED\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit"
             ),
         ] {
             nothing_planted_runs(&world, &script);
@@ -161,36 +161,43 @@ fn a_linked_worktree_is_a_workspace() {
             world.workspace = world.home.join("tree");
         }
         assert!(!marks.exists());
-        // Of the repository only what is git's, nothing else of that worktree.
+        // Only git's own part of the repository can be written, nothing else of that worktree.
         shell(&world, &["-q"], &format!("echo x >> {}", main.join("file").display())).run().failed();
     });
 }
 
 #[test]
 fn submodules_work_and_are_protected() {
-    if !need(&["git"]) {
-        return;
-    }
+    need!("git");
     with_namespaces(|user| {
         let world = stage(user);
         plain(&world, "git submodule -q add ../library sub && git commit -qm sub");
         works(
             &world,
-            "git submodule status >/dev/null; cd sub; echo x >> lib; git commit -qam inside; cd ..; git add sub; git commit -qm moved; git status --porcelain",
+            "git submodule status >/dev/null; cd sub; echo x >> lib; git commit -qam inside; cd ..; git add sub; \
+             git commit -qm moved; git status --porcelain",
         );
         for script in [
             "printf '#!/bin/sh\\nPLANTED\\n' > .git/modules/sub/hooks/post-commit; chmod +x .git/modules/sub/hooks/*",
             "git -C sub config core.fsmonitor PLANTED; echo '[core] fsmonitor = PLANTED' >> .git/modules/sub/config",
             "rm sub/.git; git init -q sub; git -C sub config core.fsmonitor PLANTED",
-            "mv .git/modules/sub .git/modules/was; cp -r .git/modules/was .git/modules/sub; echo '[core] fsmonitor = PLANTED' >> .git/modules/sub/config",
-            "mv .git/modules .git/was; cp -r .git/was .git/modules; echo '[core] fsmonitor = PLANTED' >> .git/modules/sub/config",
+            "mv .git/modules/sub .git/modules/was; cp -r .git/modules/was .git/modules/sub; \
+             echo '[core] fsmonitor = PLANTED' >> .git/modules/sub/config",
+            "mv .git/modules .git/was; cp -r .git/was .git/modules; \
+             echo '[core] fsmonitor = PLANTED' >> .git/modules/sub/config",
             "echo ../../evil > .git/modules/sub/commondir",
         ] {
             nothing_planted_runs(&world, script);
         }
-        // In two runs: what is no repository any more in the second one.
+        // In two runs: for the second one it is not a repository any more.
         shell(&world, &["-q"], "mv .git/modules/sub/HEAD .git/modules/sub/WAS").run().success();
-        shell(&world, &["-q"], "echo '[core] fsmonitor = touch ran' >> .git/modules/sub/config; mv .git/modules/sub/WAS .git/modules/sub/HEAD").run();
+        shell(
+            &world,
+            &["-q"],
+            "echo '[core] fsmonitor = touch ran' >> .git/modules/sub/config; \
+             mv .git/modules/sub/WAS .git/modules/sub/HEAD",
+        )
+        .run();
         assert!(!fs::read_to_string(world.path(".git/modules/sub/config")).unwrap().contains("touch ran"));
         // As a workspace of its own.
         let mut inside = stage(user);
@@ -201,7 +208,8 @@ fn submodules_work_and_are_protected() {
             "echo y >> lib; git commit -qam inside; git switch -qc new; git stash -q 2>/dev/null || true; git gc -q",
         );
         for script in [
-            "printf '#!/bin/sh\\nPLANTED\\n' > ../.git/modules/sub/hooks/post-commit; chmod +x ../.git/modules/sub/hooks/*",
+            "printf '#!/bin/sh\\nPLANTED\\n' > ../.git/modules/sub/hooks/post-commit; \
+             chmod +x ../.git/modules/sub/hooks/*",
             "git config core.fsmonitor PLANTED",
             "echo '[core] fsmonitor = PLANTED' >> ../.git/config",
         ] {
@@ -213,12 +221,13 @@ fn submodules_work_and_are_protected() {
 }
 
 #[test]
-fn what_cannot_be_looked_into_is_protected() {
+fn a_repository_that_cannot_be_inspected_is_protected() {
     with_namespaces(|user| {
-        // The superuser looks into everything.
-        if user.is_root() || !need(&["git"]) {
+        // root can look into everything.
+        if user.is_root() {
             return;
         }
+        need!("git");
         for (hide, show) in [
             ("chmod 000 .git/modules", "chmod 755 .git/modules"),
             ("chmod 111 .git/modules", "chmod 755 .git/modules"),
@@ -230,15 +239,16 @@ fn what_cannot_be_looked_into_is_protected() {
         ] {
             let world = stage(user);
             plain(&world, "git submodule --quiet add ../library sub && git commit -qm sub");
-            // Before it is hidden and after it was shown, but for what had to be hidden for that.
-            let plant = "echo '[core] fsmonitor = planted' >> .git/modules/sub/config; mkdir -p .git/modules/sub/hooks; echo planted > .git/modules/sub/hooks/post-commit";
+            // One run hides it; the next one shows it again and plants.
+            let plant = "echo '[core] fsmonitor = planted' >> .git/modules/sub/config; \
+                         mkdir -p .git/modules/sub/hooks; echo planted > .git/modules/sub/hooks/post-commit";
             shell(&world, &["-q"], hide).run();
             let out = shell(&world, &["-q"], &format!("{show}; {plant}")).run();
             plain(&world, "chmod -R u+rwX .git");
             let config = fs::read_to_string(world.path(".git/modules/sub/config")).unwrap();
             assert!(!config.contains("planted"), "{hide}: {out}");
             assert!(!world.exists(".git/modules/sub/hooks/post-commit"), "{hide}: {out}");
-            // Where nothing is hidden it is seen that the attempt would have worked.
+            // Where nothing is hidden, the attempt would have worked.
             plain(&world, plant);
             assert!(world.exists(".git/modules/sub/hooks/post-commit"));
         }
@@ -246,10 +256,8 @@ fn what_cannot_be_looked_into_is_protected() {
 }
 
 #[test]
-fn what_git_executes_cannot_be_planted() {
-    if !need(&["git"]) {
-        return;
-    }
+fn files_that_git_executes_cannot_be_planted() {
+    need!("git");
     with_namespaces(|user| {
         for setting in
             ["", "core.hooksPath .husky/_", "include.path ../more.config", "extensions.worktreeConfig true"]
@@ -259,17 +267,23 @@ fn what_git_executes_cannot_be_planted() {
                 plain(&world, &format!("git config {setting}"));
             }
             for script in [
-                "mkdir -p .git/hooks; printf '#!/bin/sh\\nPLANTED\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit",
+                "mkdir -p .git/hooks; printf '#!/bin/sh\\nPLANTED\\n' > .git/hooks/post-commit; \
+                 chmod +x .git/hooks/post-commit",
                 "git config core.fsmonitor 'PLANTED; false'",
-                "git config --worktree core.fsmonitor 'PLANTED; false'; printf '[core]\\nfsmonitor = PLANTED\\n' > .git/config.worktree",
+                "git config --worktree core.fsmonitor 'PLANTED; false'; \
+                 printf '[core]\\nfsmonitor = PLANTED\\n' > .git/config.worktree",
                 "printf '[core]\\nfsmonitor = PLANTED\\n' >> .git/config",
                 "printf '[core]\\nfsmonitor = PLANTED\\n' > .git/config.worktree",
                 "printf '[core]\\nfsmonitor = PLANTED\\n' > more.config; mkdir more.config",
-                "mkdir -p .husky/_; printf '#!/bin/sh\\nPLANTED\\n' > .husky/_/post-commit; chmod +x .husky/_/post-commit",
-                "mv .husky .was; mkdir -p .husky/_; printf '#!/bin/sh\\nPLANTED\\n' > .husky/_/post-commit; chmod +x .husky/_/post-commit",
-                "cp -r .git evil; printf '[core]\\nfsmonitor = PLANTED\\n' >> evil/config; echo ../evil > .git/commondir; rm -rf .git/commondir; echo ../evil > .git/commondir",
+                "mkdir -p .husky/_; printf '#!/bin/sh\\nPLANTED\\n' > .husky/_/post-commit; \
+                 chmod +x .husky/_/post-commit",
+                "mv .husky .was; mkdir -p .husky/_; printf '#!/bin/sh\\nPLANTED\\n' > .husky/_/post-commit; \
+                 chmod +x .husky/_/post-commit",
+                "cp -r .git evil; printf '[core]\\nfsmonitor = PLANTED\\n' >> evil/config; \
+                 echo ../evil > .git/commondir; rm -rf .git/commondir; echo ../evil > .git/commondir",
                 "mv .git .was; cp -r .was .git; printf '[core]\\nfsmonitor = PLANTED\\n' >> .git/config",
-                "cp -r .git evil; printf '[core]\\nfsmonitor = PLANTED\\n' >> evil/config; rm -rf .git; echo 'gitdir: evil' > .git",
+                "cp -r .git evil; printf '[core]\\nfsmonitor = PLANTED\\n' >> evil/config; rm -rf .git; \
+                 echo 'gitdir: evil' > .git",
             ] {
                 let copy = stage_copy(&world);
                 nothing_planted_runs(&copy, script);
@@ -278,12 +292,10 @@ fn what_git_executes_cannot_be_planted() {
     });
 }
 
-/// What the repository executes of a directory in it that is the workspace.
+/// The workspace is a directory of the repository, which executes files of that directory.
 #[test]
-fn a_directory_of_a_repository_holds_no_hooks_of_it_to_be_planted() {
-    if !need(&["git"]) {
-        return;
-    }
+fn no_hooks_are_planted_in_a_workspace_that_is_a_directory_of_a_repository() {
+    need!("git");
     with_namespaces(|user| {
         let hook =
             "hook=front/scripts/pre-commit; mkdir -p front/scripts; echo '#!/bin/sh' > $hook; chmod +x $hook";
@@ -291,9 +303,12 @@ fn a_directory_of_a_repository_holds_no_hooks_of_it_to_be_planted() {
             "git config core.hooksPath front/scripts",
             "git config include.path ../front/more; touch front/more",
             "ln -s ../../front/scripts/pre-commit .git/hooks/pre-commit",
-            "git config core.hooksPath front/scripts; git worktree add -q ../tree; mkdir ../tree/front; mv front/scripts ../tree/front",
+            "git config core.hooksPath front/scripts; git worktree add -q ../tree; mkdir ../tree/front; \
+             mv front/scripts ../tree/front",
         ];
-        let plant = "echo x > front/x; mkdir -p front/scripts; rm -f front/scripts/pre-commit; printf '#!/bin/sh\ntouch ran\n' > front/scripts/pre-commit; chmod +x front/scripts/pre-commit; printf '[core]\nfsmonitor = touch ran; false\n' > front/more";
+        let plant = "echo x > front/x; mkdir -p front/scripts; rm -f front/scripts/pre-commit; \
+                     printf '#!/bin/sh\ntouch ran\n' > front/scripts/pre-commit; chmod +x front/scripts/pre-commit; \
+                     printf '[core]\nfsmonitor = touch ran; false\n' > front/more";
         for setting in settings {
             for confined in [true, false] {
                 let world = stage(user);
@@ -314,14 +329,13 @@ fn a_directory_of_a_repository_holds_no_hooks_of_it_to_be_planted() {
     });
 }
 
-/// Where `git push` sends things to, and whose hooks it executes, is not for the command to say.
+/// The command may not decide where `git push` sends things to, and whose hooks it executes.
 #[test]
 fn remotes_cannot_be_planted() {
-    if !need(&["git"]) {
-        return;
-    }
+    need!("git");
     with_namespaces(|user| {
-        let repository = "git init -q --bare REPO; printf '#!/bin/sh\\ntouch ran\\n' > REPO/hooks/pre-receive; chmod +x REPO/hooks/pre-receive";
+        let repository = "git init -q --bare REPO; printf '#!/bin/sh\\ntouch ran\\n' > REPO/hooks/pre-receive; \
+                          chmod +x REPO/hooks/pre-receive";
         let old =
             "mkdir -p .git/remotes; printf 'URL: ./evil\\nPush: HEAD:refs/heads/x\\n' > .git/remotes/origin";
         let older = "mkdir -p .git/branches; echo ./evil > .git/branches/origin";
@@ -335,7 +349,7 @@ fn remotes_cannot_be_planted() {
             let out = shell(&world, &["-q"], &script).run();
             assert!(world.exists("evil/hooks/pre-receive"), "{out}");
             assert_eq!(push(&world), (false, false), "{out}");
-            // Where there is an address, git looks at no file, and the command may make it.
+            // If there is an address, git looks at no file, and the command may make it.
             let world = stage(user);
             plain(&world, &format!("{}; git remote add origin ./good", repository.replace("REPO", "good")));
             shell(&world, &["-q"], &script).run().success();
@@ -348,21 +362,20 @@ fn remotes_cannot_be_planted() {
     });
 }
 
-/// Another workspace like this one: an attempt may break it.
+/// A copy of the workspace, since an attempt may break it.
 fn stage_copy(world: &World) -> World {
     let copy = World::new(&world.user);
     plain(world, &format!("cp -r . {0}; cp ../.gitconfig {0}/..", copy.workspace.display()));
     copy
 }
 
-/// Shared configuration kept in the repository names more.
+/// The repository includes shared configuration, which names more files.
 #[test]
-fn what_included_configuration_names_is_protected_too() {
-    if !need(&["git"]) {
-        return;
-    }
+fn files_that_included_configuration_names_are_protected_too() {
+    need!("git");
     with_namespaces(|user| {
-        let script = "mkdir -p githooks; printf '#!/bin/sh\\nPLANTED\\n' > githooks/post-commit; chmod +x githooks/post-commit";
+        let script = "mkdir -p githooks; printf '#!/bin/sh\\nPLANTED\\n' > githooks/post-commit; \
+                      chmod +x githooks/post-commit";
         let stages: [&dyn Fn(&World); 5] = [
             &|world| {
                 world.write("shared.config", "[include]\n\tpath = deeper.config\n");
@@ -391,20 +404,19 @@ fn what_included_configuration_names_is_protected_too() {
 
 /// A hook is often a link to a script that is kept with the rest.
 #[test]
-fn scripts_that_hooks_are_links_to_stay_as_they_are() {
-    if !need(&["git"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = stage(user);
+fn scripts_that_hooks_link_to_stay_as_they_are() {
+    in_repositories(|world| {
         let twin = "printf '#!/bin/sh\\n' > scripts/other; mv scripts/other scripts/more; rm scripts/more";
         plain(
-            &world,
-            "mkdir -p scripts kept; printf '#!/bin/sh\\n' | tee scripts/check > kept/run; chmod +x scripts/check kept/run; ln -s kept alias; ln -s ../kept/run scripts/second; ln -s ../../scripts/check .git/hooks/pre-commit; ln -s ../../scripts/second .git/hooks/post-commit; ln -s ../../scripts/../kept/run .git/hooks/post-checkout; git add . && git commit -qm scripts",
+            world,
+            "mkdir -p scripts kept; printf '#!/bin/sh\\n' | tee scripts/check > kept/run; \
+             chmod +x scripts/check kept/run; ln -s kept alias; ln -s ../kept/run scripts/second; \
+             ln -s ../../scripts/check .git/hooks/pre-commit; ln -s ../../scripts/second .git/hooks/post-commit; \
+             ln -s ../../scripts/../kept/run .git/hooks/post-checkout; git add . && git commit -qm scripts",
         );
-        works(&world, twin);
+        works(world, twin);
         works(
-            &world,
+            world,
             "scripts/check; kept/run; cat scripts/second >/dev/null; echo more >> file; git commit -qam more",
         );
         for script in [
@@ -412,189 +424,11 @@ fn scripts_that_hooks_are_links_to_stay_as_they_are() {
             "printf '#!/bin/sh\\nPLANTED\\n' > scripts/second",
             "printf '#!/bin/sh\\nPLANTED\\n' > evil; chmod +x evil; mv evil scripts/check",
             "printf '#!/bin/sh\\nPLANTED\\n' > evil; chmod +x evil; mv evil scripts/second; mv evil kept/run",
-            "mv scripts was; mkdir scripts; for n in check second; do printf '#!/bin/sh\\nPLANTED\\n' > scripts/$n; chmod +x scripts/$n; done",
+            "mv scripts was; mkdir scripts; for n in check second; do printf '#!/bin/sh\\nPLANTED\\n' > scripts/$n; \
+             chmod +x scripts/$n; done",
             "chmod +w kept/run; echo PLANTED >> kept/run; rm kept/run; mv kept was",
         ] {
-            nothing_planted_runs(&world, script);
+            nothing_planted_runs(world, script);
         }
-    });
-}
-
-/// A directory of worktrees may itself be the repository, without one of its own.
-#[test]
-fn a_bare_repository_is_protected() {
-    if !need(&["git"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let mut world = stage(user);
-        plain(&world, "git clone -q --bare . ../bare && git -C ../bare worktree add -q main");
-        world.workspace = world.home.join("bare");
-        works(
-            &world,
-            "cd main; echo more >> file; git commit -qam more; git branch new; cd ..; git log new >/dev/null; git gc -q",
-        );
-        for script in [
-            "printf '#!/bin/sh\nPLANTED\n' > hooks/post-commit; chmod +x hooks/post-commit",
-            "git config core.fsmonitor PLANTED; printf '[core]\nfsmonitor = PLANTED\n' >> config",
-            "mv hooks was; mkdir hooks; printf '#!/bin/sh\nPLANTED\n' > hooks/post-commit; chmod +x hooks/post-commit",
-        ] {
-            nothing_planted_runs(&world, script);
-            plain(&world, "cd main; git status >/dev/null; git commit -q --allow-empty -m after");
-            assert!(!world.outside.join("ran").exists(), "{script}");
-        }
-        // From one of its worktrees too, which it is written to from.
-        plain(&world, "git worktree add -q other new");
-        world.workspace = world.home.join("bare/main");
-        works(&world, "echo more >> file; git commit -qam more");
-        for script in [
-            "cp -r ../worktrees/other ../evil; echo ../evil > ../evil/commondir; printf '[core]\nfsmonitor = PLANTED\n' > ../evil/config; echo gitdir: $PWD/../evil > ../other/.git; mv ../other ../was; cp -r ../was ../other",
-            "git init -q ../evil; cd ../evil; git config core.fsmonitor PLANTED; mv .git ../.git; cp -r .git ..; echo gitdir: evil/.git > ../.git",
-            "printf '#!/bin/sh\nPLANTED\n' > ../hooks/post-commit; chmod +x ../hooks/post-commit",
-        ] {
-            nothing_planted_runs(&world, script);
-            plain(
-                &world,
-                "for at in .. ../other; do (cd $at; git status >/dev/null 2>&1 || true; git log -1 >/dev/null); done",
-            );
-            assert!(!world.outside.join("ran").exists(), "{script}");
-        }
-        world.workspace = world.home.join("bare");
-        // The branch's configuration is changed as anywhere.
-        works(&world, "git config user.name Somebody; cd main; git branch -m new newer");
-    });
-}
-
-/// A repository that keeps its own data elsewhere inside the workspace.
-#[test]
-fn a_separate_git_directory_inside_is_protected() {
-    if !need(&["git"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        for script in [
-            "mkdir -p data/hooks; printf '#!/bin/sh\\nPLANTED\\n' > data/hooks/post-commit; chmod +x data/hooks/post-commit",
-            "git config core.fsmonitor PLANTED; printf '[core]\\nfsmonitor = PLANTED\\n' >> data/config",
-            "mv data was; cp -r was data; printf '[core]\\nfsmonitor = PLANTED\\n' >> data/config",
-            "cp -r data evil; printf '[core]\\nfsmonitor = PLANTED\\n' >> evil/config; echo 'gitdir: evil' > .git",
-        ] {
-            let world = stage(user);
-            plain(
-                &world,
-                "git init -q --separate-git-dir data . && echo data > .gitignore && git add .gitignore && git commit -qm ignore",
-            );
-            works(&world, "echo more >> file; git commit -qam more");
-            nothing_planted_runs(&world, script);
-        }
-    });
-}
-
-/// What a `.git` file says is a claim of whoever wrote it.
-#[test]
-fn a_forged_pointer_gives_nothing() {
-    if !need(&["git"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = stage(user);
-        plain(
-            &world,
-            "git init -q ../victim && cd ../victim && git commit -q --allow-empty -m one && git worktree add -q ../linked",
-        );
-        let victim = world.home.join("victim/.git");
-        let before = sbx_tests::tree::snapshot(&victim);
-        for target in [victim.clone(), victim.join("worktrees/linked"), victim.join("../../victim/.git/.")] {
-            plain(&world, "rm -rf .git");
-            world.write(".git", format!("gitdir: {}\n", target.display()));
-            let place = victim.display();
-            let script = format!(
-                "echo x >> {place}/HEAD; echo x > {place}/planted; git commit -q --allow-empty -m x; git update-ref refs/heads/x HEAD; rm -f {place}/index; exit 1"
-            );
-            shell(&world, &["-q"], &script).run().failed();
-            let after = sbx_tests::tree::snapshot(&victim);
-            assert!(sbx_tests::tree::differences(&before, &after).is_empty(), "{}", target.display());
-        }
-    });
-}
-
-/// An earlier command has made a directory below its workspace look like a worktree of a repository that lies elsewhere:
-/// that gives the next one, whose workspace that directory is, nothing.
-#[test]
-fn a_forged_worktree_opens_no_other_directory() {
-    if !need(&["git"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let mut world = stage(user);
-        let (top, secrets) = (world.workspace.clone(), world.home.join("secrets"));
-        plain(&world, "mkdir ../secrets && echo secret > ../secrets/file && git worktree add -q sub topic");
-        let own = top.join(".git/worktrees/sub");
-        // As git made it, it is the repository's.
-        world.workspace = top.join("sub");
-        works(&world, "git commit -q --allow-empty -m more");
-        world.workspace = top.clone();
-        // Its `commondir` is protected, but others can be made beside it.
-        for (number, common) in [&secrets, &world.home, &top].into_iter().enumerate() {
-            world.workspace = top.clone();
-            let (forged, part) =
-                (top.join(format!(".git/worktrees/forged{number}")), top.join(format!("part{number}")));
-            let script = format!(
-                "cp -r {1} {0}; echo {2} > {0}/commondir; mkdir {3}; echo {3}/.git > {0}/gitdir; echo 'gitdir: {0}' > {3}/.git",
-                forged.display(),
-                own.display(),
-                common.display(),
-                part.display()
-            );
-            works(&world, &script);
-            world.workspace = part;
-            let script = format!(
-                "echo here > in; echo x > {0}/planted; cat {0}/file; echo x > {1}/planted; [ -e in ]",
-                secrets.display(),
-                top.display()
-            );
-            let out = shell(&world, &["-q"], &script).run().success();
-            assert!(!out.out().contains("secret"), "{out}");
-            for place in [&secrets, &top] {
-                assert!(!place.join("planted").exists(), "{}: {out}", common.display());
-            }
-        }
-        // The workspace made a repository itself: it is as protected as it was when it was one.
-        world.workspace = top.clone();
-        works(
-            &world,
-            "mkdir -p refs objects worktrees; cp -r .git/worktrees/sub worktrees/forged; echo ref: refs/heads/main > HEAD; echo ../.. > worktrees/forged/commondir; mkdir part; echo $PWD/part/.git > worktrees/forged/gitdir; echo 'gitdir: ../worktrees/forged' > part/.git",
-        );
-        world.workspace = top.join("part");
-        let before = sbx_tests::tree::snapshot(&top.join(".git"));
-        let script = format!(
-            "echo here > in; echo x >> {0}/.git/config; echo x > {0}/planted; [ -e in ]",
-            top.display()
-        );
-        shell(&world, &["-q"], &script).run().success();
-        let after = sbx_tests::tree::snapshot(&top.join(".git"));
-        assert!(sbx_tests::tree::differences(&before, &after).is_empty());
-        assert!(!top.join("planted").exists());
-    });
-}
-
-/// More of them than are looked at one by one.
-#[test]
-fn many_submodules_do_not_hide_one() {
-    if !need(&["git"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = stage(user);
-        plain(
-            &world,
-            "git submodule -q add ../library sub && git commit -qm sub; mkdir -p .git/modules/deep/a/b/c/d/e; cp -r .git/modules/sub .git/modules/deep/a/b/c/d/e/f",
-        );
-        shell(&world, &["-q"], "for n in $(seq 400); do mkdir -p .git/modules/a$n .git/worktrees/a$n; done")
-            .run()
-            .success();
-        let script = "for c in $(find .git/modules -name config -type f) .git/modules/sub/hooks/post-commit; do echo planted >> $c; done; exit 1";
-        shell(&world, &["-q"], script).run().failed();
-        let found = plain(&world, "grep -rl planted .git/modules || true");
-        assert_eq!(found, "");
     });
 }

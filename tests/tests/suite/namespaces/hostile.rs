@@ -1,6 +1,6 @@
 //! Workspaces that an earlier command, or somebody else, has prepared against the next run.
 
-use super::{names, shell, with_namespaces};
+use super::{in_namespaces, names, shell, with_namespaces};
 use sbx_tests::{User, World};
 use std::ffi::OsStr;
 use std::fs;
@@ -25,7 +25,7 @@ fn with_world(user: &User, prepare: impl FnOnce(&World)) {
 }
 
 #[test]
-fn an_odd_git_directory_stops_nothing() {
+fn an_odd_git_directory_prevents_no_run() {
     with_namespaces(|user| {
         let fifo = |world: &World, name: &str| drop(world.bare(["mkfifo", name]).run().success());
         with_world(user, |world| fifo(world, ".git"));
@@ -81,7 +81,7 @@ fn an_odd_git_directory_stops_nothing() {
         with_world(user, |world| {
             drop(world.write(".git/config", "[include]\n".to_string() + &"path = x\n".repeat(20_000)))
         });
-        // Nobody can be kept from making names in a directory that cannot be opened.
+        // Creation of names cannot be blocked in a directory that cannot be opened.
         let world = World::new(user);
         world.write(".git/config", "[core]\n");
         fs::set_permissions(world.path(".git"), fs::Permissions::from_mode(0o0)).unwrap();
@@ -101,7 +101,7 @@ fn an_odd_git_directory_stops_nothing() {
 }
 
 #[test]
-fn odd_names_are_denied_like_others() {
+fn odd_names_are_denied_like_ordinary_ones() {
     with_namespaces(|user| {
         let world = World::new(user);
         let longest = "x".repeat(255);
@@ -154,18 +154,18 @@ fn odd_names_are_denied_like_others() {
     });
 }
 
-/// A link on the way is swapped while runs start: what comes of it stays in the workspace.
+/// A link on the way is swapped while runs start: the effect stays in the workspace.
 #[test]
 fn links_that_change_during_the_start_lead_nowhere() {
-    with_namespaces(|user| {
-        let world = World::new(user);
+    in_namespaces(|world| {
         world.write("a/secret", "hidden\n");
         world.write("b/secret", "other\n");
         world.write("go", "");
-        let swap = "while [ -e go ]; do ln -sfn b.real a.tmp 2>/dev/null; mv -T a c && ln -s ../outside a; rm -f a; mv -T c a; done; true";
+        let swap = "while [ -e go ]; do ln -sfn b.real a.tmp 2>/dev/null; mv -T a c && ln -s ../outside a; rm -f a; \
+                    mv -T c a; done; true";
         let swapper = world.bare(["bash", "-c", swap]).start();
         for _ in 0..12 {
-            let out = shell(&world, &["-q", "--deny", "a/secret"], "echo end").run();
+            let out = shell(world, &["-q", "--deny", "a/secret"], "echo end").run();
             assert!(out.code == Some(0) || out.code == Some(125), "{out}");
         }
         fs::remove_file(world.path("go")).unwrap();
@@ -215,5 +215,18 @@ fn workspaces_in_odd_places_work() {
         world.make_dir(&world.home.join(".gemini"));
         world.sbx(["run", "-q", "-p", "read-only", "--", "touch", ".gemini"]).run().failed();
         assert_eq!(names(&world.workspace), ["x", "y"]);
+    });
+}
+
+/// A directory that is handed in would lead past all mounts: what cannot be told apart from one is refused.
+#[test]
+fn a_descriptor_that_cannot_be_looked_at_is_refused() {
+    in_namespaces(|world| {
+        for flags in [&[][..], &["--net", "private"]] {
+            let run = || shell(world, flags, "echo ran");
+            let out = run().answering(&[(libc::SYS_fstat, libc::EIO)]).run();
+            out.refused(125, &["cannot pass descriptor 0 on", "it cannot be looked at"]).prints("");
+            run().run().success().prints("ran\n");
+        }
     });
 }

@@ -1,14 +1,17 @@
-//! Namespaces of a run's own: what is masked and protected in them, what of the host is out of sight, whom signals
-//! reach; and what is held, or said to be missing, where there are none.
+//! Namespaces of a run's own: what is masked and protected in them, what of the host is hidden, which processes signals
+//! reach; and what holds, or is reported missing, where there are none.
 
+mod across_runs;
 mod configuration;
 mod git;
 mod hostile;
 mod mounted;
+mod odd_repositories;
+mod placeholders;
 mod processes;
+mod protected;
+mod readers;
 mod services;
-mod shielded;
-mod stubs;
 
 use sbx_tests::{Cmd, User, World, kernel, skip};
 use std::path::Path;
@@ -19,7 +22,7 @@ const PYTHON: &str = "/usr/bin/python3";
 const REFUSING: &[(libc::c_long, i32)] =
     &[(libc::SYS_unshare, libc::EPERM), (libc::SYS_mount, libc::EPERM), (libc::SYS_open_tree, libc::EPERM)];
 
-/// Whether they can be had here, by this user; says so where not.
+/// Whether this user can have namespaces here; a visible skip where not.
 fn available(user: &User) -> bool {
     if kernel::landlock() < 4 {
         return false;
@@ -33,13 +36,18 @@ fn available(user: &User) -> bool {
     made
 }
 
-/// A test of what namespaces hold: for each user who can have them.
+/// Runs a test that needs namespaces, for each user who can have them.
 fn with_namespaces(body: impl Fn(&User)) {
     sbx_tests::as_users(|user| {
         if available(user) {
             body(user);
         }
     });
+}
+
+/// Runs such a test in a new world for each of them.
+fn in_namespaces(body: impl Fn(&World)) {
+    with_namespaces(|user| body(&World::new(user)));
 }
 
 /// `sbx run FLAGS -- bash -c SCRIPT`.
@@ -56,7 +64,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// What of a host's file system is mounted below a directory, for whoever looks from outside.
+/// The mounts below a directory, as the host sees them.
 fn mounted_below(directory: &Path) -> Vec<String> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let place = directory.to_str().unwrap();

@@ -1,11 +1,11 @@
-//! Workspaces that are mounted at two places: what is denied or protected is that by both names.
+//! Workspaces that are mounted at two places: a denied or protected path is denied or protected by both names.
 
-use super::with_namespaces;
+use super::{in_namespaces, with_namespaces};
 use sbx_tests::world::SECRET;
 use sbx_tests::{Cmd, Output, User, World, need, stage};
 use std::path::Path;
 
-/// Everything that reads, changes or makes what is denied or protected, by the name of the workspace in `$AT`.
+/// Everything that reads, changes or makes a denied or protected file, with the name of the workspace in `$AT`.
 const ATTEMPTS: &str = r#"
 cat "$AT/secret"
 for name in .git/hooks/pre-commit .git/config .mcp.json .vscode/tasks.json absent; do
@@ -30,12 +30,12 @@ fn stage_workspace(user: &User) -> World {
     world
 }
 
-/// `sbx run` in the workspace, which is mounted at `other`, too. `attempt` is the name that the command goes by.
+/// `sbx run` in the workspace, which is mounted at `other` too. `attempt` is the name that the command uses.
 fn attempts(world: &World, other: &Path, flags: &[&str], attempt: &Path) -> Output {
     mounted(world, &world.workspace, other, flags, attempt, ATTEMPTS)
 }
 
-/// `sbx` where a directory is mounted at another place, too.
+/// `sbx` where a directory is mounted at another place too.
 fn sbx(world: &World, directory: &Path, other: &Path) -> Cmd {
     let script = "mount --bind \"$1\" \"$2\" && shift 2 && exec \"$@\"";
     let words = world.user.unshare(&[]);
@@ -71,10 +71,8 @@ fn is_held(world: &World, out: &Output) {
 }
 
 #[test]
-fn what_is_shielded_is_shielded_by_every_name_of_a_workspace_that_is_mounted_twice() {
-    if !need(&["unshare", "mount"]) {
-        return;
-    }
+fn denied_and_protected_files_are_so_by_every_name_of_a_workspace_that_is_mounted_twice() {
+    need!("unshare", "mount");
     with_namespaces(|user| {
         let other = |world: &World| {
             let other = world.outside.join("the other");
@@ -102,10 +100,8 @@ fn what_is_shielded_is_shielded_by_every_name_of_a_workspace_that_is_mounted_twi
 }
 
 #[test]
-fn what_is_denied_by_one_name_is_not_opened_by_another_where_siblings_are_granted() {
-    if !need(&["unshare", "mount"]) {
-        return;
-    }
+fn deny_expansion_does_not_open_a_denied_file_by_its_other_name() {
+    need!("unshare", "mount");
     sbx_tests::as_users(|user| {
         let world = stage_workspace(user);
         let other = world.outside.join("other");
@@ -121,19 +117,16 @@ fn what_is_denied_by_one_name_is_not_opened_by_another_where_siblings_are_grante
 }
 
 #[test]
-fn a_configuration_is_not_replaced_where_another_name_would_lead_past_its_mount() {
-    if !need(&["unshare", "mount", "git"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = World::new(user);
+fn a_configuration_is_not_replaced_where_another_name_would_bypass_its_mount() {
+    need!("unshare", "mount", "git");
+    in_namespaces(|world| {
         world.bare(["git", "init", "-q"]).run().success();
         let before = world.read(".git/config").unwrap();
         let other = world.outside.join("other");
         world.make_dir(&other);
         let script = "git config user.name x; printf '[core]\n\tpager = evil\n' >> \"$AT/.git/config\"; \
                       echo planted > \"$AT/.git/hooks/pre-commit\"; echo tried";
-        let out = mounted(&world, &world.workspace, &other, &[], &other, script).prints("tried\n");
+        let out = mounted(world, &world.workspace, &other, &[], &other, script).prints("tried\n");
         assert_eq!(world.read(".git/config").as_ref(), Some(&before), "{out}");
         assert!(!world.exists(".git/hooks/pre-commit"), "{out}");
         world.sbx(["run", "--", "git", "config", "user.name", "x"]).run().success();
@@ -142,12 +135,9 @@ fn a_configuration_is_not_replaced_where_another_name_would_lead_past_its_mount(
 }
 
 #[test]
-fn what_is_protected_elsewhere_is_protected_in_a_workspace_that_is_another_name_of_it() {
-    if !need(&["unshare", "mount"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = World::new(user);
+fn a_path_protected_elsewhere_is_protected_in_a_workspace_that_is_its_other_name() {
+    need!("unshare", "mount");
+    in_namespaces(|world| {
         let profiles = world.home.join(".config/sbx/profiles");
         world.make_dir(&profiles);
         let other = world.outside.join("other");
@@ -157,17 +147,15 @@ fn what_is_protected_elsewhere_is_protected_in_a_workspace_that_is_another_name_
             "echo 1 > \"$AT/{below}\"; echo 2 > \"$HOME/{below}\"; echo 3 > \"$AT/free\"; echo tried"
         );
         let flags = ["--workspace", other.to_str().unwrap()];
-        let out = mounted(&world, &world.home, &other, &flags, &other, &script).prints("tried\n");
+        let out = mounted(world, &world.home, &other, &flags, &other, &script).prints("tried\n");
         assert!(!world.home.join(below).exists(), "{out}");
         assert!(world.home.join("free").exists(), "the allowed twin made nothing: {out}");
     });
 }
 
 #[test]
-fn a_question_about_the_other_name_is_answered_by_the_denial() {
-    if !need(&["unshare", "mount"]) {
-        return;
-    }
+fn a_query_about_the_other_name_is_answered_by_the_denial() {
+    need!("unshare", "mount");
     with_namespaces(|user| {
         let world = stage_workspace(user);
         let other = world.outside.join("other");
@@ -178,7 +166,7 @@ fn a_question_about_the_other_name_is_answered_by_the_denial() {
     });
 }
 
-/// A workspace in which a part of what is denied, or protected, is mounted at another place.
+/// A workspace in which a part of a denied or protected directory is mounted at another place.
 fn with_part(user: &User, part: &str) -> (World, std::path::PathBuf) {
     let world = stage_workspace(user);
     for directory in [part, "way"] {
@@ -190,10 +178,8 @@ fn with_part(user: &User, part: &str) -> (World, std::path::PathBuf) {
 }
 
 #[test]
-fn a_part_of_what_is_denied_is_not_opened_by_the_place_where_it_is_mounted_too() {
-    if !need(&["unshare", "mount"]) {
-        return;
-    }
+fn a_part_of_a_denied_directory_is_not_opened_where_it_is_mounted_too() {
+    need!("unshare", "mount");
     sbx_tests::as_users(|user| {
         let script = "cat \"$AT/held\" 2>/dev/null; cat .mcp.json";
         for (flags, secret) in [
@@ -209,10 +195,8 @@ fn a_part_of_what_is_denied_is_not_opened_by_the_place_where_it_is_mounted_too()
 }
 
 #[test]
-fn a_part_of_what_is_protected_is_not_changed_by_the_place_where_it_is_mounted_too() {
-    if !need(&["unshare", "mount"]) {
-        return;
-    }
+fn a_part_of_a_protected_directory_is_not_changed_where_it_is_mounted_too() {
+    need!("unshare", "mount");
     with_namespaces(|user| {
         let script = "echo planted > \"$AT/held\"; echo planted > \"$AT/new\"; echo tried";
         for (part, kept) in [(".vscode/part", true), ("free/part", false)] {

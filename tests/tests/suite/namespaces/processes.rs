@@ -1,22 +1,22 @@
-//! Processes: those of the run are all there is to be seen and to be hit, and none of the others' is open.
+//! Processes: a run sees and reaches only its own, and can inspect no others.
 
-use super::{PYTHON, shell, with_namespaces};
-use sbx_tests::{World, have, need, processes};
+use super::{PYTHON, in_namespaces, shell};
+use sbx_tests::{have, need, processes};
 use std::time::Duration;
 
 #[test]
-fn only_the_runs_own_processes_are_there() {
-    with_namespaces(|user| {
-        let world = World::new(user);
+fn only_the_runs_own_processes_are_visible() {
+    in_namespaces(|world| {
         let marker = processes::marker();
         let sleeper = world.bare(["sh", "-c", &format!("sleep 60; : {marker}")]).start();
         processes::wait_for(&marker, 1);
-        let script = "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done 2>/dev/null; ls /proc | grep -c '^[0-9]'";
-        let out = shell(&world, &["-q"], script).run().success();
+        let script = "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done 2>/dev/null; \
+                      ls /proc | grep -c '^[0-9]'";
+        let out = shell(world, &["-q"], script).run().success();
         assert!(!out.out().contains(&marker), "{out}");
         assert!(out.out().lines().last().unwrap().parse::<usize>().unwrap() < 8, "{out}");
         if have("ps").is_some() {
-            let out = shell(&world, &["-q"], "ps -ef").run().success();
+            let out = shell(world, &["-q"], "ps -ef").run().success();
             assert!(!out.out().contains(&marker) && out.out().lines().count() < 7, "{out}");
         }
         let pid = sleeper.pid().to_string();
@@ -26,47 +26,47 @@ fn only_the_runs_own_processes_are_there() {
             "kill -9 -- -1".to_string(),
             format!("kill -9 -- -{pid}"),
         ] {
-            shell(&world, &["-q"], &format!("{script}; exit 1")).run().failed();
+            shell(world, &["-q"], &format!("{script}; exit 1")).run().failed();
         }
-        let program = "import os, signal\nfor n in range(2, 70000):\n  if n != os.getpid():\n    try: os.kill(n, 9)\n    except OSError: pass\nfor n in (1, -1):\n  try: os.kill(n, 9)\n  except OSError: pass\nprint('still here')\n";
+        let program = "import os, signal\nfor n in range(2, 70000):\n  if n != os.getpid():\n    \
+                       try: os.kill(n, 9)\n    except OSError: pass\nfor n in (1, -1):\n  try: os.kill(n, 9)\n  \
+                       except OSError: pass\nprint('still here')\n";
         world.sbx(["run", "-q", "--", PYTHON, "-c", program]).run().success().prints("still here\n");
         assert!(!processes::with_marker(&marker).is_empty(), "it was killed from inside");
-        // Its twin outside is real.
+        // Its counterpart outside is real.
         world.bare(["kill", "-9", &pid]).run().success();
         sleeper.wait().died_of(libc::SIGKILL);
     });
 }
 
 #[test]
-fn the_first_process_is_closed() {
-    with_namespaces(|user| {
-        let world = World::new(user);
+fn the_first_process_cannot_be_inspected() {
+    in_namespaces(|world| {
         let secret = "hunter2-in-the-environment";
         for name in ["environ", "mem", "maps", "auxv", "stack", "syscall"] {
             let script = format!("cat /proc/1/{name} | head -c 100000");
-            let out = shell(&world, &["-q"], &script).env("SECRET_TOKEN", secret).run();
+            let out = shell(world, &["-q"], &script).env("SECRET_TOKEN", secret).run();
             assert!(out.stdout.is_empty(), "{name}: {out}");
         }
         for name in ["root/", "cwd/", "map_files", "fd/0/", "fd/3"] {
-            shell(&world, &["-q"], &format!("ls /proc/1/{name}")).run().failed().prints("");
+            shell(world, &["-q"], &format!("ls /proc/1/{name}")).run().failed().prints("");
         }
         for name in ["exe", "cwd", "root", "ns/mnt", "ns/user", "fd/*"] {
-            shell(&world, &["-q"], &format!("readlink /proc/1/{name}")).run().failed().prints("");
+            shell(world, &["-q"], &format!("readlink /proc/1/{name}")).run().failed().prints("");
         }
-        let out = shell(&world, &["-q"], "cat /proc/*/environ").env("SECRET_TOKEN", secret).run();
+        let out = shell(world, &["-q"], "cat /proc/*/environ").env("SECRET_TOKEN", secret).run();
         assert!(!out.out().contains(secret), "{out}");
-        // One's own is open.
-        shell(&world, &["-q"], "cat /proc/self/environ | wc -c; ls /proc/self/fd/ /proc/$$/root/usr")
+        // One's own process can be.
+        shell(world, &["-q"], "cat /proc/self/environ | wc -c; ls /proc/self/fd/ /proc/$$/root/usr")
             .run()
             .success();
     });
 }
 
 #[test]
-fn ends_come_through() {
-    with_namespaces(|user| {
-        let world = World::new(user);
-        let run = |script: &str| shell(&world, &["-q"], script).run();
+fn exit_codes_and_signals_are_passed_on() {
+    in_namespaces(|world| {
+        let run = |script: &str| shell(world, &["-q"], script).run();
         run("exit 0").success();
         run("exit 77").exited(77);
         run("(exit 5) & wait $!; sleep 0.01 & exit 9").exited(9);
@@ -74,7 +74,7 @@ fn ends_come_through() {
         {
             run(&format!("kill -{signal} $$")).exited(128 + signal);
         }
-        // Orphans move to the first process, and are waited for and ended there.
+        // The first process adopts orphans, waits for them and ends them.
         let marker = processes::marker();
         run(&format!("setsid sh -c 'sleep 60; : {marker}' & (sh -c 'sleep 60; : {marker}' &); exit 3"))
             .exited(3);
@@ -87,15 +87,14 @@ fn ends_come_through() {
 
 #[test]
 fn signals_to_sbx_reach_the_command() {
-    with_namespaces(|user| {
-        let world = World::new(user);
+    in_namespaces(|world| {
         for (name, signal) in
             [("TERM", libc::SIGTERM), ("INT", libc::SIGINT), ("HUP", libc::SIGHUP), ("USR1", libc::SIGUSR1)]
         {
             let script =
                 format!("trap 'echo got {name}; exit 42' {name}; echo ready; while :; do sleep 0.05; done");
             for to_group in [false, true] {
-                let running = shell(&world, &[], &script).start();
+                let running = shell(world, &[], &script).start();
                 running.wait_for("ready");
                 if to_group {
                     running.signal_group(signal)
@@ -104,7 +103,7 @@ fn signals_to_sbx_reach_the_command() {
                 }
                 running.wait().exited(42).prints(&format!("ready\ngot {name}\n"));
             }
-            let (running, _terminal) = shell(&world, &[], &script).start_on_terminal();
+            let (running, _terminal) = shell(world, &[], &script).start_on_terminal();
             running.wait_for("ready");
             running.signal(signal);
             running.wait_for("got");
@@ -115,12 +114,11 @@ fn signals_to_sbx_reach_the_command() {
 
 #[test]
 fn a_killed_supervisor_takes_everything_along() {
-    with_namespaces(|user| {
-        let world = World::new(user);
+    in_namespaces(|world| {
         for pause in [0, 1, 3, 8, 20, 50, 120, 250] {
             let marker = processes::marker();
             let script = format!("setsid sh -c 'sleep 60; : {marker}' & sh -c 'sleep 60; : {marker}'");
-            let running = shell(&world, &["--deny", "not/yet"], &script).start();
+            let running = shell(world, &["--deny", "not/yet"], &script).start();
             std::thread::sleep(Duration::from_millis(pause));
             running.signal(libc::SIGKILL);
             running.wait().died_of(libc::SIGKILL);
@@ -139,12 +137,11 @@ fn a_killed_supervisor_takes_everything_along() {
 
 #[test]
 fn the_report_names_the_process_as_the_host_knows_it() {
-    with_namespaces(|user| {
-        let world = World::new(user);
+    in_namespaces(|world| {
         let marker = processes::marker();
         let report = world.outside.join("report.json");
         let script = format!("echo ready; sleep 1; : {marker}");
-        let running = shell(&world, &["--report", report.to_str().unwrap()], &script).start();
+        let running = shell(world, &["--report", report.to_str().unwrap()], &script).start();
         running.wait_for("ready");
         let seen: Vec<i32> = processes::with_marker(&marker);
         running.wait().success();
@@ -158,39 +155,38 @@ fn the_report_names_the_process_as_the_host_knows_it() {
 
 #[test]
 fn limits_hold_inside() {
-    with_namespaces(|user| {
-        let world = World::new(user);
-        let forks = "import os, sys\nmade = 0\ntry:\n  for n in range(30):\n    if os.fork() == 0:\n      import time; time.sleep(5); os._exit(0)\n    made += 1\nexcept OSError: pass\nprint(made < 12, flush=True)\nos.kill(0, 9)\n";
+    in_namespaces(|world| {
+        let forks = "import os, sys\nmade = 0\ntry:\n  for n in range(30):\n    if os.fork() == 0:\n      \
+                     import time; time.sleep(5); os._exit(0)\n    made += 1\nexcept OSError: pass\n\
+                     print(made < 12, flush=True)\nos.kill(0, 9)\n";
         world
             .sbx(["run", "-q", "--max-processes", "10", "--", PYTHON, "-c", forks])
             .run()
             .exited(137)
             .prints("True\n");
-        let eats = "x = bytearray(300 << 20)\nfor n in range(0, len(x), 4096): x[n] = 1\nimport time; time.sleep(10); print('kept')";
+        let eats = "x = bytearray(300 << 20)\nfor n in range(0, len(x), 4096): x[n] = 1\nimport time; time.sleep(10); \
+                    print('kept')";
         let out = world.sbx(["run", "-q", "--max-memory", "100M", "--", PYTHON, "-c", eats]).run().failed();
         assert!(!out.out().contains("kept"), "{out}");
         let marker = processes::marker();
         let endless = format!(
             "trap '' TERM; (trap '' TERM; while :; do sleep 0.1; : {marker}; done) & while :; do sleep 0.1; done"
         );
-        shell(&world, &["-q", "-t", "1s"], &endless).run().exited(124);
+        shell(world, &["-q", "-t", "1s"], &endless).run().exited(124);
         processes::none_left(&marker);
-        let out = shell(&world, &["-q", "--max-output", "1k"], "yes | head -c 100000").run().success();
+        let out = shell(world, &["-q", "--max-output", "1k"], "yes | head -c 100000").run().success();
         assert!(out.stdout.len() < 3000, "{}", out.stdout.len());
     });
 }
 
 #[test]
-fn names_of_the_host_and_its_message_queues_are_its_own() {
-    if !need(&["hostname", "ipcs"]) {
-        return;
-    }
-    with_namespaces(|user| {
-        let world = World::new(user);
-        shell(&world, &["-q"], "hostname other").run().failed();
+fn the_hosts_name_and_message_queues_are_out_of_reach() {
+    need!("hostname", "ipcs");
+    in_namespaces(|world| {
+        shell(world, &["-q"], "hostname other").run().failed();
         let links = "for n in pid mnt ipc uts; do readlink /proc/self/ns/$n; done";
         let outside = world.bare(["bash", "-c", links]).run().success().out();
-        let inside = shell(&world, &["-q"], links).run().success().out();
+        let inside = shell(world, &["-q"], links).run().success().out();
         for (mine, theirs) in outside.lines().zip(inside.lines()) {
             assert_ne!(mine, theirs);
         }
@@ -198,14 +194,13 @@ fn names_of_the_host_and_its_message_queues_are_its_own() {
     });
 }
 
-/// What the command gets as its session, with pipes and on a terminal.
+/// The session that the command gets, with pipes and on a terminal.
 #[test]
-fn sessions_and_groups_have_numbers() {
-    with_namespaces(|user| {
-        let world = World::new(user);
+fn sessions_and_process_groups_have_numbers() {
+    in_namespaces(|world| {
         let program = "import os; print(os.getsid(0) != 0, os.getpgrp() != 0, os.getppid())";
         world.sbx(["run", "--", PYTHON, "-c", program]).run().success().prints("True True 1\n");
-        // There is no terminal to be had where none was given.
-        shell(&world, &["-q"], "exec 3<>/dev/tty").run().failed();
+        // Where the run was given no terminal, none can be opened.
+        shell(world, &["-q"], "exec 3<>/dev/tty").run().failed();
     });
 }

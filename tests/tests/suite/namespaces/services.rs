@@ -1,8 +1,8 @@
 //! Services of the host and their sockets: out of reach in `workspace`, with and without namespaces.
 
-use super::{PYTHON, names, shell, with_namespaces};
+use super::{PYTHON, in_namespaces, names, shell};
 use sbx_tests::servers::UnixServer;
-use sbx_tests::{Cmd, World, as_users, kernel, processes};
+use sbx_tests::{Cmd, World, as_users, in_worlds, kernel, processes};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ impl Drop for Place {
 fn sockets_of_the_host_are_not_reached() {
     as_users(|user| {
         let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+        let attempt = world.program("attempt");
         let is_root = tested_as_root();
         let directories = if is_root {
             &["/run", "/tmp", "/dev/shm", "/var/tmp"][..]
@@ -62,7 +62,7 @@ fn sockets_of_the_host_are_not_reached() {
                     [&["run", "-q"], flags, &["--", &attempt, "connect-unix", path.to_str().unwrap()]]
                         .concat();
                 around(world.sbx(words)).run().exited(1);
-                // By another name for the same.
+                // By another name of the same directory.
                 let other = format!("/proc/self/root{}", path.display());
                 if other.len() < 100 {
                     let words = [&["run", "-q"], flags, &["--", &attempt, "connect-unix", &other]].concat();
@@ -96,23 +96,21 @@ for name in ('own.sock', os.path.join(tempfile.gettempdir(), 'agent.1'), '/tmp/o
         server.bind(name); server.listen()
         client.connect(name); print('connected'); os.unlink(name)
 ";
-    with_namespaces(|user| {
-        let world = World::new(user);
+    in_namespaces(|world| {
         for flags in [&["run", "--"][..], &["run", "--net", "private", "--"]] {
             world.sbx(flags).args([PYTHON, "-c", program]).run().success().prints(&"connected\n".repeat(4));
         }
     });
 }
 
-/// A socket that is allowed by name is there, and nothing else beside it.
+/// A socket that is allowed by name exists, and nothing else beside it.
 #[test]
-fn an_allowed_socket_is_reached_where_it_is() {
+fn an_allowed_socket_is_reached_at_its_own_path() {
     if !tested_as_root() {
         return;
     }
-    as_users(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+    in_worlds(|world| {
+        let attempt = world.program("attempt");
         for directory in ["/run", "/tmp", "/var/tmp"] {
             let place = Place::below(directory);
             let (allowed, other) = (place.0.join("allowed"), place.0.join("other"));
@@ -132,22 +130,23 @@ fn an_allowed_socket_is_reached_where_it_is() {
     });
 }
 
-/// What is kept below the run's own /tmp stays where it is: elsewhere it would be as open as all the rest there.
+/// What is kept below the run's own /tmp stays in its place: elsewhere it would be as open as everything there.
 #[test]
-fn what_is_kept_cannot_be_moved() {
-    with_namespaces(|user| {
-        let world = World::new(user);
-        let attempt = world.subject("attempt").into_os_string().into_string().unwrap();
+fn kept_directories_cannot_be_moved() {
+    in_namespaces(|world| {
+        let attempt = world.program("attempt");
         let place = Place::below("/tmp");
         let kept = place.0.join("above/kept");
         fs::create_dir_all(&kept).unwrap();
         let server = UnixServer::at(&kept.join("socket"));
         let script = format!(
-            "{attempt} connect-unix {1}/socket; mv {0} /tmp/moved || mv {0}/above {0}/moved; for at in /tmp/moved/above {0}/moved; do cd $at/kept && {attempt} connect-unix socket; done; mkdir -p /tmp/own/other; mv /tmp/own /tmp/free && ls -d /tmp/free/other",
+            "{attempt} connect-unix {1}/socket; mv {0} /tmp/moved || mv {0}/above {0}/moved; \
+             for at in /tmp/moved/above {0}/moved; do cd $at/kept && {attempt} connect-unix socket; done; \
+             mkdir -p /tmp/own/other; mv /tmp/own /tmp/free && ls -d /tmp/free/other",
             place.0.display(),
             kept.display(),
         );
-        let out = shell(&world, &["-q", "--ro", kept.to_str().unwrap()], &script).run();
+        let out = shell(world, &["-q", "--ro", kept.to_str().unwrap()], &script).run();
         assert!(out.out().ends_with("/tmp/free/other\n"), "{out}");
         assert_eq!(server.connections(), 0);
         // Where it may be changed it may be connected to.
@@ -160,28 +159,27 @@ fn what_is_kept_cannot_be_moved() {
 
 #[test]
 fn tmp_and_shared_memory_are_the_runs_own() {
-    with_namespaces(|user| {
-        let world = World::new(user);
+    in_namespaces(|world| {
         let (tmp, memory) = (Place::below("/tmp"), Place::below("/dev/shm"));
         for place in [&tmp, &memory] {
             fs::write(place.0.join("seen"), "").unwrap();
             let path = place.0.to_str().unwrap();
-            shell(&world, &["-q"], &format!("ls {path}/seen {path}")).run().failed().prints("");
+            shell(world, &["-q"], &format!("ls {path}/seen {path}")).run().failed().prints("");
         }
         let mark = processes::marker();
         let make =
             format!("echo x > /tmp/{mark} && echo x > /dev/shm/{mark} && ls -A /tmp /dev/shm && sleep 1");
         let listing = format!("/dev/shm:\n{mark}\n\n/tmp:\n{mark}\n");
-        // Two at once: neither sees what the other has made.
-        let first = shell(&world, &[], &make).start();
+        // Two runs at once: neither sees what the other has made.
+        let first = shell(world, &[], &make).start();
         first.wait_for(&mark);
-        shell(&world, &[], "ls -A /tmp /dev/shm").run().success().prints("/dev/shm:\n\n/tmp:\n");
+        shell(world, &[], "ls -A /tmp /dev/shm").run().success().prints("/dev/shm:\n\n/tmp:\n");
         assert!(!Path::new("/tmp").join(&mark).exists() && !Path::new("/dev/shm").join(&mark).exists());
         first.wait().success().prints(&listing);
-        // Whatever may be executed in /tmp may be executed there.
+        // What may be executed in /tmp may be executed there.
         let script = "printf '#!/bin/sh\\necho ran\\n' > /tmp/s && chmod +x /tmp/s && /tmp/s";
-        shell(&world, &[], script).run().success().prints("ran\n");
-        shell(&world, &[], "cd /tmp && touch a && mkdir b && mv a b && rm -r b && echo $TMPDIR")
+        shell(world, &[], script).run().success().prints("ran\n");
+        shell(world, &[], "cd /tmp && touch a && mkdir b && mv a b && rm -r b && echo $TMPDIR")
             .run()
             .success()
             .prints("/tmp\n");
@@ -191,16 +189,15 @@ fn tmp_and_shared_memory_are_the_runs_own() {
 /// Everything that a run makes for itself is gone with it.
 #[test]
 fn the_scratch_directory_is_removed() {
-    with_namespaces(|user| {
-        let world = World::new(user);
+    in_namespaces(|world| {
         let place = world.home.join("tmp");
         world.make_dir(&place);
-        let run = |script: &str| shell(&world, &["-q"], script).env("TMPDIR", &place);
+        let run = |script: &str| shell(world, &["-q"], script).env("TMPDIR", &place);
         run("mkdir -p /tmp/a/b && touch /tmp/a/b/c && chmod 0 /tmp/a").run().success();
         assert_eq!(names(&place), [""; 0]);
         run("touch /tmp/x; kill -9 $$").run().exited(137);
         assert_eq!(names(&place), [""; 0]);
-        // Also where the command has mounted nothing, and the supervisor is gone.
+        // Even if the command has mounted nothing and the supervisor is gone.
         let running = run("touch /tmp/x; echo ready; sleep 100").start();
         running.wait_for("ready");
         assert_eq!(names(&place).len(), 1);
@@ -217,36 +214,33 @@ fn the_scratch_directory_is_removed() {
 }
 
 #[test]
-fn terminals_can_be_made_and_others_are_not_there() {
-    with_namespaces(|user| {
-        let world = World::new(user);
+fn terminals_can_be_made_and_the_hosts_are_hidden() {
+    in_namespaces(|world| {
         let (held, _terminal) = world.bare(["sleep", "60"]).start_on_terminal();
-        shell(&world, &[], "ls /dev/pts").run().success().prints("ptmx\n");
+        shell(world, &[], "ls /dev/pts").run().success().prints("ptmx\n");
         if sbx_tests::have("script").is_some() {
-            shell(&world, &[], "script -qc 'echo hi; tty' /dev/null | tr -d '\\r'")
+            shell(world, &[], "script -qc 'echo hi; tty' /dev/null | tr -d '\\r'")
                 .run()
                 .success()
                 .prints("hi\n/dev/pts/0\n");
         }
         let program = "import pty, os; p, t = pty.openpty(); print(os.ttyname(t))";
         world.sbx(["run", "--", PYTHON, "-c", program]).run().success().prints("/dev/pts/0\n");
-        held.signal(libc::SIGKILL);
-        held.wait();
+        held.kill();
     });
 }
 
 #[test]
 fn directories_of_services_cannot_be_changed() {
-    with_namespaces(|user| {
-        let world = World::new(user);
-        shell(&world, &["-q"], "touch /run/x || mkdir /run/y || ln -s /etc /run/z").run().failed();
+    in_namespaces(|world| {
+        shell(world, &["-q"], "touch /run/x || mkdir /run/y || ln -s /etc /run/z").run().failed();
         if tested_as_root() {
             let place = Place::below("/run");
             let path = place.0.display();
             world.bare(["ls", "-d", place.0.to_str().unwrap()]).run().success();
-            // Not even whether it is there can be found out.
-            shell(&world, &["-q"], &format!("[ -e {path} ] || [ -e /var{path} ]")).run().exited(1);
-            shell(&world, &["-q", "--ro", place.0.to_str().unwrap()], &format!("[ -e {path} ]"))
+            // The command cannot even find out whether it exists.
+            shell(world, &["-q"], &format!("[ -e {path} ] || [ -e /var{path} ]")).run().exited(1);
+            shell(world, &["-q", "--ro", place.0.to_str().unwrap()], &format!("[ -e {path} ]"))
                 .run()
                 .success();
         }

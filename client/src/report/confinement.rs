@@ -1,0 +1,129 @@
+//! What confined a run: its profile, its network, the layers and the limits.
+
+use super::Bytes;
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// The profile of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct ProfileUsed {
+    /// The name of the profile.
+    pub name: String,
+    /// The file of the profile; null for a built-in one.
+    pub file: Option<Bytes>,
+    /// The documents that the profile was put together from, itself last.
+    pub lineage: Vec<String>,
+}
+
+/// The network of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct NetworkUsed {
+    /// How far the network was open.
+    pub mode: NetworkMode,
+    /// TCP ports that could be connected to, with mode ports.
+    pub connect: Vec<u16>,
+    /// TCP ports that could be listened on, with mode ports.
+    pub bind: Vec<u16>,
+    /// UNIX sockets that could be connected to.
+    pub unix: Vec<Bytes>,
+}
+
+/// How far the network was open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum NetworkMode {
+    /// No internet sockets.
+    None,
+    /// TCP, with the ports named.
+    Ports,
+    /// The host's network.
+    Host,
+    /// A network of the run's own, with loopback alone.
+    Private,
+    /// A value of a later version of sbx; never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
+}
+
+/// What was in force, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Nothing: the run was to be unconfined.
+    None,
+    /// Rules for system calls.
+    Minimal,
+    /// Rules for system calls and files.
+    Standard,
+    /// Rules for system calls and files, and namespaces of the run's own.
+    Full,
+    /// A value of a later version of sbx; never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
+}
+
+/// One layer of confinement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Layer {
+    /// The name: seccomp, seal, notification, landlock, tcp, signal-scope, privileges, namespaces.
+    pub name: Cow<'static, str>,
+    /// Whether the layer was in force.
+    pub state: LayerState,
+    /// Why it was not, or not wholly.
+    pub reason: Option<String>,
+}
+
+/// Whether a layer was in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum LayerState {
+    /// Wholly in force.
+    Enforced,
+    /// In force, with gaps.
+    Partial,
+    /// Not in force, although it would have had something to do.
+    Absent,
+    /// Not in force, and there was nothing for it to do.
+    NotNeeded,
+    /// A value of a later version of sbx; never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
+}
+
+/// One limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct LimitUsed {
+    /// The profile's key: open_files, file_size, cpu ...
+    pub name: Cow<'static, str>,
+    /// How much there may be, in `unit`.
+    pub value: u64,
+    /// What the value counts.
+    pub unit: Unit,
+    /// What enforces it: cgroup, rlimit, notification, supervisor.
+    pub mechanism: Cow<'static, str>,
+}
+
+/// What a limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A number of things.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Milliseconds.
+    Ms,
+    /// A value of a later version of sbx; never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
+}

@@ -1,0 +1,216 @@
+//! The flags of `sbx run`, one row each. clap's flags, the quick path, the policy of `sbx why`, the manual and the
+//! completions are all made from these rows.
+
+use crate::profile::units::{self, Bound};
+use crate::profile::{Level, Namespaces, NetworkMode, StaticMode};
+use crate::request::{OnViolation, Request};
+use Takes::{
+    Count, Descriptor, Descriptors, Duration, OneOf, Path, Paths, Patience, Ports, Size, Switch, Texts, Word,
+    Words,
+};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time;
+
+/// A flag.
+pub struct Flag {
+    /// Its name, without the dashes.
+    pub long: &'static str,
+    /// Its letter.
+    pub short: Option<char>,
+    /// What `--help` calls its value. A [`Switch`] has none, a [`OneOf`] is shown its words.
+    pub value: &'static str,
+    /// What `--help` says about it.
+    pub help: &'static str,
+    /// What it takes, and where that goes.
+    pub takes: Takes,
+    /// Whether `sbx why` takes it too.
+    pub asks: bool,
+}
+
+/// What a flag takes, and the field of the request that this goes to. A flag of a list can be given several times.
+pub enum Takes {
+    Switch(Field<bool>),
+    OneOf(&'static [Choice]),
+    Word(Field<Option<OsString>>),
+    Words(Field<Vec<OsString>>),
+    Texts(Field<Vec<String>>),
+    Path(Field<Option<PathBuf>>),
+    Paths(Field<Vec<PathBuf>>),
+    Ports(Field<Vec<u16>>),
+    Descriptor(Field<Option<i32>>),
+    Descriptors(Field<Vec<i32>>),
+    Duration(Field<Option<Bound<time::Duration>>>),
+    Patience(Field<Option<Bound<time::Duration>>>),
+    Size(Field<Option<Bound<u64>>>),
+    Count(Field<Option<Bound<u64>>>),
+}
+
+type Field<T> = fn(&mut Request) -> &mut T;
+/// A word, and what it sets.
+type Choice = (&'static str, fn(&mut Request));
+
+/// The flags below their headings, in the order of `--help`.
+#[rustfmt::skip]
+pub static GROUPS: &[(&str, &[Flag])] = &[
+    ("Profile", &[
+        valued("profile", Word(|r| &mut r.profile), "NAME|FILE", "Profile: a name ('sbx profile list') or a file")
+            .short('p').asks(),
+    ]),
+    ("Files", &[
+        valued("workspace", Path(|r| &mut r.workspace), "DIR",
+            "Directory to work in [default: the current one]").asks(),
+        valued("ro", Paths(|r| &mut r.ro), "PATH", "Allow reading PATH and below").asks(),
+        valued("rox", Paths(|r| &mut r.rox), "PATH", "Allow reading and executing").asks(),
+        valued("rw", Paths(|r| &mut r.rw), "PATH", "Allow reading and changing").asks(),
+        valued("rwx", Paths(|r| &mut r.rwx), "PATH", "Allow reading, changing and executing").asks(),
+        valued("deny", Paths(|r| &mut r.deny), "PATH", "Deny PATH and below, whatever else allows it").asks(),
+    ]),
+    ("Commands", &[
+        valued("allow-command", Words(|r| &mut r.allow_command), "CMD",
+            "Allow only the commands listed: names or paths ('git', 'python3*', './tool')").asks(),
+        valued("block-command", Words(|r| &mut r.block_command), "CMD",
+            "Block this command under any of its names").asks(),
+    ]),
+    ("System calls", &[
+        valued("allow-calls", Words(|r| &mut r.allow_calls), "LIST",
+            "Allow these system calls too: call, @group or call[restriction], separated by ':' or ','").asks(),
+        valued("deny-calls", Words(|r| &mut r.deny_calls), "LIST", "Deny these system calls").asks(),
+        choice("on-violation", &[
+            ("kill", |r| r.on_violation = Some(OnViolation::Kill)),
+            ("errno", |r| r.on_violation = Some(OnViolation::Errno)),
+            ("log", |r| r.on_violation = Some(OnViolation::Log)),
+        ], "Action on a violation: end the run (status 159), fail the call, or allow it and list it \
+            [default: the profile's]"),
+        switch("log-violations", |r| &mut r.log_violations,
+            "Allow every system call, and list those that would be denied; path rules stay in force"),
+        switch("explain", |r| &mut r.explain,
+            "Name denied paths too; everything stays denied (each call with a path takes longer)"),
+    ]),
+    ("Network", &[
+        choice("net", &[
+            ("none", |r| r.net = Some(NetworkMode::None)),
+            ("private", |r| r.net = Some(NetworkMode::Private)),
+            ("host", |r| r.net = Some(NetworkMode::Host)),
+        ], "Network: none, a private one with loopback alone, or the host's [default: the profile's]").asks(),
+        valued("connect", Texts(|r| &mut r.connect), "HOST:PORT",
+            "Allow TCP connections only to the ports listed ('*:443')"),
+        valued("bind", Ports(|r| &mut r.bind), "PORT", "Allow listening only on the TCP ports listed"),
+        valued("unix", Paths(|r| &mut r.unix), "PATH", "Allow connecting to the UNIX socket at PATH"),
+    ]),
+    ("Environment", &[
+        valued("env", Words(|r| &mut r.env), "K[=V]", "Pass a variable on, or set it"),
+        switch("inherit-env", |r| &mut r.inherit_env, "Pass every variable on, except secrets and loader hooks"),
+        switch("allow-dangerous-env", |r| &mut r.allow_dangerous_env,
+            "Let --env name loader and interpreter hooks (LD_PRELOAD, BASH_ENV ...)"),
+    ]),
+    ("Limits", &[
+        valued("timeout", Duration(|r| &mut r.timeout), "DURATION",
+            "End the command and all that it started after DURATION, with status 124 ('90s', '2m', 'none')").short('t'),
+        valued("kill-after", Patience(|r| &mut r.kill_after), "DURATION",
+            "Time from SIGTERM to SIGKILL then [default: 5s]"),
+        valued("max-output", Size(|r| &mut r.max_output), "SIZE",
+            "Pass on at most SIZE of stdout, and of stderr: the head and the tail ('64K', '1MiB', 'none')"),
+        valued("max-processes", Count(|r| &mut r.max_processes), "N", "Processes and threads at a time"),
+        valued("max-memory", Size(|r| &mut r.max_memory), "SIZE", "Memory of all processes together"),
+        valued("max-cpu", Duration(|r| &mut r.max_cpu), "DURATION", "Processor time of each process"),
+        valued("max-open-files", Count(|r| &mut r.max_open_files), "N", "Open files of each process"),
+        valued("max-file-size", Size(|r| &mut r.max_file_size), "SIZE", "Size of each file that is written"),
+    ]),
+    ("Running", &[
+        switch("keep-background", |r| &mut r.keep_background,
+            "Leave background processes running when the command ends"),
+        valued("cwd", Path(|r| &mut r.cwd), "DIR", "Start the command in DIR"),
+        valued("pass-fd", Descriptors(|r| &mut r.pass_fd), "N", "Pass descriptor N on"),
+        choice("static", &[
+            ("block", |r| r.static_programs = Some(StaticMode::Block)),
+            ("warn", |r| r.static_programs = Some(StaticMode::Warn)),
+            ("allow", |r| r.static_programs = Some(StaticMode::Confine)),
+            ("confine", |r| r.static_programs = Some(StaticMode::Confine)),
+        ], "Programs that cannot load libsandbox.so: refuse them, or run them under the launcher's rules alone \
+            [default: block]"),
+        choice("require", &[
+            ("full", |r| r.require = Some(Level::Full)),
+            ("standard", |r| r.require = Some(Level::Standard)),
+            ("minimal", |r| r.require = Some(Level::Minimal)),
+        ], "Refuse to run where the kernel can enforce less than this level"),
+        choice("namespaces", &[
+            ("auto", |r| r.namespaces = Some(Namespaces::Auto)),
+            ("none", |r| r.namespaces = Some(Namespaces::None)),
+        ], "Private namespaces: where the machine allows them, or none [default: the profile's]"),
+        switch("verify", |r| &mut r.verify,
+            "First try what the run must refuse, on files and processes made for that; refuse to run if anything is \
+             allowed"),
+        switch("exec", |r| &mut r.exec,
+            "Become the command: no supervisor, no reports of violations, the fastest start"),
+        switch("dangerously-unconfined", |r| &mut r.dangerously_unconfined,
+            "Run with profile 'unrestricted': no confinement at all"),
+    ]),
+    ("Messages", &[
+        valued("report", Path(|r| &mut r.report), "FILE", "Write what happened to FILE, as JSON ('sbx report schema')"),
+        valued("report-fd", Descriptor(|r| &mut r.report_fd), "N",
+            "Write it to descriptor N, which the command does not get"),
+        valued("audit-log", Path(|r| &mut r.audit_log), "FILE", "Append it to FILE as one line"),
+        switch("verbose", |r| &mut r.verbose, "Print what is enforced").short('v'),
+        switch("quiet", |r| &mut r.quiet, "Print only errors").short('q'),
+    ]),
+];
+
+const fn valued(long: &'static str, takes: Takes, value: &'static str, help: &'static str) -> Flag {
+    Flag { long, short: None, value, help, takes, asks: false }
+}
+
+const fn switch(long: &'static str, field: Field<bool>, help: &'static str) -> Flag {
+    valued(long, Switch(field), "", help)
+}
+
+const fn choice(long: &'static str, choices: &'static [Choice], help: &'static str) -> Flag {
+    valued(long, OneOf(choices), "", help)
+}
+
+impl Flag {
+    const fn short(self, letter: char) -> Flag {
+        Flag { short: Some(letter), ..self }
+    }
+
+    const fn asks(self) -> Flag {
+        Flag { asks: true, ..self }
+    }
+
+    /// Whether it can be given several times.
+    pub fn repeats(&self) -> bool {
+        matches!(self.takes, Words(_) | Texts(_) | Paths(_) | Ports(_) | Descriptors(_))
+    }
+
+    /// Sets the flag's field to a value, or adds the value to it. A switch looks at no value.
+    pub fn set(&self, r: &mut Request, value: &OsStr) -> Result<(), String> {
+        match self.takes {
+            Switch(field) => *field(r) = true,
+            OneOf(words) => match words.iter().find(|(word, _)| *word == value) {
+                Some((_, choose)) => choose(r),
+                None => return Err("unknown word".to_string()),
+            },
+            Word(field) => *field(r) = Some(value.to_owned()),
+            Words(field) => field(r).push(value.to_owned()),
+            Texts(field) => field(r).push(text(value)?.to_owned()),
+            Path(field) => *field(r) = Some(path(value)?),
+            Paths(field) => field(r).push(path(value)?),
+            Ports(field) => field(r).push(units::port(text(value)?)?),
+            Descriptor(field) => *field(r) = Some(units::descriptor(text(value)?)?),
+            Descriptors(field) => field(r).push(units::descriptor(text(value)?)?),
+            Duration(field) => *field(r) = Some(units::duration(text(value)?)?),
+            Patience(field) => *field(r) = Some(units::patience(text(value)?)?),
+            Size(field) => *field(r) = Some(units::size(text(value)?)?),
+            Count(field) => *field(r) = Some(units::count(text(value)?)?),
+        }
+        Ok(())
+    }
+}
+
+fn text(value: &OsStr) -> Result<&str, String> {
+    value.to_str().ok_or_else(|| "it is not UTF-8".to_string())
+}
+
+fn path(value: &OsStr) -> Result<PathBuf, String> {
+    if value.is_empty() { Err("it is empty".to_string()) } else { Ok(value.into()) }
+}

@@ -1,0 +1,184 @@
+//! The steps of the child between its birth and the exec, in their fixed order. If a step fails, the run
+//! ends: nothing runs with less than was asked for.
+
+use crate::enforce::error::Named;
+use crate::enforce::exec_permit::ExecPermit;
+use crate::enforce::guard::Guard;
+use crate::enforce::landlock::Prepared;
+use crate::enforce::start_barrier::StartBarrier;
+use crate::enforce::{Cause, EnforceError};
+use crate::plan::limits::Resource;
+use crate::plan::namespaces::Layout;
+use crate::sys::process::{self, Pid};
+use crate::sys::signal::{self, Disposition};
+use crate::sys::{SyscallError, descriptor, namespace, privilege, seccomp};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+
+/// What the steps work on.
+pub struct Steps {
+    /// The parent, which must be alive. Its death ends the command.
+    pub parent: Option<Pid>,
+    /// Limits to lower.
+    pub limits: Vec<Resource>,
+    /// The cgroup.procs file, by which the command enters its control group.
+    pub cgroup_procs: Option<OwnedFd>,
+    /// A low number that is kept free for the notification descriptor, where open files are limited.
+    pub spare: Option<OwnedFd>,
+    /// The working directory.
+    pub directory: Option<OwnedFd>,
+    /// The path rules.
+    pub landlock: Option<Prepared>,
+    /// Descriptors above 2 that are passed on.
+    pub pass: Vec<RawFd>,
+    /// Descriptors of 0 to 2 that the caller had closed.
+    pub closed: Vec<RawFd>,
+    /// The signals that the caller had blocked.
+    pub mask: signal::Set,
+    /// The caller's action on SIGPIPE.
+    pub broken_pipe: Disposition,
+    /// Whether `sbx` confines this process already.
+    pub nested: bool,
+    /// The namespaces and mounts of the run, which the reaper makes.
+    pub layout: Option<Rc<Layout>>,
+    /// Whether the command gets a session of its own, without a controlling terminal.
+    pub session: bool,
+    /// Where the child waits until all path rules are added; `None` where they are already.
+    pub barrier: Option<StartBarrier>,
+    /// Whether the parent has taken the steps of [`drop_early`] already.
+    pub dropped_early: bool,
+    /// The filter; `None` for a run without any.
+    pub guard: Option<Guard>,
+    /// The exec.
+    pub permit: ExecPermit,
+}
+
+/// How far the steps came.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// The number of the notification descriptor.
+    pub listener: Option<RawFd>,
+    /// Why there is none although one was asked for.
+    pub no_listener: Option<String>,
+    /// Why the machine does not give the namespaces that were wanted.
+    pub no_namespaces: Option<String>,
+    /// The step that failed.
+    pub failure: Option<EnforceError>,
+    /// Whether every step up to the exec succeeded.
+    pub ready: bool,
+}
+
+impl Progress {
+    /// Why the command was not started, if it was not. A child that ended without reporting anything was
+    /// killed.
+    pub fn into_failure(self) -> Option<EnforceError> {
+        let killed =
+            || EnforceError::new("start the command", "something killed its process before it was confined");
+        self.failure.or_else(|| (!self.ready).then(killed))
+    }
+}
+
+/// Takes all steps. Returns only if one of them failed; `progress` then says which, and the filter may be in
+/// force already.
+pub fn run(steps: &mut Steps, progress: &mut Progress) {
+    progress.failure = Some(match confine(steps, progress) {
+        Err(failure) => failure,
+        Ok(()) => {
+            progress.ready = true;
+            EnforceError::Exec(steps.permit.exec())
+        }
+    });
+}
+
+fn confine(steps: &mut Steps, progress: &mut Progress) -> Result<(), EnforceError> {
+    if let Some(parent) = steps.parent {
+        process::die_with_parent(libc::SIGKILL).step("tie the command to its supervisor")?;
+        if process::parent() != parent {
+            return Err(EnforceError::new("start the command", "its supervisor is gone"));
+        }
+    }
+    if steps.session {
+        namespace::new_session().step("start a session")?;
+    }
+    if !steps.dropped_early {
+        drop_early(steps)?;
+    }
+    if let Some(procs) = &steps.cgroup_procs {
+        descriptor::write_all(procs.as_raw_fd(), b"0").step("enter the control group")?;
+    }
+    if let Some(directory) = &steps.directory {
+        process::change_directory(directory.as_fd()).step("enter the working directory")?;
+    }
+    // Landlock requires it of a process without CAP_SYS_ADMIN.
+    privilege::no_new_privs().step("set no_new_privs")?;
+    if let Some(barrier) = &steps.barrier {
+        barrier.wait().step("wait for the path rules")?;
+    }
+    if let Some(landlock) = &mut steps.landlock {
+        landlock.restrict_self().step("put the path rules in force")?;
+    }
+    privilege::drop_own_capabilities().step("drop the capabilities")?;
+    descriptors(steps).step("pass descriptors on")?;
+    // After the descriptors: on older kernels, they are searched up to the limit of open files.
+    for (limit, soft, hard) in &steps.limits {
+        privilege::limit(*limit, *soft, *hard).step("lower the limits")?;
+    }
+    signal::dispose(libc::SIGPIPE, steps.broken_pipe).step("restore what SIGPIPE does")?;
+    signal::set_mask(&steps.mask).step("restore the signal mask")?;
+    drop(steps.spare.take());
+    steps.guard.as_mut().map_or(Ok(()), |guard| install(guard, progress))
+}
+
+/// Drops what neither the command nor a reaper needs. A reaper therefore does it for the command, while
+/// path rules are being added.
+pub fn drop_early(steps: &mut Steps) -> Result<(), EnforceError> {
+    if !steps.nested {
+        privilege::new_session_keyring().step("leave the session keyring")?;
+    }
+    privilege::bound_capabilities().step("drop the capabilities")?;
+    steps.dropped_early = true;
+    Ok(())
+}
+
+fn descriptors(steps: &Steps) -> Result<(), SyscallError> {
+    descriptor::close_all_on_exec()?;
+    for number in &steps.pass {
+        descriptor::keep_on_exec(*number)?;
+    }
+    // The parent still shares the table, so only the exec may close descriptors.
+    for number in &steps.closed {
+        descriptor::close_on_exec(*number)?;
+    }
+    Ok(())
+}
+
+/// Installs the filter. From here on, only the exec is sure to be allowed.
+fn install(guard: &mut Guard, progress: &mut Progress) -> Result<(), EnforceError> {
+    const STEP: &str = "install the filter";
+    let program = guard.program().step(STEP)?;
+    if !guard.listens {
+        return seccomp::install(&program).step(STEP);
+    }
+    match seccomp::install_with_listener(&program) {
+        Ok(listener) => {
+            progress.listener = Some(listener);
+            Ok(())
+        }
+        Err(failed) if !matches!(failed.errno(), libc::EBUSY | libc::EINVAL | libc::ENOSYS) => {
+            Err(failed).step(STEP)
+        }
+        // EBUSY: a sandbox around us listens already. EINVAL, ENOSYS: Linux before 5.0, or an outer filter.
+        Err(failed) => {
+            if let Some(need) = guard.needs_listener() {
+                let why = match failed.errno() {
+                    libc::EBUSY => "a sandbox around this one is notified of calls already",
+                    _ => "the kernel, or a sandbox around this one, has no notifications",
+                };
+                return Err(EnforceError::new(STEP, Cause::NoListener { failed, why, need }));
+            }
+            progress.no_listener = Some(failed.to_string());
+            guard.listens = false;
+            seccomp::install(&guard.program().step(STEP)?).step(STEP)
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Makes the run's own view of the file system. The first process in new namespaces does that before it
+//! starts the command. Everything is mounted by descriptors of the files that the plan is about, and no
+//! symbolic link is followed to them.
+
+use crate::enforce::EnforceError;
+use crate::enforce::error::Named;
+use crate::plan::namespaces::git::{HOOKS, NEW_CONFIG};
+use crate::plan::namespaces::layout::{DEVICES, Layout};
+use crate::plan::namespaces::renewed::{Kept, Private, System, TERMINALS};
+use crate::sys::mount::{self, Kind, Tree};
+use crate::sys::{OfCall, SyscallError, descriptor, file, namespace, path, terminal};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Why a run did not get its view.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError {
+    /// The machine does not support what namespaces need: a run without them is possible.
+    #[error("{0}")]
+    Unsupported(EnforceError),
+    /// A step failed without which the run would be less protected.
+    #[error("{0}")]
+    Failed(#[from] EnforceError),
+}
+
+/// A step that some machines do not support.
+trait Basic<T> {
+    fn basic(self, what: &'static str) -> Result<T, ViewError>;
+    fn basic_at(self, what: &'static str, path: &Path) -> Result<T, ViewError>;
+}
+
+impl<T> Basic<T> for Result<T, SyscallError> {
+    fn basic(self, what: &'static str) -> Result<T, ViewError> {
+        self.map_err(|failed| by_kind(failed.is_passing(), EnforceError::new(what, failed)))
+    }
+
+    fn basic_at(self, what: &'static str, path: &Path) -> Result<T, ViewError> {
+        self.map_err(|failed| by_kind(failed.is_passing(), EnforceError::at(what, path, failed)))
+    }
+}
+
+fn by_kind(is_passing: bool, error: EnforceError) -> ViewError {
+    if is_passing { ViewError::Failed(error) } else { ViewError::Unsupported(error) }
+}
+
+/// A view that was made. All of it must stay open as long as the view is used.
+#[derive(Default)]
+pub struct Entered {
+    /// The terminals whose names the caller's terminals have inside.
+    pub terminals: Vec<OwnedFd>,
+    /// The directories in which new configurations are made.
+    pub hooks: HookDirectories,
+}
+
+/// The directories of hooks below their mounts, of the repositories whose configurations may be replaced.
+#[derive(Default)]
+pub struct HookDirectories(Vec<(PathBuf, File)>);
+
+impl HookDirectories {
+    /// The descriptors.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.0.iter().map(|(_, directory)| directory.as_raw_fd())
+    }
+
+    fn put(&mut self, hooks: &Path, directory: File) {
+        self.0.retain(|(path, _)| path != hooks);
+        self.0.push((hooks.to_path_buf(), directory));
+    }
+
+    /// Protects the new configuration in one of them, wherever it is renamed to. Returns the lower half of
+    /// its inode number; 0 if there was not exactly one.
+    pub fn protect_new_config(&self) -> u32 {
+        let name = Path::new(NEW_CONFIG).file_name().unwrap_or_default();
+        let mut protected = Vec::new();
+        for (_, directory) in &self.0 {
+            let Ok(held) = descriptor::open_entry(directory, name.as_bytes()) else { continue };
+            if mount::is_root(held.as_fd()) {
+                continue;
+            }
+            let Ok(identity) = file::identity(held.as_fd()) else { return 0 };
+            if cover(&held, &held).is_err() {
+                return 0;
+            }
+            protected.push(identity.low_number());
+        }
+        if let [number] = protected[..] { number } else { 0 }
+    }
+}
+
+/// Makes the view.
+pub fn enter(layout: &Layout) -> Result<Entered, ViewError> {
+    if layout.kinds.user {
+        namespace::keep_identity(layout.identity).basic("map the user")?;
+    }
+    mount::separate().basic("separate its mounts")?;
+    close_devices(layout)?;
+    if layout.kinds.network {
+        namespace::loopback_up().basic("start the loopback interface")?;
+        // A container with a read-only /proc/sys refuses it, which makes nothing less safe.
+        let _ = namespace::open_low_ports();
+    }
+    for private in &layout.private {
+        replace(private)?;
+    }
+    let terminals = callers_terminals(layout)?;
+    for System { kind, at, keep } in &layout.systems {
+        const MOUNT: &str = "mount '{}'";
+        let kept = take(keep, MOUNT, at)?;
+        mount::new(*kind, at).basic_at(MOUNT, at)?;
+        put_back(kept, MOUNT, at)?;
+    }
+    let mut entered = Entered { terminals: name_terminals(terminals)?, hooks: HookDirectories::default() };
+    protect(layout, &mut entered.hooks, |_| true)?;
+    if layout.shields_something() {
+        // To renew lost mounts, the kernel must tell what is mounted.
+        let told = place(Path::new("/")).and_then(|held| mount::holds_root(held.as_fd()));
+        told.basic("look after what is protected")?;
+    }
+    let directory = &layout.directory;
+    if layout.hides(directory) {
+        make_place(directory, true).basic_at("make '{}'", directory)?;
+    }
+    std::env::set_current_dir(directory).step_at("enter '{}'", directory)?;
+    Ok(entered)
+}
+
+/// Remounts the mounts of these directories with nodev, except one that /dev is on.
+fn close_devices(layout: &Layout) -> Result<(), ViewError> {
+    const WHAT: &str = "close devices";
+    if layout.without_devices.is_empty() {
+        return Ok(());
+    }
+    let mut known = BTreeSet::from([mounted_at(Path::new(DEVICES)).basic(WHAT)?]);
+    for directory in &layout.without_devices {
+        let root = mounted_at(directory).basic(WHAT)?;
+        if known.insert(root) {
+            mount::close_devices(root).basic(WHAT)?;
+        }
+    }
+    Ok(())
+}
+
+/// The mount point of the file system that a path is on, or would be on.
+fn mounted_at(path: &Path) -> Result<&Path, SyscallError> {
+    for path in path.ancestors() {
+        match place(path) {
+            Ok(held) if mount::holds_root(held.as_fd())? => return Ok(path),
+            Ok(_) => {}
+            // Where root may not look, the command may not either.
+            Err(failed) if path::says_missing(&failed.cause) || failed.errno() == libc::EACCES => {}
+            Err(failed) => return Err(failed),
+        }
+    }
+    Ok(Path::new("/"))
+}
+
+/// A terminal of the caller's, by its number.
+type Terminal = (u32, Tree);
+
+fn callers_terminals(layout: &Layout) -> Result<Vec<Terminal>, ViewError> {
+    let hold = |number: &u32| {
+        let held = place(&Path::new(TERMINALS).join(number.to_string()));
+        let tree = held.and_then(|held| Tree::of(held.as_fd()));
+        tree.map(|tree| (*number, tree)).basic("keep the terminal")
+    };
+    layout.terminals.iter().map(hold).collect()
+}
+
+/// Gives the caller's terminals the names that they have outside: ttyname(3) looks for those. Each is
+/// mounted on a new terminal of that name, which nobody uses and which exists as long as its other end is
+/// open.
+fn name_terminals(terminals: Vec<Terminal>) -> Result<Vec<OwnedFd>, ViewError> {
+    const WHAT: &str = "name the terminal";
+    let mut made = Vec::new();
+    for (number, tree) in terminals {
+        let multiplexer = Path::new(TERMINALS).join("ptmx");
+        while made.iter().all(|(_, known)| *known != number) {
+            made.push(terminal::open_controller(&multiplexer).basic(WHAT)?);
+        }
+        let named = Path::new(TERMINALS).join(number.to_string());
+        place(&named).and_then(|held| tree.cover(held.as_fd())).basic(WHAT)?;
+    }
+    Ok(made.into_iter().map(|(controller, _)| controller).collect())
+}
+
+const PROTECT: &str = "protect '{}'";
+
+/// Protects the paths of the layout that are wanted: parents before what is below them.
+fn protect(
+    layout: &Layout,
+    hooks: &mut HookDirectories,
+    wanted: impl Fn(&Path) -> bool,
+) -> Result<(), EnforceError> {
+    for path in layout.pins.iter().filter(|path| wanted(path)) {
+        mount_on_itself(path, "pin '{}'", Ok)?;
+        // The mount hides what was held below it.
+        hooks.0.clear();
+    }
+    for path in layout.held_free().filter(|path| wanted(path)) {
+        mount_on_itself(path, PROTECT, Tree::read_only)?;
+    }
+    for path in layout.read_only.iter().filter(|path| wanted(path)) {
+        let place = mount_on_itself(path, PROTECT, Tree::read_only)?;
+        if path.file_name().is_some_and(|name| name == HOOKS)
+            && layout.configs.iter().any(|repository| path.parent() == Some(repository))
+        {
+            hooks.put(path, place);
+        }
+    }
+    for (link, target) in layout.links.iter().filter(|(link, _)| wanted(link)) {
+        cover_link(link, target.as_deref())?;
+    }
+    for path in layout.denied.iter().filter(|path| wanted(path)) {
+        deny(path)?;
+    }
+    Ok(())
+}
+
+/// Protects the files that a process outside has put in the place of protected ones: a mount goes with its
+/// file, also if an editor has only written the file anew.
+pub fn renew(layout: &Layout, hooks: &mut HookDirectories) -> Result<(), EnforceError> {
+    // A path that is gone needs no protection.
+    protect(layout, hooks, |path| descriptor::hold(path).is_ok_and(|held| !mount::is_root(held.as_fd())))
+}
+
+/// Removes the mounts that hide paths outside, so that a cleanup by path reaches them.
+pub fn leave(layout: &Layout) {
+    layout.private.iter().for_each(|private| mount::remove(&private.at));
+    layout.held_free().for_each(|path| mount::remove(path));
+}
+
+fn place(path: &Path) -> Result<File, SyscallError> {
+    descriptor::hold(path).of("openat2")
+}
+
+/// A file that stays in its place, whatever is mounted above it.
+struct Taken<'a> {
+    path: &'a Path,
+    is_directory: bool,
+    tree: Tree,
+}
+
+fn take<'a>(keep: &'a [Kept], what: &'static str, at: &Path) -> Result<Vec<Taken<'a>>, ViewError> {
+    let take = |kept: &'a Kept| {
+        let held = place(&kept.path).basic_at(what, at)?;
+        let is_directory = held.metadata().is_ok_and(|meta| meta.is_dir());
+        let tree = Tree::of(held.as_fd()).and_then(|tree| tree.restricted(!kept.write, !kept.execute));
+        Ok(Taken { path: &kept.path, is_directory, tree: tree.basic_at(what, at)? })
+    };
+    keep.iter().map(take).collect()
+}
+
+fn put_back(taken: Vec<Taken<'_>>, what: &'static str, at: &Path) -> Result<(), ViewError> {
+    for Taken { path, is_directory, tree } in taken {
+        // Below another one that was kept it exists, and that one may be read-only.
+        if path.symlink_metadata().is_err() {
+            make_place(path, is_directory).basic_at(what, at)?;
+        }
+        place(path).and_then(|held| tree.cover(held.as_fd())).basic_at(what, at)?;
+    }
+    Ok(())
+}
+
+fn replace(private: &Private) -> Result<(), ViewError> {
+    const REPLACE: &str = "replace '{}'";
+    let at = &private.at;
+    let kept = take(&private.keep, REPLACE, at)?;
+    match &private.from {
+        Some(from) => {
+            let tree = place(from).and_then(|held| Tree::of(held.as_fd())).basic_at(REPLACE, at)?;
+            place(at).and_then(|held| tree.cover(held.as_fd())).basic_at(REPLACE, at)?;
+        }
+        None => mount::new(Kind::Directories, at).basic_at(REPLACE, at)?,
+    }
+    put_back(kept, REPLACE, at)?;
+    match private.from {
+        Some(_) => Ok(()),
+        None => mount::make_read_only(at).basic_at(REPLACE, at),
+    }
+}
+
+/// Makes a file or directory to mount on.
+fn make_place(path: &Path, directory: bool) -> Result<(), SyscallError> {
+    let directories = if directory { Some(path) } else { path.parent() };
+    directories.map_or(Ok(()), fs::create_dir_all).of("mkdir")?;
+    if directory { Ok(()) } else { File::create(path).map(drop).of("mkdir") }
+}
+
+/// Mounts a file or directory on itself, and returns what is below that mount.
+fn mount_on_itself(
+    path: &Path,
+    what: &'static str,
+    how: fn(Tree) -> Result<Tree, SyscallError>,
+) -> Result<File, EnforceError> {
+    let held = descriptor::hold(path).step_at(what, path)?;
+    let covered = Tree::of(held.as_fd()).and_then(how).and_then(|tree| tree.cover(held.as_fd()));
+    covered.map(|()| held).step_at(what, path)
+}
+
+/// Mounts a file, or nothing, on a symbolic link.
+fn cover_link(link: &Path, target: Option<&Path>) -> Result<(), EnforceError> {
+    let place = descriptor::hold(link).step_at(PROTECT, link)?;
+    let target = target.unwrap_or(Path::new(NOTHING));
+    let target = descriptor::hold(target).step_at(PROTECT, target)?;
+    cover(&place, &target).step_at(PROTECT, link)
+}
+
+/// Mounts a file read-only on another.
+fn cover(place: &File, file: &File) -> Result<(), SyscallError> {
+    Tree::of(file.as_fd()).and_then(Tree::read_only).and_then(|tree| tree.cover(place.as_fd()))
+}
+
+/// A device on a mount with nodev: it cannot be opened at all.
+const NOTHING: &str = "/dev/null";
+
+fn deny(path: &Path) -> Result<(), EnforceError> {
+    const DENY: &str = "deny '{}'";
+    let place = descriptor::hold(path).step_at(DENY, path)?;
+    let is_directory = place.metadata().is_ok_and(|meta| meta.is_dir());
+    let covered = if is_directory {
+        mount::new_on(Kind::Nothing, place.as_fd())
+    } else {
+        let nothing = Path::new(NOTHING);
+        cover(&place, &descriptor::hold(nothing).step_at(DENY, nothing)?)
+    };
+    covered.step_at(DENY, path)
+}

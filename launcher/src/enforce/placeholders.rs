@@ -1,0 +1,190 @@
+//! Placeholders block the creation of a name. Nothing can be mounted where no file is, so an empty
+//! directory stands there during the run, and is removed afterwards.
+//!
+//! Several runs may need the same placeholder. Each holds a shared lock (flock(2)) on the directory that it
+//! is in. Only a run that gets an exclusive lock, being the last, removes the placeholder: otherwise
+//! another run would lose its mount. A placeholder that a killed run left behind is recognised by its mode
+//! and emptiness, and removed with the next.
+
+use crate::enforce::EnforceError;
+use crate::enforce::error::Named;
+use crate::plan::namespaces::placeholder::{FILE_MODE, MODE, Placeholder, is_one, looks_like_one};
+use crate::sys::file::{self, Times};
+use crate::sys::path::{self, says_missing};
+use crate::sys::{SyscallError, memory, process};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Maximum wait for the end of another run: on a busy disk it takes seconds to remove a directory.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// The placeholders of a run, which are removed on drop.
+#[derive(Debug, Default)]
+pub struct Placeholders {
+    placeholders: Vec<Placeholder>,
+    locks: Vec<File>,
+}
+
+impl Placeholders {
+    /// Makes them.
+    pub fn make(placeholders: &[Placeholder]) -> Result<Placeholders, EnforceError> {
+        let mut made = Placeholders { placeholders: placeholders.to_vec(), locks: Vec::new() };
+        let by_directory = by_directory(placeholders);
+        // A placeholder is recognised by its mode, from its first moment on.
+        let _mask = process::without_umask();
+        for directory in by_directory.keys() {
+            const KEEP: &str = "keep names in '{}' from being made";
+            let lock = File::open(directory).step_at(KEEP, directory)?;
+            share(&lock).step_at(KEEP, directory)?;
+            made.locks.push(lock);
+        }
+        for (own, lock) in by_directory.values().zip(&made.locks) {
+            let times = Times::of(lock);
+            let kept = own.iter().try_for_each(|placeholder| placeholder.keep(lock));
+            times.restore(lock);
+            kept?;
+        }
+        Ok(made)
+    }
+
+    /// Removes those that no other run uses. Returns those that are left although no run uses them.
+    pub fn end(mut self) -> Vec<PathBuf> {
+        self.locks.clear();
+        let left = self.remove();
+        self.placeholders.clear();
+        left
+    }
+
+    /// The same, after this process's own locks are released.
+    pub fn remove(&self) -> Vec<PathBuf> {
+        let all = by_directory(&self.placeholders).into_iter();
+        let left = all.flat_map(|(directory, own)| remove(directory, own));
+        left.map(|placeholder| placeholder.path.clone()).collect()
+    }
+}
+
+impl Drop for Placeholders {
+    fn drop(&mut self) {
+        self.locks.clear();
+        self.remove();
+    }
+}
+
+fn by_directory(placeholders: &[Placeholder]) -> BTreeMap<&Path, Vec<&Placeholder>> {
+    let mut all = BTreeMap::<_, Vec<_>>::new();
+    for placeholder in placeholders {
+        all.entry(placeholder.path.parent().unwrap_or(&placeholder.path)).or_default().push(placeholder);
+    }
+    all
+}
+
+/// Removes those of a directory if no other run uses it. Returns those that are left although none does.
+fn remove<'s>(directory: &Path, mut placeholders: Vec<&'s Placeholder>) -> Vec<&'s Placeholder> {
+    let lock = File::open(directory).map_err(fs::TryLockError::Error);
+    match lock.and_then(|lock| lock.try_lock().map(|()| lock)) {
+        Ok(lock) => {
+            let times = Times::of(&lock);
+            placeholders.retain(|placeholder| !placeholder.remove());
+            times.restore(&lock);
+        }
+        Err(fs::TryLockError::WouldBlock) => placeholders.clear(),
+        Err(fs::TryLockError::Error(_)) => {
+            placeholders.retain(|placeholder| path::is_there(&placeholder.path))
+        }
+    }
+    placeholders
+}
+
+/// Takes a shared lock on a directory. If another run holds the exclusive lock, to remove its placeholders, waits for
+/// that run. A file system without locks is no error.
+pub fn share(directory: &File) -> Result<(), &'static str> {
+    let start = Instant::now();
+    loop {
+        match directory.try_lock_shared() {
+            Ok(()) => return Ok(()),
+            Err(fs::TryLockError::WouldBlock) if start.elapsed() < LONGEST_WAIT => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(fs::TryLockError::WouldBlock) => return Err("another process holds a lock on it"),
+            Err(fs::TryLockError::Error(_)) => return Ok(()),
+        }
+    }
+}
+
+/// Makes a file that has these contents before it has the name, which must be free.
+fn place(directory: &File, name: &OsStr, contents: &str) -> Result<(), SyscallError> {
+    let directory = directory.as_fd();
+    let (file, temporary) = match file::create_unnamed(directory, FILE_MODE) {
+        Ok(file) => (file, None),
+        Err(_) => {
+            let temporary = OsString::from(memory::random_name(".sbx-")?);
+            (file::create_new(directory, &temporary, FILE_MODE)?, Some(temporary))
+        }
+    };
+    let written = file::write_all(file.as_fd(), contents.as_bytes());
+    let placed = written.and_then(|()| file::link(file.as_fd(), directory, name));
+    if let Some(temporary) = temporary {
+        file::unlink(directory, &temporary)?;
+    }
+    placed
+}
+
+impl Placeholder {
+    fn keep(&self, directory: &File) -> Result<(), EnforceError> {
+        self.make(directory).step_at("keep '{}' from being made", &self.path)
+    }
+
+    fn make(&self, directory: &File) -> io::Result<()> {
+        let made = match self.contents {
+            None => DirBuilder::new().mode(MODE).create(&self.path),
+            Some(contents) => self.make_file(directory, contents),
+        };
+        match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.stands() => Ok(()),
+            made => made,
+        }
+    }
+
+    /// The file has its contents from the first moment on: a process that is killed before writing would
+    /// leave an empty file, and git refuses a repository with that.
+    fn make_file(&self, directory: &File, contents: &str) -> io::Result<()> {
+        let name = self.path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        match place(directory, name, contents) {
+            Ok(()) => Ok(()),
+            Err(failed) if failed.errno() == libc::EEXIST => Err(failed.cause),
+            // A file system without links, or no /proc.
+            Err(_) => {
+                let file = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&self.path);
+                file.and_then(|mut file| {
+                    // A file with half of its contents would not be recognised as a placeholder.
+                    let written = file.write_all(contents.as_bytes());
+                    written.inspect_err(|_| drop(fs::remove_file(&self.path)))
+                })
+            }
+        }
+    }
+
+    fn stands(&self) -> bool {
+        self.path.symlink_metadata().is_ok_and(|meta| is_one(&self.path, &meta, self.contents))
+    }
+
+    /// Removes it. Returns true if no placeholder of ours is left: it was removed, is gone, or is now something else.
+    fn remove(&self) -> bool {
+        let look = |meta: Metadata| looks_like_one(&self.path, &meta, self.contents);
+        let removed = match self.path.symlink_metadata().and_then(look) {
+            Ok(false) => return true,
+            Ok(true) if self.contents.is_some() => fs::remove_file(&self.path),
+            Ok(true) => fs::remove_dir(&self.path),
+            Err(error) => Err(error),
+        };
+        let is_anothers =
+            |error: io::Error| error.kind() == io::ErrorKind::DirectoryNotEmpty || says_missing(&error);
+        removed.map_or_else(is_anothers, |()| true)
+    }
+}

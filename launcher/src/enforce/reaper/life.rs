@@ -1,0 +1,270 @@
+//! What the reaper does: it starts the command, reports its changes, and ends what it leaves behind.
+
+use crate::enforce::EnforceError;
+use crate::enforce::child::{self, Progress, Steps};
+use crate::enforce::error::Named;
+use crate::enforce::mounts::{self, Entered, HookDirectories, ViewError};
+use crate::enforce::reaper::ending::{self, KILLING, STORM, TICK, end_all, reap_some, signal_all};
+use crate::enforce::reaper::messages::{RESUMED, encode, encode_protected, write_progress};
+use crate::enforce::reaper::orders::{
+    acquainted, kill, looked_at, orphaned, protect_config, resume, suspend, terminate,
+};
+use crate::enforce::reaper::protection::Protection;
+use crate::enforce::reaper::{Afterwards, FORWARDED};
+use crate::enforce::scratch;
+use crate::plan::namespaces::Layout;
+use crate::sys::process::{self, Change, Pid, SignalScope};
+use crate::sys::{descriptor, probe, signal};
+use std::os::fd::{IntoRawFd, RawFd};
+use std::time::{Duration, Instant};
+
+/// How long processes that the command left behind may continue: the far end of a process substitution
+/// still has something to write when the command has ended.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// The life of the reaper.
+pub fn reap(
+    steps: &mut Steps,
+    (supervisor, held): (Pid, Option<RawFd>),
+    sender: RawFd,
+    afterwards: &Afterwards,
+) -> i32 {
+    let orders = [looked_at(), terminate(), kill(), suspend(), resume(), acquainted(), protect_config()];
+    let watched = signal::Set::of(&[&[libc::SIGCHLD, orphaned()], &orders[..]].concat());
+    let prepared = process::die_with_parent(orphaned()).and_then(|()| process::become_subreaper());
+    let mut progress = Progress::default();
+    let layout = steps.layout.clone();
+    let scope = match &layout {
+        Some(_) => SignalScope::of_first(),
+        None => ending::scope(supervisor),
+    };
+    let overseer = held.map_or(Supervisor::Number(supervisor), Supervisor::Held);
+    let mut kept = vec![sender];
+    kept.extend(held);
+    kept.extend(afterwards.presence.iter().map(|presence| presence.descriptor()));
+    let mut hooks = HookDirectories::default();
+    let entered = prepared.step(START).map_err(ViewError::from).and_then(|()| enter(steps));
+    let command = entered.and_then(|entered| {
+        kept.extend(entered.hooks.descriptors());
+        kept.extend(entered.terminals.into_iter().map(IntoRawFd::into_raw_fd));
+        hooks = entered.hooks;
+        prepare(steps)?;
+        Ok(start(steps, &mut progress)?)
+    });
+    let command = command.unwrap_or_else(|error| {
+        match error {
+            ViewError::Failed(failure) => progress.failure = Some(failure),
+            ViewError::Unsupported(why) => progress.no_namespaces = Some(why.to_string()),
+        }
+        0
+    });
+    // From here on this process has its own descriptor table. Closing a descriptor here no longer closes it in the
+    // supervisor.
+    if let Err(failure) = process::unshare_descriptors().step("separate the supervisor from its helper") {
+        progress.failure = Some(failure);
+    }
+    let failed = !progress.ready || progress.failure.is_some();
+    // The supervisor waits for this message, whatever it says.
+    if write_progress(sender, command, &progress).is_err() || failed {
+        // Without a command there is nothing to end, and the run's own /proc may be missing.
+        if command != 0 {
+            end_all(KILLING, scope.as_ref());
+        }
+        if overseer.is_gone() {
+            // This also closes our copies of the supervisor's placeholder locks.
+            descriptor::close_all_but(&mut kept);
+            tidy(layout.as_deref(), afterwards);
+        }
+        return 1;
+    }
+    descriptor::close_all_but(&mut kept);
+    let protection = layout.clone().filter(|layout| layout.shields_something());
+    let protection = protection.map(|layout| Protection::of(layout, hooks, &watched).ok_or(()));
+    let Ok(protection) = protection.transpose() else {
+        end_all(KILLING, scope.as_ref());
+        return 1;
+    };
+    let (orphaned, order) = (false, Order::None);
+    let mut reaping = Reaping { watched, supervisor: overseer, orphaned, scope, protection, sender, order };
+    if afterwards.introduces {
+        reaping.wait_to_be_seen();
+    }
+    reaping.watch(command);
+    if afterwards.keep_background && reaping.order == Order::None && !reaping.is_orphaned() {
+        // The supervisor is a subreaper as well, and ends without touching them.
+        return 0;
+    }
+    reaping.wait_for_the_rest();
+    end_all(KILLING, reaping.scope.as_ref());
+    if reaping.is_orphaned() {
+        tidy(layout.as_deref(), afterwards);
+    }
+    // Processes that could not be ended are left to the supervisor.
+    i32::from(process::has_children())
+}
+
+/// Removes, in place of the supervisor, which has ended, what it would have removed.
+fn tidy(layout: Option<&Layout>, afterwards: &Afterwards) {
+    layout.iter().for_each(|layout| mounts::leave(layout));
+    afterwards.placeholders.remove();
+    // In this order: the group is empty now, and can be removed.
+    afterwards.group.iter().for_each(|path| drop(std::fs::remove_dir(path)));
+    afterwards.scratch.iter().for_each(|path| scratch::remove(path));
+}
+
+const START: &str = "start the command";
+
+/// Makes the run's own view, if it has one. The result must not be closed before the end of the run.
+fn enter(steps: &mut Steps) -> Result<Entered, ViewError> {
+    let Some(layout) = &steps.layout else { return Ok(Entered::default()) };
+    let entered = mounts::enter(layout)?;
+    // The process is in its working directory already, and this descriptor is about the one outside.
+    std::mem::forget(steps.directory.take());
+    if let Some(landlock) = &mut steps.landlock {
+        landlock.complete()?;
+    }
+    Ok(entered)
+}
+
+/// Takes the command's steps that need not wait for the path rules.
+fn prepare(steps: &mut Steps) -> Result<(), EnforceError> {
+    if let Some(guard) = &mut steps.guard {
+        guard.lay_out().step("install the filter")?;
+    }
+    child::drop_early(steps)
+}
+
+fn start(steps: &mut Steps, progress: &mut Progress) -> Result<Pid, EnforceError> {
+    steps.parent = Some(process::id());
+    process::spawn_sharing(&mut || child::run(steps, progress)).step(START)
+}
+
+/// What the supervisor has ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    None,
+    Terminate,
+    Kill,
+}
+
+/// The supervisor, as the reaper knows it.
+enum Supervisor {
+    /// By its number.
+    Number(Pid),
+    /// By a descriptor that can be read when it has ended (pidfd_open(2)): processes outside have no number
+    /// in a pid namespace.
+    Held(RawFd),
+}
+
+impl Supervisor {
+    fn is_gone(&self) -> bool {
+        match self {
+            Supervisor::Number(pid) => process::parent() != *pid,
+            Supervisor::Held(held) => probe::readable(*held, Duration::ZERO),
+        }
+    }
+}
+
+/// The reaper while the command runs.
+struct Reaping {
+    watched: signal::Set,
+    supervisor: Supervisor,
+    orphaned: bool,
+    scope: Option<SignalScope>,
+    protection: Option<Protection>,
+    sender: RawFd,
+    order: Order,
+}
+
+impl Reaping {
+    fn is_orphaned(&self) -> bool {
+        let told = self.orphaned && matches!(self.supervisor, Supervisor::Held(_));
+        told || self.supervisor.is_gone()
+    }
+
+    /// Whether the tree is to end at once.
+    fn is_over(&self) -> bool {
+        self.order == Order::Kill || self.is_orphaned()
+    }
+
+    /// Waits until the supervisor knows the command's number.
+    fn wait_to_be_seen(&mut self) {
+        while !self.is_over() {
+            match self.next_signal() {
+                Some(arrived) if arrived == acquainted() => return,
+                Some(arrived) => self.obey(arrived),
+                None => {}
+            }
+        }
+    }
+
+    /// Reports how the command changes, until it has ended, the supervisor is gone, or the tree is to end.
+    fn watch(&mut self, command: Pid) {
+        while !self.is_over() {
+            while let Some((pid, change)) = process::wait(None, false, true) {
+                if pid == command {
+                    let _ = descriptor::write_all(self.sender, &encode(change));
+                    if matches!(change, Change::Exited(_) | Change::Killed(_)) {
+                        return;
+                    }
+                }
+            }
+            if self.protection.as_ref().is_some_and(|protection| !protection.holds_until_signal()) {
+                self.order = Order::Kill;
+                return;
+            }
+            if let Some(arrived) = self.next_signal() {
+                self.obey(arrived);
+            }
+        }
+    }
+
+    /// Waits for a signal. If that fails, no order can arrive any more, and the tree ends.
+    fn next_signal(&mut self) -> Option<i32> {
+        let arrived = signal::wait(&self.watched).ok();
+        if arrived.is_none() {
+            self.order = Order::Kill;
+        }
+        arrived
+    }
+
+    /// Waits for processes that the command left behind: a moment, or as long as the supervisor does if the
+    /// tree has been told to end.
+    fn wait_for_the_rest(&mut self) {
+        let left = Instant::now();
+        while !self.is_over() && process::has_children() {
+            // A storm of processes gets no grace: it would use up the machine's process numbers.
+            let storm = reap_some() >= STORM;
+            if storm || (self.order == Order::None && left.elapsed() >= GRACE) {
+                return;
+            }
+            if let Some(arrived) = signal::wait_for(&self.watched, TICK) {
+                self.obey(arrived);
+            }
+        }
+    }
+
+    fn obey(&mut self, arrived: i32) {
+        match arrived {
+            signal if signal == looked_at() => signal::drain(&signal::Set::of(&FORWARDED)),
+            signal if signal == kill() => self.order = Order::Kill,
+            signal if signal == terminate() => {
+                self.order = Order::Terminate;
+                // A stopped process must continue to receive it.
+                signal_all(self.scope.as_ref(), libc::SIGTERM);
+                signal_all(self.scope.as_ref(), libc::SIGCONT);
+            }
+            signal if signal == orphaned() => self.orphaned = true,
+            signal if signal == suspend() => signal_all(self.scope.as_ref(), libc::SIGSTOP),
+            signal if signal == protect_config() => {
+                let number = self.protection.as_ref().map_or(0, Protection::protect_new_config);
+                let _ = descriptor::write_all(self.sender, &encode_protected(number));
+            }
+            signal if signal == resume() => {
+                signal_all(self.scope.as_ref(), libc::SIGCONT);
+                let _ = descriptor::write_all(self.sender, &RESUMED);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The reaper's messages to the supervisor, over a pipe: how the start went, then how the command changes.
+
+use crate::enforce::EnforceError;
+use crate::enforce::child::Progress;
+use crate::enforce::reaper::Event;
+use crate::sys::process::{Change, Pid};
+use crate::sys::{OfCall, SyscallError, descriptor};
+use std::os::fd::RawFd;
+
+/// A kind and a number.
+pub type Message = [u8; 5];
+
+/// The tree continues.
+pub const RESUMED: Message = [b'r', 0, 0, 0, 0];
+
+fn message(kind: u8, number: [u8; 4]) -> Message {
+    let [a, b, c, d] = number;
+    [kind, a, b, c, d]
+}
+
+/// How the command changed.
+pub fn encode(change: Change) -> Message {
+    let (kind, number) = match change {
+        Change::Exited(status) => (b'e', status),
+        Change::Killed(signal) => (b'k', signal),
+        Change::Stopped(signal) => (b's', signal),
+        Change::Continued => (b'c', 0),
+    };
+    message(kind, number.to_le_bytes())
+}
+
+/// Which new configuration is protected.
+pub fn encode_protected(number: u32) -> Message {
+    message(b'm', number.to_le_bytes())
+}
+
+/// The event that a message is about.
+pub fn decode([kind, number @ ..]: Message) -> Option<Event> {
+    let status = i32::from_le_bytes(number);
+    Some(match kind {
+        b'm' => Event::ConfigProtected(u32::from_le_bytes(number)),
+        b'r' => Event::Resumed,
+        b'e' => Event::Command(Change::Exited(status)),
+        b'k' => Event::Command(Change::Killed(status)),
+        b's' => Event::Command(Change::Stopped(status)),
+        b'c' => Event::Command(Change::Continued),
+        _ => return None,
+    })
+}
+
+/// The length that stands for "no text".
+const NONE: u32 = u32::MAX;
+
+/// The numbers and the texts, in one write.
+pub fn write_progress(sender: RawFd, command: Pid, progress: &Progress) -> Result<(), SyscallError> {
+    let failure = progress.failure.as_ref();
+    let sentence = failure.map(EnforceError::to_string);
+    let texts = [&progress.no_listener, &progress.no_namespaces, &sentence];
+    let exec = failure.and_then(EnforceError::exec).unwrap_or(0);
+    let numbers = [command, progress.listener.unwrap_or(-1), exec, i32::from(progress.ready)];
+    let mut body: Vec<u8> = numbers.into_iter().flat_map(i32::to_le_bytes).collect();
+    for text in texts {
+        let length = text.as_ref().map_or(NONE, |text| text.len() as u32);
+        body.extend(length.to_le_bytes());
+        body.extend(text.iter().flat_map(|text| text.bytes()));
+    }
+    let mut message = (body.len() as u32).to_le_bytes().to_vec();
+    message.extend(body);
+    descriptor::write_all(sender, &message)
+}
+
+/// What [`write_progress`] has written.
+pub fn read_progress(events: RawFd) -> Result<(Pid, Progress), SyscallError> {
+    let mut length = [0; 4];
+    read_exactly(events, &mut length)?;
+    let mut body = vec![0; (u32::from_le_bytes(length) as usize).min(1 << 16)];
+    read_exactly(events, &mut body)?;
+    let mut rest = body.as_slice();
+    let (pid, listener) = (number(&mut rest).unwrap_or(0), number(&mut rest).unwrap_or(-1));
+    let (exec, ready) = (number(&mut rest).unwrap_or(0), number(&mut rest) == Some(1));
+    let (no_listener, no_namespaces) = (text(&mut rest), text(&mut rest));
+    let failure = text(&mut rest)
+        .map(|sentence| EnforceError::Reported { sentence, exec: (exec != 0).then_some(exec) });
+    let listener = (listener >= 0).then_some(listener);
+    Ok((pid, Progress { listener, no_listener, no_namespaces, failure, ready }))
+}
+
+fn number(rest: &mut &[u8]) -> Option<i32> {
+    let (word, tail) = rest.split_first_chunk()?;
+    *rest = tail;
+    Some(i32::from_le_bytes(*word))
+}
+
+fn text(rest: &mut &[u8]) -> Option<String> {
+    let length = number(rest)?.cast_unsigned();
+    if length == NONE {
+        return None;
+    }
+    let (bytes, tail) = rest.split_at_checked(length as usize)?;
+    *rest = tail;
+    Some(String::from_utf8_lossy(bytes).into_owned())
+}
+
+fn read_exactly(events: RawFd, mut buffer: &mut [u8]) -> Result<(), SyscallError> {
+    while !buffer.is_empty() {
+        match descriptor::read(events, buffer)? {
+            0 => return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)).of("read"),
+            count => buffer = &mut buffer[count..],
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn progress_arrives_as_it_was_sent() {
+        let (events, sender) = descriptor::pipe().unwrap();
+        let failed = SyscallError { call: "execve", cause: std::io::Error::from_raw_os_error(libc::ENOENT) };
+        let sent = Progress {
+            listener: Some(7),
+            no_namespaces: Some("why".to_string()),
+            failure: Some(EnforceError::Exec(failed)),
+            ready: true,
+            ..Progress::default()
+        };
+        write_progress(sender.as_raw_fd(), 42, &sent).unwrap();
+        let (pid, read) = read_progress(events.as_raw_fd()).unwrap();
+        assert_eq!((pid, read.listener, read.ready), (42, Some(7), true));
+        assert_eq!((read.no_listener, read.no_namespaces.as_deref()), (None, Some("why")));
+        let failure = read.failure.unwrap();
+        assert_eq!(failure.exec(), Some(libc::ENOENT));
+        assert_eq!(failure.to_string(), "cannot execute the command: execve: no such file or directory");
+    }
+}

@@ -1,0 +1,301 @@
+//! The process between the supervisor and the command, where the command may start further ones.
+//!
+//! If one of the two is killed, the other ends the tree. Both are subreapers (prctl(2)), so orphans move up
+//! to the reaper, or past it to the supervisor, and never out of reach.
+//!
+//! This module is the supervisor's side. `life` is the reaper itself, `orders` are the supervisor's signals
+//! to it, and `messages` are its answers.
+
+mod ending;
+mod life;
+mod messages;
+mod orders;
+mod protection;
+
+pub use ending::end_all;
+
+use crate::enforce::child::{Progress, Steps};
+use crate::enforce::landlock::Prepared;
+use crate::enforce::placeholders::Placeholders;
+use crate::enforce::presence::Presence;
+use crate::enforce::start_barrier::StartBarrier;
+use crate::error::Refusal;
+use crate::sys::descriptor::{self, Interest};
+use crate::sys::process::{self, Change, Pid};
+use crate::sys::{OfCall, SyscallError, namespace, signal};
+use ending::{KILLING, TICK};
+use life::reap;
+use messages::{decode, read_progress};
+use orders::{acquainted, kill, looked_at, resume, suspend, terminate};
+use std::cell::Cell;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Maximum number of attempts in a row to get the memory that poll(2) needs.
+const ATTEMPTS: u32 = 100;
+/// How long a reaper may send nothing before the supervisor checks whether it still exists.
+const SILENCE: Duration = Duration::from_millis(20);
+
+/// Signals that are passed on to the command. SIGKILL and SIGSTOP cannot be. The signals by which the
+/// kernel stops a whole job are among them: the supervisor stops when the command has stopped. If it
+/// stopped by itself, the later report of the command's stop would stop it again.
+pub const FORWARDED: [i32; 13] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+    libc::SIGCONT,
+    libc::SIGWINCH,
+    libc::SIGPIPE,
+];
+
+/// Has the reaper of a run with namespaces protect a new configuration. It answers with
+/// [`Event::ConfigProtected`].
+pub fn protect_config(reaper: Pid) {
+    process::signal(reaper, orders::protect_config());
+}
+
+/// What happens to the tree, and is removed, when the command has ended.
+#[derive(Debug, Default)]
+pub struct Afterwards {
+    /// Processes that are still running may continue.
+    pub keep_background: bool,
+    /// The scratch directory, which the reaper removes if the supervisor cannot.
+    pub scratch: Option<PathBuf>,
+    /// The control group, likewise.
+    pub group: Option<PathBuf>,
+    /// The supervisor reports which process the command is. The command's end is not waited for before that.
+    pub introduces: bool,
+    /// The placeholders, which the reaper removes likewise.
+    pub placeholders: Placeholders,
+    /// The lock that shows other runs that this one is in the repository.
+    pub presence: Option<Rc<Presence>>,
+}
+
+/// What the reaper tells the supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The command changed.
+    Command(Change),
+    /// The new configuration with this inode number is protected; 0 if none could be.
+    ConfigProtected(u32),
+    /// The tree continues, as ordered.
+    Resumed,
+    /// The reaper is done, or gone.
+    End,
+}
+
+/// A reaper that has started the command.
+pub struct Reaper {
+    /// The reaper.
+    pub pid: Pid,
+    /// Whether the command has a session of its own, which signals to ours do not reach.
+    pub detached: bool,
+    /// The command's number in the reaper's pid namespace.
+    number: Pid,
+    /// Whether that is not our own pid namespace.
+    apart: bool,
+    events: OwnedFd,
+    /// The tree has been told to continue, and the reaper has not answered yet.
+    resuming: Cell<bool>,
+}
+
+/// Why there is no reaper.
+pub enum Unstarted {
+    /// It could not be started.
+    Failed(SyscallError),
+    /// The machine does not support namespaces, or what the reaper needs in them. Nothing has been started.
+    Unsupported(SyscallError),
+    /// The path rules could not be added.
+    Refused(Refusal),
+}
+
+impl From<SyscallError> for Unstarted {
+    fn from(failed: SyscallError) -> Unstarted {
+        Unstarted::Failed(failed)
+    }
+}
+
+impl Reaper {
+    /// Starts a reaper, which takes `steps` in a child of its own. The path rules are added here while the
+    /// reaper makes its namespaces and the child, which waits for the rules before it puts them in force.
+    pub fn start<T>(
+        mut steps: Steps,
+        afterwards: &Afterwards,
+        mut add_rules: impl FnMut(&mut Steps) -> Result<T, Refusal>,
+    ) -> Result<(Reaper, Progress, T), Unstarted> {
+        let (events, sender) = descriptor::pipe()?;
+        let supervisor = process::id();
+        process::become_subreaper()?;
+        steps.barrier = match StartBarrier::new(supervisor) {
+            Ok(barrier) => Some(barrier),
+            Err(failed) if steps.layout.is_some() => return Err(unsupported(failed)),
+            Err(_) => None,
+        };
+        let mut add_rules = |steps: &mut Steps| add_rules(steps).map_err(Unstarted::Refused);
+        // A sandbox around us can refuse what the barrier needs. Then the rules are added first.
+        let added = if steps.barrier.is_none() { Some(add_rules(&mut steps)?) } else { None };
+        // Blocks all signals before the reaper starts: those for the command or the supervisor must not end
+        // it, and those for the reaper must wait until it looks.
+        let mask = signal::set_mask(&signal::Set::full())?;
+        let forked = match &steps.layout {
+            Some(layout) => namespace::fork_into(layout.kinds).map_err(unsupported),
+            None => process::fork_sharing_descriptors(0).map_err(Unstarted::Failed),
+        };
+        if !matches!(forked, Ok(0)) {
+            signal::set_mask(&mask)?;
+        }
+        let pid = forked?;
+        if pid == 0 {
+            let barrier = steps.barrier.as_ref().filter(|_| steps.layout.is_some());
+            let held = barrier.map(StartBarrier::supervisor);
+            let status = reap(&mut steps, (supervisor, held), sender.as_raw_fd(), afterwards);
+            process::exit_now(status);
+        }
+        let added = added.map_or_else(|| add_rules(&mut steps), Ok);
+        // If this fails, the reaper notices our end.
+        let told = steps.barrier.as_ref().map_or(Ok(()), |barrier| barrier.open(added.is_ok()));
+        told.inspect_err(|_| end_all(KILLING, None))?;
+        let added = added.inspect_err(|_| {
+            process::wait(Some(pid), true, false);
+        })?;
+        let heard =
+            wait_for_message(events.as_raw_fd(), pid).and_then(|()| read_progress(events.as_raw_fd()));
+        // The child closed this one, in the table that was shared then.
+        steps.landlock.iter_mut().for_each(Prepared::forget);
+        // And the listener has this number by now.
+        std::mem::forget(steps.spare.take());
+        let (number, progress) = heard.inspect_err(|_| end_all(KILLING, None))?;
+        // Not earlier: while the reaper shares our descriptors, closing ours closes its own.
+        drop((sender, steps.barrier.take()));
+        // If the command does not run, the reaper ends, and releases what is to be cleaned up.
+        if !progress.ready || progress.failure.is_some() {
+            process::wait(Some(pid), true, false);
+        }
+        let apart = steps.layout.is_some();
+        let resuming = Cell::new(false);
+        Ok((Reaper { pid, number, apart, detached: steps.session, events, resuming }, progress, added))
+    }
+
+    /// The command; 0 when it has ended.
+    pub fn command(&self) -> Pid {
+        if !self.apart {
+            return self.number;
+        }
+        let children = process::children_of(self.pid, self.pid);
+        children.into_iter().find(|child| process::number_inside(*child) == Some(self.number)).unwrap_or(0)
+    }
+
+    /// The descriptor that can be read when there is an event.
+    pub fn events(&self) -> RawFd {
+        self.events.as_raw_fd()
+    }
+
+    /// Whether a signal was sent to the whole process group, command included. The reaper is a member as
+    /// well and blocks all signals, so its copy still waits.
+    pub fn has_waiting(&self, number: i32) -> bool {
+        let pending = process::status(self.pid, "ShdPnd:");
+        let pending = pending.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or(0);
+        let waits = pending & (1 << (number - 1)) != 0;
+        if waits {
+            process::signal(self.pid, looked_at());
+        }
+        waits
+    }
+
+    /// Says that the command's number is known.
+    pub fn acquaint(&self) {
+        process::signal(self.pid, acquainted());
+    }
+
+    /// Has every process of the tree get SIGTERM.
+    pub fn terminate(&self) {
+        process::signal(self.pid, terminate());
+    }
+
+    /// Has every process of the tree stop.
+    pub fn suspend(&self) {
+        process::signal(self.pid, suspend());
+    }
+
+    /// Has every process of the tree continue.
+    pub fn resume(&self) {
+        self.resuming.set(true);
+        process::signal(self.pid, resume());
+    }
+
+    /// Has the reaper end the tree, and itself.
+    pub fn kill(&self) {
+        process::signal(self.pid, kill());
+    }
+
+    /// Ends the reaper, which leaves its descendants to the supervisor.
+    pub fn dismiss(&self) {
+        process::signal(self.pid, libc::SIGKILL);
+    }
+
+    /// The next event. A stop of the command does not count if the tree has been told to continue since.
+    pub fn next(&self) -> Event {
+        let mut message = [0; 5];
+        let event = match descriptor::read(self.events.as_raw_fd(), &mut message) {
+            Ok(5) => decode(message).unwrap_or(Event::End),
+            _ => Event::End,
+        };
+        match event {
+            Event::Resumed => self.resuming.set(false),
+            Event::Command(Change::Stopped(_)) if self.resuming.get() => {
+                return Event::Command(Change::Continued);
+            }
+            _ => {}
+        }
+        event
+    }
+}
+
+fn unsupported(failed: SyscallError) -> Unstarted {
+    if failed.is_passing() { Unstarted::Failed(failed) } else { Unstarted::Unsupported(failed) }
+}
+
+/// Waits for the first message of the reaper. Where signals are not scoped, the command, which may run by
+/// then, can kill or stop the reaper before that. The pipe would not tell, since we hold its other end as
+/// well.
+fn wait_for_message(events: RawFd, reaper: Pid) -> Result<(), SyscallError> {
+    let mut fell_silent = false;
+    let mut attempts = ATTEMPTS;
+    loop {
+        let [ready] = match descriptor::poll([Interest::read(Some(events))], Some(SILENCE)) {
+            // Nothing is wrong with the command, which may run by now.
+            Err(failed) if failed.is_passing() && attempts > 0 => {
+                attempts -= 1;
+                std::thread::sleep(TICK);
+                continue;
+            }
+            polled => polled?,
+        };
+        if ready.now || ready.gone {
+            return Ok(());
+        }
+        if fell_silent {
+            let cause = "something killed or stopped the supervisor's helper";
+            return Err(std::io::Error::other(cause)).of("poll");
+        }
+        match process::wait(Some(reaper), false, true) {
+            None | Some((_, Change::Continued)) => continue,
+            Some((_, Change::Stopped(_))) => {
+                process::signal(reaper, libc::SIGKILL);
+                process::wait(Some(reaper), true, false);
+            }
+            Some((_, Change::Exited(_) | Change::Killed(_))) => {}
+        }
+        // It may have sent something before it was checked.
+        fell_silent = true;
+    }
+}

@@ -1,0 +1,317 @@
+//! The private directories of a run: scratch, removed afterwards, and tool caches, which last.
+//!
+//! A scratch directory is called `sbx-`, then 16 hexadecimal digits, so that people recognise it. The
+//! supervisor removes it when the command has ended. If the supervisor was killed, the reaper removes it
+//! when no process of the run is left. Only if both are killed at once, or the run has no reaper because
+//! its profile starts no processes, it stays behind. A later run removes it: every run holds a lock on its
+//! own directory (flock(2)), so one without a lock belongs to no run. Runs that end within a second do not
+//! look for any, since that would take too long for them.
+
+use crate::enforce::EnforceError;
+use crate::enforce::error::Named;
+use crate::enforce::removal;
+use crate::sys::{memory, path, process};
+use crate::text::escape;
+use sha2::{Digest, Sha256};
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File, Permissions, TryLockError};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A run that lasts longer removes what others left behind.
+const LONG: Duration = Duration::from_secs(1);
+/// A younger directory may not be locked yet.
+const SETTLED: Duration = Duration::from_secs(60);
+/// Maximum number of names that one run looks at, and of directories that it removes.
+const MOST_LOOKED_AT: usize = 10_000;
+const MOST_REMOVED: usize = 8;
+
+/// The directory of tool caches that do not last.
+pub const CACHE: &str = "cache";
+
+/// The mode bit (S_ISVTX) of a directory that is kept on purpose. It has no other effect: only the user can
+/// enter.
+const KEPT: u32 = 0o1000;
+
+/// A directory that only this user can enter, and that is removed with the run.
+pub struct Scratch {
+    path: PathBuf,
+    /// Held as long as the run lives; the kernel releases it when the supervisor is killed. On a file
+    /// system without locks, no directory counts as left behind.
+    _lock: Option<File>,
+    since: Instant,
+}
+
+impl Scratch {
+    /// Makes one below the user's TMPDIR, or /tmp.
+    pub fn create(tmpdir: Option<&OsStr>) -> Result<Scratch, EnforceError> {
+        const MAKE: &str = "make a scratch directory in '{}'";
+        let base = tmpdir
+            .map(Path::new)
+            .filter(|path| path.is_absolute() && path.is_dir())
+            .unwrap_or(Path::new("/tmp"));
+        // The names that lead there are not looked up again: they may be in another run's workspace.
+        let real = path::real(base).step_at(MAKE, base).map_err(EnforceError::advising_tmpdir)?;
+        for _ in 0..8 {
+            let path = real.join(memory::random_name("sbx-").step_at(MAKE, base)?);
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => {
+                    let mut scratch = Scratch { path, _lock: None, since: Instant::now() };
+                    scratch._lock = lock(&scratch.path).step_at(MAKE, base)?;
+                    return Ok(scratch);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                // Permissions and Landlock give EACCES, filters EPERM.
+                Err(error) if error.raw_os_error() == Some(libc::EPERM) && is_filtered() => {
+                    return Err(EnforceError::at(MAKE, base, "a sandbox around this one refuses it"));
+                }
+                Err(error) => return Err(EnforceError::at(MAKE, base, error).advising_tmpdir()),
+            }
+        }
+        Err(EnforceError::at(MAKE, base, "every name that was tried exists").advising_tmpdir())
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Leaves it there, because processes still use it.
+    pub fn keep(self) -> PathBuf {
+        let kept = std::mem::ManuallyDrop::new(self);
+        // Our lock ends with us, so its mode says that it is kept.
+        let _ = std::fs::set_permissions(&kept.path, Permissions::from_mode(0o700 | KEPT));
+        kept.path.clone()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if self.since.elapsed() > LONG {
+            sweep(&self.path);
+        }
+        remove(&self.path);
+    }
+}
+
+/// A lock on a new directory; `None` on a file system without locks. Any other failure is an error: others
+/// would take the directory for left behind.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    let directory = match open_directory(path) {
+        // The umask may have taken from the owner too.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            std::fs::set_permissions(path, Permissions::from_mode(0o700))?;
+            open_directory(path)
+        }
+        opened => opened,
+    }?;
+    match directory.try_lock_shared() {
+        Ok(()) => Ok(Some(directory)),
+        Err(TryLockError::Error(error)) if !has_no_locks(&error) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Whether the file system has no locks, or a filter around us refuses them.
+fn has_no_locks(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::ENOLCK | libc::EPERM)
+    )
+}
+
+/// Whether this process is under a filter already.
+fn is_filtered() -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("\nSeccomp:\t2"))
+}
+
+/// Removes a scratch directory with whatever the command left in it.
+pub fn remove(path: &Path) {
+    if removal::remove(path).is_err() {
+        // Without descriptors to spare, or without /proc, it cannot be looked into. A run that was refused
+        // for that has made no more than this. Nothing else is removed: the command cannot have made it.
+        let _ = std::fs::remove_dir(path.join(CACHE)).and_then(|()| std::fs::remove_dir(path));
+    }
+}
+
+/// Removes what killed supervisors of this user have left behind beside `own`.
+fn sweep(own: &Path) {
+    let entries = own.parent().and_then(|base| base.read_dir().ok());
+    let names = entries.into_iter().flatten().take(MOST_LOOKED_AT).flatten();
+    let stale = names.filter(|entry| is_ours(&entry.file_name())).map(|entry| entry.path());
+    for path in stale.filter(|path| path != own && is_stale(path)).take(MOST_REMOVED) {
+        remove(&path);
+    }
+}
+
+/// `sbx-` and 16 hexadecimal digits.
+fn is_ours(name: &OsStr) -> bool {
+    let digits = name.as_bytes().strip_prefix(b"sbx-").unwrap_or_default();
+    digits.len() == 16 && digits.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// A directory of this user, not new, not kept, that no living run has locked.
+fn is_stale(path: &Path) -> bool {
+    let Ok(directory) = open_directory(path) else { return false };
+    let Ok(meta) = directory.metadata() else { return false };
+    let age = meta.modified().ok().and_then(|time| time.elapsed().ok()).unwrap_or_default();
+    meta.uid() == process::user() && meta.mode() & KEPT == 0 && age > SETTLED && directory.try_lock().is_ok()
+}
+
+fn open_directory(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(path)
+}
+
+/// The directory for tool caches of one workspace and profile: no program outside the sandbox reads it, and no
+/// command of another workspace or profile writes it. Returns its real path: below the user's own directory no
+/// link is followed.
+pub fn cache(
+    cache_home: Option<&OsStr>,
+    home: Option<&OsStr>,
+    workspace: &Path,
+    profile: &OsStr,
+) -> io::Result<PathBuf> {
+    let absolute = |value: Option<&OsStr>| value.map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute(cache_home).or_else(|| absolute(home).map(|home| home.join(".cache")));
+    let base = base.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, "neither XDG_CACHE_HOME nor HOME is an absolute path")
+    })?;
+    let own = Path::new("sbx").join(cache_name(workspace, profile));
+    let path = base.join(&own);
+    DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+    let found = path::real(&path)?;
+    if found != path && found != path::real(&base)?.join(own) {
+        let path = escape(path.as_os_str().as_bytes(), 400);
+        return Err(io::Error::other(format!("'{path}' is reached over a symbolic link")));
+    }
+    // A command may have changed its mode, which would close it to all later ones.
+    if found.metadata()?.mode() & 0o700 != 0o700 {
+        std::fs::set_permissions(&found, Permissions::from_mode(0o700))?;
+    }
+    Ok(found)
+}
+
+/// The first half of the SHA-256 of both. Nobody can find a second path for it, so the name of a workspace's
+/// directory cannot be chosen to get the caches of another one.
+fn cache_name(workspace: &Path, profile: &OsStr) -> String {
+    let digest = Sha256::digest([workspace.as_os_str().as_bytes(), profile.as_bytes()].join(&0));
+    let half = digest.iter().take(16).fold(0, |half: u128, byte| half << 8 | u128::from(*byte));
+    format!("{half:032x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_scratch_directory_is_private_recognisable_and_goes() {
+        let scratch = Scratch::create(None).unwrap();
+        let path = scratch.path().to_path_buf();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let digits = name.strip_prefix("sbx-").unwrap();
+        assert!(digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit()), "{name}");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o700);
+        fs::create_dir_all(path.join("closed/deep")).unwrap();
+        fs::set_permissions(path.join("closed"), Permissions::from_mode(0o000)).unwrap();
+        drop(scratch);
+        assert!(!path.exists());
+    }
+
+    /// Below a directory of its own, as old as a test says.
+    fn aged(base: &Path, name: &str, seconds: u64) -> PathBuf {
+        let path = base.join(name);
+        fs::create_dir_all(path.join("inner")).unwrap();
+        let then = std::time::SystemTime::now() - Duration::from_secs(seconds);
+        File::open(&path).unwrap().set_modified(then).unwrap();
+        path
+    }
+
+    #[test]
+    fn what_killed_runs_left_behind_goes_and_nothing_else() {
+        let base = Scratch::create(None).unwrap();
+        let own = Scratch::create(Some(base.path().as_os_str())).unwrap();
+        let stale = aged(base.path(), "sbx-00112233445566aa", 3600);
+        let new = aged(base.path(), "sbx-00112233445566bb", 1);
+        let living = aged(base.path(), "sbx-00112233445566cc", 3600);
+        let lock = open_directory(&living).unwrap();
+        lock.try_lock_shared().unwrap();
+        let kept = aged(base.path(), "sbx-00112233445566ee", 3600);
+        Scratch { path: kept.clone(), _lock: None, since: Instant::now() }.keep();
+        let others = ["sbx-00112233445566AA", "sbx-1", "sbx-00112233445566aaa", "other"];
+        let others = others.map(|name| aged(base.path(), name, 3600));
+        let link = base.path().join("sbx-00112233445566dd");
+        std::os::unix::fs::symlink(&others[3], &link).unwrap();
+        sweep(own.path());
+        assert!(!stale.exists());
+        assert!(new.exists() && living.exists() && kept.exists() && own.path().exists() && link.exists());
+        assert!(others.iter().all(|path| path.join("inner").exists()));
+        drop(lock);
+        sweep(own.path());
+        assert!(!living.exists());
+    }
+
+    #[test]
+    fn what_is_no_directory_is_passed_over() {
+        let scratch = Scratch::create(Some(OsStr::new("relative"))).unwrap();
+        assert!(scratch.path().starts_with("/tmp"));
+        assert!(Scratch::create(Some(OsStr::new("/no/such"))).unwrap().path().starts_with("/tmp"));
+    }
+
+    #[test]
+    fn a_place_without_room_for_one_is_named() {
+        let Err(refusal) = Scratch::create(Some(OsStr::new("/proc/self"))) else { panic!() };
+        let said = refusal.to_string();
+        assert!(said.starts_with("cannot make a scratch directory in '/proc/self': "), "{said}");
+    }
+
+    #[test]
+    fn no_workspace_has_the_caches_of_another() {
+        let base = Scratch::create(None).unwrap();
+        let cache = |path: &str| {
+            cache(Some(base.path().as_os_str()), None, Path::new(path), OsStr::new("p")).unwrap()
+        };
+        // FNV-1a has one value for both.
+        let (one, other) = (cache("8yn0iYCKYHlIj4-BwPqk"), cache("GReLUrM4wMqfg9yzV3KQ"));
+        assert!(one != other && one.starts_with(base.path()), "{one:?} {other:?}");
+        assert_eq!(one.file_name().unwrap().len(), 32);
+        assert_eq!(cache("8yn0iYCKYHlIj4-BwPqk"), one);
+    }
+
+    #[test]
+    fn a_cache_is_not_reached_over_a_link_that_was_left_there() {
+        use std::os::unix::fs::symlink;
+        let base = Scratch::create(None).unwrap();
+        let cache = |home: &str| {
+            cache(Some(base.path().join(home).as_os_str()), None, Path::new("/workspace"), OsStr::new("p"))
+        };
+        let first = cache("one").unwrap();
+        // The user's own directory may be a link.
+        symlink("one", base.path().join("two")).unwrap();
+        assert_eq!(cache("two").unwrap(), first);
+        fs::create_dir(base.path().join("secret")).unwrap();
+        fs::remove_dir(&first).unwrap();
+        symlink(base.path().join("secret"), &first).unwrap();
+        for home in ["one", "two"] {
+            let said = cache(home).unwrap_err().to_string();
+            assert!(said.ends_with("is reached over a symbolic link"), "{said}");
+        }
+        // Nor is the directory of all caches.
+        fs::remove_dir_all(base.path().join("one")).unwrap();
+        fs::create_dir_all(base.path().join("one")).unwrap();
+        fs::create_dir(base.path().join("elsewhere")).unwrap();
+        symlink(base.path().join("elsewhere"), base.path().join("one/sbx")).unwrap();
+        assert!(cache("one").is_err());
+    }
+
+    #[test]
+    fn names_in_errors_keep_their_letters() {
+        let error = cache(None, None, Path::new("/"), OsStr::new("p")).unwrap_err();
+        use crate::sys::plain;
+        assert_eq!(plain(&error), "neither XDG_CACHE_HOME nor HOME is an absolute path");
+        assert_eq!(plain(&io::Error::from_raw_os_error(libc::ENOENT)), "no such file or directory");
+    }
+}

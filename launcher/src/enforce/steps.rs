@@ -1,0 +1,126 @@
+//! Turns a plan into what the child works on: filter, path rules, exec permit.
+
+use crate::enforce::EnforceError;
+use crate::enforce::child::Steps;
+use crate::enforce::error::Named;
+use crate::enforce::exec_permit::ExecPermit;
+use crate::enforce::guard::Guard;
+use crate::enforce::landlock::{self, Report, View};
+use crate::plan::{OnViolation, Plan, rules};
+use crate::profile::NetworkMode;
+use crate::sys::{descriptor, signal};
+use sbx_policy::env;
+use std::ffi::OsString;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+/// `libsandbox.so`, as launcher/build linked it.
+pub static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libsandbox.so"));
+
+/// What the child needs that no plan contains.
+#[derive(Default)]
+pub struct Parts {
+    /// Descriptors of 0 to 2 that the caller had closed.
+    pub closed: Vec<i32>,
+    /// A low number that is kept free for the notification descriptor.
+    pub spare: Option<OwnedFd>,
+    /// The cgroup.procs file, by which the command enters its control group.
+    pub cgroup_procs: Option<OwnedFd>,
+    /// Whether violations are notified.
+    pub listens: bool,
+}
+
+/// Lays out everything that the child needs, except the path rules: [`landlock::Prepared::fill`] adds them,
+/// with the view that is returned.
+pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, View<'a>), EnforceError> {
+    let Parts { closed, spare, cgroup_procs, listens } = parts;
+    let logs = plan.on_violation == OnViolation::Log;
+    let extras = plan.extras();
+    let mut environment = plan.environment;
+    // The shim is loaded only where it has something to restrict.
+    let shim = match plan.seal.filter(|_| plan.loads_shim) {
+        Some(seal) => Some(preload(&seal.text, &mut environment)?),
+        None => None,
+    };
+    let mut guard = Guard::new(&plan.profile.name, plan.calls, extras, plan.on_violation, listens);
+    let path = plan.program.path.as_os_str().as_bytes();
+    let permit = ExecPermit::new(path, plan.arguments, environment).step("lay out the command")?;
+    // A notified exec would wait for a supervisor that waits for it.
+    let plain_exec = guard.calls.allows_fully("execve") && !plan.watch_paths && !guard.calls.notes();
+    if !plan.unconfined && !plain_exec {
+        guard.allow_exec(&permit).step("build the filter")?;
+    }
+    let report = match (plan.watch_paths, guard.calls.supervisor_connects() || plan.attributes) {
+        (true, _) => Report::All,
+        (_, true) => Report::Writable,
+        _ => Report::Nothing,
+    };
+    let view = View { report, ..view };
+    let layout = plan.namespaces.ok();
+    let landlock = match &plan.paths {
+        Some(paths) => Some(landlock::prepare(plan.landlock, paths, &logged(&plan.network, logs), view)?),
+        None => None,
+    };
+    let directory = descriptor::open_path(&plan.directory).step_at("enter '{}'", &plan.directory)?;
+    let mut pass = plan.pass;
+    pass.extend(shim.as_ref().map(AsRawFd::as_raw_fd));
+    // The exec passes it on, so it must stay open here.
+    if let Some(shim) = shim {
+        std::mem::forget(shim);
+    }
+    Ok((
+        Steps {
+            parent: None,
+            limits: plan.limits.resources,
+            cgroup_procs,
+            spare,
+            directory: Some(directory.into()),
+            landlock,
+            pass,
+            closed,
+            mask: signal::mask(),
+            broken_pipe: signal::disposition(libc::SIGPIPE),
+            nested: plan.nested,
+            session: layout.is_some() && !(0..3).any(descriptor::is_terminal),
+            layout,
+            barrier: None,
+            dropped_early: false,
+            guard: (!plan.unconfined).then_some(guard),
+            permit,
+        },
+        view,
+    ))
+}
+
+/// In log mode system calls are allowed, so Landlock must not refuse ports either.
+pub fn logged(network: &rules::Network, logs: bool) -> rules::Network {
+    if logs {
+        rules::Network { mode: NetworkMode::Host, ..rules::Network::default() }
+    } else {
+        network.clone()
+    }
+}
+
+/// Puts the shim and the seal's variables into the environment.
+fn preload(seal: &env::Text, environment: &mut Vec<OsString>) -> Result<OwnedFd, EnforceError> {
+    let shim = descriptor::sealed_memory_file(c"libsandbox.so", SHIM).step("make libsandbox.so available")?;
+    let number = shim.as_raw_fd();
+    let own = format!("/proc/self/fd/{number}");
+    let others = environment.iter().position(|entry| entry.as_bytes().starts_with(b"LD_PRELOAD="));
+    match others {
+        Some(at) => {
+            // The user's own libraries come after it: the seal restricts them already.
+            let mut entry = OsString::from(format!("LD_PRELOAD={own}:"));
+            entry.push(std::ffi::OsStr::from_bytes(&environment[at].as_bytes()["LD_PRELOAD=".len()..]));
+            environment[at] = entry;
+        }
+        None => environment.push(format!("LD_PRELOAD={own}").into()),
+    }
+    environment.push(format!("SBX_SHIM_FD={number}").into());
+    let variables =
+        [(env::ALLOW, &seal.allow), (env::DENY, &seal.deny), (env::ACTION, &Some(seal.action.clone()))];
+    for (name, value) in variables {
+        environment.extend(value.iter().map(|value| OsString::from(format!("{name}={value}"))));
+    }
+    Ok(shim)
+}

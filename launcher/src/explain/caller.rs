@@ -1,0 +1,142 @@
+//! What /proc says about the process that made a call. The process is hostile, and may be gone at any moment.
+
+use crate::sys::process::{self, Pid};
+use crate::sys::{descriptor, path};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Who made a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Its name, as in `/proc/PID/comm`. May hold anything.
+    pub name: Vec<u8>,
+    /// The process, not the thread.
+    pub process: Pid,
+    /// The numbers of the process and the thread in their own pid namespace.
+    pub inside: (Pid, Pid),
+}
+
+/// The caller that a thread belongs to.
+pub fn caller(thread: Pid) -> Caller {
+    // The fields are among the first lines, and only the list of groups may be long.
+    const ENOUGH: u64 = 8192;
+    let mut status = Vec::new();
+    if let Ok(file) = File::open(format!("/proc/{thread}/status")) {
+        let _ = file.take(ENOUGH).read_to_end(&mut status);
+    }
+    let field = |name: &[u8]| status.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(name));
+    // The last number belongs to the innermost namespace.
+    let number =
+        |name: &[u8]| std::str::from_utf8(field(name)?).ok()?.split_whitespace().last()?.parse().ok();
+    let process = number(b"Tgid:\t").unwrap_or(thread);
+    let inside = (number(b"NStgid:\t").unwrap_or(process), number(b"NSpid:\t").unwrap_or(thread));
+    Caller { name: field(b"Name:\t").unwrap_or(b"?").to_vec(), process, inside }
+}
+
+/// Whether a thread has any capability in its user namespace.
+pub fn has_capabilities(thread: Pid) -> bool {
+    process::status(thread, "CapEff:").is_some_and(|mask| mask.bytes().any(|digit| digit != b'0'))
+}
+
+/// The network namespace of a process, by device and inode. `self` is this process.
+pub fn network(process: &str) -> io::Result<(u64, u64)> {
+    fs::metadata(format!("/proc/{process}/ns/net")).map(|network| (network.dev(), network.ino()))
+}
+
+/// Whether a process belongs to the run, as all descendants of the supervisor do: no orphan moves further up.
+pub fn is_ours(process: Pid) -> bool {
+    const DEEPEST: usize = 4096;
+    let parent = |child: &Pid| {
+        let stat = process::about(*child, "stat").ok()?;
+        // The process name before the parenthesis may hold anything.
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let own = process::id();
+    std::iter::successors(Some(process), parent).take(DEEPEST).any(|above| above == own)
+}
+
+/// Opens the file that a path argument names for the thread, without reading or writing it (O_PATH). The thread's own
+/// descriptors are reached by their names in /proc; no other magic link is followed.
+pub fn hold(thread: Pid, dirfd: Option<i32>, path: &[u8], follow: bool) -> io::Result<File> {
+    if let Some(number) = own_descriptor(thread, path) {
+        return descriptor_of(thread, number);
+    }
+    let root = descriptor::open_path(Path::new(&format!("/proc/{thread}/root")))?;
+    if path.starts_with(b"/") {
+        return descriptor::open_below(&root, path, follow);
+    }
+    // From the root of the thread, links lead where they lead for it: it may see other mounts than we do.
+    let mut whole = start(thread, dirfd).map_err(missing_is_closed)?.into_os_string().into_vec();
+    whole.push(b'/');
+    whole.extend(path);
+    descriptor::open_below(&root, &whole, follow)
+}
+
+/// The directory where a relative path of the thread starts, by its name. It may have none, and is then not absolute.
+pub fn start(thread: Pid, dirfd: Option<i32>) -> io::Result<PathBuf> {
+    fs::read_link(match dirfd {
+        None => format!("/proc/{thread}/cwd"),
+        Some(number) => format!("/proc/{thread}/fd/{number}"),
+    })
+}
+
+fn missing_is_closed(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => io::Error::from_raw_os_error(libc::EBADF),
+        _ => error,
+    }
+}
+
+/// Whether the thread finds this very file at the path. A file without a name counts.
+pub fn is_at(thread: Pid, file: &File, path: &Path) -> bool {
+    let identity = |file: &File| file.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+    let found = hold(thread, None, path.as_os_str().as_bytes(), false);
+    let unnamed = file.metadata().is_ok_and(|meta| meta.nlink() == 0);
+    unnamed || found.is_ok_and(|found| identity(&found).is_some() && identity(&found) == identity(file))
+}
+
+/// The file behind a descriptor of the thread, whatever its name leads to now.
+pub fn descriptor_of(thread: Pid, number: i32) -> io::Result<File> {
+    let held = descriptor::open_path(Path::new(&format!("/proc/{thread}/fd/{number}")));
+    held.map_err(missing_is_closed)
+}
+
+/// The number in `/proc/self/fd/N` and the other names of that path.
+fn own_descriptor(thread: Pid, path: &[u8]) -> Option<i32> {
+    let text = std::str::from_utf8(path).ok()?;
+    let own = format!("/proc/{thread}/fd/");
+    let prefixes = ["/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/", own.as_str()];
+    prefixes.iter().find_map(|prefix| text.strip_prefix(prefix))?.parse().ok()
+}
+
+/// The file that a path argument names, for a message: absolute, with every symbolic link resolved, the last
+/// one only if `follow` says so. `None` where /proc does not tell.
+pub fn resolve(thread: Pid, dirfd: Option<i32>, path: &[u8], follow: bool) -> Option<PathBuf> {
+    let path = Path::new(OsStr::from_bytes(path));
+    let absolute = if path.is_absolute() {
+        path.to_path_buf()
+    } else {
+        start(thread, dirfd).ok().filter(|directory| directory.is_absolute())?.join(path)
+    };
+    let absolute = own_entries(thread, &absolute);
+    if follow && let Ok(target) = absolute.canonicalize() {
+        return Some(target);
+    }
+    // A file that does not exist yet is named by its directory.
+    path::in_real_directory(&absolute)
+}
+
+/// The path with `/proc/self` as the thread means it: for us it is another process.
+fn own_entries(thread: Pid, path: &Path) -> PathBuf {
+    for name in ["/proc/self", "/proc/thread-self"] {
+        if let Ok(rest) = path.strip_prefix(name) {
+            return PathBuf::from(format!("/proc/{thread}")).join(rest);
+        }
+    }
+    path.to_path_buf()
+}

@@ -1,0 +1,195 @@
+//! The hints, the narrowest first.
+
+use crate::explain::caller;
+use crate::explain::decode::{Access, Address, PathArgument};
+use crate::explain::hint::attempt::Change;
+use crate::explain::hint::capability::{self, Wanted};
+use crate::explain::hint::topic::Topic;
+use crate::explain::hint::{Explainer, Hint, Refused, matches, place};
+use crate::profile::{Grants, NetworkMode, When};
+use sbx_policy::calls::Call;
+use sbx_policy::restrictions::{self, RESTRICTIONS};
+use sbx_policy::shadow;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// Restrictions that say what is to be denied: nobody allows just that.
+const FOR_DENIALS: [&str; 2] = ["exec", "jit"];
+
+impl Explainer {
+    /// Whether the call would fail for want of a capability, whatever the filter allowed.
+    pub(super) fn lacks_capability(&self, refused: &Refused<'_>) -> bool {
+        match capability::wanted(refused.name, refused.data) {
+            Some(Wanted::OfTheMachine) => true,
+            // Landlock refuses these even to who has it.
+            Some(Wanted::ForMounts) if self.attempts.has_path_rules() => true,
+            // In a user namespace that it was let make, the command has them all.
+            Some(_) => !refused.thread.is_some_and(caller::has_capabilities),
+            None => false,
+        }
+    }
+
+    /// What would allow the call; `None` where no single flag does.
+    pub(super) fn hint(&mut self, refused: &Refused<'_>) -> Option<Hint> {
+        match refused.topic {
+            Topic::UnixConnection if refused.name == "connect" => return self.socket_file(refused),
+            // Landlock keeps them apart, whatever the filter allows.
+            Topic::UnixAbstract => return None,
+            // Where there are path rules the supervisor changes modes, and never makes such a file.
+            Topic::SetId if self.attempts.has_path_rules() => return None,
+            // No rule can name a message queue, so Landlock opens none.
+            _ if refused.name == "mq_open" && self.attempts.has_path_rules() => return None,
+            Topic::Namespaces | Topic::Mounts => return self.whole_call(refused),
+            _ => {}
+        }
+        self.writing(refused)
+            .or_else(|| self.host_network(refused))
+            .or_else(|| self.other_profile(refused))
+            .or_else(|| self.restricted_call(refused))
+            .or_else(|| self.whole_call(refused))
+    }
+
+    /// `--unix` for a socket that there is, and where the supervisor can tell it from others.
+    fn socket_file(&self, refused: &Refused<'_>) -> Option<Hint> {
+        let Some(Address::UnixPath(path)) = &refused.decoded.address else { return None };
+        let argument = PathArgument {
+            dirfd: None,
+            path: path.clone(),
+            access: Access::NONE,
+            follow: true,
+            empty_path_ok: false,
+        };
+        let path = place::absolute(&argument, refused.thread, self.workspace.as_deref())?;
+        let usable = matches!(self.network, NetworkMode::None | NetworkMode::Private) && path.exists();
+        usable.then(|| Hint::default().and("--unix", &path))
+    }
+
+    /// `--rw`, where something outside the workspace would be changed, or no profile that changes the
+    /// workspace could take the place of this one.
+    fn writing(&mut self, refused: &Refused<'_>) -> Option<Hint> {
+        let base = self.workspace.clone();
+        let paths: Vec<Option<PathBuf>> = place::changed(refused.decoded)
+            .map(|argument| place::absolute(argument, refused.thread, base.as_deref()))
+            .collect();
+        // The kernel has resolved it; so has whoever resolved the caller's paths.
+        let workspace = base.and_then(|base| base.canonicalize().ok());
+        let outside =
+            |path: &PathBuf| workspace.as_ref().is_none_or(|workspace| !path.starts_with(workspace));
+        let own = self.attempts.own() == "custom";
+        if paths.is_empty() || (!own && !paths.iter().flatten().any(outside)) {
+            return None;
+        }
+        if !self.attempts.has_path_rules() || !self.attempts.help(Change::Writing, refused.data) {
+            return None;
+        }
+        let places: Option<BTreeSet<PathBuf>> =
+            paths.iter().map(|path| place::to_open(path.as_deref()?)).collect();
+        Some(places?.iter().fold(Hint::default(), |hint, directory| hint.and("--rw", directory)))
+    }
+
+    /// `--net host` for what needs a network; under `minimal` the profile that is meant for it.
+    fn host_network(&mut self, refused: &Refused<'_>) -> Option<Hint> {
+        let networked = matches!(refused.topic, Topic::Internet | Topic::Netlink | Topic::Socket);
+        if !networked || self.network == NetworkMode::Host || self.attempts.own() == "minimal" {
+            return None;
+        }
+        if !self.attempts.help(Change::HostNetwork, refused.data) {
+            return None;
+        }
+        let note = match self.network {
+            NetworkMode::Ports => Some("instead of naming ports"),
+            NetworkMode::Private => Some("instead of a network of its own"),
+            // Only a run with namespaces of its own could have a network of its own.
+            NetworkMode::None
+                if self.layout.is_some() && self.attempts.help(Change::OwnNetwork, refused.data) =>
+            {
+                Some("--net private, where 127.0.0.1 is enough")
+            }
+            NetworkMode::None | NetworkMode::Host => None,
+        };
+        Some(Hint::of(["--net", "host"]).noting(note))
+    }
+
+    /// A built-in profile that is made for such calls.
+    fn other_profile(&mut self, refused: &Refused<'_>) -> Option<Hint> {
+        // Who looks around with any tool, or builds, is not helped by a profile that starts none.
+        let profiles: &[&'static str] = match self.attempts.own() {
+            "minimal" | "network" | "write" => &["network", "write", "workspace"],
+            "read-only" | "no-exec" => &["workspace"],
+            _ => &[],
+        };
+        let profiles = profiles.iter().filter(|name| **name != self.profile);
+        for name in profiles {
+            if self.attempts.help(Change::Profile(name), refused.data) {
+                return Some(match self.network {
+                    NetworkMode::Host if *name != "network" => Hint::of(["--profile", name, "--net", "host"]),
+                    NetworkMode::Private => Hint::of(["--profile", name, "--net", "private"]),
+                    _ => Hint::of(["--profile", name]),
+                });
+            }
+        }
+        None
+    }
+
+    /// The narrowest named restriction of the call that matches these arguments, besides what is allowed of
+    /// the call now: the flag replaces that.
+    fn restricted_call(&mut self, refused: &Refused<'_>) -> Option<Hint> {
+        let call = Call::named(refused.name.as_bytes())?;
+        let allowed = match self.attempts.rules(call).map(|rules| &rules.allow) {
+            Some(Grants::All(_)) => return None,
+            Some(Grants::Some(alternatives)) => alternatives
+                .iter()
+                .map(|alternative| match alternative.when {
+                    When::Named(place) => Some(place),
+                    When::Free(_) => None,
+                })
+                .collect::<Option<Vec<usize>>>()?,
+            Some(Grants::None) | None => Vec::new(),
+        };
+        for wanted in narrowest_first(call, refused) {
+            // What the new one includes would be without effect beside it, which the flag refuses.
+            let kept = allowed.iter().filter(|place| !covers(wanted, **place) && **place != wanted);
+            let places: BTreeSet<usize> = kept.copied().chain([wanted]).collect();
+            let entries: Vec<String> = places
+                .iter()
+                .map(|place| format!("{}[{}]", refused.name, restrictions::name(*place)))
+                .collect();
+            let list = entries.join(":");
+            if self.attempts.help(Change::Calls(list.clone()), refused.data) {
+                return Some(Hint::of(["--allow-calls", &list]));
+            }
+        }
+        None
+    }
+
+    /// The call with any arguments.
+    fn whole_call(&mut self, refused: &Refused<'_>) -> Option<Hint> {
+        let name = refused.name;
+        let helps = self.attempts.help(Change::Calls(name.to_string()), refused.data);
+        let restricted = Call::named(name.as_bytes()).is_some_and(|c| !restrictions::of_call(c).is_empty());
+        let note = match refused.topic {
+            Topic::Namespaces | Topic::Mounts => Some("opens new parts of the kernel"),
+            Topic::UnixSocket if matches!(self.network, NetworkMode::Ports | NetworkMode::Host) => {
+                Some("opens every UNIX socket of this machine that file permissions do not close")
+            }
+            _ if restricted => Some("with any arguments"),
+            _ => None,
+        };
+        helps.then(|| Hint::of(["--allow-calls", name]).noting(note))
+    }
+}
+
+/// The restrictions that match the call, each before those that include it.
+fn narrowest_first(call: Call, refused: &Refused<'_>) -> Vec<usize> {
+    let mut matching: Vec<usize> = restrictions::of_call(call)
+        .filter(|place| !FOR_DENIALS.contains(&restrictions::name(*place)) && matches(*place, refused.data))
+        .collect();
+    let all = matching.clone();
+    matching.sort_by_key(|place| all.iter().filter(|other| covers(*place, **other)).count());
+    matching
+}
+
+fn covers(wide: usize, narrow: usize) -> bool {
+    let any = |place: usize| RESTRICTIONS.get(place).map_or(&[][..], |restriction| restriction.any);
+    shadow::covers(any(wide), any(narrow))
+}

@@ -1,0 +1,279 @@
+//! Why a call was refused, and which flag would allow it.
+//!
+//! The answer is not a table of opinions: each hint is tried, by building the calls that the run would have
+//! with it and asking their program about this very call with these very arguments. What would not help is
+//! not proposed, and where nothing would, nothing is.
+
+mod attempt;
+mod capability;
+mod flags;
+mod place;
+mod reason;
+#[cfg(test)]
+mod tests;
+mod topic;
+
+use crate::explain::decode::{Access, Decoded};
+use crate::explain::infer::Beyond;
+use crate::host::landlock::Version;
+use crate::plan::Plan;
+use crate::plan::commands::{Commands, Obstacle};
+use crate::plan::namespaces::Layout;
+use crate::profile::{Grants, NetworkMode, Source, Text};
+use crate::sys::path::is_of_process;
+use crate::sys::process::Pid;
+use crate::text::escape;
+use attempt::Attempts;
+pub use place::CHANGES;
+pub use reason::{Hint, Reason, Rule};
+use sbx_policy::bpf;
+use sbx_policy::calls::Call;
+use sbx_policy::interpret::Data;
+use sbx_policy::list::{self, Target};
+use sbx_policy::program::X32_BIT;
+use sbx_policy::restrictions::{Condition, RESTRICTIONS};
+use sbx_policy::shadow;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use topic::Topic;
+
+/// Knows the profile in force and the other ones.
+pub struct Explainer {
+    profile: Text,
+    network: NetworkMode,
+    granted_write: bool,
+    denied: Vec<String>,
+    workspace: Option<PathBuf>,
+    commands: Option<Rc<Commands>>,
+    layout: Option<Rc<Layout>>,
+    attempts: Attempts,
+}
+
+/// A refused call, with everything that is known about it.
+struct Refused<'r> {
+    name: &'r str,
+    data: &'r Data,
+    decoded: &'r Decoded,
+    /// Whose call it is, to find out where its relative paths start.
+    thread: Option<Pid>,
+    topic: Topic,
+}
+
+impl Explainer {
+    /// For the run of a plan.
+    pub fn of(plan: &Plan) -> Explainer {
+        let own = (plan.profile.source != Source::BuiltIn).then(|| plan.profile.clone());
+        Explainer {
+            profile: plan.profile.name.clone(),
+            network: plan.network.mode,
+            granted_write: plan.paths.iter().flatten().any(|rule| rule.rights.changes_files()),
+            denied: plan.denied_calls.clone(),
+            workspace: plan.workspace.clone(),
+            commands: plan.commands.clone(),
+            layout: plan.namespaces.as_ref().ok().cloned(),
+            attempts: Attempts::new(&plan.profile.name, own, plan.network.mode, plan.landlock),
+        }
+    }
+
+    /// For a run of a profile in a workspace, without a plan: for tests and the fuzzer.
+    pub fn of_profile(profile: &'static str, network: NetworkMode, workspace: &Path) -> Explainer {
+        Explainer {
+            profile: profile.into(),
+            network,
+            granted_write: false,
+            denied: Vec::new(),
+            workspace: Some(workspace.to_path_buf()),
+            commands: None,
+            layout: None,
+            attempts: Attempts::new(profile, None, network, Version::SCOPES),
+        }
+    }
+
+    /// Why a call was refused and what would allow it. Without a thread, relative paths are taken to start
+    /// at the workspace; a thread must still be waiting for its answer.
+    pub fn reason_of(&mut self, thread: Option<Pid>, name: &str, data: &Data, decoded: &Decoded) -> Reason {
+        if data.nr & X32_BIT != 0 {
+            return Reason::always("it is an x32 call, which is never allowed");
+        }
+        let Some(call) = Call::named(name.as_bytes()) else {
+            return Reason::always("sbx does not know this call, so no profile allows it");
+        };
+        if self.denies(call, data) {
+            let text = "--deny-calls refuses it".to_string();
+            return Reason {
+                rule: Some(Rule { text, profile: None, key: Some("--deny-calls") }),
+                hint: None,
+            };
+        }
+        let refused = Refused { name, data, decoded, thread, topic: topic::of(call, data, decoded) };
+        let (why, key) = (self.why(&refused), self.key(call, &refused));
+        if self.lacks_capability(&refused) {
+            let text = format!("{why}; it takes a capability, and the command has none");
+            return Reason { rule: Some(self.rule(&text, key)), hint: None };
+        }
+        Reason { rule: Some(self.rule(why, key)), hint: self.hint(&refused) }
+    }
+
+    /// Why a path was refused and what would allow it.
+    pub fn path_reason(&self, path: &Path, access: Access) -> Reason {
+        let writes = access.intersects(CHANGES);
+        let executes = access.intersects(Access::EXECUTE);
+        if let Some(reason) = self.shield_reason(path, writes) {
+            return reason;
+        }
+        if executes
+            && !writes
+            && let Some(reason) = self.command_reason(path)
+        {
+            return reason;
+        }
+        let (verb, flag, key) = match (writes, executes) {
+            (true, _) => ("change", "--rw", "paths.write"),
+            (_, true) => ("execute", "--rox", "paths.execute"),
+            _ => ("read", "--ro", "paths.read"),
+        };
+        let target = match writes {
+            true => place::to_open(path),
+            false => Some(path.to_path_buf()).filter(|path| !is_of_process(path)),
+        };
+        let rule = self.rule(&format!("may not {verb} {}", place::quoted(path)), key);
+        Reason { rule: Some(rule), hint: target.map(|target| Hint::default().and(flag, &target)) }
+    }
+
+    /// Why a path is kept from being changed or read by a mount.
+    fn shield_reason(&self, path: &Path, writes: bool) -> Option<Reason> {
+        let layout = self.layout.as_ref().filter(|layout| layout.refuses(path, writes))?;
+        let shown = place::quoted(path);
+        let (what, key) = if layout.denies(path) {
+            (format!("denies {shown}"), "paths.deny")
+        } else {
+            (
+                format!("protects {shown}, which something outside could execute or trust later"),
+                "paths.protect",
+            )
+        };
+        Some(Reason { rule: Some(self.rule(&what, key)), hint: None })
+    }
+
+    /// Why a program may not be executed, where that is a rule about programs.
+    fn command_reason(&self, path: &Path) -> Option<Reason> {
+        match self.commands.as_ref()?.obstacle(path)? {
+            Obstacle::Blocked(place) => {
+                let text = format!("{} blocks {}", place.rule, place::quoted(&place.file.path));
+                let rule = Rule { text, profile: None, key: Some("commands.block") };
+                Some(Reason { rule: Some(rule), hint: None })
+            }
+            Obstacle::NotAllowed => {
+                let rule = self.rule(&format!("may not execute {}", place::quoted(path)), "commands.allow");
+                Some(Reason { rule: Some(rule), hint: Some(Hint::default().and("--allow-command", path)) })
+            }
+        }
+    }
+
+    fn rule(&self, what: &str, key: &'static str) -> Rule {
+        let text = format!("profile '{}' {what}", escape(self.profile.as_bytes(), 100));
+        Rule { text, profile: Some(self.profile.to_string()), key: Some(key) }
+    }
+
+    /// The key of the profile that decides. What no key names meets the default.
+    fn key(&mut self, call: Call, refused: &Refused<'_>) -> &'static str {
+        if self.attempts.rules(call).is_some_and(|said| holds(&said.deny, refused.data)) {
+            return "syscalls.deny";
+        }
+        match (refused.topic, self.network) {
+            (Topic::UnixConnection, _) => "network.unix",
+            (Topic::Internet, NetworkMode::Ports) => "network.connect",
+            (Topic::Internet, NetworkMode::Private) if refused.name == "connect" => "network.mode",
+            (Topic::Internet | Topic::Socket | Topic::Netlink, NetworkMode::None) => "network.mode",
+            _ => "syscalls.default",
+        }
+    }
+
+    /// Why something else was refused that Landlock decides about, and what would allow it.
+    pub fn beyond_reason(&self, beyond: Beyond) -> Reason {
+        let (what, key, hint) = match beyond {
+            Beyond::Connect(port) => (
+                format!("may not connect to TCP port {port}"),
+                "network.connect",
+                Some(Hint::of(["--connect", &format!("*:{port}")])),
+            ),
+            Beyond::Bind(port) => (
+                format!("may not listen on TCP port {port}"),
+                "network.bind",
+                Some(Hint::of(["--bind", &port.to_string()])),
+            ),
+            Beyond::Signal(process) => {
+                return Reason::always(&format!(
+                    "process {process} is outside, and no signal leaves the sandbox"
+                ));
+            }
+        };
+        Reason { rule: Some(self.rule(&what, key)), hint }
+    }
+
+    fn why(&mut self, refused: &Refused<'_>) -> &'static str {
+        match refused.topic {
+            Topic::Namespaces => "allows no namespaces",
+            Topic::Mounts => "mounts nothing",
+            Topic::Processes => "starts no programs",
+            Topic::Threads => "starts no threads",
+            Topic::Kernel => "does not allow this part of the kernel",
+            Topic::UnixConnection => "may not connect to this UNIX socket",
+            Topic::UnixAbstract => "reaches no UNIX sockets without a file",
+            Topic::UnixSocket if self.attempts.makes_unix_sockets() => "makes no UNIX sockets of this type",
+            Topic::UnixSocket => "makes no UNIX sockets",
+            Topic::Internet | Topic::Socket if self.network == NetworkMode::None => "has no network",
+            Topic::Internet if self.network == NetworkMode::Ports => {
+                "may only use TCP, on the ports that were named"
+            }
+            Topic::Internet if self.network == NetworkMode::Private && refused.name == "connect" => {
+                "connects no sockets but those of the run's own network"
+            }
+            Topic::Internet => "makes no internet sockets of this type",
+            Topic::Netlink => "allows no netlink sockets",
+            Topic::SetId => "makes no set-user-ID or set-group-ID files",
+            Topic::OtherFamily => "makes no sockets of this family",
+            _ if !self.granted_write && place::changed(refused.decoded).next().is_some() => "writes no files",
+            _ => "does not allow this",
+        }
+    }
+
+    /// Whether `--deny-calls` is what refuses the call.
+    fn denies(&self, call: Call, data: &Data) -> bool {
+        let lists = self.denied.iter().flat_map(|list| list.split([':', ',']));
+        lists.filter_map(|entry| list::parse(entry.as_bytes()).ok()).any(|entry| {
+            let named = match entry.target {
+                Target::Call(named) => named == call,
+                Target::Group(group) => group.contains(call),
+            };
+            named && entry.restriction.is_none_or(|place| matches(place, data))
+        })
+    }
+}
+
+/// Whether a named restriction matches these arguments.
+fn matches(place: usize, data: &Data) -> bool {
+    RESTRICTIONS.get(place).is_some_and(|restriction| restriction.any.iter().any(|all| all_hold(all, data)))
+}
+
+/// Whether an entry of a profile is about these arguments.
+fn holds(grants: &Grants, data: &Data) -> bool {
+    match grants {
+        Grants::None => false,
+        Grants::All(_) => true,
+        Grants::Some(entries) => {
+            entries.iter().any(|entry| entry.when.any().iter().any(|all| all_hold(all, data)))
+        }
+    }
+}
+
+fn all_hold(conditions: &[Condition], data: &Data) -> bool {
+    let holds =
+        |c: &Condition| data.args.get(usize::from(c.arg)).is_some_and(|argument| shadow::holds(c, *argument));
+    conditions.iter().all(holds)
+}
+
+/// Whether a program allows a call.
+fn lets_through(program: &[bpf::Insn], data: &Data) -> bool {
+    matches!(sbx_policy::interpret::run(program, data), Some(bpf::RET_ALLOW | bpf::RET_LOG))
+}

@@ -1,0 +1,89 @@
+//! What a refused call is about.
+
+use crate::explain::decode::{Address, Decoded};
+use crate::plan::notified;
+use sbx_policy::calls::{Call, Group};
+use sbx_policy::interpret::Data;
+
+/// `CLONE_NEW*`, as unshare(2) takes them; bit 7 (`CLONE_NEWTIME`) is part of the signal for clone(2).
+const NAMESPACES: u64 = 0x7e02_0000;
+const TIME_NAMESPACE: u64 = 0x80;
+const THREAD: u64 = 0x0001_0000;
+
+/// What a call is about, as far as it matters for the sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// New namespaces, or entering others.
+    Namespaces,
+    /// Mounts and the root directory.
+    Mounts,
+    /// Programs and processes.
+    Processes,
+    /// Threads.
+    Threads,
+    /// What only administrators and debuggers need.
+    Kernel,
+    /// A UNIX socket that has a path.
+    UnixConnection,
+    /// A UNIX socket that has a name without a file.
+    UnixAbstract,
+    /// Making UNIX sockets.
+    UnixSocket,
+    /// IPv4 and IPv6.
+    Internet,
+    /// Netlink.
+    Netlink,
+    /// Sockets of other families.
+    OtherFamily,
+    /// Sockets, of which this call does not tell the family.
+    Socket,
+    /// The set-user-ID and set-group-ID bits of what there is.
+    SetId,
+    /// Anything else.
+    Other,
+}
+
+/// What this call is about.
+pub fn of(call: Call, data: &Data, decoded: &Decoded) -> Topic {
+    let among = |group: &str| Group::named(group.as_bytes()).is_some_and(|group| group.contains(call));
+    match call.name() {
+        "setns" => Topic::Namespaces,
+        "unshare" if data.args[0] & (NAMESPACES | TIME_NAMESPACE) != 0 => Topic::Namespaces,
+        "clone" if data.args[0] & NAMESPACES != 0 => Topic::Namespaces,
+        "clone" if data.args[0] & THREAD != 0 => Topic::Threads,
+        // Its flags lie in the caller's memory; the decoder has named them.
+        "clone3" if decoded.text.contains("CLONE_NEW") => Topic::Namespaces,
+        "clone3" if decoded.text.contains("CLONE_THREAD") => Topic::Threads,
+        "execve" | "execveat" | "fork" | "vfork" | "clone" | "clone3" => Topic::Processes,
+        "socket" | "socketpair" => family(i32::try_from(data.args[0] & 0xffff_ffff).unwrap_or(-1)),
+        name if notified::asks_for_id(name, &data.args) => Topic::SetId,
+        _ if among("@network-io") => addressed(decoded.address.as_ref()),
+        _ if among("@mount") => Topic::Mounts,
+        _ if ["@debug", "@module", "@reboot", "@swap", "@clock", "@raw-io", "@keyring"]
+            .into_iter()
+            .any(among) =>
+        {
+            Topic::Kernel
+        }
+        _ => Topic::Other,
+    }
+}
+
+fn family(family: i32) -> Topic {
+    match family {
+        libc::AF_UNIX => Topic::UnixSocket,
+        libc::AF_INET | libc::AF_INET6 => Topic::Internet,
+        libc::AF_NETLINK => Topic::Netlink,
+        _ => Topic::OtherFamily,
+    }
+}
+
+fn addressed(address: Option<&Address>) -> Topic {
+    match address {
+        Some(Address::UnixPath(_)) => Topic::UnixConnection,
+        Some(Address::UnixAbstract(_)) => Topic::UnixAbstract,
+        Some(Address::Inet { .. }) => Topic::Internet,
+        Some(Address::Netlink { .. }) => Topic::Netlink,
+        Some(Address::UnixUnnamed | Address::Other { .. }) | None => Topic::Socket,
+    }
+}

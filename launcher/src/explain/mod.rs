@@ -1,0 +1,8 @@
+//! Says what was refused, and why, and what would allow it.
+
+pub mod caller;
+pub mod decode;
+pub mod hint;
+pub mod infer;
+pub mod query;
+pub mod walk;

@@ -1,0 +1,158 @@
+//! What a policy says about a system call.
+
+use crate::error::Refusal;
+use crate::explain::decode::{self, Memory};
+use crate::explain::hint::Explainer;
+use crate::explain::query::{Answer, Rule, Verdict};
+use crate::plan::calls::Extras;
+use crate::plan::{Plan, notified};
+use crate::profile::{Alternative, Grants, NetworkMode, When};
+use sbx_policy::bpf;
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::errno;
+use sbx_policy::interpret::{self, Data};
+use sbx_policy::restrictions::{self, RESTRICTIONS};
+use sbx_policy::rules::{Actions, Grant, Row};
+use sbx_policy::shadow;
+
+/// Nobody's memory: what a pointer leads to is not known.
+struct Unknown;
+
+impl Memory for Unknown {
+    fn read(&self, _: u64, _: &mut [u8]) -> usize {
+        0
+    }
+}
+
+pub fn answer(plan: &Plan, call: Call, args: Option<[u64; 6]>) -> Result<Answer, Refusal> {
+    let Some(number) = call.number(Arch::HOST) else {
+        let mut answer = Answer::new(Verdict::Refused);
+        answer.reason = Some("this architecture has no such call".to_string());
+        return Ok(answer);
+    };
+    let actions = Actions { violation: bpf::RET_TRAP, log: bpf::RET_LOG, unknown: None };
+    let (table, free) = plan.calls.rules(actions, Extras::default())?;
+    let row = table.row(call).copied().unwrap_or_default();
+    let data = Data { nr: number, arch: Arch::HOST.audit(), args: args.unwrap_or_default() };
+    let decided = match (row.allow, row.deny) {
+        _ if free.concerns(number) => None,
+        (_, Grant::All) | (Grant::None, _) => Some(false),
+        (Grant::All, Grant::None) => Some(true),
+        _ => None,
+    };
+    let decided = match args {
+        Some(_) => {
+            let program = plan.calls.strict_program()?;
+            Some(matches!(interpret::run(&program, &data), Some(bpf::RET_ALLOW | bpf::RET_LOG)))
+        }
+        None => decided,
+    };
+    let mut answer = match decided {
+        Some(true) => by_allowing(Answer::new(Verdict::Allowed), plan, call, args),
+        Some(false) => refused(plan, call, &data, args.is_some()),
+        None => depends(plan, call, &row),
+    };
+    if answer.verdict != Verdict::Refused {
+        supervised(plan, call, &mut answer);
+    }
+    Ok(answer)
+}
+
+fn matching<'g>(grants: &'g Grants, args: Option<[u64; 6]>) -> impl Iterator<Item = Rule> + 'g {
+    let (all, some) = match grants {
+        Grants::None => (None, &[][..]),
+        Grants::All(origin) => (Some(origin), &[][..]),
+        Grants::Some(alternatives) => (None, &**alternatives),
+    };
+    let some = some.iter().filter(move |alternative| args.is_none_or(|args| holds(alternative, &args)));
+    all.into_iter().chain(some.map(|alternative| &alternative.origin)).map(|origin| Rule::of(origin))
+}
+
+fn holds(alternative: &Alternative, args: &[u64; 6]) -> bool {
+    let all = |conditions: &[restrictions::Condition]| {
+        conditions.iter().all(|c| args.get(usize::from(c.arg)).is_some_and(|value| shadow::holds(c, *value)))
+    };
+    alternative.when.any().into_iter().any(all)
+}
+
+fn by_allowing(answer: Answer, plan: &Plan, call: Call, args: Option<[u64; 6]>) -> Answer {
+    let said = plan.calls.rules_of(call);
+    let answer = said
+        .into_iter()
+        .flat_map(|said| matching(&said.allow, args))
+        .fold(answer, |answer, rule| answer.by(rule));
+    if answer.rules.is_empty() { answer.by(Rule::flag("the network that is open")) } else { answer }
+}
+
+fn refused(plan: &Plan, call: Call, data: &Data, exact: bool) -> Answer {
+    let shown = decode::Call { name: call.name(), args: data.args, foreign: false };
+    let decoded = decode::decode(&shown, &Unknown);
+    let mut answer =
+        Answer::new(Verdict::Refused).told(Explainer::of(plan).reason_of(None, call.name(), data, &decoded));
+    // What is answered like this is no part of what the profile is for: `workspace` without clone3 starts programs.
+    let said = plan.calls.rules_of(call).filter(|said| matches!(said.deny, Grants::All(_)));
+    if let Some(error) = said.and_then(|said| said.errno).and_then(errno::name) {
+        answer.reason = Some(format!("profile '{}' answers it with {error}", plan.profile.name));
+    }
+    let denials = plan.calls.rules_of(call).map(|said| &said.deny);
+    let denials = denials.into_iter().flat_map(|deny| matching(deny, exact.then_some(data.args)));
+    let answer = denials.fold(answer, |answer, rule| answer.by(rule));
+    match &plan.profile.syscalls.default {
+        Some(default) if answer.rules.is_empty() => answer.by(Rule::of(&default.origin)),
+        _ => answer,
+    }
+}
+
+/// By the table that the filter is made of; the profile says where the entries come from.
+fn depends(plan: &Plan, call: Call, row: &Row) -> Answer {
+    let mut answer = Answer::new(Verdict::Depends);
+    for (word, grant) in [("allowed", row.allow), ("refused", row.deny)] {
+        match grant {
+            Grant::All => answer.depends.push(format!("{word} otherwise")),
+            Grant::None => {}
+            Grant::Some(mask) => {
+                let named = restrictions::of_call(call).enumerate().filter(|(bit, _)| mask & (1 << bit) != 0);
+                answer.depends.extend(named.map(|(_, place)| describe(word, call, place)));
+            }
+        }
+    }
+    let Some(said) = plan.calls.rules_of(call) else { return answer };
+    for (word, grants) in [("allowed", &said.allow), ("refused", &said.deny)] {
+        if let Grants::Some(alternatives) = grants {
+            let free = alternatives.iter().filter(|a| matches!(a.when, When::Free(_)));
+            answer.depends.extend(free.map(|a| format!("{word} under the conditions of {}", *a.origin)));
+        }
+    }
+    let rules: Vec<Rule> = matching(&said.allow, None).chain(matching(&said.deny, None)).collect();
+    rules.into_iter().fold(answer, |answer, rule| answer.by(rule))
+}
+
+fn describe(word: &str, call: Call, place: usize) -> String {
+    let meaning = RESTRICTIONS.get(place).map_or("", |restriction| restriction.meaning);
+    format!("{word} as {}[{}]: {meaning}", call.name(), restrictions::name(place))
+}
+
+/// What the filter leaves to others.
+fn supervised(plan: &Plan, call: Call, answer: &mut Answer) {
+    let name = call.name();
+    if plan.attributes && notified::changes_attributes(name) {
+        answer.verdict = Verdict::Depends;
+        answer.depends.push("allowed where the file may be written: ask with --path and --op w".to_string());
+        if notified::XATTRS.contains(&name) {
+            answer.notes.push("only user.* and access lists; others are 'not supported'".to_string());
+        }
+    } else if plan.attributes && notified::UNSUPPORTED.contains(&name) {
+        answer.verdict = Verdict::Refused;
+        answer.reason = Some("it is answered with 'operation not supported'".to_string());
+    } else if name == "connect"
+        && plan.network.mode == NetworkMode::Private
+        && plan.calls.supervisor_connects()
+    {
+        answer.verdict = Verdict::Depends;
+        answer
+            .depends
+            .push("allowed inside the run's own network: ask with --connect, or --unix".to_string());
+    } else if plan.paths.is_some() && notified::DECIDED_BY_LANDLOCK.contains(&name) {
+        answer.notes.push("the path rules decide about the file: ask with --path".to_string());
+    }
+}

@@ -1,0 +1,101 @@
+//! What a policy says about ports and sockets.
+
+use crate::error::Refusal;
+use crate::explain::hint::Hint;
+use crate::explain::query::{Answer, Rule, Subject, Verdict, network_rule, own, path};
+use crate::host::landlock::Version;
+use crate::plan::rules;
+use crate::profile::NetworkMode;
+use crate::sys::access;
+use std::path::Path;
+
+pub fn connect(about: Subject<'_>, port: u16) -> Answer {
+    let plan = about.plan;
+    let entries = plan.profile.network.connect.iter();
+    let named = entries.filter(|entry| entry.port == port).map(|entry| Rule::of(&entry.origin)).next();
+    tcp(about, plan.network.connect.contains(&port), named, Hint::of(["--connect", &format!("*:{port}")]))
+}
+
+pub fn bind(about: Subject<'_>, port: u16) -> Answer {
+    let plan = about.plan;
+    let entries = plan.profile.network.bind.iter();
+    let named = entries.filter(|entry| entry.value == port).map(|entry| Rule::of(&entry.origin)).next();
+    let mut answer =
+        tcp(about, plan.network.bind.contains(&port), named, Hint::of(["--bind", &port.to_string()]));
+    if plan.network.mode != NetworkMode::Private && !access::may_bind(port) {
+        let note = "the kernel refuses ordinary users to listen on this port, whatever sbx allows";
+        answer.notes.push(note.to_string());
+    }
+    answer
+}
+
+fn tcp(about: Subject<'_>, listed: bool, named: Option<Rule>, hint: Hint) -> Answer {
+    let plan = about.plan;
+    let all = network_rule(about);
+    if plan.network.mode == NetworkMode::Private {
+        return inside(all);
+    }
+    match (plan.network.mode, listed) {
+        (NetworkMode::Host, _) => Answer::new(Verdict::Allowed).by(all),
+        (NetworkMode::Ports, true) => Answer::new(Verdict::Allowed).by(named.unwrap_or(all)),
+        (mode, _) => {
+            let mut answer = Answer::new(Verdict::Refused).by(all);
+            let why = if mode == NetworkMode::None {
+                "there is no network"
+            } else {
+                "only the named ports are open"
+            };
+            answer.reason = Some(why.to_string());
+            // Single ports take Landlock ABI 4.
+            answer.hint =
+                Some(if plan.landlock >= Version::TCP { hint } else { Hint::of(["--net", "host"]) });
+            answer
+        }
+    }
+}
+
+/// In a network of the run's own.
+fn inside(rule: Rule) -> Answer {
+    let mut answer = Answer::new(Verdict::Depends).by(rule);
+    answer
+        .depends
+        .push("allowed between the processes of the run: nobody else is in its network".to_string());
+    answer.hint = Some(Hint::of(["--net", "host"]));
+    answer
+}
+
+pub fn unix(about: Subject<'_>, socket: &Path) -> Result<Answer, Refusal> {
+    let plan = about.plan;
+    let (place, exists) = path::place(&plan.directory.join(socket));
+    let granted = path::granted(plan)?.unwrap_or_default();
+    let makes = plan.calls.allows("socket");
+    let reachable = plan.landlock >= Version::UNIX || plan.calls.supervisor_connects();
+    let hidden = plan.namespaces.as_ref().ok().and_then(|layout| layout.replaces(&place));
+    let mut answer = if own::denies(plan, &place) {
+        Answer::of(Verdict::Refused, "it is denied, and a denial always wins")
+    } else if let Some(at) = hidden.filter(|_| exists) {
+        own::out_of_sight(&place, at, "--unix")
+    } else if rules::may_connect(&granted, &plan.sockets, None, &place) && makes && reachable {
+        let named = plan.profile.network.unix.iter().find(|_| plan.sockets.contains(&place));
+        let rule = named.map(|entry| Rule::of(&entry.origin));
+        Answer::new(Verdict::Allowed)
+            .by(rule.unwrap_or_else(|| Rule::flag("sockets in writable directories")))
+    } else {
+        let mut answer = Answer::new(Verdict::Refused);
+        if makes && !reachable {
+            answer = answer.by(network_rule(about));
+            answer.reason =
+                Some("with this network UNIX sockets cannot be told apart before Landlock ABI 9".into());
+        } else {
+            answer = answer.by(Rule::flag(
+                "no rule of the policy names this socket, and it is in no writable directory",
+            ));
+            answer.hint = exists.then(|| Hint::default().and("--unix", &place));
+        }
+        answer
+    };
+    if !exists {
+        answer.notes.push("there is no such socket now".to_string());
+    }
+    Ok(answer)
+}

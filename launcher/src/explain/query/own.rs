@@ -1,0 +1,116 @@
+//! What the path rules alone do not tell: what of a run is its own and not the machine's, and which calls open a file.
+
+use crate::error::Refusal;
+use crate::explain::hint::Hint;
+use crate::explain::query::{Answer, Rule, Verdict, Wanted, call};
+use crate::plan::Plan;
+use crate::profile::{PathEntry, Variable};
+use crate::sys::path::{canonical, is_of_process};
+use crate::sys::within::is_within;
+use crate::text::shown;
+use sbx_policy::calls::{Arch, Call};
+use std::path::Path;
+
+/// Whether a path is denied, or something above it.
+pub fn denies(plan: &Plan, place: &Path) -> bool {
+    plan.denied.iter().any(|denied| is_within(place, &canonical(denied)))
+}
+
+/// The answer where another directory stands in the place of the machine's.
+pub fn answer(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Option<Answer> {
+    let layout = plan.namespaces.as_ref().ok()?;
+    if denies(plan, place) {
+        return None;
+    }
+    let tmp = layout.scratch();
+    let at = layout.replaces(place).or_else(|| tmp.filter(|tmp| *tmp == place))?;
+    if exists && at != place {
+        let flag = match (wanted.write, wanted.execute) {
+            (true, true) => "--rwx",
+            (true, false) => "--rw",
+            (false, true) => "--rox",
+            (false, false) => "--ro",
+        };
+        return Some(out_of_sight(place, at, flag));
+    }
+    if tmp != Some(at) {
+        // What may be done there, the rules about it say.
+        return None;
+    }
+    let paths = &plan.profile.paths;
+    let lists = [
+        (wanted.write, vec![&paths.write]),
+        (wanted.execute, vec![&paths.execute]),
+        (wanted.read, vec![&paths.read, &paths.execute, &paths.write]),
+    ];
+    let scratch = |entry: &&PathEntry| entry.value.base == Some(Variable::Tmp) && entry.value.rest.is_empty();
+    let mut answer = Answer::new(Verdict::Allowed);
+    for (_, lists) in lists.into_iter().filter(|(wanted, _)| *wanted) {
+        let entry = lists.into_iter().find_map(|list| list.iter().find(scratch))?;
+        answer = answer.by(Rule::of(&entry.origin));
+    }
+    answer.notes.push(format!(
+        "in the run '{}' is its scratch directory, empty at first and removed afterwards",
+        shown(at)
+    ));
+    Some(answer)
+}
+
+/// That what is at a place is not what the command finds there.
+pub fn out_of_sight(place: &Path, at: &Path, flag: &str) -> Answer {
+    let at = shown(at);
+    let text = format!("what is there is out of sight, for in the run '{at}' is a directory of its own");
+    let mut answer = Answer::of(Verdict::Refused, &text);
+    answer.hint = Some(Hint::default().and(flag, place));
+    answer
+}
+
+/// The refusal where the rules grant a path, and the filter none of the calls that it takes.
+pub fn by_calls(plan: &Plan, place: &Path, wanted: Wanted) -> Result<Option<Answer>, Refusal> {
+    const AT_FDCWD: u64 = -100_i64 as u64;
+    let flags = match (wanted.read, wanted.write) {
+        (_, false) => libc::O_RDONLY,
+        (false, true) => libc::O_WRONLY,
+        (true, true) => libc::O_RDWR,
+    } as u64;
+    let opens = [("openat", [AT_FDCWD, 0, flags, 0, 0, 0]), ("open", [0, flags, 0, 0, 0, 0])];
+    let executes = [("execve", [0; 6]), ("execveat", [AT_FDCWD, 0, 0, 0, 0, 0])];
+    // The supervisor opens it where the filter does not.
+    let served = place == Path::new("/dev/null");
+    let ways = [((wanted.read || wanted.write) && !served, opens), (wanted.execute, executes)];
+    for (_, calls) in ways.into_iter().filter(|(wanted, _)| *wanted) {
+        let mut refused = None;
+        for (name, args) in calls {
+            let Some(call) = Call::named(name.as_bytes()).filter(|call| call.number(Arch::HOST).is_some())
+            else {
+                continue;
+            };
+            let answer = call::answer(plan, call, Some(args))?;
+            if answer.verdict != Verdict::Refused {
+                refused = None;
+                break;
+            }
+            refused.get_or_insert(answer);
+        }
+        if let Some(mut answer) = refused {
+            if plan.paths.is_some() {
+                answer.notes.push("the path rules alone would allow it".to_string());
+            }
+            if wanted.execute {
+                answer.notes.push("the command of the run itself is executed all the same".to_string());
+            }
+            return Ok(Some(answer));
+        }
+    }
+    Ok(None)
+}
+
+/// Whose a file of a process is, no path rule knows; but a process's own are its own.
+pub fn of_process(place: &Path) -> Option<String> {
+    let own = place.starts_with(format!("/proc/{}", std::process::id()));
+    (is_of_process(place) && !own).then(|| {
+        "allowed of processes of the run, whose numbers are others in namespaces of its own; of all others memory, \
+         environment and descriptors are closed"
+            .to_string()
+    })
+}

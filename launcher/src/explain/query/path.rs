@@ -1,0 +1,244 @@
+//! What a policy says about a path.
+
+use crate::enforce::landlock::{self, Report, View};
+use crate::error::Refusal;
+use crate::explain::decode::Access;
+use crate::explain::hint::Explainer;
+use crate::explain::infer::InForce;
+use crate::explain::query::{Answer, Rule, Subject, Verdict, Wanted, own};
+use crate::plan::Plan;
+use crate::plan::commands::Obstacle;
+use crate::plan::rules::{PathRights, PathRule};
+use crate::profile::{PathEntry, Variables};
+use crate::sys::access::{self, Permission};
+use crate::sys::path::canonical;
+use crate::text::shown;
+use std::path::{Path, PathBuf};
+
+/// One of the things that can be wanted.
+struct Want {
+    name: &'static str,
+    right: fn(PathRights) -> bool,
+    access: Access,
+    permission: Permission,
+}
+
+fn wants(wanted: Wanted) -> Vec<Want> {
+    let all = [
+        (wanted.read, "read", (|r| r.read) as fn(PathRights) -> bool, Access::READ, Permission::READ),
+        (wanted.write, "write", |r| r.write, Access::WRITE, Permission::WRITE),
+        (wanted.execute, "execute", |r| r.execute, Access::EXECUTE, Permission::EXECUTE),
+    ];
+    let all = all.into_iter().filter(|(wanted, ..)| *wanted);
+    all.map(|(_, name, right, access, permission)| Want { name, right, access, permission }).collect()
+}
+
+pub fn answer(about: Subject<'_>, path: &Path, wanted: Wanted) -> Result<Answer, Refusal> {
+    let plan = about.plan;
+    let (place, exists) = place(&plan.directory.join(path));
+    let Some(granted) = granted(plan)? else { return without_rules(plan, &place, exists, wanted) };
+    let sources = Sources::new(about);
+    let mut answer = Answer::new(Verdict::Allowed);
+    if place != plan.directory.join(path) {
+        answer.notes.push(format!("it is {}", shown(&place)));
+    }
+    // What is to be made needs the right where it is made.
+    let at = if exists { &*place } else { place.parent().unwrap_or(&place) };
+    let mut missing = Access::NONE;
+    if let Some(own) = own::answer(plan, &place, exists, wanted) {
+        return Ok(own);
+    }
+    let granted = InForce { version: about.plan.landlock, rules: &granted, layout: None };
+    if let Some(answer) = protected(about, &sources, &place, wanted) {
+        return Ok(answer);
+    }
+    for want in wants(wanted) {
+        if granted.grants(at, want.right) {
+            answer = sources.granting(at, want.right).into_iter().fold(answer, Answer::by);
+        } else {
+            missing = missing | want.access;
+        }
+        answer.notes.extend(exists.then(|| of_user(&place, &want)).flatten());
+    }
+    if !missing.is_empty() {
+        answer = refused(answer, plan, &sources, &place, missing);
+    } else if let Some(refused) = own::by_calls(plan, &place, wanted)? {
+        return Ok(refused);
+    } else if let Some(whose) = own::of_process(&place) {
+        answer.verdict = Verdict::Depends;
+        answer.depends.push(whose);
+    }
+    if !exists {
+        answer.notes.push(NOTHING.to_string());
+    }
+    if answer.verdict == Verdict::Allowed && wanted.write && exists {
+        let parent = place.parent().unwrap_or(&place);
+        let held = plan.namespaces.as_ref().is_ok_and(|layout| layout.only_holds(&place));
+        if held || !granted.grants(parent, |rights| rights.write) {
+            answer.notes.push("it may be changed, but not removed, replaced or renamed".to_string());
+        }
+    }
+    Ok(answer)
+}
+
+/// What is said of a path with nothing there.
+const NOTHING: &str = "there is nothing of this name now";
+
+/// That the kernel refuses it to this user anyway.
+fn of_user(place: &Path, want: &Want) -> Option<String> {
+    let text = "the file's permissions, or its file system, refuse this user to";
+    let refuses = !access::allows(place, want.permission);
+    refuses.then(|| format!("{text} {} it, whatever sbx allows", want.name))
+}
+
+/// The answer where there are no path rules: calls are refused all the same.
+fn without_rules(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Result<Answer, Refusal> {
+    if let Some(refused) = own::by_calls(plan, place, wanted)? {
+        return Ok(refused);
+    }
+    let mut answer = Answer::of(Verdict::Allowed, "without Landlock files are not restricted");
+    let wants = wants(wanted);
+    answer.notes = wants.iter().filter(|_| exists).filter_map(|want| of_user(place, want)).collect();
+    answer.notes.extend((!exists).then(|| NOTHING.to_string()));
+    Ok(answer)
+}
+
+/// The answer where a mount decides, whatever the rules grant.
+fn protected(about: Subject<'_>, sources: &Sources, place: &Path, wanted: Wanted) -> Option<Answer> {
+    let plan = about.plan;
+    let layout = plan.namespaces.as_ref().ok().filter(|layout| layout.refuses(place, wanted.write))?;
+    if layout.only_holds(place) && place.is_dir() {
+        return None;
+    }
+    let access = if wanted.write { Access::WRITE } else { Access::READ };
+    let answer = Answer::new(Verdict::Refused).told(Explainer::of(plan).path_reason(place, access));
+    if let Some(rule) = sources.denying(place) {
+        return Some(answer.by(rule));
+    }
+    let workspace = plan.workspace.as_deref();
+    let variables = Variables { workspace, home: about.host.home(), ..Variables::default() };
+    let mut entries = plan.profile.paths.protect.iter();
+    let entry =
+        entries.find(|entry| entry.path.expand_path(&variables).is_some_and(|path| place.starts_with(path)));
+    Some(answer.by(match entry {
+        Some(entry) => Rule::of(&entry.origin),
+        None => Rule::flag("git executes it, or it is above what is protected"),
+    }))
+}
+
+fn refused(answer: Answer, plan: &Plan, sources: &Sources, place: &Path, missing: Access) -> Answer {
+    let mut answer = answer.told(Explainer::of(plan).path_reason(place, missing));
+    answer.verdict = Verdict::Refused;
+    // What is granted is not what decides.
+    answer.rules.clear();
+    if let Some(rule) = sources.denying(place) {
+        // More rules do not help against a denial.
+        answer.hint = None;
+        return answer.by(rule);
+    }
+    let commands = plan.commands.as_ref().filter(|_| missing.contains(Access::EXECUTE));
+    if let Some(Obstacle::Blocked(blocked)) = commands.and_then(|commands| commands.obstacle(place)) {
+        answer.hint = None;
+        let rule = Rule::flag(&blocked.rule);
+        return answer.by(rule);
+    }
+    if missing.contains(Access::WRITE | Access::EXECUTE) {
+        for flag in answer.hint.iter_mut().flat_map(|hint| &mut hint.flags).filter(|flag| **flag == "--rw") {
+            *flag = "--rwx".into();
+        }
+    }
+    answer.by(Rule::flag("no rule, for the policy names what is allowed"))
+}
+
+/// The rules as they would be in force, by real paths; `None` where there would be none.
+pub fn granted(plan: &Plan) -> Result<Option<Vec<PathRule>>, Refusal> {
+    let Some(paths) = &plan.paths else { return Ok(None) };
+    let view = View { report: Report::All, ..View::default() };
+    Ok(Some(landlock::prepare(plan.landlock, paths, &plan.network, view)?.fill(view)?))
+}
+
+/// Where a path leads, and whether there is something: of one that is not there, the part that is is followed.
+pub(super) fn place(path: &Path) -> (PathBuf, bool) {
+    if let Ok(real) = path.canonicalize() {
+        return (real, true);
+    }
+    let (parent, name) = (path.parent(), path.file_name());
+    match parent.zip(name) {
+        Some((parent, name)) => (place(parent).0.join(name), false),
+        None => (path.to_path_buf(), false),
+    }
+}
+
+/// Where the rules come from.
+struct Sources {
+    rules: Vec<(PathBuf, PathRights, Rule)>,
+    denied: Vec<(PathBuf, Rule)>,
+}
+
+impl Sources {
+    fn new(about: Subject<'_>) -> Sources {
+        let Subject { request, host, plan } = about;
+        let workspace = plan.workspace.as_deref();
+        let variables = Variables { workspace, home: host.home(), ..Variables::default() };
+        let of_profile = |entry: &PathEntry| {
+            let path = entry.expand_path(&variables)?;
+            Some((canonical(&path), Rule::of(&entry.origin)))
+        };
+        let of_flag = |flag: &str, path: &PathBuf| {
+            (canonical(&plan.directory.join(path)), Rule::flag(format!("{flag} {}", shown(path))))
+        };
+        let read = PathRights { read: true, ..PathRights::default() };
+        let (execute, write) = (PathRights { execute: true, ..read }, PathRights { write: true, ..read });
+        let both = PathRights { execute: true, ..write };
+        let (paths, mut rules) = (&plan.profile.paths, Vec::new());
+        let allow = plan.commands.as_ref().and_then(|commands| commands.allow.as_ref());
+        // Where there is a list of commands, nothing else gives the right.
+        let rest = PathRights { execute: allow.is_none(), ..PathRights::ALL };
+        for place in allow.into_iter().flatten() {
+            rules.push((place.file.path.clone(), execute, Rule::flag(&place.rule)));
+        }
+        for (list, rights) in [(&paths.read, read), (&paths.execute, execute), (&paths.write, write)] {
+            rules.extend(
+                list.iter().filter_map(of_profile).map(|(path, rule)| (path, rights.common(rest), rule)),
+            );
+        }
+        for (flag, list, rights) in [
+            ("--ro", &request.ro, read),
+            ("--rox", &request.rox, execute),
+            ("--rw", &request.rw, write),
+            ("--rwx", &request.rwx, both),
+        ] {
+            let named = list.iter().map(|path| of_flag(flag, path));
+            rules.extend(named.map(|(path, rule)| (path, rights.common(rest), rule)));
+        }
+        let denied = paths.deny.iter().filter_map(of_profile);
+        let mut denied: Vec<(PathBuf, Rule)> =
+            denied.chain(request.deny.iter().map(|path| of_flag("--deny", path))).collect();
+        let mounts = host.mounts().ok();
+        let other = |(path, rule): &(PathBuf, Rule)| {
+            let Some(mounts) = mounts else { return Vec::new() };
+            mounts.ways_around(path).into_iter().map(|name| (name, rule.clone())).collect::<Vec<_>>()
+        };
+        let others: Vec<_> = denied.iter().flat_map(other).collect();
+        denied.extend(others);
+        Sources { rules, denied }
+    }
+
+    /// The nearest rule above that gives a right.
+    fn granting(&self, path: &Path, right: fn(PathRights) -> bool) -> Option<Rule> {
+        let above = self.rules.iter().filter(|(place, rights, _)| right(*rights) && path.starts_with(place));
+        let nearest = above.max_by_key(|(place, ..)| place.components().count());
+        nearest.map(|(.., rule)| rule.clone())
+    }
+
+    /// The rule that keeps a path closed although something above it is open: what leads to a denied path is
+    /// closed too.
+    fn denying(&self, path: &Path) -> Option<Rule> {
+        let opened = self.rules.iter().any(|(place, ..)| path.starts_with(place));
+        let found = self
+            .denied
+            .iter()
+            .find(|(place, _)| path.starts_with(place) || (opened && place.starts_with(path)));
+        found.map(|(_, rule)| rule.clone())
+    }
+}

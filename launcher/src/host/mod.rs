@@ -1,0 +1,176 @@
+//! What is found on this machine and in this process: read once, and handed to whoever decides.
+//!
+//! The planning of a run reads nothing of this by itself, so a test can hand in any machine. What is at a path is not
+//! here: the plan looks at files, and changes none.
+
+mod fact;
+pub mod landlock;
+pub mod mounts;
+
+pub use fact::Fact;
+
+use crate::error::Refusal;
+use crate::profile::Search;
+use crate::sys::namespace::{self, Identity};
+use crate::sys::{account, descriptor, plain, privilege, process, seccomp, socket};
+use landlock::Version;
+use mounts::Mounts;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The variables of an environment.
+pub type Environment = Vec<(OsString, OsString)>;
+
+/// A file's device and inode number.
+pub type FileIdentity = (u64, u64);
+
+/// An open descriptor of this process, as far as handing it to a command matters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Open {
+    /// It is closed.
+    Nothing,
+    /// A directory, by the path that it was opened by.
+    Directory(PathBuf),
+    /// A regular file.
+    File(PathBuf),
+    /// A socket that belongs to a network: any but a UNIX socket.
+    NetworkSocket,
+    /// Anything else.
+    Other,
+    /// It cannot be told, and why.
+    Unseen(String),
+}
+
+/// The facts.
+pub struct Host {
+    /// The environment of this process.
+    pub environment: Environment,
+    /// The working directory (getcwd(3)).
+    pub directory: Fact<io::Result<PathBuf>>,
+    /// The kernel's Landlock.
+    pub landlock: Fact<landlock::Answer>,
+    /// Whether an `sbx` confines this process already.
+    pub nested: Fact<bool>,
+    /// Whether the effective user is root.
+    pub root: Fact<bool>,
+    /// The home directory of the user's account (passwd(5)).
+    pub account_home: Fact<Option<PathBuf>>,
+    /// The real user, whose processes the kernel counts together.
+    pub real_user: Fact<u32>,
+    /// Whether real and effective user and group are the same.
+    pub one_identity: Fact<bool>,
+    /// Whether this process has CAP_SYS_ADMIN.
+    pub administrator: Fact<bool>,
+    /// User and group.
+    pub identity: Fact<Identity>,
+    /// How many processes and threads the real user has.
+    pub tasks: Fact<u64>,
+    /// What is mounted where.
+    pub mounts: Fact<Result<Mounts, String>>,
+    /// The terminals on descriptors 0 to 2, by their paths.
+    pub terminals: Fact<Vec<PathBuf>>,
+    /// The file of the program that is running.
+    pub own_program: Fact<Option<FileIdentity>>,
+    /// Tells what a descriptor is.
+    pub opened: fn(i32) -> Open,
+}
+
+impl Host {
+    /// The facts about this machine and this process.
+    pub fn of_this_process() -> Host {
+        Host::with_environment(std::env::vars_os().collect())
+    }
+
+    /// The same with another environment.
+    pub fn with_environment(environment: Environment) -> Host {
+        Host {
+            environment,
+            directory: Fact::read_by(std::env::current_dir),
+            landlock: Fact::read_by(landlock::ask),
+            nested: Fact::read_by(seccomp::is_confined),
+            root: Fact::read_by(process::is_root),
+            account_home: Fact::read_by(|| account::home_of(process::user())),
+            real_user: Fact::read_by(process::real_user),
+            one_identity: Fact::read_by(process::has_one_identity),
+            administrator: Fact::read_by(privilege::is_administrator),
+            identity: Fact::read_by(namespace::identity),
+            tasks: Fact::read_by(|| process::tasks_of_user(process::real_user())),
+            mounts: Fact::read_by(Mounts::now),
+            terminals: Fact::read_by(terminals),
+            own_program: Fact::read_by(|| identity_of(Path::new("/proc/self/exe"))),
+            opened,
+        }
+    }
+
+    /// The value of a variable.
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
+    }
+
+    /// The home directory, where HOME is an absolute path.
+    pub fn home(&self) -> Option<&Path> {
+        self.variable("HOME").map(Path::new).filter(|home| home.is_absolute())
+    }
+
+    /// Where profiles are looked for.
+    pub fn search(&self) -> Search {
+        Search::from_environment(self.variable("HOME"), self.variable("XDG_CONFIG_HOME"))
+    }
+
+    /// The working directory.
+    pub fn directory(&self) -> Result<&Path, Refusal> {
+        self.directory.get().as_deref().map_err(|error| {
+            Refusal::new(format!("cannot find the working directory: {}; name one with --cwd", plain(error)))
+        })
+    }
+
+    /// Landlock's version; an error where the kernel could not answer just now.
+    pub fn landlock(&self) -> Result<Version, Refusal> {
+        landlock::version(self.landlock.get())
+    }
+
+    /// Why there is no Landlock, as the beginning of a sentence.
+    pub fn why_no_landlock(&self) -> String {
+        match self.landlock.get() {
+            Err(failed) => landlock::why_none(failed),
+            Ok(_) => "the kernel did not say which Landlock it has".to_string(),
+        }
+    }
+
+    /// What is mounted where.
+    pub fn mounts(&self) -> Result<&Mounts, Refusal> {
+        self.mounts.get().as_ref().map_err(|why| Refusal::new(why.clone()))
+    }
+
+    /// Whether a file is the program that is running.
+    pub fn is_own_program(&self, path: &Path) -> bool {
+        self.own_program.get().is_some_and(|own| identity_of(path) == Some(own))
+    }
+}
+
+/// Device and inode number of what a path leads to.
+pub fn identity_of(path: &Path) -> Option<FileIdentity> {
+    path.metadata().map(|meta| (meta.dev(), meta.ino())).ok()
+}
+
+fn terminals() -> Vec<PathBuf> {
+    (0..3).filter(|number| descriptor::is_terminal(*number)).filter_map(descriptor::path_of).collect()
+}
+
+fn opened(number: i32) -> Open {
+    let kind = match descriptor::file_type(number) {
+        Ok(Some(kind)) => kind,
+        Ok(None) => return Open::Nothing,
+        Err(failed) => return Open::Unseen(failed.to_string()),
+    };
+    let path = || descriptor::path_of(number);
+    let unseen = || Open::Unseen("/proc does not tell its path".to_string());
+    match kind {
+        libc::S_IFDIR => path().map_or_else(unseen, Open::Directory),
+        libc::S_IFREG => path().map_or_else(unseen, Open::File),
+        libc::S_IFSOCK if socket::is_of_network(number) => Open::NetworkSocket,
+        _ => Open::Other,
+    }
+}

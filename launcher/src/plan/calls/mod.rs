@@ -1,0 +1,337 @@
+//! From a profile and flags to the calls of one run.
+
+mod loader;
+mod network;
+#[cfg(test)]
+mod tests;
+
+use crate::error::Refusal;
+use crate::plan::notified::{self, Kinds, Notified};
+use crate::plan::rows::{grant, row};
+use crate::plan::rules::Network;
+use crate::profile::{
+    self, Alternative, CallRules, FreeConditions, Grants, NetworkMode, Origin, Profile, Search, Shared,
+    Syscalls, Text, When,
+};
+use sbx_policy::bpf::{self, Insn};
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::env;
+use sbx_policy::errno::{ENOSYS, EOPNOTSUPP};
+use sbx_policy::list::{self, List, Target};
+use sbx_policy::program::{self, TooLong};
+use sbx_policy::restrictions;
+use sbx_policy::rules::{Actions, Grant, Layout, Row, Rules};
+use std::ffi::OsStr;
+
+pub use loader::{Needs, Seal};
+pub use network::mode;
+
+/// Whether AF_UNIX sockets may be connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unix {
+    /// Landlock decides by their path (ABI 9).
+    ByPath,
+    /// Nobody could tell the sandbox's own sockets from those of the host.
+    Refused,
+}
+
+/// The calls of one run.
+#[derive(Clone)]
+pub struct Calls {
+    profile: Text,
+    syscalls: Syscalls,
+    network: Network,
+    unix: Unix,
+    arch: Arch,
+}
+
+/// What the guard allows beyond the calls of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// What the loader needs, to be taken away by the seal.
+    pub loader: Needs,
+    /// What the supervisor answers in a way of its own.
+    pub notified: Kinds,
+}
+
+/// The calls of a profile with a network.
+pub fn calls(profile: &Profile, network: &Network, unix: Unix, arch: Arch) -> Result<Calls, Refusal> {
+    Ok(Calls {
+        profile: profile.name.clone(),
+        syscalls: profile.syscalls.clone(),
+        network: network.clone(),
+        unix,
+        arch,
+    })
+}
+
+impl Calls {
+    /// Adds `--allow-calls` or `--deny-calls`: what they say about a call replaces what the profile says.
+    pub fn add(&mut self, list: List, flag: &'static str, text: &[u8]) -> Result<(), Refusal> {
+        let cannot = |problem: list::Problem<'_>| Refusal::new(format!("cannot read {flag}: {problem}"));
+        // A table of its own finds overlaps inside the flag's list.
+        let none = Actions { violation: bpf::RET_KILL_PROCESS, log: bpf::RET_LOG, unknown: None };
+        let mut scratch = Rules::new(self.arch, false, none);
+        let entries = || text.split(|b| matches!(b, b':' | b',')).filter(|entry| !entry.is_empty());
+        for entry in entries() {
+            scratch.add(list, entry).map_err(cannot)?;
+            let parsed = list::parse(entry).map_err(cannot)?;
+            let origin = Shared::from(Origin {
+                profile: Shared::Fixed("command line"),
+                built_in: false,
+                key: flag,
+                index: None,
+                entry: String::from_utf8_lossy(entry).into_owned().into(),
+                why: None,
+            });
+            match parsed.target {
+                Target::Call(call) => self.set(list, call, &parsed, &origin),
+                Target::Group(group) => {
+                    group.members().for_each(|call| self.set(list, call, &parsed, &origin))
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, list: List, call: Call, entry: &list::Entry, origin: &Shared<Origin>) {
+        self.syscalls.calls.change(call, |said| change(said, list, entry, origin));
+    }
+
+    /// Adds what changing files takes, for a profile that only reads.
+    pub fn add_writing(&mut self) -> Result<(), Refusal> {
+        let write = profile::load(OsStr::new("write"), &Search::default())?;
+        for (call, rules) in write.syscalls.calls.iter() {
+            self.syscalls.calls.change(call, |said| {
+                let opens = matches!(call.name(), "open" | "openat") && !matches!(said.allow, Grants::All(_));
+                if (said.allow.is_none() && said.deny.is_none()) || opens {
+                    *said = rules.clone();
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Adds what connecting to a UNIX socket takes. `brokered`: the supervisor makes the connection, so connect(2)
+    /// itself stays refused.
+    pub fn add_sockets(&mut self, brokered: bool) -> Result<(), Refusal> {
+        const CALLS: &[u8] = b"sendmsg:sendto[connected]:recvfrom:recvmsg:shutdown:setsockopt:getsockopt:\
+            getsockname:getpeername:poll:ppoll:fcntl[basic]";
+        if !self.allows("socket") {
+            self.add(List::Allow, "--unix", b"socket[unix-stream]")?;
+        }
+        if !brokered {
+            self.add(List::Allow, "--unix", b"connect")?;
+        }
+        for entry in CALLS.split(|b| *b == b':') {
+            let name = entry.split(|b| *b == b'[').next().unwrap_or(entry);
+            if !self.allows(&String::from_utf8_lossy(name)) {
+                self.add(List::Allow, "--unix", entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether connections to UNIX sockets are the supervisor's business; in a network of the run's own all are.
+    pub fn supervisor_connects(&self) -> bool {
+        let makes = match self.network.mode {
+            NetworkMode::None => self.allows("socket"),
+            NetworkMode::Private => true,
+            NetworkMode::Ports | NetworkMode::Host => false,
+        };
+        makes && self.unix == Unix::Refused && !self.allows("connect")
+    }
+
+    /// Whether a call is allowed, at least with some arguments.
+    pub fn allows(&self, name: &str) -> bool {
+        self.said(name).is_some_and(|said| !said.allow.is_none() && !matches!(said.deny, Grants::All(_)))
+            || self.syscalls.default.as_deref() == Some(&profile::DefaultAction::Allow)
+    }
+
+    /// Whether a call is allowed whatever its arguments are.
+    pub fn allows_fully(&self, name: &str) -> bool {
+        self.said(name).is_some_and(|said| matches!(said.allow, Grants::All(_)) && said.deny.is_none())
+            || self.syscalls.default.as_deref() == Some(&profile::DefaultAction::Allow)
+    }
+
+    fn said(&self, name: &str) -> Option<&CallRules> {
+        Call::named(name.as_bytes()).and_then(|call| self.syscalls.calls.get(call))
+    }
+
+    /// What the profile and the flags say about a call.
+    pub fn rules_of(&self, call: Call) -> Option<&CallRules> {
+        self.syscalls.calls.get(call)
+    }
+
+    /// Whether the command can start processes, so that there is a tree to look after.
+    pub fn starts_processes(&self) -> bool {
+        let thread_only = |said: &CallRules| match &said.allow {
+            Grants::Some(all) => all.iter().all(|a| a.when == When::Named(thread_restriction())),
+            _ => false,
+        };
+        let clone = self.said("clone").is_some_and(|said| !thread_only(said)) && self.allows("clone");
+        clone || self.allows("fork") || self.allows("vfork") || self.allows("clone3")
+    }
+
+    /// Whether only a reaper sees to it that nothing outlives the run: there can be a tree, or the command
+    /// can lose the signal that ties it to the supervisor. That belongs to its first thread, and an exec by
+    /// another one puts that in its place.
+    pub fn needs_reaper(&self) -> bool {
+        self.starts_processes() || self.allows("execve") || self.allows("execveat")
+    }
+
+    /// The table of rules, and the conditions beside it.
+    pub fn rules(&self, actions: Actions, extras: Extras) -> Result<(Box<Rules>, FreeConditions), Refusal> {
+        let (mut rules, mut free) = self.syscalls.to_rules(self.arch, actions)?;
+        self.open_network(&mut rules);
+        if !extras.loader.is_empty() {
+            for (call, restriction) in extras.loader.iter() {
+                grant(&mut rules, call, restriction);
+            }
+            grant(&mut rules, "seccomp", None);
+        }
+        let listens = actions.violation == bpf::RET_USER_NOTIF;
+        let mut table = Table { arch: self.arch, log: actions.log, rules: &mut rules, free: &mut free };
+        extras.notified.iter().for_each(|kind| table.notify(kind, listens));
+        Ok((rules, free))
+    }
+
+    /// The variables by which the shim alone enforces the calls.
+    pub fn text(&self, action: u32) -> Result<env::Text, Refusal> {
+        let (rules, free) = self.rules(self.plain_actions(action), Extras::default())?;
+        let conditions = "it has conditions on arguments without a name, which no variable can hold";
+        let cannot =
+            |why: &str| Refusal::new(format!("cannot write profile '{}' as variables: {why}", self.profile));
+        if !free.is_empty() {
+            return Err(cannot(conditions));
+        }
+        // The action has a name: it comes from the command line, by name.
+        env::text(&rules).ok_or_else(|| {
+            cannot(
+                "it allows a call under conditions beside everything that it does not name, which no \
+                variable can say",
+            )
+        })
+    }
+
+    fn plain_actions(&self, violation: u32) -> Actions {
+        Actions { violation, log: bpf::RET_LOG, unknown: None }
+    }
+
+    /// The program that tells allowed, noted and refused apart: it allows, logs or traps.
+    pub fn strict_program(&self) -> Result<Vec<Insn>, Refusal> {
+        self.strict_program_with(Needs::default())
+    }
+
+    /// As [`Self::strict_program`], but allows what only the loader needs too, which a seal with this action takes away
+    /// once it has run.
+    pub fn unsealed_program(&self, violation: u32) -> Result<Vec<Insn>, Refusal> {
+        self.strict_program_with(self.seal(violation)?.map(|seal| seal.needs).unwrap_or_default())
+    }
+
+    fn strict_program_with(&self, loader: Needs) -> Result<Vec<Insn>, Refusal> {
+        let extras = Extras { loader, ..Extras::default() };
+        let (rules, free) = self.rules(self.plain_actions(bpf::RET_TRAP), extras)?;
+        program::assemble(&Layout { rules: &rules, extra: Some(&free) })
+            .map_err(|TooLong| too_long(&self.profile))
+    }
+
+    /// Whether some calls are allowed, but noted.
+    pub fn notes(&self) -> bool {
+        self.syscalls.calls.iter().any(|(_, said)| said.log.is_some())
+    }
+}
+
+/// The rules of a filter, with both of their parts.
+struct Table<'r> {
+    arch: Arch,
+    /// What the filter returns for a call that is allowed and noted.
+    log: u32,
+    rules: &'r mut Rules,
+    free: &'r mut FreeConditions,
+}
+
+impl Table<'_> {
+    /// Has the filter notify the calls of a kind although the profile allows them. What it refuses is notified anyway.
+    fn notify(&mut self, kind: Notified, listens: bool) {
+        match kind {
+            Notified::Tasks => {
+                self.note(&notified::TASKS);
+                // The arguments of clone3 are in memory, which may change while it is looked at. Libraries go on with
+                // clone.
+                let unknown = Row { deny: Grant::All, errno: ENOSYS, ..Row::default() };
+                row(self.rules, "clone3").into_iter().for_each(|row| *row = unknown);
+            }
+            Notified::Attributes => {
+                let unsupported = Row { deny: Grant::All, errno: EOPNOTSUPP, ..Row::default() };
+                // Without a listener, a violation is refused.
+                let violation = Row::default();
+                self.replace(&notified::ATTRIBUTES, violation);
+                self.replace(&notified::XATTRS, if listens { violation } else { unsupported });
+                self.replace(&notified::UNSUPPORTED, unsupported);
+            }
+            Notified::GitConfig => self.note(&notified::REPLACING),
+            Notified::RefusedPaths => self.note(&notified::DECIDED_BY_LANDLOCK),
+            Notified::Connect | Notified::NullDevice => {}
+        }
+    }
+
+    /// Has calls noted where they are allowed.
+    fn note(&mut self, names: &[&str]) {
+        for call in names.iter().filter_map(|name| Call::named(name.as_bytes())) {
+            if let Some(row) = self.rules.row_mut(call).filter(|row| row.allow != Grant::None) {
+                row.log = true;
+            }
+            call.number(self.arch).into_iter().for_each(|number| self.free.note(number, self.log));
+        }
+    }
+
+    /// Gives calls other rules where they are allowed.
+    fn replace(&mut self, names: &[&str], other: Row) {
+        for call in names.iter().filter_map(|name| Call::named(name.as_bytes())) {
+            if let Some(row) = self.rules.row_mut(call).filter(|row| row.allow != Grant::None) {
+                *row = other;
+            }
+            call.number(self.arch).into_iter().for_each(|number| self.free.remove(number));
+        }
+    }
+}
+
+/// What a flag says about a call replaces what the profile says.
+fn change(said: &mut CallRules, list: List, entry: &list::Entry, origin: &Shared<Origin>) {
+    let target = if list == List::Deny { &mut said.deny } else { &mut said.allow };
+    let grown = match entry.restriction {
+        None => Grants::All(origin.clone()),
+        Some(place) => {
+            let one = Alternative { when: When::Named(place), origin: origin.clone() };
+            match target {
+                Grants::Some(alternatives) if alternatives.iter().any(|a| a.origin.key == origin.key) => {
+                    Grants::Some(alternatives.iter().cloned().chain([one]).collect())
+                }
+                _ => Grants::Some(vec![one].into()),
+            }
+        }
+    };
+    *target = grown;
+    match list {
+        // Without an error of its own it is reported, whatever the profile answers quietly.
+        List::Deny => said.errno = (entry.errno != 0).then_some(entry.errno),
+        // A denial by the profile gives way, one by a flag does not.
+        List::Allow if !said.deny.origins().any(|o| o.key.starts_with("--")) => said.deny = Grants::None,
+        _ => {}
+    }
+}
+
+/// The sentence for a filter without room.
+pub fn too_long(profile: &str) -> Refusal {
+    Refusal::new(format!(
+        "cannot build the filter: profile '{profile}' has more rules than {} instructions can hold",
+        bpf::MAX_INSNS
+    ))
+}
+
+fn thread_restriction() -> usize {
+    Call::named(b"clone")
+        .and_then(|call| restrictions::of_call(call).find(|place| restrictions::name(*place) == "thread"))
+        .unwrap_or(usize::MAX)
+}

@@ -1,0 +1,115 @@
+//! What a network adds to the calls of a profile.
+
+use crate::plan::calls::{Calls, Unix};
+use crate::plan::rows::{answer_quietly, bits, grant, replace, revoke, row, without};
+use crate::profile::{Grants, NetworkMode, Profile, When};
+use sbx_policy::restrictions;
+use sbx_policy::rules::{Grant, Rules};
+
+/// What a network needs beyond the profile's own calls.
+const NETWORK: [&str; 24] = [
+    "connect",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "recvfrom",
+    "recvmsg",
+    "recvmmsg",
+    "shutdown",
+    "setsockopt",
+    "getsockopt",
+    "getsockname",
+    "getpeername",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_create1",
+    "epoll_ctl",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_create",
+    "fcntl",
+    "pipe2",
+    "eventfd2",
+];
+/// What waiting for connections needs.
+const SERVER: [&str; 4] = ["bind", "listen", "accept", "accept4"];
+
+/// The network that a profile asks for.
+pub fn mode(profile: &Profile) -> NetworkMode {
+    profile.network.mode.as_deref().copied().unwrap_or_default()
+}
+
+impl Calls {
+    pub(super) fn open_network(&self, rules: &mut Rules) {
+        if self.unix == Unix::ByPath && row(rules, "socket").is_some_and(|row| row.allow != Grant::None) {
+            grant(rules, "connect", None);
+        }
+        if self.network.mode == NetworkMode::None {
+            return;
+        }
+        let serves = matches!(self.network.mode, NetworkMode::Host | NetworkMode::Private)
+            || !self.network.bind.is_empty();
+        // A filter cannot tell a connection inside from one to a socket file of the host: the supervisor does.
+        let held_back = self.supervisor_connects();
+        let names = NETWORK.iter().chain(SERVER.iter().filter(|_| serves));
+        for name in names.filter(|name| !held_back || **name != "connect") {
+            let restriction = match (*name, self.network.mode) {
+                // Fast open connects without asking Landlock.
+                ("sendto", NetworkMode::Ports) => Some("connected"),
+                ("sendmsg" | "sendmmsg", NetworkMode::Ports) => Some("no-fastopen"),
+                // Turned into an SMC socket, one of TCP connects without asking Landlock.
+                ("setsockopt", NetworkMode::Ports) => Some("no-ulp"),
+                ("fcntl", _) => Some("basic"),
+                _ => None,
+            };
+            if *name != "fcntl" || !self.allows(name) {
+                replace(rules, name, restriction);
+            }
+        }
+        if !serves && let Some(row) = row(rules, "listen") {
+            // A TCP socket that was never bound listens on a port of the kernel's choice, and Landlock is not asked.
+            row.allow = Grant::None;
+        }
+        self.pardon(rules);
+        if self.unix == Unix::Refused && self.network.mode == NetworkMode::Private {
+            keep_to_streams(rules);
+        } else if self.unix == Unix::Refused {
+            answer_quietly(rules);
+            // With connect(2) open, a UNIX socket reaches every service of the host that has one.
+            revoke(rules, "socket", &["unix", "unix-stream"]);
+        }
+        let inet = if self.network.mode == NetworkMode::Ports { "tcp" } else { "inet" };
+        grant(rules, "socket", Some(inet));
+        grant(rules, "socket", Some("netlink-route"));
+    }
+
+    /// Takes back what the built-in profiles answer quietly where there is no network. What a user's profile or
+    /// a flag denies stays denied.
+    fn pardon(&self, rules: &mut Rules) {
+        let Some(Grants::Some(refusals)) = self.said("socket").map(|said| &said.deny) else { return };
+        let quiet = refusals.iter().filter(|refusal| refusal.origin.built_in);
+        let names: Vec<_> = quiet
+            .filter_map(|refusal| match refusal.when {
+                When::Named(place) => Some(restrictions::name(place)),
+                When::Free(_) => None,
+            })
+            .filter(|name| matches!(*name, "inet6" | "netlink-route"))
+            .collect();
+        if let Some(row) = row(rules, "socket") {
+            row.deny = without(row.deny, bits("socket", &names));
+        }
+    }
+}
+
+/// With sendto(2) and sendmsg(2) open, a datagram socket reaches every service of the host that has one.
+fn keep_to_streams(rules: &mut Rules) {
+    let any = bits("socket", &["unix"]);
+    let datagrams =
+        row(rules, "socket").is_some_and(|row| matches!(row.allow, Grant::Some(mask) if mask & any != 0));
+    if datagrams {
+        revoke(rules, "socket", &["unix"]);
+        grant(rules, "socket", Some("unix-stream"));
+    }
+}

@@ -1,0 +1,261 @@
+//! The environment that the command gets: what the profile passes on, what it sets, what the user adds.
+
+use crate::error::Refusal;
+use crate::plan::Inputs;
+use crate::profile::{Given, Name, Pattern, Variables};
+use crate::text::shown;
+use sbx_policy::env::{ACTION, ALLOW, DENY};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// Variables that make a loader or an interpreter run other code than the command's own.
+static DANGEROUS: [Pattern; 46] = [
+    Pattern::fixed("LD_*"),
+    Pattern::fixed("DYLD_*"),
+    Pattern::fixed("GCONV_PATH"),
+    Pattern::fixed("GLIBC_TUNABLES"),
+    Pattern::fixed("PYTHONPATH"),
+    Pattern::fixed("PYTHONSTARTUP"),
+    Pattern::fixed("PYTHONHOME"),
+    Pattern::fixed("PYTHONUSERBASE"),
+    Pattern::fixed("NODE_OPTIONS"),
+    Pattern::fixed("NODE_PATH"),
+    Pattern::fixed("RUBYOPT"),
+    Pattern::fixed("RUBYLIB"),
+    Pattern::fixed("PERL5OPT"),
+    Pattern::fixed("PERL5LIB"),
+    Pattern::fixed("PERL5DB"),
+    Pattern::fixed("LUA_INIT*"),
+    Pattern::fixed("LUA_PATH*"),
+    Pattern::fixed("LUA_CPATH*"),
+    Pattern::fixed("PHPRC"),
+    Pattern::fixed("PHP_INI_SCAN_DIR"),
+    Pattern::fixed("BASH_ENV"),
+    Pattern::fixed("ENV"),
+    Pattern::fixed("BASH_FUNC_*"),
+    Pattern::fixed("JAVA_TOOL_OPTIONS"),
+    Pattern::fixed("JDK_JAVA_OPTIONS"),
+    Pattern::fixed("_JAVA_OPTIONS"),
+    Pattern::fixed("OPENSSL_CONF"),
+    Pattern::fixed("OPENSSL_MODULES"),
+    Pattern::fixed("LESSOPEN"),
+    Pattern::fixed("LESSCLOSE"),
+    Pattern::fixed("GIT_SSH*"),
+    Pattern::fixed("GIT_EXTERNAL_DIFF"),
+    Pattern::fixed("GIT_CONFIG_*"),
+    Pattern::fixed("PERLLIB"),
+    Pattern::fixed("MAKEFILES"),
+    Pattern::fixed("GIT_EXEC_PATH"),
+    Pattern::fixed("GIT_TEMPLATE_DIR"),
+    Pattern::fixed("DOTNET_STARTUP_HOOKS"),
+    Pattern::fixed("PYTHONPYCACHEPREFIX"),
+    Pattern::fixed("PYTHONWARNINGS"),
+    Pattern::fixed("OPENSSL_ENGINES"),
+    Pattern::fixed("CLASSPATH"),
+    Pattern::fixed("NODE_REPL_EXTERNAL_MODULE"),
+    Pattern::fixed("SECCOMP_*"),
+    Pattern::fixed("SBX_SHIM_FD"),
+    Pattern::fixed("LL_*"),
+];
+
+/// A variable named on the command line: with a value, or passed on with the one it has.
+pub struct Named {
+    /// Its name.
+    pub name: OsString,
+    /// Its value.
+    pub value: Option<OsString>,
+}
+
+/// What decides about the environment.
+pub struct Wishes<'a> {
+    /// Patterns of names that are passed on.
+    pub inherit: &'a [Given<Pattern>],
+    /// Patterns of names that are not, whatever `inherit` says.
+    pub deny: &'a [Given<Pattern>],
+    /// Variables set by the profile.
+    pub set: &'a [(OsString, OsString)],
+    /// `--env`.
+    pub named: &'a [Named],
+    /// `--inherit-env`: pass on everything that is neither denied nor dangerous.
+    pub inherit_all: bool,
+    /// `--allow-dangerous-env`.
+    pub allow_dangerous: bool,
+}
+
+/// The environment of a command, as `NAME=value` strings.
+pub fn command_environment(inputs: &Inputs<'_>, variables: &Variables<'_>) -> Result<Vec<OsString>, Refusal> {
+    let Inputs { request, profile, host, .. } = inputs;
+    let set = profile.env.set.iter();
+    let set = set.filter_map(|(name, value)| Some((OsString::from(&**name), value.expand(variables)?)));
+    let set: Vec<_> = set.collect();
+    let named = request.env.iter().map(|text| named(text)).collect::<Result<Vec<_>, _>>()?;
+    let wishes = Wishes {
+        inherit: &profile.env.inherit,
+        deny: &profile.env.deny,
+        set: &set,
+        named: &named,
+        inherit_all: request.inherit_env || profile.is_unrestricted(),
+        allow_dangerous: request.allow_dangerous_env,
+    };
+    let mut built = build(host.environment.iter().cloned(), &wishes)?;
+    let fallback = variables.tmp.unwrap_or(Path::new("/"));
+    built.entry("HOME".into()).or_insert_with(|| fallback.into());
+    Ok(entries(built))
+}
+
+/// Takes `K=V` or `K` apart.
+pub fn named(text: &OsStr) -> Result<Named, Refusal> {
+    let bytes = text.as_bytes();
+    let (name, value) = match bytes.iter().position(|b| *b == b'=') {
+        Some(at) => (&bytes[..at], Some(OsStr::from_bytes(&bytes[at + 1..]).to_os_string())),
+        None => (bytes, None),
+    };
+    if name.is_empty() {
+        return Err(Refusal::new(format!(
+            "cannot set '{}': a variable needs a name, as in --env NAME=value",
+            shown(Path::new(text))
+        )));
+    }
+    Ok(Named { name: OsStr::from_bytes(name).to_os_string(), value })
+}
+
+/// The command's environment.
+pub fn build(
+    host: impl Iterator<Item = (OsString, OsString)>,
+    wishes: &Wishes<'_>,
+) -> Result<BTreeMap<OsString, OsString>, Refusal> {
+    let mut result = BTreeMap::new();
+    // Of those that are not passed on, the ones that the user names.
+    let mut others = Vec::new();
+    for (name, value) in host {
+        let known = Name::new(name.as_bytes());
+        let wanted = wishes.inherit_all || any(wishes.inherit, known);
+        if wanted && !any(wishes.deny, known) && !is_dangerous(known) {
+            result.insert(name, value);
+        } else if wishes.named.iter().any(|named| named.name == name) {
+            others.push((name, value));
+        }
+    }
+    let of_host = |name: &OsStr, passed_on: &BTreeMap<OsString, OsString>| {
+        let other = others.iter().rev().find(|(other, _)| other == name).map(|(_, value)| value);
+        other.or_else(|| passed_on.get(name)).cloned()
+    };
+    let named: Vec<Option<OsString>> = wishes
+        .named
+        .iter()
+        .map(|named| named.value.clone().or_else(|| of_host(&named.name, &result)))
+        .collect();
+    // Programs break in odd ways without these.
+    for (name, value) in [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("TERM", "dumb")] {
+        result.entry(name.into()).or_insert_with(|| value.into());
+    }
+    result.extend(wishes.set.iter().cloned());
+    for (Named { name, .. }, value) in wishes.named.iter().zip(named) {
+        if is_dangerous(Name::new(name.as_bytes())) && !wishes.allow_dangerous {
+            return Err(Refusal::new(format!(
+                "cannot pass {} to the command: it makes programs load other code; add --allow-dangerous-env \
+                 if that is meant",
+                shown(Path::new(name))
+            )));
+        }
+        if is_ours(name) {
+            return Err(Refusal::new(format!(
+                "cannot pass {} to the command: sbx sets it itself",
+                shown(Path::new(name))
+            )));
+        }
+        match value {
+            Some(value) => drop(result.insert(name.clone(), value)),
+            None => {
+                return Err(Refusal::new(format!(
+                    "cannot pass {} on: it is not set; give it a value with --env {0}=VALUE",
+                    shown(Path::new(name))
+                )));
+            }
+        }
+    }
+    Ok(result)
+}
+
+fn any(patterns: &[Given<Pattern>], name: Name<'_>) -> bool {
+    patterns.iter().any(|pattern| pattern.value.matches(name))
+}
+
+fn is_dangerous(name: Name<'_>) -> bool {
+    DANGEROUS.iter().any(|pattern| pattern.matches(name))
+}
+
+/// The shim's own variables carry the seal, and are never the user's.
+fn is_ours(name: &OsStr) -> bool {
+    [ALLOW, DENY, ACTION, "SBX_SHIM_FD"].iter().any(|ours| name == *ours)
+}
+
+/// As the `NAME=value` strings of an environment.
+pub fn entries(environment: BTreeMap<OsString, OsString>) -> Vec<OsString> {
+    let entry = |(name, value): (OsString, OsString)| {
+        let mut bytes = name.into_vec();
+        bytes.push(b'=');
+        bytes.extend_from_slice(value.as_bytes());
+        OsString::from_vec(bytes)
+    };
+    environment.into_iter().map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Origin, Shared};
+
+    fn patterns(list: &[&'static str]) -> Vec<Given<Pattern>> {
+        let origin = Shared::from(Origin {
+            profile: Shared::Fixed("test"),
+            built_in: false,
+            key: "env",
+            index: None,
+            entry: "".into(),
+            why: None,
+        });
+        list.iter().map(|text| Given { value: Pattern::fixed(text), origin: origin.clone() }).collect()
+    }
+
+    fn wishes<'a>(
+        inherit: &'a [Given<Pattern>],
+        deny: &'a [Given<Pattern>],
+        named: &'a [Named],
+        all: bool,
+    ) -> Wishes<'a> {
+        Wishes { inherit, deny, set: &[], named, inherit_all: all, allow_dangerous: false }
+    }
+
+    fn host() -> impl Iterator<Item = (OsString, OsString)> {
+        [("PATH", "/bin"), ("A_TOKEN", "s"), ("LD_PRELOAD", "x"), ("EDITOR", "vi")]
+            .into_iter()
+            .map(|(k, v)| (k.into(), v.into()))
+    }
+
+    #[test]
+    fn secrets_and_hooks_stay_out() {
+        let (inherit, deny) = (patterns(&["PATH"]), patterns(&["*_TOKEN"]));
+        let names = |all| {
+            let built = build(host(), &wishes(&inherit, &deny, &[], all)).unwrap();
+            built.into_keys().map(|k| k.into_string().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(false), ["PATH", "TERM"]);
+        assert_eq!(names(true), ["EDITOR", "PATH", "TERM"]);
+    }
+
+    #[test]
+    fn the_user_can_name_a_secret_but_no_hook() {
+        let secret = [named(OsStr::new("A_TOKEN")).unwrap()];
+        assert!(
+            build(host(), &wishes(&[], &[], &secret, false)).unwrap().contains_key(OsStr::new("A_TOKEN"))
+        );
+        let hook = [named(OsStr::new("LD_AUDIT=x")).unwrap()];
+        assert!(build(host(), &wishes(&[], &[], &hook, false)).is_err());
+        let missing = [named(OsStr::new("NOT_THERE")).unwrap()];
+        assert!(build(host(), &wishes(&[], &[], &missing, false)).is_err());
+        assert!(named(OsStr::new("=x")).is_err());
+    }
+}

@@ -1,0 +1,437 @@
+//! Which paths a run may use, and the workspace among them.
+
+use crate::error::{Outcome, Refusal};
+use crate::host::Host;
+use crate::plan::commands::Commands;
+use crate::plan::namespaces::Roots;
+use crate::plan::rules::{PathRights, PathRule};
+use crate::plan::writable_roots::{self, Found, WritableRoots};
+use crate::plan::{Inputs, deny_expansion};
+use crate::profile::{self, NOT_EXPANDED, PathEntry, Profile, Variables};
+use crate::program::Program;
+use crate::request::Request;
+use crate::sys::path::{self, canonical};
+use crate::sys::plain;
+use crate::sys::within::{is_below, is_same, is_within};
+use crate::text::shown;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+/// What is executed in a run.
+#[derive(Clone, Copy, Default)]
+pub struct Executed<'a> {
+    /// The command.
+    pub program: Option<&'a Program>,
+    /// What else may be, where that is restricted.
+    pub commands: Option<&'a Commands>,
+}
+
+impl Executed<'_> {
+    /// The files of the command, by their real paths.
+    fn chain(&self, directory: &Path) -> Vec<Found> {
+        self.program.map(|program| writable_roots::chain(program, directory)).unwrap_or_default()
+    }
+}
+
+/// What paths are relative to.
+#[derive(Clone, Copy)]
+pub struct Directories<'a> {
+    /// In a profile.
+    pub variables: &'a Variables<'a>,
+    /// On the command line.
+    pub working: &'a Path,
+}
+
+/// Whether a flag or the profile has a rule about exactly this path.
+pub fn names(request: &Request, profile: &Profile, directories: Directories<'_>, path: &Path) -> bool {
+    let flags = [&request.ro, &request.rox, &request.rw, &request.rwx];
+    let mut words = flags.into_iter().flatten();
+    let lists = [&profile.paths.read, &profile.paths.execute, &profile.paths.write];
+    let mut entries = lists.into_iter().flat_map(|list| list.iter());
+    words.any(|word| tidy(&directories.working.join(word)) == path)
+        || entries
+            .any(|entry| entry.expand_path(directories.variables).is_some_and(|named| is_same(&named, path)))
+}
+
+/// What the path rules of a run are made from, besides flags and profile.
+pub struct Given<'a> {
+    /// What the profile's variables stand for.
+    pub variables: &'a Variables<'a>,
+    /// What is executed.
+    pub executed: Executed<'a>,
+    /// Socket files that rules have to allow.
+    pub sockets: &'a [PathBuf],
+    /// What is allowed beyond the profile.
+    pub more: &'a [PathRule],
+    /// Whether mounts hold what is denied.
+    pub masks: bool,
+}
+
+/// The path rules of a run.
+#[derive(Default)]
+pub struct Paths {
+    /// What is allowed.
+    pub rules: Vec<PathRule>,
+    /// What is denied nevertheless.
+    pub denied: Vec<PathBuf>,
+    /// What flags allow by name.
+    pub named: Vec<PathBuf>,
+}
+
+/// The path rules of a run.
+pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) -> Result<Paths, Refusal> {
+    let Given { variables, executed, .. } = given;
+    let mut rules = given.more.to_vec();
+    rules.extend(of_profile(&inputs.profile.paths, variables)?);
+    let of_flags = of_flags(inputs, variables)?;
+    rules.extend(of_flags.iter().map(|(_, rule)| rule.clone()));
+    rules.extend(own_terminals(&rules, inputs.host));
+    let reached = of_command(executed, &inputs.directory, variables, &mut rules)?;
+    let connect = PathRights { connect: true, ..PathRights::default() };
+    rules.extend(given.sockets.iter().map(|path| PathRule::new(path.clone(), connect)));
+    let denied = denied(inputs, &given, &rules, warnings)?;
+    check_denied(&denied)?;
+    check_program(executed.program, &denied)?;
+    warnings.extend(of_flags.iter().filter_map(|(word, rule)| ineffective(word, rule, &rules, &denied)));
+    if let Some((commands, (roots, files))) = executed.commands.zip(reached) {
+        commands.only_allowed(&mut rules, &files, &roots, warnings)?;
+    }
+    let rules = hold_denied(merge(rules), &denied, given.masks, warnings)?;
+    let rules = match executed.commands {
+        Some(commands) => commands.but_blocked(rules)?,
+        None => rules,
+    };
+    let mut named: Vec<PathBuf> = of_flags.into_iter().map(|(_, rule)| rule.path).collect();
+    let sockets = inputs.request.unix.iter();
+    named.extend(sockets.filter_map(|path| inputs.directory.join(path).canonicalize().ok()));
+    Ok(Paths { rules, denied, named })
+}
+
+/// The rules of a profile. What it names inside the workspace may be a link of a command: it must not lead out.
+fn of_profile(paths: &profile::Paths, variables: &Variables<'_>) -> Result<Vec<PathRule>, Refusal> {
+    let lists = [
+        (&paths.read, PathRights::READ),
+        (&paths.execute, PathRights::EXECUTE),
+        (&paths.write, PathRights::WRITE),
+    ];
+    let mut rules = Vec::new();
+    for (list, rights) in lists {
+        for mut rule in list.iter().filter_map(|entry| of_entry(entry, rights, variables)) {
+            let below = variables.workspace.is_some_and(|workspace| is_below(&rule.path, workspace));
+            if below && rule.path.exists() {
+                rule.path = inside(&rule.path, variables)?;
+            }
+            rules.push(rule);
+        }
+    }
+    Ok(rules)
+}
+
+/// The rules of `--ro`, `--rox`, `--rw` and `--rwx`, with the words of the flags for warnings about them.
+fn of_flags<'a>(
+    inputs: &Inputs<'a>,
+    variables: &Variables<'_>,
+) -> Result<Vec<(&'a PathBuf, PathRule)>, Refusal> {
+    let Inputs { request, directory, .. } = inputs;
+    let lists = [
+        (&request.ro, PathRights::READ),
+        (&request.rox, PathRights::EXECUTE),
+        (&request.rw, PathRights::WRITE),
+        (&request.rwx, PathRights { execute: true, ..PathRights::WRITE }),
+    ];
+    let mut rules = Vec::new();
+    for (list, rights) in lists {
+        for word in list {
+            existing(word, directory)?;
+            let path = inside(&directory.join(word), variables)?;
+            let rights = PathRights { devices: is_device(&path), ..rights };
+            rules.push((word, PathRule::new(path, rights)));
+        }
+    }
+    Ok(rules)
+}
+
+/// Adds rules for the command itself and for what the kernel starts for it, where no rule lets them be executed. Gives
+/// the files of the command where they had to be looked up: where they are in reach of commands, their names may be
+/// links, and a list of allowed commands is about files.
+fn of_command(
+    executed: Executed<'_>,
+    directory: &Path,
+    variables: &Variables<'_>,
+    rules: &mut Vec<PathRule>,
+) -> Result<Option<(WritableRoots, Vec<Found>)>, Refusal> {
+    let covers = |rules: &[PathRule], path: &Path| {
+        rules.iter().any(|rule| rule.rights.execute && is_within(path, &rule.path))
+    };
+    // By its name alone, the usual case. In the workspace it may be a link.
+    let by_name = |rules: &[PathRule], path: &Path| {
+        let plain = !path.components().any(|part| part == Component::ParentDir);
+        let own = variables.workspace.is_some_and(|workspace| is_within(path, workspace));
+        plain && !own && covers(rules, path)
+    };
+    let links = executed.program.map_or(&[][..], |program| &program.chain);
+    if executed.commands.is_none() && links.iter().all(|link| by_name(rules, &link.path)) {
+        return Ok(None);
+    }
+    let (roots, files) = (WritableRoots::of(variables, rules), executed.chain(directory));
+    for (link, file) in links.iter().zip(&files) {
+        if !by_name(rules, &link.path) && !covers(rules, &file.path) {
+            let command = links.first().map_or(&link.path, |command| &command.path);
+            let rule = roots.rule_for(command, file, rules)?;
+            rules.extend(rule);
+        }
+    }
+    Ok(Some((roots, files)))
+}
+
+/// What the profile and `--deny` deny, by each of its names.
+fn denied(
+    inputs: &Inputs<'_>,
+    given: &Given<'_>,
+    rules: &[PathRule],
+    warnings: &mut Vec<String>,
+) -> Result<Vec<PathBuf>, Refusal> {
+    let Inputs { request, profile, host, directory, .. } = inputs;
+    let variables = given.variables;
+    // What is below the current directory is meant also where that is nobody's workspace, but flags open it.
+    let meant = Variables { workspace: variables.workspace.or(Some(directory)), ..*variables };
+    let mut denied: Vec<PathBuf> =
+        profile.paths.deny.iter().filter_map(|entry| entry.expand_path(&meant)).collect();
+    for path in &request.deny {
+        // What does not exist yet can be kept from being made by a mount only.
+        let missing = given.masks && !path::is_there(&directory.join(path));
+        if missing {
+            if path.as_os_str().as_bytes().contains(&b'*') {
+                return Err(Refusal::new(format!(
+                    "cannot deny '{}': nothing has that name, and {NOT_EXPANDED}",
+                    shown(path)
+                )));
+            }
+            no_link_on_the_way(path, directory, rules)?;
+            warnings.push(format!("'{}' does not exist, and cannot be made by the command", shown(path)));
+        }
+        denied.push(if missing { tidy(&directory.join(path)) } else { existing(path, directory)? });
+    }
+    add_other_names(&mut denied, host)?;
+    Ok(denied)
+}
+
+/// Refuses to deny a missing path that is reached through a link which the command could replace: it would make the
+/// path where the new link leads.
+fn no_link_on_the_way(path: &Path, directory: &Path, rules: &[PathRule]) -> Result<(), Refusal> {
+    let (way, roots) = (path::way(&directory.join(path)), Roots::of(rules));
+    match way.links.iter().find(|link| roots.above(link).is_some()) {
+        None => Ok(()),
+        Some(link) => Err(Refusal::new(format!(
+            "cannot deny '{}': nothing has that name, and '{}' is a symbolic link, which the command could replace; \
+             deny '{}', where it leads",
+            shown(path),
+            shown(link),
+            shown(&way.real)
+        ))),
+    }
+}
+
+/// A file is denied by each of its names, where its file system is mounted at several places: a rule about any of them
+/// would open it.
+fn add_other_names(denied: &mut Vec<PathBuf>, host: &Host) -> Result<(), Refusal> {
+    if denied.is_empty() {
+        return Ok(());
+    }
+    let mounts = host.mounts()?;
+    let others = denied.iter().flat_map(|path| mounts.ways_around(&deny_expansion::resolve(path)));
+    let others: Vec<PathBuf> = others.collect();
+    denied.extend(others);
+    Ok(())
+}
+
+/// A process has another number in a /proc of the run's own, where that of the first one belongs to `sbx`.
+fn check_denied(denied: &[PathBuf]) -> Result<(), Refusal> {
+    match denied.iter().find(|path| path::is_of_process(path)) {
+        Some(path) => Err(Refusal::new(format!(
+            "cannot deny '{}': which process that is differs inside the run; deny '/proc', or nothing of it",
+            shown(path)
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// What is denied cannot be executed either.
+fn check_program(program: Option<&Program>, denied: &[PathBuf]) -> Result<(), Refusal> {
+    let files = program.filter(|_| !denied.is_empty()).into_iter().flat_map(|program| &program.chain);
+    for file in files {
+        let place = canonical(&file.path);
+        if let Some(above) = denied.iter().find(|denied| is_within(&place, denied)) {
+            let (file, above) = (shown(&file.path), shown(above));
+            let sentence = format!("cannot execute '{file}': '{above}' is denied, and a denial always wins");
+            return Err(Refusal::with(Outcome::NotExecutable, sentence));
+        }
+    }
+    Ok(())
+}
+
+/// The rules without what is denied: where mounts hold that, also the rest of what is above it stays allowed.
+fn hold_denied(
+    rules: Vec<PathRule>,
+    denied: &[PathBuf],
+    masks: bool,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<PathRule>, Refusal> {
+    if masks {
+        return Ok(deny_expansion::without_denied(rules, denied));
+    }
+    let (rules, opened) = deny_expansion::without(rules, denied)?;
+    for path in opened {
+        warnings.push(format!(
+            "'{}' itself cannot be listed, and nothing new be made directly in it, so that \
+            what is denied below it stays out",
+            shown(&path)
+        ));
+    }
+    Ok(rules)
+}
+
+/// What a flag says about a path, and something else undoes: rights add up, and a denial wins.
+fn ineffective(word: &Path, own: &PathRule, rules: &[PathRule], denied: &[PathBuf]) -> Option<String> {
+    let path = shown(word);
+    if let Some(above) = denied.iter().find(|denied| own.path.starts_with(denied)) {
+        let above = shown(above);
+        return Some(format!("'{path}' stays denied, for '{above}' is, and a denial always wins"));
+    }
+    let mut writable = rules.iter().filter(|rule| rule.rights.write && is_within(&own.path, &rule.path));
+    let above = shown(&writable.next().filter(|_| !own.rights.write)?.path);
+    Some(format!(
+        "'{path}' can be changed although a flag names it for reading, for '{above}' can be, and rights add \
+         up; '--profile read-only' with --rw for the rest protects it"
+    ))
+}
+
+/// The socket files that `--unix` and the profile name, as they are found when the command starts.
+pub fn sockets(
+    request: &Request,
+    profile: &Profile,
+    variables: &Variables<'_>,
+    directory: &Path,
+) -> Result<Vec<PathBuf>, Refusal> {
+    let mut sockets = Vec::with_capacity(request.unix.len() + profile.network.unix.len());
+    for path in &request.unix {
+        existing(path, directory)?;
+        sockets.push(inside(&directory.join(path), variables)?);
+    }
+    for entry in profile.network.unix.iter() {
+        let cannot = |cause: String| {
+            let named = entry.value.to_string();
+            let named = shown(Path::new(&named));
+            Refusal::new(format!("cannot allow the socket '{named}' ({}): {cause}", *entry.origin))
+        };
+        let path = entry
+            .expand_path(variables)
+            .ok_or_else(|| cannot("its variable stands for nothing in this run".into()))?;
+        path.metadata().map_err(|e| cannot(plain(&e)))?;
+        sockets.push(inside(&path, variables)?);
+    }
+    Ok(sockets)
+}
+
+/// Without those that are denied: who connects in the command's place goes by the names that are allowed.
+pub fn but_denied(mut sockets: Vec<PathBuf>, denied: &[PathBuf], warnings: &mut Vec<String>) -> Vec<PathBuf> {
+    for above in denied {
+        let place = canonical(above);
+        for socket in sockets.extract_if(.., |socket| is_within(socket, &place)) {
+            let (socket, above) = (shown(&socket), shown(above));
+            warnings.push(format!(
+                "the socket '{socket}' stays denied, for '{above}' is, and a denial always wins"
+            ));
+        }
+    }
+    sockets
+}
+
+/// One rule a path.
+fn merge(rules: Vec<PathRule>) -> Vec<PathRule> {
+    let mut merged: Vec<PathRule> = Vec::with_capacity(rules.len());
+    for rule in rules {
+        match merged.iter_mut().find(|known| known.path.as_os_str() == rule.path.as_os_str()) {
+            Some(known) => {
+                known.rights = PathRights::union(known.rights, rule.rights);
+                known.optional &= rule.optional;
+                known.follows &= rule.follows;
+            }
+            None => merged.push(rule),
+        }
+    }
+    merged
+}
+
+fn of_entry(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) -> Option<PathRule> {
+    let path = entry.expand_path(variables)?;
+    let devices = is_device(&path);
+    // These paths are real ones. Scratch and cache may lie where another run's command writes.
+    let Variables { workspace, tmp, cache, .. } = *variables;
+    let follows = ![workspace, tmp, cache].into_iter().flatten().any(|real| is_within(&path, real));
+    let rights = PathRights { devices, ..rights };
+    Some(PathRule { path, rights, optional: entry.origin.built_in, follows })
+}
+
+/// The real path of what is named, which no link in the workspace may lead out of it: an earlier command may
+/// have put that there. It is walked once, since a concurrent one may do so now.
+pub fn inside(named: &Path, variables: &Variables<'_>) -> Result<PathBuf, Refusal> {
+    let way = path::way(named);
+    let workspace = variables.workspace.filter(|workspace| !is_within(&way.real, workspace));
+    match workspace {
+        Some(workspace) if way.links.iter().any(|link| is_within(link, workspace)) => {
+            Err(Refusal::new(format!(
+                "cannot use '{}' in a path rule: it leads out of the workspace, to '{}'; name that path \
+                 itself if it is meant",
+                shown(named),
+                shown(&way.real)
+            )))
+        }
+        _ => Ok(way.real),
+    }
+}
+
+/// Without `.` and `..`, by the names alone: `../x` is not inside.
+pub fn tidy(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut tidy, component| {
+        match component {
+            Component::ParentDir => drop(tidy.pop()),
+            Component::CurDir => {}
+            other => tidy.push(other),
+        }
+        tidy
+    })
+}
+
+/// A path that the user named has to be there.
+pub fn existing(path: &Path, directory: &Path) -> Result<PathBuf, Refusal> {
+    let absolute = directory.join(path);
+    absolute
+        .canonicalize()
+        .map_err(|e| Refusal::new(format!("cannot use '{}' in a path rule: {}", shown(path), plain(&e))))
+}
+
+/// The rule for a program, by its real path. What is there may not be what it was when it was examined; a file
+/// that nobody may execute is no program, and whatever else it may be is not to be read for that.
+pub fn executable(program: &Path) -> Option<PathRule> {
+    let path = program.to_path_buf();
+    path::is_program(&path).then_some(PathRule::new(path, PathRights::EXECUTE))
+}
+
+/// Below /dev, but for the directory of shared memory, which holds files.
+pub fn is_device(path: &Path) -> bool {
+    is_within(path, Path::new("/dev")) && !is_within(path, Path::new("/dev/shm"))
+}
+
+/// The terminals that the command is given as standard input, output and error, by their own names: where a
+/// profile lets it use its terminal, the other ones in /dev/pts are still none of its business.
+fn own_terminals(rules: &[PathRule], host: &Host) -> Vec<PathRule> {
+    let uses_terminal =
+        rules.iter().any(|rule| rule.rights.write && is_same(&rule.path, Path::new("/dev/tty")));
+    if !uses_terminal {
+        return Vec::new();
+    }
+    let rights = PathRights { devices: true, ..PathRights::WRITE };
+    let rule = |path: &PathBuf| PathRule { path: path.clone(), rights, optional: true, follows: true };
+    host.terminals.get().iter().map(rule).collect()
+}

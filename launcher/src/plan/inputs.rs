@@ -1,0 +1,77 @@
+//! What a run is planned from: the request, the machine, the profile, and the program.
+
+use crate::error::{EndsRun, Refusal};
+use crate::host::Host;
+use crate::plan::{directories, validation, variables};
+use crate::profile::{self, Profile, ProfileError, Search};
+use crate::program::{self, Program};
+use crate::request::Request;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// The inputs of one plan.
+pub struct Inputs<'a> {
+    /// What is asked.
+    pub request: &'a Request,
+    /// What was found on this machine.
+    pub host: &'a Host,
+    /// The profile, merged with its parents.
+    pub profile: Profile,
+    /// The file of the command; none of it is known where the policy is only asked about.
+    pub program: Program,
+    /// Where the command starts.
+    pub directory: PathBuf,
+    /// Whether the calling process confines itself, instead of starting a command.
+    pub itself: bool,
+}
+
+impl<'a> Inputs<'a> {
+    /// Reads the profile, and looks at the program. A request without a command is a question about the policy.
+    pub fn read(request: &'a Request, host: &'a Host) -> Result<Inputs<'a>, Refusal> {
+        validation::contradictions(request)?;
+        let profile = load_profile(request, host)?;
+        validation::unconfined_on_purpose(request, &profile)?;
+        let directory = directories::working_directory(request, host)?;
+        let program = match request.command.first() {
+            Some(command) => find_program(command, host, &directory)?,
+            None => Program::default(),
+        };
+        Ok(Inputs { request, host, profile, program, directory, itself: false })
+    }
+
+    /// Whether the policy is only asked about: nothing is started, nothing has to be made.
+    pub fn asks(&self) -> bool {
+        self.request.command.is_empty()
+    }
+
+    /// The command as it was typed.
+    pub fn command(&self) -> &'a OsStr {
+        self.request.command.first().map_or(OsStr::new(""), OsString::as_os_str)
+    }
+}
+
+/// The profile that flags, the variable or the user name.
+pub fn load_profile(request: &Request, host: &Host) -> Result<Profile, Refusal> {
+    let search = host.search();
+    let loaded = match &request.profile {
+        Some(name) => profile::load(name, &search),
+        None if request.dangerously_unconfined => profile::load(OsStr::new("unrestricted"), &search),
+        None => return default_profile(host, &search),
+    };
+    Ok(loaded?)
+}
+
+fn default_profile(host: &Host, search: &Search) -> Result<Profile, Refusal> {
+    match host.variable(variables::PROFILE) {
+        None => Ok(profile::default_profile(search)?),
+        Some(name) => profile::load(name, search)
+            .map_err(|error| Refusal::new(format!("{error} (named by {})", variables::PROFILE))),
+    }
+}
+
+fn find_program(command: &OsStr, host: &Host, directory: &Path) -> Result<Program, Refusal> {
+    let found = program::find(command, host.variable("PATH"), directory)?;
+    Ok(program::examine_from(&found, directory)?)
+}
+
+impl EndsRun for ProfileError {}

@@ -1,0 +1,138 @@
+//! The plan of one run: the only place that decides.
+//!
+//! A plan is made from values: the request, the profile, the program, the facts about the machine. It looks
+//! at files, but changes none, starts no process, and reads no state of this one. What cannot be understood
+//! or enforced is refused here.
+//!
+//! `Inputs` -> [`Draft`] (all that can be decided at once) -> what [`Needs`] names is made -> [`Plan`].
+
+pub mod calls;
+pub mod commands;
+pub mod deny_expansion;
+pub mod directories;
+mod draft;
+pub mod environment;
+pub mod files;
+mod inputs;
+pub mod limits;
+pub mod namespaces;
+mod needs;
+pub mod notified;
+mod on_violation;
+mod rows;
+pub mod rules;
+pub mod static_programs;
+pub mod validation;
+pub mod variables;
+pub mod workspace;
+pub mod writable_roots;
+
+#[cfg(test)]
+mod tests;
+
+pub use draft::Draft;
+pub use inputs::{Inputs, load_profile};
+pub use needs::{CacheOf, GroupLimits, Needs, Provided};
+pub use on_violation::OnViolation;
+
+use crate::host::landlock::Version;
+use crate::profile::{Level, Profile};
+use crate::program::Program;
+use calls::{Calls, Extras, Seal};
+use commands::Commands;
+use limits::Limits;
+use namespaces::Layout;
+use notified::{Kinds, Notified};
+use rules::{Network, PathRule};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::rc::Rc;
+use variables::Loudness;
+
+/// What one run will be.
+pub struct Plan {
+    /// The profile.
+    pub profile: Profile,
+    /// The command's file.
+    pub program: Program,
+    /// Its arguments, its name first.
+    pub arguments: Vec<OsString>,
+    /// Its environment, without the seal's variables.
+    pub environment: Vec<OsString>,
+    /// Its working directory.
+    pub directory: PathBuf,
+    /// The calls.
+    pub calls: Rc<Calls>,
+    /// What only the loader needs, and is taken away afterwards.
+    pub seal: Option<Seal>,
+    /// Whether libsandbox.so is loaded into the program, to do that.
+    pub loads_shim: bool,
+    /// Action on a violation.
+    pub on_violation: OnViolation,
+    /// Whether refused paths are named.
+    pub watch_paths: bool,
+    /// The path rules; `None` where the kernel has none, or none are wanted.
+    pub paths: Option<Vec<PathRule>>,
+    /// Denied paths, whatever the rules say.
+    pub denied: Vec<PathBuf>,
+    /// Landlock's version here.
+    pub landlock: Version,
+    /// The network.
+    pub network: Network,
+    /// Whether changing modes, owners and times is the supervisor's business: where there are path rules, and
+    /// calls that could get round them.
+    pub attributes: bool,
+    /// The workspace.
+    pub workspace: Option<PathBuf>,
+    /// What --deny-calls names.
+    pub denied_calls: Vec<String>,
+    /// Socket files that may be connected to.
+    pub sockets: Vec<PathBuf>,
+    /// Which programs may be executed, where that is restricted.
+    pub commands: Option<Rc<Commands>>,
+    /// Limits.
+    pub limits: Limits,
+    /// Descriptors passed on.
+    pub pass: Vec<i32>,
+    /// Whether no filter at all is wanted.
+    pub unconfined: bool,
+    /// Namespaces of its own, and what is mounted there; or why there are none.
+    pub namespaces: Result<Rc<Layout>, String>,
+    /// Whether this process is confined by `sbx` already.
+    pub nested: bool,
+    /// The scratch directory, outside.
+    pub scratch: Option<PathBuf>,
+    /// The tool caches.
+    pub cache: Option<PathBuf>,
+    /// How much is said on standard error.
+    pub loudness: Loudness,
+    /// Warnings printed before the start.
+    pub warnings: Vec<String>,
+}
+
+impl Plan {
+    /// What confines the run; `None` where nothing does.
+    pub fn level(&self) -> Option<Level> {
+        let tcp = self.landlock >= Version::TCP;
+        (!self.unconfined).then(|| Level::of(self.paths.is_some(), tcp, self.namespaces.is_ok()))
+    }
+
+    /// What the guard allows beyond the calls.
+    pub fn extras(&self) -> Extras {
+        // In log mode nothing is taken away, and what the loader needs is noted like everything else.
+        let seal = self.seal.as_ref().filter(|_| self.on_violation != OnViolation::Log);
+        Extras { loader: seal.map(|seal| seal.needs).unwrap_or_default(), notified: self.notified() }
+    }
+
+    /// The system calls that the supervisor answers in a way of its own, by the kind of their handlers.
+    pub fn notified(&self) -> Kinds {
+        Kinds::of(|kind| match kind {
+            Notified::Tasks => self.limits.counted.is_some(),
+            Notified::GitConfig => self.namespaces.as_ref().is_ok_and(|layout| !layout.configs.is_empty()),
+            Notified::Connect => self.calls.supervisor_connects(),
+            Notified::NullDevice => self.on_violation != OnViolation::Log,
+            Notified::Attributes => self.attributes,
+            Notified::RefusedPaths => self.watch_paths,
+        })
+    }
+}

@@ -1,0 +1,327 @@
+//! Finds what git executes in the workspace's repository: hooks, and whatever a configuration names. The workspace may
+//! also be a linked worktree or a submodule, whose repository is elsewhere (gitrepository-layout(5)).
+//!
+//! All of it is read from files that an earlier command may have written. So a repository outside the workspace counts
+//! only if both sides agree: a file in the workspace leads to it, and its own files lead back to the workspace.
+
+mod shape;
+
+use crate::plan::files::tidy;
+use crate::plan::namespaces::git_config::{Leads, Setting, settings};
+use crate::plan::namespaces::placeholder;
+use crate::plan::namespaces::protect::Protected;
+use crate::plan::rules::{PathRights, PathRule};
+use crate::sys::path::{self, canonical};
+use crate::sys::plain;
+use crate::sys::within::is_below;
+use crate::text::shown;
+use shape::{
+    MOST, MOST_OF_ALL, around, belongs, common_of, entries, entry_of, files_of, is_bare, is_repository,
+    is_within_git, knows, pointer,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Submodules of submodules.
+const DEEPEST: usize = 4;
+
+/// A repository's own configuration.
+pub const CONFIG: &str = "config";
+/// The directory of what git executes.
+pub const HOOKS: &str = "hooks";
+/// Where a checked new configuration is written before it is renamed to `config`: no command can write in `hooks`.
+pub const NEW_CONFIG: &str = "hooks/sbx-config";
+
+/// The outermost repository that one is part of, as a submodule or linked worktree.
+pub fn outermost(repository: &Path) -> &Path {
+    // The command of another run may have removed HEAD, so that this run looks for that run's lock in the wrong place.
+    // It cannot remove the placeholder of `commondir`.
+    let holds = |above: &&Path| {
+        let has = |name| path::is_there(&above.join(name));
+        above.file_name().is_some_and(|name| name == ".git") || has("HEAD") || has("commondir")
+    };
+    let is_part =
+        |path: &Path| matches!(path.file_name(), Some(name) if name == "modules" || name == "worktrees");
+    let parts = repository.ancestors().filter(|path| is_part(path));
+    parts.filter_map(Path::parent).filter(holds).last().unwrap_or(repository)
+}
+
+/// A repository's parts.
+#[derive(Debug, Default)]
+pub struct Repository {
+    /// What is not to be changed.
+    pub protected: Vec<Protected>,
+    /// Directories outside the workspace that git writes to: of the repository that the workspace is a worktree of.
+    pub writes: Vec<PathBuf>,
+    /// Configurations that cannot be read, and so may lead to what is not protected.
+    pub unread: BTreeMap<PathBuf, String>,
+    /// What an earlier command may have closed: nobody knows which repositories and working trees it leads to.
+    pub closed: Option<(PathBuf, String)>,
+    /// Directories of hooks that the user's configuration names from the top of each working tree.
+    of_user: Vec<PathBuf>,
+}
+
+impl Repository {
+    /// That of a workspace, or around it; empty where there is none.
+    pub fn of(workspace: &Path, home: Option<&Path>) -> Repository {
+        let mut found = Repository::default();
+        let entry = workspace.join(".git");
+        if placeholder::is_free(&entry, None) {
+            if is_bare(workspace) {
+                found.whole(workspace, workspace, home);
+            } else if let Some((common, top)) = workspace.ancestors().skip(1).find_map(around) {
+                found.whole(&common, top, home);
+            }
+            return found;
+        }
+        if path::is_directory(&entry) {
+            found.whole(&entry, workspace, home);
+            return found;
+        }
+        found.protected.push(Protected::existing(entry.clone()));
+        let Some(named) = pointer(&entry) else { return found };
+        let Ok(own) = named.canonicalize() else {
+            // An earlier command may have removed it, for a later one to make it anew.
+            found.protected.push(Protected::new(named));
+            return found;
+        };
+        let common = if own.starts_with(workspace) {
+            // Whatever is left of it.
+            common_of(&own).unwrap_or_else(|| own.clone())
+        } else {
+            let Some(common) = common_of(&own) else { return found };
+            if !knows(&own, &entry, workspace) || !belongs(&own, &common) {
+                return found;
+            }
+            found.writes.push(common.clone());
+            common
+        };
+        found.worktree(&own, workspace, home, 0);
+        found.whole(&common, workspace, home);
+        found
+    }
+
+    /// What is to be said of it.
+    pub fn warnings(&self) -> Vec<String> {
+        let remark = |(file, cause): (&PathBuf, &String)| {
+            let file = shown(file);
+            format!(
+                "warning: hooks and files that '{file}' names are not protected, for it cannot be read: {cause}"
+            )
+        };
+        self.unread.iter().map(remark).collect()
+    }
+
+    /// What git writes to that may be more than a repository's own directory: a bare one's, or what has been
+    /// made to look like one, may be a workspace in another run.
+    pub fn workspaces(&self) -> impl Iterator<Item = &Path> {
+        self.writes.iter().map(PathBuf::as_path).filter(|path| !is_within_git(path))
+    }
+
+    /// The rules that let git write.
+    pub fn rules(&self) -> Vec<PathRule> {
+        self.writes.iter().map(|path| PathRule::new(path.clone(), PathRights::WRITE)).collect()
+    }
+
+    /// A git directory that holds a whole repository, and is no part of another.
+    fn whole(&mut self, at: &Path, top: &Path, home: Option<&Path>) {
+        let settings = self.own_settings(&at.join(CONFIG));
+        self.common(at, &settings, top, home, 0);
+    }
+
+    /// A git directory that holds a whole repository, with this configuration.
+    fn common(&mut self, at: &Path, settings: &[Setting], top: &Path, home: Option<&Path>, depth: usize) {
+        let config = at.join(CONFIG);
+        let worktrees = self.entries(&at.join("worktrees"));
+        let of_worktrees =
+            worktrees.iter().flatten().filter_map(|own| Some(entry_of(own)?.parent()?.to_path_buf()));
+        let tops: Vec<PathBuf> = [top.to_path_buf()].into_iter().chain(of_worktrees).collect();
+        self.hooks(at.join(HOOKS));
+        self.protected.push(Protected { replaced: true, ..Protected::existing(config.clone()) });
+        // A `commondir` makes git look for configuration and hooks elsewhere. The placeholder says `.`, which changes
+        // nothing.
+        self.protected.push(Protected { placeholder: Some(".\n"), ..Protected::new(at.join("commondir")) });
+        self.addresses(at, settings);
+        // In a bare one git would look there first.
+        if !is_within_git(at) {
+            self.protected.push(Protected::new(at.join(".git")));
+        }
+        let mut read = Vec::new();
+        if depth == 0 {
+            let of_home = home.map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]);
+            of_home.iter().flatten().for_each(|file| self.configuration(file, &[], home, &mut read));
+        }
+        for hooks in self.of_user.clone() {
+            self.hooks_of(&tops, &hooks);
+        }
+        self.follow(settings, &config, &tops, home, &mut read);
+        self.config_of_worktree(at, settings, &tops[..1], home);
+        match worktrees {
+            Some(worktrees) => worktrees.iter().for_each(|own| {
+                self.entries(own);
+                self.worktree(own, top, home, depth);
+                self.config_of_worktree(own, settings, &tops, home);
+            }),
+            None => self.protected.push(Protected::existing(at.join("worktrees"))),
+        }
+        self.modules(&at.join("modules"), top, home, depth + 1);
+        self.embedded(settings, top, home, depth + 1);
+    }
+
+    /// Submodules that have their repository in their own directory. git says where they are in `.gitmodules`, which a
+    /// command may have changed, and in its configuration, by a name that mostly is the path.
+    fn embedded(&mut self, of_repository: &[Setting], top: &Path, home: Option<&Path>, depth: usize) {
+        if depth > DEEPEST {
+            return;
+        }
+        let listed = self.own_settings(&top.join(".gitmodules"));
+        let paths = listed.iter().filter(|setting| setting.is("submodule", "path")).map(Setting::path);
+        let names = of_repository.iter().filter(|setting| setting.is("submodule", "url"));
+        let names = names.filter_map(|setting| Some(Path::new(OsStr::from_bytes(setting.parts()?.1?))));
+        let places: BTreeSet<PathBuf> = paths.chain(names).map(|path| tidy(&top.join(path))).collect();
+        for place in places.iter().filter(|place| is_below(place, top)).take(MOST) {
+            let own = place.join(".git");
+            if path::is_directory(&own) && is_repository(&own) {
+                let settings = self.own_settings(&own.join(CONFIG));
+                self.common(&own, &settings, place, home, depth);
+            }
+        }
+    }
+
+    /// Protects `remotes` and `branches` if `remote.origin.url` is not set: git would read the address of `origin` from
+    /// a file there, and `git push` executes the hooks of a repository that it finds there.
+    fn addresses(&mut self, at: &Path, settings: &[Setting]) {
+        let mut own = settings.iter().filter(|setting| setting.key == b"remote.origin.url");
+        // An empty value clears the values before it.
+        if own.next_back().is_none_or(|last| last.value.as_ref().is_none_or(|url| url.is_empty())) {
+            self.protected.extend(["remotes", "branches"].map(|name| Protected::new(at.join(name))));
+        }
+    }
+
+    /// A directory of programs, and what its links lead to: `ln -s ../../scripts/check .git/hooks/pre-commit` has git
+    /// execute a file of the working tree.
+    fn hooks(&mut self, at: PathBuf) {
+        let real = canonical(&at);
+        let entries = real.read_dir().into_iter().flatten().take(MOST_OF_ALL).flatten();
+        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        for link in links.map(|entry| entry.path()) {
+            let named = link.read_link().map(|target| tidy(&real.join(target)));
+            let targets: BTreeSet<PathBuf> = named.into_iter().chain(link.canonicalize()).collect();
+            self.protected.extend(targets.into_iter().map(Protected::existing));
+        }
+        self.protected.push(Protected::new(at));
+    }
+
+    /// A git directory that leads to the one that it shares.
+    fn worktree(&mut self, at: &Path, top: &Path, home: Option<&Path>, depth: usize) {
+        let names = ["commondir", "gitdir"];
+        self.protected.extend(names.iter().map(|name| Protected::existing(at.join(name))));
+        self.protected.extend(entry_of(at).map(Protected::existing));
+        self.modules(&at.join("modules"), top, home, depth + 1);
+    }
+
+    /// The directories in one; nothing if there are too many, or if they cannot be told.
+    fn entries(&mut self, at: &Path) -> Option<Vec<PathBuf>> {
+        entries(at).unwrap_or_else(|error| {
+            self.closed.get_or_insert_with(|| (at.to_path_buf(), plain(&error)));
+            None
+        })
+    }
+
+    /// A configuration that says where files, hooks and submodules of a repository are.
+    fn own_settings(&mut self, file: &Path) -> Vec<Setting> {
+        settings(file).unwrap_or_else(|error| {
+            self.closed.get_or_insert_with(|| (file.to_path_buf(), plain(&error)));
+            Vec::new()
+        })
+    }
+
+    fn settings(&mut self, file: &Path) -> Vec<Setting> {
+        settings(file).unwrap_or_else(|error| {
+            self.unread.insert(file.to_path_buf(), plain(&error));
+            Vec::new()
+        })
+    }
+
+    /// What a configuration leads to: the user's, or that of these working trees.
+    fn configuration(&mut self, file: &Path, tops: &[PathBuf], home: Option<&Path>, read: &mut Vec<PathBuf>) {
+        if read.len() < MOST && !read.iter().any(|other| other == file) {
+            let settings = self.settings(file);
+            self.follow(&settings, file, tops, home, read);
+        }
+    }
+
+    /// What the settings of a configuration lead to.
+    fn follow(
+        &mut self,
+        settings: &[Setting],
+        file: &Path,
+        tops: &[PathBuf],
+        home: Option<&Path>,
+        read: &mut Vec<PathBuf>,
+    ) {
+        read.push(file.to_path_buf());
+        let directory = file.parent().unwrap_or(file);
+        // Of those that lead nowhere the command may have made any number.
+        let leading = settings.iter().filter_map(|setting| setting.leads_to(directory, home));
+        for leads in leading.take(MOST) {
+            match leads {
+                Leads::Hooks(path) => self.hooks_of(&[PathBuf::new()], &path),
+                Leads::HooksOfTop(path) if tops.is_empty() => self.of_user.push(path),
+                Leads::HooksOfTop(path) => self.hooks_of(tops, &path),
+                Leads::More(path) => {
+                    self.configuration(&path, tops, home, read);
+                    self.protected.push(Protected::new(path));
+                }
+            }
+        }
+    }
+
+    /// A directory of programs in each of these working trees.
+    fn hooks_of(&mut self, tops: &[PathBuf], hooks: &Path) {
+        for top in tops {
+            let path = tidy(&top.join(hooks));
+            match path.parent().filter(|_| path.ends_with(".husky/_")) {
+                // Husky: the hooks in `.husky/_` start the scripts in `.husky`.
+                Some(above) => self.protected.push(Protected::new(above.to_path_buf())),
+                None => self.hooks(path),
+            }
+        }
+    }
+
+    /// A configuration that git reads only if the repository's says so. `git sparse-checkout` has it say so
+    /// one day, and what is there then counts.
+    fn config_of_worktree(&mut self, at: &Path, settings: &[Setting], tops: &[PathBuf], home: Option<&Path>) {
+        let file = at.join("config.worktree");
+        let is_read = |setting: &Setting| setting.is("extensions", "worktreeconfig") && setting.holds();
+        if settings.iter().any(is_read) {
+            self.configuration(&file, tops, home, &mut Vec::new());
+        }
+        self.protected.push(Protected { placeholder: Some("\n"), ..Protected::new(file) });
+    }
+
+    /// The git directories of submodules; their names may have several parts.
+    fn modules(&mut self, at: &Path, top: &Path, home: Option<&Path>, depth: usize) {
+        let Some(found) = self.entries(at).filter(|_| depth <= DEEPEST) else {
+            self.protected.push(Protected::existing(at.to_path_buf()));
+            return;
+        };
+        for entry in found {
+            if is_repository(&entry) {
+                let settings = self.own_settings(&entry.join(CONFIG));
+                let files = files_of(&entry, &settings);
+                self.common(&entry, &settings, files.as_deref().unwrap_or(top), home, depth);
+                self.protected.extend(files.map(|files| Protected::existing(files.join(".git"))));
+            }
+            // A command can give any directory above others what makes it look like a repository.
+            if !belongs(&entry, &entry) {
+                self.modules(&entry, top, home, depth + 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

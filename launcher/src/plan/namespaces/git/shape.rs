@@ -1,0 +1,128 @@
+//! What makes a directory a repository, or a part of one. The files that say so may have been written by an earlier
+//! command, and what an earlier command has left of a repository is still one.
+
+use crate::plan::files::tidy;
+use crate::plan::namespaces::git::CONFIG;
+use crate::plan::namespaces::git_config::{Setting, read, settings};
+use crate::plan::namespaces::placeholder;
+use crate::sys::path;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of submodules, linked worktrees and configurations that are examined. A directory with more of the
+/// first two is protected as a whole.
+pub const MOST: usize = 256;
+/// Maximum number of directory entries that are read, files included.
+pub const MOST_OF_ALL: usize = 16 * MOST;
+
+/// Where a file like `.git` of a linked worktree leads.
+pub fn pointer(file: &Path) -> Option<PathBuf> {
+    let text = read(file)?;
+    let path = text.strip_prefix(b"gitdir:")?;
+    Some(tidy(&file.parent()?.join(line(path))))
+}
+
+/// A path that is all there is in a file.
+fn line(text: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(text.trim_ascii()))
+}
+
+/// The repository that a git directory shares with others; its own if it shares none.
+pub fn common_of(own: &Path) -> Option<PathBuf> {
+    match read(&own.join("commondir")) {
+        Some(text) => own.join(line(&text)).canonicalize().ok(),
+        None => own.join("HEAD").is_file().then(|| own.to_path_buf()),
+    }
+}
+
+/// The `.git` by which git gets to a linked worktree's directory from where its files are.
+pub fn entry_of(own: &Path) -> Option<PathBuf> {
+    let entry = tidy(&own.join(line(&read(&own.join("gitdir"))?)));
+    Some(entry).filter(|path| path.file_name().is_some_and(|name| name == ".git"))
+}
+
+/// Whether the git directory's own files name this worktree: a linked worktree's `gitdir` names the `.git` file, a
+/// submodule's configuration names its working tree.
+pub fn knows(own: &Path, entry: &Path, workspace: &Path) -> bool {
+    if let Some(text) = read(&own.join("gitdir")) {
+        return line(&text).canonicalize().is_ok_and(|back| back == entry);
+    }
+    let settings = settings(&own.join(CONFIG)).unwrap_or_default();
+    files_of(own, &settings).is_some_and(|files| files == workspace)
+}
+
+/// Where a submodule's files are, in its own words.
+pub fn files_of(own: &Path, settings: &[Setting]) -> Option<PathBuf> {
+    let named = settings.iter().find(|setting| setting.is("core", "worktree"))?;
+    own.join(named.path()).canonicalize().ok()
+}
+
+/// Whether a path is that of a `.git`, or below it.
+pub fn is_within_git(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == ".git")
+}
+
+/// Whether a git directory is a repository, or one of those that this one has for its linked worktrees. What
+/// `commondir` says counts for nothing by itself: it could name any directory, and make it the command's.
+pub fn belongs(own: &Path, common: &Path) -> bool {
+    let is_its = own == common || own.parent().is_some_and(|parent| parent == common.join("worktrees"));
+    is_its
+        && ["objects", "refs"].iter().all(|name| common.join(name).is_dir())
+        && path::is_there(&common.join("HEAD"))
+        // A directory with a `.git` in it is a working tree, not itself a repository.
+        && placeholder::is_free(&common.join(".git"), None)
+}
+
+/// Whether a directory is a bare repository, or what an earlier command has left of one: its configuration says so.
+pub fn is_bare(at: &Path) -> bool {
+    let config = at.join(CONFIG);
+    let of_git =
+        |setting: &Setting| setting.is("core", "bare") || setting.is("core", "repositoryformatversion");
+    belongs(at, at)
+        || (config.symlink_metadata().is_ok_and(|meta| meta.is_file())
+            && settings(&config).map_or(true, |settings| settings.iter().any(of_git)))
+}
+
+/// The repository that a directory is the top of, where that is above the workspace: it is out of the
+/// command's reach, but what it executes may lie in the workspace.
+pub fn around(top: &Path) -> Option<(PathBuf, &Path)> {
+    let entry = top.join(".git");
+    let own = match entry.symlink_metadata() {
+        Ok(meta) if meta.is_dir() => entry,
+        Ok(_) => pointer(&entry)?.canonicalize().ok()?,
+        Err(_) => return None,
+    };
+    Some((common_of(&own)?, top))
+}
+
+/// Whether this is a git directory, or what an earlier command has left of one.
+pub fn is_repository(at: &Path) -> bool {
+    // One that cannot be looked into may be one.
+    let is_file = |name| match at.join(name).symlink_metadata() {
+        Ok(meta) => !meta.is_dir(),
+        Err(error) => !path::says_missing(&error),
+    };
+    is_file("HEAD") || is_file("config")
+}
+
+/// The directories in one; nothing if there are too many.
+pub fn entries(at: &Path) -> io::Result<Option<Vec<PathBuf>>> {
+    let mut directories = Vec::new();
+    let found = match at.read_dir() {
+        Ok(found) => found,
+        Err(error) if path::says_missing(&error) => return Ok(Some(directories)),
+        Err(error) => return Err(error),
+    };
+    for (number, entry) in found.enumerate() {
+        let entry = entry?;
+        if number >= MOST_OF_ALL || directories.len() > MOST {
+            return Ok(None);
+        }
+        if entry.file_type()?.is_dir() {
+            directories.push(entry.path());
+        }
+    }
+    Ok(Some(directories))
+}

@@ -1,0 +1,225 @@
+//! What is mounted in a run's own mount namespace: decided from rules and the file system as it is, before there is a
+//! child; and what that does to a path.
+
+use crate::host::Host;
+use crate::host::mounts::Mounts;
+use crate::plan::namespaces::placeholder::Placeholder;
+use crate::plan::namespaces::places::{Roots, places};
+use crate::plan::namespaces::protect::Protected;
+use crate::plan::namespaces::renewed::{self, Private, System, changed};
+use crate::plan::rules::PathRule;
+use crate::sys::mount::Kind;
+use crate::sys::namespace::{Identity, Kinds};
+use crate::sys::within::{is_below, is_same, is_within};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Where the scratch directory is inside.
+pub const TMP: &str = "/tmp";
+/// And where the caches in it are, if they could be made nowhere else.
+pub const CACHE_IN_TMP: &str = "/tmp/cache";
+/// Where devices are.
+pub const DEVICES: &str = "/dev";
+/// What stands for the scratch directory where a run is only asked about, and none is made.
+pub const NO_SCRATCH: &str = "/tmp/.sbx-none";
+
+/// What is mounted, in the order of the fields.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// The namespaces.
+    pub kinds: Kinds,
+    /// Who the command is in them.
+    pub identity: Identity,
+    /// Directories that are replaced, and what of them stays.
+    pub private: Vec<Private>,
+    /// New file systems in the place of the host's.
+    pub systems: Vec<System>,
+    /// Directories in which root opens no devices.
+    pub without_devices: BTreeSet<PathBuf>,
+    /// Numbers of the caller's terminals, which keep their names among the new ones.
+    pub terminals: BTreeSet<u32>,
+    /// Directories mounted on themselves, so that they cannot be renamed or removed: above what is protected.
+    pub pins: BTreeSet<PathBuf>,
+    /// What can be read, but not changed, replaced or removed.
+    pub read_only: BTreeSet<PathBuf>,
+    /// Symbolic links that cannot be replaced, each with the file mounted over it; `None` if the command may not read
+    /// that file.
+    pub links: BTreeMap<PathBuf, Option<PathBuf>>,
+    /// What is out of reach.
+    pub denied: BTreeSet<PathBuf>,
+    /// Names that the command cannot make: a placeholder stands there.
+    pub placeholders: Vec<Placeholder>,
+    /// Other names of the placeholders. By these, something could be put into them.
+    pub placeholders_elsewhere: BTreeSet<PathBuf>,
+    /// Repositories whose configurations are read-only and may be replaced by others that have been checked.
+    pub configs: Vec<PathBuf>,
+    /// Where the command starts.
+    pub directory: PathBuf,
+}
+
+/// What a layout is made from.
+pub struct Given<'a> {
+    /// The path rules, without what is denied.
+    pub rules: &'a [PathRule],
+    /// What is denied.
+    pub denied: &'a [PathBuf],
+    /// What is protected.
+    pub protected: Vec<Protected>,
+    /// The paths that flags name: the host's are meant.
+    pub named: &'a [PathBuf],
+    /// What is mounted where.
+    pub mounts: &'a Mounts,
+    /// Socket files that may be connected to.
+    pub sockets: &'a [PathBuf],
+    /// The scratch directory, where it takes the place of /tmp.
+    pub scratch: Option<&'a Path>,
+    /// Where the command starts.
+    pub directory: &'a Path,
+    /// Whether the run has a network of its own.
+    pub network: bool,
+    /// What was found on this machine.
+    pub host: &'a Host,
+}
+
+impl Layout {
+    /// As little as a run ever has.
+    pub fn smallest(host: &Host) -> Layout {
+        let given = Given {
+            rules: &[],
+            denied: &[],
+            protected: Vec::new(),
+            named: &[],
+            mounts: &Mounts::default(),
+            sockets: &[],
+            scratch: None,
+            directory: Path::new("/"),
+            network: false,
+            host,
+        };
+        Layout::of(given, &mut Vec::new())
+    }
+
+    /// The layout. What cannot be protected is said, with the reason.
+    pub fn of(given: Given<'_>, warnings: &mut Vec<String>) -> Layout {
+        // The supervisor can tell sockets of the run's network from the host's as the owner of its user namespace.
+        let user = given.network || !given.host.administrator.get();
+        let places = places(&given);
+        let mut layout = Layout {
+            kinds: Kinds { user, network: given.network },
+            identity: *given.host.identity.get(),
+            private: renewed::private(&given, &places),
+            terminals: BTreeSet::new(),
+            systems: renewed::systems(&given, &places),
+            without_devices: renewed::without_devices(&given),
+            pins: BTreeSet::new(),
+            read_only: BTreeSet::new(),
+            links: BTreeMap::new(),
+            denied: BTreeSet::new(),
+            placeholders: Vec::new(),
+            placeholders_elsewhere: BTreeSet::new(),
+            configs: Vec::new(),
+            directory: given.directory.to_path_buf(),
+        };
+        if layout.systems.iter().any(|system| system.kind == Kind::Terminals) {
+            let terminals = given.host.terminals.get().iter().chain(given.named);
+            layout.terminals = terminals.filter_map(|path| renewed::number_of_terminal(path)).collect();
+        }
+        let roots = Roots::of_places(&places);
+        for path in given.denied {
+            layout.deny(path, &roots, given.rules);
+        }
+        let mounts = given.mounts;
+        for protected in given.protected {
+            for path in mounts.other_names(&protected.path) {
+                layout.protect(Protected { path, ..protected.clone() }, &roots, given.rules, warnings);
+            }
+            layout.protect(protected, &roots, given.rules, warnings);
+        }
+        layout.keep_protected_configs(mounts);
+        layout.shield_elsewhere(mounts);
+        layout.pin_kept();
+        layout
+    }
+
+    /// Where the scratch directory is inside, if elsewhere than outside.
+    pub fn scratch(&self) -> Option<&Path> {
+        self.private.iter().find(|private| private.from.is_some()).map(|private| &*private.at)
+    }
+
+    /// Whether there is anything that mounts keep from being changed, read or made.
+    pub fn shields_something(&self) -> bool {
+        let Layout { read_only, links, denied, placeholders, .. } = self;
+        !(read_only.is_empty() && links.is_empty() && denied.is_empty() && placeholders.is_empty())
+    }
+
+    /// What cannot be made, by all of its names.
+    pub fn held_free(&self) -> impl Iterator<Item = &PathBuf> {
+        self.placeholders.iter().map(|placeholder| &placeholder.path).chain(&self.placeholders_elsewhere)
+    }
+
+    /// Whether a file is kept from being changed, or from being read.
+    pub fn shields(&self, path: &Path) -> bool {
+        let mut all = self.read_only.iter().chain(&self.denied);
+        all.any(|protected| is_within(path, protected))
+    }
+
+    /// Whether mounts have a call fail that would change, or only read, what is at a path.
+    pub fn refuses(&self, path: &Path, changes: bool) -> bool {
+        let mut kept = self.read_only.iter().chain(self.links.keys()).chain(self.held_free());
+        self.denies(path) || (changes && (self.pins.contains(path) || kept.any(|kept| is_within(path, kept))))
+    }
+
+    /// Whether something is at a path for the time of the run only, so that nothing can be made there.
+    pub fn stands_in(&self, path: &Path) -> bool {
+        self.placeholders.iter().any(|placeholder| placeholder.path == path)
+    }
+
+    /// Whether a path is denied.
+    pub fn denies(&self, path: &Path) -> bool {
+        self.denied.iter().any(|denied| is_within(path, denied))
+    }
+
+    /// Whether a rule does not hold for a path below it: the rule's directory is replaced inside, and the path was kept
+    /// with rules of its own.
+    pub fn cuts(&self, rule: &Path, path: &Path) -> bool {
+        let changed = changed(&self.private, &self.systems).filter(|(at, _)| is_same(at, rule));
+        changed.flat_map(|(_, keep)| keep).any(|kept| is_within(path, &kept.path))
+    }
+
+    /// Whether a path is out of sight, because a directory above it is replaced inside.
+    pub fn hides(&self, path: &Path) -> bool {
+        let changed = self.private.iter().filter(|private| private.from.is_some());
+        changed.clone().any(|private| is_below(path, &private.at))
+            && !changed.flat_map(|private| &private.keep).any(|kept| is_within(path, &kept.path))
+    }
+
+    /// The directory that is replaced inside, if that puts a path out of sight.
+    pub fn replaces(&self, path: &Path) -> Option<&Path> {
+        let systems = self.systems.iter().filter(|system| system.kind != Kind::Proc);
+        let systems = systems.map(|system| (&*system.at, &*system.keep));
+        let private = self.private.iter().map(|private| (&*private.at, &*private.keep));
+        let mut above = private.chain(systems).filter(|(at, _)| is_below(path, at));
+        let (at, keep) = above.next()?;
+        (!keep.iter().any(|kept| is_within(path, &kept.path))).then_some(at)
+    }
+
+    /// Whether a directory is held in its place only: what is in it can be changed.
+    pub fn only_holds(&self, path: &Path) -> bool {
+        self.pins.contains(path) && !self.shields(path) && !self.links.contains_key(path)
+    }
+
+    /// Whether a path stays where it is below a directory that is another, and cannot be changed there.
+    pub fn keeps_unchanged(&self, path: &Path) -> bool {
+        let mut kept = changed(&self.private, &self.systems).flat_map(|(_, keep)| keep);
+        // Parents come first.
+        kept.rfind(|kept| is_within(path, &kept.path)).is_some_and(|kept| !kept.write)
+    }
+
+    /// Whether something new is mounted there, so that a path rule is about another file than before.
+    pub fn renews(&self, path: &Path) -> bool {
+        let renewed = |system: &System| {
+            is_same(path, &system.at) || (system.kind == Kind::Proc && is_within(path, &system.at))
+        };
+        self.systems.iter().any(renewed)
+    }
+}

@@ -1,0 +1,328 @@
+//! Namespaces of a run's own. They hold what Landlock and seccomp cannot.
+//!
+//! *Inside* is what processes in the run's mount namespace see at a path, *outside* what everybody else sees.
+//! The reaper is the first process inside (`enforce::reaper`). `layout` decides what is mounted there, from the
+//! path rules, what is denied and what is protected (`protect`, `git`). `enforce::mounts` mounts it, before
+//! Landlock forbids mounting. If the machine gives no namespaces, the run is planned again without them: deny
+//! expansion then holds denials, and warnings say what only mounts could hold.
+
+pub mod git;
+pub mod git_config;
+pub mod layout;
+pub mod placeholder;
+mod places;
+pub mod protect;
+mod protected;
+pub mod renewed;
+
+pub use git::{CONFIG, HOOKS, NEW_CONFIG, Repository, outermost as outermost_repository};
+pub use git_config::{LONGEST, Malformed, Setting, Settings};
+pub use layout::{CACHE_IN_TMP, Given, Layout, NO_SCRATCH, TMP};
+pub use places::Roots;
+
+use crate::error::Refusal;
+use crate::host::landlock::Version;
+use crate::host::{Host, Open};
+use crate::plan::files::{self, Directories};
+use crate::plan::rules::{Network, PathRule};
+use crate::plan::{Inputs, deny_expansion};
+use crate::profile::{Level, Location, Namespaces, NetworkMode, Profile, Variable, Variables};
+use crate::request::Request;
+use crate::sys::access;
+use crate::sys::path::{self, canonical};
+use crate::text::shown;
+use protect::Protected;
+use std::path::{Path, PathBuf};
+
+/// Whether a run is to have namespaces of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// It is.
+    Made,
+    /// It is not, for this reason.
+    None(String),
+}
+
+/// What the choice depends on besides flags and profile.
+#[derive(Clone, Copy)]
+pub struct Situation<'a> {
+    /// Landlock's version here.
+    pub landlock: Version,
+    /// Whether an `sbx` confines this process.
+    pub nested: bool,
+    /// The network.
+    pub network: &'a Network,
+    /// Whether the calling process confines itself.
+    pub itself: bool,
+    /// Why the machine did not give them when they were tried.
+    pub unavailable: Option<&'a str>,
+}
+
+/// Whether a run has namespaces of its own; an error where it needs them and cannot have them.
+pub fn choose(request: &Request, profile: &Profile, situation: Situation<'_>) -> Result<Choice, Refusal> {
+    let needs = needs(request, profile, situation.network);
+    let by_profile = profile.namespaces.as_deref() == Some(&Namespaces::Auto);
+    let wished = match request.namespaces {
+        Some(Namespaces::Auto) => true,
+        Some(Namespaces::None) => false,
+        None => by_profile,
+    };
+    let why = if situation.itself {
+        Some(ITSELF.to_string())
+    } else if profile.is_unrestricted() {
+        Some("the run is unconfined, as requested".to_string())
+    } else if request.namespaces == Some(Namespaces::None) {
+        Some("--namespaces none asks for that".to_string())
+    } else if !wished && needs.is_none() {
+        Some(format!("profile '{}' does without", profile.name))
+    } else if request.exec {
+        Some("--exec leaves no process that could be the first in them".to_string())
+    } else if request.keep_background {
+        Some("--keep-background leaves processes behind, and these end with their namespace".to_string())
+    } else if situation.landlock < Version::FILES {
+        Some(ADD_LITTLE.to_string())
+    } else if situation.nested {
+        Some("a sandbox of sbx around this process refuses them".to_string())
+    } else {
+        situation.unavailable.map(str::to_string)
+    };
+    match (why, needs) {
+        (None, _) => Ok(Choice::Made),
+        (Some(why), None) => Ok(Choice::None(why)),
+        (Some(why), Some(need)) => Err(Refusal::new(format!(
+            "cannot make namespaces, which {need} needs: {why}; 'sbx status' tells more"
+        ))),
+    }
+}
+
+/// Why a process that confines itself has none.
+const ITSELF: &str = "a process that confines itself stays where it is";
+/// Why a run without path rules has none.
+pub const ADD_LITTLE: &str = "without Landlock they would add little";
+
+/// What in the request or the profile needs namespaces; `None` if nothing does.
+fn needs(request: &Request, profile: &Profile, network: &Network) -> Option<&'static str> {
+    let full = request.require == Some(Level::Full)
+        || (request.require.is_none() && profile.require.as_deref() == Some(&Level::Full));
+    if network.mode == NetworkMode::Private {
+        Some("a network of the run's own")
+    } else if full {
+        Some("level 'full'")
+    } else {
+        None
+    }
+}
+
+/// Whether the scratch directory takes the place of /tmp: unless the host's is meant.
+pub fn has_own_tmp(request: &Request, profile: &Profile, directories: Directories<'_>) -> bool {
+    let tmp = Path::new(TMP);
+    path::is_directory(tmp) && !files::names(request, profile, directories, tmp)
+}
+
+/// What is protected in a run, with the directories of profiles and the files of this one, which are `sbx`'s own.
+pub fn protected(
+    profile: &Profile,
+    variables: &Variables<'_>,
+    repository: Option<Repository>,
+    own: &[PathBuf],
+) -> Vec<Protected> {
+    let mut all = of_others(profile, variables, repository);
+    all.extend(own.iter().flat_map(|directory| profiles(directory)));
+    all.extend(profile.files.iter().cloned().map(Protected::existing));
+    all
+}
+
+/// What something outside would execute or trust.
+fn of_others(profile: &Profile, variables: &Variables<'_>, repository: Option<Repository>) -> Vec<Protected> {
+    let mut all = named(profile, variables);
+    for workspace in repository.iter().flat_map(Repository::workspaces) {
+        let more = named(profile, &Variables { workspace: Some(workspace), ..*variables });
+        let is_known = |path: &Path| all.iter().any(|known| known.path == path);
+        let more: Vec<Protected> = more.into_iter().filter(|more| !is_known(&more.path)).collect();
+        all.extend(more);
+    }
+    all.extend(repository.into_iter().flat_map(|repository| repository.protected));
+    all
+}
+
+/// Where profiles are looked for. A command that could write there would decide what later commands may do. The
+/// default profile may be a link to a file elsewhere.
+fn profiles(directory: &Path) -> [Protected; 2] {
+    let parent = directory.parent().map(deny_expansion::resolve).unwrap_or_default();
+    let directory = parent.join(directory.file_name().unwrap_or_default());
+    let default = directory.join("default.json");
+    [Protected::new(directory), Protected::existing(default)].map(|own| Protected { itself: true, ..own })
+}
+
+/// What a profile names for a workspace.
+fn named(profile: &Profile, variables: &Variables<'_>) -> Vec<Protected> {
+    let mut paths = RealPaths { variables, known: Vec::new() };
+    let mut looked_for = Vec::new();
+    let mut all = Vec::with_capacity(profile.paths.protect.len());
+    for entry in profile.paths.protect.iter() {
+        let Some(path) = paths.place(&entry.path) else { continue };
+        let mut readers = entry.readers.iter();
+        let read = entry.readers.is_empty() || readers.any(|of| is_there(of, variables, &mut looked_for));
+        all.push(if read { Protected::new(path) } else { Protected::existing(path) });
+    }
+    all
+}
+
+/// Whether there is something at a place. The same tools read several files, so answers are kept.
+fn is_there<'a>(
+    place: &'a Location,
+    variables: &Variables<'_>,
+    looked_for: &mut Vec<(&'a Location, bool)>,
+) -> bool {
+    if let Some((_, there)) = looked_for.iter().find(|(known, _)| *known == place) {
+        return *there;
+    }
+    // Where nobody knows what the variable stands for, nobody knows that nothing reads it either.
+    let there = place.expand_path(variables).is_none_or(|path| path::is_there(&path));
+    looked_for.push((place, there));
+    there
+}
+
+/// The directories that a profile's places are in, by variable and name, and their real paths.
+struct RealPaths<'p> {
+    variables: &'p Variables<'p>,
+    known: Vec<(Option<Variable>, &'p str, Option<PathBuf>)>,
+}
+
+impl<'p> RealPaths<'p> {
+    /// A place with the directory that it is in under its real name, as far as no command can change that.
+    /// `None` where its variable stands for nothing.
+    fn place(&mut self, place: &'p Location) -> Option<PathBuf> {
+        let parts = place.rest.rsplit_once('/').filter(|(_, name)| !name.is_empty());
+        let in_workspace = place.base == Some(Variable::Workspace);
+        if let Some((above, name)) = parts.filter(|_| !in_workspace) {
+            return Some(self.real(place.base, above)?.join(name));
+        }
+        let path = place.expand_path(self.variables)?;
+        let Some((above, name)) = path.parent().zip(path.file_name()) else { return Some(path) };
+        // The workspace is a real path, and links in it are not passed over: a command can replace them.
+        Some(if in_workspace { above.join(name) } else { canonical(above).join(name) })
+    }
+
+    /// The real path of a directory, from the top down: nearly all places are below one of two.
+    fn real(&mut self, base: Option<Variable>, rest: &'p str) -> Option<PathBuf> {
+        let is_known = |(of, directory, _): &&(_, &str, _)| *of == base && *directory == rest;
+        if let Some((_, _, real)) = self.known.iter().find(is_known) {
+            return real.clone();
+        }
+        let real = match rest.rsplit_once('/') {
+            Some((above, name)) => self.real(base, above).map(|above| below(above, name)),
+            None => base.map_or(Some(Path::new("/")), |base| self.variables.get(base)).map(canonical),
+        };
+        self.known.push((base, rest, real.clone()));
+        real
+    }
+}
+
+fn below(directory: PathBuf, name: &str) -> PathBuf {
+    if name.is_empty() {
+        return directory;
+    }
+    let path = directory.join(name);
+    if path.is_symlink() { canonical(&path) } else { path }
+}
+
+/// Without namespaces nothing can be protected: a warning for entries of built-in profiles, a refusal for entries of
+/// the user's own.
+fn check_own_wishes(request: &Request, profile: &Profile, why: &str) -> Result<(), Refusal> {
+    let own = profile.paths.protect.iter().find(|entry| !entry.origin.built_in);
+    match own.filter(|_| request.namespaces != Some(Namespaces::None)) {
+        Some(entry) => Err(Refusal::new(format!(
+            "cannot protect '{}' ({}): it takes namespaces, and {why}; take the entry out, or add \
+             '--namespaces none' if it may be changed",
+            entry.value, entry.origin
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// A warning: the command can change the file of its own profile.
+fn own_profile_exposed(profile: &Profile, rules: &[PathRule], why: &str) -> Option<String> {
+    if profile.files.is_empty() {
+        return None;
+    }
+    let roots = Roots::of(rules);
+    let file = profile.files.iter().find(|file| roots.above(file).is_some())?;
+    Some(format!(
+        "warning: the command can change its profile '{}', and with it what later runs may do, for the run \
+         has no namespaces: {why}",
+        shown(file)
+    ))
+}
+
+/// What to say where something is to be protected, and cannot be.
+fn unprotected(
+    profile: &Profile,
+    variables: &Variables<'_>,
+    rules: &[PathRule],
+    nested: bool,
+    why: &str,
+) -> Option<String> {
+    if profile.paths.protect.is_empty() {
+        return None;
+    }
+    let roots = Roots::of(rules);
+    let repository = variables.workspace.map(|workspace| Repository::of(workspace, variables.home));
+    // First what is sure to be there.
+    let mut all = of_others(profile, variables, repository);
+    all.sort_by_key(|protected| !path::is_there(&protected.path));
+    let at_stake = |protected: &&Protected| {
+        let there = path::is_there(&protected.path);
+        // An sbx around this one has mounted what it protects read-only.
+        let mut existing = protected.path.ancestors().filter(|path| path::is_there(path));
+        let held = nested && existing.next().is_some_and(access::is_mounted_read_only);
+        (there || !protected.made_freely) && !held && roots.above(&protected.path).is_some()
+    };
+    let path = shown(&all.iter().find(at_stake)?.path);
+    Some(format!(
+        "warning: '{path}', and what else something outside may execute later, can be changed by the command, \
+         for the run has no namespaces: {why}"
+    ))
+}
+
+/// What to say, or to refuse, where a run has no namespaces.
+pub fn without(
+    inputs: &Inputs<'_>,
+    variables: &Variables<'_>,
+    rules: &[PathRule],
+    nested: bool,
+    why: &str,
+) -> Result<Vec<String>, Refusal> {
+    let profile = &inputs.profile;
+    check_own_wishes(inputs.request, profile, why)?;
+    let exposed = || own_profile_exposed(profile, rules, why);
+    let warnings = [
+        unprotected(profile, variables, rules, nested, why),
+        // An sbx around this one has protected the profile, or said that it could not.
+        (!nested).then(exposed).flatten(),
+    ];
+    Ok(warnings.into_iter().flatten().collect())
+}
+
+/// Refuses descriptors that lead around the mounts of the run: an open directory, which was opened outside, and an open
+/// file that is protected or denied, which could be opened anew by its descriptor's name, for writing too.
+pub fn check_passed(passed: &[i32], host: &Host, layout: &Layout) -> Result<(), Refusal> {
+    for number in (0..3).chain(passed.iter().copied()) {
+        let why = match (host.opened)(number) {
+            Open::Directory(path) => format!(
+                "it is the directory '{}', opened outside the namespaces of the run; leave it out, or run \
+                 with '--namespaces none'",
+                shown(&path)
+            ),
+            Open::File(path) if layout.shields(&path) => format!(
+                "'{}' is kept from being changed or read in this run, and could be opened anew through it; \
+                 hand its contents over through a pipe",
+                shown(&path)
+            ),
+            Open::Unseen(why) => format!("it cannot be looked at: {why}; leave it out"),
+            _ => continue,
+        };
+        return Err(Refusal::new(format!("cannot pass descriptor {number} on: {why}")));
+    }
+    Ok(())
+}

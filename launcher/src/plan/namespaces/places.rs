@@ -1,0 +1,71 @@
+//! Where the path rules really are: a rule's path may lead through links.
+
+use crate::plan::namespaces::layout::{Given, TMP};
+use crate::plan::namespaces::renewed::{SERVICES, SHARED_MEMORY};
+use crate::plan::rules::{PathRights, PathRule};
+use crate::sys::path::canonical;
+use crate::sys::within::{is_below, is_same, is_within};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The outermost directories below which something may be changed.
+pub struct Roots(Vec<PathBuf>);
+
+impl Roots {
+    /// Of these rules.
+    pub fn of(rules: &[PathRule]) -> Roots {
+        let writable = rules.iter().filter(|rule| rule.rights.changes_files());
+        Roots(outermost(writable.map(|rule| canonical(&rule.path)).collect()))
+    }
+
+    /// Of these places.
+    pub fn of_places(places: &[Placed]) -> Roots {
+        let writable = places.iter().filter(|(_, rights)| rights.changes_files());
+        Roots(outermost(writable.map(|(path, _)| path.clone()).collect()))
+    }
+
+    /// Whether a path is one of them.
+    pub fn are(&self, path: &Path) -> bool {
+        self.0.iter().any(|root| is_same(path, root))
+    }
+
+    /// The one that a path is below.
+    pub fn above(&self, path: &Path) -> Option<&Path> {
+        self.0.iter().find(|root| is_below(path, root)).map(|root| &**root)
+    }
+}
+
+fn outermost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    let mut outermost: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        if !outermost.last().is_some_and(|above| is_within(&path, above)) {
+            outermost.push(path);
+        }
+    }
+    outermost
+}
+
+/// Where a rule is really about, and what it gives.
+pub type Placed = (PathBuf, PathRights);
+
+/// The rules by real paths, as far as that may matter: for what may be changed, and for what is below a
+/// directory that is another inside. What is missed is out of sight there. Most rules are about the system's
+/// own directories, and asking of each costs time.
+pub fn places(given: &Given<'_>) -> Vec<Placed> {
+    let home = given.host.home().map(|home| (home, canonical(home)));
+    let changed = [TMP, SERVICES[0], SERVICES[1], SHARED_MEMORY, "/etc/resolv.conf"];
+    let place = |rule: &PathRule| {
+        let home = home.as_ref().filter(|(home, _)| is_within(&rule.path, home));
+        let below = home.and_then(|(home, real)| Some((real, rule.path.strip_prefix(home).ok()?)));
+        let path = match below {
+            _ if rule.rights.changes_files() => canonical(&rule.path),
+            Some((real, below)) if rule.optional => real.join(below),
+            None if rule.optional && !changed.iter().any(|path| is_within(&rule.path, Path::new(path))) => {
+                rule.path.clone()
+            }
+            _ => canonical(&rule.path),
+        };
+        (path, rule.rights)
+    };
+    given.rules.iter().map(place).collect()
+}

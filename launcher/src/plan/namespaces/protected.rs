@@ -1,0 +1,192 @@
+//! What is denied and what is protected, as a layout holds it: by mounts on it and on what is above, and by
+//! something in the place of what is not there.
+
+use crate::host::mounts::Mounts;
+use crate::plan::deny_expansion;
+use crate::plan::namespaces::git::HOOKS;
+use crate::plan::namespaces::layout::Layout;
+use crate::plan::namespaces::placeholder::{self, Placeholder};
+use crate::plan::namespaces::places::Roots;
+use crate::plan::namespaces::protect::{Found, Protected, find, links_behind, replaceable};
+use crate::plan::namespaces::renewed::{changed, is_plain_directory};
+use crate::plan::rules::PathRule;
+use crate::sys::path::{self, canonical};
+use crate::sys::within::{is_below, is_same, is_within};
+use crate::text::shown;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of repositories with a replaceable configuration: the reaper holds a descriptor of each `hooks`
+/// directory.
+const MOST_CONFIGS: usize = 64;
+
+impl Layout {
+    /// Hides a denied path by a mount, or keeps a missing one from being made. Nothing is done if no rule above grants
+    /// the path.
+    pub fn deny(&mut self, path: &Path, roots: &Roots, rules: &[PathRule]) {
+        let path = deny_expansion::resolve(path);
+        let granted = rules.iter().any(|rule| is_below(&path, &canonical(&rule.path)));
+        if !granted {
+            return;
+        }
+        if !placeholder::is_free(&path, None) {
+            self.pin(&path, roots);
+            self.denied.insert(path);
+        } else if roots.above(&path).is_some() {
+            self.placeholder(&path, None, roots);
+        }
+    }
+
+    /// What is there is kept as it is; what is not, from being made.
+    pub fn protect(
+        &mut self,
+        protected: Protected,
+        roots: &Roots,
+        rules: &[PathRule],
+        warnings: &mut Vec<String>,
+    ) {
+        if roots.above(&protected.path).is_none() {
+            if protected.itself && roots.are(&protected.path) {
+                self.read_only.insert(protected.path);
+                return;
+            }
+            // A file elsewhere may be a link to one that can be changed: ~/.bashrc to that of a project.
+            let leads_elsewhere = match protected.path.symlink_metadata() {
+                Ok(meta) => meta.is_symlink(),
+                Err(error) => !path::says_missing(&error),
+            };
+            // Walked by its names: a command can close a directory on the way, and open it again in its next run.
+            let target = leads_elsewhere.then(|| path::way(&protected.path).real);
+            if let Some(path) = target.filter(|target| roots.above(target).is_some()) {
+                self.protect(Protected { path, replaced: false, ..protected }, roots, rules, warnings);
+            }
+            return;
+        }
+        let Some((protected, found)) = find(protected, roots, warnings) else { return };
+        if let Found::Unseen(why) = &found {
+            let path = shown(&protected.path);
+            warnings.push(format!(
+                "warning: '{path}' cannot be looked at, and is protected as if it were there: {why}"
+            ));
+        }
+        match found {
+            Found::Nothing if protected.made_freely => {}
+            Found::Nothing => self.placeholder(&protected.path, protected.placeholder, roots),
+            Found::There | Found::Unseen(_) => {
+                self.pin(&protected.path, roots);
+                let repository = protected.path.parent().filter(|_| protected.replaced);
+                self.configs.extend(repository.map(Path::to_path_buf));
+                self.read_only.insert(protected.path);
+            }
+            Found::Link(target) => self.hold_link(protected.path, target, roots, rules, warnings),
+            Found::Behind(_) => {}
+        }
+    }
+
+    /// A protected link, and what it leads over and to, as far as the command could change that.
+    fn hold_link(
+        &mut self,
+        path: PathBuf,
+        target: Option<PathBuf>,
+        roots: &Roots,
+        rules: &[PathRule],
+        warnings: &mut Vec<String>,
+    ) {
+        self.pin(&path, roots);
+        // A link that an earlier command has made leads where it wants.
+        let seen = target.clone().filter(|target| self.can_be_read(target, rules));
+        for link in links_behind(&path).into_iter().filter(|link| roots.above(link).is_some()) {
+            if link.is_dir() {
+                warnings.push(replaceable(&path, &link));
+            } else {
+                self.pin(&link, roots);
+                self.links.insert(link, seen.clone());
+            }
+        }
+        self.links.insert(path, seen);
+        if let Some(target) = target.filter(|target| roots.above(target).is_some()) {
+            self.pin(&target, roots);
+            self.read_only.insert(target);
+        }
+    }
+
+    /// Whether something is a file that the command can read, and the same inside as outside.
+    fn can_be_read(&self, path: &Path, rules: &[PathRule]) -> bool {
+        let renewed = self.systems.iter().any(|system| path.starts_with(&system.at));
+        let mut reads = rules.iter().filter(|rule| rule.rights.read);
+        path.is_file() && !renewed && reads.any(|rule| path.starts_with(canonical(&rule.path)))
+    }
+
+    /// If a directory is replaced inside, directories are made in it that lead to the kept paths. They are pinned,
+    /// because the command could rename them. The kept path would then be where no rule or mount expects it.
+    pub fn pin_kept(&mut self) {
+        for (at, keep) in changed(&self.private, &self.systems) {
+            for kept in keep {
+                let above = kept.path.ancestors().skip(1).take_while(|above| is_below(above, at));
+                let made = above.filter(|above| !keep.iter().any(|other| is_within(above, &other.path)));
+                self.pins.extend(made.map(Path::to_path_buf));
+            }
+        }
+    }
+
+    /// New configurations come through the directory of hooks: it has to be there and protected. No other name of
+    /// theirs may lead past the mount that they bring along.
+    pub fn keep_protected_configs(&mut self, mounts: &Mounts) {
+        let Layout { configs, read_only, .. } = self;
+        configs.retain(|repository| {
+            let hooks = repository.join(HOOKS);
+            read_only.contains(&hooks)
+                && is_plain_directory(&hooks)
+                && mounts.other_names(repository).is_empty()
+        });
+        configs.truncate(MOST_CONFIGS);
+    }
+
+    /// Also protects the other names of each protected path, and places where part of it is mounted. Path rules go by
+    /// file and hold for every name; a mount covers only one. (What is held in its place is held by every name: the
+    /// kernel looks whether anything is mounted on it.)
+    pub fn shield_elsewhere(&mut self, mounts: &Mounts) {
+        let names = |of: &PathBuf| {
+            let names = mounts.ways_around(of).into_iter();
+            names.filter(|name| self.replaces(name).is_none() && !self.denies(name)).collect::<Vec<_>>()
+        };
+        let read_only: Vec<_> = self.read_only.iter().flat_map(names).collect();
+        let denied: Vec<_> = self.denied.iter().flat_map(names).collect();
+        let placeholders: Vec<_> =
+            self.placeholders.iter().flat_map(|placeholder| names(&placeholder.path)).collect();
+        let links = self.links.iter();
+        let links: Vec<_> =
+            links.flat_map(|(link, seen)| names(link).into_iter().map(|name| (name, seen.clone()))).collect();
+        self.read_only.extend(read_only);
+        self.denied.extend(denied);
+        self.placeholders_elsewhere.extend(placeholders);
+        self.links.extend(links);
+    }
+
+    /// Keeps a missing path from being created: puts a placeholder at its first missing component.
+    fn placeholder(&mut self, path: &Path, contents: Option<&'static str>, roots: &Roots) {
+        // Those of other runs go when they end.
+        let is_free = |part: &&Path| placeholder::is_free(part, contents.filter(|_| *part == path));
+        // Where something has come there meanwhile, making the placeholder fails.
+        let missing = path.ancestors().take_while(is_free).last().unwrap_or(path);
+        let contents = contents.filter(|_| missing == path);
+        let above = missing.parent().and_then(|above| above.symlink_metadata().ok());
+        if above.is_some_and(|above| !above.is_dir()) {
+            // Below a file nothing can be made, as long as it stays where it is.
+            self.pin(missing, roots);
+            return;
+        }
+        if self.placeholders.iter().all(|placeholder| placeholder.path != missing)
+            && placeholder::can_be_made(missing)
+        {
+            self.pin(missing, roots);
+            self.placeholders.push(Placeholder { path: missing.to_path_buf(), contents });
+        }
+    }
+
+    /// Keeps the directories above a path from being renamed or removed, so that the path stays what it is.
+    fn pin(&mut self, path: &Path, roots: &Roots) {
+        let Some(root) = roots.above(path) else { return };
+        let above = path.ancestors().skip(1).take_while(|above| !is_same(above, root));
+        self.pins.extend(above.map(Path::to_path_buf));
+    }
+}

@@ -1,0 +1,119 @@
+//! The policy of one run: a profile with its variables expanded, flags merged and names resolved.
+
+use crate::plan::namespaces::Layout;
+use crate::profile::NetworkMode;
+use crate::sys::within::is_within;
+use std::path::{Path, PathBuf};
+
+/// What may be done below a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathRights {
+    /// Files read, directories listed.
+    pub read: bool,
+    /// Files executed.
+    pub execute: bool,
+    /// Files changed, made, renamed and removed.
+    pub write: bool,
+    /// Devices below it controlled (ioctl(2)).
+    pub devices: bool,
+    /// UNIX sockets connected to (Landlock ABI 9).
+    pub connect: bool,
+}
+
+impl PathRights {
+    /// Everything.
+    pub const ALL: PathRights =
+        PathRights { read: true, execute: true, write: true, devices: true, connect: true };
+    /// To read.
+    pub const READ: PathRights =
+        PathRights { read: true, execute: false, write: false, devices: false, connect: false };
+    /// To read and execute.
+    pub const EXECUTE: PathRights = PathRights { execute: true, ..PathRights::READ };
+    /// To read and write.
+    pub const WRITE: PathRights = PathRights { write: true, ..PathRights::READ };
+
+    /// Whether files may be changed; what is written to a device changes none.
+    pub fn changes_files(self) -> bool {
+        self.write && !self.devices
+    }
+
+    /// Both.
+    pub fn union(self, other: PathRights) -> PathRights {
+        self.with(other, |a, b| a || b)
+    }
+
+    /// What is in both.
+    pub fn common(self, other: PathRights) -> PathRights {
+        self.with(other, |a, b| a && b)
+    }
+
+    /// What is not in the other.
+    pub fn without(self, other: PathRights) -> PathRights {
+        self.with(other, |a, b| a && !b)
+    }
+
+    fn with(self, other: PathRights, both: fn(bool, bool) -> bool) -> PathRights {
+        PathRights {
+            read: both(self.read, other.read),
+            execute: both(self.execute, other.execute),
+            write: both(self.write, other.write),
+            devices: both(self.devices, other.devices),
+            connect: both(self.connect, other.connect),
+        }
+    }
+}
+
+/// Rights on a path and everything below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRule {
+    /// Absolute.
+    pub path: PathBuf,
+    /// What may be done.
+    pub rights: PathRights,
+    /// From a built-in profile: passed over where it does not exist.
+    pub optional: bool,
+    /// Whether a symbolic link at the path is followed. It is not where planning has resolved the path: a link that is
+    /// there by now was made by the command of another run.
+    pub follows: bool,
+}
+
+impl PathRule {
+    /// A rule for a path that was looked up: it has to be there, and it is no link.
+    pub fn new(path: PathBuf, rights: PathRights) -> PathRule {
+        PathRule { path, rights, optional: false, follows: false }
+    }
+}
+
+/// Whether rules let something at a path be changed that is no device.
+pub fn may_change(rules: &[PathRule], layout: Option<&Layout>, path: &Path) -> bool {
+    let mut changing = rules.iter().filter(|rule| rule.rights.changes_files());
+    changing.any(|rule| holds(rule, layout, path))
+}
+
+/// Whether a UNIX socket at a path may be connected to: one that is named, or lies where the command may write.
+pub fn may_connect(rules: &[PathRule], named: &[PathBuf], layout: Option<&Layout>, path: &Path) -> bool {
+    named.iter().any(|named| named == path) || may_change(rules, layout, path)
+}
+
+/// Whether a rule is about a path.
+pub fn holds(rule: &PathRule, layout: Option<&Layout>, path: &Path) -> bool {
+    is_within(path, &rule.path) && !layout.is_some_and(|layout| layout.cuts(&rule.path, path))
+}
+
+/// Which sockets reach out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Network {
+    /// The mode.
+    pub mode: NetworkMode,
+    /// TCP ports that may be connected to, with [`NetworkMode::Ports`].
+    pub connect: Vec<u16>,
+    /// TCP ports that may be bound, with [`NetworkMode::Ports`].
+    pub bind: Vec<u16>,
+}
+
+impl Network {
+    /// Whether Landlock's TCP rights are handled, so that what is not listed is refused.
+    pub fn handles_tcp(&self) -> bool {
+        matches!(self.mode, NetworkMode::None | NetworkMode::Ports)
+    }
+}

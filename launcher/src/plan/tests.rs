@@ -1,0 +1,274 @@
+//! Plans as values: what is decided for machines that are made up here. Only files are real.
+
+use super::*;
+use crate::error::Refusal;
+use crate::host::mounts::Mounts;
+use crate::host::{Fact, Host, Open};
+use crate::profile::{Bound, NetworkMode};
+use crate::request::Request;
+use crate::sys::SyscallError;
+use limits::{LimitKey, Mechanism};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// A directory of every machine that may be a workspace, and is no repository.
+const WORKSPACE: &str = "/usr/lib";
+
+/// A machine of an ordinary user, with this version of Landlock.
+fn machine(landlock: i32) -> Host {
+    let environment = [("PATH", "/usr/bin:/bin"), ("HOME", "/nowhere"), ("A_TOKEN", "secret")];
+    let host = Host::with_environment(environment.map(|(name, value)| (name.into(), value.into())).to_vec());
+    Host {
+        directory: host.directory.known(Ok(WORKSPACE.into())),
+        landlock: host.landlock.known(Ok(Version(landlock))),
+        nested: host.nested.known(false),
+        root: host.root.known(false),
+        real_user: host.real_user.known(1000),
+        one_identity: host.one_identity.known(true),
+        administrator: host.administrator.known(false),
+        tasks: host.tasks.known(10),
+        mounts: host.mounts.known(Ok(Mounts::default())),
+        terminals: host.terminals.known(Vec::new()),
+        own_program: host.own_program.known(None),
+        opened: |_| Open::Other,
+        ..host
+    }
+}
+
+/// A machine whose kernel answers the question for Landlock with an error.
+fn without_landlock(errno: i32) -> Host {
+    let failed = SyscallError { call: "landlock_create_ruleset", cause: io::Error::from_raw_os_error(errno) };
+    let host = machine(0);
+    Host { landlock: Fact::read_by(crate::host::landlock::ask).known(Err(failed)), ..host }
+}
+
+/// A machine of a process that `sbx` confines already.
+fn nested() -> Host {
+    let host = machine(9);
+    Host { nested: Fact::read_by(|| true), ..host }
+}
+
+fn request(profile: &str) -> Request {
+    Request { profile: Some(profile.into()), command: vec!["true".into()], ..Request::default() }
+}
+
+fn plan_with(request: &Request, host: &Host, provided: Provided) -> Result<Plan, Refusal> {
+    Draft::new(Inputs::read(request, host)?, None)?.complete(provided)
+}
+
+fn plan(request: &Request, host: &Host) -> Result<Plan, Refusal> {
+    plan_with(request, host, Provided::default())
+}
+
+/// The sentence of a refusal has all of these parts.
+#[track_caller]
+fn refused(planned: Result<Plan, Refusal>, parts: &[&str]) {
+    let sentence = planned.err().expect("a refusal").to_string();
+    assert!(parts.iter().all(|part| sentence.contains(part)), "{sentence}");
+}
+
+#[track_caller]
+fn warns(plan: &Plan, part: &str) {
+    assert!(plan.warnings.iter().any(|warning| warning.contains(part)), "{:#?}", plan.warnings);
+}
+
+fn means(plan: &Plan, limit: LimitKey) -> Option<Mechanism> {
+    plan.limits.applied.iter().find(|applied| applied.limit == limit).map(|applied| applied.means)
+}
+
+fn seconds(count: u64) -> Option<Bound<Duration>> {
+    Some(Bound::At(Duration::from_secs(count)))
+}
+
+#[test]
+fn a_machine_that_has_everything_gives_the_full_level() {
+    let plan = plan(&request("workspace"), &machine(9)).unwrap();
+    assert_eq!(plan.level(), Some(Level::Full));
+    assert_eq!(plan.workspace.as_deref(), Some(Path::new(WORKSPACE)));
+    assert!(plan.namespaces.is_ok() && !plan.unconfined && !plan.nested);
+    assert!(plan.paths.is_some_and(|rules| rules.iter().any(|rule| rule.path == Path::new(WORKSPACE))));
+    assert!(!plan.environment.iter().any(|entry| entry == "A_TOKEN=secret"));
+}
+
+#[test]
+fn without_landlock_files_stay_open_and_that_is_said() {
+    let host = without_landlock(libc::ENOSYS);
+    let planned = plan(&request("minimal"), &host).unwrap();
+    assert_eq!(planned.level(), Some(Level::Minimal));
+    assert_eq!(planned.paths, None);
+    warns(&planned, "so files are not restricted by this run, only system calls");
+}
+
+#[test]
+fn without_landlock_nothing_is_started_that_only_path_rules_hold() {
+    let host = without_landlock(libc::EOPNOTSUPP);
+    let off = "Landlock is turned off in this kernel";
+    let denies = Request { deny: vec!["/etc".into()], ..request("minimal") };
+    refused(plan(&denies, &host), &["cannot enforce path rules: ", off]);
+    let requires = Request { require: Some(Level::Standard), ..request("minimal") };
+    refused(plan(&requires, &host), &["cannot enforce the level that --require", off]);
+}
+
+#[test]
+fn a_kernel_that_cannot_answer_now_is_not_one_without_landlock() {
+    refused(
+        plan(&request("minimal"), &without_landlock(libc::ENOMEM)),
+        &["cannot ask for the version of Landlock"],
+    );
+}
+
+#[test]
+fn landlock_without_tcp_is_not_the_full_level() {
+    let host = machine(3);
+    let planned = plan(&request("workspace"), &host).unwrap();
+    assert_eq!(planned.level(), Some(Level::Standard));
+    assert!(planned.namespaces.is_ok());
+    let requires = Request { require: Some(Level::Full), ..request("workspace") };
+    refused(plan(&requires, &host), &["Landlock's rules for TCP need ABI 4, and this kernel has 3"]);
+    let ports = Request { connect: vec!["*:443".into()], ..request("workspace") };
+    refused(plan(&ports, &host), &["cannot restrict TCP to some ports", "this kernel has 3"]);
+}
+
+#[test]
+fn without_namespaces_the_level_is_lower_and_a_denial_holds_by_rules() {
+    let host = machine(9);
+    let planned = |request: &Request| {
+        Draft::new(Inputs::read(request, &host)?, Some("the kernel refuses them"))?
+            .complete(Provided::default())
+    };
+    let mut children = Path::new(WORKSPACE).read_dir().unwrap().map(|child| child.unwrap());
+    let denied = children.find(|child| child.file_type().unwrap().is_dir()).unwrap().path();
+    let plan = planned(&Request { deny: vec![denied.clone()], ..request("workspace") }).unwrap();
+    assert_eq!(plan.level(), Some(Level::Standard));
+    assert_eq!(plan.namespaces.as_ref().err().map(String::as_str), Some("the kernel refuses them"));
+    assert!(plan.paths.as_ref().unwrap().iter().all(|rule| !denied.starts_with(&rule.path)));
+    warns(&plan, "'/usr/lib' itself cannot be listed");
+    let requires = Request { require: Some(Level::Full), ..request("workspace") };
+    refused(
+        planned(&requires),
+        &["cannot make namespaces, which level 'full' needs: the kernel refuses them"],
+    );
+    let private = Request { net: Some(NetworkMode::Private), ..request("workspace") };
+    refused(planned(&private), &["which a network of the run's own needs: the kernel refuses them"]);
+}
+
+#[test]
+fn nobody_enforces_limits_of_a_supervisor_with_exec() {
+    let exec = Request { exec: true, ..request("workspace") };
+    let planned = plan(&exec, &machine(9)).unwrap();
+    assert_eq!(planned.level(), Some(Level::Standard));
+    assert!(planned.namespaces.as_ref().is_err_and(|why| why.starts_with("--exec leaves no process")));
+    for (limited, flag) in [
+        (Request { timeout: seconds(1), ..exec.clone() }, "--timeout"),
+        (Request { max_output: Some(Bound::At(1)), ..exec.clone() }, "--max-output"),
+        (Request { max_memory: Some(Bound::At(1)), ..exec.clone() }, "--max-memory"),
+    ] {
+        refused(
+            plan(&limited, &machine(9)),
+            &[flag, "and --exec contradict each other: without a supervisor"],
+        );
+    }
+    let files = Request { max_open_files: Some(Bound::At(64)), ..exec.clone() };
+    assert_eq!(means(&plan(&files, &machine(9)).unwrap(), LimitKey::OpenFiles), Some(Mechanism::Resource));
+    refused(
+        plan(&Request { net: Some(NetworkMode::Private), ..exec }, &machine(9)),
+        &["--net private and --exec"],
+    );
+}
+
+#[test]
+fn inside_a_sandbox_there_are_neither_namespaces_nor_notifications() {
+    let host = nested();
+    let limited = Request { max_processes: Some(Bound::At(5)), ..request("workspace") };
+    let planned = plan(&limited, &host).unwrap();
+    assert!(planned.nested);
+    assert_eq!(planned.level(), Some(Level::Standard));
+    assert!(
+        planned.namespaces.as_ref().is_err_and(|why| why.contains("a sandbox of sbx around this process"))
+    );
+    assert_eq!(means(&planned, LimitKey::Processes), Some(Mechanism::Resource));
+    // The kernel counts the user's other tasks too.
+    assert!(planned.limits.resources.iter().any(|limit| limit.1 == 15));
+    let of_root = Host { real_user: Fact::read_by(|| 0), ..host };
+    refused(plan(&limited, &of_root), &["cannot limit processes here", "does not hold for root"]);
+}
+
+#[test]
+fn a_limit_takes_the_best_means_that_there_is() {
+    let host = machine(9);
+    let limited = Request {
+        max_processes: Some(Bound::At(5)),
+        max_memory: Some(Bound::At(1 << 30)),
+        ..request("workspace")
+    };
+    let group = GroupLimits { processes: Some(5), memory: Some(1 << 30) };
+    assert_eq!(Draft::new(Inputs::read(&limited, &host).unwrap(), None).unwrap().needs().group, Some(group));
+    let by_group = plan_with(&limited, &host, Provided { group, ..Provided::default() }).unwrap();
+    assert_eq!(means(&by_group, LimitKey::Processes), Some(Mechanism::Group));
+    assert_eq!(means(&by_group, LimitKey::Memory), Some(Mechanism::Group));
+    let watched =
+        plan_with(&limited, &host, Provided { watches_memory: true, ..Provided::default() }).unwrap();
+    assert_eq!(means(&watched, LimitKey::Processes), Some(Mechanism::Notification));
+    assert_eq!(means(&watched, LimitKey::Memory), Some(Mechanism::Supervisor));
+    assert!(watched.notified().has(Notified::Tasks));
+    refused(plan(&limited, &host), &["cannot limit memory here"]);
+}
+
+#[test]
+fn a_question_needs_nothing_made() {
+    let host = machine(9);
+    let mut asked = Request { max_memory: Some(Bound::At(1 << 30)), ..request("workspace") };
+    let needs = |request: &Request| Draft::new(Inputs::read(request, &host).unwrap(), None).unwrap().needs();
+    assert!(needs(&asked).scratch);
+    asked.command.clear();
+    assert_eq!(needs(&asked), Needs::default());
+}
+
+#[test]
+fn each_network_says_who_reaches_out() {
+    let host = machine(9);
+    let of = |request: &Request| plan(request, &host).map(|plan| plan.network);
+    let none = of(&Request { net: Some(NetworkMode::None), ..request("network") }).unwrap();
+    assert!(none.mode == NetworkMode::None && none.handles_tcp());
+    let ports =
+        Request { connect: vec!["*:443".into(), "80".into()], bind: vec![8080], ..request("workspace") };
+    let ports = of(&ports).unwrap();
+    assert!(ports.mode == NetworkMode::Ports && ports.handles_tcp());
+    assert_eq!((ports.connect, ports.bind), (vec![443, 80], vec![8080]));
+    let private = Request { net: Some(NetworkMode::Private), ..request("workspace") };
+    let planned = plan(&private, &host).unwrap();
+    assert!(!planned.network.handles_tcp() && planned.namespaces.unwrap().kinds.network);
+}
+
+#[test]
+fn networks_that_cannot_be_enforced_are_refused() {
+    let host = machine(9);
+    let connects = |to: &str| Request { connect: vec![to.into()], ..request("workspace") };
+    refused(
+        plan(&connects("example.org:443"), &host),
+        &["cannot restrict connections to the host 'example.org'"],
+    );
+    refused(plan(&connects("*:0x1"), &host), &["cannot read --connect '*:0x1': '0x1' is no port"]);
+    for (net, word) in
+        [(NetworkMode::None, "none"), (NetworkMode::Private, "private"), (NetworkMode::Host, "host")]
+    {
+        let both = Request { net: Some(net), ..connects("*:443") };
+        refused(plan(&both, &host), &[word, "--connect contradict each other"]);
+    }
+    let private = Request { net: Some(NetworkMode::Private), pass_fd: vec![7], ..request("workspace") };
+    let socket =
+        Host { opened: |number| if number == 7 { Open::NetworkSocket } else { Open::Other }, ..host };
+    refused(plan(&private, &socket), &["cannot pass descriptor 7 into a network of the run's own"]);
+}
+
+#[test]
+fn a_run_is_unconfined_only_if_that_is_asked_for_twice() {
+    let host = machine(9);
+    let once = request("unrestricted");
+    refused(plan(&once, &host), &["which confines nothing; add --dangerously-unconfined"]);
+    let twice = plan(&Request { dangerously_unconfined: true, ..once }, &host).unwrap();
+    assert!(twice.unconfined && twice.level().is_none() && twice.paths.is_none() && twice.seal.is_none());
+    let other = Request { dangerously_unconfined: true, ..request("workspace") };
+    refused(plan(&other, &host), &["--dangerously-unconfined contradicts --profile workspace"]);
+}

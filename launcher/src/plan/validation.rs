@@ -1,0 +1,298 @@
+//! What flags and profile ask for, against each other and against what the kernel has. Whatever cannot be
+//! enforced is refused here.
+
+use crate::error::EndsRun;
+use crate::host::landlock::Version;
+use crate::host::{Host, Open};
+use crate::plan::namespaces::Choice;
+use crate::plan::rules::Network;
+use crate::plan::{OnViolation, calls};
+use crate::profile::{DefaultAction, Endpoint, Level, NetworkMode, Profile, Variable};
+use crate::request::{self, Request};
+use crate::text::shown;
+use std::path::Path;
+
+/// What flags, profile and machine do not go together in.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each says what it is")]
+pub enum Invalid {
+    #[error("{0} and {1} contradict each other: leave one of them out")]
+    Contradiction(&'static str, &'static str),
+    #[error("cannot read --connect '{text}': '{port}' is no port; write '*:443'")]
+    NoPort { text: String, port: String },
+    #[error(
+        "cannot restrict connections to the host '{0}': the kernel can check the port, not the address; \
+         allow the port on every host with '*:{1}'"
+    )]
+    OneHost(String, u16),
+    #[error(
+        "cannot make a network of the run's own, which the profile asks for, together with --exec: \
+         nobody is left to look after it; leave --exec out, or name another network with --net"
+    )]
+    PrivateWithExec,
+    #[error(
+        "cannot pass descriptor {0} into a network of the run's own: it is a socket of the host's network, \
+         and leads there; pass a pipe, or name another network with --net"
+    )]
+    ForeignSocket(i32),
+    #[error("cannot pass descriptor {0} on: it cannot be looked at: {1}; leave it out")]
+    UnseenDescriptor(i32, String),
+    #[error(
+        "cannot restrict TCP to some ports: that needs Landlock ABI 4 (Linux 6.7), and this kernel has {}; \
+         use --net none or --net host", .0.0
+    )]
+    PortsWithoutLandlock(Version),
+    #[error(
+        "cannot allow one UNIX socket together with {other}: without Landlock ABI 9 (Linux 7.1; here it is {}) \
+         the supervisor has to make the connection itself", .landlock.0
+    )]
+    SocketsWith { other: &'static str, landlock: Version },
+    #[error("cannot enforce {what}: {missing}")]
+    Missing { what: &'static str, missing: String },
+    #[error("cannot deny '{path}' ({origin}): {missing}")]
+    Deny { path: String, origin: String, missing: String },
+    #[error(
+        "refused to run under profile '{0}', which confines nothing; \
+         add --dangerously-unconfined if that is meant"
+    )]
+    Unconfined(String),
+    #[error("--dangerously-unconfined contradicts --profile {0}: name one of them")]
+    Confined(String),
+    #[error("cannot {verb} '{path}' ({origin}): HOME is not an absolute path; set it to one")]
+    UnknownHome { verb: &'static str, path: String, origin: String },
+}
+
+impl EndsRun for Invalid {}
+
+/// Refuses flags that contradict each other.
+pub(crate) fn contradictions(request: &Request) -> Result<(), Invalid> {
+    let given = |yes: bool, what: &'static str| yes.then_some(what);
+    // With --exec nobody is left to write one.
+    let reports = given(request.report.is_some(), "--report")
+        .or(given(request.report_fd.is_some(), "--report-fd"))
+        .or(given(request.audit_log.is_some(), "--audit-log"));
+    let fails = request.on_violation.is_some_and(|action| action != request::OnViolation::Log);
+    let fails = given(fails, "--on-violation kill or errno");
+    let logs = given(request.log_violations, "--log-violations");
+    let quiet = given(request.quiet && reports.is_none(), "--quiet");
+    let verify = given(request.verify, "--verify");
+    let unconfined = given(request.dangerously_unconfined, "--dangerously-unconfined");
+    let explain = given(request.explain, "--explain");
+    let exec = given(request.exec, "--exec");
+    let keep = given(request.keep_background, "--keep-background");
+    let net = |mode, flag| given(request.net == Some(mode), flag);
+    let host = net(NetworkMode::Host, "--net host");
+    let none = net(NetworkMode::None, "--net none");
+    let private = net(NetworkMode::Private, "--net private");
+    let connect = given(!request.connect.is_empty(), "--connect");
+    let bind = given(!request.bind.is_empty(), "--bind");
+    let pairs = [
+        (logs, exec),
+        (logs, fails),
+        (logs, quiet),
+        (verify, logs),
+        (verify, unconfined),
+        (explain, exec),
+        (explain, quiet),
+        (exec, reports),
+        (explain, logs),
+        (keep, exec),
+        (keep, logs),
+        (keep, explain),
+        (host, connect),
+        (host, bind),
+        (none, connect),
+        (none, bind),
+        (private, connect),
+        (private, bind),
+        (private, exec),
+        (unconfined, given(restricts(request), "flags that confine")),
+    ];
+    match pairs.into_iter().find_map(|(a, b)| a.zip(b)) {
+        Some((a, b)) => Err(Invalid::Contradiction(a, b)),
+        None => Ok(()),
+    }
+}
+
+fn restricts(request: &Request) -> bool {
+    let lists = [&request.deny, &request.ro, &request.rox, &request.rw, &request.rwx, &request.unix];
+    lists.iter().any(|list| !list.is_empty())
+        || !request.allow_command.is_empty()
+        || !request.block_command.is_empty()
+        || !request.deny_calls.is_empty()
+        || !request.allow_calls.is_empty()
+        || request.net.is_some()
+        || request.on_violation.is_some()
+        || request.log_violations
+        || request.require.is_some()
+}
+
+/// The network of a run.
+pub fn network(
+    request: &Request,
+    profile: &Profile,
+    host: &Host,
+    landlock: Version,
+) -> Result<Network, Invalid> {
+    let mut network = Network { mode: calls::mode(profile), ..Network::default() };
+    if network.mode == NetworkMode::Ports {
+        network.bind = profile.network.bind.iter().map(|port| port.value).collect();
+        for endpoint in profile.network.connect.iter() {
+            network.connect.push(any_host(&endpoint.host, endpoint.port)?);
+        }
+    }
+    if let Some(mode) = request.net {
+        network = Network { mode, ..Network::default() };
+    }
+    if !request.connect.is_empty() || !request.bind.is_empty() {
+        network.mode = NetworkMode::Ports;
+        for text in &request.connect {
+            let (host, port) = text.rsplit_once(':').unwrap_or(("*", text));
+            let parsed = Endpoint::port(port);
+            let port =
+                parsed.ok_or_else(|| Invalid::NoPort { text: text.clone(), port: port.to_string() })?;
+            network.connect.push(any_host(host, port)?);
+        }
+        network.bind.extend(&request.bind);
+    }
+    if network.mode == NetworkMode::Private && request.exec {
+        return Err(Invalid::PrivateWithExec);
+    }
+    if network.mode == NetworkMode::Private {
+        no_foreign_socket(request, host)?;
+    }
+    if network.mode == NetworkMode::Ports && landlock < Version::TCP {
+        return Err(Invalid::PortsWithoutLandlock(landlock));
+    }
+    Ok(network)
+}
+
+/// A socket stays in the network that it was made in: one of the host's, handed in, would lead out to it.
+fn no_foreign_socket(request: &Request, host: &Host) -> Result<(), Invalid> {
+    for number in (0..3).chain(request.pass_fd.iter().copied()) {
+        match (host.opened)(number) {
+            Open::NetworkSocket => return Err(Invalid::ForeignSocket(number)),
+            Open::Unseen(why) => return Err(Invalid::UnseenDescriptor(number, why)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Landlock knows ports, not addresses.
+fn any_host(host: &str, port: u16) -> Result<u16, Invalid> {
+    if host == "*" { Ok(port) } else { Err(Invalid::OneHost(host.to_string(), port)) }
+}
+
+/// Whether UNIX sockets are named, by `--unix` or the profile, and can be told apart.
+pub(crate) fn names_sockets(
+    request: &Request,
+    profile: &Profile,
+    network: &Network,
+    landlock: Version,
+) -> Result<bool, Invalid> {
+    if request.unix.is_empty() && profile.network.unix.is_empty() {
+        return Ok(false);
+    }
+    if landlock < Version::UNIX
+        && (request.exec || matches!(network.mode, NetworkMode::Ports | NetworkMode::Host))
+    {
+        let other = if request.exec { "--exec" } else { "an open network" };
+        return Err(Invalid::SocketsWith { other, landlock });
+    }
+    Ok(true)
+}
+
+/// The action on a violation.
+pub fn on_violation(request: &Request, profile: &Profile) -> OnViolation {
+    let by_profile = match profile.syscalls.default.as_deref() {
+        Some(DefaultAction::Kill) => OnViolation::Kill,
+        Some(DefaultAction::Log) => OnViolation::Log,
+        Some(DefaultAction::Errno(number)) => OnViolation::Errno(*number),
+        Some(DefaultAction::Allow) | None => OnViolation::Errno(sbx_policy::errno::EPERM),
+    };
+    match (request.on_violation, by_profile) {
+        _ if request.log_violations => OnViolation::Log,
+        (None, by_profile) => by_profile,
+        (Some(request::OnViolation::Kill), _) => OnViolation::Kill,
+        (Some(request::OnViolation::Log), _) => OnViolation::Log,
+        (Some(request::OnViolation::Errno), OnViolation::Errno(number)) => OnViolation::Errno(number),
+        (Some(request::OnViolation::Errno), _) => OnViolation::Errno(sbx_policy::errno::EPERM),
+    }
+}
+
+/// Refuses a run for which this machine has less than it demands. Says what else is missing.
+pub(crate) fn level(
+    request: &Request,
+    profile: &Profile,
+    host: &Host,
+    landlock: Version,
+    namespaces: &Choice,
+    warnings: &mut Vec<String>,
+) -> Result<(), Invalid> {
+    let required = request.require.or(profile.require.as_deref().copied());
+    let (files, tcp) = (landlock >= Version::FILES, landlock >= Version::TCP);
+    if required.is_some_and(|required| required > Level::of(files, tcp, *namespaces == Choice::Made)) {
+        let missing = match namespaces {
+            _ if !files => host.why_no_landlock(),
+            Choice::Made => {
+                format!("Landlock's rules for TCP need ABI 4, and this kernel has {}", landlock.0)
+            }
+            Choice::None(why) => format!("it takes namespaces, and {why}"),
+        };
+        return Err(Invalid::Missing { what: "the level that --require or the profile asks for", missing });
+    }
+    if !files && !profile.is_unrestricted() {
+        without_path_rules(request, profile, &host.why_no_landlock())?;
+        warnings.push(format!(
+            "warning: {}, so files are not restricted by this run, only system calls",
+            host.why_no_landlock()
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses what only path rules can do. A rule that allows may be wider than it says; a denial has to hold.
+fn without_path_rules(request: &Request, profile: &Profile, why: &str) -> Result<(), Invalid> {
+    let lists = [&request.ro, &request.rox, &request.rw, &request.rwx, &request.deny];
+    if lists.iter().any(|list| !list.is_empty()) {
+        return Err(Invalid::Missing { what: "path rules", missing: why.to_string() });
+    }
+    match profile.paths.deny.first() {
+        Some(denied) => Err(Invalid::Deny {
+            path: denied.to_string(),
+            origin: denied.origin.to_string(),
+            missing: why.to_string(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a run that nothing confines, unless it is asked for twice.
+pub(crate) fn unconfined_on_purpose(request: &Request, profile: &Profile) -> Result<(), Invalid> {
+    let name = &profile.name;
+    match (profile.is_unrestricted(), request.dangerously_unconfined) {
+        (true, false) => Err(Invalid::Unconfined(name.to_string())),
+        (false, true) => Err(Invalid::Confined(name.to_string())),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a denial or protection below a home directory that is not known: the path would stay open.
+pub(crate) fn home(profile: &Profile, home: Option<&Path>) -> Result<(), Invalid> {
+    if profile.is_unrestricted() {
+        return Ok(());
+    }
+    let denied = profile.paths.deny.iter().map(|entry| ("deny", &entry.value, &entry.origin));
+    let own = profile.paths.protect.iter().filter(|entry| !entry.origin.built_in);
+    let protected = own.map(|entry| ("protect", &entry.path, &entry.origin));
+    let mut unknown = denied.chain(protected).filter(|(_, path, _)| path.base == Some(Variable::Home));
+    match unknown.next().filter(|_| home.is_none()) {
+        Some((verb, path, origin)) => Err(Invalid::UnknownHome {
+            verb,
+            path: shown(Path::new(&path.to_string())),
+            origin: origin.to_string(),
+        }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,121 @@
+//! Which directory the command works in.
+
+use crate::error::Refusal;
+use crate::host::Host;
+use crate::plan::files::is_device;
+use crate::plan::rules::PathRule;
+use crate::sys::access::{self, Permission};
+use crate::sys::path::{self, canonical};
+use crate::sys::plain;
+use crate::sys::within::is_within;
+use crate::text::shown;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Directories that are nobody's workspace by accident.
+const SYSTEM: [&str; 22] = [
+    "/", "/bin", "/boot", "/dev", "/dev/shm", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt",
+    "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/tmp",
+];
+
+/// Where a run works, and whether that is where this process is: a real path then, which is not to be looked up again.
+/// The directory may be another run's to rename, and a link by now.
+#[derive(Clone, Copy)]
+pub struct Working<'a> {
+    /// Absolute.
+    pub directory: &'a Path,
+    /// Whether it comes from getcwd(3).
+    pub is_own: bool,
+}
+
+/// The workspace: what the user names, or the current directory unless that would open the whole home or
+/// system to the command.
+pub fn find(
+    named: Option<&Path>,
+    working: Working<'_>,
+    host: &Host,
+    warnings: &mut Vec<String>,
+) -> Result<Option<PathBuf>, Refusal> {
+    let real = |path: &Path| {
+        path::real(path)
+            .map_err(|e| Refusal::new(format!("cannot use '{}' as workspace: {}", shown(path), plain(&e))))
+    };
+    let home = host.variable("HOME").map(PathBuf::from).or_else(|| host.account_home.get().clone());
+    let home = home.map(|home| canonical(&home));
+    let holds_home = |path: &Path| home.as_ref().is_some_and(|home| home.starts_with(path));
+    if let Some(named) = named {
+        let path = real(named)?;
+        if !path.is_dir() {
+            return Err(Refusal::new(format!(
+                "cannot use '{}' as workspace: it is not a directory",
+                shown(named)
+            )));
+        }
+        if holds_home(&path) {
+            warnings.push(format!(
+                "warning: the workspace '{}' holds your home directory, and so its keys and \
+                passwords, all open to the command",
+                shown(&path)
+            ));
+        }
+        return Ok(Some(path));
+    }
+    let path = if working.is_own { working.directory.to_path_buf() } else { real(working.directory)? };
+    // Also homes of which HOME does not tell, and what is no file system for files.
+    let of_kernel =
+        is_device(&path) || ["/proc", "/sys"].iter().any(|system| is_within(&path, Path::new(system)));
+    let shared = of_kernel
+        || SYSTEM.iter().any(|system| path == Path::new(system))
+        || path.parent() == Some(Path::new("/home"));
+    if holds_home(&path) || shared {
+        let path = shown(&path);
+        warnings.push(format!(
+            "'{path}' is not opened to the command as its workspace, because more than one \
+            project lives there; change to a project's directory, or name one with --workspace"
+        ));
+        return Ok(None);
+    }
+    if let Some(hidden) = home.as_ref().and_then(|home| settings_above(&path, home)) {
+        let (path, hidden) = (shown(&path), shown(&hidden));
+        warnings.push(format!(
+            "'{path}' is not opened to the command as its workspace, because programs keep settings and keys in \
+             '{hidden}'; change to a project's directory, or name one with --workspace"
+        ));
+        return Ok(None);
+    }
+    Ok(Some(path))
+}
+
+/// The hidden directory of a home, such as `~/.ssh`, that a path is or lies in, unless a repository below it does.
+fn settings_above(path: &Path, home: &Path) -> Option<PathBuf> {
+    let first = path.strip_prefix(home).ok()?.iter().next()?;
+    let hidden = home.join(first);
+    let below = path.ancestors().take_while(|above| *above != hidden);
+    let in_repository = below.into_iter().any(|above| path::is_there(&above.join(".git")));
+    (first.as_bytes().starts_with(b".") && !in_repository).then_some(hidden)
+}
+
+/// Nothing can be protected, and nothing mounted, in a workspace that this user cannot look into.
+pub fn can_be_searched(workspace: &Path) -> Result<(), Refusal> {
+    if access::allows(workspace, Permission::EXECUTE) {
+        return Ok(());
+    }
+    let path = shown(workspace);
+    Err(Refusal::new(format!(
+        "cannot use '{path}' as workspace: it may not be searched; 'chmod u+x' may help, or name another one \
+         with --workspace"
+    )))
+}
+
+/// What to say where root is to write in another user's directory, which takes a capability: the command has none.
+pub fn of_another_user(workspace: &Path, host: &Host, rules: &[PathRule]) -> Option<String> {
+    let user = (*host.root.get()).then(|| access::others_directory(workspace)).flatten()?;
+    if !rules.iter().any(|rule| rule.rights.write && rule.path == workspace) {
+        return None;
+    }
+    let path = shown(workspace);
+    Some(format!(
+        "warning: the workspace '{path}' belongs to user {user}, and the command cannot write there, for it \
+         has none of root's capabilities; start sbx as that user (setpriv --reuid {user} ...)"
+    ))
+}

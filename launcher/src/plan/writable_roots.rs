@@ -1,0 +1,100 @@
+//! Files that a command may have planted: those where commands may write, and what is found through such places.
+//!
+//! The named command, the interpreters of scripts and the entries of a list of commands get rules of their own if
+//! no other rule lets them be executed. In the workspace an earlier or a concurrent command decides what a link
+//! leads to and which interpreter a script has, even in the middle of a start. What is found through such a link
+//! gets a rule only if it is a file of the workspace itself, or can be read anyway. Otherwise a command could have
+//! any executable file of the user's opened for reading.
+
+use crate::error::{Outcome, Refusal};
+use crate::plan::files::executable;
+use crate::plan::rules::PathRule;
+use crate::profile::Variables;
+use crate::program::Program;
+use crate::sys::path::{self, canonical};
+use crate::sys::within::is_within;
+use crate::text::shown;
+use std::path::{Path, PathBuf};
+
+/// A file, and the directories in which names were looked up to find it.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Its real path.
+    pub path: PathBuf,
+    /// In which directories names were looked up: on the way to it, and to the files that name it.
+    pub by: Vec<PathBuf>,
+}
+
+impl Found {
+    /// The file at an absolute path.
+    pub fn at(path: &Path) -> Found {
+        let way = path::way(path);
+        Found { path: way.real, by: way.directories }
+    }
+
+    /// A file that this one names in its text; a relative path is meant from `directory`.
+    pub fn named(&self, path: &Path, directory: &Path) -> Found {
+        let mut named = Found::at(&directory.join(path));
+        named.by.extend_from_slice(&self.by);
+        named
+    }
+}
+
+/// The files of a program, as [`Program::files`] lists them.
+pub fn chain(program: &Program, directory: &Path) -> Vec<Found> {
+    let mut files = program.files();
+    let first = files.next().map(|path| Found::at(&directory.join(path)));
+    first.map(|first| follow(first, files, directory)).unwrap_or_default()
+}
+
+/// A file, and files of which each is named by the one before.
+pub fn follow<'p>(first: Found, named: impl Iterator<Item = &'p Path>, directory: &Path) -> Vec<Found> {
+    named.fold(vec![first], |mut files, path| {
+        let next = files.last().map(|last| last.named(path, directory));
+        files.extend(next);
+        files
+    })
+}
+
+/// Where commands may write, by real paths.
+pub struct WritableRoots(Vec<PathBuf>);
+
+impl WritableRoots {
+    /// The workspace also where this run may not write there: others may.
+    pub fn of(variables: &Variables<'_>, rules: &[PathRule]) -> WritableRoots {
+        let Variables { workspace, tmp, cache, .. } = *variables;
+        let own = [workspace, tmp, cache].into_iter().flatten().map(Path::to_path_buf);
+        let writable = rules.iter().filter(|rule| rule.rights.write && !rule.rights.devices);
+        WritableRoots(own.chain(writable.map(|rule| canonical(&rule.path))).collect())
+    }
+
+    fn has(&self, path: &Path) -> bool {
+        self.0.iter().any(|place| is_within(path, place))
+    }
+
+    /// Whether a file may get a rule of its own.
+    pub fn lets(&self, file: &Found, rules: &[PathRule]) -> bool {
+        let readable =
+            || rules.iter().any(|rule| rule.rights.read && is_within(&file.path, &canonical(&rule.path)));
+        !file.by.iter().any(|directory| self.has(directory)) || self.has(&file.path) || readable()
+    }
+
+    /// The rule of its own for a file that the command needs; none where it is no program. Refused where
+    /// commands may have led to it on their own.
+    pub fn rule_for(
+        &self,
+        command: &Path,
+        file: &Found,
+        rules: &[PathRule],
+    ) -> Result<Option<PathRule>, Refusal> {
+        if self.lets(file, rules) {
+            return Ok(executable(&file.path));
+        }
+        let (name, place) = (shown(command), shown(&file.path));
+        let sentence = format!(
+            "cannot execute '{name}': a link or a script where commands may write leads to '{place}', which \
+             no rule allows; add --rox '{place}' if it is meant"
+        );
+        Err(Refusal::with(Outcome::NotExecutable, sentence))
+    }
+}

@@ -1,0 +1,178 @@
+//! The values of a profile's keys, each read from its JSON.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+
+use crate::profile::error::{Fault, Place, Plain};
+use crate::profile::json::Node;
+use crate::profile::keys::Key;
+use crate::profile::location::Location;
+use crate::profile::model::Protection;
+use crate::profile::origin::{Given, List, Text};
+use crate::profile::pattern::Pattern;
+use crate::profile::units::Bound;
+use crate::text::tame;
+
+/// An entry of a list, with the reason that the profile gives.
+type Entry<T> = Result<(T, Option<Text>), Fault>;
+
+/// For a path that does not exist and looks like a pattern.
+pub(crate) const NOT_EXPANDED: &str = "patterns of paths are not expanded; name each path";
+
+/// For a name of a command with a `?`.
+pub(crate) const ONLY_STAR: &str = "of patterns only '*' is known, which stands for anything";
+
+pub(crate) fn word<T: Copy>(all: &'static [(&str, T)]) -> impl Fn(Node, &Place) -> Result<T, Fault> {
+    move |node, place| node.word(place, all)
+}
+
+pub(crate) fn path_entry(node: Node, place: &Place) -> Entry<Location> {
+    let (entry, why) =
+        path_or_object(node, place, &["path", "why"], "a path, or an object with 'path' and 'why'")?;
+    Ok((entry.path, why))
+}
+
+pub(crate) fn protection(node: Node, place: &Place) -> Entry<Protection> {
+    let expected = "a path, or an object with 'path', 'readers' and 'why'";
+    path_or_object(node, place, &["path", "readers", "why"], expected)
+}
+
+fn path_or_object(
+    node: Node,
+    place: &Place,
+    keys: &[&'static str],
+    expected: &'static str,
+) -> Entry<Protection> {
+    match node {
+        Node::String(_) => Ok((Protection { path: path(node, place)?, readers: List::default() }, None)),
+        Node::Object(_) => {
+            let mut fields = node.fields(place, keys)?;
+            let readers = fields.take("readers", |node, place| node.list(place, path))?.unwrap_or_default();
+            let protection = Protection { path: fields.require("path", path)?, readers: readers.into() };
+            Ok((protection, fields.take("why", Node::string)?))
+        }
+        other => Err(other.instead(place, expected)),
+    }
+}
+
+fn path(node: Node, place: &Place) -> Result<Location, Fault> {
+    let text = node.string(place)?;
+    // As a name it would deny or allow nothing.
+    if text.contains('*') {
+        return Err(place.fault(format!("'{}' has a '*', and {NOT_EXPANDED}", Plain(&text))));
+    }
+    Location::path(text).map_err(|mistake| place.fault(mistake))
+}
+
+/// Where a connection may go: a host (any, where it is `*`) and a port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// A name, an address, or `*`.
+    pub host: Text,
+    /// The TCP port.
+    pub port: u16,
+}
+
+impl Endpoint {
+    /// A port: digits, and not zero.
+    pub fn port(text: &str) -> Option<u16> {
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|port| digits && *port != 0)
+    }
+
+    /// `HOST:PORT`, `[::1]:443`, `*:443`.
+    pub fn parse(text: &str) -> Option<Endpoint> {
+        let (host, port) = text.rsplit_once(':')?;
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let host: Text = match bare {
+            Some(address) => address.parse::<Ipv6Addr>().ok()?.to_string().into(),
+            None => host.to_string().into(),
+        };
+        let odd = |c: char| {
+            tame(c) != c || c.is_whitespace() || matches!(c, '/' | '[' | ']') || (bare.is_none() && c == ':')
+        };
+        let port = Endpoint::port(port)?;
+        (!host.is_empty() && !host.contains(odd)).then_some(Endpoint { host, port })
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Endpoint { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
+pub(crate) fn endpoint(node: Node, place: &Place) -> Entry<Endpoint> {
+    let text = node.string(place)?;
+    let wrong = || place.fault(format!("'{}' is not HOST:PORT (a port is 1 to 65535)", Plain(&text)));
+    Ok((Endpoint::parse(&text).ok_or_else(wrong)?, None))
+}
+
+pub(crate) fn port(node: Node, place: &Place) -> Entry<u16> {
+    let number = node.integer(place)?;
+    let port = u16::try_from(number).ok().filter(|port| *port != 0);
+    Ok((port.ok_or_else(|| place.fault(format!("{number} is no port: 1 to 65535")))?, None))
+}
+
+pub(crate) fn variable_name(node: Node, place: &Place) -> Entry<Pattern> {
+    let name = node.string(place)?;
+    check_name(&name, place)?;
+    Ok((Pattern::new(name), None))
+}
+
+fn check_name(name: &str, place: &Place) -> Result<(), Fault> {
+    let wrong = name.is_empty() || name.contains(['=', '\0']);
+    if wrong { Err(place.fault(format!("'{}' is no name of a variable", Plain(name)))) } else { Ok(()) }
+}
+
+/// An object of variables and their values.
+pub(crate) fn variables(
+    node: Node,
+    place: &Place,
+    key: &Key,
+) -> Result<List<(Text, Given<Location>)>, Fault> {
+    let mut set = Vec::new();
+    for (name, node) in node.object(place)? {
+        let place = Place::Key(place, &name);
+        check_name(&name, &place)?;
+        let value = Location::value(node.string(&place)?).map_err(|mistake| place.fault(mistake))?;
+        set.push((name.into(), key.given(value)));
+    }
+    set.sort_unstable_by(|(one, _): &(Text, _), (other, _)| one.cmp(other));
+    Ok(set.into())
+}
+
+/// A limit. A number without quotes is read like the text.
+pub(crate) fn limit<T>(
+    parse: fn(&str) -> Result<Bound<T>, String>,
+    expected: &'static str,
+) -> impl Fn(Node, &Place) -> Result<Bound<T>, Fault> {
+    move |node, place| {
+        let text = match node {
+            Node::Integer(number) => number.to_string(),
+            Node::String(text) => text,
+            Node::OtherNumber => node.integer(place)?.to_string(),
+            other => return Err(other.instead(place, expected)),
+        };
+        parse(&text).map_err(|why| place.fault(format!("'{}': {why}", Plain(&text))))
+    }
+}
+
+pub(crate) fn command(node: Node, place: &Place) -> Entry<Text> {
+    let text = node.string(place)?;
+    if text.is_empty() || text.contains('\0') {
+        return Err(place.fault("the name of a command is empty or contains a NUL"));
+    }
+    if text.contains('?') {
+        return Err(place.fault(format!("'{}': {ONLY_STAR}", Plain(&text))));
+    }
+    if let Some((directory, _)) = text.rsplit_once('/') {
+        Location::path(text.clone()).map_err(|mistake| place.fault(mistake))?;
+        if directory.contains('*') {
+            let cause = "has a '*' before its last part; write out the directories";
+            return Err(place.fault(format!("'{}' {cause}", Plain(&text))));
+        }
+    }
+    Ok((text, None))
+}

@@ -1,0 +1,78 @@
+//! What is said when a run has ended: why, and what it left behind.
+
+use crate::enforce::scratch::Scratch;
+use crate::error::Refusal;
+use crate::plan::limits::LimitKey;
+use crate::supervise::violation::Violations;
+use crate::supervise::{Ending, Summary};
+use crate::text::shown;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Says why the command ended, where it is not plain to see.
+pub fn conclude(
+    summary: &Summary,
+    violations: &Violations,
+    scratch: Option<Scratch>,
+) -> Result<i32, Refusal> {
+    let limit =
+        |name| summary.limits.iter().find(|applied| applied.limit == name).map_or(0, |applied| applied.value);
+    match summary.ending {
+        Ending::Lost => {
+            violations.line(
+                "the supervisor's helper was killed or could not go on, and so the command was ended too",
+            );
+        }
+        Ending::Killed(libc::SIGSYS) => {
+            violations.line(
+                "the filter ended the command: a system call of another architecture, or one that \
+                the profile kills for",
+            );
+        }
+        Ending::Killed(libc::SIGXCPU) if limit(LimitKey::Cpu) > 0 => {
+            let time = Duration::from_millis(limit(LimitKey::Cpu));
+            violations.line(&format!(
+                "the command used more than {time:?} of processor time; allow more with --max-cpu"
+            ));
+        }
+        Ending::Killed(libc::SIGXFSZ) if limit(LimitKey::FileSize) > 0 => {
+            let bytes = limit(LimitKey::FileSize);
+            violations.line(&format!(
+                "the command tried to write a file of more than {bytes} bytes; allow more with --max-file-size"
+            ));
+        }
+        Ending::Timeout => {
+            let time = Duration::from_millis(limit(LimitKey::Timeout));
+            violations.line(&format!("ended the run: timed out after {time:?}; allow more with --timeout"));
+        }
+        Ending::Memory => {
+            let bytes = limit(LimitKey::Memory);
+            violations.line(&format!(
+                "ended the run: it used more than {bytes} bytes of memory; allow more with --max-memory"
+            ));
+        }
+        Ending::Exited(_) | Ending::Killed(_) | Ending::Violation | Ending::OutputFailed => {}
+    }
+    if summary.kept_background
+        && let Some(scratch) = scratch
+    {
+        violations.line(&format!(
+            "what runs on in the background keeps its directory '{}'",
+            shown(&scratch.keep())
+        ));
+    }
+    match &summary.failure {
+        Some(sentence) => Err(Refusal::new(format!("{sentence}; the command was ended"))),
+        None => Ok(summary.ending.status()),
+    }
+}
+
+/// Says which of the files that kept a name from being made are still there.
+pub fn tell_placeholders(violations: &Violations, left: &[PathBuf]) {
+    for path in left {
+        let path = shown(path);
+        violations.line(&format!(
+            "'{path}', which kept that name from being made, could not be removed; a later run here will try again"
+        ));
+    }
+}

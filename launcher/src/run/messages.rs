@@ -1,0 +1,80 @@
+//! The two lines of `--verbose`: what is enforced, and how it ended.
+
+use crate::explain::decode::signal_name;
+use crate::plan::Plan;
+use crate::profile::{Level, NetworkMode};
+use crate::supervise::Ending;
+use crate::text::escape;
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
+
+/// What the closing line needs to know beforehand.
+pub struct Closing {
+    start: Instant,
+    level: &'static str,
+}
+
+impl Closing {
+    /// To be made before the command starts.
+    pub fn new(plan: &Plan) -> Closing {
+        Closing { start: Instant::now(), level: plan.level().map_or("none", Level::word) }
+    }
+
+    /// The line.
+    pub fn line(&self, ending: Ending) -> String {
+        let how = match ending {
+            Ending::Exited(status) => format!("exited with {status}"),
+            Ending::Killed(signal) => match signal_name(signal) {
+                Some(name) => format!("was ended by {name}"),
+                None => format!("was ended by signal {signal}"),
+            },
+            Ending::Timeout => "was ended when it timed out".to_string(),
+            Ending::Memory => "was ended for its memory".to_string(),
+            Ending::Violation => "was ended for a violation".to_string(),
+            Ending::OutputFailed => "was ended because its output could not be passed on".to_string(),
+            Ending::Lost => "was lost".to_string(),
+        };
+        let level = self.level;
+        format!("the command {how} after {}, at level {level}", seconds(self.start.elapsed()))
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.3} s", time.as_secs_f64())
+}
+
+/// What is enforced.
+pub fn banner(plan: &Plan) -> String {
+    let profile = escape(plan.profile.name.as_bytes(), 100);
+    let workspace = match &plan.workspace {
+        Some(path) => format!("workspace '{}'", escape(path.as_os_str().as_bytes(), 400)),
+        None => "no workspace".to_string(),
+    };
+    let paths = match &plan.paths {
+        Some(rules) => format!("{} path rules (Landlock ABI {})", rules.len(), plan.landlock.0),
+        None => "paths not restricted".to_string(),
+    };
+    let limits: String = plan.limits.applied.iter().map(|applied| format!(", {applied}")).collect();
+    let namespaces = match &plan.namespaces {
+        Ok(_) => "namespaces of its own".to_string(),
+        Err(why) => format!("no namespaces ({})", escape(why.as_bytes(), 200)),
+    };
+    format!("profile '{profile}', {workspace}, {paths}, {namespaces}, {}{limits}", network(plan))
+}
+
+fn network(plan: &Plan) -> String {
+    let list = |ports: &[u16]| match ports {
+        [] => "none".to_string(),
+        ports => ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", "),
+    };
+    match plan.network.mode {
+        NetworkMode::None => "no network".to_string(),
+        NetworkMode::Host => "the host's network".to_string(),
+        NetworkMode::Private => "a network of its own".to_string(),
+        NetworkMode::Ports => format!(
+            "network to TCP ports {}, listening on {}",
+            list(&plan.network.connect),
+            list(&plan.network.bind)
+        ),
+    }
+}

@@ -1,0 +1,170 @@
+//! The outline of one run: request -> draft -> plan -> started -> ended.
+
+mod conclusion;
+mod messages;
+mod provide;
+mod supervised;
+
+use crate::enforce::EnforceError;
+use crate::enforce::child::{self, Progress, Steps};
+use crate::enforce::landlock::View;
+use crate::enforce::steps::{self, Parts};
+use crate::error::{Refusal, cannot};
+use crate::host::Host;
+use crate::plan::rules::PathRule;
+use crate::plan::variables::Loudness;
+use crate::plan::{Draft, Inputs, Plan};
+use crate::report::Reporter;
+use crate::request::Request;
+use crate::supervise::violation::{Show, Violations};
+use crate::sys::signal::{self, Disposition};
+use crate::sys::{descriptor, privilege, process, stream};
+use messages::Closing;
+use provide::provide;
+
+/// What is done before a run that asks for `--verify`.
+pub type Check = fn(&Request) -> Result<(), Refusal>;
+
+/// Runs what is asked for, and returns the exit status.
+pub fn run(request: Request, verify: Check) -> Result<i32, Refusal> {
+    // Before anything is opened: a descriptor of ours could take a number that the caller means.
+    let closed = descriptor::fill_standard().map_err(cannot("make sure of standard input and output"))?;
+    let passable = passable(&request.pass_fd);
+    let (mut reporter, opened) = Reporter::open(&request);
+    let result = passable.and(opened).and_then(|()| {
+        if request.verify {
+            verify(&request)?;
+        }
+        planned(&request, &closed, reporter.as_mut())
+    });
+    match reporter {
+        Some(reporter) => reporter.finish(result),
+        None => result,
+    }
+}
+
+/// Refuses descriptors that are not the caller's to pass on.
+fn passable(numbers: &[i32]) -> Result<(), Refusal> {
+    match numbers.iter().find(|number| **number < 3 || !descriptor::is_open(**number)) {
+        None => Ok(()),
+        Some(number) => Err(Refusal::new(format!(
+            "cannot pass descriptor {number} on: it is not open, or is one of 0 to 2, which are passed anyway"
+        ))),
+    }
+}
+
+/// Runs with namespaces where they are wanted; a second time without, if the machine does not give them.
+fn planned(request: &Request, closed: &[i32], mut reporter: Option<&mut Reporter>) -> Result<i32, Refusal> {
+    let host = Host::of_this_process();
+    let mut said = Vec::new();
+    match attempt(request, &host, closed, reporter.as_deref_mut(), None, &mut said) {
+        Err(Stop::Unavailable(why)) => {
+            attempt(request, &host, closed, reporter, Some(&why), &mut said).map_err(Refusal::from)
+        }
+        result => result.map_err(Refusal::from),
+    }
+}
+
+/// Why a run did not start.
+enum Stop {
+    /// The machine does not give it namespaces.
+    Unavailable(String),
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Stop {
+        Stop::Refused(refusal)
+    }
+}
+
+impl From<EnforceError> for Stop {
+    fn from(error: EnforceError) -> Stop {
+        Stop::Refused(error.into())
+    }
+}
+
+impl From<Stop> for Refusal {
+    fn from(stop: Stop) -> Refusal {
+        match stop {
+            Stop::Unavailable(why) => Refusal::new(format!("cannot make namespaces: {why}")),
+            Stop::Refused(refusal) => refusal,
+        }
+    }
+}
+
+/// One run, from its plan on. Warnings that an earlier attempt has printed are in `said`.
+fn attempt(
+    request: &Request,
+    host: &Host,
+    closed: &[i32],
+    mut reporter: Option<&mut Reporter>,
+    unavailable: Option<&str>,
+    said: &mut Vec<String>,
+) -> Result<i32, Stop> {
+    hear_of_children()?;
+    let inputs = Inputs::read(request, host)?;
+    // The lowest free number is kept for the notification descriptor, where numbers are limited.
+    let limited = request.max_open_files.is_some() || inputs.profile.limits.open_files.is_some();
+    let spare = limited.then(|| stream::duplicate(0)).transpose();
+    let spare = spare.map_err(cannot("keep a descriptor free"))?;
+    let draft = Draft::new(inputs, unavailable)?;
+    let (resources, provided) = provide(&draft, host)?;
+    let mut plan = draft.complete(provided)?;
+    if let Some(reporter) = &mut reporter {
+        reporter.planned(&mut plan);
+    }
+    let violations = Violations::new(match plan.loudness {
+        Loudness::Quiet => Show::Nothing,
+        Loudness::Normal | Loudness::Verbose => Show::Lines,
+    });
+    for warning in &plan.warnings {
+        if !said.contains(warning) {
+            violations.line(warning);
+            said.push(warning.clone());
+        }
+    }
+    let closing = (plan.loudness == Loudness::Verbose).then(|| {
+        violations.line(&messages::banner(&plan));
+        Closing::new(&plan)
+    });
+    // The environment and memory of this process hold secrets, which the command could read otherwise.
+    privilege::undumpable().map_err(cannot("protect the supervisor's memory"))?;
+    let closed = closed.to_vec();
+    if request.exec {
+        return in_place(plan, Parts { closed, spare, ..Parts::default() }).map_err(Stop::from);
+    }
+    can_end()?;
+    let cgroup_procs = resources.group.as_ref().map(|group| group.procs()).transpose()?;
+    let parts = Parts { closed, spare, cgroup_procs, listens: !plan.unconfined };
+    supervised::run(plan, parts, resources, violations, closing, reporter)
+}
+
+/// Where a caller that does not wait for its children had SIGCHLD ignored, the kernel would tell of the end
+/// of ours neither by a signal nor by a status.
+pub fn hear_of_children() -> Result<(), Refusal> {
+    signal::dispose(libc::SIGCHLD, Disposition::Default)
+        .map(drop)
+        .map_err(cannot("learn of the end of processes"))
+}
+
+/// Where a filter around us refuses to be asked about children nobody would learn of the end of the run, and where no
+/// signals can be sent nobody could bring it about.
+fn can_end() -> Result<(), Refusal> {
+    process::can_wait().map_err(cannot("learn of the end of processes"))?;
+    process::sends_signals().map_err(cannot("send signals, by which runs end"))
+}
+
+/// Becomes the command.
+fn in_place(plan: Plan, parts: Parts) -> Result<i32, Refusal> {
+    let (mut steps, view) = steps::lay_out(plan, parts, View::default())?;
+    fill(&mut steps, view)?;
+    let mut outcome = Progress::default();
+    child::run(&mut steps, &mut outcome);
+    Err(outcome.failure.map_or_else(|| Refusal::new("cannot execute the command"), Refusal::from))
+}
+
+/// Adds the path rules to the ruleset; what was granted where is returned.
+fn fill(steps: &mut Steps, view: View<'_>) -> Result<Vec<PathRule>, Refusal> {
+    steps.landlock.as_mut().map_or(Ok(Vec::new()), |landlock| Ok(landlock.fill(view)?))
+}

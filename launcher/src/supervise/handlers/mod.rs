@@ -1,0 +1,9 @@
+//! Handlers of notified system calls, one file each ([`Notified`](crate::plan::notified::Notified) has
+//! their order).
+
+pub mod attributes;
+pub mod connect;
+pub mod git_config;
+pub mod null_device;
+pub mod refused_paths;
+pub mod task_limit;

@@ -1,0 +1,71 @@
+//! Names the paths, ports and signals that Landlock is going to refuse (`--explain`, `--log-violations`):
+//! the kernel does not report its denials.
+//!
+//! The kernel decides about the call afterwards. A wrong guess changes nothing but a line.
+
+use crate::explain::infer::{self, Beyond, DeniedPath, Domain, InForce};
+use crate::plan::namespaces::Layout;
+use crate::plan::rules::PathRule;
+use crate::supervise::dispatch::{Handler, Step};
+use crate::supervise::judge::{DecidedBy, Judge, Verdict};
+use crate::supervise::violation::Fate;
+use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
+use crate::sys::SyscallError;
+use std::rc::Rc;
+
+/// Knows the rules in force.
+pub struct RefusedPaths {
+    /// The path rules, with resolved paths.
+    pub granted: Rc<[PathRule]>,
+    /// What is mounted for the run alone.
+    pub layout: Option<Rc<Layout>>,
+    /// What Landlock restricts besides.
+    pub domain: Domain,
+}
+
+/// What is going to be refused of a call.
+pub struct Findings {
+    path: Option<DeniedPath>,
+    beyond: Option<Beyond>,
+    told: Told,
+}
+
+impl Handler for RefusedPaths {
+    type Copy = Findings;
+
+    /// Of a violation something else is told.
+    fn look(&self, waiting: &Waiting<'_>) -> Option<Findings> {
+        let NotifiedCall { notification, name, verdict } = waiting.call;
+        if !matches!(verdict, Verdict::Allowed | Verdict::Noted) {
+            return None;
+        }
+        let told = waiting.told();
+        let version = self.domain.version;
+        let in_force = InForce { version, rules: &self.granted, layout: self.layout.as_deref() };
+        let path = if waiting.call.is_x32() {
+            None
+        } else {
+            infer::refused(in_force, name, notification, &told.decoded, &told.caller)
+        };
+        let beyond = self.domain.refused(name, notification, &told.decoded);
+        (path.is_some() || beyond.is_some()).then_some(Findings { path, beyond, told })
+    }
+
+    fn act(
+        &mut self,
+        findings: Findings,
+        call: &NotifiedCall,
+        judge: &mut Judge,
+    ) -> Result<Step, SyscallError> {
+        let Findings { path, beyond, told } = findings;
+        if let Some((path, access)) = path {
+            let reason = judge.explainer.path_reason(&path, access);
+            judge.say(Fate::Blocked, call, &told, reason, DecidedBy::PathRules(path));
+        }
+        if let Some(beyond) = beyond {
+            let reason = judge.explainer.beyond_reason(beyond);
+            judge.say(Fate::Blocked, call, &told, reason, DecidedBy::Domain);
+        }
+        Ok(Step::Next)
+    }
+}

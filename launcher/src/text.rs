@@ -1,0 +1,134 @@
+//! Names and texts of unknown origin, made fit for a terminal and for one line of a report.
+//!
+//! What a confined program calls its files is up to that program, and whoever reads the report should see
+//! what the name is, not what the name does. So only printable ASCII and letters and digits of left-to-right
+//! scripts stay as they are.
+
+use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Longest path that a message shows, in bytes.
+pub const LONGEST: usize = 400;
+
+/// Stands for what an abbreviation leaves out. Not a letter, so a name that has it shows it escaped and cannot pretend.
+const ELLIPSIS: &str = "…";
+
+/// Shows `bytes` in at most `limit` bytes of printable text, without quotes around it.
+///
+/// Backslashes and double quotes are escaped, so the text can stand between quotes. A text that would be
+/// longer loses its middle: the end of a path says more than what comes before it.
+#[must_use]
+pub fn escape(bytes: &[u8], limit: usize) -> String {
+    whole(bytes, limit).unwrap_or_else(|| abbreviated(bytes, limit))
+}
+
+/// Shows a path in a message.
+#[must_use]
+pub fn shown(path: &Path) -> String {
+    escape(path.as_os_str().as_bytes(), LONGEST)
+}
+
+/// Shows a character from outside on a terminal: what moves the cursor, or turns the text around it, becomes a `?`.
+#[must_use]
+pub fn tame(character: char) -> char {
+    let separator = matches!(character, '\u{2028}' | '\u{2029}');
+    let turns = matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    if character.is_control() || separator || turns { '?' } else { character }
+}
+
+enum Unit {
+    Char(char),
+    Byte(u8),
+}
+
+fn units(bytes: &[u8]) -> impl Iterator<Item = Unit> {
+    bytes.utf8_chunks().flat_map(|chunk| {
+        let invalid = chunk.invalid().iter().copied().map(Unit::Byte);
+        chunk.valid().chars().map(Unit::Char).chain(invalid)
+    })
+}
+
+fn unit_text(unit: &Unit) -> String {
+    match *unit {
+        Unit::Byte(byte) => format!("\\x{byte:02x}"),
+        Unit::Char(char @ ('\\' | '"')) => format!("\\{char}"),
+        Unit::Char('\n') => "\\n".into(),
+        Unit::Char('\r') => "\\r".into(),
+        Unit::Char('\t') => "\\t".into(),
+        Unit::Char(char @ ' '..='~') => char.into(),
+        Unit::Char(char) if char.is_ascii() => format!("\\x{:02x}", u32::from(char)),
+        Unit::Char(char) if is_plain_letter(char) => char.into(),
+        Unit::Char(char) => format!("\\u{{{:x}}}", u32::from(char)),
+    }
+}
+
+/// Letters and digits that take up room and do not move their neighbours.
+fn is_plain_letter(char: char) -> bool {
+    let invisible = matches!(char, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}');
+    // Hebrew, Arabic and their relatives reorder the punctuation and digits around them, even without a
+    // control character.
+    let right_to_left = matches!(char, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}'
+        | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}');
+    char.is_alphanumeric() && char.escape_debug().len() == 1 && !invisible && !right_to_left
+}
+
+/// The whole text, or nothing as soon as it is longer than `limit`.
+fn whole(bytes: &[u8], limit: usize) -> Option<String> {
+    let mut text = String::new();
+    for unit in units(bytes) {
+        text.push_str(&unit_text(&unit));
+        if text.len() > limit {
+            return None;
+        }
+    }
+    Some(text)
+}
+
+fn abbreviated(bytes: &[u8], limit: usize) -> String {
+    let Some(room) = limit.checked_sub(ELLIPSIS.len()) else { return String::new() };
+    let mut text = head(bytes, room / 3);
+    text.push_str(ELLIPSIS);
+    text.push_str(&tail(bytes, room - room / 3));
+    text
+}
+
+fn head(bytes: &[u8], room: usize) -> String {
+    let mut text = String::new();
+    for unit in units(bytes) {
+        let shown = unit_text(&unit);
+        if text.len() + shown.len() > room {
+            break;
+        }
+        text.push_str(&shown);
+    }
+    text
+}
+
+fn tail(bytes: &[u8], room: usize) -> String {
+    // No unit is shown in fewer bytes than it has, so nothing before this can fit.
+    let mut end = &bytes[bytes.len().saturating_sub(room)..];
+    // Not to begin inside a character.
+    for _ in 0..3 {
+        if let [0x80..=0xbf, rest @ ..] = end {
+            end = rest;
+        }
+    }
+    let pieces: Vec<String> = units(end).map(|unit| unit_text(&unit)).collect();
+    let mut length = 0;
+    let fitting = pieces.iter().rev().take_while(|piece| {
+        length += piece.len();
+        length <= room
+    });
+    let first = pieces.len() - fitting.count();
+    pieces[first..].concat()
+}
+/// Whether a stream is a terminal whose user wants colours (`NO_COLOR`, `TERM=dumb`).
+pub fn wants_colours(stream: &impl IsTerminal) -> bool {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    !plain && !dumb && stream.is_terminal()
+}
