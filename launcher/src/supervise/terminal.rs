@@ -1,7 +1,7 @@
 //! Restores the caller's terminal after a command that was killed: an editor has echo turned off, an
 //! interactive shell has its own jobs in the foreground.
 
-use crate::sys::process::Pid;
+use crate::sys::process::{self, Pid};
 use crate::sys::terminal::{self, Modes};
 use crate::sys::{SyscallError, stream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -20,7 +20,7 @@ impl Terminal {
         let Some((number, modes)) = (0..3).find_map(|number| Some((number, terminal::modes(number)?))) else {
             return Ok(None);
         };
-        let group = terminal::own_group();
+        let group = process::group();
         if terminal::foreground(number) != Some(group) {
             return Ok(None);
         }

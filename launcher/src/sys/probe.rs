@@ -92,7 +92,7 @@ pub fn make_mounts_private() -> Result<(), SyscallError> {
 
 /// getsid(0): a call that needs nothing and that nothing here depends on, for filters to refuse.
 pub fn harmless_call() -> Result<(), SyscallError> {
-    rustix::process::getsid(None).of("getsid").map(drop)
+    process::session().map(drop)
 }
 
 /// Whether the kernel knows the flag with which a signal does not interrupt a notified call that is being

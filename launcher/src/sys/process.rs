@@ -250,9 +250,22 @@ pub fn send_signal(pid: Pid, number: i32) -> Result<(), SyscallError> {
     }
 }
 
+/// The session of this process; 0 where its leader is in another pid namespace (rustix takes that for impossible),
+/// as for what `docker exec` starts.
+pub fn session() -> Result<Pid, SyscallError> {
+    // SAFETY: plain numbers.
+    checked("getsid", unsafe { libc::getsid(0) }).map(|session| session as Pid)
+}
+
+/// The process group of this process; 0 where its leader is in another pid namespace, as for `session`.
+pub fn group() -> Pid {
+    // SAFETY: there is nothing to go wrong.
+    unsafe { libc::getpgrp() }
+}
+
 /// Whether this process is the first of its session.
 pub fn leads_session() -> bool {
-    rustix::process::getsid(None) == Ok(rustix::process::getpid())
+    session().is_ok_and(|session| session == id())
 }
 
 /// Whether a process could be sent a signal.

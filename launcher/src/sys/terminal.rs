@@ -35,11 +35,6 @@ pub fn set_foreground(terminal: BorrowedFd<'_>, group: Pid) {
     let _ = group.map(|group| rustix::termios::tcsetpgrp(terminal, group));
 }
 
-/// Our process group.
-pub fn own_group() -> Pid {
-    rustix::process::getpgrp().as_raw_nonzero().get()
-}
-
 /// Whether a process group has no process any more.
 pub fn is_empty_group(group: Pid) -> bool {
     let group = rustix::process::Pid::from_raw(group.max(0));

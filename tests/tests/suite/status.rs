@@ -22,6 +22,24 @@ fn json(world: &World) -> Cmd {
 }
 
 #[test]
+fn a_session_and_a_process_group_of_another_pid_namespace_are_no_obstacle() {
+    need!("unshare");
+    // As for what `docker exec` starts: getsid(2) and getpgrp(2) return 0.
+    in_worlds(|world| {
+        let words = world.user.unshare(&["--pid", "--fork", "--mount-proc"]);
+        let inside = |sbx: &[&str]| world.bare(words.iter().copied()).arg(stage::sbx()).args(sbx).run();
+        let status = inside(&["status", "--json"]).success();
+        let found: Value = serde_json::from_slice(&status.stdout).unwrap();
+        state(&found, "seccomp", "works", "");
+        assert_eq!(inside(&["run", "--", "echo", "inside"]).success().out(), "inside\n");
+        let on_terminal =
+            world.bare(words.iter().copied()).arg(stage::sbx()).args(["run", "--", "echo", "inside"]);
+        let (running, _terminal) = on_terminal.start_on_terminal();
+        running.wait().success();
+    });
+}
+
+#[test]
 fn features_of_this_machine_are_found_by_using_them() {
     in_worlds(|world| {
         let found = status(json(world), 0);
