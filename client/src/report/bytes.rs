@@ -20,6 +20,12 @@ impl From<&OsStr> for Bytes {
     }
 }
 
+impl From<&[u8]> for Bytes {
+    fn from(bytes: &[u8]) -> Bytes {
+        Bytes(bytes.to_vec())
+    }
+}
+
 impl From<&Path> for Bytes {
     fn from(path: &Path) -> Bytes {
         path.as_os_str().into()

@@ -7,6 +7,7 @@
 
 mod bytes;
 mod confinement;
+mod finding;
 #[cfg(feature = "schema")]
 mod schema;
 mod violation;
@@ -14,6 +15,7 @@ mod words;
 
 pub use bytes::Bytes;
 pub use confinement::{Layer, LayerState, Level, LimitUsed, NetworkMode, NetworkUsed, ProfileUsed, Unit};
+pub use finding::{Finding, FindingKind};
 #[cfg(feature = "schema")]
 pub use schema::schema;
 pub use violation::{Address, Confidence, Fate, Rule, Suggestion, ViolationKind, ViolationRecord};
@@ -88,6 +90,9 @@ pub struct Report {
     pub violations_total: u64,
     /// How much of that is in no record.
     pub violations_unlisted: u64,
+    /// What was found in the workspace when the command had ended, which something outside would execute.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
 }
 
 /// Why a run ended.

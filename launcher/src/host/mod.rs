@@ -19,6 +19,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// The variables of an environment.
 pub type Environment = Vec<(OsString, OsString)>;
@@ -45,6 +46,8 @@ pub enum Open {
 
 /// The facts.
 pub struct Host {
+    /// When these facts were read first.
+    pub began: SystemTime,
     /// The environment of this process.
     pub environment: Environment,
     /// The working directory (getcwd(3)).
@@ -86,6 +89,7 @@ impl Host {
     /// The same with another environment.
     pub fn with_environment(environment: Environment) -> Host {
         Host {
+            began: SystemTime::now(),
             environment,
             directory: Fact::read_by(std::env::current_dir),
             landlock: Fact::read_by(landlock::ask),

@@ -9,13 +9,14 @@ use crate::plan::directories::inside_variables;
 use crate::plan::environment::command_environment;
 use crate::plan::files::{self, Directories, Executed, Paths};
 use crate::plan::limits::{self, Means};
-use crate::plan::namespaces::{self, Choice, Layout, Repository};
+use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, record};
 use crate::plan::rules::Network;
 use crate::plan::workspace::{self, Working};
 use crate::plan::{
     CacheOf, Inputs, Needs, OnViolation, Plan, Provided, notified, static_programs, validation, variables,
 };
 use crate::profile::{NetworkMode, Source, Variable, Variables};
+use crate::sys::plain;
 use crate::text::shown;
 use sbx_policy::calls::Arch;
 use sbx_policy::list::List;
@@ -117,7 +118,11 @@ impl<'a> Draft<'a> {
             commands.check(program, static_programs::is_own(program, host))?;
         }
         let sockets = files::sockets(request, profile, &variables, directory)?;
-        let repository = self.repository()?;
+        let mut record = self.record()?;
+        let repository = self.repository(record.as_ref())?;
+        if let Some((record, repository)) = record.as_mut().zip(repository.as_ref()) {
+            record.found.clone_from(&repository.embedded);
+        }
         warnings.extend(repository.iter().flat_map(Repository::warnings));
         let paths =
             self.paths(&variables, commands.as_ref(), &sockets, repository.as_ref(), &mut warnings)?;
@@ -134,6 +139,10 @@ impl<'a> Draft<'a> {
         if let Err(why) = &namespaces {
             warnings.extend(namespaces::without(&self.inputs, &variables, rules, self.nested, why)?);
         }
+        // Where nothing can be written, nothing new can be found.
+        let roots = Roots::of(rules);
+        let is_open = |workspace: &PathBuf| roots.are(workspace) || roots.above(workspace).is_some();
+        let record = record.filter(|_| !self.inputs.itself && self.workspace.as_ref().is_some_and(is_open));
         let (paths, denied) = paths.map(|paths| (paths.rules, paths.denied)).unzip();
         let unconfined = profile.is_unrestricted();
         let means = Means {
@@ -156,6 +165,7 @@ impl<'a> Draft<'a> {
             watch_paths: paths.is_some() && (request.log_violations || request.explain),
             loudness: variables::loudness(request, host)?,
             workspace: self.workspace,
+            record,
             environment,
             loads_shim: seal.is_some() && !logs && static_programs::is_sealable(program, host),
             seal,
@@ -189,8 +199,23 @@ impl<'a> Draft<'a> {
             .filter(|_| self.choice == Choice::Made && namespaces::has_own_tmp(request, profile, directories))
     }
 
-    /// The repository that the workspace is, where it is to be protected.
-    fn repository(&self) -> Result<Option<Repository>, Refusal> {
+    /// What earlier runs have found in the workspace, where something is to be protected there.
+    fn record(&self) -> Result<Option<Record>, Refusal> {
+        let protects = !self.inputs.profile.paths.protect.is_empty();
+        let Some(workspace) = self.workspace.as_deref().filter(|_| protects && !self.nested) else {
+            return Ok(None);
+        };
+        Record::of(workspace, self.inputs.host).map(Some).map_err(|error| {
+            Refusal::new(format!(
+                "cannot tell which repositories in '{}' are to be protected: their record cannot be read: {}",
+                shown(workspace),
+                plain(&error)
+            ))
+        })
+    }
+
+    /// The repository that the workspace is, and others in it, where they are to be protected.
+    fn repository(&self, record: Option<&Record>) -> Result<Option<Repository>, Refusal> {
         let Some(workspace) = self.workspace.as_deref().filter(|_| self.choice == Choice::Made) else {
             return Ok(None);
         };
@@ -198,7 +223,11 @@ impl<'a> Draft<'a> {
         if self.inputs.profile.paths.protect.is_empty() {
             return Ok(None);
         }
-        let repository = Repository::of(workspace, self.inputs.host.home());
+        let home = self.inputs.host.home();
+        let mut repository = Repository::of(workspace, home);
+        if let Some(record) = record {
+            repository = repository.with(&record.repositories, home);
+        }
         match &repository.closed {
             Some((path, why)) => Err(Refusal::new(format!(
                 "cannot protect the repository of '{}': '{}' cannot be looked into: {why}; an earlier command may \
@@ -250,7 +279,13 @@ impl<'a> Draft<'a> {
         let given = namespaces::Given {
             rules: &paths.rules,
             denied: &paths.denied,
-            protected: namespaces::protected(profile, variables, repository, &host.search().dirs),
+            protected: namespaces::protected(
+                profile,
+                variables,
+                repository,
+                &host.search().dirs,
+                record::directory(host).as_deref(),
+            ),
             named: &paths.named,
             mounts: host.mounts()?,
             sockets,

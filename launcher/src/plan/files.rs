@@ -197,6 +197,7 @@ fn denied(
     let meant = Variables { workspace: variables.workspace.or(Some(directory)), ..*variables };
     let mut denied: Vec<PathBuf> =
         profile.paths.deny.iter().filter_map(|entry| entry.expand_path(&meant)).collect();
+    let roots = Roots::of(rules);
     for path in &request.deny {
         // What does not exist yet can be kept from being made by a mount only.
         let missing = given.masks && !path::is_there(&directory.join(path));
@@ -211,6 +212,18 @@ fn denied(
             warnings.push(format!("'{}' does not exist, and cannot be made by the command", shown(path)));
         }
         denied.push(if missing { tidy(&directory.join(path)) } else { existing(path, directory)? });
+        // Links on the way are denied by their own names too: another file could take their place.
+        let links = path::way(&directory.join(path)).links;
+        let (to_directories, to_files): (Vec<_>, Vec<_>) = links.into_iter().partition(|link| link.is_dir());
+        denied.extend(to_files.into_iter().filter(|_| given.masks));
+        let replaceable = to_directories.iter().find(|link| roots.above(link).is_some());
+        warnings.extend(replaceable.map(|link| {
+            format!(
+                "warning: '{}' is denied where it is now: '{}' is a symbolic link, which the command could replace",
+                shown(path),
+                shown(link)
+            )
+        }));
     }
     add_other_names(&mut denied, host)?;
     Ok(denied)

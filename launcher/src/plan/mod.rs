@@ -41,7 +41,7 @@ use crate::program::Program;
 use calls::{Calls, Extras, Seal};
 use commands::Commands;
 use limits::Limits;
-use namespaces::Layout;
+use namespaces::{Layout, Record};
 use notified::{Kinds, Notified};
 use rules::{Network, PathRule};
 use std::ffi::OsString;
@@ -84,6 +84,8 @@ pub struct Plan {
     pub attributes: bool,
     /// The workspace.
     pub workspace: Option<PathBuf>,
+    /// The repositories in it that are known, where a command could make others, or change what git executes.
+    pub record: Option<Record>,
     /// What --deny-calls names.
     pub denied_calls: Vec<String>,
     /// Socket files that may be connected to.

@@ -21,7 +21,7 @@ use crate::sys::process::Pid;
 use crate::sys::signal::{self, Disposition};
 use crate::sys::usage;
 use place::{AuditLog, Passed, PlaceError, Replaced};
-use sbx_client::report::{Cause, Exit, Output, Report, VERSION};
+use sbx_client::report::{Cause, Exit, Finding, Output, Report, VERSION};
 use std::ffi::OsString;
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
@@ -127,6 +127,12 @@ impl Reporter {
         report.violations_total = listed + report.violations_unlisted;
     }
 
+    /// Records what was found in the workspace afterwards, and what could not be done there.
+    pub fn looked(&mut self, findings: Vec<Finding>, failures: Vec<String>) {
+        self.report.findings = findings;
+        self.report.degradations.extend(failures);
+    }
+
     /// Writes the report, and passes the result of the run on. A report that cannot be written is an error
     /// instead.
     pub fn finish(mut self, result: Result<i32, Refusal>) -> Result<i32, Refusal> {
@@ -220,6 +226,7 @@ fn empty(command: &[OsString]) -> Report {
         violations: Vec::new(),
         violations_total: 0,
         violations_unlisted: 0,
+        findings: Vec::new(),
     }
 }
 

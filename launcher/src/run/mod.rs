@@ -1,5 +1,6 @@
 //! The outline of one run: request -> draft -> plan -> started -> ended.
 
+mod aftermath;
 mod conclusion;
 mod messages;
 mod provide;

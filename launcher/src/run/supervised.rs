@@ -18,6 +18,7 @@ use crate::plan::rules::PathRule;
 use crate::plan::{OnViolation, Plan};
 use crate::profile::NetworkMode;
 use crate::report::Reporter;
+use crate::run::aftermath::{self, Aftermath};
 use crate::run::conclusion::{conclude, tell_placeholders};
 use crate::run::messages::Closing;
 use crate::run::provide::Resources;
@@ -56,6 +57,8 @@ pub fn run(
     let tree = plan.calls.needs_reaper() || layout.is_some() || plan.on_violation == OnViolation::Log;
     let Resources { scratch, group } = resources;
     let limits = plan.limits.clone();
+    let aftermath = Aftermath::before(&plan).transpose();
+    let aftermath = aftermath.map_err(cannot("open the workspace, to look at it afterwards"))?;
     let case = Case::of(&plan, layout.clone());
     let signals = Signals::take()?;
     let closed_streams = parts.closed.clone();
@@ -116,6 +119,7 @@ pub fn run(
         limits: limits.applied,
     };
     let summary = supervise::run(task, &mut calls);
+    let found = aftermath.map(Aftermath::after).unwrap_or_default();
     // A command that ended by itself has left it as it wants it.
     let ended = summary.as_ref().is_ok_and(|summary| matches!(summary.ending, Ending::Exited(_)));
     if let Some(terminal) = terminal.filter(|_| !ended) {
@@ -123,9 +127,12 @@ pub fn run(
     }
     if let Some(reporter) = reporter {
         reporter.ended(summary.as_ref().ok(), &calls.judge.violations);
+        reporter.looked(found.findings.clone(), found.failures.clone());
     }
     let result = summary.map_err(cannot("supervise the command")).and_then(|summary| {
         calls.judge.violations.sum_up();
+        let found = found.findings.iter().map(aftermath::line).chain(found.failures.iter().cloned());
+        found.for_each(|line| calls.judge.violations.line(&line));
         let result = conclude(&summary, &calls.judge.violations, scratch);
         if let Some(closing) = closing {
             calls.judge.violations.line(&closing.line(summary.ending));

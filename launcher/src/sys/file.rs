@@ -41,6 +41,11 @@ impl Identity {
         self.number as u32
     }
 
+    /// The bits of its mode that chmod(2) sets.
+    pub fn permissions(self) -> u32 {
+        self.mode & 0o7777
+    }
+
     /// Whether it is a symbolic link.
     pub fn is_link(self) -> bool {
         self.kind == FileType::Symlink
@@ -104,6 +109,11 @@ pub fn rename(directory: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> Result<(),
 /// Removes a name.
 pub fn unlink(directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), SyscallError> {
     rustix::fs::unlinkat(directory, name, AtFlags::empty()).of("unlink")
+}
+
+/// Makes a directory.
+pub fn make_directory(directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), SyscallError> {
+    rustix::fs::mkdirat(directory, name, Mode::from_bits_retain(0o755)).of("mkdir")
 }
 
 /// Removes an empty directory.

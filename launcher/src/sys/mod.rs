@@ -5,6 +5,7 @@ pub mod access;
 pub mod account;
 #[allow(unsafe_code)] // ioctl(2) for the flags of a file.
 pub mod attributes;
+pub mod beneath;
 pub mod bounded;
 #[allow(unsafe_code)] // Descriptors by number, close_range(2), poll(2) with holes.
 pub mod descriptor;
@@ -16,6 +17,7 @@ pub mod memory;
 pub mod mount;
 #[allow(unsafe_code)] // ioctl(2) for a network interface.
 pub mod namespace;
+pub mod new_names;
 #[allow(unsafe_code)] // realpath(3).
 pub mod path;
 #[allow(unsafe_code)] // keyctl(2), getrlimit(2).

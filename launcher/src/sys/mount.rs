@@ -2,6 +2,7 @@
 //! move_mount(2), mount_setattr(2)). All of it happens in a mount namespace of our own.
 
 use crate::sys::descriptor::poll_entries;
+use crate::sys::new_names::NewNames;
 use crate::sys::{OfCall, SyscallError, checked};
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
 use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
@@ -190,12 +191,19 @@ pub fn changes() -> Option<File> {
     File::open("/proc/self/mountinfo").ok()
 }
 
-/// Waits until the mounts have changed since the last call, or a signal can be read. Returns both.
-pub fn wait_for_change(changes: &File, signals: BorrowedFd<'_>) -> (bool, bool) {
+/// Waits until the mounts have changed since the last call, a name has appeared, or a signal can be read. Returns
+/// whether there may be something to renew, and whether a signal has come.
+pub fn wait_for_change(changes: &File, names: Option<&NewNames>, signals: BorrowedFd<'_>) -> (bool, bool) {
     let entry = |fd: RawFd, events| libc::pollfd { fd, events, revents: 0 };
-    let mut entries = [entry(changes.as_raw_fd(), libc::POLLPRI), entry(signals.as_raw_fd(), libc::POLLIN)];
+    let names = names.map_or(-1, |names| names.as_fd().as_raw_fd());
+    let mut entries = [
+        entry(changes.as_raw_fd(), libc::POLLPRI),
+        entry(names, libc::POLLIN),
+        entry(signals.as_raw_fd(), libc::POLLIN),
+    ];
     let _ = poll_entries(&mut entries, -1);
-    (entries[0].revents != 0, entries[1].revents != 0)
+    let [mounts, names, signals] = entries.map(|entry| entry.revents != 0);
+    (mounts || names, signals)
 }
 
 /// Removes what is mounted at a path. It is no error if nothing is.

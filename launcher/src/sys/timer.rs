@@ -1,10 +1,19 @@
-//! Timers that reach a process which does not look at a clock.
+//! Timers that reach a process which does not look at a clock, and the clock that files have their times of.
 
-use crate::sys::{SyscallError, checked};
-use std::time::Duration;
+use crate::sys::{SyscallError, beneath, checked};
+use std::time::{Duration, SystemTime};
 
 /// Interval after the first signal, in case that the process was just about to stop when that came.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// The kernel's clock for files: what is made or changed from now on is not older. What was made or changed up to a
+/// tick before (clock_getres(2)) may be as old, and even younger: newer kernels take a finer clock now and then.
+pub fn file_time() -> SystemTime {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid structure to write to; the clock exists since Linux 2.6.32.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &raw mut now) };
+    beneath::at(now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or_default())
+}
 
 /// Has the kernel send SIGCONT to this process when the time is over, and repeatedly from then on: if
 /// something has stopped it, it continues and looks at the clock. The timer ends with the process.

@@ -98,9 +98,9 @@ impl Before {
 fn files(place: &Place) -> Tree {
     let mut all = Tree::new();
     for (name, root) in [("outside", &place.world.outside), ("home", &place.world.home)] {
-        // The workspace, and the cache, which is sbx's own.
-        let inside =
-            |path: &Path| name == "home" && (path.starts_with("project") || path.starts_with(".cache"));
+        // The workspace, and what is sbx's own: the cache and the records.
+        let own = ["project", ".cache", ".local/state"];
+        let inside = |path: &Path| name == "home" && own.iter().any(|own| path.starts_with(own));
         let found = tree::snapshot_but(root, &inside).into_iter();
         all.extend(found.map(|(path, entry)| (Path::new(name).join(path), entry)));
     }

@@ -1,12 +1,14 @@
-//! Keeps protected files protected: a mount goes with its file, so when a process outside replaces the
-//! file, it is mounted anew.
+//! Keeps protected files protected. A mount goes with its file, so when a process outside replaces the file, it is
+//! mounted anew; when one removes it, the name is watched for a new one.
 
 use crate::enforce::mounts::{self, HookDirectories};
 use crate::plan::namespaces::Layout;
-use crate::sys::{mount, signal};
+use crate::sys::new_names::NewNames;
+use crate::sys::{mount, path, signal};
 use std::cell::RefCell;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// The files that must stay protected while the command runs.
@@ -14,6 +16,8 @@ pub struct Protection {
     layout: Rc<Layout>,
     hooks: RefCell<HookDirectories>,
     mounts: File,
+    /// Where something protected is missing; `None` while nothing is.
+    names: RefCell<Option<NewNames>>,
     signals: OwnedFd,
 }
 
@@ -21,15 +25,38 @@ impl Protection {
     /// Of a run's mounts, in whose namespace this process is; `None` if they cannot be watched.
     pub fn of(layout: Rc<Layout>, hooks: HookDirectories, watched: &signal::Set) -> Option<Protection> {
         let (mounts, signals) = (mount::changes()?, signal::descriptor(watched).ok()?);
-        let protection = Protection { layout, hooks: RefCell::new(hooks), mounts, signals };
+        let names = RefCell::new(None);
+        let protection = Protection { layout, hooks: RefCell::new(hooks), mounts, names, signals };
         // Something may have changed before the mounts were watched.
         protection.renew().then_some(protection)
     }
 
+    /// Protects what lacks its mount. Returns whether that worked.
     fn renew(&self) -> bool {
+        self.names.borrow().iter().for_each(NewNames::clear);
+        self.mount_again() && (!self.watches_what_is_missing() || self.mount_again())
+    }
+
+    fn mount_again(&self) -> bool {
         // A file that is replaced once more meanwhile is found the next time.
         const ATTEMPTS: usize = 64;
         (0..ATTEMPTS).any(|_| mounts::renew(&self.layout, &mut self.hooks.borrow_mut()).is_ok())
+    }
+
+    /// Has the kernel tell when something is made in the place of what is missing. Returns whether anything is.
+    fn watches_what_is_missing(&self) -> bool {
+        let missing: Vec<&PathBuf> = self.layout.shielded().filter(|path| is_missing(path)).collect();
+        let mut names = self.names.borrow_mut();
+        if !missing.is_empty() && names.is_none() {
+            *names = NewNames::new().ok();
+        }
+        // The directory may be gone as well.
+        let above =
+            |path: &PathBuf| path.ancestors().skip(1).find(|above| !is_missing(above)).map(Path::to_path_buf);
+        for directory in missing.iter().filter_map(|path| above(path)) {
+            let _ = names.as_ref().map(|names| names.watch(&directory));
+        }
+        !missing.is_empty()
     }
 
     /// Protects the configuration that the supervisor is about to put in the place of another. Returns the
@@ -41,7 +68,8 @@ impl Protection {
     /// Waits for a signal, and renews lost mounts meanwhile. Returns whether everything is protected.
     pub fn holds_until_signal(&self) -> bool {
         loop {
-            let (changed, signalled) = mount::wait_for_change(&self.mounts, self.signals.as_fd());
+            let (changed, signalled) =
+                mount::wait_for_change(&self.mounts, self.names.borrow().as_ref(), self.signals.as_fd());
             if changed && !self.renew() {
                 return false;
             }
@@ -51,4 +79,8 @@ impl Protection {
             }
         }
     }
+}
+
+fn is_missing(path: &Path) -> bool {
+    !path::is_there(path)
 }

@@ -59,6 +59,10 @@ pub struct Repository {
     pub unread: BTreeMap<PathBuf, String>,
     /// What an earlier command may have closed: nobody knows which repositories and working trees it leads to.
     pub closed: Option<(PathBuf, String)>,
+    /// Repositories in the directories of submodules. A file says where they are, which a command may change.
+    pub embedded: BTreeSet<PathBuf>,
+    /// How many of the others are too many.
+    beyond: usize,
     /// Directories of hooks that the user's configuration names from the top of each working tree.
     of_user: Vec<PathBuf>,
 }
@@ -103,6 +107,34 @@ impl Repository {
         found
     }
 
+    /// The same with other repositories below the workspace, which earlier runs have found.
+    pub fn with(mut self, others: &[PathBuf], home: Option<&Path>) -> Repository {
+        for own in others.iter().take(MOST) {
+            let config = own.join(CONFIG);
+            if self.protected.iter().any(|known| known.path == config || known.path == *own) {
+                continue;
+            }
+            match own.symlink_metadata() {
+                Ok(meta) if meta.is_dir() && own.file_name().is_some_and(|name| name == ".hg") => {
+                    let settings =
+                        ["hgrc", "hgrc-not-shared", "sharedpath"].map(|name| Protected::new(own.join(name)));
+                    self.protected.extend(settings);
+                    self.protected.push(Protected::existing(own.join("requires")));
+                }
+                Ok(meta) if meta.is_dir() => {
+                    let top = if own.ends_with(".git") { own.parent().unwrap_or(own) } else { own };
+                    let settings = self.own_settings(&config);
+                    self.common(own, &settings, top, home, 1);
+                }
+                Ok(_) => self.protected.push(Protected::existing(own.clone())),
+                Err(error) if path::says_missing(&error) => {}
+                Err(error) => drop(self.closed.get_or_insert_with(|| (own.clone(), plain(&error)))),
+            }
+        }
+        self.beyond = others.len().saturating_sub(MOST);
+        self
+    }
+
     /// What is to be said of it.
     pub fn warnings(&self) -> Vec<String> {
         let remark = |(file, cause): (&PathBuf, &String)| {
@@ -111,7 +143,14 @@ impl Repository {
                 "warning: hooks and files that '{file}' names are not protected, for it cannot be read: {cause}"
             )
         };
-        self.unread.iter().map(remark).collect()
+        let beyond = (self.beyond > 0).then(|| {
+            format!(
+                "warning: {} repositories below the workspace are not protected, for there are more than {MOST}; run \
+                 in one of them, or name it with --workspace",
+                self.beyond
+            )
+        });
+        self.unread.iter().map(remark).chain(beyond).collect()
     }
 
     /// What git writes to that may be more than a repository's own directory: a bare one's, or what has been
@@ -186,6 +225,7 @@ impl Repository {
             if path::is_directory(&own) && is_repository(&own) {
                 let settings = self.own_settings(&own.join(CONFIG));
                 self.common(&own, &settings, place, home, depth);
+                self.embedded.insert(own);
             }
         }
     }

@@ -152,6 +152,11 @@ impl Layout {
         !(read_only.is_empty() && links.is_empty() && denied.is_empty() && placeholders.is_empty())
     }
 
+    /// What mounts hold, whatever they keep from happening to it.
+    pub fn shielded(&self) -> impl Iterator<Item = &PathBuf> {
+        self.read_only.iter().chain(self.links.keys()).chain(&self.denied).chain(self.held_free())
+    }
+
     /// What cannot be made, by all of its names.
     pub fn held_free(&self) -> impl Iterator<Item = &PathBuf> {
         self.placeholders.iter().map(|placeholder| &placeholder.path).chain(&self.placeholders_elsewhere)

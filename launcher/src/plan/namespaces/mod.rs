@@ -13,12 +13,14 @@ pub mod placeholder;
 mod places;
 pub mod protect;
 mod protected;
+pub mod record;
 pub mod renewed;
 
 pub use git::{CONFIG, HOOKS, NEW_CONFIG, Repository, outermost as outermost_repository};
 pub use git_config::{LONGEST, Malformed, Setting, Settings};
 pub use layout::{CACHE_IN_TMP, Given, Layout, NO_SCRATCH, TMP};
 pub use places::Roots;
+pub use record::Record;
 
 use crate::error::Refusal;
 use crate::host::landlock::Version;
@@ -119,15 +121,18 @@ pub fn has_own_tmp(request: &Request, profile: &Profile, directories: Directorie
     path::is_directory(tmp) && !files::names(request, profile, directories, tmp)
 }
 
-/// What is protected in a run, with the directories of profiles and the files of this one, which are `sbx`'s own.
+/// What is protected in a run, with what is `sbx`'s own: the directories of profiles, that of the records, and the
+/// files of this run's profile.
 pub fn protected(
     profile: &Profile,
     variables: &Variables<'_>,
     repository: Option<Repository>,
     own: &[PathBuf],
+    records: Option<&Path>,
 ) -> Vec<Protected> {
     let mut all = of_others(profile, variables, repository);
     all.extend(own.iter().flat_map(|directory| profiles(directory)));
+    all.extend(records.map(deny_expansion::resolve).map(Protected::new));
     all.extend(profile.files.iter().cloned().map(Protected::existing));
     all
 }

@@ -22,10 +22,16 @@ const MOST_CONFIGS: usize = 64;
 impl Layout {
     /// Hides a denied path by a mount, or keeps a missing one from being made. Nothing is done if no rule above grants
     /// the path.
-    pub fn deny(&mut self, path: &Path, roots: &Roots, rules: &[PathRule]) {
-        let path = deny_expansion::resolve(path);
-        let granted = rules.iter().any(|rule| is_below(&path, &canonical(&rule.path)));
-        if !granted {
+    pub fn deny(&mut self, named: &Path, roots: &Roots, rules: &[PathRule]) {
+        let path = deny_expansion::resolve(named);
+        let is_granted = |path: &Path| rules.iter().any(|rule| is_below(path, &canonical(&rule.path)));
+        // Somebody outside may put a file in the place of a link.
+        let link = path::in_real_directory(named).filter(|link| *link != path && link.is_symlink());
+        if let Some(link) = link.filter(|link| is_granted(link)) {
+            self.pin(&link, roots);
+            self.links.insert(link, None);
+        }
+        if !is_granted(&path) {
             return;
         }
         if !placeholder::is_free(&path, None) {

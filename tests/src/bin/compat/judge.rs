@@ -1,5 +1,7 @@
 //! Runs one command with and without `sbx` and compares the results.
 
+use std::path::Path;
+
 use sbx_tests::tree::{Tree, differences, snapshot};
 use sbx_tests::{Cmd, Output, have};
 
@@ -158,7 +160,9 @@ struct Effects {
 impl Effects {
     fn now(place: &Place, case: &Case) -> Effects {
         let mut home = snapshot(&place.world.home);
-        home.retain(|path, _| !(path.starts_with("project") || path.starts_with(".cache")));
+        // The workspace, and what is sbx's own: caches and records.
+        let own = ["project", ".cache", ".local/state"];
+        home.retain(|path, _| path != Path::new(".local") && !own.iter().any(|own| path.starts_with(own)));
         let http = if case.reaches_http { 0 } else { place.http.connections() };
         Effects {
             workspace: snapshot(&place.world.workspace),

@@ -340,13 +340,16 @@ fn remotes_cannot_be_planted() {
             "mkdir -p .git/remotes; printf 'URL: ./evil\\nPush: HEAD:refs/heads/x\\n' > .git/remotes/origin";
         let older = "mkdir -p .git/branches; echo ./evil > .git/branches/origin";
         for file in [old, older] {
-            let script = format!("set -e; {}; {file}", repository.replace("REPO", "evil"));
+            let evil = repository.replace("REPO", "evil");
+            let script = format!("set -e; {evil}; {file}");
             let push = |world: &World| {
                 plain(world, "git push -q origin HEAD:refs/heads/x || true");
                 (world.exists("evil/ran"), world.exists("good/ran"))
             };
+            // Hooks of a repository that the command makes are put aside; these are the user's.
             let world = stage(user);
-            let out = shell(&world, &["-q"], &script).run();
+            plain(&world, &evil);
+            let out = shell(&world, &["-q"], file).run();
             assert!(world.exists("evil/hooks/pre-receive"), "{out}");
             assert_eq!(push(&world), (false, false), "{out}");
             // If there is an address, git looks at no file, and the command may make it.

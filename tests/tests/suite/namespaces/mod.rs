@@ -2,6 +2,7 @@
 //! reach; and what holds, or is reported missing, where there are none.
 
 mod across_runs;
+mod aftermath;
 mod configuration;
 mod git;
 mod hostile;

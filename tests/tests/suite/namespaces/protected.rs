@@ -102,13 +102,15 @@ fn denied_files_are_out_of_reach() {
         // Entering a directory where nothing is visible reveals nothing.
         none_succeeds(world, DENIED, denying(world, &[]), &[]);
         none_succeeds(world, ABSENT, denying(world, &[]), &["enter", "list"]);
-        // The name of a link may come to mean something else; its old target stays hidden.
+        let alias = fs::read_link(world.path("alias")).unwrap();
+        // A link is denied with what it leads to, and its name comes to mean nothing else.
         let out = shell(
             world,
             &["-q", "--deny", "alias"],
             "cat alias hidden/inside; ln -sf twin/file alias; cat alias",
         );
-        out.run().success().prints("as it was\n");
+        out.run().failed().prints("");
+        assert_eq!(fs::read_link(world.path("alias")).unwrap(), alias);
     });
 }
 
@@ -370,5 +372,57 @@ fn files_replaced_from_outside_stay_protected() {
         for name in ["secret", ".git/config", ".mcp.json"] {
             assert!(world.exists(name), "{name}");
         }
+    });
+}
+
+/// A mount goes with its file; whoever makes a new one of that name later, has made a protected one.
+#[test]
+fn files_removed_and_made_again_from_outside_are_protected() {
+    staged(|world| {
+        world.write("conf/real", "old\n");
+        symlink("conf/real", world.path("link")).unwrap();
+        world.write("deep/er/denied", "old\n");
+        let script = "echo ready; until [ -e go ]; do sleep 0.02; done; cat secret link deep/er/denied; \
+            for f in secret link deep/er/denied .git/config .mcp.json; do echo x >> $f; done; echo over";
+        let flags = ["-q", "--deny", "secret", "--deny", "link", "--deny", "deep/er/denied"];
+        let running = shell(world, &flags, script).start();
+        running.wait_for("ready");
+        let pause = || std::thread::sleep(Duration::from_millis(300));
+        let names = ["secret", "link", "deep/er/denied", ".git/config", ".mcp.json"];
+        for name in names {
+            fs::remove_file(world.path(name)).unwrap();
+        }
+        fs::remove_dir_all(world.path("deep")).unwrap();
+        pause();
+        for name in names {
+            world.write(name, format!("{SECRET}\n"));
+            pause();
+        }
+        world.write("go", "");
+        running.wait().success().prints("ready\nover\n");
+        for name in names {
+            assert_eq!(world.read(name).unwrap(), format!("{SECRET}\n"), "{name}");
+        }
+    });
+}
+
+/// What is denied by way of links stays so in the next run, whatever the command has put in their place.
+#[test]
+fn links_on_the_way_to_what_is_denied_are_not_replaced() {
+    staged(|world| {
+        world.write("s1", format!("{SECRET}\n"));
+        for (target, link) in [("s1", "mid"), ("mid", "l2")] {
+            symlink(target, world.path(link)).unwrap();
+        }
+        for script in ["rm mid; ln -s twin/file mid", "mv mid was; cat s1", "cat s1 mid l2"] {
+            let out = shell(world, &["-q", "--deny", "l2"], script).run();
+            assert!(!out.out().contains(SECRET), "{out}");
+        }
+        assert_eq!(fs::read_link(world.path("mid")).unwrap().to_str(), Some("s1"));
+        symlink("twin", world.path("way")).unwrap();
+        shell(world, &["--deny", "way/file"], "true")
+            .run()
+            .success()
+            .says("is a symbolic link, which the command");
     });
 }

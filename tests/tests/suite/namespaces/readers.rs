@@ -160,7 +160,7 @@ fn mercurial_executes_no_planted_file() {
         }
         let world = World::new(user);
         shell(&world, &["-q"], &format!("mkdir -p .hg/store && {}", plants[0])).run().success();
-        assert!(world.exists(".hg/hgrc"));
+        assert!(world.exists(".hg/hgrc.sbx-aside") && !world.exists(".hg/hgrc"));
     });
 }
 

@@ -21,12 +21,13 @@ pub const MOST_OF_ALL: usize = 16 * MOST;
 pub fn pointer(file: &Path) -> Option<PathBuf> {
     let text = read(file)?;
     let path = text.strip_prefix(b"gitdir:")?;
-    Some(tidy(&file.parent()?.join(line(path))))
+    Some(tidy(&file.parent()?.join(line(path.strip_prefix(b" ").unwrap_or(path)))))
 }
 
-/// A path that is all there is in a file.
+/// A path that is all there is in a file. git takes nothing off but the ends of lines.
 fn line(text: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(text.trim_ascii()))
+    let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+    Path::new(OsStr::from_bytes(&text[..end]))
 }
 
 /// The repository that a git directory shares with others; its own if it shares none.

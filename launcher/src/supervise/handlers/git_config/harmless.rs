@@ -71,7 +71,7 @@ fn missing<'s>(some: &'s [Setting], others: &[Setting]) -> Option<&'s Setting> {
 }
 
 /// Variables that may be set, changed and removed, if they are then [`is_harmless`].
-fn may_vary(setting: &Setting) -> bool {
+pub(super) fn may_vary(setting: &Setting) -> bool {
     match setting.parts() {
         Some((b"user", None, name)) => matches!(name, b"name" | b"email"),
         Some((b"pull", None, name)) => matches!(name, b"rebase" | b"ff"),
@@ -95,15 +95,10 @@ fn is_switch(setting: &Setting) -> bool {
     }
 }
 
-fn is_harmless(setting: &Setting, remotes: &[&[u8]]) -> bool {
-    let Some((section, subsection, name)) = setting.parts() else { return false };
-    // No escapes: git writes none for any of these.
-    let plain = |text: &[u8]| text.iter().all(|byte| *byte >= b' ' && !matches!(byte, b'\\' | 0x7f));
-    let written_plainly = setting.written.iter().all(|byte| *byte == b'\t' || plain(&[*byte]));
-    let named_plainly = subsection.is_none_or(|text| plain(text) && !text.contains(&b'"'));
-    if !written_plainly || !named_plainly {
+pub(super) fn is_harmless(setting: &Setting, remotes: &[&[u8]]) -> bool {
+    let Some((section, subsection, name)) = setting.parts().filter(|_| is_written_plainly(setting)) else {
         return false;
-    }
+    };
     let Some(value) = setting.value.as_deref() else { return name == b"active" };
     match (section, name) {
         _ if is_switch(setting) => value.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-'),
@@ -124,12 +119,20 @@ fn is_harmless(setting: &Setting, remotes: &[&[u8]]) -> bool {
     }
 }
 
+/// No escapes: git writes none for any variable that is harmless.
+pub(super) fn is_written_plainly(setting: &Setting) -> bool {
+    let plain = |text: &[u8]| text.iter().all(|byte| *byte >= b' ' && !matches!(byte, b'\\' | 0x7f));
+    let subsection = setting.parts().and_then(|(_, subsection, _)| subsection);
+    setting.written.iter().all(|byte| *byte == b'\t' || plain(&[*byte]))
+        && subsection.is_none_or(|text| plain(text) && !text.contains(&b'"'))
+}
+
 fn is_yes_or_no(value: &[u8]) -> bool {
     [&b"true"[..], b"false", b"yes", b"no", b"on", b"off", b"1", b"0"].contains(&value)
 }
 
 /// The remote that a variable makes. What is none is a place to git, to fetch from and to push to.
-fn remote(setting: &Setting) -> Option<&[u8]> {
+pub(super) fn remote(setting: &Setting) -> Option<&[u8]> {
     match setting.parts()? {
         (b"remote", name, b"url") => name,
         _ => None,
@@ -142,7 +145,7 @@ fn is_plain_name(name: &[u8]) -> bool {
 }
 
 /// A path, or an address by a transport of git's own: any other is a program, which gets the rest of it.
-fn is_plain_url(url: &[u8]) -> bool {
+pub(super) fn is_plain_url(url: &[u8]) -> bool {
     const TRANSPORTS: [&[u8]; 5] = [b"https", b"http", b"ssh", b"git", b"file"];
     let at = |pattern: &[u8]| url.windows(pattern.len()).position(|part| part == pattern);
     if url.is_empty() || url.starts_with(b"-") || at(b"::").is_some() {

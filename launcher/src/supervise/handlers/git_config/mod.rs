@@ -18,7 +18,8 @@
 //!
 //! Other runs in the repository could not follow, so there may be none (`presence`).
 
-mod harmless;
+pub mod harmless;
+pub mod sift;
 
 use crate::enforce::presence::{Alone, Presence};
 use crate::enforce::reaper;

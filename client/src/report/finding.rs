@@ -1,0 +1,36 @@
+//! What was found in the workspace when the command had ended.
+
+use super::Bytes;
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Something that a program outside the sandbox would act on, and that the command made, or may have changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Finding {
+    /// The repository's directory, or the file.
+    pub path: Bytes,
+    /// What it is.
+    pub kind: FindingKind,
+    /// What would be acted on: variables of a configuration, and files by their paths in the repository.
+    pub names: Vec<Bytes>,
+    /// The names that were given to what would be acted on, so that it is not.
+    pub put_aside: Vec<Bytes>,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    /// A repository that was made during the run.
+    RepositoryMade,
+    /// A repository that was there, and could be changed.
+    RepositoryChanged,
+    /// A protected file that something outside replaced during the run.
+    FileReplaced,
+    /// A value of a later version of sbx; never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
+}

@@ -1,0 +1,133 @@
+//! Which repositories there are in a workspace, as runs have found them. Looking for them at each start would take
+//! longer than the start; what is recorded is protected from the first moment on. The record lies where no command
+//! can write: what a command does to the workspace takes nothing out of it.
+
+use crate::host::Host;
+use crate::sys::path::says_missing;
+use crate::sys::process;
+use crate::sys::within::is_below;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The repositories of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Where they are recorded; `None` for a user without a home.
+    pub file: Option<PathBuf>,
+    /// What is recorded, in the order in which it was found: each a directory with a repository in it, or a file that
+    /// leads to one.
+    pub repositories: Vec<PathBuf>,
+    /// When the first run began: what is older, no command made. `None` where nothing is recorded yet.
+    pub since: Option<SystemTime>,
+    /// When this run began.
+    pub began: SystemTime,
+    /// What this run's plan has found besides.
+    pub found: BTreeSet<PathBuf>,
+}
+
+/// The directory of all records.
+pub fn directory(host: &Host) -> Option<PathBuf> {
+    let (top, below) = place(host)?;
+    Some(top.join(below).join("sbx/workspaces"))
+}
+
+/// A directory of the user's, and where in it programs keep what lasts.
+fn place(host: &Host) -> Option<(PathBuf, &'static str)> {
+    let absolute = |name| host.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_STATE_HOME").map(|state| (state, "")).or_else(|| Some((absolute("HOME")?, ".local/state")))
+}
+
+/// Whether that directory is the user's own. A home that is missing, or another user's (as after `sudo` without `-H`),
+/// has no records: what root wrote there, its owner could not read.
+fn is_own_place(host: &Host) -> bool {
+    place(host).is_some_and(|(top, _)| top.metadata().is_ok_and(|meta| meta.uid() == process::user()))
+}
+
+impl Record {
+    /// That of a workspace.
+    pub fn of(workspace: &Path, host: &Host) -> io::Result<Record> {
+        let none = Record {
+            file: None,
+            repositories: Vec::new(),
+            since: None,
+            began: host.began,
+            found: BTreeSet::new(),
+        };
+        let Some(file) = directory(host).map(|all| all.join(name(workspace))) else { return Ok(none) };
+        let text = match std::fs::read(&file) {
+            Ok(text) => text,
+            Err(_) if !is_own_place(host) => return Ok(none),
+            Err(error) if says_missing(&error) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let (since, repositories) = Record::parse(&text, workspace);
+        Ok(Record { file: Some(file), repositories, since, ..none })
+    }
+
+    /// When the first run began, and what was found.
+    pub fn parse(text: &[u8], workspace: &Path) -> (Option<SystemTime>, Vec<PathBuf>) {
+        let mut parts = text.split(|byte| *byte == 0).map(OsStr::from_bytes);
+        let since = parts.next().and_then(OsStr::to_str).and_then(|text| text.parse().ok());
+        let since = since.map(|since| SystemTime::UNIX_EPOCH + Duration::from_nanos(since));
+        (since, parts.map(PathBuf::from).filter(|path| is_below(path, workspace)).collect())
+    }
+
+    /// What is written to the file: nanoseconds since 1970, and the paths, each with a NUL after it.
+    pub fn text(since: SystemTime, repositories: &[PathBuf]) -> Vec<u8> {
+        let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos().to_string();
+        let paths = repositories.iter().map(|path| path.as_os_str());
+        [OsStr::new(&since)]
+            .into_iter()
+            .chain(paths)
+            .flat_map(|part| [part.as_bytes(), b"\0"].concat())
+            .collect()
+    }
+}
+
+/// The first half of the SHA-256 of the path: nobody can find a second path for it.
+fn name(workspace: &Path) -> String {
+    let digest = Sha256::digest(workspace.as_os_str().as_bytes());
+    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforce::scratch::Scratch;
+
+    #[test]
+    fn what_was_written_is_read_as_far_as_it_is_in_the_workspace() {
+        let state = Scratch::create(None).unwrap();
+        let variables = vec![("XDG_STATE_HOME".into(), state.path().into())];
+        let host = Host::with_environment(variables);
+        let workspace = Path::new("/work");
+        let none = Record::of(workspace, &host).unwrap();
+        assert!(none.repositories.is_empty() && none.since.is_none());
+        let file = none.file.unwrap();
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let since = SystemTime::UNIX_EPOCH + Duration::from_nanos(1_700_000_000_123_456_789);
+        let paths = ["/work/a/.git", "/work/line\nbreak/.git", "/worker/.git", "/work", "/etc/.git"];
+        std::fs::write(&file, Record::text(since, &paths.map(PathBuf::from))).unwrap();
+        let kept = Record::of(workspace, &host).unwrap();
+        assert_eq!(kept.since, Some(since));
+        assert_eq!(kept.repositories, ["/work/a/.git", "/work/line\nbreak/.git"].map(PathBuf::from));
+        assert!(Record::of(Path::new("/worker"), &host).unwrap().repositories.is_empty());
+        // Whatever cannot be read may have held something.
+        std::fs::remove_file(&file).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        assert!(Record::of(workspace, &host).is_err());
+    }
+
+    #[test]
+    fn a_user_without_a_home_has_none() {
+        let host = Host::with_environment(Vec::new());
+        let record = Record::of(Path::new("/work"), &host).unwrap();
+        assert!(record.file.is_none() && record.repositories.is_empty());
+    }
+}

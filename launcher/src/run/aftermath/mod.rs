@@ -1,0 +1,309 @@
+//! A look at the workspace when the command has ended: what git would execute there outside, that was not there before
+//! or could be changed. Mounts hold what was there and known at the start; here is what they cannot hold.
+//!
+//! - Repositories that the command has made: what they would have git execute is put aside.
+//! - Other repositories that nobody had recorded: named if what git executes there was changed meanwhile. All are
+//!   recorded, and later runs protect them.
+//! - What was protected, and is another file now: something outside replaced it, and its mount went with the old file.
+
+mod replaced;
+mod repository;
+mod search;
+
+use crate::plan::Plan;
+use crate::plan::namespaces::{CONFIG, Layout, Record};
+use crate::sys::beneath::Directory;
+use crate::sys::path::{is_there, says_missing};
+use crate::sys::{SyscallError, file, plain, process, timer};
+use crate::text::{escape, shown};
+use replaced::Kept;
+use repository::{Before, Judged, Kind, Times};
+use sbx_client::report::{Bytes, Finding, FindingKind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Instant, SystemTime};
+
+/// What part of the run's time the search may take, and how many directories it looks into in any case.
+const PART: u32 = 50;
+const LEAST: usize = 8;
+/// More repositories of a workspace are not recorded.
+const MOST_RECORDED: usize = 4096;
+
+/// What is remembered until the command has ended.
+pub struct Aftermath {
+    workspace: PathBuf,
+    root: Directory,
+    record: Record,
+    layout: Option<Rc<Layout>>,
+    kept: Vec<Kept>,
+    /// The repositories that are known, where nothing protects them.
+    known: BTreeMap<PathBuf, Before>,
+    /// By the clock that files go by.
+    since: SystemTime,
+    /// What was not in the workspace: a repository there is new, whatever its times say.
+    absent: Vec<&'static Path>,
+    started: Instant,
+}
+
+/// What came of the look.
+#[derive(Default)]
+pub struct Outcome {
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// What could not be done.
+    pub failures: Vec<String>,
+}
+
+/// A look under way.
+struct Look {
+    outcome: Outcome,
+    seen: BTreeSet<PathBuf>,
+    /// What nothing protected.
+    found: BTreeSet<PathBuf>,
+}
+
+impl Aftermath {
+    /// Before the command starts; `None` where it can write nothing that something outside executes later.
+    pub fn before(plan: &Plan) -> Option<Result<Aftermath, SyscallError>> {
+        let (record, workspace) = plan.record.clone().zip(plan.workspace.clone())?;
+        let layout = plan.namespaces.as_ref().ok().cloned();
+        Some(Directory::open(&workspace).map(|root| Aftermath {
+            known: if layout.is_none() { known(&workspace, &record) } else { BTreeMap::new() },
+            kept: layout.as_deref().map(replaced::before).unwrap_or_default(),
+            layout,
+            absent: absent(&workspace),
+            since: timer::file_time(),
+            record,
+            root,
+            workspace,
+            started: Instant::now(),
+        }))
+    }
+
+    /// After it has ended, with all that it started.
+    pub fn after(self) -> Outcome {
+        let mut look = Look { outcome: Outcome::default(), seen: BTreeSet::new(), found: BTreeSet::new() };
+        look.outcome.findings.extend(self.kept.iter().filter_map(Kept::finding));
+        let until = Instant::now() + self.started.elapsed() / PART;
+        search::repositories(&self.root, until, |place| self.look(place, &mut look));
+        let Look { mut outcome, found, .. } = look;
+        if let Err(error) = self.write_down(found) {
+            outcome.failures.push(format!(
+                "cannot record which repositories there are in '{}', so later runs may not protect them: {}",
+                shown(&self.workspace),
+                plain(&error)
+            ));
+        }
+        outcome
+    }
+
+    /// Looks at a repository, and where a file or link in its place leads.
+    fn look(&self, place: &Path, look: &mut Look) {
+        let path = self.workspace.join(place);
+        if !look.seen.insert(path.clone()) {
+            return;
+        }
+        let is_protected = self.is_protected(&path);
+        // A linked worktree's goes with its repository.
+        let is_worktree = repository::is_worktree(place);
+        if is_worktree && let Some(common) = place.ancestors().nth(2) {
+            self.look(common, look);
+        }
+        if !is_protected && !is_worktree && path.symlink_metadata().is_ok() {
+            look.found.insert(path.clone());
+        }
+        match repository::kind(&self.root, &self.workspace, place) {
+            Kind::Directory if is_protected => {
+                let judged =
+                    self.root.below(place).map(|own| repository::judge_worktrees(&own, self.times(&path)));
+                self.conclude(place, judged.map(Some), look);
+            }
+            Kind::Directory => {
+                let (before, was_absent) = (self.known.get(&path), self.absent.contains(&place));
+                let judged = repository::judge(&self.root, place, self.times(&path), before, was_absent);
+                self.conclude(place, judged, look);
+            }
+            Kind::Leads(target) => match target.strip_prefix(&self.workspace) {
+                Ok(below) => self.look(below, look),
+                Err(_) if self.is_of_protected(&target) => {}
+                Err(_) => self.turn_away(place, look),
+            },
+            Kind::Unclear => self.turn_away(place, look),
+            Kind::Nothing => {}
+        }
+    }
+
+    fn times(&self, path: &Path) -> Times {
+        let began = self.record.began;
+        let is_recorded = self.record.repositories.iter().any(|known| known == path);
+        let unrecorded = self.record.since.filter(|_| !is_recorded && !self.known.contains_key(path));
+        Times { began, since: unrecorded.unwrap_or(self.since).min(self.since) }
+    }
+
+    /// Whether a directory outside the workspace is a linked worktree's or a submodule's of a protected repository.
+    fn is_of_protected(&self, target: &Path) -> bool {
+        let common = target.ancestors().skip(1).find(|above| self.is_protected(above));
+        let Some(common) = common else { return self.is_protected(target) };
+        let judged = Directory::open(common).map(|own| {
+            repository::judge_worktrees(&own, Times { began: self.record.began, since: self.record.began })
+        });
+        judged.is_ok_and(|judged| judged.names().is_empty())
+    }
+
+    /// Whether an entry was not there at the start.
+    fn is_made(&self, place: &Path) -> bool {
+        let born = || repository::ages(&self.root, place).ok()?.born;
+        self.absent.contains(&place) || born().is_some_and(|born| born > self.record.began)
+    }
+
+    /// Puts a new file or link aside that leads to a repository which nobody can look after. One that was there, and was
+    /// changed, is named.
+    fn turn_away(&self, place: &Path, look: &mut Look) {
+        let is_changed = repository::ages(&self.root, place).is_ok_and(|ages| ages.changed >= self.since);
+        let is_made = self.is_made(place);
+        if !is_made && !is_changed {
+            return;
+        }
+        let name = place.file_name().unwrap_or_default();
+        let aside = is_made.then(|| repository::set_aside(&self.root, place)).transpose().ok().flatten();
+        let put_aside = aside.iter().map(|aside| aside.as_os_str().into()).collect();
+        look.outcome.findings.push(Finding {
+            path: self.workspace.join(place).as_path().into(),
+            kind: if is_made { FindingKind::RepositoryMade } else { FindingKind::RepositoryChanged },
+            names: vec![name.into()],
+            put_aside,
+        });
+    }
+
+    /// Whether mounts held a repository, or the file that leads to one, during this run.
+    fn is_protected(&self, path: &Path) -> bool {
+        let parts = [path.to_path_buf(), path.join(CONFIG), path.join("hgrc")];
+        let holds =
+            |layout: &Rc<Layout>| parts.iter().any(|part| layout.shields(part) || layout.stands_in(part));
+        self.layout.as_ref().is_some_and(holds)
+    }
+
+    /// Acts on what was found of a repository.
+    fn conclude(&self, place: &Path, judged: Result<Option<Judged>, SyscallError>, look: &mut Look) {
+        let path = self.workspace.join(place);
+        let judged = match judged {
+            Ok(Some(judged)) => judged,
+            Ok(None) => return,
+            // Closed. A `.git` that the command made is put aside as a whole.
+            Err(_) if self.is_protected(&path) => return,
+            Err(_) if place.ends_with(".git") && self.is_made(place) => return self.turn_away(place, look),
+            Err(failed) => {
+                let sentence = format!("cannot tell what git would execute in '{}': {failed}", shown(place));
+                return look.outcome.failures.push(sentence);
+            }
+        };
+        let mut names = judged.names();
+        if names.is_empty() && !judged.is_made && !self.is_protected(&path) && !self.known.contains_key(&path)
+        {
+            names = repository::led_to(&path, &self.workspace, self.times(&path));
+        }
+        if names.is_empty() {
+            return;
+        }
+        let kind = if judged.is_made { FindingKind::RepositoryMade } else { FindingKind::RepositoryChanged };
+        let mut finding = Finding { path: path.as_path().into(), kind, names, put_aside: Vec::new() };
+        if judged.is_made || self.known.contains_key(&path) {
+            let _mask = process::without_umask();
+            match judged.put_aside(&self.root, place) {
+                Ok(aside) => finding.put_aside = aside.iter().map(|name| name.as_os_str().into()).collect(),
+                Err(failed) => look
+                    .outcome
+                    .failures
+                    .push(format!("cannot put aside what git would execute in '{}': {failed}", shown(place))),
+            }
+        }
+        look.outcome.findings.push(finding);
+    }
+
+    /// Adds what is new to the record, and takes out what is gone. Nothing is written where nothing changes.
+    fn write_down(&self, found: BTreeSet<PathBuf>) -> io::Result<()> {
+        let Some(file) = &self.record.file else { return Ok(()) };
+        // The workspace's own is looked for at each start.
+        let own = [self.workspace.join(".git"), self.workspace.clone()];
+        let found: Vec<PathBuf> = self.record.found.iter().cloned().chain(found).collect();
+        let is_new = |path: &&PathBuf| !own.contains(path) && !self.record.repositories.contains(path);
+        let is_gone = |path: &PathBuf| path.symlink_metadata().is_err_and(|error| says_missing(&error));
+        let new: Vec<&PathBuf> = found.iter().filter(is_new).collect();
+        if new.is_empty() && self.record.since.is_some() && !self.record.repositories.iter().any(is_gone) {
+            return Ok(());
+        }
+        // Another run may have written meanwhile.
+        let (since, mut all) = Record::parse(&fs::read(file).unwrap_or_default(), &self.workspace);
+        let since = since.unwrap_or(self.record.began);
+        let missing: Vec<PathBuf> = new.into_iter().filter(|path| !all.contains(path)).cloned().collect();
+        all.extend(missing);
+        all.retain(|path| !is_gone(path));
+        all.truncate(MOST_RECORDED);
+        let directory = file.parent().unwrap_or(file);
+        let _mask = process::without_umask();
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let directory = Directory::open(directory).map_err(|failed| failed.cause)?;
+        let temporary = crate::sys::memory::random_name(".new-").map_err(|failed| failed.cause)?;
+        let name = file.file_name().unwrap_or_default();
+        let written = file::create_new(directory.as_fd(), OsStr::new(&temporary), 0o600)
+            .and_then(|new| file::write_all(new.as_fd(), &Record::text(since, &all)))
+            .and_then(|()| file::rename(directory.as_fd(), OsStr::new(&temporary), name));
+        written.map_err(|failed| {
+            let _ = file::unlink(directory.as_fd(), OsStr::new(&temporary));
+            failed.cause
+        })
+    }
+}
+
+/// Where no repository is in a workspace: in it, and in its place.
+fn absent(workspace: &Path) -> Vec<&'static Path> {
+    let all = [(".git", ".git"), (".hg", ".hg"), ("", "HEAD")];
+    let missing = all.into_iter().filter(|(_, name)| !is_there(&workspace.join(name)));
+    missing.map(|(place, _)| Path::new(place)).collect()
+}
+
+/// The repositories that are known.
+fn known(workspace: &Path, record: &Record) -> BTreeMap<PathBuf, Before> {
+    let own = [workspace.join(".git"), workspace.to_path_buf()];
+    let all = own.into_iter().chain(record.repositories.iter().cloned());
+    all.filter_map(|path| Some((path.clone(), Before::of(&path)?))).collect()
+}
+
+/// A finding as a line.
+pub fn line(finding: &Finding) -> String {
+    let listed =
+        |names: &[Bytes]| names.iter().map(|name| escape(&name.0, 100)).collect::<Vec<_>>().join(", ");
+    let path = escape(&finding.path.0, 400);
+    let (names, aside) = (listed(&finding.names), listed(&finding.put_aside));
+    match finding.kind {
+        FindingKind::RepositoryMade if aside.is_empty() => format!(
+            "the command made the repository '{path}', and git outside would act on its {names}: look at it before you \
+             use git there"
+        ),
+        FindingKind::RepositoryMade => format!(
+            "the command made the repository '{path}', and git outside would act on its {names}: put aside there as \
+             {aside}"
+        ),
+        FindingKind::FileReplaced => {
+            let names = if names.is_empty() { names } else { format!(" ({names})") };
+            format!(
+                "something outside replaced '{path}' during the run, and the command may have written to it before it \
+                 was protected again: look at it{names}"
+            )
+        }
+        _ if aside.is_empty() => format!(
+            "nothing protected the repository '{path}' during the run, and git outside would act on its {names}, which \
+             may be new: look at it before you use git there"
+        ),
+        _ => format!(
+            "nothing protected the repository '{path}' during the run, and git outside would act on its new {names}: \
+             put aside there as {aside}, and the configuration is as before"
+        ),
+    }
+}

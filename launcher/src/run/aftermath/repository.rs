@@ -1,0 +1,407 @@
+//! What git executes of a repository that nobody had protected, and how that is put aside.
+
+use crate::plan::files::tidy;
+use crate::plan::namespaces::git_config::LONGEST;
+use crate::plan::namespaces::{CONFIG, HOOKS, Repository, Setting};
+use crate::supervise::handlers::git_config::harmless::{self, Harm};
+use crate::supervise::handlers::git_config::sift::{Sifted, sift};
+use crate::sys::SyscallError;
+use crate::sys::beneath::{self, Ages, Directory};
+use crate::sys::file::{self, Identity};
+use crate::sys::path::says_missing;
+use crate::sys::within::is_below;
+use sbx_client::report::Bytes;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// What comes after the name of something that is put aside. git takes no file of such a name for a hook.
+pub const ASIDE: &str = ".sbx-aside";
+/// More hooks are not named.
+const MOST_NAMED: usize = 8;
+const COMMON: &str = "commondir";
+const OF_WORKTREE: &str = "config.worktree";
+/// Where another repository is, whose settings count.
+const SHARED: &str = "sharedpath";
+const OF_MERCURIAL: [&str; 3] = ["hgrc", "hgrc-not-shared", SHARED];
+/// More linked worktrees are not looked at.
+const MOST_WORKTREES: usize = 256;
+
+/// A repository as it was at the start.
+#[derive(Clone, Debug)]
+pub struct Before {
+    config: Vec<u8>,
+    hooks: Option<Identity>,
+}
+
+impl Before {
+    /// As it is now; `None` if it has no configuration that can be put back.
+    pub fn of(path: &Path) -> Option<Before> {
+        let own = Directory::open(path).ok()?;
+        let config = own.read(CONFIG.as_ref(), LONGEST).ok()??;
+        Some(Before { config, hooks: file::identity_of(own.as_fd(), HOOKS.as_ref(), false).ok() })
+    }
+}
+
+/// Since when something is new.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// The start of this run. What was made before is older. So may be what was made in the first tick after: the clock
+    /// that files go by is a coarse one.
+    pub began: SystemTime,
+    /// When something in this repository may have been changed by a command: in this run, or in any if no run has
+    /// recorded the repository. By the coarse clock: what is changed from then on is not older.
+    pub since: SystemTime,
+}
+
+/// What of a repository is new.
+#[derive(Clone, Copy)]
+enum New {
+    All,
+    Since(SystemTime),
+}
+
+impl New {
+    fn is(self, directory: &Directory, name: &OsStr) -> bool {
+        match self {
+            New::All => true,
+            New::Since(since) => directory.ages(name).is_ok_and(|ages| ages.changed >= since),
+        }
+    }
+}
+
+/// A repository with what git would act on.
+#[derive(Debug, Default)]
+pub struct Judged {
+    /// Whether the command made it.
+    pub is_made: bool,
+    /// Configurations, each with its harmless part and the variables that are not.
+    configs: Vec<(&'static str, Sifted)>,
+    /// Executable hooks.
+    hooks: Vec<OsString>,
+    /// Files that have no harmless part, and directories of linked worktrees that lead elsewhere.
+    whole: Vec<PathBuf>,
+}
+
+/// Looks at a repository; `None` if it is only a file that leads to one.
+pub fn judge(
+    root: &Directory,
+    place: &Path,
+    Times { began, since }: Times,
+    before: Option<&Before>,
+    was_absent: bool,
+) -> Result<Option<Judged>, SyscallError> {
+    let own = match root.below(place) {
+        Ok(own) => own,
+        Err(failed) if says_missing(&failed.cause) => return Ok(None),
+        Err(failed) => return Err(failed),
+    };
+    // One may have been made in a directory that was there.
+    let born = |name: &str| own.ages(name.as_ref()).ok()?.born;
+    let is_made =
+        was_absent || [".", "objects"].iter().any(|name| born(name).is_some_and(|born| born > began));
+    let new = if is_made { New::All } else { New::Since(since) };
+    let mut judged = Judged { is_made, ..Judged::default() };
+    let fresh = |name: &str| new.is(&own, name.as_ref());
+    let is_of_mercurial = place.file_name().is_some_and(|name| name == ".hg");
+    if is_of_mercurial {
+        let harmful = |name: &&&str| {
+            fresh(name) && !is_absent_or(&own, name, |text| **name != SHARED && is_plain_hgrc(text))
+        };
+        judged.whole = OF_MERCURIAL.iter().filter(harmful).map(PathBuf::from).collect();
+        return Ok(Some(judged));
+    }
+    for name in [CONFIG, OF_WORKTREE].into_iter().filter(|name| fresh(name)) {
+        let sifted = match (own.read(name.as_ref(), LONGEST), before.filter(|_| name == CONFIG)) {
+            (Ok(None), _) => continue,
+            (Ok(Some(text)), Some(before)) => compared(&before.config, &text),
+            (Ok(Some(text)), None) => {
+                sift(&text, |setting| is_own_worktree(setting, place)).unwrap_or_else(|_| unreadable(name))
+            }
+            // A link, or no file.
+            (Err(_), before) => Sifted {
+                kept: before.map(|before| before.config.clone()).unwrap_or_default(),
+                ..unreadable(name)
+            },
+        };
+        judged.configs.push((name, sifted));
+    }
+    judged.configs.retain(|(_, sifted)| !sifted.harmful.is_empty());
+    // A linked worktree's repository is looked at by itself.
+    let common = if is_worktree(place) { "../.." } else { "." };
+    if fresh(COMMON) && !is_absent_or(&own, COMMON, |text| leads_to(text, common) || leads_to(text, ".")) {
+        judged.whole.push(COMMON.into());
+    }
+    judged.hooks = hooks(&own, new, before)?;
+    judged.whole.extend(worktrees(&own, new));
+    Ok(Some(judged))
+}
+
+/// The configuration from before, with a variable of the new one that may not change, if there is one.
+fn compared(before: &[u8], now: &[u8]) -> Sifted {
+    let harmful = match harmless::check(before, now) {
+        Ok(()) => Vec::new(),
+        Err(Harm::Variable(key)) => vec![key],
+        Err(Harm::Unreadable) => unreadable(CONFIG).harmful,
+    };
+    Sifted { kept: before.to_vec(), harmful }
+}
+
+/// A configuration that git would stop at, or read another way than we do, has no harmless part.
+fn unreadable(name: &str) -> Sifted {
+    Sifted { kept: Vec::new(), harmful: vec![name.as_bytes().to_vec()] }
+}
+
+/// Whether a file is missing, or its text is of some kind. What cannot be read is not.
+fn is_absent_or(directory: &Directory, name: &str, kind: impl FnOnce(&[u8]) -> bool) -> bool {
+    directory.read(name.as_ref(), LONGEST).is_ok_and(|text| text.is_none_or(|text| kind(&text)))
+}
+
+/// Whether a submodule's repository names a directory of the same working tree as its own.
+fn is_own_worktree(setting: &Setting, place: &Path) -> bool {
+    let top = place.ancestors().find(|above| above.ends_with(".git")).and_then(Path::parent);
+    let named = tidy(&Path::new("/").join(place).join(setting.path()));
+    let is_within_git = |path: &Path| path.components().any(|part| part.as_os_str() == ".git");
+    setting.is("core", "worktree")
+        && setting.path().is_relative()
+        && is_within_git(place.parent().unwrap_or(place))
+        && top.is_some_and(|top| named.starts_with(Path::new("/").join(top)))
+        && !is_within_git(&named)
+}
+
+/// Whether hg only reads from it where other repositories are.
+fn is_plain_hgrc(text: &[u8]) -> bool {
+    // hg ends lines in other ways too, and passes over a mark of UTF-8.
+    let is_text = text.iter().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..0x7f));
+    let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    is_text && lines.all(|line| !line.starts_with(b"%") && (!line.starts_with(b"[") || line == b"[paths]"))
+}
+
+fn hooks(own: &Directory, new: New, before: Option<&Before>) -> Result<Vec<OsString>, SyscallError> {
+    let hooks = match own.below(Path::new(HOOKS)) {
+        Ok(hooks) => hooks,
+        Err(failed) if failed.errno() == libc::ENOENT => return Ok(Vec::new()),
+        // A link, or a file.
+        Err(_) => return Ok(vec![OsString::from(HOOKS)]),
+    };
+    // A directory that was moved here brings its hooks along; in the one that was there, each has its own time.
+    let now = file::identity(hooks.as_fd())?;
+    let stayed = before.and_then(|before| before.hooks).is_some_and(|before| before.is(now));
+    let new = if !stayed && new.is(own, HOOKS.as_ref()) { New::All } else { new };
+    let is_hook = |name: &OsString| Path::new(name).extension().is_none_or(|end| end != "sample");
+    Ok(hooks.names()?.into_iter().filter(|name| is_hook(name) && new.is(&hooks, name)).collect())
+}
+
+/// Whether a directory is where git keeps what it knows of a linked worktree.
+pub fn is_worktree(place: &Path) -> bool {
+    place.parent().is_some_and(|above| above.file_name().is_some_and(|name| name == "worktrees"))
+}
+
+/// Whether this is all that a file says: git takes nothing off but the ends of lines.
+fn leads_to(text: &[u8], place: &str) -> bool {
+    let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+    text[..end] == *place.as_bytes()
+}
+
+/// What of linked worktrees git would act on: another shared repository, settings of their own.
+fn worktrees(own: &Directory, new: New) -> Vec<PathBuf> {
+    let all = Path::new("worktrees");
+    let names = match own.below(all).and_then(|all| all.names()) {
+        Ok(names) if names.len() <= MOST_WORKTREES => names,
+        Err(failed) if failed.errno() == libc::ENOENT => return Vec::new(),
+        _ => return if new.is(own, all.as_os_str()) { vec![all.to_path_buf()] } else { Vec::new() },
+    };
+    let mut harmful = Vec::new();
+    for place in names.iter().map(|name| all.join(name)) {
+        let Ok(worktree) = own.below(&place) else {
+            // A link, or closed.
+            harmful.extend(new.is(own, place.as_os_str()).then_some(place));
+            continue;
+        };
+        let plain = |text: &[u8]| sift(text, |_| false).is_ok_and(|sifted| sifted.harmful.is_empty());
+        if new.is(&worktree, COMMON.as_ref())
+            && !is_absent_or(&worktree, COMMON, |text| leads_to(text, "../..") || leads_to(text, "."))
+        {
+            harmful.push(place.join(COMMON));
+        }
+        if new.is(&worktree, OF_WORKTREE.as_ref()) && !is_absent_or(&worktree, OF_WORKTREE, plain) {
+            harmful.push(place.join(OF_WORKTREE));
+        }
+    }
+    harmful
+}
+
+/// The linked worktrees that a protected repository has got.
+pub fn judge_worktrees(own: &Directory, Times { began, .. }: Times) -> Judged {
+    Judged { is_made: true, whole: worktrees(own, New::Since(began)), ..Judged::default() }
+}
+
+/// What hooks and configuration of a repository lead to, as far as that may have been changed: scripts, more
+/// configuration.
+pub fn led_to(own: &Path, workspace: &Path, times: Times) -> Vec<Bytes> {
+    let of_git = Repository::default().with(&[own.to_path_buf()], None).protected.into_iter();
+    let elsewhere = of_git.map(|protected| protected.path).filter(|path| is_below(path, workspace));
+    let changed = |meta: Metadata| {
+        let nanoseconds = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
+        beneath::at(meta.ctime(), nanoseconds) >= times.since
+    };
+    let is_changed = |path: &Path| path.symlink_metadata().is_ok_and(changed);
+    let within = |path: &PathBuf| {
+        let entries = path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+        [path.clone()].into_iter().chain(entries).collect::<Vec<_>>()
+    };
+    let all = elsewhere.filter(|path| !path.starts_with(own)).flat_map(|path| within(&path));
+    let changed: BTreeSet<PathBuf> = all.filter(|path| path.is_file() && is_changed(path)).collect();
+    changed.iter().take(MOST_NAMED).map(|path| path.as_path().into()).collect()
+}
+
+/// What a `.git` or `.hg` is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A file or link that leads to one, by its real path.
+    Leads(PathBuf),
+    /// One that leads where nobody can tell.
+    Unclear,
+    /// Nothing that a program would follow.
+    Nothing,
+}
+
+/// Tells what an entry is, whose directory's real path is given.
+pub fn kind(root: &Directory, workspace: &Path, place: &Path) -> Kind {
+    let Some(name) = place.file_name() else { return Kind::Directory };
+    let above = place.parent().unwrap_or(Path::new(""));
+    let Ok(directory) = root.place(above) else { return Kind::Unclear };
+    let led = |path: &Path| match path.canonicalize() {
+        Ok(real) => Kind::Leads(real),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Kind::Nothing,
+        Err(_) => Kind::Unclear,
+    };
+    match file::identity_of(directory.as_fd(), name, false) {
+        Ok(identity) if identity.is_directory() => Kind::Directory,
+        Ok(identity) if identity.is_link() => led(&workspace.join(place)),
+        Ok(_) => match directory.read(name, LONGEST) {
+            Ok(Some(text)) => match text.strip_prefix(b"gitdir:") {
+                None => Kind::Nothing,
+                Some(rest) => {
+                    let rest = rest.strip_prefix(b" ").unwrap_or(rest);
+                    let end = rest
+                        .iter()
+                        .rposition(|byte| !matches!(byte, b'\n' | b'\r'))
+                        .map_or(0, |last| last + 1);
+                    led(&workspace.join(above).join(OsStr::from_bytes(&rest[..end])))
+                }
+            },
+            Ok(None) => Kind::Nothing,
+            Err(_) => Kind::Unclear,
+        },
+        Err(failed) if says_missing(&failed.cause) => Kind::Nothing,
+        Err(_) => Kind::Unclear,
+    }
+}
+
+/// When an entry came to be and was last changed.
+pub fn ages(root: &Directory, place: &Path) -> Result<Ages, SyscallError> {
+    root.place(place.parent().unwrap_or(Path::new("")))?.ages(place.file_name().unwrap_or_default())
+}
+
+/// Renames one entry of the workspace. Returns its new name.
+pub fn set_aside(root: &Directory, place: &Path) -> Result<PathBuf, SyscallError> {
+    let directory = root.place(place.parent().unwrap_or(Path::new("")))?;
+    let (free, path) = free_name(&directory, Path::new(place.file_name().unwrap_or_default()))?;
+    file::rename(directory.as_fd(), place.file_name().unwrap_or_default(), &free)?;
+    Ok(path)
+}
+
+impl Judged {
+    /// What git would act on, by the names of variables and files.
+    pub fn names(&self) -> Vec<Bytes> {
+        let variables = self.configs.iter().flat_map(|(_, sifted)| &sifted.harmful).map(|key| key[..].into());
+        let hooks =
+            self.hooks.iter().take(MOST_NAMED).map(|name| Path::new(HOOKS).join(name).as_path().into());
+        let whole = self.whole.iter().map(|path| path.as_path().into());
+        let mut names: Vec<Bytes> = variables.chain(hooks).chain(whole).collect();
+        names.dedup();
+        names
+    }
+
+    /// Renames what git would act on, and leaves the harmless part of configurations, or what was there before. Returns
+    /// the new names.
+    pub fn put_aside(&self, root: &Directory, place: &Path) -> Result<Vec<PathBuf>, SyscallError> {
+        let own = root.below(place)?;
+        let mut aside = Vec::new();
+        let mut rename = |name: &Path| {
+            let directory = own.below(name.parent().unwrap_or(Path::new("")))?;
+            let name_there = name.file_name().unwrap_or_default();
+            let (free, path) = free_name(&directory, name)?;
+            file::rename(directory.as_fd(), name_there, &free)?;
+            aside.push(path);
+            Ok::<(), SyscallError>(())
+        };
+        for (name, sifted) in &self.configs {
+            // It may hold a password.
+            let old =
+                file::open_to_read(own.as_fd(), name.as_ref()).and_then(|old| file::identity(old.as_fd()));
+            let mode = old.ok().filter(|old| old.is_regular()).map_or(0o644, |old| old.permissions() & 0o666);
+            rename(Path::new(name))?;
+            let new = file::create_new(own.as_fd(), name.as_ref(), mode)?;
+            file::write_all(new.as_fd(), &sifted.kept)?;
+        }
+        self.whole.iter().try_for_each(|path| rename(path))?;
+        if self.is_made && !self.hooks.is_empty() {
+            rename(Path::new(HOOKS))?;
+            // Without one, git could not change the configuration in later runs.
+            file::make_directory(own.as_fd(), HOOKS.as_ref())?;
+        } else {
+            self.hooks.iter().try_for_each(|name| rename(&Path::new(HOOKS).join(name)))?;
+        }
+        Ok(aside)
+    }
+}
+
+/// A name for what is put aside that nothing has yet; with the directory's path before it.
+fn free_name(directory: &Directory, path: &Path) -> Result<(OsString, PathBuf), SyscallError> {
+    let name = path.file_name().unwrap_or_default();
+    let taken = |name: &OsStr| file::identity_of(directory.as_fd(), name, false).is_ok();
+    let numbered = (2..).map(|number| format!("{ASIDE}-{number}"));
+    let ends = [ASIDE.to_string()].into_iter().chain(numbered);
+    let mut names = ends.map(|end| [name.as_bytes(), end.as_bytes()].concat()).map(OsString::from_vec);
+    let free = names.find(|name| !taken(name)).unwrap_or_default();
+    let path = path.with_file_name(&free);
+    Ok((free, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::namespaces::git_config::parse;
+
+    #[test]
+    fn a_submodule_names_a_directory_of_the_same_working_tree() {
+        let is_own = |place: &str, worktree: &str| {
+            let text = format!("[core]\n\tworktree = {worktree}\n");
+            parse(text.as_bytes()).iter().all(|setting| is_own_worktree(setting, Path::new(place)))
+        };
+        assert!(is_own(".git/modules/lib", "../../../lib"));
+        assert!(is_own("sub/.git/modules/a/b", "../../../../a/b"));
+        for (place, worktree) in [
+            (".git", ".."),
+            (".git/modules/lib", "/"),
+            (".git/modules/lib", "/lib"),
+            (".git/modules/lib", "../../hooks"),
+            ("sub/.git/modules/lib", "../../../../lib"),
+            ("sub/.git/modules/lib", "../../../../../.."),
+            ("modules/lib", "../../lib"),
+        ] {
+            assert!(!is_own(place, worktree), "{place}: {worktree}");
+        }
+        assert!(!is_own_worktree(&parse(b"[core]\n\tpager = x\n")[0], Path::new(".git/modules/lib")));
+    }
+}

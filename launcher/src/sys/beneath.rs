@@ -1,0 +1,165 @@
+//! Directories below another one. They are opened so that no symbolic link leads out of it (openat2(2), Linux 5.6):
+//! what lies there may be a command's.
+
+use crate::sys::{OfCall, SyscallError, file};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, StatxFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// A directory that is open for reading.
+pub struct Directory(OwnedFd);
+
+/// When something came to be, and when its contents, mode, owner or name last changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Ages {
+    /// Not every file system knows it.
+    pub born: Option<SystemTime>,
+    /// No program can set it back (`st_ctim`, inode(7)).
+    pub changed: SystemTime,
+}
+
+/// A time of the kernel's.
+pub fn at(seconds: i64, nanoseconds: u32) -> SystemTime {
+    let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+    SystemTime::UNIX_EPOCH + seconds + Duration::from_nanos(nanoseconds.into())
+}
+
+/// How much of a directory is read at once.
+pub const LISTING: usize = 32 * 1024;
+
+const FLAGS: OFlags =
+    OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
+
+impl Directory {
+    /// The one that the others are below, as a place only: it need not be readable.
+    pub fn open(path: &Path) -> Result<Directory, SyscallError> {
+        rustix::fs::openat(CWD, path, FLAGS | OFlags::PATH, Mode::empty()).of("openat").map(Directory)
+    }
+
+    /// One below it, by a relative path.
+    pub fn below(&self, path: &Path) -> Result<Directory, SyscallError> {
+        self.below_with(path, FLAGS)
+    }
+
+    /// The same as a place only: it need not be readable.
+    pub fn place(&self, path: &Path) -> Result<Directory, SyscallError> {
+        self.below_with(path, FLAGS.difference(OFlags::NONBLOCK) | OFlags::PATH)
+    }
+
+    fn below_with(&self, path: &Path, flags: OFlags) -> Result<Directory, SyscallError> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        rustix::fs::openat2(&self.0, path, flags, Mode::empty(), resolve).of("openat2").map(Directory)
+    }
+
+    /// Whether there is anything of a name in it.
+    pub fn has(&self, name: &str) -> bool {
+        file::identity_of(self.0.as_fd(), name.as_ref(), false).is_ok()
+    }
+
+    /// Calls `each` with every name in it, and whether that is a directory.
+    pub fn each_entry(
+        &self,
+        buffer: &mut Vec<u8>,
+        mut each: impl FnMut(&OsStr, bool),
+    ) -> Result<(), SyscallError> {
+        let mut listing = RawDir::new(&self.0, buffer.spare_capacity_mut());
+        while let Some(entry) = listing.next() {
+            let entry = entry.of("getdents64")?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name != "." && name != ".." {
+                let kind = entry.file_type();
+                each(
+                    name,
+                    kind == FileType::Directory || (kind == FileType::Unknown && self.is_directory(name)),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The names in it.
+    pub fn names(&self) -> Result<Vec<OsString>, SyscallError> {
+        let mut names = Vec::new();
+        self.each_entry(&mut Vec::with_capacity(LISTING), |name, _| names.push(name.to_os_string()))?;
+        Ok(names)
+    }
+
+    fn is_directory(&self, name: &OsStr) -> bool {
+        file::identity_of(self.0.as_fd(), name, false).is_ok_and(file::Identity::is_directory)
+    }
+
+    /// The text of a regular file in it; `None` if there is nothing of that name, an error if it is longer.
+    pub fn read(&self, name: &OsStr, longest: u64) -> Result<Option<Vec<u8>>, SyscallError> {
+        let file = match file::open_to_read(self.0.as_fd(), name) {
+            Ok(file) => File::from(file),
+            Err(failed) if failed.errno() == Errno::NOENT.raw_os_error() => return Ok(None),
+            Err(failed) => return Err(failed),
+        };
+        if !file.metadata().of("fstat")?.is_file() {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput)).of("read");
+        }
+        let mut text = Vec::new();
+        file.take(longest + 1).read_to_end(&mut text).of("read")?;
+        if text.len() as u64 > longest {
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge)).of("read");
+        }
+        Ok(Some(text))
+    }
+
+    /// The ages of an entry, or of the directory itself by an empty name.
+    pub fn ages(&self, name: &OsStr) -> Result<Ages, SyscallError> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
+        let wanted = StatxFlags::BTIME | StatxFlags::CTIME;
+        let found = rustix::fs::statx(&self.0, name, flags, wanted).of("statx")?;
+        let knows_birth = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+        Ok(Ages {
+            born: knows_birth.then(|| at(found.stx_btime.tv_sec, found.stx_btime.tv_nsec)),
+            changed: at(found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec),
+        })
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforce::scratch::Scratch;
+    use std::fs;
+
+    #[test]
+    fn no_link_leads_out_and_nothing_is_read_half() {
+        let scratch = Scratch::create(None).unwrap();
+        let at = |name: &str| scratch.path().join(name);
+        fs::create_dir_all(at("top/real/deep")).unwrap();
+        fs::create_dir_all(at("other/deep")).unwrap();
+        std::os::unix::fs::symlink("../other", at("top/link")).unwrap();
+        fs::write(at("top/text"), "four").unwrap();
+        let top = Directory::open(&at("top")).unwrap();
+        let below = |path: &str| top.below(Path::new(path)).map(drop).map_err(|failed| failed.errno());
+        assert_eq!((below(""), below("real/deep")), (Ok(()), Ok(())));
+        assert_eq!((below("link"), below("link/deep")), (Err(libc::ENOTDIR), Err(libc::ELOOP)));
+        assert_eq!(below("real/../../other"), Err(libc::EXDEV));
+        assert_eq!(top.read("text".as_ref(), 4).unwrap().unwrap(), b"four");
+        assert!(top.read("text".as_ref(), 3).is_err() && top.read("link".as_ref(), 9).is_err());
+        assert!(top.read("real".as_ref(), 9).is_err() && top.read("none".as_ref(), 9).unwrap().is_none());
+        assert!(
+            top.place(Path::new("real")).unwrap().has("deep")
+                && !top.place(Path::new("")).unwrap().has("none")
+        );
+        let mut names = top.below(Path::new("")).unwrap().names().unwrap();
+        names.sort();
+        assert_eq!(names, ["link", "real", "text"]);
+    }
+}
