@@ -12,7 +12,7 @@ ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 
 .PHONY: help build install uninstall dist lint test test-escapes test-compat test-faults test-mutants coverage vm-test
-.PHONY: check-aarch64 fuzz bench bench-peers
+.PHONY: check-aarch64 fuzz fuzz-runs bench bench-peers
 
 help:
 	@echo 'make build          builds the release that starts fastest on this machine'
@@ -29,6 +29,7 @@ help:
 	@echo 'make coverage       measures which lines of policy and launcher the tests run'
 	@echo 'make vm-test        runs the kernel-dependent tests on older kernels, emulated; ARCH=aarch64: on arm64'
 	@echo 'make check-aarch64  compiles everything for arm64 and runs clippy on it'
+	@echo 'make fuzz-runs      runs random sequences of commands in repositories, and looks what git executes afterwards'
 	@echo 'make fuzz           fuzzes the properties of fuzz/properties; SECONDS=N for each target'
 	@echo 'make bench          measures start-up, costs per system call, runs per second and memory'
 	@echo 'make bench-peers    the same and everyday commands, under every other sandbox that is installed'
@@ -78,6 +79,11 @@ check-aarch64:
 # FUZZ=TARGET...: fuzzes only these. Needs a nightly toolchain and cargo-fuzz.
 fuzz:
 	SECONDS_EACH=$(SECONDS) fuzz/run $(FUZZ)
+
+# AS=UID: as that user. SECONDS=N: how long.
+fuzz-runs:
+	$(CARGO) build -p sbx
+	tests/fuzz_runs.py --seconds $(or $(SECONDS),600) $(if $(AS),--as $(AS))
 
 lint:
 	$(CARGO) fmt --all --check
