@@ -17,7 +17,7 @@ use crate::sys::path::{is_there, says_missing};
 use crate::sys::{SyscallError, file, plain, process, timer};
 use crate::text::{escape, shown};
 use replaced::Kept;
-use repository::{Before, Judged, Kind, Times};
+use repository::{Before, Judged, Kind, Known, Times};
 use sbx_client::report::{Bytes, Finding, FindingKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -111,7 +111,7 @@ impl Aftermath {
         }
         let is_protected = self.is_protected(&path);
         // A linked worktree's goes with its repository.
-        let is_worktree = repository::is_worktree(place);
+        let is_worktree = repository::is_worktree(&self.root, place);
         if is_worktree && let Some(common) = place.ancestors().nth(2) {
             self.look(common, look);
         }
@@ -125,13 +125,14 @@ impl Aftermath {
                 self.conclude(place, judged.map(Some), look);
             }
             Kind::Directory => {
-                let (before, was_absent) = (self.known.get(&path), self.absent.contains(&place));
-                let judged = repository::judge(&self.root, place, self.times(&path), before, was_absent);
+                let was_absent = self.absent.contains(&place);
+                let known = Known { before: self.known.get(&path), was_absent, tree: None };
+                let judged = repository::judge(&self.root, place, self.times(&path), known);
                 self.conclude(place, judged, look);
             }
             Kind::Leads(target) => match target.strip_prefix(&self.workspace) {
                 Ok(below) => self.look(below, look),
-                Err(_) if self.is_of_protected(&target) => {}
+                Err(_) if self.is_of_protected(&target, path.parent()) => {}
                 Err(_) => self.turn_away(place, look),
             },
             Kind::Unclear => self.turn_away(place, look),
@@ -146,14 +147,19 @@ impl Aftermath {
         Times { began, since: unrecorded.unwrap_or(self.since).min(self.since) }
     }
 
-    /// Whether a directory outside the workspace is a linked worktree's or a submodule's of a protected repository.
-    fn is_of_protected(&self, target: &Path) -> bool {
-        let common = target.ancestors().skip(1).find(|above| self.is_protected(above));
-        let Some(common) = common else { return self.is_protected(target) };
-        let judged = Directory::open(common).map(|own| {
-            repository::judge_worktrees(&own, Times { began: self.record.began, since: self.record.began })
-        });
-        judged.is_ok_and(|judged| judged.names().is_empty())
+    /// Whether a directory outside the workspace belongs to a protected repository, and git would act on nothing there
+    /// that is new.
+    fn is_of_protected(&self, target: &Path, tree: Option<&Path>) -> bool {
+        let Some(common) = target.ancestors().find(|above| self.is_protected(above)) else { return false };
+        let times = Times { began: self.record.began, since: self.since };
+        let of_worktrees = Directory::open(common).map(|own| repository::judge_worktrees(&own, times));
+        let below = target.strip_prefix("/").unwrap_or(target);
+        let own = Directory::open(Path::new("/"))
+            .and_then(|root| repository::judge(&root, below, times, Known { tree, ..Known::default() }))
+            .map(Option::unwrap_or_default);
+        let is_plain =
+            |judged: Result<Judged, SyscallError>| judged.is_ok_and(|judged| judged.names().is_empty());
+        is_plain(of_worktrees) && (self.is_protected(target) || is_plain(own))
     }
 
     /// Whether an entry was not there at the start.
@@ -162,8 +168,8 @@ impl Aftermath {
         self.absent.contains(&place) || born().is_some_and(|born| born > self.record.began)
     }
 
-    /// Puts a new file or link aside that leads to a repository which nobody can look after. One that was there, and was
-    /// changed, is named.
+    /// Puts a new file or link aside that leads to a repository which nobody can look after. One that was there, and
+    /// was changed, is named.
     fn turn_away(&self, place: &Path, look: &mut Look) {
         let is_changed = repository::ages(&self.root, place).is_ok_and(|ages| ages.changed >= self.since);
         let is_made = self.is_made(place);

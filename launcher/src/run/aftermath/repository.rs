@@ -49,6 +49,17 @@ impl Before {
     }
 }
 
+/// What is known of a repository.
+#[derive(Clone, Copy, Default)]
+pub struct Known<'a> {
+    /// How it was at the start.
+    pub before: Option<&'a Before>,
+    /// Whether it was not there then.
+    pub was_absent: bool,
+    /// The working tree that leads to it, where that is elsewhere.
+    pub tree: Option<&'a Path>,
+}
+
 /// Since when something is new.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
@@ -94,8 +105,7 @@ pub fn judge(
     root: &Directory,
     place: &Path,
     Times { began, since }: Times,
-    before: Option<&Before>,
-    was_absent: bool,
+    Known { before, was_absent, tree }: Known<'_>,
 ) -> Result<Option<Judged>, SyscallError> {
     let own = match root.below(place) {
         Ok(own) => own,
@@ -121,9 +131,8 @@ pub fn judge(
         let sifted = match (own.read(name.as_ref(), LONGEST), before.filter(|_| name == CONFIG)) {
             (Ok(None), _) => continue,
             (Ok(Some(text)), Some(before)) => compared(&before.config, &text),
-            (Ok(Some(text)), None) => {
-                sift(&text, |setting| is_own_worktree(setting, place)).unwrap_or_else(|_| unreadable(name))
-            }
+            (Ok(Some(text)), None) => sift(&text, |setting| is_own_worktree(setting, place, tree))
+                .unwrap_or_else(|_| unreadable(name)),
             // A link, or no file.
             (Err(_), before) => Sifted {
                 kept: before.map(|before| before.config.clone()).unwrap_or_default(),
@@ -134,7 +143,7 @@ pub fn judge(
     }
     judged.configs.retain(|(_, sifted)| !sifted.harmful.is_empty());
     // A linked worktree's repository is looked at by itself.
-    let common = if is_worktree(place) { "../.." } else { "." };
+    let common = if is_worktree(root, place) { "../.." } else { "." };
     if fresh(COMMON) && !is_absent_or(&own, COMMON, |text| leads_to(text, common) || leads_to(text, ".")) {
         judged.whole.push(COMMON.into());
     }
@@ -163,11 +172,14 @@ fn is_absent_or(directory: &Directory, name: &str, kind: impl FnOnce(&[u8]) -> b
     directory.read(name.as_ref(), LONGEST).is_ok_and(|text| text.is_none_or(|text| kind(&text)))
 }
 
-/// Whether a submodule's repository names a directory of the same working tree as its own.
-fn is_own_worktree(setting: &Setting, place: &Path) -> bool {
+/// Whether a submodule's repository names a directory of the same working tree as its own, or the one that leads to it.
+fn is_own_worktree(setting: &Setting, place: &Path, tree: Option<&Path>) -> bool {
     let top = place.ancestors().find(|above| above.ends_with(".git")).and_then(Path::parent);
     let named = tidy(&Path::new("/").join(place).join(setting.path()));
     let is_within_git = |path: &Path| path.components().any(|part| part.as_os_str() == ".git");
+    if tree.is_some() {
+        return setting.is("core", "worktree") && tree == Some(&named);
+    }
     setting.is("core", "worktree")
         && setting.path().is_relative()
         && is_within_git(place.parent().unwrap_or(place))
@@ -199,8 +211,9 @@ fn hooks(own: &Directory, new: New, before: Option<&Before>) -> Result<Vec<OsStr
 }
 
 /// Whether a directory is where git keeps what it knows of a linked worktree.
-pub fn is_worktree(place: &Path) -> bool {
-    place.parent().is_some_and(|above| above.file_name().is_some_and(|name| name == "worktrees"))
+pub fn is_worktree(root: &Directory, place: &Path) -> bool {
+    let above = place.parent().and_then(Path::file_name);
+    above.is_some_and(|name| name == "worktrees") && root.place(place).is_ok_and(|own| own.has(COMMON))
 }
 
 /// Whether this is all that a file says: git takes nothing off but the ends of lines.
@@ -387,7 +400,7 @@ mod tests {
     fn a_submodule_names_a_directory_of_the_same_working_tree() {
         let is_own = |place: &str, worktree: &str| {
             let text = format!("[core]\n\tworktree = {worktree}\n");
-            parse(text.as_bytes()).iter().all(|setting| is_own_worktree(setting, Path::new(place)))
+            parse(text.as_bytes()).iter().all(|setting| is_own_worktree(setting, Path::new(place), None))
         };
         assert!(is_own(".git/modules/lib", "../../../lib"));
         assert!(is_own("sub/.git/modules/a/b", "../../../../a/b"));
@@ -402,6 +415,6 @@ mod tests {
         ] {
             assert!(!is_own(place, worktree), "{place}: {worktree}");
         }
-        assert!(!is_own_worktree(&parse(b"[core]\n\tpager = x\n")[0], Path::new(".git/modules/lib")));
+        assert!(!is_own_worktree(&parse(b"[core]\n\tpager = x\n")[0], Path::new(".git/modules/lib"), None));
     }
 }

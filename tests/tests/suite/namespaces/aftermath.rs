@@ -260,6 +260,24 @@ fn new_worktrees_and_old_directories_do_not_hide_what_git_executes() {
     });
 }
 
+/// The repository of a linked worktree lies elsewhere, and gets what git makes there.
+#[test]
+fn a_new_submodule_of_a_linked_worktree_executes_nothing() {
+    in_repositories(|world| {
+        let script =
+            "set -e; git submodule --quiet add $PWD/own lib; GIT=$(git -C lib rev-parse --absolute-git-dir)";
+        for (plant, said) in [("true", false), (FSMONITOR, true)] {
+            plain(world, "git worktree add -q ../tree topic; git clone -q . ../tree/own");
+            let script = planted(world, &format!("{script}; {plant}"));
+            let out = shell(world, &[], &script).cwd(world.home.join("tree")).run().success();
+            assert!(!looked_at(world, "../tree/lib"), "{out}");
+            assert_eq!(out.err().contains("lib/.git"), said, "{out}");
+            assert_eq!(world.exists("../tree/lib/.git"), !said, "{out}");
+            plain(world, "rm -rf ../tree; git worktree prune; git branch -q -D topic; git branch -q topic");
+        }
+    });
+}
+
 /// A clone that nobody knew of, and what its hooks and configuration lead to.
 #[test]
 fn what_the_hooks_of_an_unknown_repository_lead_to_is_named() {
