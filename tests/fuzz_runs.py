@@ -218,8 +218,9 @@ class Bench:
                     self.shell(LOOK, home, at)
             self.shell("chmod u+rwx .git; git status", home, workspace)
             fired = os.path.exists(mark)
-        except subprocess.TimeoutExpired:
-            said += "timeout\n"
+        except (subprocess.TimeoutExpired, PermissionError) as error:
+            # The last is of a workspace that the command has closed.
+            said += f"{error}\n"
         finally:
             subprocess.run(["chmod", "-R", "u+rwX", place], stderr=subprocess.DEVNULL, check=False)
             shutil.rmtree(place, ignore_errors=True)
