@@ -10,9 +10,9 @@
 use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
 use crate::enforce::removal;
+use crate::plan::namespaces::record::short_digest;
 use crate::sys::{memory, path, process};
 use crate::text::escape;
-use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io;
@@ -194,12 +194,10 @@ pub fn cache(
     Ok(found)
 }
 
-/// The first half of the SHA-256 of both. Nobody can find a second path for it, so the name of a workspace's
-/// directory cannot be chosen to get the caches of another one.
+/// Nobody can find a second path for it, so the name of a workspace's directory cannot be chosen to get the caches of
+/// another one.
 fn cache_name(workspace: &Path, profile: &OsStr) -> String {
-    let digest = Sha256::digest([workspace.as_os_str().as_bytes(), profile.as_bytes()].join(&0));
-    let half = digest.iter().take(16).fold(0, |half: u128, byte| half << 8 | u128::from(*byte));
-    format!("{half:032x}")
+    short_digest(&[workspace.as_os_str().as_bytes(), profile.as_bytes()].join(&0))
 }
 
 #[cfg(test)]

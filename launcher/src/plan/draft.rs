@@ -140,8 +140,10 @@ impl<'a> Draft<'a> {
             warnings.extend(namespaces::without(&self.inputs, &variables, rules, self.nested, why)?);
         }
         // Where nothing can be written, nothing new can be found.
-        let roots = Roots::of(rules);
-        let is_open = |workspace: &PathBuf| roots.are(workspace) || roots.above(workspace).is_some();
+        let is_open = |workspace: &PathBuf| {
+            let roots = Roots::of(rules);
+            roots.are(workspace) || roots.above(workspace).is_some()
+        };
         let record = record.filter(|_| !self.inputs.itself && self.workspace.as_ref().is_some_and(is_open));
         let (paths, denied) = paths.map(|paths| (paths.rules, paths.denied)).unzip();
         let unconfined = profile.is_unrestricted();

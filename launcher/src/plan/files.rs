@@ -197,7 +197,6 @@ fn denied(
     let meant = Variables { workspace: variables.workspace.or(Some(directory)), ..*variables };
     let mut denied: Vec<PathBuf> =
         profile.paths.deny.iter().filter_map(|entry| entry.expand_path(&meant)).collect();
-    let roots = Roots::of(rules);
     for path in &request.deny {
         // What does not exist yet can be kept from being made by a mount only.
         let missing = given.masks && !path::is_there(&directory.join(path));
@@ -216,7 +215,7 @@ fn denied(
         let links = path::way(&directory.join(path)).links;
         let (to_directories, to_files): (Vec<_>, Vec<_>) = links.into_iter().partition(|link| link.is_dir());
         denied.extend(to_files.into_iter().filter(|_| given.masks));
-        let replaceable = to_directories.iter().find(|link| roots.above(link).is_some());
+        let replaceable = to_directories.iter().find(|link| Roots::of(rules).above(link).is_some());
         warnings.extend(replaceable.map(|link| {
             format!(
                 "warning: '{}' is denied where it is now: '{}' is a symbolic link, which the command could replace",

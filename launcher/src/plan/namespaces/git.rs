@@ -4,7 +4,7 @@
 //! All of it is read from files that an earlier command may have written. So a repository outside the workspace counts
 //! only if both sides agree: a file in the workspace leads to it, and its own files lead back to the workspace.
 
-mod shape;
+pub mod shape;
 
 use crate::plan::files::tidy;
 use crate::plan::namespaces::git_config::{Leads, Setting, settings};
@@ -33,6 +33,11 @@ pub const CONFIG: &str = "config";
 pub const HOOKS: &str = "hooks";
 /// Where a checked new configuration is written before it is renamed to `config`: no command can write in `hooks`.
 pub const NEW_CONFIG: &str = "hooks/sbx-config";
+
+/// What of a Mercurial repository names programs, or another repository whose settings count.
+pub const OF_MERCURIAL: [&str; 3] = ["hgrc", "hgrc-not-shared", SHARED];
+/// The last of these.
+pub const SHARED: &str = "sharedpath";
 
 /// The outermost repository that one is part of, as a submodule or linked worktree.
 pub fn outermost(repository: &Path) -> &Path {
@@ -116,8 +121,7 @@ impl Repository {
             }
             match own.symlink_metadata() {
                 Ok(meta) if meta.is_dir() && own.file_name().is_some_and(|name| name == ".hg") => {
-                    let settings =
-                        ["hgrc", "hgrc-not-shared", "sharedpath"].map(|name| Protected::new(own.join(name)));
+                    let settings = OF_MERCURIAL.map(|name| Protected::new(own.join(name)));
                     self.protected.extend(settings);
                     self.protected.push(Protected::existing(own.join("requires")));
                 }

@@ -59,7 +59,10 @@ impl Record {
             began: host.began,
             found: BTreeSet::new(),
         };
-        let Some(file) = directory(host).map(|all| all.join(name(workspace))) else { return Ok(none) };
+        let Some(file) = directory(host).map(|all| all.join(short_digest(workspace.as_os_str().as_bytes())))
+        else {
+            return Ok(none);
+        };
         let text = match std::fs::read(&file) {
             Ok(text) => text,
             Err(_) if !is_own_place(host) => return Ok(none),
@@ -90,9 +93,9 @@ impl Record {
     }
 }
 
-/// The first half of the SHA-256 of the path: nobody can find a second path for it.
-fn name(workspace: &Path) -> String {
-    let digest = Sha256::digest(workspace.as_os_str().as_bytes());
+/// The first half of a SHA-256, for a name: nobody can find other bytes that get it.
+pub fn short_digest(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 

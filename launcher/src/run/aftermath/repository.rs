@@ -1,6 +1,8 @@
 //! What git executes of a repository that nobody had protected, and how that is put aside.
 
 use crate::plan::files::tidy;
+use crate::plan::namespaces::git::shape::{is_within_git, line, named_by};
+use crate::plan::namespaces::git::{OF_MERCURIAL, SHARED};
 use crate::plan::namespaces::git_config::LONGEST;
 use crate::plan::namespaces::{CONFIG, HOOKS, Repository, Setting};
 use crate::supervise::handlers::git_config::harmless::{self, Harm};
@@ -27,9 +29,6 @@ pub const ASIDE: &str = ".sbx-aside";
 const MOST_NAMED: usize = 8;
 const COMMON: &str = "commondir";
 const OF_WORKTREE: &str = "config.worktree";
-/// Where another repository is, whose settings count.
-const SHARED: &str = "sharedpath";
-const OF_MERCURIAL: [&str; 3] = ["hgrc", "hgrc-not-shared", SHARED];
 /// More linked worktrees are not looked at.
 const MOST_WORKTREES: usize = 256;
 
@@ -176,7 +175,6 @@ fn is_absent_or(directory: &Directory, name: &str, kind: impl FnOnce(&[u8]) -> b
 fn is_own_worktree(setting: &Setting, place: &Path, tree: Option<&Path>) -> bool {
     let top = place.ancestors().find(|above| above.ends_with(".git")).and_then(Path::parent);
     let named = tidy(&Path::new("/").join(place).join(setting.path()));
-    let is_within_git = |path: &Path| path.components().any(|part| part.as_os_str() == ".git");
     if tree.is_some() {
         return setting.is("core", "worktree") && tree == Some(&named);
     }
@@ -218,8 +216,7 @@ pub fn is_worktree(root: &Directory, place: &Path) -> bool {
 
 /// Whether this is all that a file says: git takes nothing off but the ends of lines.
 fn leads_to(text: &[u8], place: &str) -> bool {
-    let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
-    text[..end] == *place.as_bytes()
+    line(text).as_os_str() == place
 }
 
 /// What of linked worktrees git would act on: another shared repository, settings of their own.
@@ -301,17 +298,9 @@ pub fn kind(root: &Directory, workspace: &Path, place: &Path) -> Kind {
         Ok(identity) if identity.is_directory() => Kind::Directory,
         Ok(identity) if identity.is_link() => led(&workspace.join(place)),
         Ok(_) => match directory.read(name, LONGEST) {
-            Ok(Some(text)) => match text.strip_prefix(b"gitdir:") {
-                None => Kind::Nothing,
-                Some(rest) => {
-                    let rest = rest.strip_prefix(b" ").unwrap_or(rest);
-                    let end = rest
-                        .iter()
-                        .rposition(|byte| !matches!(byte, b'\n' | b'\r'))
-                        .map_or(0, |last| last + 1);
-                    led(&workspace.join(above).join(OsStr::from_bytes(&rest[..end])))
-                }
-            },
+            Ok(Some(text)) => {
+                named_by(&text).map_or(Kind::Nothing, |named| led(&workspace.join(above).join(named)))
+            }
             Ok(None) => Kind::Nothing,
             Err(_) => Kind::Unclear,
         },

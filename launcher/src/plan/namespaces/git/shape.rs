@@ -19,13 +19,17 @@ pub const MOST_OF_ALL: usize = 16 * MOST;
 
 /// Where a file like `.git` of a linked worktree leads.
 pub fn pointer(file: &Path) -> Option<PathBuf> {
-    let text = read(file)?;
+    Some(tidy(&file.parent()?.join(named_by(&read(file)?)?)))
+}
+
+/// The path in the text of such a file.
+pub fn named_by(text: &[u8]) -> Option<&Path> {
     let path = text.strip_prefix(b"gitdir:")?;
-    Some(tidy(&file.parent()?.join(line(path.strip_prefix(b" ").unwrap_or(path)))))
+    Some(line(path.strip_prefix(b" ").unwrap_or(path)))
 }
 
 /// A path that is all there is in a file. git takes nothing off but the ends of lines.
-fn line(text: &[u8]) -> &Path {
+pub fn line(text: &[u8]) -> &Path {
     let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
     Path::new(OsStr::from_bytes(&text[..end]))
 }
