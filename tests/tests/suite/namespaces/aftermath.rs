@@ -128,7 +128,7 @@ fn what_a_repository_of_the_commands_own_executes_is_put_aside() {
                 "git init -q m; git -C m commit -q --allow-empty -m x; git -C m config extensions.worktreeConfig true; \
                     git -C m worktree add -q ../wt; git -C m config core.x y; GIT=/tmp",
                 "printf '[core]\\nfsmonitor = \"PLANTED; false\"\\n' > m/.git/worktrees/wt/config.worktree",
-                "config.worktree",
+                "worktrees/wt/config.worktree",
             ),
             (
                 "wt",
