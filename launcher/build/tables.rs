@@ -3,7 +3,7 @@
 use crate::profile::{
     Alternative, Bound, CallRules, CallTable, DefaultAction, Endpoint, Given, Grants, Level, List, Location,
     Namespaces, NetworkMode, Origin, Pattern, Protection, Search, Shared, Source, StaticMode, Syscalls, Text,
-    Variable, When,
+    Variable, When, WhenMade,
 };
 use sbx_policy::calls::Call;
 use sbx_policy::restrictions::{Condition, Op, Width};
@@ -98,6 +98,7 @@ values! {
     Namespaces: |namespaces, _| format!("Namespaces::{namespaces:?}");
     NetworkMode: |mode, _| format!("NetworkMode::{mode:?}");
     StaticMode: |mode, _| format!("StaticMode::{mode:?}");
+    WhenMade: |when, _| format!("WhenMade::{when:?}");
     Variable: |variable, _| format!("Variable::{variable:?}");
     CallTable: |table, tables| format!("CallTable({})", table.0.code(tables));
     Grants: |grants, tables| match grants {
@@ -137,7 +138,7 @@ structs! {
     Given<T> { value, origin }
     Location { base, rest }
     Origin { profile, built_in, key, index, entry, why }
-    Protection { path, readers }
+    Protection { path, readers, when_made }
     Syscalls { default, calls }
 }
 

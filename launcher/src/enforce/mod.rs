@@ -5,6 +5,7 @@
 //! that into a `Refusal`, with the exit status, which `cli` prints as one sentence: `cannot STEP: CALL:
 //! CAUSE`.
 
+pub mod aside;
 pub mod cgroup;
 pub mod child;
 mod error;

@@ -6,10 +6,12 @@ use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
 use crate::plan::namespaces::git::{HOOKS, NEW_CONFIG};
 use crate::plan::namespaces::layout::{DEVICES, Layout};
+use crate::plan::namespaces::placeholder::NOWHERE;
 use crate::plan::namespaces::renewed::{Kept, Private, System, TERMINALS};
 use crate::sys::mount::{self, Kind, Tree};
 use crate::sys::{OfCall, SyscallError, descriptor, file, namespace, path, terminal};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -200,7 +202,11 @@ fn protect(
         hooks.0.clear();
     }
     for path in layout.held_free().filter(|path| wanted(path)) {
-        mount_on_itself(path, PROTECT, Tree::read_only)?;
+        if path.is_symlink() {
+            cover_link(path, None)?;
+        } else {
+            mount_on_itself(path, PROTECT, Tree::read_only)?;
+        }
     }
     for path in layout.read_only.iter().filter(|path| wanted(path)) {
         let place = mount_on_itself(path, PROTECT, Tree::read_only)?;
@@ -230,6 +236,22 @@ pub fn renew(layout: &Layout, hooks: &mut HookDirectories) -> Result<(), Enforce
 pub fn leave(layout: &Layout) {
     layout.private.iter().for_each(|private| mount::remove(&private.at));
     layout.held_free().for_each(|path| mount::remove(path));
+    for watched in &layout.watched {
+        watched.places().for_each(|place| mount::remove(&watched.above.join(place)));
+    }
+}
+
+/// Whether a placeholder link is held at a path; one that is not yet is held now.
+pub fn holds_link(path: &Path) -> Result<bool, SyscallError> {
+    let Ok(held) = descriptor::hold(path) else { return Ok(false) };
+    if mount::is_root(held.as_fd()) {
+        return Ok(true);
+    }
+    if !file::read_link(held.as_fd(), OsStr::new("")).is_ok_and(|target| target == NOWHERE) {
+        return Ok(false);
+    }
+    let nothing = descriptor::hold(Path::new(NOTHING)).of("openat2")?;
+    cover(&held, &nothing).map(|()| true)
 }
 
 fn place(path: &Path) -> Result<File, SyscallError> {

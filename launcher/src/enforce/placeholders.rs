@@ -5,19 +5,25 @@
 //! is in. Only a run that gets an exclusive lock, being the last, removes the placeholder: otherwise
 //! another run would lose its mount. A placeholder that a killed run left behind is recognised by its mode
 //! and emptiness, and removed with the next.
+//!
+//! Where a name is watched instead, a placeholder link comes there once something has been put aside
+//! ([`crate::enforce::aside`]). It is removed at the end without a lock: a run that loses one watches the name again.
 
 use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
-use crate::plan::namespaces::placeholder::{FILE_MODE, MODE, Placeholder, is_one, looks_like_one};
+use crate::plan::namespaces::Layout;
+use crate::plan::namespaces::placeholder::{
+    FILE_MODE, MODE, NOWHERE, Placeholder, Shape, looks_like_one, standing,
+};
 use crate::sys::file::{self, Times};
 use crate::sys::path::{self, says_missing};
 use crate::sys::{SyscallError, memory, process};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -28,13 +34,23 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct Placeholders {
     placeholders: Vec<Placeholder>,
+    /// Where links may come.
+    watched: BTreeSet<PathBuf>,
     locks: Vec<File>,
 }
 
 impl Placeholders {
     /// Makes them.
-    pub fn make(placeholders: &[Placeholder]) -> Result<Placeholders, EnforceError> {
-        let mut made = Placeholders { placeholders: placeholders.to_vec(), locks: Vec::new() };
+    pub fn make(layout: &Layout) -> Result<Placeholders, EnforceError> {
+        let Layout { placeholders, watched, .. } = layout;
+        let mut made = Placeholders {
+            placeholders: placeholders.clone(),
+            watched: watched
+                .iter()
+                .flat_map(|watched| watched.places().map(|place| watched.above.join(place)))
+                .collect(),
+            locks: Vec::new(),
+        };
         let by_directory = by_directory(placeholders);
         // A placeholder is recognised by its mode, from its first moment on.
         let _mask = process::without_umask();
@@ -58,6 +74,7 @@ impl Placeholders {
         self.locks.clear();
         let left = self.remove();
         self.placeholders.clear();
+        self.watched.clear();
         left
     }
 
@@ -65,7 +82,9 @@ impl Placeholders {
     pub fn remove(&self) -> Vec<PathBuf> {
         let all = by_directory(&self.placeholders).into_iter();
         let left = all.flat_map(|(directory, own)| remove(directory, own));
-        left.map(|placeholder| placeholder.path.clone()).collect()
+        let left = left.map(|placeholder| placeholder.path.clone());
+        let watched = self.watched.iter().filter(|path| !remove_one(path, Shape::Link)).cloned();
+        left.chain(watched).collect()
     }
 }
 
@@ -141,9 +160,10 @@ impl Placeholder {
     }
 
     fn make(&self, directory: &File) -> io::Result<()> {
-        let made = match self.contents {
-            None => DirBuilder::new().mode(MODE).create(&self.path),
-            Some(contents) => self.make_file(directory, contents),
+        let made = match self.shape {
+            Shape::Directory => DirBuilder::new().mode(MODE).create(&self.path),
+            Shape::File(contents) => self.make_file(directory, contents),
+            Shape::Link => symlink(NOWHERE, &self.path),
         };
         match made {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.stands() => Ok(()),
@@ -171,20 +191,26 @@ impl Placeholder {
     }
 
     fn stands(&self) -> bool {
-        self.path.symlink_metadata().is_ok_and(|meta| is_one(&self.path, &meta, self.contents))
+        standing(&self.path, self.shape).is_ok_and(|standing| standing.is_some())
     }
 
-    /// Removes it. Returns true if no placeholder of ours is left: it was removed, is gone, or is now something else.
     fn remove(&self) -> bool {
-        let look = |meta: Metadata| looks_like_one(&self.path, &meta, self.contents);
-        let removed = match self.path.symlink_metadata().and_then(look) {
-            Ok(false) => return true,
-            Ok(true) if self.contents.is_some() => fs::remove_file(&self.path),
-            Ok(true) => fs::remove_dir(&self.path),
-            Err(error) => Err(error),
-        };
-        let is_anothers =
-            |error: io::Error| error.kind() == io::ErrorKind::DirectoryNotEmpty || says_missing(&error);
-        removed.map_or_else(is_anothers, |()| true)
+        remove_one(&self.path, self.shape)
     }
+}
+
+/// Removes a placeholder. Returns true if none of ours is left: it was removed, is gone, or is now something else.
+fn remove_one(path: &Path, wanted: Shape) -> bool {
+    let look = |meta: Metadata| looks_like_one(path, &meta, wanted);
+    let removed = match path.symlink_metadata().and_then(look) {
+        Ok(None) => return true,
+        Ok(Some(Shape::Directory)) => fs::remove_dir(path),
+        Ok(Some(_)) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    let is_anothers = |error: io::Error| {
+        matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory)
+            || says_missing(&error)
+    };
+    removed.map_or_else(is_anothers, |()| true)
 }

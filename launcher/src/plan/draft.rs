@@ -9,6 +9,7 @@ use crate::plan::directories::inside_variables;
 use crate::plan::environment::command_environment;
 use crate::plan::files::{self, Directories, Executed, Paths};
 use crate::plan::limits::{self, Means};
+use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, record};
 use crate::plan::rules::Network;
 use crate::plan::workspace::{self, Working};
@@ -145,6 +146,11 @@ impl<'a> Draft<'a> {
             roots.are(workspace) || roots.above(workspace).is_some()
         };
         let record = record.filter(|_| !self.inputs.itself && self.workspace.as_ref().is_some_and(is_open));
+        let missing = match &namespaces {
+            Ok(layout) => layout.watched.iter().map(Watched::path).collect(),
+            Err(_) if record.is_some() => namespaces::missing(&self.inputs.profile, &variables, rules),
+            Err(_) => Vec::new(),
+        };
         let (paths, denied) = paths.map(|paths| (paths.rules, paths.denied)).unzip();
         let unconfined = profile.is_unrestricted();
         let means = Means {
@@ -168,6 +174,7 @@ impl<'a> Draft<'a> {
             loudness: variables::loudness(request, host)?,
             workspace: self.workspace,
             record,
+            missing,
             environment,
             loads_shim: seal.is_some() && !logs && static_programs::is_sealable(program, host),
             seal,

@@ -86,6 +86,8 @@ pub struct Plan {
     pub workspace: Option<PathBuf>,
     /// The repositories in it that are known, where a command could make others, or change what git executes.
     pub record: Option<Record>,
+    /// What programs outside would act on, and does not exist. What is made there is put aside.
+    pub missing: Vec<PathBuf>,
     /// What --deny-calls names.
     pub denied_calls: Vec<String>,
     /// Socket files that may be connected to.

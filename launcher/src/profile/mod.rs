@@ -45,7 +45,7 @@ pub use show::{human, show};
 pub use units::Bound;
 pub use values::Endpoint;
 pub(crate) use values::{NOT_EXPANDED, ONLY_STAR};
-pub use words::{Level, Namespaces, NetworkMode, StaticMode, Variable};
+pub use words::{Level, Namespaces, NetworkMode, StaticMode, Variable, WhenMade};
 
 /// The profile that runs commands where the user has no default of their own.
 pub const FALLBACK: &str = "workspace";

@@ -18,7 +18,7 @@ use crate::profile::units::{self, Bound};
 use crate::profile::values::{
     Endpoint, command, endpoint, limit, path_entry, port, protection, variable_name, variables, word,
 };
-use crate::profile::words::{Level, Namespaces, NetworkMode, StaticMode, Variable};
+use crate::profile::words::{Level, Namespaces, NetworkMode, StaticMode, Variable, WhenMade};
 
 /// Where a profile itself comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,6 +137,8 @@ pub struct Protection {
     pub path: Location,
     /// The programs that read it. If there are some and none exists, the command may create the path.
     pub readers: List<Location>,
+    /// What happens if something makes it.
+    pub when_made: WhenMade,
 }
 
 impl fmt::Display for Protection {

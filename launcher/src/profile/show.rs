@@ -12,6 +12,7 @@ use crate::profile::conditions::OPS;
 use crate::profile::keys::{Part, with_origin};
 use crate::profile::model::{Profile, Source};
 use crate::profile::origin::{Given, Origin};
+use crate::profile::words::WhenMade;
 use crate::text::tame;
 
 /// The resolved profile as JSON.
@@ -25,10 +26,14 @@ pub fn show(profile: &Profile) -> Value {
     shown["source"] = source;
     shown["description"] = json!(profile.description);
     shown["lineage"] = profile.lineage.iter().map(ToString::to_string).collect();
-    for (place, entry) in
-        profile.paths.protect.iter().enumerate().filter(|(_, entry)| !entry.readers.is_empty())
-    {
-        shown["paths"]["protect"][place]["readers"] = entry.readers.iter().map(ToString::to_string).collect();
+    for (place, entry) in profile.paths.protect.iter().enumerate() {
+        let shown = &mut shown["paths"]["protect"][place];
+        if !entry.readers.is_empty() {
+            shown["readers"] = entry.readers.iter().map(ToString::to_string).collect();
+        }
+        if entry.when_made != WhenMade::default() {
+            shown["when_made"] = json!(entry.when_made.word());
+        }
     }
     shown
 }
@@ -108,7 +113,8 @@ pub fn human(profile: &Profile) -> String {
     let protected = paths.protect.iter().map(|entry| {
         let readers: Vec<_> = entry.readers.iter().map(ToString::to_string).collect();
         let readers = if readers.is_empty() { "" } else { &format!(" read by {}", readers.join(", ")) };
-        format!("{}{readers}{}", entry.path, from(&entry.origin))
+        let when_made = if entry.when_made == WhenMade::SetAside { ", set aside when made" } else { "" };
+        format!("{}{readers}{when_made}{}", entry.path, from(&entry.origin))
     });
     for (title, entries) in [
         ("calls allowed", allowed),

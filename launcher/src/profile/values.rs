@@ -11,6 +11,7 @@ use crate::profile::model::Protection;
 use crate::profile::origin::{Given, List, Text};
 use crate::profile::pattern::Pattern;
 use crate::profile::units::Bound;
+use crate::profile::words::WhenMade;
 use crate::text::tame;
 
 /// An entry of a list, with the reason that the profile gives.
@@ -33,8 +34,8 @@ pub(crate) fn path_entry(node: Node, place: &Place) -> Entry<Location> {
 }
 
 pub(crate) fn protection(node: Node, place: &Place) -> Entry<Protection> {
-    let expected = "a path, or an object with 'path', 'readers' and 'why'";
-    path_or_object(node, place, &["path", "readers", "why"], expected)
+    let expected = "a path, or an object with 'path', 'readers', 'when_made' and 'why'";
+    path_or_object(node, place, &["path", "readers", "when_made", "why"], expected)
 }
 
 fn path_or_object(
@@ -44,11 +45,16 @@ fn path_or_object(
     expected: &'static str,
 ) -> Entry<Protection> {
     match node {
-        Node::String(_) => Ok((Protection { path: path(node, place)?, readers: List::default() }, None)),
+        Node::String(_) => {
+            let (path, when_made) = (path(node, place)?, WhenMade::default());
+            Ok((Protection { path, readers: List::default(), when_made }, None))
+        }
         Node::Object(_) => {
             let mut fields = node.fields(place, keys)?;
             let readers = fields.take("readers", |node, place| node.list(place, path))?.unwrap_or_default();
-            let protection = Protection { path: fields.require("path", path)?, readers: readers.into() };
+            let when_made = fields.take("when_made", word(WhenMade::WORDS))?.unwrap_or_default();
+            let path = fields.require("path", path)?;
+            let protection = Protection { path, readers: readers.into(), when_made };
             Ok((protection, fields.take("why", Node::string)?))
         }
         other => Err(other.instead(place, expected)),

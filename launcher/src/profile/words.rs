@@ -59,6 +59,16 @@ pub enum NetworkMode {
     Private,
 }
 
+/// `when_made`: what happens if something makes a protected path that did not exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WhenMade {
+    /// A placeholder keeps it from being made.
+    #[default]
+    Refuse,
+    /// It is renamed at once. Enough for what programs outside do not act on at once, or without asking.
+    SetAside,
+}
+
 /// A variable that a path may begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Variable {
@@ -97,5 +107,6 @@ words! {
     Namespaces { "auto" = Auto, "none" = None, }
     Level { "full" = Full, "standard" = Standard, "minimal" = Minimal, }
     NetworkMode { "none" = None, "host" = Host, "allow" = Ports, "private" = Private, }
+    WhenMade { "refuse" = Refuse, "set-aside" = SetAside, }
     Variable { "WORKSPACE" = Workspace, "HOME" = Home, "TMP" = Tmp, "CACHE" = Cache, }
 }

@@ -65,7 +65,7 @@ pub fn run(
     let scratch_path = scratch.as_ref().map(Scratch::path);
     let view = View { layout: layout.as_deref(), scratch: scratch_path, ..View::default() };
     let (mut steps, view) = steps::lay_out(plan, parts, view)?;
-    let placeholders = layout.as_ref().map(|layout| Placeholders::make(&layout.placeholders)).transpose()?;
+    let placeholders = layout.as_ref().map(|layout| Placeholders::make(layout)).transpose()?;
     let presence = layout.as_ref().map(|layout| Presence::of(layout)).transpose()?.flatten().map(Rc::new);
     (steps.mask, steps.broken_pipe) = (signals.mask, signals.broken_pipe);
     let afterwards = Afterwards {

@@ -2,7 +2,7 @@
 
 use crate::sys::descriptor::{by_number, poll_entries};
 use crate::sys::{OfCall, SyscallError};
-use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileTimes, Metadata};
@@ -104,6 +104,16 @@ pub fn link(file: BorrowedFd<'_>, directory: BorrowedFd<'_>, name: &OsStr) -> Re
 /// Puts one name in the place of another of the same directory.
 pub fn rename(directory: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> Result<(), SyscallError> {
     rustix::fs::renameat(directory, from, directory, to).of("rename")
+}
+
+/// Has two names of a directory stand for each other's file (RENAME_EXCHANGE, rename(2)). Not every file system can.
+pub fn exchange(directory: BorrowedFd<'_>, one: &OsStr, other: &OsStr) -> Result<(), SyscallError> {
+    rustix::fs::renameat_with(directory, one, directory, other, RenameFlags::EXCHANGE).of("renameat2")
+}
+
+/// Makes a symbolic link.
+pub fn make_link(to: &str, directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), SyscallError> {
+    rustix::fs::symlinkat(to, directory, name).of("symlink")
 }
 
 /// Removes a name.

@@ -191,9 +191,18 @@ pub fn changes() -> Option<File> {
     File::open("/proc/self/mountinfo").ok()
 }
 
-/// Waits until the mounts have changed since the last call, a name has appeared, or a signal can be read. Returns
-/// whether there may be something to renew, and whether a signal has come.
-pub fn wait_for_change(changes: &File, names: Option<&NewNames>, signals: BorrowedFd<'_>) -> (bool, bool) {
+/// What [`wait_for_change`] has waited for.
+pub struct Changed {
+    /// The mounts have changed since the last call.
+    pub mounts: bool,
+    /// A name has appeared.
+    pub names: bool,
+    /// A signal can be read.
+    pub signalled: bool,
+}
+
+/// Waits until something has changed.
+pub fn wait_for_change(changes: &File, names: Option<&NewNames>, signals: BorrowedFd<'_>) -> Changed {
     let entry = |fd: RawFd, events| libc::pollfd { fd, events, revents: 0 };
     let names = names.map_or(-1, |names| names.as_fd().as_raw_fd());
     let mut entries = [
@@ -202,8 +211,8 @@ pub fn wait_for_change(changes: &File, names: Option<&NewNames>, signals: Borrow
         entry(signals.as_raw_fd(), libc::POLLIN),
     ];
     let _ = poll_entries(&mut entries, -1);
-    let [mounts, names, signals] = entries.map(|entry| entry.revents != 0);
-    (mounts || names, signals)
+    let [mounts, names, signalled] = entries.map(|entry| entry.revents != 0);
+    Changed { mounts, names, signalled }
 }
 
 /// Removes what is mounted at a path. It is no error if nothing is.

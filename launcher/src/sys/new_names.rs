@@ -1,8 +1,11 @@
 //! Names that appear in directories (inotify(7)), whoever makes them and in whatever mount namespace.
 
 use crate::sys::{OfCall, SyscallError};
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+use std::ffi::OsStr;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Can be read when a name has appeared in one of the directories.
@@ -21,10 +24,19 @@ impl NewNames {
         inotify::add_watch(&self.0, directory, what).of("inotify_add_watch").map(drop)
     }
 
-    /// Forgets what has appeared so far.
-    pub fn clear(&self) {
-        let mut buffer = [0; 4096];
-        while rustix::io::read(&self.0, &mut buffer).is_ok_and(|length| length > 0) {}
+    /// Whether a name has appeared that matters, or some were lost. Forgets what has appeared so far: not more at once
+    /// than a command can hold up.
+    pub fn have(&self, matters: impl Fn(&OsStr) -> bool) -> bool {
+        const MOST: usize = 4096;
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut reader = Reader::new(&self.0, &mut buffer);
+        let mut appeared = false;
+        for _ in 0..MOST {
+            let Ok(event) = reader.next() else { break };
+            let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
+            appeared |= name.is_none_or(&matters);
+        }
+        appeared
     }
 }
 

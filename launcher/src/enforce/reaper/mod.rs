@@ -11,6 +11,7 @@ mod life;
 mod messages;
 mod orders;
 mod protection;
+mod watched_names;
 
 pub use ending::end_all;
 

@@ -142,7 +142,7 @@ impl Explainer {
 
     /// Why a path is kept from being changed or read by a mount.
     fn shield_reason(&self, path: &Path, writes: bool) -> Option<Reason> {
-        let layout = self.layout.as_ref().filter(|layout| layout.refuses(path, writes))?;
+        let layout = self.layout.as_ref().filter(|layout| layout.shuts(path, writes))?;
         let shown = place::quoted(path);
         let (what, key) = if layout.denies(path) {
             (format!("denies {shown}"), "paths.deny")

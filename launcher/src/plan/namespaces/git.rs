@@ -8,8 +8,8 @@ pub mod shape;
 
 use crate::plan::files::tidy;
 use crate::plan::namespaces::git_config::{Leads, Setting, settings};
-use crate::plan::namespaces::placeholder;
-use crate::plan::namespaces::protect::Protected;
+use crate::plan::namespaces::placeholder::{self, Shape};
+use crate::plan::namespaces::protect::{IfMissing, Protected};
 use crate::plan::rules::{PathRights, PathRule};
 use crate::sys::path::{self, canonical};
 use crate::sys::plain;
@@ -77,7 +77,7 @@ impl Repository {
     pub fn of(workspace: &Path, home: Option<&Path>) -> Repository {
         let mut found = Repository::default();
         let entry = workspace.join(".git");
-        if placeholder::is_free(&entry, None) {
+        if placeholder::is_free(&entry, Shape::Directory) {
             if is_bare(workspace) {
                 found.whole(workspace, workspace, home);
             } else if let Some((common, top)) = workspace.ancestors().skip(1).find_map(around) {
@@ -185,7 +185,10 @@ impl Repository {
         self.protected.push(Protected { replaced: true, ..Protected::existing(config.clone()) });
         // A `commondir` makes git look for configuration and hooks elsewhere. The placeholder says `.`, which changes
         // nothing.
-        self.protected.push(Protected { placeholder: Some(".\n"), ..Protected::new(at.join("commondir")) });
+        self.protected.push(Protected {
+            missing: IfMissing::Placeholder(Shape::File(".\n")),
+            ..Protected::new(at.join("commondir"))
+        });
         self.addresses(at, settings);
         // In a bare one git would look there first.
         if !is_within_git(at) {
@@ -343,7 +346,8 @@ impl Repository {
         if settings.iter().any(is_read) {
             self.configuration(&file, tops, home, &mut Vec::new());
         }
-        self.protected.push(Protected { placeholder: Some("\n"), ..Protected::new(file) });
+        self.protected
+            .push(Protected { missing: IfMissing::Placeholder(Shape::File("\n")), ..Protected::new(file) });
     }
 
     /// The git directories of submodules; their names may have several parts.

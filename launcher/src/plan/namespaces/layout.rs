@@ -3,7 +3,7 @@
 
 use crate::host::Host;
 use crate::host::mounts::Mounts;
-use crate::plan::namespaces::placeholder::Placeholder;
+use crate::plan::namespaces::placeholder::{Placeholder, Watched};
 use crate::plan::namespaces::places::{Roots, places};
 use crate::plan::namespaces::protect::Protected;
 use crate::plan::namespaces::renewed::{self, Private, System, changed};
@@ -49,6 +49,8 @@ pub struct Layout {
     pub denied: BTreeSet<PathBuf>,
     /// Names that the command cannot make: a placeholder stands there.
     pub placeholders: Vec<Placeholder>,
+    /// Names that are watched: what is made there is put aside at once.
+    pub watched: BTreeSet<Watched>,
     /// Other names of the placeholders. By these, something could be put into them.
     pub placeholders_elsewhere: BTreeSet<PathBuf>,
     /// Repositories whose configurations are read-only and may be replaced by others that have been checked.
@@ -116,6 +118,7 @@ impl Layout {
             links: BTreeMap::new(),
             denied: BTreeSet::new(),
             placeholders: Vec::new(),
+            watched: BTreeSet::new(),
             placeholders_elsewhere: BTreeSet::new(),
             configs: Vec::new(),
             directory: given.directory.to_path_buf(),
@@ -148,8 +151,10 @@ impl Layout {
 
     /// Whether there is anything that mounts keep from being changed, read or made.
     pub fn shields_something(&self) -> bool {
-        let Layout { read_only, links, denied, placeholders, .. } = self;
-        !(read_only.is_empty() && links.is_empty() && denied.is_empty() && placeholders.is_empty())
+        let Layout { read_only, links, denied, placeholders, watched, .. } = self;
+        let held =
+            !(read_only.is_empty() && links.is_empty() && denied.is_empty() && placeholders.is_empty());
+        held || !watched.is_empty()
     }
 
     /// What mounts hold, whatever they keep from happening to it.
@@ -172,6 +177,12 @@ impl Layout {
     pub fn refuses(&self, path: &Path, changes: bool) -> bool {
         let mut kept = self.read_only.iter().chain(self.links.keys()).chain(self.held_free());
         self.denies(path) || (changes && (self.pins.contains(path) || kept.any(|kept| is_within(path, kept))))
+    }
+
+    /// The same, also where a change succeeds and is put aside.
+    pub fn shuts(&self, path: &Path, changes: bool) -> bool {
+        let mut watched = self.watched.iter();
+        self.refuses(path, changes) || (changes && watched.any(|watched| is_within(path, &watched.path())))
     }
 
     /// Whether something is at a path for the time of the run only, so that nothing can be made there.

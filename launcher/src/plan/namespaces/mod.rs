@@ -28,12 +28,13 @@ use crate::host::{Host, Open};
 use crate::plan::files::{self, Directories};
 use crate::plan::rules::{Network, PathRule};
 use crate::plan::{Inputs, deny_expansion};
-use crate::profile::{Level, Location, Namespaces, NetworkMode, Profile, Variable, Variables};
+use crate::profile::{Level, Location, Namespaces, NetworkMode, Profile, Variable, Variables, WhenMade};
 use crate::request::Request;
 use crate::sys::access;
 use crate::sys::path::{self, canonical};
 use crate::text::shown;
-use protect::Protected;
+use placeholder::Shape;
+use protect::{IfMissing, Protected};
 use std::path::{Path, PathBuf};
 
 /// Whether a run is to have namespaces of its own.
@@ -168,7 +169,12 @@ fn named(profile: &Profile, variables: &Variables<'_>) -> Vec<Protected> {
         let Some(path) = paths.place(&entry.path) else { continue };
         let mut readers = entry.readers.iter();
         let read = entry.readers.is_empty() || readers.any(|of| is_there(of, variables, &mut looked_for));
-        all.push(if read { Protected::new(path) } else { Protected::existing(path) });
+        let missing = match entry.when_made {
+            _ if !read => IfMissing::MadeFreely,
+            WhenMade::Refuse => IfMissing::Placeholder(Shape::Directory),
+            WhenMade::SetAside => IfMissing::SetAside,
+        };
+        all.push(Protected { missing, ..Protected::new(path) });
     }
     all
 }
@@ -281,13 +287,25 @@ fn unprotected(
         // An sbx around this one has mounted what it protects read-only.
         let mut existing = protected.path.ancestors().filter(|path| path::is_there(path));
         let held = nested && existing.next().is_some_and(access::is_mounted_read_only);
-        (there || !protected.made_freely) && !held && roots.above(&protected.path).is_some()
+        (there || protected.missing != IfMissing::MadeFreely)
+            && !held
+            && roots.above(&protected.path).is_some()
     };
     let path = shown(&all.iter().find(at_stake)?.path);
     Some(format!(
         "warning: '{path}', and what else something outside may execute later, can be changed by the command, \
          for the run has no namespaces: {why}"
     ))
+}
+
+/// What is to be protected and does not exist, where a run has no namespaces: what is made there is put aside when it
+/// has ended.
+pub fn missing(profile: &Profile, variables: &Variables<'_>, rules: &[PathRule]) -> Vec<PathBuf> {
+    let roots = Roots::of(rules);
+    let all =
+        named(profile, variables).into_iter().filter(|protected| protected.missing != IfMissing::MadeFreely);
+    let real = all.map(|protected| deny_expansion::resolve(&protected.path));
+    real.filter(|path| !path::is_there(path) && roots.above(path).is_some()).collect()
 }
 
 /// What to say, or to refuse, where a run has no namespaces.

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 pub const MODE: u32 = 0o1555;
 /// The mode of a placeholder file.
 pub const FILE_MODE: u32 = 0o444;
+/// Where a placeholder link leads: nothing can ever be made there.
+pub const NOWHERE: &str = "/dev/null/sbx-placeholder";
 /// The bits of a mode that chmod(2) sets.
 const PERMISSIONS: u32 = 0o7777;
 
@@ -20,35 +22,86 @@ const PERMISSIONS: u32 = 0o7777;
 pub struct Placeholder {
     /// Where.
     pub path: PathBuf,
-    /// A file with these contents, where a directory would not do.
-    pub contents: Option<&'static str>,
+    /// As what.
+    pub shape: Shape,
 }
 
-/// Whether nothing stands at a path, or a placeholder that a run made: another run's goes when that one ends.
-pub fn is_free(path: &Path, contents: Option<&str>) -> bool {
-    match path.symlink_metadata() {
-        Ok(meta) => is_one(path, &meta, contents),
-        Err(error) => says_missing(&error),
+/// A path where nothing is, and nothing may be made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Watched {
+    /// A directory above it that exists, and is held in its place during the run.
+    pub above: PathBuf,
+    /// The rest of the path.
+    pub below: PathBuf,
+}
+
+impl Watched {
+    /// The path.
+    pub fn path(&self) -> PathBuf {
+        self.above.join(&self.below)
+    }
+
+    /// What of the path does not exist, from the top down, as places below [`above`](Watched::above).
+    pub fn places(&self) -> impl Iterator<Item = &Path> {
+        let mut places: Vec<&Path> = self.below.ancestors().collect();
+        // The last one is empty.
+        places.pop();
+        places.into_iter().rev()
     }
 }
 
-/// Whether what stands at a path is a placeholder. `meta` comes from the caller's one look; a second look could find
-/// something else.
-pub fn is_one(path: &Path, meta: &Metadata, contents: Option<&str>) -> bool {
+/// What occupies a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// An empty directory.
+    Directory,
+    /// A file with these contents, where a directory would not do.
+    File(&'static str),
+    /// A symbolic link to nowhere. Made while the command runs, which may open what it is before it is held: a link
+    /// has no contents.
+    Link,
+}
+
+/// Whether nothing stands at a path, or a placeholder that a run made: another run's goes when that one ends. `wanted`
+/// is what would be made there.
+pub fn is_free(path: &Path, wanted: Shape) -> bool {
+    standing(path, wanted).is_ok()
+}
+
+/// The placeholder at a path; `None` where there is nothing, an error where there is something else.
+pub fn standing(path: &Path, wanted: Shape) -> Result<Option<Shape>, NotFree> {
+    match path.symlink_metadata() {
+        Ok(meta) => is_one(path, &meta, wanted).map(Some).ok_or(NotFree),
+        Err(error) if says_missing(&error) => Ok(None),
+        Err(_) => Err(NotFree),
+    }
+}
+
+/// Something stands there that is no placeholder, or nobody can tell.
+#[derive(Debug)]
+pub struct NotFree;
+
+/// The placeholder that stands at a path. `meta` comes from the caller's one look; a second look could find something
+/// else.
+pub fn is_one(path: &Path, meta: &Metadata, wanted: Shape) -> Option<Shape> {
+    let shape = looks_like_one(path, meta, wanted).ok()??;
     // Not by its mode alone: a command can give any of the user's directories that, and have what is denied or
     // protected taken for a name to be kept. One that cannot be looked into may hold something.
-    let is_empty = || contents.is_some() || path.read_dir().is_ok_and(|mut entries| entries.next().is_none());
-    looks_like_one(path, meta, contents).unwrap_or(false) && is_empty()
+    let is_empty = || path.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+    (shape != Shape::Directory || is_empty()).then_some(shape)
 }
 
 /// The same of a directory, whatever it holds.
-pub fn looks_like_one(path: &Path, meta: &Metadata, contents: Option<&str>) -> io::Result<bool> {
+pub fn looks_like_one(path: &Path, meta: &Metadata, wanted: Shape) -> io::Result<Option<Shape>> {
     let has = |mode: u32| meta.uid() == process::user() && meta.mode() & PERMISSIONS == mode;
-    match contents {
-        None => Ok(meta.is_dir() && has(MODE)),
-        Some(contents) if meta.is_file() && has(FILE_MODE) => holds(path, contents),
-        Some(_) => Ok(false),
-    }
+    let is_one = match wanted {
+        Shape::File(contents) => {
+            return Ok((meta.is_file() && has(FILE_MODE) && holds(path, contents)?).then_some(wanted));
+        }
+        _ if meta.is_symlink() => (path.read_link()? == Path::new(NOWHERE)).then_some(Shape::Link),
+        _ => (meta.is_dir() && has(MODE)).then_some(Shape::Directory),
+    };
+    Ok(is_one)
 }
 
 fn holds(path: &Path, contents: &str) -> io::Result<bool> {

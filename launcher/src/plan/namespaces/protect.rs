@@ -1,7 +1,7 @@
 //! What stays as it is inside a directory that may be changed: files that something outside the sandbox executes or
 //! trusts later.
 
-use crate::plan::namespaces::placeholder;
+use crate::plan::namespaces::placeholder::{self, Shape};
 use crate::plan::namespaces::places::Roots;
 use crate::sys::{path, plain};
 use crate::text::shown;
@@ -12,14 +12,23 @@ use std::path::{Path, PathBuf};
 pub struct Protected {
     /// Absolute; below the real path of its directory.
     pub path: PathBuf,
-    /// Contents of the placeholder file, if the path does not exist; `None` for an empty directory.
-    pub placeholder: Option<&'static str>,
-    /// Only what exists is protected.
-    pub made_freely: bool,
+    /// What happens where there is nothing.
+    pub missing: IfMissing,
     /// A git configuration that may be replaced by a new one that has been checked.
     pub replaced: bool,
     /// Protected also where it is itself what may be written, and not only something above it.
     pub itself: bool,
+}
+
+/// What happens where a protected path does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfMissing {
+    /// A placeholder of this shape keeps it from being made.
+    Placeholder(Shape),
+    /// What is made there is put aside.
+    SetAside,
+    /// The command may make it.
+    MadeFreely,
 }
 
 /// What there is at a protected path.
@@ -40,12 +49,22 @@ pub enum Found {
 impl Protected {
     /// Protected, and cannot be created if missing.
     pub fn new(path: PathBuf) -> Protected {
-        Protected { path, placeholder: None, made_freely: false, replaced: false, itself: false }
+        let missing = IfMissing::Placeholder(Shape::Directory);
+        Protected { path, missing, replaced: false, itself: false }
     }
 
     /// Protected only if it exists; it may be created.
     pub fn existing(path: PathBuf) -> Protected {
-        Protected { made_freely: true, ..Protected::new(path) }
+        Protected { missing: IfMissing::MadeFreely, ..Protected::new(path) }
+    }
+
+    /// Whether a placeholder stands there, or nothing.
+    fn is_free(&self) -> bool {
+        match self.missing {
+            IfMissing::Placeholder(shape) => placeholder::is_free(&self.path, shape),
+            IfMissing::SetAside => placeholder::is_free(&self.path, Shape::Link),
+            IfMissing::MadeFreely => false,
+        }
     }
 
     /// Looks what is there.
@@ -56,7 +75,7 @@ impl Protected {
         if let Some(link) = links.last() {
             return Found::Behind(link.to_path_buf());
         }
-        if !self.made_freely && placeholder::is_free(&self.path, self.placeholder) {
+        if self.is_free() {
             return Found::Nothing;
         }
         match self.path.symlink_metadata() {
@@ -74,7 +93,7 @@ impl Protected {
 pub fn find(protected: Protected, roots: &Roots, warnings: &mut Vec<String>) -> Option<(Protected, Found)> {
     let found = protected.find(roots);
     let Found::Behind(link) = &found else { return Some((protected, found)) };
-    if protected.made_freely && !path::is_there(&protected.path) {
+    if protected.missing == IfMissing::MadeFreely && !path::is_there(&protected.path) {
         return None;
     }
     warnings.push(replaceable(&protected.path, link));

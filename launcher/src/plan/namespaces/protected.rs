@@ -5,9 +5,9 @@ use crate::host::mounts::Mounts;
 use crate::plan::deny_expansion;
 use crate::plan::namespaces::git::HOOKS;
 use crate::plan::namespaces::layout::Layout;
-use crate::plan::namespaces::placeholder::{self, Placeholder};
+use crate::plan::namespaces::placeholder::{self, Placeholder, Shape, Watched};
 use crate::plan::namespaces::places::Roots;
-use crate::plan::namespaces::protect::{Found, Protected, find, links_behind, replaceable};
+use crate::plan::namespaces::protect::{Found, IfMissing, Protected, find, links_behind, replaceable};
 use crate::plan::namespaces::renewed::{changed, is_plain_directory};
 use crate::plan::rules::PathRule;
 use crate::sys::path::{self, canonical};
@@ -34,11 +34,11 @@ impl Layout {
         if !is_granted(&path) {
             return;
         }
-        if !placeholder::is_free(&path, None) {
+        if !placeholder::is_free(&path, Shape::Directory) {
             self.pin(&path, roots);
             self.denied.insert(path);
         } else if roots.above(&path).is_some() {
-            self.placeholder(&path, None, roots);
+            self.placeholder(&path, Shape::Directory, roots);
         }
     }
 
@@ -75,8 +75,11 @@ impl Layout {
             ));
         }
         match found {
-            Found::Nothing if protected.made_freely => {}
-            Found::Nothing => self.placeholder(&protected.path, protected.placeholder, roots),
+            Found::Nothing => match protected.missing {
+                IfMissing::Placeholder(shape) => self.placeholder(&protected.path, shape, roots),
+                IfMissing::SetAside => self.watch(protected.path, roots),
+                IfMissing::MadeFreely => {}
+            },
             Found::There | Found::Unseen(_) => {
                 self.pin(&protected.path, roots);
                 let repository = protected.path.parent().filter(|_| protected.replaced);
@@ -159,34 +162,65 @@ impl Layout {
         let denied: Vec<_> = self.denied.iter().flat_map(names).collect();
         let placeholders: Vec<_> =
             self.placeholders.iter().flat_map(|placeholder| names(&placeholder.path)).collect();
+        let watched = self.watched.iter().flat_map(|Watched { above, below }| {
+            let elsewhere = names(&above.join(below)).into_iter();
+            elsewhere.filter_map(|name| {
+                let above = name.ancestors().nth(below.iter().count())?.to_path_buf();
+                Some(Watched { above, below: below.clone() })
+            })
+        });
+        let watched: Vec<Watched> = watched.collect();
         let links = self.links.iter();
         let links: Vec<_> =
             links.flat_map(|(link, seen)| names(link).into_iter().map(|name| (name, seen.clone()))).collect();
         self.read_only.extend(read_only);
         self.denied.extend(denied);
+        self.watched.extend(watched);
         self.placeholders_elsewhere.extend(placeholders);
         self.links.extend(links);
     }
 
     /// Keeps a missing path from being created: puts a placeholder at its first missing component.
-    fn placeholder(&mut self, path: &Path, contents: Option<&'static str>, roots: &Roots) {
+    fn placeholder(&mut self, path: &Path, wanted: Shape, roots: &Roots) {
+        let Some(missing) = self.first_missing(path, wanted, roots) else { return };
+        let wanted = if missing == path { wanted } else { Shape::Directory };
+        // Another run's serves as well.
+        let standing = placeholder::standing(missing, wanted).ok().flatten();
+        self.pin(missing, roots);
+        let path = missing.to_path_buf();
+        self.placeholders.push(Placeholder { path, shape: standing.unwrap_or(wanted) });
+    }
+
+    /// Has a missing path watched, unless the placeholder of another run stands there.
+    fn watch(&mut self, path: PathBuf, roots: &Roots) {
+        let Some(missing) = self.first_missing(&path, Shape::Link, roots).map(Path::to_path_buf) else {
+            return;
+        };
+        if path::is_there(&missing) {
+            return self.placeholder(&path, Shape::Link, roots);
+        }
+        self.pin(&missing, roots);
+        let above = missing.parent().unwrap_or(&missing).to_path_buf();
+        let below = path.strip_prefix(&above).unwrap_or(&path).to_path_buf();
+        self.watched.insert(Watched { above, below });
+    }
+
+    /// The first component of a path that does not exist and could be made; `None` too if it has a placeholder
+    /// already.
+    fn first_missing<'p>(&mut self, path: &'p Path, wanted: Shape, roots: &Roots) -> Option<&'p Path> {
         // Those of other runs go when they end.
-        let is_free = |part: &&Path| placeholder::is_free(part, contents.filter(|_| *part == path));
+        let shape = |part: &Path| if part == path { wanted } else { Shape::Directory };
+        let is_free = |part: &&Path| placeholder::is_free(part, shape(part));
         // Where something has come there meanwhile, making the placeholder fails.
         let missing = path.ancestors().take_while(is_free).last().unwrap_or(path);
-        let contents = contents.filter(|_| missing == path);
         let above = missing.parent().and_then(|above| above.symlink_metadata().ok());
         if above.is_some_and(|above| !above.is_dir()) {
             // Below a file nothing can be made, as long as it stays where it is.
             self.pin(missing, roots);
-            return;
+            return None;
         }
-        if self.placeholders.iter().all(|placeholder| placeholder.path != missing)
-            && placeholder::can_be_made(missing)
-        {
-            self.pin(missing, roots);
-            self.placeholders.push(Placeholder { path: missing.to_path_buf(), contents });
-        }
+        let is_new = self.placeholders.iter().all(|placeholder| placeholder.path != missing);
+        (is_new && placeholder::can_be_made(missing)).then_some(missing)
     }
 
     /// Keeps the directories above a path from being renamed or removed, so that the path stays what it is.

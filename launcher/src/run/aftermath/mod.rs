@@ -4,12 +4,15 @@
 //! - Repositories that the command has made: what they would have git execute is put aside.
 //! - Other repositories that nobody had recorded: named if what git executes there was changed meanwhile. All are
 //!   recorded, and later runs protect them.
+//! - What programs outside act on, and was not there: put aside as well.
 //! - What was protected, and is another file now: something outside replaced it, and its mount went with the old file.
 
+mod made;
 mod replaced;
 mod repository;
 mod search;
 
+use crate::enforce::aside::set_aside_below;
 use crate::plan::Plan;
 use crate::plan::namespaces::{CONFIG, Layout, Record};
 use crate::sys::beneath::Directory;
@@ -42,6 +45,8 @@ pub struct Aftermath {
     record: Record,
     layout: Option<Rc<Layout>>,
     kept: Vec<Kept>,
+    /// Where nothing was that programs outside would act on.
+    missing: Vec<PathBuf>,
     /// The repositories that are known, where nothing protects them.
     known: BTreeMap<PathBuf, Before>,
     /// By the clock that files go by.
@@ -77,6 +82,7 @@ impl Aftermath {
             known: if layout.is_none() { known(&workspace, &record) } else { BTreeMap::new() },
             kept: layout.as_deref().map(replaced::before).unwrap_or_default(),
             layout,
+            missing: plan.missing.clone(),
             absent: absent(&workspace),
             since: timer::file_time(),
             record,
@@ -90,6 +96,12 @@ impl Aftermath {
     pub fn after(self) -> Outcome {
         let mut look = Look { outcome: Outcome::default(), seen: BTreeSet::new(), found: BTreeSet::new() };
         look.outcome.findings.extend(self.kept.iter().filter_map(Kept::finding));
+        look.outcome.findings.extend(made::findings(
+            &self.missing,
+            &self.workspace,
+            self.since,
+            &mut look.outcome.failures,
+        ));
         let until = Instant::now() + self.started.elapsed() / PART;
         search::repositories(&self.root, until, |place| self.look(place, &mut look));
         let Look { mut outcome, found, .. } = look;
@@ -177,7 +189,7 @@ impl Aftermath {
             return;
         }
         let name = place.file_name().unwrap_or_default();
-        let aside = is_made.then(|| repository::set_aside(&self.root, place)).transpose().ok().flatten();
+        let aside = is_made.then(|| set_aside_below(&self.root, place)).transpose().ok().flatten();
         let put_aside = aside.iter().map(|aside| aside.as_os_str().into()).collect();
         look.outcome.findings.push(Finding {
             path: self.workspace.join(place).as_path().into(),
@@ -295,6 +307,13 @@ pub fn line(finding: &Finding) -> String {
         FindingKind::RepositoryMade => format!(
             "the command made the repository '{path}', and git outside would act on its {names}: put aside there as \
              {aside}"
+        ),
+        FindingKind::FileMade if aside.is_empty() => format!(
+            "something made '{path}' during the run, and a program outside would act on it: look at it"
+        ),
+        FindingKind::FileMade => format!(
+            "something made '{path}' during the run, and a program outside would act on it: put aside as '{aside}'; \
+             rename it back if you want it there"
         ),
         FindingKind::FileReplaced => {
             let names = if names.is_empty() { names } else { format!(" ({names})") };

@@ -1,5 +1,6 @@
 //! What git executes of a repository that nobody had protected, and how that is put aside.
 
+use crate::enforce::aside::set_aside;
 use crate::plan::files::tidy;
 use crate::plan::namespaces::git::shape::{is_within_git, line, named_by};
 use crate::plan::namespaces::git::{OF_MERCURIAL, SHARED};
@@ -18,13 +19,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What comes after the name of something that is put aside. git takes no file of such a name for a hook.
-pub const ASIDE: &str = ".sbx-aside";
 /// More hooks are not named.
 const MOST_NAMED: usize = 8;
 const COMMON: &str = "commondir";
@@ -314,14 +312,6 @@ pub fn ages(root: &Directory, place: &Path) -> Result<Ages, SyscallError> {
     root.place(place.parent().unwrap_or(Path::new("")))?.ages(place.file_name().unwrap_or_default())
 }
 
-/// Renames one entry of the workspace. Returns its new name.
-pub fn set_aside(root: &Directory, place: &Path) -> Result<PathBuf, SyscallError> {
-    let directory = root.place(place.parent().unwrap_or(Path::new("")))?;
-    let (free, path) = free_name(&directory, Path::new(place.file_name().unwrap_or_default()))?;
-    file::rename(directory.as_fd(), place.file_name().unwrap_or_default(), &free)?;
-    Ok(path)
-}
-
 impl Judged {
     /// What git would act on, by the names of variables and files.
     pub fn names(&self) -> Vec<Bytes> {
@@ -341,10 +331,8 @@ impl Judged {
         let mut aside = Vec::new();
         let mut rename = |name: &Path| {
             let directory = own.below(name.parent().unwrap_or(Path::new("")))?;
-            let name_there = name.file_name().unwrap_or_default();
-            let (free, path) = free_name(&directory, name)?;
-            file::rename(directory.as_fd(), name_there, &free)?;
-            aside.push(path);
+            let free = set_aside(&directory, name.file_name().unwrap_or_default())?;
+            aside.push(name.with_file_name(free));
             Ok::<(), SyscallError>(())
         };
         for (name, sifted) in &self.configs {
@@ -366,18 +354,6 @@ impl Judged {
         }
         Ok(aside)
     }
-}
-
-/// A name for what is put aside that nothing has yet; with the directory's path before it.
-fn free_name(directory: &Directory, path: &Path) -> Result<(OsString, PathBuf), SyscallError> {
-    let name = path.file_name().unwrap_or_default();
-    let taken = |name: &OsStr| file::identity_of(directory.as_fd(), name, false).is_ok();
-    let numbered = (2..).map(|number| format!("{ASIDE}-{number}"));
-    let ends = [ASIDE.to_string()].into_iter().chain(numbered);
-    let mut names = ends.map(|end| [name.as_bytes(), end.as_bytes()].concat()).map(OsString::from_vec);
-    let free = names.find(|name| !taken(name)).unwrap_or_default();
-    let path = path.with_file_name(&free);
-    Ok((free, path))
 }
 
 #[cfg(test)]

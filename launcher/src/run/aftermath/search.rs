@@ -1,11 +1,10 @@
 //! Looks for repositories: a `.git` or `.hg`, and directories with what git needs in a repository.
 
 use super::LEAST;
-use super::repository::ASIDE;
+use crate::enforce::aside::is_aside;
 use crate::sys::beneath::{Directory, LISTING};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -65,7 +64,7 @@ impl Found {
         if is_entry {
             self.entries.push(name.to_os_string());
         }
-        if is_directory && name != ".hg" && !is_put_aside(name) {
+        if is_directory && name != ".hg" && !is_aside(name) {
             self.directories.push(name.to_os_string());
         }
         if let Some(needed) = NEEDED.iter().position(|needed| name == *needed) {
@@ -78,9 +77,4 @@ impl Found {
         let [head, common, objects, refs] = self.has;
         head && (common || (objects && refs))
     }
-}
-
-/// Whether something has the name of what was put aside: it leads nowhere any more.
-fn is_put_aside(name: &OsStr) -> bool {
-    name.as_bytes().windows(ASIDE.len()).any(|part| part == ASIDE.as_bytes())
 }

@@ -178,7 +178,7 @@ fn links_that_change_during_the_start_lead_nowhere() {
 #[test]
 fn workspaces_in_odd_places_work() {
     with_namespaces(|user| {
-        let script = "echo made > made; cat made; ls -A; echo denied > .gemini/x";
+        let script = "echo made > made; cat made; ls -A; echo denied > .vscode/x";
         for place in ["/tmp", "/dev/shm", "/run", "/var/tmp"] {
             let mut world = World::new(user);
             let path = std::path::Path::new(place).join(sbx_tests::processes::marker());
@@ -188,14 +188,14 @@ fn workspaces_in_odd_places_work() {
             if user.switch {
                 std::os::unix::fs::chown(&path, Some(user.id), Some(user.id)).unwrap();
             }
-            world.make_dir(&world.home.join(".gemini"));
+            world.make_dir(&world.home.join(".vscode"));
             let workspace = std::mem::replace(&mut world.workspace, path.clone());
             let out = shell(&world, &["-q"], script).run();
             let left = names(&path);
             let text = world.read("made");
             world.workspace = workspace;
             fs::remove_dir_all(&path).unwrap();
-            out.failed().prints("made\n.gemini\nmade\n");
+            out.failed().prints("made\n.vscode\nmade\n");
             assert_eq!((left, text.as_deref()), (vec!["made".to_string()], Some("made\n")), "{place}");
         }
         let mut world = World::new(user);
@@ -212,7 +212,7 @@ fn workspaces_in_odd_places_work() {
         shell(&world, &["-q"], "touch x").no_env("HOME").run().success();
         shell(&world, &["-q"], "touch y").env("HOME", "/nonexistent").run().success();
         assert_eq!(names(&world.workspace), ["x", "y"]);
-        world.make_dir(&world.home.join(".gemini"));
+        world.make_dir(&world.home.join(".vscode"));
         world.sbx(["run", "-q", "-p", "read-only", "--", "touch", ".gemini"]).run().failed();
         assert_eq!(names(&world.workspace), ["x", "y"]);
     });

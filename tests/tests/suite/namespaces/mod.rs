@@ -13,6 +13,7 @@ mod processes;
 mod protected;
 mod readers;
 mod services;
+mod set_aside;
 
 use sbx_tests::{Cmd, User, World, kernel, skip};
 use std::path::Path;

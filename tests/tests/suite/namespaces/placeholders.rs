@@ -10,7 +10,7 @@ use std::time::Duration;
 /// directory could not be inspected, and the files in it would be treated as existing.
 fn stage(user: &User) -> World {
     let world = World::new(user);
-    for directory in [".agents", ".config/direnv", ".gemini", ".cache"] {
+    for directory in [".claude", ".config/zed", ".roo", ".cache"] {
         world.make_dir(&world.home.join(directory));
     }
     world
@@ -21,7 +21,7 @@ fn staged(body: impl Fn(&World)) {
     with_namespaces(|user| body(&stage(user)));
 }
 
-const MADE: &[&str] = &[".agents", ".envrc", ".gemini", "kept"];
+const MADE: &[&str] = &[".claude", ".roo", ".zed", "kept"];
 const FLAGS: &[&str] = &["-q", "--deny", "kept/away"];
 
 #[track_caller]
@@ -36,7 +36,7 @@ fn none_left(world: &World) {
 }
 
 /// Tries to make each of them.
-const MAKE: &str = "for n in .agents .envrc .gemini kept; do mkdir -p $n/x; touch $n; ln -s / $n; rmdir $n; \
+const MAKE: &str = "for n in .claude .roo .zed kept; do mkdir -p $n/x; touch $n; ln -s / $n; rmdir $n; \
                     rm -rf $n; mv $n other; chmod 777 $n; echo x > $n/y; done 2>/dev/null; ls -A";
 
 #[test]
@@ -57,7 +57,7 @@ fn placeholders_come_and_go_with_the_run() {
             assert!(MADE.iter().all(|name| there.iter().any(|n| n == name)), "{umask}: {there:?}");
             running.wait().success().prints(&format!("ready\n0{umask}\n"));
             none_left(&world);
-            shell(&world, FLAGS, MAKE).run().success().prints(".agents\n.envrc\n.gemini\nkept\n");
+            shell(&world, FLAGS, MAKE).run().success().prints(".claude\n.roo\n.zed\nkept\n");
             none_left(&world);
         }
     });
@@ -102,7 +102,7 @@ fn the_last_run_removes_the_placeholders() {
         killed.wait().died_of(libc::SIGKILL);
         std::thread::sleep(Duration::from_millis(200));
         world.write("go", "");
-        first.wait().success().prints("ready\n.agents\n.envrc\n.gemini\ngo\nkept\n");
+        first.wait().success().prints("ready\n.claude\n.roo\n.zed\ngo\nkept\n");
         fs::remove_file(world.path("go")).unwrap();
         none_left(world);
         // The later run depends on them as much.
@@ -114,7 +114,7 @@ fn the_last_run_removes_the_placeholders() {
         first.wait().success();
         fs::remove_file(world.path("end")).unwrap();
         world.write("go", "");
-        second.wait().success().prints("ready\n.agents\n.envrc\n.gemini\ngo\nkept\n");
+        second.wait().success().prints("ready\n.claude\n.roo\n.zed\ngo\nkept\n");
         fs::remove_file(world.path("go")).unwrap();
         none_left(world);
     });
@@ -125,24 +125,24 @@ fn the_last_run_removes_the_placeholders() {
 fn other_files_stay() {
     with_namespaces(|user| {
         let world = stage(user);
-        world.make_dir(&world.path(".gemini"));
-        world.write(".agents/mine", "mine\n");
-        world.write(".envrc", "");
-        fs::set_permissions(world.path(".gemini"), fs::Permissions::from_mode(0o555)).unwrap();
+        world.make_dir(&world.path(".zed"));
+        world.write(".claude/mine", "mine\n");
+        world.write(".roo", "");
+        fs::set_permissions(world.path(".zed"), fs::Permissions::from_mode(0o555)).unwrap();
         shell(&world, FLAGS, MAKE).run().success();
-        assert_eq!(names(&world.workspace), [".agents", ".envrc", ".gemini"]);
-        assert_eq!(world.read(".agents/mine").unwrap(), "mine\n");
-        fs::set_permissions(world.path(".gemini"), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(names(&world.workspace), [".claude", ".roo", ".zed"]);
+        assert_eq!(world.read(".claude/mine").unwrap(), "mine\n");
+        fs::set_permissions(world.path(".zed"), fs::Permissions::from_mode(0o755)).unwrap();
         // A placeholder that somebody has written to belongs to them.
         let other = stage(user);
         let running = shell(&other, FLAGS, "echo ready; until [ -e go ]; do sleep 0.02; done").start();
         running.wait_for("ready");
-        fs::set_permissions(other.path(".gemini"), fs::Permissions::from_mode(0o755)).unwrap();
-        other.write(".gemini/mine", "mine\n");
+        fs::set_permissions(other.path(".zed"), fs::Permissions::from_mode(0o755)).unwrap();
+        other.write(".zed/mine", "mine\n");
         other.write("go", "");
         running.wait().success();
-        assert_eq!(names(&other.workspace), [".gemini", "go"]);
-        assert_eq!(other.read(".gemini/mine").unwrap(), "mine\n");
+        assert_eq!(names(&other.workspace), [".zed", "go"]);
+        assert_eq!(other.read(".zed/mine").unwrap(), "mine\n");
     });
 }
 
@@ -174,7 +174,7 @@ fn many_runs_share_a_workspace() {
             let killed: Vec<_> = killed.collect();
             let runs: Vec<_> = (0..12).map(|_| shell(world, FLAGS, MAKE).start()).collect();
             for run in runs {
-                run.wait().success().prints(".agents\n.envrc\n.gemini\nkept\n");
+                run.wait().success().prints(".claude\n.roo\n.zed\nkept\n");
             }
             killed.into_iter().for_each(|run| drop(run.wait().died_of(libc::SIGKILL)));
         }
@@ -191,13 +191,13 @@ fn a_read_only_workspace_needs_no_placeholders() {
     with_namespaces(|user| {
         let world = stage(user);
         let sbx = sbx_tests::stage::sbx().display().to_string();
-        let run = "\"$1\" run -- sh -c 'ls -A; mkdir .gemini' 2>&1";
+        let run = "\"$1\" run -- sh -c 'ls -A; mkdir .zed' 2>&1";
         let script = format!("mount --bind . . && mount -o remount,ro,bind . && cd \"$PWD\" && {run}");
         let out = world.bare([&user.unshare(&[])[..], &["sh", "-c", &script, "sh", &sbx]].concat()).run();
         let out = out.exited(1);
         assert!(out.out().starts_with("mkdir: ") && out.out().contains("Read-only file system"), "{out}");
         let out = world.bare(["sh", "-c", run, "sh", &sbx]).run().exited(1);
-        assert!(out.out().starts_with(".agents\n.envrc\n.gemini\n"), "{out}");
+        assert!(out.out().starts_with(".claude\n.roo\n.zed\n"), "{out}");
         none_left(&world);
     });
 }
@@ -239,7 +239,7 @@ fn no_repository_is_broken_by_half_a_placeholder() {
 fn placeholders_are_made_where_their_readers_are_unknown() {
     with_namespaces(|user| {
         let world = World::new(user);
-        let script = "mkdir .claude; echo planted > .envrc; echo fine > file; cat .envrc file";
+        let script = "mkdir .claude; echo planted > .roo; echo fine > file; cat .roo file";
         // Here it is known that nobody reads them.
         shell(&world, &[], script).run().success().prints("planted\nfine\n");
         let world = World::new(user);

@@ -26,7 +26,6 @@ const PROTECTED: &[&str] = &[
     ".vscode/inside",
     ".mcp.json",
     ".cursor",
-    ".envrc",
 ];
 
 /// A workspace with all of them; anybody may change `free` and `twin`.

@@ -4,7 +4,7 @@
 use crate::plan::files::tidy;
 use crate::plan::namespaces::git::CONFIG;
 use crate::plan::namespaces::git_config::{Setting, read, settings};
-use crate::plan::namespaces::placeholder;
+use crate::plan::namespaces::placeholder::{self, Shape};
 use crate::sys::path;
 use std::ffi::OsStr;
 use std::io;
@@ -22,10 +22,11 @@ pub fn pointer(file: &Path) -> Option<PathBuf> {
     Some(tidy(&file.parent()?.join(named_by(&read(file)?)?)))
 }
 
-/// The path in the text of such a file.
+/// The path in the text of such a file. A longer one than the kernel takes (path_resolution(7)) leads nowhere.
 pub fn named_by(text: &[u8]) -> Option<&Path> {
     let path = text.strip_prefix(b"gitdir:")?;
-    Some(line(path.strip_prefix(b" ").unwrap_or(path)))
+    let path = line(path.strip_prefix(b" ").unwrap_or(path));
+    (path.as_os_str().len() < libc::PATH_MAX as usize).then_some(path)
 }
 
 /// A path that is all there is in a file. git takes nothing off but the ends of lines.
@@ -77,7 +78,7 @@ pub fn belongs(own: &Path, common: &Path) -> bool {
         && ["objects", "refs"].iter().all(|name| common.join(name).is_dir())
         && path::is_there(&common.join("HEAD"))
         // A directory with a `.git` in it is a working tree, not itself a repository.
-        && placeholder::is_free(&common.join(".git"), None)
+        && placeholder::is_free(&common.join(".git"), Shape::Directory)
 }
 
 /// Whether a directory is a bare repository, or what an earlier command has left of one: its configuration says so.

@@ -1,0 +1,220 @@
+//! Names that programs outside act on, and where nothing stands during a run: what is made there is put aside.
+
+use super::{in_namespaces, names, shell};
+use sbx_tests::{Cmd, User, World, as_users, need, promise};
+use sbx_tests::{kernel, processes};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::time::Duration;
+
+/// A user of direnv, mise, vim and an agent.
+fn stage(user: &User) -> World {
+    let world = World::new(user);
+    for name in [".config/direnv", ".config/mise", ".vim", ".gemini"] {
+        world.make_dir(&world.home.join(name));
+    }
+    world
+}
+
+fn staged(body: impl Fn(&World)) {
+    super::with_namespaces(|user| body(&stage(user)));
+}
+
+/// Without namespaces what is made stays until the end.
+const WITHOUT: &[&str] = &["-q", "--namespaces", "none"];
+
+/// In both ways to run, with the names that are left.
+fn in_both_ways(prepare: impl Fn(&World), script: &str, left: &[&str]) {
+    as_users(|user| {
+        promise!(kernel::PATHS);
+        for flags in [&["-q"][..], WITHOUT] {
+            let world = stage(user);
+            prepare(&world);
+            shell(&world, flags, script).run();
+            assert_eq!(names(&world.workspace), left, "{flags:?}: {script}");
+            assert!(!world.exists(".config/mise.toml"), "{flags:?}: {script}");
+        }
+    });
+}
+
+#[test]
+fn nothing_is_visible_where_nothing_was() {
+    staged(|world| {
+        let out = shell(world, &[], "ls -A; find . -mindepth 1").run().success();
+        out.prints("").silent();
+        assert!(names(&world.workspace).is_empty());
+    });
+}
+
+/// By each way to make a name.
+#[test]
+fn what_is_made_is_put_aside() {
+    let ways = [
+        "echo planted > .envrc",
+        "echo planted > x; ln x .envrc; rm x",
+        "echo planted > x; mv x .envrc",
+        "ln -s /etc/passwd .envrc",
+        "mkfifo .envrc",
+        "mkdir x; echo planted > x/y; mv x .envrc",
+        "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\".envrc\")'",
+    ];
+    for way in ways {
+        in_both_ways(|_| {}, &format!("{way}; sleep 0.05"), &[".envrc.sbx-aside"]);
+    }
+    // Below a directory that the command makes, or brings along, or that it has a link lead to.
+    in_both_ways(|_| {}, "mkdir .config; sleep 0.05; echo planted > .config/mise.toml", &[".config"]);
+    in_both_ways(|_| {}, "mkdir x; echo planted > x/mise.toml; mv x .config", &[".config"]);
+    in_both_ways(
+        |_| {},
+        "mkdir x; echo planted > x/mise.toml; ln -s x .config; sleep 0.05",
+        &[".config.sbx-aside", "x"],
+    );
+}
+
+/// Where a name was put aside once, nothing can be made until the run ends: a program outside would see it.
+#[test]
+fn a_name_is_held_after_the_first_attempt() {
+    staged(|world| {
+        let script = "echo first > .envrc; sleep 0.1; echo more > .envrc; rm -f .envrc; mv -T x .envrc; mkdir .envrc; \
+                      ln -sfn x .envrc; chmod 777 .envrc; echo ready; until [ -e go ]; do sleep 0.02; done";
+        world.write("x", "");
+        let running = shell(world, &[], script).start();
+        running.wait_for("ready");
+        // What stands there leads nowhere.
+        assert!(fs::metadata(world.path(".envrc")).is_err() && world.path(".envrc").is_symlink());
+        assert_eq!(names(&world.workspace), [".envrc", ".envrc.sbx-aside", "x"]);
+        world.write("go", "");
+        let out = running.wait().success();
+        let out = out.says(".envrc' during the run").says(".envrc.sbx-aside'");
+        assert_eq!(out.err().matches("sbx: ").count(), 1, "{out}");
+        assert_eq!(names(&world.workspace), [".envrc.sbx-aside", "go", "x"]);
+        assert_eq!(world.read(".envrc.sbx-aside").as_deref(), Some("first\n"));
+    });
+}
+
+/// A command that opens what stands there, in the moment before it is held, has nothing that it can write to.
+#[test]
+fn a_descriptor_from_before_is_of_no_use() {
+    need!("python3");
+    staged(|world| {
+        world.write(
+            "race.py",
+            "import os, time\n\
+             until = time.time() + 2\n\
+             def tries(*calls):\n    for call in calls:\n        try: call()\n        except OSError: pass\n\
+             while time.time() < until:\n    \
+                 tries(lambda: os.mkdir('.gemini'), lambda: os.rmdir('.gemini'), lambda: os.unlink('.gemini'),\n          \
+                       lambda: os.rename('prepared', '.gemini'), lambda: os.makedirs('prepared/x'),\n          \
+                       lambda: os.close(os.open('.gemini/x/settings.json', os.O_CREAT | os.O_WRONLY)))\n",
+        );
+        shell(world, &["-q"], "exec python3 race.py").run();
+        assert!(!world.exists(".gemini") && !world.path(".gemini").is_symlink());
+        // The directory itself must not come back under its name.
+        assert!(names(&world.workspace).iter().any(|name| name.starts_with(".gemini.sbx-aside")));
+    });
+}
+
+/// Killed at any moment, and two at a time: no link stays, or the next run removes it.
+#[test]
+fn links_go_with_the_runs() {
+    staged(|world| {
+        let script = "echo planted > .envrc; sleep 0.1; echo ready; sleep 100";
+        let clean = || {
+            for _ in 0..500 {
+                if !world.path(".envrc").is_symlink() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            panic!("a link is left");
+        };
+        let start = || {
+            let running = shell(world, &["-q"], script).start();
+            running.wait_for("ready");
+            running
+        };
+        let (one, other) = (start(), start());
+        one.signal(libc::SIGTERM);
+        one.wait();
+        other.signal(libc::SIGKILL);
+        other.wait();
+        clean();
+        // Supervisor and first process at once.
+        let marker = processes::marker();
+        let running = shell(world, &["-q"], &format!("{script}; : {marker}")).start();
+        running.wait_for("ready");
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.pid())).unwrap();
+        running.signal(libc::SIGSTOP);
+        for child in children.split_whitespace() {
+            sbx_tests::sys::kill(child.parse().unwrap(), libc::SIGKILL);
+        }
+        running.signal(libc::SIGKILL);
+        running.wait();
+        processes::none_left(&marker);
+        assert!(world.path(".envrc").is_symlink());
+        shell(world, &["-q"], "echo planted > .envrc; rm -f .envrc; true").run();
+        clean();
+        assert!(!world.exists(".envrc"));
+    });
+}
+
+/// What was there, what nobody reads, and what the user names stays.
+#[test]
+fn everything_else_stays() {
+    as_users(|user| {
+        promise!(kernel::PATHS);
+        for flags in [&["-q"][..], WITHOUT] {
+            let world = stage(user);
+            fs::remove_dir(world.home.join(".vim")).unwrap();
+            world.write(".envrc", "mine\n");
+            symlink("settings", world.path(".config")).unwrap();
+            world.make_dir(&world.path("settings"));
+            let script = "echo x > .exrc; echo x > .envrc.local; mkdir -p sub; echo x > sub/.envrc; echo x > settings/x";
+            shell(&world, flags, script).run().success();
+            let left = [".config", ".envrc", ".envrc.local", ".exrc", "settings", "sub"];
+            assert_eq!(names(&world.workspace), left, "{flags:?}");
+            assert_eq!(names(&world.path("sub")), [".envrc"]);
+        }
+    });
+}
+
+#[test]
+fn the_report_lists_what_was_put_aside() {
+    as_users(|user| {
+        promise!(kernel::PATHS);
+        for flags in [&[][..], &["--namespaces", "none"]] {
+            let world = stage(user);
+            let report = world.outside.join("report");
+            let path = report.display().to_string();
+            let flags = [&["-q", "--report", &path], flags].concat();
+            shell(&world, &flags, "echo planted > .envrc; sleep 0.05").run().success();
+            let report: serde_json::Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
+            let finding = &report["findings"][0];
+            assert_eq!(finding["kind"], "file-made", "{report}");
+            assert!(finding["path"].as_str().unwrap().ends_with("/.envrc"));
+            assert!(finding["put_aside"][0].as_str().unwrap().ends_with("/.envrc.sbx-aside"));
+        }
+    });
+}
+
+/// A storm of other names costs no run its protection, and no name its place.
+#[test]
+fn many_other_names_hide_none() {
+    staged(|world| {
+        let storm = "for n in 1 2 3; do python3 -c 'for n in range(20000): open(f\"f{n % 500}.{n}\", \"w\")' & done; \
+                     wait; echo planted > .envrc; sleep 0.2; ls .envrc.sbx-aside; find . -name 'f*' -delete";
+        shell(world, &["-q"], storm).run().success().prints(".envrc.sbx-aside\n");
+    });
+}
+
+/// Whoever asks is told.
+#[test]
+fn why_knows_the_names() {
+    in_namespaces(|world| {
+        world.make_dir(&world.home.join(".config/direnv"));
+        let why = |path: &str| -> Cmd { world.sbx(["why", "--path", path, "--op", "w"]) };
+        let out = why(".envrc").run().failed();
+        assert!(out.out().starts_with("refused: profile 'workspace' protects"), "{out}");
+        why(".exrc").run().success();
+    });
+}
