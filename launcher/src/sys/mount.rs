@@ -202,9 +202,9 @@ pub struct Changed {
 }
 
 /// Waits until something has changed.
-pub fn wait_for_change(changes: &File, names: Option<&NewNames>, signals: BorrowedFd<'_>) -> Changed {
+pub fn wait_for_change(changes: &File, names: &NewNames, signals: BorrowedFd<'_>) -> Changed {
     let entry = |fd: RawFd, events| libc::pollfd { fd, events, revents: 0 };
-    let names = names.map_or(-1, |names| names.as_fd().as_raw_fd());
+    let names = names.as_fd().as_raw_fd();
     let mut entries = [
         entry(changes.as_raw_fd(), libc::POLLPRI),
         entry(names, libc::POLLIN),

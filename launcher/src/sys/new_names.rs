@@ -2,7 +2,7 @@
 
 use crate::sys::{OfCall, SyscallError};
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -24,19 +24,21 @@ impl NewNames {
         inotify::add_watch(&self.0, directory, what).of("inotify_add_watch").map(drop)
     }
 
-    /// Whether a name has appeared that matters, or some were lost. Forgets what has appeared so far: not more at once
-    /// than a command can hold up.
-    pub fn have(&self, matters: impl Fn(&OsStr) -> bool) -> bool {
+    /// Which names have appeared that matter; `None` if there are none. An empty name stands for names that were lost.
+    /// Forgets what has appeared so far: not more at once than a command can hold up.
+    pub fn appeared(&self, matters: impl Fn(&OsStr) -> bool) -> Option<Vec<OsString>> {
         const MOST: usize = 4096;
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = Reader::new(&self.0, &mut buffer);
-        let mut appeared = false;
+        let mut appeared = Vec::new();
         for _ in 0..MOST {
             let Ok(event) = reader.next() else { break };
-            let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
-            appeared |= name.is_none_or(&matters);
+            let name = event.file_name().map_or(OsStr::new(""), |name| OsStr::from_bytes(name.to_bytes()));
+            if name.is_empty() || matters(name) {
+                appeared.push(name.to_os_string());
+            }
         }
-        appeared
+        (!appeared.is_empty()).then_some(appeared)
     }
 }
 

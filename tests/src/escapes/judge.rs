@@ -37,7 +37,7 @@ impl Judged {
     pub fn broken(&self) -> Vec<Broken> {
         let promised = |(level, profile): &(&str, &str)| {
             let level = runs::LEVELS.iter().find(|known| known.name == *level).expect("a level");
-            self.attempt.promised(profile, level.abi())
+            self.attempt.promised(profile, level)
         };
         let results = self.results.iter();
         results
@@ -83,12 +83,12 @@ fn try_everywhere(attempt: &'static Attempt, user: &User) -> Judged {
     for (profile, level) in runs::of(attempt) {
         let mut got = trial::inside(attempt, user, (profile, level), &mut place);
         // On a busy machine a run may end later than it should. A hole is there the second time as well.
-        if attempt.has("slow") && got_through(&got) && attempt.promised(profile.name, level.abi()) {
+        if attempt.has("slow") && got_through(&got) && attempt.promised(profile.name, level) {
             got = trial::inside(attempt, user, (profile, level), &mut place);
         }
         // An attempt without a promise must not look refused because a race was lost.
         for _ in 0..CHANCES {
-            if !attempt.has("race") || got_through(&got) || attempt.promised(profile.name, level.abi()) {
+            if !attempt.has("race") || got_through(&got) || attempt.promised(profile.name, level) {
                 break;
             }
             got = trial::inside(attempt, user, (profile, level), &mut place);

@@ -4,6 +4,7 @@
 //! docs/internals/testing/escapes.md has the results, which this module writes. An attempt that succeeds
 //! although docs/security.md promises that it cannot is a failure.
 
+mod across;
 mod document;
 mod judge;
 mod place;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use super::runs::Level;
+
 const TABLE: &str = include_str!("../../escapes/attempts.tbl");
 /// The section with the reasons why something is let through.
 const REASONS: &str = "why";
@@ -31,6 +33,8 @@ pub struct Attempt {
     pub evidence: Evidence,
     /// The Landlock ABI from which a promise says that it cannot succeed; 0: on every kernel; none: never.
     pub promised_from: Option<i64>,
+    /// Whether the promise is about runs with namespaces of their own.
+    needs_namespaces: bool,
     /// Profiles that let it through.
     pub except: Vec<&'static str>,
     /// Where it was published, or a description of the mechanism.
@@ -38,6 +42,19 @@ pub struct Attempt {
     /// What is tried.
     pub what: &'static str,
     settings: Vec<&'static str>,
+    /// What is done one after another, where one program does not do it.
+    pub steps: Vec<Step>,
+}
+
+/// One of several steps of an attempt: a script.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// What the user has made beforehand, or does between runs, outside.
+    User(&'static str),
+    /// What a command does, in a run of its own.
+    Run(&'static str),
+    /// What the user does at the end, outside, and what would execute something planted.
+    Look(&'static str),
 }
 
 impl Attempt {
@@ -57,15 +74,25 @@ impl Attempt {
     }
 
     /// Whether a promise says that it cannot succeed.
-    pub fn promised(&self, profile: &str, abi: i64) -> bool {
-        self.promised_from.is_some_and(|least| abi >= least) && !self.except.contains(&profile)
+    pub fn promised(&self, profile: &str, level: &Level) -> bool {
+        let is_promised = self.promised_from.is_some_and(|least| level.abi() >= least);
+        is_promised && !self.except.contains(&profile) && (level.namespaces || !self.needs_namespaces)
     }
 }
 
 /// Every attempt, in the order of the table.
 pub fn attempts() -> &'static [Attempt] {
     static ATTEMPTS: OnceLock<Vec<Attempt>> = OnceLock::new();
-    ATTEMPTS.get_or_init(|| sections().filter(|(class, _)| *class != REASONS).map(attempt).collect())
+    ATTEMPTS.get_or_init(|| {
+        let mut all: Vec<Attempt> = Vec::new();
+        for (class, line) in sections().filter(|(class, _)| *class != REASONS) {
+            match (line.strip_prefix("  "), all.last_mut()) {
+                (Some(step), Some(attempt)) => attempt.steps.push(self::step(step)),
+                _ => all.push(attempt((class, line))),
+            }
+        }
+        all
+    })
 }
 
 /// The reasons why something is let through, by the name that `why=` gives them.
@@ -87,6 +114,15 @@ fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
+fn step(line: &'static str) -> Step {
+    match line.split_once(": ") {
+        Some(("user", script)) => Step::User(script),
+        Some(("run", script)) => Step::Run(script),
+        Some(("look", script)) => Step::Look(script),
+        _ => panic!("attempts.tbl: no such step: {line}"),
+    }
+}
+
 fn attempt((class, line): (&'static str, &'static str)) -> Attempt {
     let columns: Vec<&str> = line.split('|').map(str::trim).collect();
     let [name, evidence, promise, except, settings, source, what] = columns[..] else {
@@ -104,13 +140,15 @@ fn attempt((class, line): (&'static str, &'static str)) -> Attempt {
         },
         promised_from: match promise {
             "filter" => Some(0),
-            "paths" => Some(1),
+            "paths" | "namespaces" => Some(1),
             "truncate" => Some(3),
             "devices" => Some(5),
             "signals" => Some(6),
             "never" => None,
             other => panic!("attempts.tbl: no such promise: {other}"),
         },
+        needs_namespaces: promise == "namespaces",
+        steps: Vec::new(),
         except: except.split_whitespace().collect(),
         source,
         what,

@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 use std::time::Duration;
 
+use super::across;
 use super::place::Place;
 use super::runs::{Level, Profile};
 use super::table::{Attempt, Evidence};
@@ -42,6 +43,9 @@ pub fn names() -> Vec<String> {
 
 /// Makes the attempt without a sandbox.
 pub fn control(attempt: &Attempt, user: &User) -> Got {
+    if !attempt.steps.is_empty() {
+        return across::control(attempt, user);
+    }
     let place = Place::new(attempt, user);
     let own = words(attempt, &place);
     let shells = if attempt.has("shells") { [SHELL, SHELL].concat() } else { Vec::new() };
@@ -56,6 +60,9 @@ pub fn inside(
     (profile, level): (&Profile, &Level),
     kept: &mut Option<Place>,
 ) -> Got {
+    if !attempt.steps.is_empty() {
+        return across::inside(attempt, user, profile, level);
+    }
     let place = kept.take().unwrap_or_else(|| Place::new(attempt, user));
     let got = in_sandbox(attempt, user, (profile, level), &place);
     if matches!(got, Got::Refused(_)) && place.is_as_new() {

@@ -20,10 +20,10 @@ pub struct Protection {
     layout: Rc<Layout>,
     hooks: RefCell<HookDirectories>,
     mounts: File,
-    /// Where something protected is missing; `None` as long as nothing is.
-    names: RefCell<Option<NewNames>>,
-    /// The parts of the paths of what is missing.
-    missing: RefCell<BTreeSet<OsString>>,
+    /// Names that appear beside protected files, and where something protected is missing.
+    names: NewNames,
+    /// The names of protected files, and of directories above missing ones.
+    parts: RefCell<BTreeSet<OsString>>,
     watched: WatchedNames,
     signals: OwnedFd,
 }
@@ -32,55 +32,60 @@ impl Protection {
     /// Of a run's mounts, in whose namespace this process is; `None` if they cannot be watched.
     pub fn of(layout: Rc<Layout>, hooks: HookDirectories, watched: &signal::Set) -> Option<Protection> {
         let (mounts, signals) = (mount::changes()?, signal::descriptor(watched).ok()?);
+        let names = NewNames::new().ok()?;
         let watched = WatchedNames::of(&layout);
-        // What is made there is an attack, or a mistake, and must be noticed.
-        let names = if watched.is_empty() { None } else { Some(NewNames::new().ok()?) };
-        let (hooks, names) = (RefCell::new(hooks), RefCell::new(names));
-        let protection =
-            Protection { layout, hooks, mounts, names, watched, signals, missing: RefCell::default() };
+        let (hooks, parts) = (RefCell::new(hooks), RefCell::new(BTreeSet::new()));
+        let protection = Protection { layout, hooks, mounts, names, parts, watched, signals };
+        protection.watch_neighbours();
         // Something may have changed before the mounts were watched.
         protection.renew().then_some(protection)
     }
 
+    /// Has the kernel tell when something takes the place of a protected file: the change of the mounts does not tell
+    /// which one it is, and all would have to be looked at before it is mounted again.
+    fn watch_neighbours(&self) {
+        let all = self.layout.shielded();
+        let beside = all.filter_map(|path| path.parent().zip(path.file_name()));
+        let mut directories = BTreeSet::new();
+        for (directory, name) in beside {
+            self.parts.borrow_mut().insert(name.to_os_string());
+            directories.insert(directory);
+        }
+        // One that cannot be watched is looked after like all the rest.
+        directories.into_iter().for_each(|directory| drop(self.names.watch(directory)));
+    }
+
     /// Protects what lacks its mount. Returns whether that worked.
     fn renew(&self) -> bool {
-        self.mount_again() && (!self.watches_what_is_missing() || self.mount_again()) && self.settle()
+        self.mount_again(|_| true)
+            && (!self.watches_what_is_missing() || self.mount_again(|_| true))
+            && self.watched.settle(&self.names)
     }
 
-    /// Puts aside what has been made at watched names.
-    fn settle(&self) -> bool {
-        self.names.borrow().as_ref().is_none_or(|names| self.watched.settle(names))
-    }
-
-    /// Whether a name has appeared that matters.
-    fn names_matter(&self) -> bool {
-        let missing = self.missing.borrow();
-        let is_part = |name: &OsStr| self.watched.has_part(name) || missing.contains(name);
-        self.names.borrow().as_ref().is_some_and(|names| names.have(is_part))
-    }
-
-    fn mount_again(&self) -> bool {
+    fn mount_again(&self, wanted: impl Fn(&Path) -> bool) -> bool {
         // A file that is replaced once more meanwhile is found the next time.
         const ATTEMPTS: usize = 64;
-        (0..ATTEMPTS).any(|_| mounts::renew(&self.layout, &mut self.hooks.borrow_mut()).is_ok())
+        (0..ATTEMPTS).any(|_| mounts::renew(&self.layout, &mut self.hooks.borrow_mut(), &wanted).is_ok())
     }
 
     /// Has the kernel tell when something is made in the place of what is missing. Returns whether anything is.
     fn watches_what_is_missing(&self) -> bool {
         let missing: Vec<&PathBuf> = self.layout.shielded().filter(|path| is_missing(path)).collect();
-        let mut names = self.names.borrow_mut();
-        if !missing.is_empty() && names.is_none() {
-            *names = NewNames::new().ok();
-        }
-        *self.missing.borrow_mut() =
-            missing.iter().flat_map(|path| path.iter().map(OsStr::to_os_string)).collect();
+        let parts = missing.iter().flat_map(|path| path.iter().map(OsStr::to_os_string));
+        self.parts.borrow_mut().extend(parts);
         // The directory may be gone as well.
         let above =
             |path: &PathBuf| path.ancestors().skip(1).find(|above| !is_missing(above)).map(Path::to_path_buf);
         for directory in missing.iter().filter_map(|path| above(path)) {
-            let _ = names.as_ref().map(|names| names.watch(&directory));
+            let _ = self.names.watch(&directory);
         }
         !missing.is_empty()
+    }
+
+    /// The names that have appeared and matter.
+    fn appeared(&self) -> Option<Vec<OsString>> {
+        let parts = self.parts.borrow();
+        self.names.appeared(|name| self.watched.has_part(name) || parts.contains(name))
     }
 
     /// Protects the configuration that the supervisor is about to put in the place of another. Returns the
@@ -93,8 +98,13 @@ impl Protection {
     pub fn holds_until_signal(&self) -> bool {
         loop {
             let Changed { mounts, names, signalled } =
-                mount::wait_for_change(&self.mounts, self.names.borrow().as_ref(), self.signals.as_fd());
-            if (mounts || (names && self.names_matter())) && !self.renew() {
+                mount::wait_for_change(&self.mounts, &self.names, self.signals.as_fd());
+            let appeared = if names { self.appeared() } else { None };
+            if let Some(appeared) = &appeared {
+                // First what is most likely without a mount: a command may be waiting for it.
+                let _ = self.mount_again(|path| appeared.iter().any(|name| path.file_name() == Some(name)));
+            }
+            if (mounts || appeared.is_some()) && !self.renew() {
                 return false;
             }
             // Also while mounts still change: otherwise constant changes would keep the tree from ending.

@@ -28,11 +28,6 @@ impl WatchedNames {
         WatchedNames { all, parts }
     }
 
-    /// Whether there are any.
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
     /// Whether something of this name could be one of them, or be above one.
     pub fn has_part(&self, name: &OsStr) -> bool {
         self.parts.contains(name)

@@ -75,19 +75,42 @@ impl Layout {
             ));
         }
         match found {
-            Found::Nothing => match protected.missing {
-                IfMissing::Placeholder(shape) => self.placeholder(&protected.path, shape, roots),
-                IfMissing::SetAside => self.watch(protected.path, roots),
-                IfMissing::MadeFreely => {}
-            },
+            Found::Nothing => self.keep_missing(protected.path, protected.missing, roots),
             Found::There | Found::Unseen(_) => {
                 self.pin(&protected.path, roots);
                 let repository = protected.path.parent().filter(|_| protected.replaced);
                 self.configs.extend(repository.map(Path::to_path_buf));
                 self.read_only.insert(protected.path);
             }
-            Found::Link(target) => self.hold_link(protected.path, target, roots, rules, warnings),
+            Found::Link(target) => {
+                if target.is_none() {
+                    self.keep_missing_target(&protected, roots);
+                }
+                self.hold_link(protected.path, target, roots, rules, warnings);
+            }
             Found::Behind(_) => {}
+        }
+    }
+
+    /// Keeps a missing path from being made, or from staying.
+    fn keep_missing(&mut self, path: PathBuf, missing: IfMissing, roots: &Roots) {
+        match missing {
+            IfMissing::Placeholder(shape) => self.placeholder(&path, shape, roots),
+            IfMissing::SetAside => self.watch(path, roots),
+            IfMissing::MadeFreely => {}
+        }
+    }
+
+    /// The same for what a protected link leads to, where that does not exist: who makes it decides what the link means.
+    fn keep_missing_target(&mut self, protected: &Protected, roots: &Roots) {
+        let target = path::way(&protected.path).real;
+        let is_free = target != protected.path && placeholder::is_free(&target, Shape::Directory);
+        if is_free && roots.above(&target).is_some() {
+            let missing = match protected.missing {
+                IfMissing::MadeFreely => IfMissing::SetAside,
+                missing => missing,
+            };
+            self.keep_missing(target, missing, roots);
         }
     }
 

@@ -38,9 +38,30 @@ fn no_mode_makes_a_repository_pass_for_a_placeholder() {
         fs::remove_file(&ran).unwrap();
         for mode in ["1000", "1555", "1500", "1001", "000", "1100"] {
             for then in [FSMONITOR, HOOK] {
-                nothing_planted_runs_after(world, &[&format!("chmod {mode} .git"), then]);
+                // By a run without namespaces, say.
+                plain(world, &format!("chmod {mode} .git"));
+                nothing_planted_runs_after(world, &[then]);
             }
         }
+    });
+}
+
+/// A later run could not tell what is in it, and would be refused.
+#[test]
+fn no_directory_above_something_protected_can_be_closed() {
+    in_repositories(|world| {
+        plain(world, "git worktree add -q tree topic");
+        let mode = |name: &str| fs::metadata(world.path(name)).unwrap().mode() & 0o7777;
+        for name in [".git", ".git/worktrees", ".git/worktrees/tree"] {
+            let before = mode(name);
+            for way in ["chmod 000", "chmod 300", "chmod 400", "chmod u-r", "chmod u-x"] {
+                let out = shell(world, &[], &format!("{way} {name}")).run().failed();
+                assert!(out.err().contains("protects"), "{out}");
+                assert_eq!(mode(name), before, "{way} {name}");
+            }
+            shell(world, &[], &format!("chmod 710 {name} && chmod 755 {name}")).run().success();
+        }
+        shell(world, &[], "mkdir own && chmod 000 own && chmod 700 own && rmdir own").run().success();
     });
 }
 

@@ -71,6 +71,26 @@ fn what_is_made_is_put_aside() {
     );
 }
 
+/// While the run goes on, and not only at its end.
+#[test]
+fn what_is_made_deep_down_is_put_aside_at_once() {
+    staged(|world| {
+        for script in [
+            "mkdir .config; sleep 0.05; echo planted > .config/mise.toml",
+            "mkdir .config; echo planted > .config/mise.toml",
+            "mkdir -p x; echo planted > x/mise.toml; mv x .config",
+            // Away and back.
+            "mkdir .config; sleep 0.05; mv .config x; echo planted > x/mise.toml; mv x .config",
+        ] {
+            let script = format!("{script}; sleep 0.1; cat .config/mise.toml; cat .config/mise.toml.sbx-aside");
+            shell(world, &["-q"], &script).run().prints("planted\n");
+            fs::remove_dir_all(world.path(".config")).unwrap();
+        }
+        let script = "mkdir x; echo planted > x/mise.toml; ln -s x .config; sleep 0.1; cat .config/mise.toml";
+        shell(world, &["-q"], script).run().failed().prints("");
+    });
+}
+
 /// Where a name was put aside once, nothing can be made until the run ends: a program outside would see it.
 #[test]
 fn a_name_is_held_after_the_first_attempt() {

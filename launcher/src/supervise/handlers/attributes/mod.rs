@@ -129,7 +129,10 @@ impl Attributes {
     /// Makes the change, if the command may.
     fn change(&self, wish: Wish) -> Outcome {
         let layout = self.layout.as_deref();
-        if !writable(&self.granted, layout, &wish.place) || !wish.is_there {
+        if !writable(&self.granted, layout, &wish.place)
+            || !wish.is_there
+            || layout.is_some_and(|layout| closes(&wish, layout))
+        {
             return Outcome::Refused(wish.place);
         }
         if let (Change::Mode(mode), Some(layout)) = (&wish.change, layout)
@@ -187,6 +190,12 @@ fn tried_by_git(layout: &Layout, file: &File, mode: u32) -> bool {
     let Some(own) = git_config::configuration(layout, file) else { return false };
     let only_that = own.metadata().is_ok_and(|meta| (meta.mode() ^ mode) & 0o7777 & !libc::S_IXUSR == 0);
     only_that && bounded::within(move || attributes::set_mode(&own, mode)).is_some_and(|set| set.is_ok())
+}
+
+/// Whether a change would close a directory above something protected: no later run could tell what is in it.
+fn closes(wish: &Wish, layout: &Layout) -> bool {
+    const OPEN: u32 = libc::S_IRUSR | libc::S_IXUSR;
+    matches!(wish.change, Change::Mode(mode) if mode & OPEN != OPEN) && layout.pins.contains(&wish.place)
 }
 
 fn is_directory(file: &File) -> bool {
