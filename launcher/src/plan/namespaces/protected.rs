@@ -101,7 +101,8 @@ impl Layout {
         }
     }
 
-    /// The same for what a protected link leads to, where that does not exist: who makes it decides what the link means.
+    /// The same for what a protected link leads to, where that does not exist: who makes it decides what the link
+    /// means.
     fn keep_missing_target(&mut self, protected: &Protected, roots: &Roots) {
         let target = path::way(&protected.path).real;
         let is_free = target != protected.path && placeholder::is_free(&target, Shape::Directory);
