@@ -141,7 +141,10 @@ impl Treatment {
         match self {
             Treatment::Both => "sbx runs it".to_string(),
             Treatment::GuardAlone(what) => {
-                format!("sbx runs it only with --static confine, because {what}; {BOUND}")
+                format!(
+                    "sbx runs it under a profile that says so, such as workspace, or with --static confine, \
+                     because {what}; {BOUND}"
+                )
             }
             Treatment::Never(what) => format!("sbx cannot run it: {what}"),
         }

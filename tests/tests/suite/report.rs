@@ -61,7 +61,7 @@ fn every_ending_has_its_cause() {
             (kill, shell("id; true"), 159, "violation", Value::Null),
             (&[], vec!["no-such-command"], 127, "not-found", Value::Null),
             (&[], vec!["./no-program"], 126, "not-executable", Value::Null),
-            (&[], vec![&fixed, "argv0"], 126, "refused", Value::Null),
+            (&["--static", "block"], vec![&fixed, "argv0"], 126, "refused", Value::Null),
             (&["--static", "confine"], vec![&fixed, "argv0"], 0, "exited", json!([0, null])),
             (&["-p", "unrestricted"], vec!["true"], 125, "refused", Value::Null),
             (&["-p", "no-such-profile"], vec!["true"], 125, "refused", Value::Null),

@@ -21,12 +21,42 @@ fn static_programs_are_refused_with_the_fix() {
             [busybox.as_path(), &go, &world.subject("attempt-static"), &world.subject("attempt-static-pie")]
         {
             let shown = program.to_str().unwrap();
-            for profile in ["minimal", "network", "write", "no-exec"] {
+            for profile in ["minimal", "network", "write"] {
                 let out = world.run(profile, [shown, "echo", "ran"]).run();
                 out.refused(126, &["static", "--static confine", shown]);
             }
             with_mode(world, "minimal", "block", &[shown, "echo", "ran"]).refused(126, &["--static"]);
+            with_mode(world, "workspace", "block", &[shown, "echo", "ran"]).refused(126, &["--static"]);
         }
+    });
+}
+
+/// A shell of the same profile could start them, under the same filter.
+#[test]
+fn profiles_that_start_programs_run_static_ones() {
+    need!("busybox");
+    in_worlds(|world| {
+        let busybox = have("busybox").unwrap();
+        let busybox = busybox.to_str().unwrap();
+        for profile in ["workspace", "read-only", "no-exec"] {
+            world.run(profile, [busybox, "echo", "ran"]).run().success().prints("ran\n").silent();
+            // Their rules bind it.
+            let out =
+                world.run(profile, [busybox, "cat", &world.home.join(".ssh/id_rsa").display().to_string()]);
+            out.run().failed().prints("");
+            world.run(profile, [busybox, "nc", "127.0.0.1", "1"]).run().failed();
+        }
+        world.run("no-exec", [busybox, "env", "/bin/echo", "ran"]).run().failed().prints("");
+        world.run("read-only", [busybox, "touch", "made"]).run().failed();
+        assert!(!world.exists("made"));
+        // A program that has file capabilities or set-id bits gets none.
+        let sh = world.run(
+            "workspace",
+            ["sh", "-c", &format!("{busybox} grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status")],
+        );
+        let direct =
+            world.run("workspace", [busybox, "grep", "-E", "^(NoNewPrivs|Seccomp):", "/proc/self/status"]);
+        assert_eq!(sh.run().success().out(), direct.run().success().out());
     });
 }
 

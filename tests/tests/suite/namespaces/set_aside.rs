@@ -82,8 +82,9 @@ fn what_is_made_deep_down_is_put_aside_at_once() {
             // Away and back.
             "mkdir .config; sleep 0.05; mv .config x; echo planted > x/mise.toml; mv x .config",
         ] {
-            let script =
-                format!("{script}; sleep 0.1; cat .config/mise.toml; cat .config/mise.toml.sbx-aside");
+            let script = format!(
+                "{script}; sleep 0.1; cat .config/mise.toml && echo there; cat .config/mise.toml.sbx-aside"
+            );
             shell(world, &["-q"], &script).run().prints("planted\n");
             fs::remove_dir_all(world.path(".config")).unwrap();
         }
