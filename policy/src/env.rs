@@ -1,11 +1,11 @@
 //! Reads and writes the environment variables of `libsandbox.so`.
 
 use crate::bpf;
-use crate::calls::{Arch, nearest};
+use crate::calls::{Arch, Call, nearest};
 use crate::errno;
 use crate::list::{List, Problem};
 use crate::message;
-use crate::rules::{Actions, Rules};
+use crate::rules::{Actions, Grant, Row, Rules};
 
 /// The variable of allowed system calls.
 pub const ALLOW: &str = "SECCOMP_SYSCALL_ALLOW";
@@ -90,7 +90,19 @@ pub fn rules<'a>(variables: &Variables<'a>, arch: Arch) -> Result<Option<Rules>,
             rules.add(list, entry).map_err(|problem| fail(variable)(Cause::Entry(problem)))?;
         }
     }
+    if !rules.unnamed_allowed && violation == bpf::RET_KILL_PROCESS {
+        spare_random_bytes(&mut rules);
+    }
     Ok(Some(rules))
+}
+
+/// Answers getrandom(2) with an error where no list names it: glibc's first malloc asks for random bytes (since 2.36) and
+/// does without them, so a list that names what a program calls by itself would end every program that allocates.
+fn spare_random_bytes(rules: &mut Rules) {
+    let row = Call::named(b"getrandom").and_then(|call| rules.row_mut(call));
+    if let Some(row) = row.filter(|row| **row == Row::default()) {
+        (row.deny, row.errno) = (Grant::All, errno::ENOSYS);
+    }
 }
 
 /// The return value of a filter for the action `kill`, `log`, `errno`, `errno=NAME` or `trap`.

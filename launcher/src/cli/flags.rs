@@ -184,10 +184,13 @@ pub struct Why {
     #[arg(help_heading = "Question", long, value_name = "NAME[,ARG]...", group = "question", value_parser = why::call)]
     pub call: Option<why::Asked>,
     /// A file or directory
-    #[arg(help_heading = "Question", long, value_name = "PATH", group = "question")]
+    #[arg(help_heading = "Question", long, value_name = "PATH", groups = ["question", "place"])]
     pub path: Option<PathBuf>,
+    /// The same as --path PATH
+    #[arg(help_heading = "Question", value_name = "PATH", groups = ["question", "place"])]
+    pub file: Option<PathBuf>,
     /// Access wanted to PATH: r, w, x or several [default: r]
-    #[arg(help_heading = "Question", long, value_name = "rwx", requires = "path", value_parser = why::access)]
+    #[arg(help_heading = "Question", long, value_name = "rwx", requires = "place", value_parser = why::access)]
     pub op: Option<Wanted>,
     /// A TCP connection
     #[arg(help_heading = "Question", long, value_name = "HOST:PORT", group = "question")]

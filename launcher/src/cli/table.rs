@@ -59,7 +59,7 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
     ]),
     ("Files", &[
         valued("workspace", Path(|r| &mut r.workspace), "DIR",
-            "Directory to work in [default: the current one]").asks(),
+            "Directory to work in [default: the current one, or its git work tree]").asks(),
         valued("ro", Paths(|r| &mut r.ro), "PATH", "Allow reading PATH and below").asks(),
         valued("rox", Paths(|r| &mut r.rox), "PATH", "Allow reading and executing").asks(),
         valued("rw", Paths(|r| &mut r.rw), "PATH", "Allow reading and changing").asks(),

@@ -148,7 +148,9 @@ impl<'a> Draft<'a> {
         let record = record.filter(|_| !self.inputs.itself && self.workspace.as_ref().is_some_and(is_open));
         let missing = match &namespaces {
             Ok(layout) => layout.watched.iter().map(Watched::path).collect(),
-            Err(_) if record.is_some() => namespaces::missing(&self.inputs.profile, &variables, rules),
+            Err(_) if record.is_some() => {
+                namespaces::missing(&self.inputs.profile, &variables, &self.inputs.directory, rules)
+            }
             Err(_) => Vec::new(),
         };
         let (paths, denied) = paths.map(|paths| (paths.rules, paths.denied)).unzip();
@@ -291,6 +293,7 @@ impl<'a> Draft<'a> {
             protected: namespaces::protected(
                 profile,
                 variables,
+                directory,
                 repository,
                 &host.search().dirs,
                 record::directory(host).as_deref(),

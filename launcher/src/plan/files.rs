@@ -93,6 +93,7 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
     check_denied(&denied)?;
     check_program(executed.program, &denied)?;
     warnings.extend(of_flags.iter().filter_map(|(word, rule)| ineffective(word, rule, &rules, &denied)));
+    warnings.extend(of_flags.iter().filter_map(|(word, rule)| opens_home(word, rule, inputs.host, &denied)));
     if let Some((commands, (roots, files))) = executed.commands.zip(reached) {
         commands.only_allowed(&mut rules, &files, &roots, warnings)?;
     }
@@ -316,6 +317,19 @@ fn ineffective(word: &Path, own: &PathRule, rules: &[PathRule], denied: &[PathBu
         "'{path}' can be changed although a flag names it for reading, for '{above}' can be, and rights add \
          up; '--profile read-only' with --rw for the rest protects it"
     ))
+}
+
+/// What is said of a flag that opens the user's keys, among everything else.
+fn opens_home(word: &Path, own: &PathRule, host: &Host, denied: &[PathBuf]) -> Option<String> {
+    let home = canonical(host.home()?);
+    let is_open = home.starts_with(&own.path) && !denied.iter().any(|denied| home.starts_with(denied));
+    is_open.then(|| {
+        format!(
+            "warning: a flag opens '{}', and so your home directory with its keys and passwords; name what the \
+             command needs",
+            shown(word)
+        )
+    })
 }
 
 /// The socket files that `--unix` and the profile name, as they are found when the command starts.

@@ -6,10 +6,12 @@ use crate::plan::files::is_device;
 use crate::plan::rules::PathRule;
 use crate::sys::access::{self, Permission};
 use crate::sys::path::{self, canonical};
-use crate::sys::plain;
 use crate::sys::within::is_within;
+use crate::sys::{plain, process};
 use crate::text::shown;
+use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Directories that are nobody's workspace by accident.
@@ -28,8 +30,8 @@ pub struct Working<'a> {
     pub is_own: bool,
 }
 
-/// The workspace: what the user names, or the current directory unless that would open the whole home or
-/// system to the command.
+/// The workspace: what the user names, or the git work tree that the current directory is in, or that directory itself,
+/// unless that would open the whole home or system to the command.
 pub fn find(
     named: Option<&Path>,
     working: Working<'_>,
@@ -64,10 +66,11 @@ pub fn find(
     // Also homes of which HOME does not tell, and what is no file system for files.
     let of_kernel =
         is_device(&path) || ["/proc", "/sys"].iter().any(|system| is_within(&path, Path::new(system)));
-    let shared = of_kernel
-        || SYSTEM.iter().any(|system| path == Path::new(system))
-        || path.parent() == Some(Path::new("/home"));
-    if holds_home(&path) || shared {
+    let is_shared = |path: &Path| {
+        let is_home = holds_home(path) || path.parent() == Some(Path::new("/home"));
+        is_home || SYSTEM.iter().any(|system| path == Path::new(system))
+    };
+    if is_shared(&path) || of_kernel {
         let path = shown(&path);
         warnings.push(format!(
             "'{path}' is not opened to the command as its workspace, because more than one \
@@ -83,7 +86,23 @@ pub fn find(
         ));
         return Ok(None);
     }
-    Ok(Some(path))
+    let top = work_tree(&path).filter(|top| !is_shared(top)).map(Path::to_path_buf);
+    Ok(Some(top.unwrap_or(path)))
+}
+
+/// The top of the git work tree that a directory is in, if that and all above the directory belong to the user, and
+/// nobody else may write there. A submodule is a work tree of its own.
+fn work_tree(directory: &Path) -> Option<&Path> {
+    let is_own = |meta: &Metadata| meta.uid() == process::user() && meta.mode() & libc::S_IWOTH == 0;
+    for above in directory.ancestors() {
+        above.symlink_metadata().ok().filter(is_own)?;
+        let entry = above.join(".git");
+        // A `.git` may be a link, to a file or a directory.
+        if entry.symlink_metadata().is_ok_and(|meta| meta.uid() == process::user()) && entry.exists() {
+            return Some(above);
+        }
+    }
+    None
 }
 
 /// The hidden directory of a home, such as `~/.ssh`, that a path is or lies in, unless a repository below it does.

@@ -35,7 +35,8 @@ impl ProgramError {
 impl EndsRun for ProgramError {
     fn outcome(&self) -> Outcome {
         match &self.cause {
-            ProgramCause::Empty | ProgramCause::NulByte | ProgramCause::NotInPath { .. } => Outcome::NotFound,
+            ProgramCause::Empty | ProgramCause::NulByte | ProgramCause::Line(_) => Outcome::NotFound,
+            ProgramCause::NotInPath { .. } => Outcome::NotFound,
             ProgramCause::Obstacle(obstacle) => obstacle.outcome(),
             _ => Outcome::NotExecutable,
         }
@@ -52,6 +53,9 @@ pub(crate) enum ProgramCause {
     /// `here` is the executable file of that name in the working directory.
     #[error("not found in PATH; {}", elsewhere(here))]
     NotInPath { here: Option<OsString> },
+    /// What was meant for a shell.
+    #[error("no program has such a name; sbx starts programs, and a shell reads lines: sh -c {}", Quoted(.0))]
+    Line(OsString),
     #[error(transparent)]
     Obstacle(#[from] Obstacle),
     /// The kernel refuses to read it, for another reason than its permissions.

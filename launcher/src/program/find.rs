@@ -50,8 +50,17 @@ fn search(command: &OsStr, path_var: &OsStr, cwd: &Path) -> Result<PathBuf, Prog
     Err(passed_over.unwrap_or_else(|| {
         let here = access::executable(&cwd.join(command)).is_ok();
         let here = here.then(|| OsString::from_iter([OsStr::new("./"), command]));
-        ProgramError::new(command, ProgramCause::NotInPath { here })
+        let cause = match here {
+            None if is_line(command) => ProgramCause::Line(command.to_os_string()),
+            here => ProgramCause::NotInPath { here },
+        };
+        ProgramError::new(command, cause)
     }))
+}
+
+/// Whether a name is rather several words, or has what only a shell understands.
+fn is_line(command: &OsStr) -> bool {
+    command.as_bytes().iter().any(|byte| b" |&;<>()$`*".contains(byte))
 }
 
 /// The file that `entry` of PATH stands for. An empty entry must not become `cwd/` + `/` + command.

@@ -29,6 +29,20 @@ fn a_missing_call_dies_of_sigsys() {
     });
 }
 
+/// glibc asks for random bytes with its first allocation, and does without them.
+#[test]
+fn a_program_that_does_without_random_bytes_goes_on() {
+    in_worlds(|world| {
+        let list = HELLO.replace(":getrandom", "");
+        let run = |name: &str, list: &str| preloaded(world, &[&world.program("hello")]).env(name, list).run();
+        run("SECCOMP_SYSCALL_ALLOW", &list).success().silent().prints("Hello, world!\n");
+        // Where it is named, that counts.
+        let python = "import os; os.getrandom(1)";
+        let denied = preloaded(world, &["python3", "-c", python]).env("SECCOMP_SYSCALL_DENY", "getrandom");
+        denied.run().died_of(SIGSYS);
+    });
+}
+
 #[test]
 fn an_empty_list_allows_nothing_and_empty_entries_are_skipped() {
     let world = World::new(&User::ordinary());

@@ -45,6 +45,7 @@ mod terminal;
 mod timeouts;
 mod variables;
 mod why;
+mod work_trees;
 mod workspace;
 mod workspace_paths;
 mod write;

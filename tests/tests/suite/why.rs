@@ -179,6 +179,28 @@ impl Drop for Removed {
 }
 
 #[test]
+fn a_path_needs_no_flag() {
+    in_worlds(|world| {
+        for words in [
+            &["why", "/etc/shadow"][..],
+            &["why", "/etc/shadow", "--op", "rw"],
+            &["why", "-p", "minimal", "inside"],
+        ] {
+            let by_flag: Vec<&str> = words
+                .iter()
+                .flat_map(|word| match *word {
+                    "/etc/shadow" | "inside" => vec!["--path", word],
+                    word => vec![word],
+                })
+                .collect();
+            assert_eq!(world.sbx(words).run().out(), world.sbx(by_flag).run().out(), "{words:?}");
+        }
+        world.sbx(["why", "--op", "w"]).run().refused(125, &["PATH"]);
+        world.sbx(["why", "--call", "read", "x"]).run().refused(125, &["--call"]);
+    });
+}
+
+#[test]
 fn rules_and_their_reasons_are_named() {
     let world = World::new(&User::ordinary());
     let says = |words: &[&str], code: i32, expected: &[&str]| {

@@ -124,6 +124,12 @@ fn a_workspace_that_contains_the_home_directory_is_reported() {
         let run = |at: &str| world.sbx(["run", "--workspace", at, "--", "true"]).run().success();
         run("..").says("holds your home directory");
         run(".").silent();
+        let home = world.home.display().to_string();
+        for (flag, path) in [("--ro", &*home), ("--rw", "/")] {
+            let out = world.sbx(["run", flag, path, "--", "true"]).run().success();
+            out.says("opens '").says("keys and passwords");
+        }
+        world.sbx(["run", "--ro", &format!("{home}/.ssh"), "--", "true"]).run().success().silent();
     });
 }
 

@@ -61,7 +61,10 @@ fn policy(flags: Why) -> Request {
 
 /// What is asked, if anything.
 fn question(flags: &Why) -> Option<Question> {
-    let path = || Some(Question::Path(flags.path.clone()?, flags.op.unwrap_or(READ)));
+    let path = || {
+        let path = flags.path.clone().or(flags.file.clone())?;
+        Some(Question::Path(path, flags.op.unwrap_or(READ)))
+    };
     let unix = || flags.unix.clone().map(Question::Unix);
     let port = || flags.connect.map(Question::Connect).or(flags.bind.map(Question::Bind));
     let call = flags.call.map(|(call, arguments)| Question::Call(call, arguments));

@@ -10,6 +10,7 @@ use crate::plan::files::tidy;
 use crate::plan::namespaces::git_config::{Leads, Setting, settings};
 use crate::plan::namespaces::placeholder::{self, Shape};
 use crate::plan::namespaces::protect::{IfMissing, Protected};
+use crate::plan::namespaces::renewed::is_plain_directory;
 use crate::plan::rules::{PathRights, PathRule};
 use crate::sys::path::{self, canonical};
 use crate::sys::plain;
@@ -163,9 +164,11 @@ impl Repository {
         self.writes.iter().map(PathBuf::as_path).filter(|path| !is_within_git(path))
     }
 
-    /// The rules that let git write.
+    /// The rules that let git write, and run the hooks.
     pub fn rules(&self) -> Vec<PathRule> {
-        self.writes.iter().map(|path| PathRule::new(path.clone(), PathRights::WRITE)).collect()
+        let written = self.writes.iter().map(|path| PathRule::new(path.clone(), PathRights::WRITE));
+        let hooks = self.writes.iter().map(|path| path.join(HOOKS)).filter(|hooks| is_plain_directory(hooks));
+        written.chain(hooks.map(|hooks| PathRule::new(hooks, PathRights::EXECUTE))).collect()
     }
 
     /// A git directory that holds a whole repository, and is no part of another.

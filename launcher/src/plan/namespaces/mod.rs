@@ -32,6 +32,7 @@ use crate::profile::{Level, Location, Namespaces, NetworkMode, Profile, Variable
 use crate::request::Request;
 use crate::sys::access;
 use crate::sys::path::{self, canonical};
+use crate::sys::within::is_below;
 use crate::text::shown;
 use placeholder::Shape;
 use protect::{IfMissing, Protected};
@@ -127,21 +128,28 @@ pub fn has_own_tmp(request: &Request, profile: &Profile, directories: Directorie
 pub fn protected(
     profile: &Profile,
     variables: &Variables<'_>,
+    directory: &Path,
     repository: Option<Repository>,
     own: &[PathBuf],
     records: Option<&Path>,
 ) -> Vec<Protected> {
-    let mut all = of_others(profile, variables, repository);
+    let mut all = of_others(profile, variables, directory, repository);
     all.extend(own.iter().flat_map(|directory| profiles(directory)));
     all.extend(records.map(deny_expansion::resolve).map(Protected::new));
     all.extend(profile.files.iter().cloned().map(Protected::existing));
     all
 }
 
-/// What something outside would execute or trust.
-fn of_others(profile: &Profile, variables: &Variables<'_>, repository: Option<Repository>) -> Vec<Protected> {
+/// What something outside would execute or trust. A package of a repository may be opened in an editor by itself.
+fn of_others(
+    profile: &Profile,
+    variables: &Variables<'_>,
+    directory: &Path,
+    repository: Option<Repository>,
+) -> Vec<Protected> {
     let mut all = named(profile, variables);
-    for workspace in repository.iter().flat_map(Repository::workspaces) {
+    let package = variables.workspace.filter(|workspace| is_below(directory, workspace)).map(|_| directory);
+    for workspace in repository.iter().flat_map(Repository::workspaces).chain(package) {
         let more = named(profile, &Variables { workspace: Some(workspace), ..*variables });
         let is_known = |path: &Path| all.iter().any(|known| known.path == path);
         let more: Vec<Protected> = more.into_iter().filter(|more| !is_known(&more.path)).collect();
@@ -270,6 +278,7 @@ fn own_profile_exposed(profile: &Profile, rules: &[PathRule], why: &str) -> Opti
 fn unprotected(
     profile: &Profile,
     variables: &Variables<'_>,
+    directory: &Path,
     rules: &[PathRule],
     nested: bool,
     why: &str,
@@ -280,7 +289,7 @@ fn unprotected(
     let roots = Roots::of(rules);
     let repository = variables.workspace.map(|workspace| Repository::of(workspace, variables.home));
     // First what is sure to be there.
-    let mut all = of_others(profile, variables, repository);
+    let mut all = of_others(profile, variables, directory, repository);
     all.sort_by_key(|protected| !path::is_there(&protected.path));
     let at_stake = |protected: &&Protected| {
         let there = path::is_there(&protected.path);
@@ -300,10 +309,16 @@ fn unprotected(
 
 /// What is to be protected and does not exist, where a run has no namespaces: what is made there is put aside when it
 /// has ended.
-pub fn missing(profile: &Profile, variables: &Variables<'_>, rules: &[PathRule]) -> Vec<PathBuf> {
+pub fn missing(
+    profile: &Profile,
+    variables: &Variables<'_>,
+    directory: &Path,
+    rules: &[PathRule],
+) -> Vec<PathBuf> {
     let roots = Roots::of(rules);
-    let all =
-        named(profile, variables).into_iter().filter(|protected| protected.missing != IfMissing::MadeFreely);
+    let all = of_others(profile, variables, directory, None)
+        .into_iter()
+        .filter(|protected| protected.missing != IfMissing::MadeFreely);
     let real = all.map(|protected| deny_expansion::resolve(&protected.path));
     real.filter(|path| !path::is_there(path) && roots.above(path).is_some()).collect()
 }
@@ -320,7 +335,7 @@ pub fn without(
     check_own_wishes(inputs.request, profile, why)?;
     let exposed = || own_profile_exposed(profile, rules, why);
     let warnings = [
-        unprotected(profile, variables, rules, nested, why),
+        unprotected(profile, variables, &inputs.directory, rules, nested, why),
         // An sbx around this one has protected the profile, or said that it could not.
         (!nested).then(exposed).flatten(),
     ];

@@ -90,6 +90,7 @@ fn says_why_nothing_was_found() {
     let cases = [
         ("", 127, "the command is empty"),
         ("nosuch", 127, "not found in PATH"),
+        ("ls -l | wc -l", 127, "sh -c 'ls -l | wc -l'"),
         ("./nosuch", 127, "no such file"),
         ("./dangling", 127, "symbolic link whose target"),
         ("dangling", 127, "not found in PATH"),

@@ -39,7 +39,7 @@ fn available(user: &User) -> bool {
 }
 
 /// Runs a test that needs namespaces, for each user who can have them.
-fn with_namespaces(body: impl Fn(&User)) {
+pub fn with_namespaces(body: impl Fn(&User)) {
     sbx_tests::as_users(|user| {
         if available(user) {
             body(user);
