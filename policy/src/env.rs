@@ -96,8 +96,8 @@ pub fn rules<'a>(variables: &Variables<'a>, arch: Arch) -> Result<Option<Rules>,
     Ok(Some(rules))
 }
 
-/// Answers getrandom(2) with an error where no list names it: glibc's first malloc asks for random bytes (since 2.36) and
-/// does without them, so a list that names what a program calls by itself would end every program that allocates.
+/// Answers getrandom(2) with an error where no list names it: glibc's first malloc asks for random bytes (since 2.36)
+/// and does without them, so a list that names what a program calls by itself would end every program that allocates.
 fn spare_random_bytes(rules: &mut Rules) {
     let row = Call::named(b"getrandom").and_then(|call| rules.row_mut(call));
     if let Some(row) = row.filter(|row| **row == Row::default()) {

@@ -3,7 +3,7 @@
 use crate::plan::namespaces::placeholder::NOWHERE;
 use crate::sys::beneath::Directory;
 use crate::sys::path::says_missing;
-use crate::sys::{SyscallError, file};
+use crate::sys::{SyscallError, file, memory};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,21 +12,19 @@ use std::path::{Path, PathBuf};
 /// What comes after the name of something that is put aside. git takes no file of such a name for a hook.
 pub const ASIDE: &str = ".sbx-aside";
 
-/// Whether a name is that of something that was put aside.
-pub fn is_aside(name: &OsStr) -> bool {
-    name.as_bytes().windows(ASIDE.len()).any(|part| part == ASIDE.as_bytes())
-}
-
-/// Whether it is that of something that was put aside from this name.
+/// Whether a name is that of something that was put aside from another.
 pub fn is_aside_of(name: &OsStr, original: &OsStr) -> bool {
     let rest = name.as_bytes().strip_prefix(original.as_bytes());
     rest.is_some_and(|rest| rest.starts_with(ASIDE.as_bytes()))
 }
 
-/// The names for what is put aside from a name, in the order in which they are tried.
+/// The names for what is put aside from a name, in the order in which they are tried. After some numbers come names
+/// that no command can have taken beforehand.
 fn names(name: &OsStr) -> impl Iterator<Item = OsString> {
-    let numbered = (2..).map(|number| format!("{ASIDE}-{number}"));
-    let ends = [ASIDE.to_string()].into_iter().chain(numbered);
+    const NUMBERED: u32 = 9;
+    let numbered = (2..=NUMBERED).map(|number| format!("{ASIDE}-{number}"));
+    let random = std::iter::repeat_with(|| memory::random_name(&format!("{ASIDE}-"))).map_while(Result::ok);
+    let ends = [ASIDE.to_string()].into_iter().chain(numbered).chain(random);
     ends.map(move |end| OsString::from_vec([name.as_bytes(), end.as_bytes()].concat()))
 }
 

@@ -246,11 +246,21 @@ pub fn leave(layout: &Layout) {
     }
 }
 
+/// Keeps a directory that the command has made from being renamed or removed, with what is watched below it.
+pub fn pin(path: &Path) -> Result<(), SyscallError> {
+    let held = descriptor::hold(path).of("openat2")?;
+    if mount::is_root(held.as_fd()) {
+        return Ok(());
+    }
+    Tree::of(held.as_fd())?.cover(held.as_fd())
+}
+
 /// Whether a placeholder link is held at a path; one that is not yet is held now.
 pub fn holds_link(path: &Path) -> Result<bool, SyscallError> {
     let Ok(held) = descriptor::hold(path) else { return Ok(false) };
     if mount::is_root(held.as_fd()) {
-        return Ok(true);
+        // A directory is only pinned.
+        return Ok(held.metadata().is_ok_and(|meta| !meta.is_dir()));
     }
     if !file::read_link(held.as_fd(), OsStr::new("")).is_ok_and(|target| target == NOWHERE) {
         return Ok(false);

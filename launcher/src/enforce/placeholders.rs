@@ -15,14 +15,15 @@ use crate::plan::namespaces::Layout;
 use crate::plan::namespaces::placeholder::{
     FILE_MODE, MODE, NOWHERE, Placeholder, Shape, looks_like_one, standing,
 };
+use crate::sys::beneath::Directory;
 use crate::sys::file::{self, Times};
 use crate::sys::path::{self, says_missing};
-use crate::sys::{SyscallError, memory, process};
+use crate::sys::{OfCall, SyscallError, memory, process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -199,18 +200,25 @@ impl Placeholder {
     }
 }
 
-/// Removes a placeholder. Returns true if none of ours is left: it was removed, is gone, or is now something else.
+/// Removes a placeholder. Returns true if none of ours is left: it was removed, is gone, or is now something else. Its
+/// directory is held meanwhile, and no link is followed to it: a command of another run may put one there.
 fn remove_one(path: &Path, wanted: Shape) -> bool {
-    let look = |meta: Metadata| looks_like_one(path, &meta, wanted);
-    let removed = match path.symlink_metadata().and_then(look) {
-        Ok(None) => return true,
-        Ok(Some(Shape::Directory)) => fs::remove_dir(path),
-        Ok(Some(_)) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    let is_anothers = |error: io::Error| {
-        matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory)
-            || says_missing(&error)
+    let Some((above, name)) = path.parent().zip(path.file_name()) else { return true };
+    let below_root = above.strip_prefix("/").unwrap_or(above);
+    let removed =
+        Directory::open(Path::new("/")).and_then(|root| root.place(below_root)).and_then(|directory| {
+            let held = PathBuf::from(format!("/proc/self/fd/{}", directory.as_fd().as_raw_fd())).join(name);
+            let look = |meta: Metadata| looks_like_one(&held, &meta, wanted);
+            match held.symlink_metadata().and_then(look).of("stat")? {
+                None => Ok(()),
+                Some(Shape::Directory) => file::remove_directory(directory.as_fd(), name),
+                Some(_) => file::unlink(directory.as_fd(), name),
+            }
+        });
+    let is_anothers = |failed: SyscallError| {
+        let kind = failed.cause.kind();
+        matches!(kind, io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory)
+            || says_missing(&failed.cause)
     };
     removed.map_or_else(is_anothers, |()| true)
 }

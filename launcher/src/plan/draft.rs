@@ -92,6 +92,7 @@ impl<'a> Draft<'a> {
                 },
             }),
             group: self.limits.of_group().filter(|_| !request.exec),
+            record: self.recorded().and_then(|workspace| record::file_of(workspace, self.inputs.host)),
         }
     }
 
@@ -123,6 +124,7 @@ impl<'a> Draft<'a> {
         let repository = self.repository(record.as_ref())?;
         if let Some((record, repository)) = record.as_mut().zip(repository.as_ref()) {
             record.found.clone_from(&repository.embedded);
+            record.outside.clone_from(&repository.writes);
         }
         warnings.extend(repository.iter().flat_map(Repository::warnings));
         let paths =
@@ -177,6 +179,7 @@ impl<'a> Draft<'a> {
             workspace: self.workspace,
             record,
             missing,
+            home: host.home().map(Path::to_path_buf),
             environment,
             loads_shim: seal.is_some() && !logs && static_programs::is_sealable(program, host),
             seal,
@@ -210,12 +213,15 @@ impl<'a> Draft<'a> {
             .filter(|_| self.choice == Choice::Made && namespaces::has_own_tmp(request, profile, directories))
     }
 
+    /// The workspace, where something is to be protected in it.
+    fn recorded(&self) -> Option<&Path> {
+        let protects = !self.inputs.profile.paths.protect.is_empty();
+        self.workspace.as_deref().filter(|_| protects && !self.nested)
+    }
+
     /// What earlier runs have found in the workspace, where something is to be protected there.
     fn record(&self) -> Result<Option<Record>, Refusal> {
-        let protects = !self.inputs.profile.paths.protect.is_empty();
-        let Some(workspace) = self.workspace.as_deref().filter(|_| protects && !self.nested) else {
-            return Ok(None);
-        };
+        let Some(workspace) = self.recorded() else { return Ok(None) };
         Record::of(workspace, self.inputs.host).map(Some).map_err(|error| {
             Refusal::new(format!(
                 "cannot tell which repositories in '{}' are to be protected: their record cannot be read: {}",

@@ -323,13 +323,8 @@ fn ineffective(word: &Path, own: &PathRule, rules: &[PathRule], denied: &[PathBu
 fn opens_home(word: &Path, own: &PathRule, host: &Host, denied: &[PathBuf]) -> Option<String> {
     let home = canonical(host.home()?);
     let is_open = home.starts_with(&own.path) && !denied.iter().any(|denied| home.starts_with(denied));
-    is_open.then(|| {
-        format!(
-            "warning: a flag opens '{}', and so your home directory with its keys and passwords; name what the \
-             command needs",
-            shown(word)
-        )
-    })
+    let what = "and so your home directory with its keys and passwords; name what the command needs";
+    is_open.then(|| format!("warning: a flag opens '{}', {what}", shown(word)))
 }
 
 /// The socket files that `--unix` and the profile name, as they are found when the command starts.

@@ -88,6 +88,8 @@ pub struct Plan {
     pub record: Option<Record>,
     /// What programs outside would act on, and does not exist. What is made there is put aside.
     pub missing: Vec<PathBuf>,
+    /// The user's home directory.
+    pub home: Option<PathBuf>,
     /// What --deny-calls names.
     pub denied_calls: Vec<String>,
     /// Socket files that may be connected to.

@@ -21,6 +21,8 @@ pub struct Needs {
     pub cache: Option<CacheOf>,
     /// A control group, as far as this user may make one.
     pub group: Option<GroupLimits>,
+    /// The file that says since when commands have run in the workspace. It is there before the first one starts.
+    pub record: Option<PathBuf>,
 }
 
 /// What was made, and found out on the way.

@@ -4,10 +4,16 @@ use crate::enforce::cgroup::{self, Group};
 use crate::enforce::scratch::{self, Scratch};
 use crate::error::Refusal;
 use crate::host::Host;
+use crate::plan::namespaces::Record;
 use crate::plan::{CacheOf, Draft, Provided};
 use crate::supervise::memory;
-use crate::sys::plain;
-use std::path::PathBuf;
+use crate::sys::path::is_there;
+use crate::sys::{file, plain, process};
+use std::fs::{DirBuilder, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 /// What was made. Dropped, it is gone again, but for the caches.
 #[derive(Default)]
@@ -27,10 +33,22 @@ pub fn provide(draft: &Draft<'_>, host: &Host) -> Result<(Resources, Provided), 
     if let Some(of) = &needs.cache {
         provided.cache = cache(of, scratch.as_ref(), host, &mut provided.warnings);
     }
+    if let Some(record) = needs.record.filter(|record| !is_there(record)) {
+        // Where that fails, the end of the run says so.
+        let _ = begin(&record, host);
+    }
     let group = needs.group.and_then(cgroup::create);
     provided.group = group.as_ref().map(|group| group.limits).unwrap_or_default();
     provided.watches_memory = draft.watches_memory(provided.group) && memory::can_be_watched();
     Ok((Resources { scratch, group }, provided))
+}
+
+/// Writes down when the first command began: whatever it makes is younger, even if nobody can look afterwards.
+fn begin(record: &Path, host: &Host) -> io::Result<()> {
+    let _mask = process::without_umask();
+    DirBuilder::new().recursive(true).mode(0o700).create(record.parent().unwrap_or(record))?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(record)?;
+    file::write_all(file.as_fd(), &Record::text(host.began, &[])).map_err(|failed| failed.cause)
 }
 
 /// The tool caches. Where they cannot be made they are part of the scratch directory, and do not last.

@@ -238,6 +238,9 @@ impl Reaping {
             if storm || (self.order == Order::None && left.elapsed() >= GRACE) {
                 return;
             }
+            if self.protection.as_ref().is_some_and(|protection| !protection.catches_up()) {
+                return;
+            }
             if let Some(arrived) = signal::wait_for(&self.watched, TICK) {
                 self.obey(arrived);
             }

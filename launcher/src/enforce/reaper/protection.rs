@@ -94,6 +94,11 @@ impl Protection {
         self.hooks.borrow().protect_new_config()
     }
 
+    /// Protects what has changed since the last look. Returns whether everything is protected.
+    pub fn catches_up(&self) -> bool {
+        self.appeared().is_none() || self.renew()
+    }
+
     /// Waits for a signal, and renews lost mounts meanwhile. Returns whether everything is protected.
     pub fn holds_until_signal(&self) -> bool {
         loop {

@@ -56,7 +56,7 @@ fn settle(watched: &Watched, names: &NewNames) -> Result<bool, SyscallError> {
         match file::identity_of(directory.as_fd(), name, false) {
             Err(failed) if says_missing(&failed.cause) => return Ok(true),
             Err(failed) => return Err(failed),
-            Ok(found) if !is_last && found.is_directory() => {}
+            Ok(found) if !is_last && found.is_directory() => mounts::pin(&watched.above.join(place))?,
             // Nothing can be made below a file, and links lead where the command wants.
             Ok(found) if !is_last && !found.is_link() => return Ok(true),
             Ok(_) => return aside::replace(&directory, name).map(|()| false),

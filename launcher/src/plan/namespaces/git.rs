@@ -164,6 +164,14 @@ impl Repository {
         self.writes.iter().map(PathBuf::as_path).filter(|path| !is_within_git(path))
     }
 
+    /// One that is known by its directory.
+    pub fn of_one(own: &Path, home: Option<&Path>) -> Repository {
+        let mut found = Repository::default();
+        let top = if own.ends_with(".git") { own.parent().unwrap_or(own) } else { own };
+        found.whole(own, top, home);
+        found
+    }
+
     /// The rules that let git write, and run the hooks.
     pub fn rules(&self) -> Vec<PathRule> {
         let written = self.writes.iter().map(|path| PathRule::new(path.clone(), PathRights::WRITE));

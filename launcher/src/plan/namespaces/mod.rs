@@ -320,7 +320,8 @@ pub fn missing(
         .into_iter()
         .filter(|protected| protected.missing != IfMissing::MadeFreely);
     let real = all.map(|protected| deny_expansion::resolve(&protected.path));
-    real.filter(|path| !path::is_there(path) && roots.above(path).is_some()).collect()
+    let is_free = |path: &PathBuf| placeholder::is_free(path, Shape::Link);
+    real.filter(|path| is_free(path) && roots.above(path).is_some()).collect()
 }
 
 /// What to say, or to refuse, where a run has no namespaces.

@@ -215,13 +215,13 @@ impl Layout {
         self.placeholders.push(Placeholder { path, shape: standing.unwrap_or(wanted) });
     }
 
-    /// Has a missing path watched, unless the placeholder of another run stands there.
+    /// Has a missing path watched. Where the link of another run stands, it is held, and goes with that run.
     fn watch(&mut self, path: PathBuf, roots: &Roots) {
         let Some(missing) = self.first_missing(&path, Shape::Link, roots).map(Path::to_path_buf) else {
             return;
         };
-        if path::is_there(&missing) {
-            return self.placeholder(&path, Shape::Link, roots);
+        if placeholder::standing(&missing, Shape::Link).is_ok_and(|shape| shape == Some(Shape::Directory)) {
+            return self.placeholder(&path, Shape::Directory, roots);
         }
         self.pin(&missing, roots);
         let above = missing.parent().unwrap_or(&missing).to_path_buf();

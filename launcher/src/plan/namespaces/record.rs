@@ -29,6 +29,8 @@ pub struct Record {
     pub began: SystemTime,
     /// What this run's plan has found besides.
     pub found: BTreeSet<PathBuf>,
+    /// Repositories outside the workspace that git writes to.
+    pub outside: Vec<PathBuf>,
 }
 
 /// The directory of all records.
@@ -49,6 +51,12 @@ fn is_own_place(host: &Host) -> bool {
     place(host).is_some_and(|(top, _)| top.metadata().is_ok_and(|meta| meta.uid() == process::user()))
 }
 
+/// The file of a workspace's record, where the user can have one.
+pub fn file_of(workspace: &Path, host: &Host) -> Option<PathBuf> {
+    let all = directory(host).filter(|_| is_own_place(host))?;
+    Some(all.join(short_digest(workspace.as_os_str().as_bytes())))
+}
+
 impl Record {
     /// That of a workspace.
     pub fn of(workspace: &Path, host: &Host) -> io::Result<Record> {
@@ -58,6 +66,7 @@ impl Record {
             since: None,
             began: host.began,
             found: BTreeSet::new(),
+            outside: Vec::new(),
         };
         let Some(file) = directory(host).map(|all| all.join(short_digest(workspace.as_os_str().as_bytes())))
         else {

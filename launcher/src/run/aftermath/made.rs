@@ -11,6 +11,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+/// More are not named: a command can make as many as it likes.
+const MOST_NAMED: usize = 8;
+
 /// What was made at these paths since the start. Paths that could not be put aside are appended to `failures`.
 pub fn findings(
     paths: &[PathBuf],
@@ -64,5 +67,6 @@ fn asides(root: &Directory, path: &Path, since: SystemTime) -> Vec<PathBuf> {
     let mut names = directory.names().unwrap_or_default();
     names.retain(|other| is_aside_of(other, name) && is_new(&directory, other));
     names.sort();
+    names.truncate(MOST_NAMED);
     names.into_iter().map(|name| above.join(name)).filter(|path| is_there(path)).collect()
 }

@@ -17,6 +17,7 @@ use crate::plan::Plan;
 use crate::plan::namespaces::{CONFIG, Layout, Record};
 use crate::sys::beneath::Directory;
 use crate::sys::path::{is_there, says_missing};
+use crate::sys::within::is_within;
 use crate::sys::{SyscallError, file, plain, process, timer};
 use crate::text::{escape, shown};
 use replaced::Kept;
@@ -47,6 +48,9 @@ pub struct Aftermath {
     kept: Vec<Kept>,
     /// Where nothing was that programs outside would act on.
     missing: Vec<PathBuf>,
+    /// Repositories outside the workspace that git writes to.
+    outside: Vec<PathBuf>,
+    home: Option<PathBuf>,
     /// The repositories that are known, where nothing protects them.
     known: BTreeMap<PathBuf, Before>,
     /// By the clock that files go by.
@@ -83,6 +87,8 @@ impl Aftermath {
             kept: layout.as_deref().map(replaced::before).unwrap_or_default(),
             layout,
             missing: plan.missing.clone(),
+            outside: record.outside.clone(),
+            home: plan.home.clone(),
             absent: absent(&workspace),
             since: timer::file_time(),
             record,
@@ -103,8 +109,19 @@ impl Aftermath {
             &mut look.outcome.failures,
         ));
         let until = Instant::now() + self.started.elapsed() / PART;
-        search::repositories(&self.root, until, |place| self.look(place, &mut look));
-        let Look { mut outcome, found, .. } = look;
+        self.search(until, &mut look);
+        for outside in &self.outside {
+            let since = Instant::now() + self.started.elapsed() / PART;
+            match self.of_outside(outside) {
+                Ok(own) => own.search(since, &mut look),
+                Err(failed) => look.outcome.failures.push(format!(
+                    "cannot look for what git would execute in '{}': {failed}",
+                    shown(outside)
+                )),
+            }
+        }
+        let Look { mut outcome, mut found, .. } = look;
+        found.retain(|path| is_within(path, &self.workspace));
         if let Err(error) = self.write_down(found) {
             outcome.failures.push(format!(
                 "cannot record which repositories there are in '{}', so later runs may not protect them: {}",
@@ -113,6 +130,41 @@ impl Aftermath {
             ));
         }
         outcome
+    }
+
+    /// Looks for repositories. What was closed during the run is named: it may hold some.
+    fn search(&self, until: Instant, look: &mut Look) {
+        let closed = search::repositories(&self.root, until, |place| self.look(place, look));
+        for place in closed {
+            let is_changed = self.root.place(&place).and_then(|own| own.ages(OsStr::new("")));
+            if is_changed.is_ok_and(|ages| ages.changed >= self.since) {
+                look.outcome.failures.push(format!(
+                    "cannot tell what git would execute in '{}', which cannot be listed since this run: open it \
+                     (chmod u+r) and look at it before you use git there",
+                    shown(&self.workspace.join(place))
+                ));
+            }
+        }
+    }
+
+    /// The same for a repository outside that a linked worktree or a submodule belongs to: submodules are put there.
+    fn of_outside(&self, repository: &Path) -> Result<Aftermath, SyscallError> {
+        // What is older than this run is none of this workspace's.
+        let record = Record { since: None, repositories: Vec::new(), file: None, ..self.record.clone() };
+        Ok(Aftermath {
+            workspace: repository.to_path_buf(),
+            root: Directory::open(repository)?,
+            record,
+            layout: self.layout.clone(),
+            kept: Vec::new(),
+            missing: Vec::new(),
+            outside: Vec::new(),
+            home: self.home.clone(),
+            known: BTreeMap::new(),
+            absent: Vec::new(),
+            since: self.since,
+            started: self.started,
+        })
     }
 
     /// Looks at a repository, and where a file or link in its place leads.
@@ -135,6 +187,13 @@ impl Aftermath {
                 let judged =
                     self.root.below(place).map(|own| repository::judge_worktrees(&own, self.times(&path)));
                 self.conclude(place, judged.map(Some), look);
+                // Hooks of linked worktrees that the command has added.
+                let names = if self.has_new_worktrees(place) { self.led_to(&path) } else { Vec::new() };
+                if !names.is_empty() {
+                    let kind = FindingKind::RepositoryChanged;
+                    let path = path.as_path().into();
+                    look.outcome.findings.push(Finding { path, kind, names, put_aside: Vec::new() });
+                }
             }
             Kind::Directory => {
                 let was_absent = self.absent.contains(&place);
@@ -222,9 +281,8 @@ impl Aftermath {
             }
         };
         let mut names = judged.names();
-        if names.is_empty() && !judged.is_made && !self.is_protected(&path) && !self.known.contains_key(&path)
-        {
-            names = repository::led_to(&path, &self.workspace, self.times(&path));
+        if names.is_empty() && !self.is_protected(&path) && !self.known.contains_key(&path) {
+            names = self.led_to(&path);
         }
         if names.is_empty() {
             return;
@@ -242,6 +300,17 @@ impl Aftermath {
             }
         }
         look.outcome.findings.push(finding);
+    }
+
+    fn has_new_worktrees(&self, place: &Path) -> bool {
+        let ages = repository::ages(&self.root, &place.join("worktrees"));
+        ages.is_ok_and(|ages| ages.changed >= self.since)
+    }
+
+    /// What the hooks and configuration of a repository lead to in the workspace, and no mount held.
+    fn led_to(&self, own: &Path) -> Vec<Bytes> {
+        let held = |path: &Path| self.layout.as_ref().is_some_and(|layout| layout.shields(path));
+        repository::led_to(own, &self.workspace, self.home.as_deref(), self.times(own), held)
     }
 
     /// Adds what is new to the record, and takes out what is gone. Nothing is written where nothing changes.

@@ -116,14 +116,11 @@ pub fn judge(
     let new = if is_made { New::All } else { New::Since(since) };
     let mut judged = Judged { is_made, ..Judged::default() };
     let fresh = |name: &str| new.is(&own, name.as_ref());
-    let is_of_mercurial = place.file_name().is_some_and(|name| name == ".hg");
-    if is_of_mercurial {
-        let harmful = |name: &&&str| {
-            fresh(name) && !is_absent_or(&own, name, |text| **name != SHARED && is_plain_hgrc(text))
-        };
-        judged.whole = OF_MERCURIAL.iter().filter(harmful).map(PathBuf::from).collect();
-        return Ok(Some(judged));
-    }
+    // By what is there and not by its name: a `.git` may lead to a directory of any name.
+    let harmful = |name: &&&str| {
+        fresh(name) && !is_absent_or(&own, name, |text| **name != SHARED && is_plain_hgrc(text))
+    };
+    judged.whole = OF_MERCURIAL.iter().filter(harmful).map(PathBuf::from).collect();
     for name in [CONFIG, OF_WORKTREE].into_iter().filter(|name| fresh(name)) {
         let sifted = match (own.read(name.as_ref(), LONGEST), before.filter(|_| name == CONFIG)) {
             (Ok(None), _) => continue,
@@ -144,7 +141,12 @@ pub fn judge(
     if fresh(COMMON) && !is_absent_or(&own, COMMON, |text| leads_to(text, common) || leads_to(text, ".")) {
         judged.whole.push(COMMON.into());
     }
-    judged.hooks = hooks(&own, new, before)?;
+    match file::identity_of(own.as_fd(), HOOKS.as_ref(), false) {
+        Ok(found) if !found.is_directory() => {
+            judged.whole.extend(fresh(HOOKS).then(|| PathBuf::from(HOOKS)));
+        }
+        _ => judged.hooks = hooks(&own, new, before)?,
+    }
     judged.whole.extend(worktrees(&own, new));
     Ok(Some(judged))
 }
@@ -195,8 +197,7 @@ fn hooks(own: &Directory, new: New, before: Option<&Before>) -> Result<Vec<OsStr
     let hooks = match own.below(Path::new(HOOKS)) {
         Ok(hooks) => hooks,
         Err(failed) if failed.errno() == libc::ENOENT => return Ok(Vec::new()),
-        // A link, or a file.
-        Err(_) => return Ok(vec![OsString::from(HOOKS)]),
+        Err(failed) => return Err(failed),
     };
     // A directory that was moved here brings its hooks along; in the one that was there, each has its own time.
     let now = file::identity(hooks.as_fd())?;
@@ -250,10 +251,17 @@ pub fn judge_worktrees(own: &Directory, Times { began, .. }: Times) -> Judged {
     Judged { is_made: true, whole: worktrees(own, New::Since(began)), ..Judged::default() }
 }
 
-/// What hooks and configuration of a repository lead to, as far as that may have been changed: scripts, more
-/// configuration.
-pub fn led_to(own: &Path, workspace: &Path, times: Times) -> Vec<Bytes> {
-    let of_git = Repository::default().with(&[own.to_path_buf()], None).protected.into_iter();
+/// What hooks and configuration of a repository lead to, as far as that may have been changed and is not `held`:
+/// scripts, more configuration. A file is passed over that is the same in the working tree beside the repository: a new
+/// linked worktree has the hooks of the tree.
+pub fn led_to(
+    own: &Path,
+    workspace: &Path,
+    home: Option<&Path>,
+    times: Times,
+    held: impl Fn(&Path) -> bool,
+) -> Vec<Bytes> {
+    let of_git = Repository::of_one(own, home).protected.into_iter();
     let elsewhere = of_git.map(|protected| protected.path).filter(|path| is_below(path, workspace));
     let changed = |meta: Metadata| {
         let nanoseconds = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
@@ -264,9 +272,24 @@ pub fn led_to(own: &Path, workspace: &Path, times: Times) -> Vec<Bytes> {
         let entries = path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
         [path.clone()].into_iter().chain(entries).collect::<Vec<_>>()
     };
-    let all = elsewhere.filter(|path| !path.starts_with(own)).flat_map(|path| within(&path));
-    let changed: BTreeSet<PathBuf> = all.filter(|path| path.is_file() && is_changed(path)).collect();
+    let all = elsewhere
+        .filter(|path| !path.starts_with(own) && !path.ends_with(".git"))
+        .flat_map(|path| within(&path));
+    let is_new =
+        |path: &PathBuf| path.is_file() && is_changed(path) && !held(path) && !is_as_in_tree(own, path);
+    let changed: BTreeSet<PathBuf> = all.filter(is_new).collect();
     changed.iter().take(MOST_NAMED).map(|path| path.as_path().into()).collect()
+}
+
+/// Whether a file of a linked worktree is the same as that of the working tree that the repository is in.
+fn is_as_in_tree(own: &Path, path: &Path) -> bool {
+    let Some(tree) = own.parent().filter(|_| own.ends_with(".git")) else { return false };
+    let top = path.ancestors().skip(1).find(|above| above.join(".git").is_file());
+    let below = top.filter(|top| *top != tree).and_then(|top| path.strip_prefix(top).ok());
+    let read =
+        |path: &Path| Directory::open(above_of(path))?.read(path.file_name().unwrap_or_default(), LONGEST);
+    let same = |below| Some(read(path).ok()?? == read(&tree.join(below)).ok()??);
+    below.and_then(same).unwrap_or(false)
 }
 
 /// What a `.git` or `.hg` is.
@@ -287,6 +310,7 @@ pub fn kind(root: &Directory, workspace: &Path, place: &Path) -> Kind {
     let Some(name) = place.file_name() else { return Kind::Directory };
     let above = place.parent().unwrap_or(Path::new(""));
     let Ok(directory) = root.place(above) else { return Kind::Unclear };
+    let from = &workspace.join(above);
     let led = |path: &Path| match path.canonicalize() {
         Ok(real) => Kind::Leads(real),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Kind::Nothing,
@@ -294,15 +318,34 @@ pub fn kind(root: &Directory, workspace: &Path, place: &Path) -> Kind {
     };
     match file::identity_of(directory.as_fd(), name, false) {
         Ok(identity) if identity.is_directory() => Kind::Directory,
-        Ok(identity) if identity.is_link() => led(&workspace.join(place)),
-        Ok(_) => match directory.read(name, LONGEST) {
-            Ok(Some(text)) => {
-                named_by(&text).map_or(Kind::Nothing, |named| led(&workspace.join(above).join(named)))
+        Ok(identity) if identity.is_link() => match led(&workspace.join(place)) {
+            // git takes the path in a file from where the link is.
+            Kind::Leads(real) if real.is_file() => {
+                pointed(Directory::open(above_of(&real)), &real, from, led)
             }
-            Ok(None) => Kind::Nothing,
-            Err(_) => Kind::Unclear,
+            kind => kind,
         },
+        Ok(_) => pointed(Ok(directory), place, from, led),
         Err(failed) if says_missing(&failed.cause) => Kind::Nothing,
+        Err(_) => Kind::Unclear,
+    }
+}
+
+fn above_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
+}
+
+/// Where the text of a file leads, from a directory.
+fn pointed(
+    directory: Result<Directory, SyscallError>,
+    file: &Path,
+    from: &Path,
+    led: impl Fn(&Path) -> Kind,
+) -> Kind {
+    let name = file.file_name().unwrap_or_default();
+    match directory.and_then(|directory| directory.read(name, LONGEST)) {
+        Ok(Some(text)) => named_by(&text).map_or(Kind::Nothing, |named| led(&from.join(named))),
+        Ok(None) => Kind::Nothing,
         Err(_) => Kind::Unclear,
     }
 }

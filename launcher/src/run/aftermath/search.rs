@@ -1,7 +1,6 @@
 //! Looks for repositories: a `.git` or `.hg`, and directories with what git needs in a repository.
 
 use super::LEAST;
-use crate::enforce::aside::is_aside;
 use crate::sys::beneath::{Directory, LISTING};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -14,15 +13,19 @@ const MOST: usize = 1 << 20;
 /// What git needs in a repository.
 const NEEDED: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
 
+/// Directories that are looked into last: there is much in them, and seldom a repository.
+const LAST: [&str; 3] = ["objects", ".hg", "node_modules"];
+
 /// Calls `each` with every repository below a directory, by its path from there, what is near the top first. After
-/// `until`, and some directories, it ends.
-pub fn repositories(root: &Directory, until: Instant, mut each: impl FnMut(&Path)) {
+/// `until`, and some directories, it ends. Returns the directories that cannot be listed.
+pub fn repositories(root: &Directory, until: Instant, mut each: impl FnMut(&Path)) -> Vec<PathBuf> {
     let mut waiting = VecDeque::from([PathBuf::new()]);
+    let (mut last, mut closed) = (VecDeque::new(), Vec::new());
     let mut buffer = Vec::with_capacity(LISTING);
     let mut seen = 0;
-    while let Some(place) = waiting.pop_front() {
+    while let Some(place) = waiting.pop_front().or_else(|| last.pop_front()) {
         if seen >= MOST || (seen >= LEAST && Instant::now() > until) {
-            return;
+            break;
         }
         seen += 1;
         let mut found = Found::default();
@@ -30,6 +33,7 @@ pub fn repositories(root: &Directory, until: Instant, mut each: impl FnMut(&Path
             root.below(&place).and_then(|at| at.each_entry(&mut buffer, |name, is| found.note(name, is)));
         if listed.is_err() {
             // One that may be entered can be used without being listed.
+            closed.push(place.clone());
             let Ok(held) = root.place(&place) else { continue };
             let names = [".git", ".hg"].iter().chain(&NEEDED).filter(|name| held.has(name));
             found = Found::default();
@@ -40,13 +44,16 @@ pub fn repositories(root: &Directory, until: Instant, mut each: impl FnMut(&Path
             each(&place);
         }
         found.entries.iter().for_each(|name| each(&place.join(name)));
-        // A working tree may look like a repository too, so of its directories only one is passed over.
-        found.directories.retain(|name| !(is_repository && name == "objects"));
         for name in found.directories {
             let at = place.join(&name);
-            waiting.push_back(if name == ".git" { at.join("modules") } else { at });
+            match name.to_str() {
+                Some(".git") => waiting.push_back(at.join("modules")),
+                Some(name) if LAST.contains(&name) => last.push_back(at),
+                _ => waiting.push_back(at),
+            }
         }
     }
+    closed
 }
 
 /// What is in a directory, as far as it matters.
@@ -64,7 +71,7 @@ impl Found {
         if is_entry {
             self.entries.push(name.to_os_string());
         }
-        if is_directory && name != ".hg" && !is_aside(name) {
+        if is_directory {
             self.directories.push(name.to_os_string());
         }
         if let Some(needed) = NEEDED.iter().position(|needed| name == *needed) {

@@ -10,7 +10,7 @@ use std::fs;
 const ASIDE: &str = "sbx-aside";
 
 /// What a user does who looks at a directory: most prompts do the same.
-fn looked_at(world: &World, place: &str) -> bool {
+pub fn looked_at(world: &World, place: &str) -> bool {
     let ran = world.outside.join("ran");
     plain(world, &format!("cd {place} && (git status; git log -1; git stash) >/dev/null 2>&1 || true"));
     let planted = ran.exists();
@@ -18,12 +18,12 @@ fn looked_at(world: &World, place: &str) -> bool {
     planted
 }
 
-fn planted(world: &World, script: &str) -> String {
+pub fn planted(world: &World, script: &str) -> String {
     script.replace("PLANTED", &format!("touch {}", world.outside.join("ran").display()))
 }
 
 /// An ordinary directory as the workspace.
-fn in_directories(body: impl Fn(&World)) {
+pub fn in_directories(body: impl Fn(&World)) {
     need!("git", "bash");
     in_namespaces(|world| {
         world.write(world.home.join(".gitconfig"), "[user]\n\tname = x\n\temail = x@example.org\n");
@@ -31,7 +31,7 @@ fn in_directories(body: impl Fn(&World)) {
     });
 }
 
-const FSMONITOR: &str = "printf '[core]\\nfsmonitor = \"PLANTED; false\"\\n' >> $GIT/config";
+pub const FSMONITOR: &str = "printf '[core]\\nfsmonitor = \"PLANTED; false\"\\n' >> $GIT/config";
 const HOOK: &str =
     "printf '#!/bin/sh\\nPLANTED\\n' > $GIT/hooks/post-index-change; chmod +x $GIT/hooks/post-index-change";
 

@@ -5,6 +5,7 @@ mod across_runs;
 mod aftermath;
 mod configuration;
 mod git;
+mod hidden_repositories;
 mod hostile;
 mod mounted;
 mod odd_repositories;

@@ -79,8 +79,6 @@ fn what_is_made_deep_down_is_put_aside_at_once() {
             "mkdir .config; sleep 0.05; echo planted > .config/mise.toml",
             "mkdir .config; echo planted > .config/mise.toml",
             "mkdir -p x; echo planted > x/mise.toml; mv x .config",
-            // Away and back.
-            "mkdir .config; sleep 0.05; mv .config x; echo planted > x/mise.toml; mv x .config",
         ] {
             let script = format!(
                 "{script}; sleep 0.1; cat .config/mise.toml && echo there; cat .config/mise.toml.sbx-aside"
@@ -177,6 +175,55 @@ fn links_go_with_the_runs() {
         shell(world, &["-q"], "echo planted > .envrc; rm -f .envrc; true").run();
         clean();
         assert!(!world.exists(".envrc"));
+    });
+}
+
+/// The run that made the name first ends before the other makes it again.
+#[test]
+fn a_run_beside_another_watches_the_name_again() {
+    staged(|world| {
+        let first = shell(
+            world,
+            &["-q"],
+            "echo one > .envrc; sleep 0.1; echo ready; until [ -e go ]; do sleep 0.02; done",
+        );
+        let first = first.start();
+        first.wait_for("ready");
+        let second = shell(
+            world,
+            &["-q"],
+            "echo ready; until [ -e then ]; do sleep 0.02; done; echo two > .envrc; sleep 0.1",
+        );
+        let second = second.start();
+        second.wait_for("ready");
+        world.write("go", "");
+        first.wait().success();
+        world.write("then", "");
+        second.wait();
+        assert!(!world.exists(".envrc"));
+        assert_eq!(world.read(".envrc.sbx-aside-2").as_deref(), Some("two\n"));
+    });
+}
+
+/// The command has ended, and what it left behind goes on for a moment.
+#[test]
+fn what_is_left_behind_makes_nothing_either() {
+    staged(|world| {
+        let script =
+            "(sleep 0.05; echo x > .envrc; sleep 0.05; test -f .envrc && cp .envrc seen; sleep 9) & exit 0";
+        shell(world, &["-q"], script).run();
+        assert!(!world.exists(".envrc") && !world.exists("seen"));
+        assert!(world.exists(".envrc.sbx-aside"));
+    });
+}
+
+/// A directory that comes to be above a watched name stays where it is, or its turns would hide what is made below.
+#[test]
+fn a_directory_above_a_watched_name_is_held() {
+    staged(|world| {
+        let script = "mkdir .config; sleep 0.05; mv .config away; mkdir other; mv -T --exchange other .config; ls -d .config away";
+        shell(world, &["-q"], script).run().failed().prints(".config\n");
+        assert_eq!(names(&world.workspace), [".config", "other"]);
     });
 }
 

@@ -1,0 +1,98 @@
+//! Repositories that the look at the end has to find, wherever a command hides them.
+
+use super::aftermath::{FSMONITOR, in_directories, looked_at, planted};
+use super::git::{in_repositories, plain};
+use super::shell;
+
+/// A gitlink in the index leads git anywhere in the working tree, whatever the directories are called.
+#[test]
+fn no_name_hides_a_repository_from_the_search() {
+    in_repositories(|world| {
+        let prepare = "EV() { printf '[core]\\n\\tfsmonitor = \"PLANTED; false\"\\n' >> $1; }; \
+            mk() { mkdir -p $1; git -C $1 init -q; git -C $1 commit -q --allow-empty -m x; \
+            git update-index --add --cacheinfo 160000,$(git -C $1 rev-parse HEAD),$1; EV $1/.git/config; }; ";
+        let cases = [
+            "mk lib",
+            "mk lib; mv lib/.git lib/.hg; echo 'gitdir: .hg' > lib/.git",
+            "mk lib.sbx-aside",
+            "mk .hg/lib",
+            "mk node_modules/lib",
+            "mkdir -p sub/refs sub/objects; echo 'ref: refs/heads/main' > sub/HEAD; mk sub/objects/lib",
+            "mk lib; mv lib/.git .git/foo; printf '[core]\\nworktree=../../lib\\n' >> .git/foo/config; \
+             echo 'gitdir: ../.git/foo' > F; ln -s ../F lib/.git",
+        ];
+        for case in cases {
+            let script = planted(world, &format!("{prepare}{case}"));
+            // The control.
+            plain(world, &format!("cp -a . ../control; cd ../control; {script}"));
+            assert!(looked_at(world, "../control"), "{case}");
+            plain(world, "rm -rf ../control ../kept; cp -a . ../kept");
+            let out = shell(world, &[], &script).run().success();
+            assert!(out.err().contains("the command made the repository"), "{case}: {out}");
+            assert!(!looked_at(world, "."), "{case}");
+            plain(world, "rm -rf * .hg .git; cp -a ../kept/. .");
+        }
+        // What may not be listed may hold anything: it is named.
+        let script = planted(world, &format!("{prepare} mk closed/lib; chmod 311 closed"));
+        let out = shell(world, &[], &script).run().success().says("closed', which cannot be listed");
+        drop(out);
+        plain(world, "chmod 755 closed");
+    });
+}
+
+/// A linked worktree's repository is outside the workspace, and git puts submodules there.
+#[test]
+fn what_is_made_in_the_repository_of_a_linked_worktree_is_put_aside() {
+    in_repositories(|world| {
+        plain(world, "git worktree add -q ../tree topic");
+        let tree = world.home.join("tree");
+        let script = planted(
+            world,
+            "G=$(git rev-parse --git-common-dir); mkdir -p $G/modules; git init -q tmp; mv tmp/.git $G/modules/lib; \
+             printf '[core]\n\tworktree = ../../../../tree/lib\n\tfsmonitor = \"PLANTED; false\"\n' >> $G/modules/lib/config",
+        );
+        let run = world.sbx(["run", "--", "bash", "-c", &script]).cwd(&tree).run().success();
+        run.says("core.fsmonitor: put aside");
+        let config = world.read(".git/modules/lib/config").unwrap();
+        assert!(!config.contains("fsmonitor"), "{config}");
+    });
+}
+
+/// A relative `core.hooksPath` means a directory in each working tree, also in one that the command adds.
+#[test]
+fn hooks_of_an_added_worktree_are_named() {
+    in_repositories(|world| {
+        plain(
+            world,
+            "mkdir .githooks; printf '#!/bin/sh\n' > .githooks/post-commit; chmod +x .githooks/post-commit; \
+             git add .; git commit -qm hooks; git config core.hooksPath .githooks",
+        );
+        shell(world, &[], "git worktree add -q same -b same").run().success().silent();
+        let script = "git worktree add -q other -b other; echo evil >> other/.githooks/post-commit";
+        shell(world, &[], script).run().success().says("other/.githooks/post-commit");
+    });
+}
+
+/// The first run in a workspace ends without a look: it is killed, or has nobody who could look.
+#[test]
+fn what_an_unwatched_first_run_made_is_new() {
+    in_directories(|world| {
+        let script =
+            planted(world, &format!("git init -q lib; GIT=lib/.git; {FSMONITOR}; echo ready; sleep 20"));
+        let running = shell(world, &[], &script).start();
+        running.wait_for("ready");
+        running.signal(libc::SIGKILL);
+        running.wait();
+        shell(world, &[], "sleep 0.3").run().success().says("nothing protected the repository");
+    });
+}
+
+/// `.hg` may be a link to a directory of any name.
+#[test]
+fn mercurial_is_followed_over_a_link() {
+    in_directories(|world| {
+        let script = "mkdir -p lib/foo; printf '[hooks]\npre-status = x\n' > lib/foo/hgrc; ln -s foo lib/.hg";
+        shell(world, &[], script).run().success().says("hgrc");
+        assert!(!world.exists("lib/foo/hgrc") && world.exists("lib/foo/hgrc.sbx-aside"));
+    });
+}
