@@ -227,14 +227,9 @@ fn protect(
 
 /// Protects the files that a process outside has put in the place of protected ones: a mount goes with its
 /// file, also if an editor has only written the file anew.
-pub fn renew(
-    layout: &Layout,
-    hooks: &mut HookDirectories,
-    wanted: impl Fn(&Path) -> bool,
-) -> Result<(), EnforceError> {
+pub fn renew(layout: &Layout, hooks: &mut HookDirectories) -> Result<(), EnforceError> {
     // A path that is gone needs no protection.
-    let lacks_mount = |path: &Path| descriptor::hold(path).is_ok_and(|held| !mount::is_root(held.as_fd()));
-    protect(layout, hooks, |path| wanted(path) && lacks_mount(path))
+    protect(layout, hooks, |path| descriptor::hold(path).is_ok_and(|held| !mount::is_root(held.as_fd())))
 }
 
 /// Removes the mounts that hide paths outside, so that a cleanup by path reaches them.

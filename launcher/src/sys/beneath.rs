@@ -1,6 +1,7 @@
 //! Directories below another one. They are opened so that no symbolic link leads out of it (openat2(2), Linux 5.6):
 //! what lies there may be a command's.
 
+use crate::sys::path::says_missing;
 use crate::sys::{OfCall, SyscallError, file};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, StatxFlags};
 use rustix::io::Errno;
@@ -61,6 +62,12 @@ impl Directory {
     /// Whether there is anything of a name in it.
     pub fn has(&self, name: &str) -> bool {
         file::identity_of(self.0.as_fd(), name.as_ref(), false).is_ok()
+    }
+
+    /// The same; true too if nobody can tell.
+    pub fn may_have(&self, name: &OsStr) -> bool {
+        let found = file::identity_of(self.0.as_fd(), name, false);
+        found.map_or_else(|failed| !says_missing(&failed.cause), |_| true)
     }
 
     /// Calls `each` with every name in it, and whether that is a directory.

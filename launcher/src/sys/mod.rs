@@ -17,6 +17,7 @@ pub mod memory;
 pub mod mount;
 #[allow(unsafe_code)] // ioctl(2) for a network interface.
 pub mod namespace;
+#[allow(unsafe_code)] // fcntl(2) with F_NOTIFY.
 pub mod new_names;
 #[allow(unsafe_code)] // realpath(3).
 pub mod path;

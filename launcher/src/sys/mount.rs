@@ -204,15 +204,17 @@ pub struct Changed {
 /// Waits until something has changed.
 pub fn wait_for_change(changes: &File, names: &NewNames, signals: BorrowedFd<'_>) -> Changed {
     let entry = |fd: RawFd, events| libc::pollfd { fd, events, revents: 0 };
+    // Where the kernel does not tell, as often as nobody would notice.
+    let timeout = if names.is_blind() { 5 } else { -1 };
     let names = names.as_fd().as_raw_fd();
     let mut entries = [
         entry(changes.as_raw_fd(), libc::POLLPRI),
         entry(names, libc::POLLIN),
         entry(signals.as_raw_fd(), libc::POLLIN),
     ];
-    let _ = poll_entries(&mut entries, -1);
+    let none = poll_entries(&mut entries, timeout).is_ok_and(|ready| ready == 0);
     let [mounts, names, signalled] = entries.map(|entry| entry.revents != 0);
-    Changed { mounts, names, signalled }
+    Changed { mounts, names: names || none, signalled }
 }
 
 /// Removes what is mounted at a path. It is no error if nothing is.

@@ -9,44 +9,43 @@ use crate::sys::beneath::Directory;
 use crate::sys::new_names::NewNames;
 use crate::sys::path::says_missing;
 use crate::sys::{SyscallError, file};
-use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
+use std::path::Path;
 
-/// The watched paths of a run.
-pub struct WatchedNames {
-    all: Vec<Watched>,
-    /// The parts of the paths: other names do not matter.
-    parts: BTreeSet<OsString>,
-}
-
-impl WatchedNames {
-    /// Those of a layout.
-    pub fn of(layout: &Layout) -> WatchedNames {
-        let all: Vec<Watched> = layout.watched.iter().cloned().collect();
-        let parts = all.iter().flat_map(|watched| watched.below.iter().map(OsStr::to_os_string)).collect();
-        WatchedNames { all, parts }
+/// Puts aside what has been made at one of them. Returns whether nothing is left there.
+pub fn settle(layout: &Layout, names: &NewNames) -> bool {
+    // A command may be faster than this a few times, and not forever.
+    const ATTEMPTS: usize = 64;
+    let mut above: Option<(&Path, Directory)> = None;
+    for watched in &layout.watched {
+        if above.as_ref().is_none_or(|(path, _)| *path != watched.above) {
+            // Before the look: what comes later is told.
+            let root = names.watch(&watched.above).and_then(|()| Directory::open(&watched.above));
+            match root {
+                Ok(root) => above = Some((&watched.above, root)),
+                // Somebody outside has removed it.
+                Err(failed) if says_missing(&failed.cause) => continue,
+                Err(_) => return false,
+            }
+        }
+        // Nearly always nothing is there.
+        let first = watched.below.iter().next().unwrap_or_default();
+        if above.as_ref().is_some_and(|(_, root)| !root.may_have(first)) {
+            continue;
+        }
+        if !(0..ATTEMPTS).any(|_| settle_one(watched, names).unwrap_or(false)) {
+            return false;
+        }
     }
-
-    /// Whether something of this name could be one of them, or be above one.
-    pub fn has_part(&self, name: &OsStr) -> bool {
-        self.parts.contains(name)
-    }
-
-    /// Puts aside what has been made at one of them. Returns whether nothing is left there.
-    pub fn settle(&self, names: &NewNames) -> bool {
-        // A command may be faster than this a few times, and not forever.
-        const ATTEMPTS: usize = 64;
-        self.all.iter().all(|watched| (0..ATTEMPTS).any(|_| settle(watched, names).unwrap_or(false)))
-    }
+    true
 }
 
 /// One look from above. Returns whether nothing is there, or a held placeholder.
-fn settle(watched: &Watched, names: &NewNames) -> Result<bool, SyscallError> {
+fn settle_one(watched: &Watched, names: &NewNames) -> Result<bool, SyscallError> {
     let root = Directory::open(&watched.above)?;
     for place in watched.places() {
         let (above, name) = (place.parent().unwrap_or(place), place.file_name().unwrap_or_default());
-        // Before the look: what comes later is told.
+        // As above.
         names.watch(&watched.above.join(above))?;
         let directory = root.place(above)?;
         if mounts::holds_link(&watched.above.join(place))? {
