@@ -129,10 +129,10 @@ pub fn run(
         reporter.ended(summary.as_ref().ok(), &calls.judge.violations);
         reporter.looked(found.findings.clone(), found.failures.clone());
     }
+    calls.judge.violations.sum_up();
+    let found = found.findings.iter().map(aftermath::line).chain(found.failures.iter().cloned());
+    found.for_each(|line| calls.judge.violations.line(&line));
     let result = summary.map_err(cannot("supervise the command")).and_then(|summary| {
-        calls.judge.violations.sum_up();
-        let found = found.findings.iter().map(aftermath::line).chain(found.failures.iter().cloned());
-        found.for_each(|line| calls.judge.violations.line(&line));
         let result = conclude(&summary, &calls.judge.violations, scratch);
         if let Some(closing) = closing {
             calls.judge.violations.line(&closing.line(summary.ending));

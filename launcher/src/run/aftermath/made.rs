@@ -3,6 +3,7 @@
 
 use crate::enforce::aside::{is_aside_of, set_aside_below};
 use crate::plan::namespaces::placeholder::{Shape, is_free};
+use crate::sys::access::{self, Permission};
 use crate::sys::beneath::Directory;
 use crate::sys::path::is_there;
 use crate::sys::within::is_below;
@@ -37,8 +38,13 @@ pub fn findings(
 fn made_at(path: &Path) -> Option<&Path> {
     let mut parts: Vec<&Path> = path.ancestors().collect();
     parts.reverse();
-    let first = parts.into_iter().find(|part| *part == path || part.is_symlink())?;
+    let first = parts.into_iter().find(|part| *part == path || part.is_symlink() || is_closed(part))?;
     (!is_free(first, Shape::Link)).then_some(first)
+}
+
+/// Whether nobody can tell what is in a directory.
+fn is_closed(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) && !access::allows(path, Permission::EXECUTE)
 }
 
 fn below_root(path: &Path) -> &Path {

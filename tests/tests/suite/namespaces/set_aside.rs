@@ -227,6 +227,26 @@ fn a_directory_above_a_watched_name_is_held() {
     });
 }
 
+/// Neither by its mode at first, nor later: the next run would be refused.
+#[test]
+fn no_directory_above_a_watched_name_is_closed() {
+    as_users(|user| {
+        promise!(kernel::PATHS);
+        for flags in [&["-q"][..], WITHOUT] {
+            for close in ["mkdir -m 000 .config", "mkdir .config; chmod 000 .config"] {
+                let world = stage(user);
+                shell(&world, flags, &format!("{close}; sleep 0.05")).run();
+                let after = shell(&world, flags, "ls -A").run().success();
+                assert!(
+                    ["", ".config\n", ".config.sbx-aside\n"].contains(&&*after.out()),
+                    "{flags:?} {close}: {after}"
+                );
+                world.bare(["chmod", "-R", "u+rwx", "."]).run();
+            }
+        }
+    });
+}
+
 /// What was there, what nobody reads, and what the user names stays.
 #[test]
 fn everything_else_stays() {

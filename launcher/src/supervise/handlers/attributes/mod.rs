@@ -192,10 +192,13 @@ fn tried_by_git(layout: &Layout, file: &File, mode: u32) -> bool {
     only_that && bounded::within(move || attributes::set_mode(&own, mode)).is_some_and(|set| set.is_ok())
 }
 
-/// Whether a change would close a directory above something protected: no later run could tell what is in it.
+/// Whether a change would close a directory above something protected or watched: no later run could tell what is in
+/// it.
 fn closes(wish: &Wish, layout: &Layout) -> bool {
     const OPEN: u32 = libc::S_IRUSR | libc::S_IXUSR;
-    matches!(wish.change, Change::Mode(mode) if mode & OPEN != OPEN) && layout.pins.contains(&wish.place)
+    let is_above = || layout.watched.iter().any(|watched| watched.path().starts_with(&wish.place));
+    matches!(wish.change, Change::Mode(mode) if mode & OPEN != OPEN)
+        && (layout.pins.contains(&wish.place) || is_above())
 }
 
 fn is_directory(file: &File) -> bool {
