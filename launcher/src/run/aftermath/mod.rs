@@ -139,8 +139,8 @@ impl Aftermath {
             let is_changed = self.root.place(&place).and_then(|own| own.ages(OsStr::new("")));
             if is_changed.is_ok_and(|ages| ages.changed >= self.since) {
                 look.outcome.failures.push(format!(
-                    "cannot tell what git would execute in '{}', which cannot be listed since this run: open it \
-                     (chmod u+r) and look at it before you use git there",
+                    "cannot tell what git would execute in '{}', which cannot be looked into since this run: open it \
+                     (chmod u+rx) and look at it before you use git there",
                     shown(&self.workspace.join(place))
                 ));
             }

@@ -17,7 +17,7 @@ const NEEDED: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
 const LAST: [&str; 3] = ["objects", ".hg", "node_modules"];
 
 /// Calls `each` with every repository below a directory, by its path from there, what is near the top first. After
-/// `until`, and some directories, it ends. Returns the directories that cannot be listed.
+/// `until`, and some directories, it ends. Returns the directories that cannot be looked into.
 pub fn repositories(root: &Directory, until: Instant, mut each: impl FnMut(&Path)) -> Vec<PathBuf> {
     let mut waiting = VecDeque::from([PathBuf::new()]);
     let (mut last, mut closed) = (VecDeque::new(), Vec::new());
@@ -29,8 +29,13 @@ pub fn repositories(root: &Directory, until: Instant, mut each: impl FnMut(&Path
         }
         seen += 1;
         let mut found = Found::default();
-        let listed =
-            root.below(&place).and_then(|at| at.each_entry(&mut buffer, |name, is| found.note(name, is)));
+        let listed = root.below(&place).and_then(|at| {
+            // One that may be listed and not entered tells nothing either.
+            if !at.has(".") {
+                closed.push(place.clone());
+            }
+            at.each_entry(&mut buffer, |name, is| found.note(name, is))
+        });
         if listed.is_err() {
             // One that may be entered can be used without being listed.
             closed.push(place.clone());
