@@ -247,6 +247,16 @@ fn no_directory_above_a_watched_name_is_closed() {
     });
 }
 
+/// While the run goes on: a program outside that runs as root sees what is in it.
+#[test]
+fn a_closed_directory_above_a_watched_name_is_put_aside_at_once() {
+    staged(|world| {
+        let script = "mkdir -m 000 .config; sleep 0.1; ls -d .config.sbx-aside";
+        shell(world, &["-q"], script).run().success().prints(".config.sbx-aside\n");
+        world.bare(["chmod", "-R", "u+rwx", "."]).run();
+    });
+}
+
 /// What was there, what nobody reads, and what the user names stays.
 #[test]
 fn everything_else_stays() {
