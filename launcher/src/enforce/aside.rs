@@ -1,6 +1,6 @@
 //! Puts aside what a command made where a program outside would act on it: it gets another name in its directory.
 
-use crate::plan::namespaces::placeholder::NOWHERE;
+use crate::plan::namespaces::placeholder::{NOWHERE, is_link};
 use crate::sys::beneath::Directory;
 use crate::sys::path::says_missing;
 use crate::sys::{SyscallError, file, memory};
@@ -58,7 +58,7 @@ pub fn replace(directory: &Directory, name: &OsStr) -> Result<(), SyscallError> 
     };
     let exchanged = file::exchange(in_directory, &aside, name);
     // Another run may have been faster: then this is its link.
-    if exchanged.is_err() || is_link(directory, &aside) {
+    if exchanged.is_err() || is_link(in_directory, &aside) {
         file::unlink(in_directory, &aside)?;
     }
     match exchanged {
@@ -66,11 +66,6 @@ pub fn replace(directory: &Directory, name: &OsStr) -> Result<(), SyscallError> 
         Err(_) => set_aside(directory, name).and_then(|_| file::make_link(NOWHERE, in_directory, name)),
         Ok(()) => Ok(()),
     }
-}
-
-/// Whether an entry is a placeholder link.
-fn is_link(directory: &Directory, name: &OsStr) -> bool {
-    file::read_link(directory.as_fd(), name).is_ok_and(|target| target == NOWHERE)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
 use crate::plan::namespaces::git::{HOOKS, NEW_CONFIG};
 use crate::plan::namespaces::layout::{DEVICES, Layout};
-use crate::plan::namespaces::placeholder::NOWHERE;
+use crate::plan::namespaces::placeholder::is_link;
 use crate::plan::namespaces::renewed::{Kept, Private, System, TERMINALS};
 use crate::sys::mount::{self, Kind, Tree};
 use crate::sys::{OfCall, SyscallError, descriptor, file, namespace, path, terminal};
@@ -257,7 +257,7 @@ pub fn holds_link(path: &Path) -> Result<bool, SyscallError> {
         // A directory is only pinned.
         return Ok(held.metadata().is_ok_and(|meta| !meta.is_dir()));
     }
-    if !file::read_link(held.as_fd(), OsStr::new("")).is_ok_and(|target| target == NOWHERE) {
+    if !is_link(held.as_fd(), OsStr::new("")) {
         return Ok(false);
     }
     let nothing = descriptor::hold(Path::new(NOTHING)).of("openat2")?;

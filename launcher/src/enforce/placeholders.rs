@@ -15,7 +15,7 @@ use crate::plan::namespaces::Layout;
 use crate::plan::namespaces::placeholder::{
     FILE_MODE, MODE, NOWHERE, Placeholder, Shape, looks_like_one, standing,
 };
-use crate::sys::beneath::Directory;
+use crate::sys::beneath::{Directory, from_root};
 use crate::sys::file::{self, Times};
 use crate::sys::path::{self, says_missing};
 use crate::sys::{OfCall, SyscallError, memory, process};
@@ -204,9 +204,8 @@ impl Placeholder {
 /// directory is held meanwhile, and no link is followed to it: a command of another run may put one there.
 fn remove_one(path: &Path, wanted: Shape) -> bool {
     let Some((above, name)) = path.parent().zip(path.file_name()) else { return true };
-    let below_root = above.strip_prefix("/").unwrap_or(above);
     let removed =
-        Directory::open(Path::new("/")).and_then(|root| root.place(below_root)).and_then(|directory| {
+        Directory::open(Path::new("/")).and_then(|root| root.place(from_root(above))).and_then(|directory| {
             let held = PathBuf::from(format!("/proc/self/fd/{}", directory.as_fd().as_raw_fd())).join(name);
             let look = |meta: Metadata| looks_like_one(&held, &meta, wanted);
             match held.symlink_metadata().and_then(look).of("stat")? {

@@ -9,7 +9,6 @@ use crate::plan::directories::inside_variables;
 use crate::plan::environment::command_environment;
 use crate::plan::files::{self, Directories, Executed, Paths};
 use crate::plan::limits::{self, Means};
-use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, record};
 use crate::plan::rules::Network;
 use crate::plan::workspace::{self, Working};
@@ -149,7 +148,7 @@ impl<'a> Draft<'a> {
         };
         let record = record.filter(|_| !self.inputs.itself && self.workspace.as_ref().is_some_and(is_open));
         let missing = match &namespaces {
-            Ok(layout) => layout.watched.iter().map(Watched::path).collect(),
+            Ok(layout) => layout.watched.iter().cloned().collect(),
             Err(_) if record.is_some() => {
                 namespaces::missing(&self.inputs.profile, &variables, &self.inputs.directory, rules)
             }

@@ -41,6 +41,7 @@ use crate::program::Program;
 use calls::{Calls, Extras, Seal};
 use commands::Commands;
 use limits::Limits;
+use namespaces::placeholder::Watched;
 use namespaces::{Layout, Record};
 use notified::{Kinds, Notified};
 use rules::{Network, PathRule};
@@ -87,7 +88,7 @@ pub struct Plan {
     /// The repositories in it that are known, where a command could make others, or change what git executes.
     pub record: Option<Record>,
     /// What programs outside would act on, and does not exist. What is made there is put aside.
-    pub missing: Vec<PathBuf>,
+    pub missing: Vec<Watched>,
     /// The user's home directory.
     pub home: Option<PathBuf>,
     /// What --deny-calls names.

@@ -44,6 +44,12 @@ pub fn others_directory(directory: &Path) -> Option<u32> {
     (!may_change(&meta)).then(|| meta.uid())
 }
 
+/// Whether a directory of this mode is closed to its owner: nobody can tell what is in it.
+pub fn is_closed(mode: u32) -> bool {
+    const OPEN: u32 = libc::S_IRUSR | libc::S_IXUSR;
+    mode & OPEN != OPEN
+}
+
 /// Whether a path is on a read-only mount or file system, whatever its permissions are (statvfs(3)).
 pub fn is_mounted_read_only(path: &Path) -> bool {
     rustix::fs::statvfs(path).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))

@@ -31,6 +31,11 @@ pub fn at(seconds: i64, nanoseconds: u32) -> SystemTime {
     SystemTime::UNIX_EPOCH + seconds + Duration::from_nanos(nanoseconds.into())
 }
 
+/// An absolute path as one below the root.
+pub fn from_root(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}
+
 /// How much of a directory is read at once.
 pub const LISTING: usize = 32 * 1024;
 

@@ -8,7 +8,7 @@ use crate::plan::namespaces::placeholder::Watched;
 use crate::sys::beneath::Directory;
 use crate::sys::new_names::NewNames;
 use crate::sys::path::says_missing;
-use crate::sys::{SyscallError, file};
+use crate::sys::{SyscallError, access, file};
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -40,11 +40,6 @@ pub fn settle(layout: &Layout, names: &NewNames) -> bool {
     true
 }
 
-fn is_closed(found: file::Identity) -> bool {
-    const OPEN: u32 = libc::S_IRUSR | libc::S_IXUSR;
-    found.permissions() & OPEN != OPEN
-}
-
 /// One look from above. Returns whether nothing is there, or a held placeholder.
 fn settle_one(watched: &Watched, names: &NewNames) -> Result<bool, SyscallError> {
     let root = Directory::open(&watched.above)?;
@@ -60,12 +55,12 @@ fn settle_one(watched: &Watched, names: &NewNames) -> Result<bool, SyscallError>
         match file::identity_of(directory.as_fd(), name, false) {
             Err(failed) if says_missing(&failed.cause) => return Ok(true),
             Err(failed) => return Err(failed),
-            Ok(found) if !is_last && found.is_directory() && !is_closed(found) => {
+            Ok(found) if !is_last && found.is_directory() && !access::is_closed(found.permissions()) => {
                 mounts::pin(&watched.above.join(place))?;
             }
-            // What is in a closed directory, no later run could tell.
-            // Nothing can be made below a file, and links lead where the command wants.
+            // Nothing can be made below a file.
             Ok(found) if !is_last && !found.is_link() && !found.is_directory() => return Ok(true),
+            // Links lead where the command wants, and what is in a closed directory no later run could tell.
             Ok(_) => return aside::replace(&directory, name).map(|()| false),
         }
     }

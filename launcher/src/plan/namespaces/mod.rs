@@ -34,7 +34,7 @@ use crate::sys::access;
 use crate::sys::path::{self, canonical};
 use crate::sys::within::is_below;
 use crate::text::shown;
-use placeholder::Shape;
+use placeholder::{Shape, Watched};
 use protect::{IfMissing, Protected};
 use std::path::{Path, PathBuf};
 
@@ -314,14 +314,15 @@ pub fn missing(
     variables: &Variables<'_>,
     directory: &Path,
     rules: &[PathRule],
-) -> Vec<PathBuf> {
+) -> Vec<Watched> {
     let roots = Roots::of(rules);
     let all = of_others(profile, variables, directory, None)
         .into_iter()
         .filter(|protected| protected.missing != IfMissing::MadeFreely);
     let real = all.map(|protected| deny_expansion::resolve(&protected.path));
-    let is_free = |path: &PathBuf| placeholder::is_free(path, Shape::Link);
-    real.filter(|path| is_free(path) && roots.above(path).is_some()).collect()
+    let real = real.filter(|path| roots.above(path).is_some());
+    real.filter_map(|path| Some(Watched::of(&path, placeholder::first_missing(&path, Shape::Link)?)))
+        .collect()
 }
 
 /// What to say, or to refuse, where a run has no namespaces.

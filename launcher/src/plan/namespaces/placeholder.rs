@@ -2,9 +2,11 @@
 //! recognised.
 
 use crate::sys::path::says_missing;
-use crate::sys::{access, process};
+use crate::sys::{access, file, process};
+use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -36,6 +38,13 @@ pub struct Watched {
 }
 
 impl Watched {
+    /// A path, by its first component that does not exist.
+    pub fn of(path: &Path, missing: &Path) -> Watched {
+        let above = missing.parent().unwrap_or(missing).to_path_buf();
+        let below = path.strip_prefix(&above).unwrap_or(path).to_path_buf();
+        Watched { above, below }
+    }
+
     /// The path.
     pub fn path(&self) -> PathBuf {
         self.above.join(&self.below)
@@ -66,6 +75,18 @@ pub enum Shape {
 /// is what would be made there.
 pub fn is_free(path: &Path, wanted: Shape) -> bool {
     standing(path, wanted).is_ok()
+}
+
+/// Whether an entry of a directory is a placeholder link; by an empty name, a link that is held open.
+pub fn is_link(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
+    file::read_link(directory, name).is_ok_and(|target| target == NOWHERE)
+}
+
+/// The first component of a path that does not exist, or is a placeholder; `None` if there is something at the path.
+pub fn first_missing(path: &Path, wanted: Shape) -> Option<&Path> {
+    // Those of other runs go when they end.
+    let shape = |part: &Path| if part == path { wanted } else { Shape::Directory };
+    path.ancestors().take_while(|part| is_free(part, shape(part))).last()
 }
 
 /// The placeholder at a path; `None` where there is nothing, an error where there is something else.

@@ -224,19 +224,14 @@ impl Layout {
             return self.placeholder(&path, Shape::Directory, roots);
         }
         self.pin(&missing, roots);
-        let above = missing.parent().unwrap_or(&missing).to_path_buf();
-        let below = path.strip_prefix(&above).unwrap_or(&path).to_path_buf();
-        self.watched.insert(Watched { above, below });
+        self.watched.insert(Watched::of(&path, &missing));
     }
 
     /// The first component of a path that does not exist and could be made; `None` too if it has a placeholder
     /// already.
     fn first_missing<'p>(&mut self, path: &'p Path, wanted: Shape, roots: &Roots) -> Option<&'p Path> {
-        // Those of other runs go when they end.
-        let shape = |part: &Path| if part == path { wanted } else { Shape::Directory };
-        let is_free = |part: &&Path| placeholder::is_free(part, shape(part));
         // Where something has come there meanwhile, making the placeholder fails.
-        let missing = path.ancestors().take_while(is_free).last().unwrap_or(path);
+        let missing = placeholder::first_missing(path, wanted).unwrap_or(path);
         let above = missing.parent().and_then(|above| above.symlink_metadata().ok());
         if above.is_some_and(|above| !above.is_dir()) {
             // Below a file nothing can be made, as long as it stays where it is.

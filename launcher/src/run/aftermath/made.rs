@@ -1,14 +1,16 @@
 //! Names that programs outside act on, where nothing was at the start: what has been made there is put aside. Where
 //! there are namespaces the reaper does so during the run, and this finds what it has put aside.
 
-use crate::enforce::aside::{is_aside_of, set_aside_below};
-use crate::plan::namespaces::placeholder::{Shape, is_free};
+use crate::enforce::aside::{ASIDE, is_aside_of, set_aside_below};
+use crate::plan::namespaces::placeholder::{Shape, Watched, is_free};
 use crate::sys::access::{self, Permission};
-use crate::sys::beneath::Directory;
-use crate::sys::path::is_there;
-use crate::sys::within::is_below;
+use crate::sys::beneath::{Directory, from_root};
+use crate::text::shown;
 use sbx_client::report::{Finding, FindingKind};
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -16,63 +18,77 @@ use std::time::SystemTime;
 const MOST_NAMED: usize = 8;
 
 /// What was made at these paths since the start. Paths that could not be put aside are appended to `failures`.
-pub fn findings(
-    paths: &[PathBuf],
-    workspace: &Path,
-    since: SystemTime,
-    failures: &mut Vec<String>,
-) -> Vec<Finding> {
+pub fn findings(missing: &[Watched], since: SystemTime, failures: &mut Vec<String>) -> Vec<Finding> {
     let Ok(root) = Directory::open(Path::new("/")) else { return Vec::new() };
-    let mut put_aside = |path: &PathBuf| {
-        let made = made_at(path)?;
-        match set_aside_below(&root, below_root(made)) {
-            Ok(_) => None,
-            Err(failed) => Some(format!("cannot put aside '{}': {failed}", crate::text::shown(made))),
+    for made in missing.iter().filter_map(made_at) {
+        if let Err(failed) = set_aside_below(&root, from_root(&made)) {
+            failures.push(format!("cannot put aside '{}': {failed}", shown(&made)));
         }
-    };
-    failures.extend(paths.iter().filter_map(&mut put_aside));
-    paths.iter().filter_map(|path| finding(&root, path, workspace, since)).collect()
+    }
+    let mut asides = Asides { root, since, listed: BTreeMap::new() };
+    missing.iter().filter_map(|watched| asides.finding(watched)).collect()
 }
 
-/// What stands at a path, or a link above it that the command has made; `None` where nothing or a placeholder is.
-fn made_at(path: &Path) -> Option<&Path> {
-    let mut parts: Vec<&Path> = path.ancestors().collect();
-    parts.reverse();
-    let first = parts.into_iter().find(|part| *part == path || part.is_symlink() || is_closed(part))?;
-    (!is_free(first, Shape::Link)).then_some(first)
+/// What stands at a path, or a link or closed directory above it that was not there at the start; `None` where nothing
+/// or a placeholder is.
+fn made_at(watched: &Watched) -> Option<PathBuf> {
+    for place in watched.places() {
+        let path = watched.above.join(place);
+        let meta = path.symlink_metadata().ok()?;
+        if place == watched.below || meta.is_symlink() || is_closed(&path, &meta) {
+            return (!is_free(&path, Shape::Link)).then_some(path);
+        }
+        if !meta.is_dir() {
+            return None;
+        }
+    }
+    None
 }
 
 /// Whether nobody can tell what is in a directory.
-fn is_closed(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) && !access::allows(path, Permission::EXECUTE)
+fn is_closed(path: &Path, meta: &Metadata) -> bool {
+    meta.is_dir() && !access::allows(path, Permission::EXECUTE)
 }
 
-fn below_root(path: &Path) -> &Path {
-    path.strip_prefix("/").unwrap_or(path)
+/// What has been put aside since the start. Each directory is listed once, and only if it has changed.
+struct Asides {
+    root: Directory,
+    since: SystemTime,
+    listed: BTreeMap<PathBuf, Vec<OsString>>,
 }
 
-fn finding(root: &Directory, path: &Path, workspace: &Path, since: SystemTime) -> Option<Finding> {
-    let parts = path.ancestors().take_while(|part| *part == path || is_below(part, workspace));
-    let aside: Vec<PathBuf> = parts.flat_map(|part| asides(root, part, since)).collect();
-    let put_aside = aside.iter().map(|aside| aside.as_path().into()).collect();
-    let finding = Finding { path: path.into(), kind: FindingKind::FileMade, names: Vec::new(), put_aside };
-    (!aside.is_empty() || made_at(path).is_some()).then_some(finding)
+impl Asides {
+    fn finding(&mut self, watched: &Watched) -> Option<Finding> {
+        let aside: Vec<PathBuf> =
+            watched.places().flat_map(|place| self.of(&watched.above.join(place))).collect();
+        let put_aside = aside.iter().map(|aside| aside.as_path().into()).collect();
+        let path = watched.path().as_path().into();
+        let finding = Finding { path, kind: FindingKind::FileMade, names: Vec::new(), put_aside };
+        (!aside.is_empty() || made_at(watched).is_some()).then_some(finding)
+    }
+
+    /// From one path.
+    fn of(&mut self, path: &Path) -> Vec<PathBuf> {
+        let Some((above, name)) = path.parent().zip(path.file_name()) else { return Vec::new() };
+        let Asides { root, since, listed } = self;
+        let all = listed.entry(above.to_path_buf()).or_insert_with(|| new_asides(root, above, *since));
+        let own = all.iter().filter(|other| is_aside_of(other, name)).take(MOST_NAMED);
+        own.map(|name| above.join(name)).collect()
+    }
 }
 
-/// What has been put aside from a path since the start.
-fn asides(root: &Directory, path: &Path, since: SystemTime) -> Vec<PathBuf> {
-    let Some((above, name)) = path.parent().zip(path.file_name()) else { return Vec::new() };
+/// The names of what has been put aside in a directory.
+fn new_asides(root: &Directory, path: &Path, since: SystemTime) -> Vec<OsString> {
     let is_new =
-        |directory: &Directory, name: &OsString| directory.ages(name).is_ok_and(|ages| ages.changed >= since);
-    // Nearly always nothing has changed in the directory.
-    let changed = |directory: &Directory| is_new(directory, &OsString::new());
-    let Ok(directory) = root.below(below_root(above)) else { return Vec::new() };
-    if !changed(&directory) {
+        |directory: &Directory, name: &OsStr| directory.ages(name).is_ok_and(|ages| ages.changed >= since);
+    let Ok(directory) = root.below(from_root(path)) else { return Vec::new() };
+    // Nearly always nothing has changed in it.
+    if !is_new(&directory, OsStr::new("")) {
         return Vec::new();
     }
+    let is_aside = |name: &OsStr| name.as_bytes().windows(ASIDE.len()).any(|part| part == ASIDE.as_bytes());
     let mut names = directory.names().unwrap_or_default();
-    names.retain(|other| is_aside_of(other, name) && is_new(&directory, other));
+    names.retain(|name| is_aside(name) && is_new(&directory, name));
     names.sort();
-    names.truncate(MOST_NAMED);
-    names.into_iter().map(|name| above.join(name)).filter(|path| is_there(path)).collect()
+    names
 }

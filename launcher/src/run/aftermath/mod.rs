@@ -14,8 +14,9 @@ mod search;
 
 use crate::enforce::aside::set_aside_below;
 use crate::plan::Plan;
+use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{CONFIG, Layout, Record};
-use crate::sys::beneath::Directory;
+use crate::sys::beneath::{Directory, from_root};
 use crate::sys::path::{is_there, says_missing};
 use crate::sys::within::is_within;
 use crate::sys::{SyscallError, file, plain, process, timer};
@@ -47,7 +48,7 @@ pub struct Aftermath {
     layout: Option<Rc<Layout>>,
     kept: Vec<Kept>,
     /// Where nothing was that programs outside would act on.
-    missing: Vec<PathBuf>,
+    missing: Vec<Watched>,
     /// Repositories outside the workspace that git writes to.
     outside: Vec<PathBuf>,
     home: Option<PathBuf>,
@@ -102,18 +103,13 @@ impl Aftermath {
     pub fn after(self) -> Outcome {
         let mut look = Look { outcome: Outcome::default(), seen: BTreeSet::new(), found: BTreeSet::new() };
         look.outcome.findings.extend(self.kept.iter().filter_map(Kept::finding));
-        look.outcome.findings.extend(made::findings(
-            &self.missing,
-            &self.workspace,
-            self.since,
-            &mut look.outcome.failures,
-        ));
+        look.outcome.findings.extend(made::findings(&self.missing, self.since, &mut look.outcome.failures));
         let until = Instant::now() + self.started.elapsed() / PART;
         self.search(until, &mut look);
         for outside in &self.outside {
-            let since = Instant::now() + self.started.elapsed() / PART;
+            let until = Instant::now() + self.started.elapsed() / PART;
             match self.of_outside(outside) {
-                Ok(own) => own.search(since, &mut look),
+                Ok(own) => own.search(until, &mut look),
                 Err(failed) => look.outcome.failures.push(format!(
                     "cannot look for what git would execute in '{}': {failed}",
                     shown(outside)
@@ -224,9 +220,10 @@ impl Aftermath {
         let Some(common) = target.ancestors().find(|above| self.is_protected(above)) else { return false };
         let times = Times { began: self.record.began, since: self.since };
         let of_worktrees = Directory::open(common).map(|own| repository::judge_worktrees(&own, times));
-        let below = target.strip_prefix("/").unwrap_or(target);
         let own = Directory::open(Path::new("/"))
-            .and_then(|root| repository::judge(&root, below, times, Known { tree, ..Known::default() }))
+            .and_then(|root| {
+                repository::judge(&root, from_root(target), times, Known { tree, ..Known::default() })
+            })
             .map(Option::unwrap_or_default);
         let is_plain =
             |judged: Result<Judged, SyscallError>| judged.is_ok_and(|judged| judged.names().is_empty());

@@ -53,6 +53,13 @@ fn in_namespaces(body: impl Fn(&World)) {
     with_namespaces(|user| body(&World::new(user)));
 }
 
+/// A world with these directories in the home, as programs leave them that the user has.
+fn user_of(user: &User, directories: &[&str]) -> World {
+    let world = World::new(user);
+    directories.iter().for_each(|name| world.make_dir(&world.home.join(name)));
+    world
+}
+
 /// `sbx run FLAGS -- bash -c SCRIPT`.
 fn shell(world: &World, flags: &[&str], script: &str) -> Cmd {
     world.sbx(["run"]).args(flags).args(["--", "bash", "-c", script])

@@ -1,6 +1,6 @@
 //! Placeholders keep names from being made: they stand in the workspace during a run, and never afterwards.
 
-use super::{names, shell, with_namespaces};
+use super::{names, shell, user_of, with_namespaces};
 use sbx_tests::{User, World, need, processes};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,11 +9,7 @@ use std::time::Duration;
 /// An empty workspace, and readers of files that could be made. Under a umask that removes all bits, the cache
 /// directory could not be inspected, and the files in it would be treated as existing.
 fn stage(user: &User) -> World {
-    let world = World::new(user);
-    for directory in [".claude", ".config/zed", ".roo", ".cache"] {
-        world.make_dir(&world.home.join(directory));
-    }
-    world
+    user_of(user, &[".claude", ".config/zed", ".roo", ".cache"])
 }
 
 /// Runs a test in such a workspace, for each user who can have namespaces.

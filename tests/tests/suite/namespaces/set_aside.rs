@@ -1,19 +1,15 @@
 //! Names that programs outside act on, and where nothing stands during a run: what is made there is put aside.
 
-use super::{in_namespaces, names, shell};
+use super::{in_namespaces, names, shell, user_of};
 use sbx_tests::{Cmd, User, World, as_users, need, promise};
 use sbx_tests::{kernel, processes};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 
 /// A user of direnv, mise, vim and an agent.
 fn stage(user: &User) -> World {
-    let world = World::new(user);
-    for name in [".config/direnv", ".config/mise", ".vim", ".gemini"] {
-        world.make_dir(&world.home.join(name));
-    }
-    world
+    user_of(user, &[".config/direnv", ".config/mise", ".vim", ".gemini"])
 }
 
 fn staged(body: impl Fn(&World)) {
@@ -244,6 +240,19 @@ fn no_directory_above_a_watched_name_is_closed() {
                 world.bare(["chmod", "-R", "u+rwx", "."]).run();
             }
         }
+    });
+}
+
+/// Only what was not there at the start is put aside, whatever the command makes of the rest.
+#[test]
+fn a_workspace_that_was_closed_keeps_its_name() {
+    as_users(|user| {
+        promise!(kernel::PATHS);
+        let world = stage(user);
+        shell(&world, WITHOUT, "chmod 000 .").run();
+        assert!(!names(&world.home).iter().any(|name| name.ends_with(".sbx-aside")));
+        assert!(world.workspace.is_dir());
+        fs::set_permissions(&world.workspace, fs::Permissions::from_mode(0o755)).unwrap();
     });
 }
 

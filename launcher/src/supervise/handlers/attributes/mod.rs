@@ -21,7 +21,7 @@ use crate::supervise::violation::Fate;
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
 use crate::sys::attributes::{self, GET_FLAGS, NOW_BOTH, SET_FLAGS, Times};
 use crate::sys::seccomp::{Answer, Notification};
-use crate::sys::{SyscallError, bounded, descriptor};
+use crate::sys::{SyscallError, access, bounded, descriptor};
 use extended::Extended;
 use sbx_policy::errno::EPERM;
 use std::fs::File;
@@ -195,9 +195,8 @@ fn tried_by_git(layout: &Layout, file: &File, mode: u32) -> bool {
 /// Whether a change would close a directory above something protected or watched: no later run could tell what is in
 /// it.
 fn closes(wish: &Wish, layout: &Layout) -> bool {
-    const OPEN: u32 = libc::S_IRUSR | libc::S_IXUSR;
     let is_above = || layout.watched.iter().any(|watched| watched.path().starts_with(&wish.place));
-    matches!(wish.change, Change::Mode(mode) if mode & OPEN != OPEN)
+    matches!(wish.change, Change::Mode(mode) if access::is_closed(mode))
         && (layout.pins.contains(&wish.place) || is_above())
 }
 
