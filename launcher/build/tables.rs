@@ -1,9 +1,9 @@
 //! Writes the built-in profiles as Rust source: values that need neither parsing nor memory at run time.
 
 use crate::profile::{
-    Alternative, Bound, CallRules, CallTable, DefaultAction, Endpoint, Given, Grants, Level, List, Location,
-    Namespaces, NetworkMode, Origin, Pattern, Protection, Search, Shared, Source, StaticMode, Syscalls, Text,
-    Variable, When, WhenMade,
+    Alternative, Bound, CallRules, CallTable, DefaultAction, Endpoint, Given, Grants, HomeMode, Level, List,
+    Location, Namespaces, NetworkMode, Origin, Pattern, Protection, Search, SettingsCopy, SettingsFormat,
+    Shared, Source, StaticMode, Syscalls, Text, Variable, When, WhenMade,
 };
 use sbx_policy::calls::Call;
 use sbx_policy::restrictions::{Condition, Op, Width};
@@ -94,6 +94,8 @@ values! {
     Op: |op, _| format!("Op::{op:?}");
     Width: |width, _| format!("Width::{width:?}");
     DefaultAction: |action, _| format!("DefaultAction::{action:?}");
+    HomeMode: |mode, _| format!("HomeMode::{mode:?}");
+    SettingsFormat: |format, _| format!("SettingsFormat::{format:?}");
     Level: |level, _| format!("Level::{level:?}");
     Namespaces: |namespaces, _| format!("Namespaces::{namespaces:?}");
     NetworkMode: |mode, _| format!("NetworkMode::{mode:?}");
@@ -132,13 +134,14 @@ pub(crate) use structs;
 
 structs! {
     Alternative { when, origin }
-    CallRules { allow, deny, errno, log }
+    CallRules { allow, inside, deny, errno, log }
     Condition { arg, width, op, value }
     Endpoint { host, port }
     Given<T> { value, origin }
     Location { base, rest }
     Origin { profile, built_in, key, index, entry, why }
     Protection { path, readers, when_made }
+    SettingsCopy { path, format, keep }
     Syscalls { default, calls }
 }
 

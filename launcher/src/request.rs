@@ -1,6 +1,6 @@
 //! What is asked of one run: plain data. Each field is a flag of `sbx run`; nothing is asked by default.
 
-use crate::profile::{Bound, Level, Namespaces, NetworkMode, StaticMode};
+use crate::profile::{Bound, HomeMode, Level, Namespaces, NetworkMode, StaticMode};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,6 +42,8 @@ pub struct Request {
     pub connect: Vec<String>,
     /// The only TCP ports that may be listened on.
     pub bind: Vec<u16>,
+    /// The home directory, if not the profile's.
+    pub home: Option<HomeMode>,
     /// UNIX sockets that may be connected to.
     pub unix: Vec<PathBuf>,
     /// Variables that are passed on (`NAME`) or set (`NAME=VALUE`).

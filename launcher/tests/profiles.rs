@@ -7,6 +7,8 @@ mod architectures;
 mod broken;
 #[path = "profiles/built_in.rs"]
 mod built_in;
+#[path = "profiles/copies.rs"]
+mod copies;
 #[path = "profiles/decisions.rs"]
 mod decisions;
 #[path = "profiles/extending.rs"]

@@ -82,6 +82,7 @@ const SET_ID: u32 = 0o6000; // S_ISUID | S_ISGID
 const SET_USER_ID: u32 = 0o4000; // S_ISUID
 const NEW_NAMESPACES: u32 = 0x7e02_0000; // every CLONE_NEW* that clone(2) takes
 const CLONE_THREAD: u32 = 0x0001_0000;
+const TRACER: u32 = 0x0080_0700; // CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED, and no signal at its end
 const SOCK_TYPE: u32 = 0xf; // SOCK_TYPE_MASK: the rest are SOCK_CLOEXEC and SOCK_NONBLOCK
 const STREAM: u32 = 1;
 const DGRAM: u32 = 2;
@@ -94,8 +95,10 @@ const AF_NETLINK: u32 = 16;
 const TCP: u32 = 6;
 const UDP: u32 = 17;
 const EXEC: u32 = 4; // PROT_EXEC
+const MOVING: u32 = 6; // MPOL_MF_MOVE | MPOL_MF_MOVE_ALL
 const WRITE_EXEC: u32 = 6; // PROT_WRITE | PROT_EXEC
 const ANONYMOUS: u32 = 0x20; // MAP_ANONYMOUS
+const SHM_EXEC: u32 = 0o100000;
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 const TCP_ULP: u32 = 31;
 
@@ -121,6 +124,12 @@ pub const RESTRICTIONS: &[Restriction] = &[
         name: "thread",
         meaning: "threads only",
         any: &[&[bits(0, CLONE_THREAD | NEW_NAMESPACES, CLONE_THREAD)]],
+    },
+    Restriction {
+        call: "clone",
+        name: "tracer",
+        meaning: "a process that shares memory, descriptors and directory with its maker, as LeakSanitizer's",
+        any: &[&[eq(0, TRACER)]],
     },
     Restriction {
         call: "creat",
@@ -275,6 +284,17 @@ pub const RESTRICTIONS: &[Restriction] = &[
         any: &[&[eq(0, 1), eq(1, 0)]],
     },
     Restriction {
+        call: "mbind",
+        name: "local",
+        meaning: "memory of the processor's own node; nothing that is there already is moved",
+        // MPOL_DEFAULT, MPOL_LOCAL, and MPOL_PREFERRED without a node. The kernel takes the policy as an int.
+        any: &[
+            &[eq(2, 0), bits(5, MOVING, 0)],
+            &[eq(2, 4), bits(5, MOVING, 0)],
+            &[eq(2, 1), null(3), bits(5, MOVING, 0)],
+        ],
+    },
+    Restriction {
         call: "migrate_pages",
         name: "self",
         meaning: "the caller's own pages",
@@ -382,8 +402,16 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "personality",
         name: "safe",
-        meaning: "queries, the Linux default, and no address randomisation",
-        any: &[&[eq(0, 0)], &[eq(0, 0xffff_ffff)], &[eq(0, 0x0004_0000)]],
+        meaning: "queries, the Linux default, another machine's or an older kernel's name, and no address \
+                  randomisation",
+        any: &[
+            &[eq(0, 0)],
+            &[eq(0, 0xffff_ffff)],
+            &[eq(0, 0x0004_0000)], // ADDR_NO_RANDOMIZE: debuggers; nothing that has other rights is started with it
+            &[eq(0, 0x0000_0008)], // PER_LINUX32
+            &[eq(0, 0x0002_0000)], // UNAME26
+            &[eq(0, 0x0002_0008)],
+        ],
     },
     Restriction {
         call: "pkey_mprotect",
@@ -498,6 +526,12 @@ pub const RESTRICTIONS: &[Restriction] = &[
     },
     Restriction {
         call: "setpriority",
+        name: "process",
+        meaning: "the priority of one process, but not of the first one of a pid namespace",
+        any: &[&[eq(0, 0), ne(1, 1)]],
+    },
+    Restriction {
+        call: "setpriority",
         name: "self",
         meaning: "the caller's own priority",
         any: &[&[eq(0, 0), eq(1, 0)]],
@@ -507,6 +541,12 @@ pub const RESTRICTIONS: &[Restriction] = &[
         name: "no-ulp",
         meaning: "no other protocol in place of TCP or above it",
         any: &[&[ne(1, TCP)], &[ne(2, TCP_ULP)]],
+    },
+    Restriction {
+        call: "shmat",
+        name: "no-exec",
+        meaning: "no executable memory (SHM_EXEC)",
+        any: &[&[bits(2, SHM_EXEC, 0)]],
     },
     Restriction {
         call: "socket",

@@ -52,8 +52,8 @@ const RECIPES: &[Recipe] = &[
 
 /// The attempts of the escape suite, a file for each class; names are separated by blanks.
 const ESCAPE: &str = "escape/main.c escape/files.c escape/attributes.c escape/machine.c escape/network.c \
-                      escape/local.c escape/processes.c escape/privileges.c escape/namespaces.c escape/kernel.c \
-                      escape/bypass.c escape/memory.c escape/supervisor.c escape/environment.c";
+                      escape/local.c escape/processes.c escape/tracing.c escape/privileges.c \
+                      escape/namespaces.c escape/kernel.c escape/bypass.c escape/memory.c escape/supervisor.c escape/environment.c";
 const EARLY: &str = "escape/early.c";
 
 /// For the 32-bit predecessor of this machine.

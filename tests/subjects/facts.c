@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -185,7 +186,7 @@ static void kernel(void)
 	say("call", "io_uring_setup", syscall(SYS_io_uring_setup, 1, attributes));
 	say("call", "perf_event_open", syscall(SYS_perf_event_open, attributes, 0, -1, -1, 0));
 	say("call", "mount", syscall(SYS_mount, "none", "/nowhere", "tmpfs", 0, 0));
-	say("call", "ptrace", syscall(SYS_ptrace, 0, 0, 0, 0));
+	say("call", "ptrace", syscall(SYS_ptrace, PTRACE_CONT, 0, 0, 0));
 }
 
 int main(int argc, char **argv, char **environment)

@@ -8,6 +8,7 @@
 mod bytes;
 mod confinement;
 mod finding;
+mod home;
 #[cfg(feature = "schema")]
 mod schema;
 mod violation;
@@ -16,6 +17,7 @@ mod words;
 pub use bytes::Bytes;
 pub use confinement::{Layer, LayerState, Level, LimitUsed, NetworkMode, NetworkUsed, ProfileUsed, Unit};
 pub use finding::{Finding, FindingKind};
+pub use home::HomeUsed;
 #[cfg(feature = "schema")]
 pub use schema::schema;
 pub use violation::{Address, Confidence, Fate, Rule, Suggestion, ViolationKind, ViolationRecord};
@@ -50,6 +52,9 @@ pub struct Report {
     pub policy_hash: Option<String>,
     /// The workspace; null where there was none.
     pub workspace: Option<Bytes>,
+    /// The home directory; null where it was the user's own.
+    #[serde(default)]
+    pub home: Option<HomeUsed>,
     /// The network of the run.
     pub network: Option<NetworkUsed>,
     /// What was in force, in one word; null where nothing was started.

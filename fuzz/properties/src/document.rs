@@ -14,6 +14,11 @@ pub fn from_shown(shown: &Value) -> Value {
             "deny": entries(&shown["paths"]["deny"], "path"),
             "protect": entries(&shown["paths"]["protect"], "path"),
         },
+        "home": {
+            "stores": entries(&shown["home"]["stores"], "path"),
+            "copies": entries(&shown["home"]["copies"], "path"),
+            "closed_env": map(&shown["home"]["closed_env"], |value| value["value"].clone()),
+        },
         "network": {
             "connect": values(&shown["network"]["connect"]),
             "bind": values(&shown["network"]["bind"]).iter().map(number).collect::<Value>(),
@@ -21,6 +26,7 @@ pub fn from_shown(shown: &Value) -> Value {
         },
         "env": {
             "inherit": values(&shown["env"]["inherit"]),
+            "addresses": values(&shown["env"]["addresses"]),
             "deny": values(&shown["env"]["deny"]),
             "set": map(&shown["env"]["set"], |value| value["value"].clone()),
         },
@@ -30,7 +36,9 @@ pub fn from_shown(shown: &Value) -> Value {
     for key in ["static", "namespaces", "require"] {
         put(&mut document, key, &shown[key]["value"]);
     }
-    put(&mut document["network"], "mode", &shown["network"]["mode"]["value"]);
+    for key in ["home", "network"] {
+        put(&mut document[key], "mode", &shown[key]["mode"]["value"]);
+    }
     document
 }
 
@@ -57,7 +65,7 @@ fn entries(shown: &Value, name: &str) -> Vec<Value> {
     let entry = |shown: &Value| {
         let mut entry = Map::new();
         entry.insert(name.to_string(), shown["value"].clone());
-        for key in ["why", "readers"] {
+        for key in ["why", "readers", "when_made", "format", "keep"] {
             if let Some(value) = shown.get(key) {
                 entry.insert(key.to_string(), value.clone());
             }
@@ -91,6 +99,7 @@ fn call(name: &str, grant: &Value, errno: Option<&Value>) -> Value {
     let name = restriction.map_or(name.to_string(), |restriction| format!("{name}[{restriction}]"));
     let mut entry = json!({ "call": name });
     put(&mut entry, "args", grant.get("args").unwrap_or(&Value::Null));
+    put(&mut entry, "needs", grant.get("needs").unwrap_or(&Value::Null));
     put(&mut entry, "why", grant.get("why").unwrap_or(&Value::Null));
     put(&mut entry, "errno", errno.unwrap_or(&Value::Null));
     entry

@@ -14,6 +14,7 @@ mod model;
 mod policy;
 mod profile;
 mod program;
+mod settings;
 #[cfg(test)]
 #[path = "../../../launcher/src/testing.rs"]
 mod testing;
@@ -28,13 +29,14 @@ pub use git::git;
 pub use policy::policy;
 pub use profile::profile;
 pub use program::program;
+pub use settings::settings;
 pub use values::values;
 
 /// A function that checks arbitrary bytes.
 pub type Property = fn(&[u8]);
 
 /// All properties, by the names of their fuzz targets.
-pub const TARGETS: [(&str, Property); 7] = [
+pub const TARGETS: [(&str, Property); 8] = [
     ("env_text", env_text),
     ("profile", profile),
     ("policy", policy),
@@ -42,6 +44,7 @@ pub const TARGETS: [(&str, Property); 7] = [
     ("decode", decode),
     ("values", values),
     ("git", git),
+    ("settings", settings),
 ];
 
 /// The maximum length of a message, whatever it quotes.

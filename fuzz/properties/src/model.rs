@@ -51,8 +51,14 @@ pub fn fixed(arch: Arch, data: &Data, identity: u32, violation: u32) -> Option<u
     })
 }
 
-/// The answer that the profile asks for.
-pub fn expected(profile: &Profile, arch: Arch, actions: Actions, data: &Data, identity: u32) -> u32 {
+/// The answer that the profile asks for, in a run with or without namespaces of its own.
+pub fn expected(
+    (profile, namespaces): (&Profile, bool),
+    arch: Arch,
+    actions: Actions,
+    data: &Data,
+    identity: u32,
+) -> u32 {
     if let Some(value) = fixed(arch, data, identity, actions.violation) {
         return value;
     }
@@ -62,11 +68,13 @@ pub fn expected(profile: &Profile, arch: Arch, actions: Actions, data: &Data, id
     }
     let Some(call) = Call::numbered(arch, data.nr) else { return unnamed };
     let Some(rules) = profile.syscalls.calls.get(call) else { return unnamed };
+    // What stands there for namespaces includes the rest, so it can be asked besides.
+    let inside = namespaces && granted(&rules.inside, &data.args);
     if granted(&rules.deny, &data.args) {
         rules.errno.map_or(actions.violation, |number| bpf::RET_ERRNO | u32::from(number))
-    } else if granted(&rules.allow, &data.args) {
+    } else if inside || granted(&rules.allow, &data.args) {
         if rules.log.is_some() { actions.log } else { bpf::RET_ALLOW }
-    } else if rules.allow.is_none() {
+    } else if rules.allowed(namespaces).is_none() {
         unnamed
     } else {
         actions.violation

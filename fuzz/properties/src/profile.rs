@@ -3,7 +3,7 @@
 use sbx::host::Host;
 use sbx::host::landlock::Version;
 use sbx::plan::calls::{self, Extras, Unix};
-use sbx::plan::validation;
+use sbx::plan::network;
 use sbx::profile::{self, Grants, Profile, ProfileError, Search};
 use sbx::request::Request;
 
@@ -25,7 +25,7 @@ pub fn profile(text: &[u8]) {
         Ok(profile) => {
             is_shown(&profile);
             for arch in [Arch::X86_64, Arch::Aarch64] {
-                decides(&profile, arch);
+                [false, true].into_iter().for_each(|namespaces| decides(&profile, arch, namespaces));
                 has_variables(&profile, arch);
             }
         }
@@ -53,8 +53,9 @@ fn is_shown(profile: &Profile) {
 const ACTIONS: Actions =
     Actions { violation: bpf::RET_USER_NOTIF, log: bpf::RET_LOG, unknown: Some(bpf::RET_ERRNO | 38) };
 
-fn decides(profile: &Profile, arch: Arch) {
-    let (rules, free) = profile.syscalls.to_rules(arch, ACTIONS).expect("checked conditions can be compiled");
+fn decides(profile: &Profile, arch: Arch, namespaces: bool) {
+    let rules = profile.syscalls.to_rules(arch, ACTIONS, namespaces);
+    let (rules, free) = rules.expect("checked conditions can be compiled");
     let program = match assemble(&Layout { rules: &rules, extra: Some(&free) }) {
         Ok(program) => program,
         Err(TooLong) => return,
@@ -63,7 +64,7 @@ fn decides(profile: &Profile, arch: Arch) {
     let identity = rules.identity();
     for (number, audit, args) in questions(profile, arch) {
         let data = Data { nr: number, arch: audit, args };
-        let meant = expected(profile, arch, ACTIONS, &data, identity);
+        let meant = expected((profile, namespaces), arch, ACTIONS, &data, identity);
         assert_eq!(
             interpret::run(&program, &data),
             Some(meant),
@@ -79,7 +80,7 @@ fn questions(profile: &Profile, arch: Arch) -> Vec<(u32, u32, [u64; 6])> {
     let mut questions = Vec::new();
     for (call, rules) in profile.syscalls.calls.iter() {
         let Some(number) = call.number(arch) else { continue };
-        let sets = [&rules.allow, &rules.deny].into_iter().flat_map(conditions);
+        let sets = [&rules.allow, &rules.inside, &rules.deny].into_iter().flat_map(conditions);
         questions.extend(sets.map(|args| (number, arch.audit(), args)));
     }
     for number in [0, 157, 167, arch.end() - 1, arch.end(), 511, 512, X32_BIT - 1, X32_BIT, u32::MAX] {
@@ -97,12 +98,12 @@ fn conditions(grants: &Grants) -> Vec<[u64; 6]> {
 
 /// The variables that `sbx env` prints lead to the same decisions, except that nothing is logged; or `sbx env` refuses.
 fn has_variables(profile: &Profile, arch: Arch) {
-    let network =
-        match validation::network(&Request::default(), profile, &Host::of_this_process(), Version::UNIX) {
-            Ok(network) => network,
-            Err(refusal) => return assert_line(&refusal.to_string()),
-        };
-    let calls = calls::calls(profile, &network, Unix::ByPath, arch).expect("it needs nothing");
+    let network = match network::asked(&Request::default(), profile, &Host::of_this_process(), Version::UNIX)
+    {
+        Ok(network) => network,
+        Err(refusal) => return assert_line(&refusal.to_string()),
+    };
+    let calls = calls::calls(profile, &network, false, Unix::ByPath, arch).expect("it needs nothing");
     let action = bpf::RET_ERRNO | 1;
     let actions = Actions { violation: action, log: bpf::RET_ALLOW, unknown: None };
     let Ok((rules, free)) = calls.rules(actions, Extras::default()) else { return };

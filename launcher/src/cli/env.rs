@@ -20,7 +20,7 @@ pub fn run(flags: &Env) -> Result<i32, Refusal> {
     let profile = profile::load(&flags.profile, &Host::of_this_process().search())?;
     let network = Network { mode: calls::mode(&profile), ..Network::default() };
     // Without Landlock nothing tells one UNIX socket from another.
-    let mut calls = calls::calls(&profile, &network, Unix::Refused, Arch::HOST)?;
+    let mut calls = calls::calls(&profile, &network, false, Unix::Refused, Arch::HOST)?;
     for list in &flags.allow_calls {
         calls.add(List::Allow, "--allow-calls", list.as_bytes())?;
     }

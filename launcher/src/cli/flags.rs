@@ -12,6 +12,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,6 +31,17 @@ Exit status: the command's own; 124 the run timed out; 125 sbx refused or failed
 const ANSWERS: &str = "\
 Exit status: 0 allowed; 1 refused; 2 it depends, or cannot be told; 125 sbx failed.";
 
+const HOMES: &str = "\
+Examples:
+  sbx home list                        all of them, with what they take on the disk
+  sbx home show                        those of the workspace here
+  sbx home clear --older-than 30d      those that were not used for a month
+  sbx home clear ~/project             those of a workspace, under every profile";
+
+const CLEARED: &str = "\
+Exit status: 0 all that were meant are gone, but for those in use; 1 one of a workspace that is named is in use, \
+or there is none; 125 sbx failed.";
+
 /// Runs an untrusted command with only the rights it needs.
 #[derive(Debug, Parser)]
 #[command(name = "sbx", version, about, after_help = EXAMPLES, max_term_width = 110)]
@@ -44,6 +56,8 @@ pub struct Cli {
 pub enum Command {
     /// Run a command under a profile
     Run(Box<RunFlags>),
+    /// Run $SHELL (or /bin/sh) under a profile, with the flags of run
+    Shell(Box<ShellFlags>),
     /// Print the variables by which libsandbox.so alone enforces a profile's system calls
     Env(Env),
     /// Write libsandbox.so, for use without the launcher
@@ -55,6 +69,8 @@ pub enum Command {
     Why(Box<Why>),
     /// List, show and check profiles
     Profile(ProfileCommand),
+    /// List, show and remove the private homes of runs
+    Home(HomeCommand),
     /// Describe the reports of runs
     Report(ReportCommand),
     /// Tell what this machine can enforce, by trying it
@@ -95,9 +111,7 @@ impl<const RUN: bool> Args for Flags<RUN> {
         }
         let what =
             Arg::new("command").value_name("COMMAND").help("The command and its arguments, after '--'");
-        command
-            .args(rows.map(|(heading, flag)| argument(flag, heading)))
-            .mut_arg("verbose", |verbose| verbose.conflicts_with("quiet"))
+        of_a_run(command)
             .arg(
                 what.required(true)
                     .num_args(1..)
@@ -112,19 +126,57 @@ impl<const RUN: bool> Args for Flags<RUN> {
     }
 }
 
+/// Adds the flags of `sbx run`, without its command.
+fn of_a_run(command: clap::Command) -> clap::Command {
+    let rows = GROUPS.iter().flat_map(|(heading, flags)| flags.iter().map(move |flag| (*heading, flag)));
+    command
+        .args(rows.map(|(heading, flag)| argument(flag, heading)))
+        .mut_arg("verbose", |verbose| verbose.conflicts_with("quiet"))
+}
+
+/// The request that flags of the table make.
+fn request(matches: &ArgMatches, which: fn(&Flag) -> bool) -> Result<Request, clap::Error> {
+    let mut request = Request::default();
+    for flag in GROUPS.iter().flat_map(|(_, flags)| *flags).filter(|flag| which(flag)) {
+        if let Takes::Switch(field) = flag.takes {
+            *field(&mut request) = matches.get_one(flag.long).is_some_and(|given| *given);
+            continue;
+        }
+        for value in matches.get_many::<OsString>(flag.long).into_iter().flatten() {
+            flag.set(&mut request, value).map_err(|why| clap::Error::raw(ErrorKind::ValueValidation, why))?;
+        }
+    }
+    Ok(request)
+}
+
+/// What `sbx shell` takes: the flags of `sbx run`.
+#[derive(Clone, Debug, Default)]
+pub struct ShellFlags(pub Request);
+
+impl Args for ShellFlags {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        of_a_run(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ShellFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        request(matches, |_| true).map(ShellFlags)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
 impl<const RUN: bool> FromArgMatches for Flags<RUN> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut request = Request::default();
-        for flag in GROUPS.iter().flat_map(|(_, flags)| *flags).filter(|flag| RUN || flag.asks) {
-            if let Takes::Switch(field) = flag.takes {
-                *field(&mut request) = matches.get_one(flag.long).is_some_and(|given| *given);
-                continue;
-            }
-            for value in matches.get_many::<OsString>(flag.long).into_iter().flatten() {
-                flag.set(&mut request, value)
-                    .map_err(|why| clap::Error::raw(ErrorKind::ValueValidation, why))?;
-            }
-        }
+        let mut request = request(matches, |flag| RUN || flag.asks)?;
         if RUN {
             request.command = matches.get_many("command").into_iter().flatten().cloned().collect();
         }
@@ -308,6 +360,55 @@ pub enum ProfileAction {
     },
     /// Print the JSON Schema of a profile
     Schema,
+}
+
+/// `sbx home`.
+#[derive(Debug, Args)]
+#[command(after_help = HOMES)]
+pub struct HomeCommand {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: HomeAction,
+}
+
+/// The subcommands of `sbx home`.
+#[derive(Debug, Subcommand)]
+pub enum HomeAction {
+    /// List the private homes, the one that was used last first
+    List {
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the private homes of a workspace, and what is largest in them
+    Show {
+        /// The workspace [default: that of a run that begins here]
+        #[arg(value_name = "DIR")]
+        directory: Option<PathBuf>,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove private homes, but none that a run uses
+    #[command(after_help = CLEARED)]
+    Clear {
+        /// Those of these workspaces
+        #[arg(value_name = "WORKSPACE", conflicts_with = "all")]
+        workspaces: Vec<PathBuf>,
+        /// All
+        #[arg(long)]
+        all: bool,
+        /// Only those in which no run began for this time: 30d, 12h
+        #[arg(long, value_name = "DURATION", value_parser = age)]
+        older_than: Option<Duration>,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn age(text: &str) -> Result<Duration, String> {
+    units::duration(text)?.limit().ok_or_else(|| "it is no duration, like 30d or 12h".to_string())
 }
 
 /// Shells that `sbx completions` knows.

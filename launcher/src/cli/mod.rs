@@ -2,10 +2,12 @@
 
 mod env;
 mod flags;
+mod home;
 mod inspect;
 mod pages;
 mod plain;
 mod profile;
+mod shell;
 mod shim;
 mod status;
 mod table;
@@ -61,11 +63,13 @@ fn by_clap(arguments: &[OsString]) -> i32 {
     };
     finish(match cli.command {
         Command::Run(flags) => run::run(flags.0, selftest::verify),
+        Command::Shell(flags) => shell::run(flags.0),
         Command::Env(flags) => env::run(&flags),
         Command::Shim(flags) => shim::run(&flags),
         Command::Inspect(flags) => inspect::run(&flags),
         Command::Why(flags) => why::run(*flags),
         Command::Profile(flags) => profile::run(&flags.action),
+        Command::Home(flags) => home::run(&flags.action),
         Command::Completions { shell } => pages::completions(shell),
         Command::Man { directory } => pages::man(&directory),
         Command::Report(flags) => match flags.action {

@@ -29,6 +29,7 @@ pub fn completions(shell: Shell) -> Result<i32, Refusal> {
 fn with_profiles() -> Command {
     Cli::command()
         .mut_subcommand("run", |run| run.mut_arg("profile", offer))
+        .mut_subcommand("shell", |shell| shell.mut_arg("profile", offer))
         .mut_subcommand("env", |env| env.mut_arg("profile", offer))
         .mut_subcommand("profile", |profile| profile.mut_subcommand("show", |s| s.mut_arg("profile", offer)))
 }

@@ -6,8 +6,8 @@ use crate::error::{REFUSED, Refusal};
 use crate::host::Host;
 use crate::host::landlock::Version;
 use crate::plan::calls::{self, Unix};
-use crate::plan::validation;
-use crate::profile;
+use crate::plan::network;
+use crate::profile::{self, NetworkMode};
 use crate::request::Request;
 use crate::text::{escape, tame};
 use sbx_policy::calls::Arch;
@@ -45,10 +45,15 @@ fn load(name: &OsStr) -> Result<profile::Profile, Refusal> {
 fn check(name: &OsStr) -> Result<(), Refusal> {
     let profile = load(name)?;
     // As on the newest kernel: what this one cannot do says nothing about the profile.
-    let network =
-        validation::network(&Request::default(), &profile, &Host::of_this_process(), Version::UNIX)?;
+    let mut network = network::asked(&Request::default(), &profile, &Host::of_this_process(), Version::UNIX)?;
+    if network.mode == NetworkMode::Loopback {
+        network.mode = NetworkMode::Private;
+    }
     for arch in [Arch::X86_64, Arch::Aarch64] {
-        calls::calls(&profile, &network, Unix::ByPath, arch)?.strict_program()?;
+        for view in [false, true] {
+            let calls = calls::calls(&profile, &network, true, Unix::ByPath, arch)?;
+            calls.inside(view).strict_program()?;
+        }
     }
     Ok(())
 }

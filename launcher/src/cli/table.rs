@@ -2,7 +2,7 @@
 //! completions are all made from these rows.
 
 use crate::profile::units::{self, Bound};
-use crate::profile::{Level, Namespaces, NetworkMode, StaticMode};
+use crate::profile::{HomeMode, Level, Namespaces, NetworkMode, StaticMode};
 use crate::request::{OnViolation, Request};
 use Takes::{
     Count, Descriptor, Descriptors, Duration, OneOf, Path, Paths, Patience, Ports, Size, Switch, Texts, Word,
@@ -138,6 +138,12 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
             ("auto", |r| r.namespaces = Some(Namespaces::Auto)),
             ("none", |r| r.namespaces = Some(Namespaces::None)),
         ], "Private namespaces: where the machine allows them, or none [default: the profile's]"),
+        choice("home", &[
+            ("private", |r| r.home = Some(HomeMode::Private)),
+            ("temporary", |r| r.home = Some(HomeMode::Temporary)),
+            ("closed", |r| r.home = Some(HomeMode::Closed)),
+        ], "Home directory: one of the run's own, kept for the next run in the workspace or removed with this one; or \
+            the user's, closed [default: the profile's]").asks(),
         switch("verify", |r| &mut r.verify,
             "First try what the run must refuse, on files and processes made for that; refuse to run if anything is \
              allowed"),

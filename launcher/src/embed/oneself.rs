@@ -8,6 +8,7 @@ use crate::enforce::landlock::{self, Prepared, View};
 use crate::error::Refusal;
 use crate::host::Host;
 use crate::host::landlock::Version;
+use crate::plan::namespaces::Unavailable;
 use crate::plan::{self, Draft, Inputs, OnViolation, Provided, validation};
 use crate::profile::{Limits, Profile};
 use crate::program::Program;
@@ -83,7 +84,7 @@ fn prepare(profile: &OsStr) -> Result<Steps, Refusal> {
     supervised(&profile, host.landlock()?)?;
     let (program, directory) = (Program::default(), host.directory()?.to_path_buf());
     let inputs = Inputs { request: &request, host: &host, profile, program, directory, itself: true };
-    let plan = Draft::new(inputs, None)?.complete(Provided::default())?;
+    let plan = Draft::new(inputs, &Unavailable::default())?.complete(Provided::default())?;
     let view = View::default();
     let landlock =
         plan.paths.as_ref().map(|paths| landlock::prepare(plan.landlock, paths, &plan.network, view));

@@ -46,7 +46,7 @@ pub fn set_aside_below(root: &Directory, place: &Path) -> Result<PathBuf, Syscal
 /// no error if there is nothing of the name.
 pub fn replace(directory: &Directory, name: &OsStr) -> Result<(), SyscallError> {
     let in_directory = directory.as_fd();
-    let made = |aside: &OsString| match file::make_link(NOWHERE, in_directory, aside) {
+    let made = |aside: &OsString| match file::make_link(NOWHERE.as_ref(), in_directory, aside) {
         Err(failed) if failed.errno() == libc::EEXIST => None,
         made => Some(made.map(|()| aside.clone())),
     };
@@ -63,7 +63,9 @@ pub fn replace(directory: &Directory, name: &OsStr) -> Result<(), SyscallError> 
     }
     match exchanged {
         Err(failed) if says_missing(&failed.cause) => Ok(()),
-        Err(_) => set_aside(directory, name).and_then(|_| file::make_link(NOWHERE, in_directory, name)),
+        Err(_) => {
+            set_aside(directory, name).and_then(|_| file::make_link(NOWHERE.as_ref(), in_directory, name))
+        }
         Ok(()) => Ok(()),
     }
 }

@@ -8,7 +8,8 @@ use crate::enforce::landlock::Prepared;
 use crate::enforce::start_barrier::StartBarrier;
 use crate::enforce::{Cause, EnforceError};
 use crate::plan::limits::Resource;
-use crate::plan::namespaces::Layout;
+use crate::plan::namespaces::{Layout, Missing};
+use crate::sys::namespace::Own;
 use crate::sys::process::{self, Pid};
 use crate::sys::signal::{self, Disposition};
 use crate::sys::{SyscallError, descriptor, namespace, privilege, seccomp};
@@ -39,7 +40,9 @@ pub struct Steps {
     pub broken_pipe: Disposition,
     /// Whether `sbx` confines this process already.
     pub nested: bool,
-    /// The namespaces and mounts of the run, which the reaper makes.
+    /// The namespaces of the run, in which the reaper is the first process.
+    pub own: Option<Own>,
+    /// The mounts of the run, which the reaper makes.
     pub layout: Option<Rc<Layout>>,
     /// Whether the command gets a session of its own, without a controlling terminal.
     pub session: bool,
@@ -60,8 +63,12 @@ pub struct Progress {
     pub listener: Option<RawFd>,
     /// Why there is none although one was asked for.
     pub no_listener: Option<String>,
-    /// Why the machine does not give the namespaces that were wanted.
-    pub no_namespaces: Option<String>,
+    /// Which namespaces that were wanted the machine does not give, and why.
+    pub missing: Option<(Missing, String)>,
+    /// Why the machine does not give the overlays that were wanted.
+    pub no_overlays: Option<String>,
+    /// The cookie of the run's own network, where it has one and the kernel has cookies.
+    pub network: Option<u64>,
     /// The step that failed.
     pub failure: Option<EnforceError>,
     /// Whether every step up to the exec succeeded.
@@ -178,6 +185,7 @@ fn install(guard: &mut Guard, progress: &mut Progress) -> Result<(), EnforceErro
             }
             progress.no_listener = Some(failed.to_string());
             guard.listens = false;
+            guard.calls = Rc::new(guard.calls.without_supervisor());
             seccomp::install(&guard.program().step(STEP)?).step(STEP)
         }
     }

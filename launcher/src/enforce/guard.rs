@@ -63,9 +63,10 @@ impl Guard {
         Ok(())
     }
 
-    /// The number of prctl(2), where the command must not remove its death signal.
-    fn tying_call(&self) -> Option<u32> {
-        Call::named(b"prctl").and_then(|call| call.number(Arch::HOST)).filter(|_| self.tied)
+    /// What is refused, or has no effect, of prctl(2).
+    fn prctl(&self) -> Prctl {
+        let number = Call::named(b"prctl").and_then(|call| call.number(Arch::HOST));
+        Prctl { number, tied: self.tied, dumpable: self.extras.dumpable && self.listens }
     }
 
     /// What needs notifications, and what to do without: log mode lists violations, and a limit counts
@@ -99,7 +100,7 @@ impl Guard {
         let enosys = bpf::RET_ERRNO | u32::from(errno::ENOSYS);
         let unknown = (self.on_violation != OnViolation::Log).then_some(enosys);
         let (rules, free) = self.calls.rules(Actions { violation, log, unknown }, self.extras)?;
-        let extra = WithPermit { free, permit: self.permit.as_ref(), tying: self.tying_call() };
+        let extra = WithPermit { free, permit: self.permit.as_ref(), prctl: self.prctl() };
         program::assemble(&Layout { rules: &rules, extra: Some(&extra) })
             .map_err(|TooLong| too_long(&self.profile))
     }
@@ -108,8 +109,24 @@ impl Guard {
 struct WithPermit<'a> {
     free: FreeConditions,
     permit: Option<&'a (u32, Vec<Insn>)>,
-    /// The number of prctl(2), where its PR_SET_PDEATHSIG is refused.
-    tying: Option<u32>,
+    prctl: Prctl,
+}
+
+/// What the supervisor needs of prctl(2).
+#[derive(Clone, Copy)]
+struct Prctl {
+    number: Option<u32>,
+    /// PR_SET_PDEATHSIG is refused.
+    tied: bool,
+    /// PR_SET_DUMPABLE has no effect.
+    dumpable: bool,
+}
+
+impl Prctl {
+    /// Its number, where anything of it is answered.
+    fn answered(self) -> Option<u32> {
+        self.number.filter(|_| self.tied || self.dumpable)
+    }
 }
 
 /// prctl(PR_SET_PDEATHSIG, ...). Only this signal ties a command without a reaper to its supervisor, so the
@@ -120,10 +137,18 @@ const DEATH_SIGNAL: [Insn; 3] = [
     bpf::stmt(bpf::RET, 0),
 ];
 
+/// prctl(PR_SET_DUMPABLE, ...). It succeeds and changes nothing: some programs end where they cannot close
+/// themselves to others. Core files are ruled out by their limit.
+const DUMPABLE: [Insn; 3] = [
+    bpf::stmt(bpf::LD, bpf::data_arg(0)),
+    bpf::jump(bpf::JEQ, libc::PR_SET_DUMPABLE as u32, 0, 1),
+    bpf::stmt(bpf::RET, 0),
+];
+
 impl Extra for WithPermit<'_> {
     fn numbers(&self, each: &mut dyn FnMut(u32)) {
         self.permit.iter().for_each(|(number, _)| each(*number));
-        self.tying.into_iter().for_each(&mut *each);
+        self.prctl.answered().into_iter().for_each(&mut *each);
         self.free.numbers(each);
     }
 
@@ -131,8 +156,13 @@ impl Extra for WithPermit<'_> {
         if let Some((_, piece)) = self.permit.filter(|(exec, _)| stage == Stage::First && *exec == number) {
             program.piece(piece, bpf::RET_ALLOW);
         }
-        if stage == Stage::First && self.tying == Some(number) {
-            program.piece(&DEATH_SIGNAL, bpf::RET_ERRNO | u32::from(errno::EPERM));
+        if stage == Stage::First && self.prctl.answered() == Some(number) {
+            if self.prctl.tied {
+                program.piece(&DEATH_SIGNAL, bpf::RET_ERRNO | u32::from(errno::EPERM));
+            }
+            if self.prctl.dumpable {
+                program.piece(&DUMPABLE, bpf::RET_ERRNO);
+            }
         }
         self.free.pieces(number, stage, program);
     }

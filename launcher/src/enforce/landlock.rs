@@ -60,8 +60,6 @@ pub struct Prepared {
 pub struct View<'a> {
     /// The mounts.
     pub layout: Option<&'a Layout>,
-    /// The path of the scratch directory outside.
-    pub scratch: Option<&'a Path>,
     /// The rules whose real paths are wanted.
     pub report: Report,
 }
@@ -81,11 +79,8 @@ impl View<'_> {
 
     /// The path inside of a file that is at this path outside.
     fn inside(&self, path: PathBuf) -> PathBuf {
-        let moved = self.layout.and_then(Layout::scratch).zip(self.scratch);
-        let below = moved.and_then(|(inside, outside)| Some((inside, path.strip_prefix(outside).ok()?)));
-        match below {
-            Some((inside, rest)) if rest.as_os_str().is_empty() => inside.to_path_buf(),
-            Some((inside, rest)) => inside.join(rest),
+        match self.layout {
+            Some(layout) => layout.inside(path),
             None => path,
         }
     }
@@ -268,4 +263,20 @@ pub fn scope_signals() -> Result<(), Cause> {
         .and_then(Ruleset::create)
         .and_then(|created| created.add_rule(PathBeneath::new(&root, AccessFs::Refer)));
     Ok(scoped.and_then(RulesetCreated::restrict_self).map(drop)?)
+}
+
+/// Lets the calling thread connect TCP sockets to these ports only, for good (ABI 4): what it does for the command, the
+/// kernel judges by the command's rules.
+pub fn restrict_connections(ports: &[u16]) -> Result<(), Cause> {
+    let created = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessNet::ConnectTcp)
+        .and_then(Ruleset::create)?;
+    let filled = ports
+        .iter()
+        .try_fold(created, |created, port| created.add_rule(NetPort::new(*port, AccessNet::ConnectTcp)))?;
+    match filled.restrict_self()?.ruleset {
+        RulesetStatus::FullyEnforced => Ok(()),
+        _ => Err("the kernel did not enforce them".into()),
+    }
 }

@@ -4,15 +4,18 @@
 
 use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
+use crate::enforce::replaced;
+use crate::plan::namespaces::Missing;
 use crate::plan::namespaces::git::{HOOKS, NEW_CONFIG};
 use crate::plan::namespaces::layout::{DEVICES, Layout};
 use crate::plan::namespaces::placeholder::is_link;
-use crate::plan::namespaces::renewed::{Kept, Private, System, TERMINALS};
+use crate::plan::namespaces::renewed::{System, TERMINALS};
 use crate::sys::mount::{self, Kind, Tree};
+use crate::sys::namespace::Own;
 use crate::sys::{OfCall, SyscallError, descriptor, file, namespace, path, terminal};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,17 +23,22 @@ use std::path::{Path, PathBuf};
 /// Why a run did not get its view.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
-    /// The machine does not support what namespaces need: a run without them is possible.
+    /// The machine does not support what some namespaces need: a run without those is possible.
+    #[error("{1}")]
+    Unsupported(Missing, EnforceError),
+    /// The machine does not support overlays: a run without them is possible.
     #[error("{0}")]
-    Unsupported(EnforceError),
+    NoOverlays(EnforceError),
     /// A step failed without which the run would be less protected.
     #[error("{0}")]
     Failed(#[from] EnforceError),
 }
 
 /// A step that some machines do not support.
-trait Basic<T> {
+pub trait Basic<T> {
+    /// With what was tried.
     fn basic(self, what: &'static str) -> Result<T, ViewError>;
+    /// The same, with a path.
     fn basic_at(self, what: &'static str, path: &Path) -> Result<T, ViewError>;
 }
 
@@ -45,7 +53,7 @@ impl<T> Basic<T> for Result<T, SyscallError> {
 }
 
 fn by_kind(is_passing: bool, error: EnforceError) -> ViewError {
-    if is_passing { ViewError::Failed(error) } else { ViewError::Unsupported(error) }
+    if is_passing { ViewError::Failed(error) } else { ViewError::Unsupported(Missing::View, error) }
 }
 
 /// A view that was made. All of it must stay open as long as the view is used.
@@ -92,27 +100,41 @@ impl HookDirectories {
     }
 }
 
+/// Settles in the new namespaces: as the same user, in a network whose loopback interface is up. Returns the network's
+/// cookie.
+pub fn settle(own: &Own) -> Result<Option<u64>, ViewError> {
+    let failed = |missing, what, failed: SyscallError| match failed.is_passing() {
+        true => ViewError::Failed(EnforceError::new(what, failed)),
+        false => ViewError::Unsupported(missing, EnforceError::new(what, failed)),
+    };
+    if own.kinds.user {
+        let mapped = namespace::keep_identity(own.identity);
+        mapped.map_err(|error| failed(Missing::Both, "map the user", error))?;
+    }
+    if !own.kinds.network {
+        return Ok(None);
+    }
+    let made = namespace::new_network();
+    made.map_err(|error| failed(Missing::Network, "make a network namespace", error))?;
+    let cookie = namespace::loopback_up();
+    let cookie = cookie.map_err(|error| failed(Missing::Network, "start the loopback interface", error))?;
+    // A container with a read-only /proc/sys refuses it, which makes nothing less safe.
+    let _ = namespace::open_low_ports();
+    Ok(cookie)
+}
+
 /// Makes the view.
 pub fn enter(layout: &Layout) -> Result<Entered, ViewError> {
-    if layout.kinds.user {
-        namespace::keep_identity(layout.identity).basic("map the user")?;
-    }
     mount::separate().basic("separate its mounts")?;
     close_devices(layout)?;
-    if layout.kinds.network {
-        namespace::loopback_up().basic("start the loopback interface")?;
-        // A container with a read-only /proc/sys refuses it, which makes nothing less safe.
-        let _ = namespace::open_low_ports();
-    }
-    for private in &layout.private {
-        replace(private)?;
-    }
+    replaced::replace(&layout.private)?;
     let terminals = callers_terminals(layout)?;
-    for System { kind, at, keep } in &layout.systems {
+    for System { kind, at, keep, closed } in &layout.systems {
         const MOUNT: &str = "mount '{}'";
-        let kept = take(keep, MOUNT, at)?;
+        let kept = replaced::take(keep, MOUNT, at)?;
         mount::new(*kind, at).basic_at(MOUNT, at)?;
-        put_back(kept, MOUNT, at)?;
+        replaced::put_back(kept, MOUNT, at)?;
+        closed.iter().try_for_each(|path| deny(path))?;
     }
     let mut entered = Entered { terminals: name_terminals(terminals)?, hooks: HookDirectories::default() };
     protect(layout, &mut entered.hooks, |_| true)?;
@@ -123,7 +145,7 @@ pub fn enter(layout: &Layout) -> Result<Entered, ViewError> {
     }
     let directory = &layout.directory;
     if layout.hides(directory) {
-        make_place(directory, true).basic_at("make '{}'", directory)?;
+        replaced::make_place(directory, true, |_| false).basic_at("make '{}'", directory)?;
     }
     std::env::set_current_dir(directory).step_at("enter '{}'", directory)?;
     Ok(entered)
@@ -264,61 +286,9 @@ pub fn holds_link(path: &Path) -> Result<bool, SyscallError> {
     cover(&held, &nothing).map(|()| true)
 }
 
-fn place(path: &Path) -> Result<File, SyscallError> {
+/// What is at a path without symbolic links, held open.
+pub fn place(path: &Path) -> Result<File, SyscallError> {
     descriptor::hold(path).of("openat2")
-}
-
-/// A file that stays in its place, whatever is mounted above it.
-struct Taken<'a> {
-    path: &'a Path,
-    is_directory: bool,
-    tree: Tree,
-}
-
-fn take<'a>(keep: &'a [Kept], what: &'static str, at: &Path) -> Result<Vec<Taken<'a>>, ViewError> {
-    let take = |kept: &'a Kept| {
-        let held = place(&kept.path).basic_at(what, at)?;
-        let is_directory = held.metadata().is_ok_and(|meta| meta.is_dir());
-        let tree = Tree::of(held.as_fd()).and_then(|tree| tree.restricted(!kept.write, !kept.execute));
-        Ok(Taken { path: &kept.path, is_directory, tree: tree.basic_at(what, at)? })
-    };
-    keep.iter().map(take).collect()
-}
-
-fn put_back(taken: Vec<Taken<'_>>, what: &'static str, at: &Path) -> Result<(), ViewError> {
-    for Taken { path, is_directory, tree } in taken {
-        // Below another one that was kept it exists, and that one may be read-only.
-        if path.symlink_metadata().is_err() {
-            make_place(path, is_directory).basic_at(what, at)?;
-        }
-        place(path).and_then(|held| tree.cover(held.as_fd())).basic_at(what, at)?;
-    }
-    Ok(())
-}
-
-fn replace(private: &Private) -> Result<(), ViewError> {
-    const REPLACE: &str = "replace '{}'";
-    let at = &private.at;
-    let kept = take(&private.keep, REPLACE, at)?;
-    match &private.from {
-        Some(from) => {
-            let tree = place(from).and_then(|held| Tree::of(held.as_fd())).basic_at(REPLACE, at)?;
-            place(at).and_then(|held| tree.cover(held.as_fd())).basic_at(REPLACE, at)?;
-        }
-        None => mount::new(Kind::Directories, at).basic_at(REPLACE, at)?,
-    }
-    put_back(kept, REPLACE, at)?;
-    match private.from {
-        Some(_) => Ok(()),
-        None => mount::make_read_only(at).basic_at(REPLACE, at),
-    }
-}
-
-/// Makes a file or directory to mount on.
-fn make_place(path: &Path, directory: bool) -> Result<(), SyscallError> {
-    let directories = if directory { Some(path) } else { path.parent() };
-    directories.map_or(Ok(()), fs::create_dir_all).of("mkdir")?;
-    if directory { Ok(()) } else { File::create(path).map(drop).of("mkdir") }
 }
 
 /// Mounts a file or directory on itself, and returns what is below that mount.

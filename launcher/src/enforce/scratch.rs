@@ -10,6 +10,7 @@
 use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
 use crate::enforce::removal;
+use crate::plan::home;
 use crate::plan::namespaces::record::short_digest;
 use crate::sys::{memory, path, process};
 use crate::text::escape;
@@ -28,6 +29,9 @@ const SETTLED: Duration = Duration::from_secs(60);
 /// Maximum number of names that one run looks at, and of directories that it removes.
 const MOST_LOOKED_AT: usize = 10_000;
 const MOST_REMOVED: usize = 8;
+
+/// The part of a scratch directory that takes the place of /tmp, where a home is beside it.
+pub const TMP: &str = "tmp";
 
 /// The directory of tool caches that do not last.
 pub const CACHE: &str = "cache";
@@ -133,7 +137,10 @@ pub fn remove(path: &Path) {
     if removal::remove(path).is_err() {
         // Without descriptors to spare, or without /proc, it cannot be looked into. A run that was refused
         // for that has made no more than this. Nothing else is removed: the command cannot have made it.
-        let _ = std::fs::remove_dir(path.join(CACHE)).and_then(|()| std::fs::remove_dir(path));
+        for own in [CACHE, TMP, home::HOME] {
+            let _ = std::fs::remove_dir(path.join(own));
+        }
+        let _ = std::fs::remove_dir(path);
     }
 }
 
@@ -161,7 +168,8 @@ fn is_stale(path: &Path) -> bool {
     meta.uid() == process::user() && meta.mode() & KEPT == 0 && age > SETTLED && directory.try_lock().is_ok()
 }
 
-fn open_directory(path: &Path) -> io::Result<File> {
+/// Opens a directory that is no link.
+pub fn open_directory(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(path)
 }
 
@@ -179,11 +187,16 @@ pub fn cache(
     let base = base.ok_or_else(|| {
         io::Error::new(io::ErrorKind::NotFound, "neither XDG_CACHE_HOME nor HOME is an absolute path")
     })?;
-    let own = Path::new("sbx").join(cache_name(workspace, profile));
-    let path = base.join(&own);
+    own_directory(&base, &Path::new("sbx").join(cache_name(workspace, profile)))
+}
+
+/// A directory of the user's alone below one of the user's own. Returns its real path: below that one no link is
+/// followed.
+pub fn own_directory(base: &Path, own: &Path) -> io::Result<PathBuf> {
+    let path = base.join(own);
     DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
     let found = path::real(&path)?;
-    if found != path && found != path::real(&base)?.join(own) {
+    if found != path && found != path::real(base)?.join(own) {
         let path = escape(path.as_os_str().as_bytes(), 400);
         return Err(io::Error::other(format!("'{path}' is reached over a symbolic link")));
     }

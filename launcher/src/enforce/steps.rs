@@ -82,6 +82,7 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             broken_pipe: signal::disposition(libc::SIGPIPE),
             nested: plan.nested,
             session: layout.is_some() && !(0..3).any(descriptor::is_terminal),
+            own: plan.own,
             layout,
             barrier: None,
             dropped_early: false,

@@ -16,6 +16,7 @@ use crate::plan::rules::{self, Network, PathRights, PathRule};
 use crate::profile::NetworkMode;
 use crate::program;
 use crate::sys::access::{self, Permission};
+use crate::sys::path;
 use crate::sys::process::{self, Pid};
 use crate::sys::seccomp::Notification;
 use std::fs::Metadata;
@@ -104,6 +105,9 @@ pub fn refused(
     if let Some(denied) = viewer.layout.and_then(|layout| denied_by_mount(layout, decoded, &viewer, new)) {
         return Some(denied);
     }
+    if let Some(missing) = viewer.layout.and_then(|layout| out_of_sight(layout, decoded, &viewer)) {
+        return Some(missing);
+    }
     let needs = match (name, &decoded.address) {
         ("bind", Some(Address::UnixPath(path))) => made(&viewer.follow(None, path, true)?, Access::CREATE)?,
         _ => of_paths(granted, version, name, call, decoded, &viewer)?,
@@ -125,6 +129,18 @@ fn denied_by_mount(layout: &Layout, decoded: &Decoded, viewer: &Viewer<'_>, new:
         };
         let fails = new && argument.access.intersects(Access::CREATE) && !layout.denies(&path) && taken();
         (layout.refuses(&path, changes) && !fails).then_some((path, argument.access))
+    })
+}
+
+/// The first path that is there outside and not inside, because a directory above it is the run's own.
+fn out_of_sight(layout: &Layout, decoded: &Decoded, viewer: &Viewer<'_>) -> Option<DeniedPath> {
+    let uses = Access::READ | Access::WRITE | Access::EXECUTE;
+    let used = |access: Access| access.intersects(uses) && !access.intersects(Access::CREATE);
+    decoded.paths.iter().filter(|argument| used(argument.access)).find_map(|argument| {
+        let path = viewer.named(argument.dirfd, &argument.path).filter(|path| layout.hides(path))?;
+        let entry = viewer.follow(argument.dirfd, &argument.path, true);
+        let missing = entry.is_none_or(|entry| entry.meta.is_none());
+        (missing && path::is_there(&path)).then_some((path, argument.access))
     })
 }
 

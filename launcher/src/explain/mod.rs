@@ -5,4 +5,5 @@ pub mod decode;
 pub mod hint;
 pub mod infer;
 pub mod query;
+pub mod servers;
 pub mod walk;

@@ -66,6 +66,10 @@ pub struct Host {
     pub one_identity: Fact<bool>,
     /// Whether this process has CAP_SYS_ADMIN.
     pub administrator: Fact<bool>,
+    /// Whether descriptors of other processes can be taken (pidfd_getfd(2)), as far as filters are concerned.
+    pub takes_descriptors: Fact<bool>,
+    /// Whether the kernel tells by a socket alone which network it is of.
+    pub network_cookies: Fact<bool>,
     /// User and group.
     pub identity: Fact<Identity>,
     /// How many processes and threads the real user has.
@@ -99,6 +103,8 @@ impl Host {
             real_user: Fact::read_by(process::real_user),
             one_identity: Fact::read_by(process::has_one_identity),
             administrator: Fact::read_by(privilege::is_administrator),
+            takes_descriptors: Fact::read_by(socket::can_take),
+            network_cookies: Fact::read_by(socket::has_cookies),
             identity: Fact::read_by(namespace::identity),
             tasks: Fact::read_by(|| process::tasks_of_user(process::real_user())),
             mounts: Fact::read_by(Mounts::now),

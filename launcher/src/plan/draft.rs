@@ -4,18 +4,22 @@
 use crate::error::Refusal;
 use crate::host::landlock::Version;
 use crate::plan::calls::{Calls, Unix};
-use crate::plan::commands::{self, Commands};
+use crate::plan::commands;
 use crate::plan::directories::inside_variables;
-use crate::plan::environment::command_environment;
+use crate::plan::environment::{self, command_environment};
 use crate::plan::files::{self, Directories, Executed, Paths};
+use crate::plan::home::{self, PrivateHome};
 use crate::plan::limits::{self, Means};
-use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, record};
+use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, Unavailable, record};
 use crate::plan::rules::Network;
 use crate::plan::workspace::{self, Working};
 use crate::plan::{
-    CacheOf, Inputs, Needs, OnViolation, Plan, Provided, notified, static_programs, validation, variables,
+    CacheOf, HomeOf, Inputs, Needs, OnViolation, Plan, Provided, network, notified, state, static_programs,
+    validation, variables,
 };
-use crate::profile::{NetworkMode, Source, Variable, Variables};
+use crate::profile::{Given, HomeMode, NetworkMode, SettingsCopy, Source, Variable, Variables};
+use crate::sys::namespace::{Kinds, Own};
+use crate::sys::path::canonical;
 use crate::sys::plain;
 use crate::text::shown;
 use sbx_policy::calls::Arch;
@@ -31,32 +35,38 @@ pub struct Draft<'a> {
     landlock: Version,
     nested: bool,
     network: Network,
-    choice: Choice,
+    view: Choice,
+    home: HomeMode,
     calls: Calls,
     on_violation: OnViolation,
     limits: limits::Asked,
     workspace: Option<PathBuf>,
+    unavailable: Unavailable,
     warnings: Vec<String>,
 }
 
 impl<'a> Draft<'a> {
-    /// Decides what can be decided. `unavailable` says why the machine did not give namespaces when they were tried.
-    pub fn new(inputs: Inputs<'a>, unavailable: Option<&str>) -> Result<Draft<'a>, Refusal> {
+    /// Decides what can be decided. `unavailable` says why the machine did not give what was tried.
+    pub fn new(inputs: Inputs<'a>, unavailable: &Unavailable) -> Result<Draft<'a>, Refusal> {
         let Inputs { request, host, ref profile, ref directory, .. } = inputs;
         let mut warnings = Vec::new();
         warnings.extend(static_programs::decide(&inputs)?);
         let landlock = host.landlock()?;
         let nested = *host.nested.get();
-        let network = validation::network(request, profile, host, landlock)?;
-        let situation =
-            namespaces::Situation { landlock, nested, network: &network, itself: inputs.itself, unavailable };
-        let choice = namespaces::choose(request, profile, situation)?;
-        let calls = calls(&inputs, &network, landlock)?;
+        let asked = network::asked(request, profile, host, landlock)?;
+        let itself = inputs.itself;
+        let choices = namespaces::Asked { landlock, nested, network: asked.mode, itself, unavailable };
+        let choices = namespaces::choose(request, profile, choices)?;
         let on_violation = validation::on_violation(request, profile);
-        validation::level(request, profile, host, landlock, &choice, &mut warnings)?;
+        let logs = on_violation == OnViolation::Log;
+        let network = network::settle(asked, choices.network, logs, (request, host));
+        let view = choices.view;
+        let calls = calls(&inputs, &network, &view, landlock)?;
+        validation::level(request, profile, host, landlock, &view, &mut warnings)?;
         warnings.extend(static_programs::without_seal(&inputs, &calls, on_violation)?);
         let working = Working { directory, is_own: request.cwd.is_none() };
         let workspace = workspace::find(request.workspace.as_deref(), working, host, &mut warnings)?;
+        let home = home::choose(&inputs, &view, workspace.as_deref())?;
         variables::check_place(request, host, workspace.as_deref())?;
         validation::home(profile, host.home())?;
         let limits = limits::ask(request, profile)?;
@@ -64,13 +74,15 @@ impl<'a> Draft<'a> {
             landlock,
             nested,
             network,
-            choice,
+            view,
+            home,
             calls,
             on_violation,
             limits,
             workspace,
             warnings,
             inputs,
+            unavailable: unavailable.clone(),
         })
     }
 
@@ -81,18 +93,53 @@ impl<'a> Draft<'a> {
             return Needs::default();
         }
         let uses = |variable| !profile.is_unrestricted() && profile.uses(variable);
+        let home = self.home_of();
         Needs {
-            scratch: uses(Variable::Tmp) && !request.exec,
-            cache: uses(Variable::Cache).then(|| CacheOf {
-                workspace: self.workspace.clone(),
-                profile: match &profile.source {
-                    Source::BuiltIn => profile.name.to_string().into(),
-                    Source::File(path) => path.into(),
-                },
-            }),
+            // A home that does not last is beside the scratch directory.
+            scratch: (uses(Variable::Tmp) || home.is_some()) && !request.exec,
+            cache: (uses(Variable::Cache) && home.is_none()).then(|| self.owner()),
+            home,
             group: self.limits.of_group().filter(|_| !request.exec),
             record: self.recorded().and_then(|workspace| record::file_of(workspace, self.inputs.host)),
         }
+    }
+
+    /// Whose caches and home the run has.
+    fn owner(&self) -> CacheOf {
+        let profile = &self.inputs.profile;
+        CacheOf {
+            workspace: self.workspace.clone(),
+            profile: match &profile.source {
+                Source::BuiltIn => profile.name.to_string().into(),
+                Source::File(path) => path.into(),
+            },
+        }
+    }
+
+    fn home_of(&self) -> Option<HomeOf> {
+        let host = self.inputs.host;
+        let at = host.home().filter(|_| self.home != HomeMode::Closed).map(canonical)?;
+        let lasts = self.home == HomeMode::Private && state::is_own(host);
+        let name = home::name_of(&self.owner()).filter(|_| lasts);
+        let directory = home::directory(host).zip(name).map(|(all, name)| all.join(name));
+        Some(HomeOf { at, directory, owner: self.owner() })
+    }
+
+    /// The files of settings that are copied into a home of the run's own, and what their variables stand for.
+    pub fn copies(&self) -> (&[Given<SettingsCopy>], Variables<'_>) {
+        let (workspace, home) = (self.workspace.as_deref(), self.inputs.host.home());
+        (&self.inputs.profile.home.copies, Variables { workspace, home, ..Variables::default() })
+    }
+
+    /// The home of the run's own. Where a run is only asked about, none is made.
+    fn private_home(&self, provided: &Provided) -> Option<PrivateHome> {
+        let of = self.home_of()?;
+        provided.home.clone().or_else(|| {
+            let base = of.directory.unwrap_or_else(|| PathBuf::from(home::NO_HOME));
+            let (no_layers, lasts) = (self.unavailable.overlays.clone(), self.home == HomeMode::Private);
+            let layers = (lasts && no_layers.is_none()).then(|| base.join(home::STORES));
+            Some(PrivateHome { at: of.at, directory: base.join(home::HOME), layers, no_layers, lasts })
+        })
     }
 
     /// What a limit of memory has to be watched for, where this group does not hold it.
@@ -105,6 +152,7 @@ impl<'a> Draft<'a> {
         self.warnings.extend(provided.warnings.iter().cloned());
         let mut warnings = std::mem::take(&mut self.warnings);
         let Inputs { request, host, ref profile, ref program, ref directory, .. } = self.inputs;
+        let private_home = self.private_home(&provided);
         let variables = Variables {
             workspace: self.workspace.as_deref(),
             home: host.home(),
@@ -112,7 +160,15 @@ impl<'a> Draft<'a> {
             cache: provided.cache.as_deref(),
         };
         let inside = self.scratch_inside(&variables);
-        let environment = command_environment(&self.inputs, &inside_variables(&variables, inside))?;
+        let own_cache = private_home.as_ref().map(|home| home.at.join(home::CACHE));
+        let seen = inside_variables(&variables, inside);
+        let seen = Variables { cache: own_cache.as_deref().or(seen.cache), ..seen };
+        let means = environment::Means {
+            // Where a store cannot be written to, its tool is led elsewhere.
+            is_home_closed: private_home.as_ref().is_none_or(|home| home.layers.is_none()),
+            is_network_open: matches!(self.network.mode, NetworkMode::Host | NetworkMode::Ports),
+        };
+        let environment = command_environment(&self.inputs, &seen, means, &mut warnings)?;
         let commands =
             commands::resolve(&self.inputs, &variables, &environment, self.landlock, &mut warnings)?;
         if let Some(commands) = &commands {
@@ -126,12 +182,21 @@ impl<'a> Draft<'a> {
             record.outside.clone_from(&repository.writes);
         }
         warnings.extend(repository.iter().flat_map(Repository::warnings));
-        let paths =
-            self.paths(&variables, commands.as_ref(), &sockets, repository.as_ref(), &mut warnings)?;
+        let given = files::Given {
+            variables: &variables,
+            executed: Executed { program: Some(program), commands: commands.as_ref() },
+            // Before ABI 9 the supervisor connects, and Landlock knows no such right.
+            sockets: if self.landlock >= Version::UNIX { &sockets } else { &[] },
+            more: &repository.as_ref().map(Repository::rules).unwrap_or_default(),
+            masks: self.view == Choice::Made,
+            home: private_home.as_ref(),
+        };
+        let paths = self.paths(given, &mut warnings)?;
         let denied = paths.as_ref().map_or(&[][..], |paths| &paths.denied);
         let sockets = files::but_denied(sockets, denied, &mut warnings);
+        let replaced = Replaced { scratch: inside, home: private_home.as_ref() };
         let namespaces =
-            self.layout(&variables, inside, paths.as_ref(), &sockets, repository, &mut warnings)?;
+            self.layout(&variables, replaced, paths.as_ref(), &sockets, repository, &mut warnings)?;
         let rules = paths.as_ref().map_or(&[][..], |paths| &paths.rules);
         warnings.extend(
             self.workspace
@@ -156,6 +221,7 @@ impl<'a> Draft<'a> {
         };
         let (paths, denied) = paths.map(|paths| (paths.rules, paths.denied)).unzip();
         let unconfined = profile.is_unrestricted();
+        let own = self.own(namespaces.is_ok());
         let means = Means {
             group: provided.group,
             listens: !request.exec && !unconfined && !self.nested,
@@ -192,13 +258,30 @@ impl<'a> Draft<'a> {
             commands: commands.map(Rc::new),
             unconfined,
             namespaces,
+            own,
             nested: self.nested,
             scratch: provided.scratch,
             cache: provided.cache,
+            private_home,
             warnings,
             profile: self.inputs.profile,
             program: self.inputs.program,
             directory: self.inputs.directory,
+        })
+    }
+
+    /// The namespaces of the run.
+    fn own(&self, view: bool) -> Option<Own> {
+        let (host, network) = (self.inputs.host, self.network.namespace);
+        // By the sockets' cookies the supervisor can tell those of the run's network from the host's. On a kernel
+        // without them it has to be the owner of the network's user namespace.
+        let by_privilege = || *host.administrator.get() && (!network || *host.network_cookies.get());
+        // So it has to be where it takes sockets for an open network from processes that keep others from looking at
+        // them (PR_SET_DUMPABLE).
+        let owns = || self.calls.connects_outside() || !by_privilege();
+        (view || network).then(|| {
+            let kinds = Kinds { user: owns(), view, network };
+            Own { kinds, identity: *host.identity.get() }
         })
     }
 
@@ -209,7 +292,7 @@ impl<'a> Draft<'a> {
         let imagined = self.inputs.asks() && profile.uses(Variable::Tmp);
         let scratch = variables.tmp.or_else(|| imagined.then_some(Path::new(namespaces::NO_SCRATCH)));
         scratch
-            .filter(|_| self.choice == Choice::Made && namespaces::has_own_tmp(request, profile, directories))
+            .filter(|_| self.view == Choice::Made && namespaces::has_own_tmp(request, profile, directories))
     }
 
     /// The workspace, where something is to be protected in it.
@@ -232,7 +315,7 @@ impl<'a> Draft<'a> {
 
     /// The repository that the workspace is, and others in it, where they are to be protected.
     fn repository(&self, record: Option<&Record>) -> Result<Option<Repository>, Refusal> {
-        let Some(workspace) = self.workspace.as_deref().filter(|_| self.choice == Choice::Made) else {
+        let Some(workspace) = self.workspace.as_deref().filter(|_| self.view == Choice::Made) else {
             return Ok(None);
         };
         workspace::can_be_searched(workspace)?;
@@ -255,39 +338,24 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn paths(
-        &self,
-        variables: &Variables<'_>,
-        commands: Option<&Commands>,
-        sockets: &[PathBuf],
-        repository: Option<&Repository>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Option<Paths>, Refusal> {
+    fn paths(&self, given: files::Given<'_>, warnings: &mut Vec<String>) -> Result<Option<Paths>, Refusal> {
         if self.inputs.profile.is_unrestricted() || self.landlock < Version::FILES {
             return Ok(None);
         }
-        let given = files::Given {
-            variables,
-            executed: Executed { program: Some(&self.inputs.program), commands },
-            // Before ABI 9 the supervisor connects, and Landlock knows no such right.
-            sockets: if self.landlock >= Version::UNIX { sockets } else { &[] },
-            more: &repository.map(Repository::rules).unwrap_or_default(),
-            masks: self.choice == Choice::Made,
-        };
         files::rules(&self.inputs, given, warnings).map(Some)
     }
 
     fn layout(
         &self,
         variables: &Variables<'_>,
-        scratch: Option<&Path>,
+        Replaced { scratch, home }: Replaced<'_>,
         paths: Option<&Paths>,
         sockets: &[PathBuf],
         repository: Option<Repository>,
         warnings: &mut Vec<String>,
     ) -> Result<Result<Rc<Layout>, String>, Refusal> {
         let Inputs { request, host, ref profile, ref directory, .. } = self.inputs;
-        let paths = match (&self.choice, paths) {
+        let paths = match (&self.view, paths) {
             (Choice::None(why), _) => return Ok(Err(why.clone())),
             (Choice::Made, None) => return Ok(Err(namespaces::ADD_LITTLE.to_string())),
             (Choice::Made, Some(paths)) => paths,
@@ -301,14 +369,16 @@ impl<'a> Draft<'a> {
                 directory,
                 repository,
                 &host.search().dirs,
-                record::directory(host).as_deref(),
+                record::directory(host).as_deref().and_then(Path::parent),
             ),
             named: &paths.named,
             mounts: host.mounts()?,
             sockets,
             scratch,
+            home,
+            links: home.map(|_| home::links_of_flags(request, directory)).unwrap_or_default(),
+            stores: home.map(|home| home.stores(&profile.home.stores, variables)).unwrap_or_default(),
             directory,
-            network: self.network.mode == NetworkMode::Private,
             host,
         };
         let layout = Layout::of(given, warnings);
@@ -317,11 +387,22 @@ impl<'a> Draft<'a> {
     }
 }
 
+/// Directories of the run's own that take the place of others inside.
+#[derive(Clone, Copy)]
+struct Replaced<'a> {
+    scratch: Option<&'a Path>,
+    home: Option<&'a PrivateHome>,
+}
+
 /// The calls of a run, with what the flags say about them.
-fn calls(inputs: &Inputs<'_>, network: &Network, landlock: Version) -> Result<Calls, Refusal> {
+fn calls(inputs: &Inputs<'_>, network: &Network, view: &Choice, landlock: Version) -> Result<Calls, Refusal> {
     let Inputs { request, profile, .. } = inputs;
-    let unix = if landlock >= Version::UNIX { Unix::ByPath } else { Unix::Refused };
-    let mut calls = crate::plan::calls::calls(profile, network, unix, Arch::HOST)?;
+    let unix = unix(inputs, network, landlock);
+    let has_view = *view == Choice::Made;
+    let own_ipc = has_view || network.namespace;
+    let calls = crate::plan::calls::calls(profile, network, own_ipc, unix, Arch::HOST)?;
+    // A view comes with a namespace for process numbers; it is what some calls need.
+    let mut calls = calls.inside(has_view);
     if !request.rw.is_empty() || !request.rwx.is_empty() {
         calls.add_writing()?;
     }
@@ -332,8 +413,22 @@ fn calls(inputs: &Inputs<'_>, network: &Network, landlock: Version) -> Result<Ca
     for (list, flag, texts) in lists {
         texts.iter().try_for_each(|text: &OsString| calls.add(list, flag, text.as_bytes()))?;
     }
-    if validation::names_sockets(request, profile, network, landlock)? {
+    if validation::names_sockets(request, profile, network, unix, landlock)? {
         calls.add_sockets(landlock < Version::UNIX && !inputs.itself)?;
     }
     Ok(calls)
+}
+
+/// Who tells UNIX sockets apart.
+fn unix(inputs: &Inputs<'_>, network: &Network, landlock: Version) -> Unix {
+    let Inputs { request, profile, host, itself, .. } = inputs;
+    let listens = !request.exec && !itself && !profile.is_unrestricted() && !host.nested.get();
+    match network.mode {
+        _ if landlock >= Version::UNIX => Unix::ByPath,
+        // Only an open network has something to lose where the supervisor could not connect.
+        NetworkMode::Host | NetworkMode::Ports if listens && *host.takes_descriptors.get() => {
+            Unix::Supervised
+        }
+        _ => Unix::Refused,
+    }
 }

@@ -1,5 +1,7 @@
 //! The environment that the command gets: what the profile passes on, what it sets, what the user adds.
 
+mod addresses;
+
 use crate::error::Refusal;
 use crate::plan::Inputs;
 use crate::profile::{Given, Name, Pattern, Variables};
@@ -72,6 +74,10 @@ pub struct Named {
 pub struct Wishes<'a> {
     /// Patterns of names that are passed on.
     pub inherit: &'a [Given<Pattern>],
+    /// Patterns of names whose values are addresses: passed on where the network is `open`, and never with a password.
+    pub addresses: &'a [Given<Pattern>],
+    /// Whether the network is open.
+    pub open: bool,
     /// Patterns of names that are not, whatever `inherit` says.
     pub deny: &'a [Given<Pattern>],
     /// Variables set by the profile.
@@ -84,25 +90,56 @@ pub struct Wishes<'a> {
     pub allow_dangerous: bool,
 }
 
+/// What of a run the environment depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Means {
+    /// Whether tools cannot write where they keep packages in the home directory.
+    pub is_home_closed: bool,
+    /// Whether there is a network that leads to the addresses of other machines.
+    pub is_network_open: bool,
+}
+
 /// The environment of a command, as `NAME=value` strings.
-pub fn command_environment(inputs: &Inputs<'_>, variables: &Variables<'_>) -> Result<Vec<OsString>, Refusal> {
+pub fn command_environment(
+    inputs: &Inputs<'_>,
+    variables: &Variables<'_>,
+    means: Means,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<OsString>, Refusal> {
     let Inputs { request, profile, host, .. } = inputs;
-    let set = profile.env.set.iter();
+    // A profile may set a variable for every run that is otherwise set for some.
+    let closed = profile.home.closed_env.iter().filter(|_| means.is_home_closed);
+    let set = closed.chain(profile.env.set.iter());
     let set = set.filter_map(|(name, value)| Some((OsString::from(&**name), value.expand(variables)?)));
     let set: Vec<_> = set.collect();
     let named = request.env.iter().map(|text| named(text)).collect::<Result<Vec<_>, _>>()?;
     let wishes = Wishes {
         inherit: &profile.env.inherit,
+        addresses: &profile.env.addresses,
+        open: means.is_network_open,
         deny: &profile.env.deny,
         set: &set,
         named: &named,
         inherit_all: request.inherit_env || profile.is_unrestricted(),
         allow_dangerous: request.allow_dangerous_env,
     };
-    let mut built = build(host.environment.iter().cloned(), &wishes)?;
+    let Built { mut passed, withheld } = build(host.environment.iter().cloned(), &wishes)?;
+    warnings.extend(warning(&withheld));
     let fallback = variables.tmp.unwrap_or(Path::new("/"));
-    built.entry("HOME".into()).or_insert_with(|| fallback.into());
-    Ok(entries(built))
+    passed.entry("HOME".into()).or_insert_with(|| fallback.into());
+    Ok(entries(passed))
+}
+
+/// Says which addresses the command does without, and may miss.
+fn warning(withheld: &[OsString]) -> Option<String> {
+    let names: Vec<String> = withheld.iter().map(|name| shown(Path::new(name))).collect();
+    let flags: String = names.iter().map(|name| format!(" --env {name}")).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "warning: not passed on, because an address in it may hold a password: {}; pass it with{flags}",
+            names.join(", ")
+        )
+    })
 }
 
 /// Takes `K=V` or `K` apart.
@@ -121,20 +158,37 @@ pub fn named(text: &OsStr) -> Result<Named, Refusal> {
     Ok(Named { name: OsStr::from_bytes(name).to_os_string(), value })
 }
 
+/// What became of the variables.
+pub struct Built {
+    /// The command's environment.
+    pub passed: BTreeMap<OsString, OsString>,
+    /// The names of addresses that would lead somewhere, and may hold a password.
+    pub withheld: Vec<OsString>,
+}
+
 /// The command's environment.
 pub fn build(
     host: impl Iterator<Item = (OsString, OsString)>,
     wishes: &Wishes<'_>,
-) -> Result<BTreeMap<OsString, OsString>, Refusal> {
+) -> Result<Built, Refusal> {
     let mut result = BTreeMap::new();
+    let mut withheld = Vec::new();
     // Of those that are not passed on, the ones that the user names.
     let mut others = Vec::new();
     for (name, value) in host {
         let known = Name::new(name.as_bytes());
-        let wanted = wishes.inherit_all || any(wishes.inherit, known);
-        if wanted && !any(wishes.deny, known) && !is_dangerous(known) {
+        let is_address = any(wishes.addresses, known);
+        let wanted = wishes.inherit_all || any(wishes.inherit, known) || (is_address && wishes.open);
+        let passed = wanted && !any(wishes.deny, known) && !is_dangerous(known);
+        let secret = is_address && addresses::may_hold_password(value.as_bytes());
+        if passed && !secret {
             result.insert(name, value);
-        } else if wishes.named.iter().any(|named| named.name == name) {
+            continue;
+        }
+        if passed && wishes.open && !wishes.named.iter().any(|named| named.name == name) {
+            withheld.push(name.clone());
+        }
+        if wishes.named.iter().any(|named| named.name == name) {
             others.push((name, value));
         }
     }
@@ -176,7 +230,7 @@ pub fn build(
             }
         }
     }
-    Ok(result)
+    Ok(Built { passed: result, withheld })
 }
 
 fn any(patterns: &[Given<Pattern>], name: Name<'_>) -> bool {
@@ -226,7 +280,16 @@ mod tests {
         named: &'a [Named],
         all: bool,
     ) -> Wishes<'a> {
-        Wishes { inherit, deny, set: &[], named, inherit_all: all, allow_dangerous: false }
+        Wishes {
+            inherit,
+            addresses: &[],
+            open: false,
+            deny,
+            set: &[],
+            named,
+            inherit_all: all,
+            allow_dangerous: false,
+        }
     }
 
     fn host() -> impl Iterator<Item = (OsString, OsString)> {
@@ -240,7 +303,7 @@ mod tests {
         let (inherit, deny) = (patterns(&["PATH"]), patterns(&["*_TOKEN"]));
         let names = |all| {
             let built = build(host(), &wishes(&inherit, &deny, &[], all)).unwrap();
-            built.into_keys().map(|k| k.into_string().unwrap()).collect::<Vec<_>>()
+            built.passed.into_keys().map(|k| k.into_string().unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(names(false), ["PATH", "TERM"]);
         assert_eq!(names(true), ["EDITOR", "PATH", "TERM"]);
@@ -249,13 +312,36 @@ mod tests {
     #[test]
     fn the_user_can_name_a_secret_but_no_hook() {
         let secret = [named(OsStr::new("A_TOKEN")).unwrap()];
-        assert!(
-            build(host(), &wishes(&[], &[], &secret, false)).unwrap().contains_key(OsStr::new("A_TOKEN"))
-        );
+        let built = build(host(), &wishes(&[], &[], &secret, false)).unwrap();
+        assert!(built.passed.contains_key(OsStr::new("A_TOKEN")));
         let hook = [named(OsStr::new("LD_AUDIT=x")).unwrap()];
         assert!(build(host(), &wishes(&[], &[], &hook, false)).is_err());
         let missing = [named(OsStr::new("NOT_THERE")).unwrap()];
         assert!(build(host(), &wishes(&[], &[], &missing, false)).is_err());
         assert!(named(OsStr::new("=x")).is_err());
+    }
+
+    #[test]
+    fn addresses_pass_with_a_network_and_without_a_password() {
+        let lists = (patterns(&["GOPROXY"]), patterns(&["http_proxy", "https_proxy", "GOPROXY"]));
+        let host = |secret: &str| {
+            let values =
+                [("HTTP_PROXY", "http://p:1"), ("HTTPS_PROXY", secret), ("GOPROXY", "off"), ("OTHER", "x")];
+            values.map(|(name, value)| (OsString::from(name), OsString::from(value))).into_iter()
+        };
+        let names = |secret, open, named: &[Named]| {
+            let wishes = Wishes { addresses: &lists.1, open, ..wishes(&lists.0, &[], named, false) };
+            let built = build(host(secret), &wishes).unwrap();
+            let set = |name: &&OsString| *name != "PATH" && *name != "TERM";
+            let passed: Vec<String> =
+                built.passed.keys().filter(set).map(|name| name.to_string_lossy().into_owned()).collect();
+            (passed.join(" "), built.withheld.len())
+        };
+        assert_eq!(names("http://p:1", false, &[]), ("GOPROXY".to_string(), 0));
+        assert_eq!(names("http://p:1", true, &[]), ("GOPROXY HTTPS_PROXY HTTP_PROXY".to_string(), 0));
+        assert_eq!(names("http://u:s@p:1", true, &[]), ("GOPROXY HTTP_PROXY".to_string(), 1));
+        assert_eq!(names("http://u:s@p:1", false, &[]), ("GOPROXY".to_string(), 0));
+        let own = [named(OsStr::new("HTTPS_PROXY")).unwrap()];
+        assert_eq!(names("http://u:s@p:1", true, &own), ("GOPROXY HTTPS_PROXY HTTP_PROXY".to_string(), 0));
     }
 }

@@ -3,10 +3,11 @@
 use crate::error::{Outcome, Refusal};
 use crate::host::Host;
 use crate::plan::commands::Commands;
+use crate::plan::home::PrivateHome;
 use crate::plan::namespaces::Roots;
 use crate::plan::rules::{PathRights, PathRule};
 use crate::plan::writable_roots::{self, Found, WritableRoots};
-use crate::plan::{Inputs, deny_expansion};
+use crate::plan::{Inputs, deny_expansion, flag_warnings};
 use crate::profile::{self, NOT_EXPANDED, PathEntry, Profile, Variables};
 use crate::program::Program;
 use crate::request::Request;
@@ -65,6 +66,8 @@ pub struct Given<'a> {
     pub more: &'a [PathRule],
     /// Whether mounts hold what is denied.
     pub masks: bool,
+    /// A home of the run's own.
+    pub home: Option<&'a PrivateHome>,
 }
 
 /// The path rules of a run.
@@ -83,6 +86,9 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
     let Given { variables, executed, .. } = given;
     let mut rules = given.more.to_vec();
     rules.extend(of_profile(&inputs.profile.paths, variables)?);
+    if let Some(home) = given.home {
+        home.adapt(inputs, variables, &mut rules);
+    }
     let of_flags = of_flags(inputs, variables)?;
     rules.extend(of_flags.iter().map(|(_, rule)| rule.clone()));
     rules.extend(own_terminals(&rules, inputs.host));
@@ -92,8 +98,14 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
     let denied = denied(inputs, &given, &rules, warnings)?;
     check_denied(&denied)?;
     check_program(executed.program, &denied)?;
-    warnings.extend(of_flags.iter().filter_map(|(word, rule)| ineffective(word, rule, &rules, &denied)));
-    warnings.extend(of_flags.iter().filter_map(|(word, rule)| opens_home(word, rule, inputs.host, &denied)));
+    warnings.extend(
+        of_flags.iter().filter_map(|(word, rule)| flag_warnings::ineffective(word, rule, &rules, &denied)),
+    );
+    warnings.extend(
+        of_flags
+            .iter()
+            .filter_map(|(word, rule)| flag_warnings::opens_home(word, rule, inputs.host, &denied)),
+    );
     if let Some((commands, (roots, files))) = executed.commands.zip(reached) {
         commands.only_allowed(&mut rules, &files, &roots, warnings)?;
     }
@@ -302,29 +314,6 @@ fn hold_denied(
         ));
     }
     Ok(rules)
-}
-
-/// What a flag says about a path, and something else undoes: rights add up, and a denial wins.
-fn ineffective(word: &Path, own: &PathRule, rules: &[PathRule], denied: &[PathBuf]) -> Option<String> {
-    let path = shown(word);
-    if let Some(above) = denied.iter().find(|denied| own.path.starts_with(denied)) {
-        let above = shown(above);
-        return Some(format!("'{path}' stays denied, for '{above}' is, and a denial always wins"));
-    }
-    let mut writable = rules.iter().filter(|rule| rule.rights.write && is_within(&own.path, &rule.path));
-    let above = shown(&writable.next().filter(|_| !own.rights.write)?.path);
-    Some(format!(
-        "'{path}' can be changed although a flag names it for reading, for '{above}' can be, and rights add \
-         up; '--profile read-only' with --rw for the rest protects it"
-    ))
-}
-
-/// What is said of a flag that opens the user's keys, among everything else.
-fn opens_home(word: &Path, own: &PathRule, host: &Host, denied: &[PathBuf]) -> Option<String> {
-    let home = canonical(host.home()?);
-    let is_open = home.starts_with(&own.path) && !denied.iter().any(|denied| home.starts_with(denied));
-    let what = "and so your home directory with its keys and passwords; name what the command needs";
-    is_open.then(|| format!("warning: a flag opens '{}', {what}", shown(word)))
 }
 
 /// The socket files that `--unix` and the profile name, as they are found when the command starts.

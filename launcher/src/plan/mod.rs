@@ -13,14 +13,19 @@ pub mod directories;
 mod draft;
 pub mod environment;
 pub mod files;
+mod flag_warnings;
+pub mod home;
 mod inputs;
 pub mod limits;
 pub mod namespaces;
 mod needs;
+pub mod network;
 pub mod notified;
 mod on_violation;
 mod rows;
 pub mod rules;
+pub mod settings_copy;
+pub mod state;
 pub mod static_programs;
 pub mod validation;
 pub mod variables;
@@ -32,14 +37,16 @@ mod tests;
 
 pub use draft::Draft;
 pub use inputs::{Inputs, load_profile};
-pub use needs::{CacheOf, GroupLimits, Needs, Provided};
+pub use needs::{CacheOf, GroupLimits, HomeOf, Needs, Provided};
 pub use on_violation::OnViolation;
 
 use crate::host::landlock::Version;
 use crate::profile::{Level, Profile};
 use crate::program::Program;
+use crate::sys::namespace::Own;
 use calls::{Calls, Extras, Seal};
 use commands::Commands;
+use home::{PrivateHome, Store};
 use limits::Limits;
 use namespaces::placeholder::Watched;
 use namespaces::{Layout, Record};
@@ -103,14 +110,18 @@ pub struct Plan {
     pub pass: Vec<i32>,
     /// Whether no filter at all is wanted.
     pub unconfined: bool,
-    /// Namespaces of its own, and what is mounted there; or why there are none.
+    /// A view of its own, and what is mounted there; or why there is none.
     pub namespaces: Result<Rc<Layout>, String>,
+    /// The namespaces to be made, with a view of its own and without; `None` for none.
+    pub own: Option<Own>,
     /// Whether this process is confined by `sbx` already.
     pub nested: bool,
     /// The scratch directory, outside.
     pub scratch: Option<PathBuf>,
     /// The tool caches.
     pub cache: Option<PathBuf>,
+    /// A home of the run's own.
+    pub private_home: Option<PrivateHome>,
     /// How much is said on standard error.
     pub loudness: Loudness,
     /// Warnings printed before the start.
@@ -124,11 +135,26 @@ impl Plan {
         (!self.unconfined).then(|| Level::of(self.paths.is_some(), tcp, self.namespaces.is_ok()))
     }
 
+    /// The directories of packages that the run changes without changing the user's own.
+    pub fn stores(&self) -> &[Store] {
+        let layout = self.namespaces.as_ref().ok();
+        let all = layout.and_then(|layout| layout.private.iter().find(|private| !private.stores.is_empty()));
+        all.map_or(&[], |private| &private.stores)
+    }
+
     /// What the guard allows beyond the calls.
     pub fn extras(&self) -> Extras {
         // In log mode nothing is taken away, and what the loader needs is noted like everything else.
         let seal = self.seal.as_ref().filter(|_| self.on_violation != OnViolation::Log);
-        Extras { loader: seal.map(|seal| seal.needs).unwrap_or_default(), notified: self.notified() }
+        let connects = self.network.namespace && self.calls.supervisor_connects();
+        let owns_processes = self.own.is_some_and(|own| own.kinds.user);
+        Extras {
+            loader: seal.map(|seal| seal.needs).unwrap_or_default(),
+            notified: self.notified(),
+            // Without a user namespace of the run, nobody takes a socket from a process that closes itself to
+            // others. It would have no network.
+            dumpable: (connects || self.calls.connects_outside()) && !owns_processes,
+        }
     }
 
     /// The system calls that the supervisor answers in a way of its own, by the kind of their handlers.
@@ -137,6 +163,7 @@ impl Plan {
             Notified::Tasks => self.limits.counted.is_some(),
             Notified::GitConfig => self.namespaces.as_ref().is_ok_and(|layout| !layout.configs.is_empty()),
             Notified::Connect => self.calls.supervisor_connects(),
+            Notified::DatagramPairs => self.calls.packets_stand_in(),
             Notified::NullDevice => self.on_violation != OnViolation::Log,
             Notified::Attributes => self.attributes,
             Notified::RefusedPaths => self.watch_paths,

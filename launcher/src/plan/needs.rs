@@ -1,5 +1,6 @@
 //! What has to be made before a plan can be completed, and what came of it. The plan itself makes nothing.
 
+use crate::plan::home::PrivateHome;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -19,6 +20,8 @@ pub struct Needs {
     pub scratch: bool,
     /// A directory for tool caches.
     pub cache: Option<CacheOf>,
+    /// A home of the run's own.
+    pub home: Option<HomeOf>,
     /// A control group, as far as this user may make one.
     pub group: Option<GroupLimits>,
     /// The file that says since when commands have run in the workspace. It is there before the first one starts.
@@ -32,6 +35,8 @@ pub struct Provided {
     pub scratch: Option<PathBuf>,
     /// The directory for tool caches, by its real path.
     pub cache: Option<PathBuf>,
+    /// The home of the run's own.
+    pub home: Option<PrivateHome>,
     /// What the control group limits.
     pub group: GroupLimits,
     /// Whether the supervisor can look at the memory of the run; asked only where nothing else limits that.
@@ -40,7 +45,18 @@ pub struct Provided {
     pub warnings: Vec<String>,
 }
 
-/// Whose tool caches a run has.
+/// Which home a run has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HomeOf {
+    /// Where it is inside.
+    pub at: PathBuf,
+    /// Where it is outside; `None` for one that is removed when the run ends.
+    pub directory: Option<PathBuf>,
+    /// Whose it is.
+    pub owner: CacheOf,
+}
+
+/// Whose tool caches or home a run has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheOf {
     /// Without a workspace they do not last.

@@ -17,8 +17,10 @@ pub enum Notified {
     /// Renames that may replace a configuration of git. Before `RefusedPaths`, which would blame the mount
     /// on the configuration for a rename that the supervisor makes.
     GitConfig,
-    /// Connections that the supervisor makes.
+    /// Connections that the supervisor makes, and UNIX sockets that it has wait for some.
     Connect,
+    /// Pairs of datagram sockets, for which other ones stand in.
+    DatagramPairs,
     /// Opening `/dev/null` for writing, where the profile opens nothing for writing.
     NullDevice,
     /// Changes of modes, owners, times, extended attributes and flags.
@@ -39,10 +41,11 @@ pub enum Answers {
 
 impl Notified {
     /// All kinds, in their order.
-    pub const ORDER: [Notified; 6] = [
+    pub const ORDER: [Notified; 7] = [
         Notified::Tasks,
         Notified::GitConfig,
         Notified::Connect,
+        Notified::DatagramPairs,
         Notified::NullDevice,
         Notified::Attributes,
         Notified::RefusedPaths,
@@ -56,7 +59,8 @@ impl Notified {
         match self {
             Notified::Tasks => Answers::These(&[&TASKS]),
             Notified::GitConfig => Answers::These(&[&REPLACING]),
-            Notified::Connect => Answers::These(&[&["connect"]]),
+            Notified::Connect => Answers::These(&[&["connect", "listen"]]),
+            Notified::DatagramPairs => Answers::These(&[&["socketpair"]]),
             Notified::NullDevice => Answers::These(&[&["open", "openat", "creat"]]),
             Notified::Attributes => Answers::These(&[&ATTRIBUTES, &XATTRS, &["ioctl"]]),
             Notified::RefusedPaths => Answers::Every,
@@ -68,7 +72,7 @@ impl Notified {
     pub const fn notifies_allowed(self) -> bool {
         match self {
             Notified::Tasks | Notified::GitConfig | Notified::Attributes | Notified::RefusedPaths => true,
-            Notified::Connect | Notified::NullDevice => false,
+            Notified::Connect | Notified::DatagramPairs | Notified::NullDevice => false,
         }
     }
 }

@@ -103,17 +103,23 @@ pub fn holds(rule: &PathRule, layout: Option<&Layout>, path: &Path) -> bool {
 /// Which sockets reach out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
-    /// The mode.
+    /// The mode. A plan has no [`NetworkMode::Loopback`]: it has become one of the others.
     pub mode: NetworkMode,
     /// TCP ports that may be connected to, with [`NetworkMode::Ports`].
     pub connect: Vec<u16>,
     /// TCP ports that may be bound, with [`NetworkMode::Ports`].
     pub bind: Vec<u16>,
+    /// Whether the user asks for the whole network, and not only a profile that may be for clients.
+    pub asked: bool,
+    /// Whether the run gets a network namespace. With [`NetworkMode::Private`] it does, except in log mode.
+    pub namespace: bool,
+    /// Why the run does not have the loopback of its own that its profile asks for, where it does not.
+    pub lacks: Option<String>,
 }
 
 impl Network {
     /// Whether Landlock's TCP rights are handled, so that what is not listed is refused.
     pub fn handles_tcp(&self) -> bool {
-        matches!(self.mode, NetworkMode::None | NetworkMode::Ports)
+        matches!(self.mode, NetworkMode::None | NetworkMode::Loopback | NetworkMode::Ports)
     }
 }

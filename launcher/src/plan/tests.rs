@@ -4,10 +4,11 @@ use super::*;
 use crate::error::Refusal;
 use crate::host::mounts::Mounts;
 use crate::host::{Fact, Host, Open};
-use crate::profile::{Bound, NetworkMode};
+use crate::profile::{Bound, Namespaces, NetworkMode};
 use crate::request::Request;
 use crate::sys::SyscallError;
 use limits::{LimitKey, Mechanism};
+use namespaces::{Missing, Unavailable};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -54,7 +55,14 @@ fn request(profile: &str) -> Request {
 }
 
 fn plan_with(request: &Request, host: &Host, provided: Provided) -> Result<Plan, Refusal> {
-    Draft::new(Inputs::read(request, host)?, None)?.complete(provided)
+    Draft::new(Inputs::read(request, host)?, &Unavailable::default())?.complete(provided)
+}
+
+/// A machine that does not give these namespaces.
+fn lacking(missing: Missing) -> Unavailable {
+    let mut unavailable = Unavailable::default();
+    unavailable.add(missing, "the kernel refuses them");
+    unavailable
 }
 
 fn plan(request: &Request, host: &Host) -> Result<Plan, Refusal> {
@@ -134,8 +142,7 @@ fn landlock_without_tcp_is_not_the_full_level() {
 fn without_namespaces_the_level_is_lower_and_a_denial_holds_by_rules() {
     let host = machine(9);
     let planned = |request: &Request| {
-        Draft::new(Inputs::read(request, &host)?, Some("the kernel refuses them"))?
-            .complete(Provided::default())
+        Draft::new(Inputs::read(request, &host)?, &lacking(Missing::Both))?.complete(Provided::default())
     };
     let mut children = Path::new(WORKSPACE).read_dir().unwrap().map(|child| child.unwrap());
     let denied = children.find(|child| child.file_type().unwrap().is_dir()).unwrap().path();
@@ -203,7 +210,10 @@ fn a_limit_takes_the_best_means_that_there_is() {
         ..request("workspace")
     };
     let group = GroupLimits { processes: Some(5), memory: Some(1 << 30) };
-    assert_eq!(Draft::new(Inputs::read(&limited, &host).unwrap(), None).unwrap().needs().group, Some(group));
+    assert_eq!(
+        Draft::new(Inputs::read(&limited, &host).unwrap(), &Unavailable::default()).unwrap().needs().group,
+        Some(group)
+    );
     let by_group = plan_with(&limited, &host, Provided { group, ..Provided::default() }).unwrap();
     assert_eq!(means(&by_group, LimitKey::Processes), Some(Mechanism::Group));
     assert_eq!(means(&by_group, LimitKey::Memory), Some(Mechanism::Group));
@@ -219,7 +229,9 @@ fn a_limit_takes_the_best_means_that_there_is() {
 fn a_question_needs_nothing_made() {
     let host = machine(9);
     let mut asked = Request { max_memory: Some(Bound::At(1 << 30)), ..request("workspace") };
-    let needs = |request: &Request| Draft::new(Inputs::read(request, &host).unwrap(), None).unwrap().needs();
+    let needs = |request: &Request| {
+        Draft::new(Inputs::read(request, &host).unwrap(), &Unavailable::default()).unwrap().needs()
+    };
     assert!(needs(&asked).scratch);
     asked.command.clear();
     assert_eq!(needs(&asked), Needs::default());
@@ -238,7 +250,65 @@ fn each_network_says_who_reaches_out() {
     assert_eq!((ports.connect, ports.bind), (vec![443, 80], vec![8080]));
     let private = Request { net: Some(NetworkMode::Private), ..request("workspace") };
     let planned = plan(&private, &host).unwrap();
-    assert!(!planned.network.handles_tcp() && planned.namespaces.unwrap().kinds.network);
+    assert!(!planned.network.handles_tcp() && planned.own.unwrap().kinds.network);
+}
+
+#[test]
+fn a_loopback_is_there_where_it_can_be_had_and_a_reason_is_elsewhere() {
+    let host = machine(7);
+    let workspace = request("workspace");
+    let own = plan(&workspace, &host).unwrap();
+    assert!(own.network.mode == NetworkMode::Private && own.network.namespace && own.network.lacks.is_none());
+    assert!(own.own.unwrap().kinds.user && own.calls.allows("shmget"));
+    // Each namespace by itself.
+    let without = |request: &Request, missing| {
+        Draft::new(Inputs::read(request, &host)?, &lacking(missing))?.complete(Provided::default())
+    };
+    let network_alone = without(&workspace, Missing::View).unwrap();
+    let kinds = network_alone.own.unwrap().kinds;
+    assert!(kinds.network && !kinds.view && network_alone.network.mode == NetworkMode::Private);
+    assert!(network_alone.level() == Some(Level::Standard) && network_alone.calls.allows("semget"));
+    let private = Request { net: Some(NetworkMode::Private), ..request("workspace") };
+    assert!(without(&private, Missing::View).unwrap().own.unwrap().kinds.network);
+    let view_alone = without(&workspace, Missing::Network).unwrap();
+    let kinds = view_alone.own.unwrap().kinds;
+    assert!(kinds.view && !kinds.network && view_alone.level() == Some(Level::Full));
+    assert_eq!(view_alone.network.lacks.as_deref(), Some("the kernel refuses them"));
+    let neither = without(&workspace, Missing::Both).unwrap();
+    assert!(neither.own.is_none() && neither.network.handles_tcp() && !neither.calls.allows("shmget"));
+    // Without a reason of the machine's as well.
+    let socket =
+        Host { opened: |number| if number == 0 { Open::NetworkSocket } else { Open::Other }, ..machine(7) };
+    for (request, host, why) in [
+        (Request { exec: true, ..request("workspace") }, &host, "--exec"),
+        (Request { keep_background: true, ..request("workspace") }, &host, "--keep-background"),
+        (Request { namespaces: Some(Namespaces::None), ..request("workspace") }, &host, "--namespaces none"),
+        (workspace.clone(), &nested(), "a sandbox of sbx"),
+        (workspace.clone(), &socket, "descriptor 0 is a socket of the host's network"),
+    ] {
+        let planned = plan(&request, host).unwrap();
+        assert!(planned.network.mode == NetworkMode::None && planned.network.handles_tcp(), "{why}");
+        assert!(planned.network.lacks.as_ref().is_some_and(|lacks| lacks.contains(why)), "{why}");
+        assert!(!planned.own.is_some_and(|own| own.kinds.network), "{why}");
+    }
+    let none = plan(&Request { net: Some(NetworkMode::None), ..workspace.clone() }, &host).unwrap();
+    assert!(none.network.mode == NetworkMode::None && none.network.lacks.is_none());
+    // Log mode lets connections out, and the others are those of a run with a loopback of its own.
+    let logs = plan(&Request { log_violations: true, ..workspace }, &host).unwrap();
+    assert!(logs.network.mode == NetworkMode::Private && !logs.network.namespace);
+}
+
+#[test]
+fn root_needs_a_user_namespace_only_where_a_socket_does_not_tell_its_network() {
+    let root = |cookies| {
+        let host = machine(7);
+        let administrator = host.administrator.known(true);
+        Host { administrator, network_cookies: host.network_cookies.known(cookies), ..machine(7) }
+    };
+    let user = |request: &Request, host: &Host| plan(request, host).unwrap().own.unwrap().kinds.user;
+    let workspace = request("workspace");
+    assert!(!user(&workspace, &root(true)) && user(&workspace, &root(false)));
+    assert!(!user(&Request { net: Some(NetworkMode::None), ..workspace }, &root(false)));
 }
 
 #[test]

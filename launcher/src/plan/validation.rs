@@ -2,12 +2,13 @@
 //! enforced is refused here.
 
 use crate::error::EndsRun;
+use crate::host::Host;
 use crate::host::landlock::Version;
-use crate::host::{Host, Open};
+use crate::plan::OnViolation;
+use crate::plan::calls::Unix;
 use crate::plan::namespaces::Choice;
 use crate::plan::rules::Network;
-use crate::plan::{OnViolation, calls};
-use crate::profile::{DefaultAction, Endpoint, Level, NetworkMode, Profile, Variable};
+use crate::profile::{DefaultAction, Level, NetworkMode, Profile, Variable};
 use crate::request::{self, Request};
 use crate::text::shown;
 use std::path::Path;
@@ -44,7 +45,7 @@ pub enum Invalid {
     PortsWithoutLandlock(Version),
     #[error(
         "cannot allow one UNIX socket together with {other}: without Landlock ABI 9 (Linux 7.1; here it is {}) \
-         the supervisor has to make the connection itself", .landlock.0
+         the supervisor has to make the connection itself, and cannot", .landlock.0
     )]
     SocketsWith { other: &'static str, landlock: Version },
     #[error("cannot enforce {what}: {missing}")]
@@ -127,80 +128,25 @@ fn restricts(request: &Request) -> bool {
         || request.require.is_some()
 }
 
-/// The network of a run.
-pub fn network(
-    request: &Request,
-    profile: &Profile,
-    host: &Host,
-    landlock: Version,
-) -> Result<Network, Invalid> {
-    let mut network = Network { mode: calls::mode(profile), ..Network::default() };
-    if network.mode == NetworkMode::Ports {
-        network.bind = profile.network.bind.iter().map(|port| port.value).collect();
-        for endpoint in profile.network.connect.iter() {
-            network.connect.push(any_host(&endpoint.host, endpoint.port)?);
-        }
-    }
-    if let Some(mode) = request.net {
-        network = Network { mode, ..Network::default() };
-    }
-    if !request.connect.is_empty() || !request.bind.is_empty() {
-        network.mode = NetworkMode::Ports;
-        for text in &request.connect {
-            let (host, port) = text.rsplit_once(':').unwrap_or(("*", text));
-            let parsed = Endpoint::port(port);
-            let port =
-                parsed.ok_or_else(|| Invalid::NoPort { text: text.clone(), port: port.to_string() })?;
-            network.connect.push(any_host(host, port)?);
-        }
-        network.bind.extend(&request.bind);
-    }
-    if network.mode == NetworkMode::Private && request.exec {
-        return Err(Invalid::PrivateWithExec);
-    }
-    if network.mode == NetworkMode::Private {
-        no_foreign_socket(request, host)?;
-    }
-    if network.mode == NetworkMode::Ports && landlock < Version::TCP {
-        return Err(Invalid::PortsWithoutLandlock(landlock));
-    }
-    Ok(network)
-}
-
-/// A socket stays in the network that it was made in: one of the host's, handed in, would lead out to it.
-fn no_foreign_socket(request: &Request, host: &Host) -> Result<(), Invalid> {
-    for number in (0..3).chain(request.pass_fd.iter().copied()) {
-        match (host.opened)(number) {
-            Open::NetworkSocket => return Err(Invalid::ForeignSocket(number)),
-            Open::Unseen(why) => return Err(Invalid::UnseenDescriptor(number, why)),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Landlock knows ports, not addresses.
-fn any_host(host: &str, port: u16) -> Result<u16, Invalid> {
-    if host == "*" { Ok(port) } else { Err(Invalid::OneHost(host.to_string(), port)) }
-}
-
 /// Whether UNIX sockets are named, by `--unix` or the profile, and can be told apart.
 pub(crate) fn names_sockets(
     request: &Request,
     profile: &Profile,
     network: &Network,
+    unix: Unix,
     landlock: Version,
 ) -> Result<bool, Invalid> {
     if request.unix.is_empty() && profile.network.unix.is_empty() {
         return Ok(false);
     }
-    if landlock < Version::UNIX
-        && (request.exec || matches!(network.mode, NetworkMode::Ports | NetworkMode::Host))
-    {
-        let other = if request.exec { "--exec" } else { "an open network" };
-        return Err(Invalid::SocketsWith { other, landlock });
-    }
-    Ok(true)
+    let open = matches!(network.mode, NetworkMode::Ports | NetworkMode::Host);
+    let other = match unix {
+        Unix::ByPath => return Ok(true),
+        _ if request.exec => "--exec",
+        Unix::Refused if open => "an open network in this place",
+        _ => return Ok(true),
+    };
+    Err(Invalid::SocketsWith { other, landlock })
 }
 
 /// The action on a violation.

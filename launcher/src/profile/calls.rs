@@ -1,7 +1,7 @@
 //! The rules of a profile about system calls.
 
 use sbx_policy::calls::Call;
-use sbx_policy::restrictions::{Condition, RESTRICTIONS};
+use sbx_policy::restrictions::{self, Condition, RESTRICTIONS};
 use sbx_policy::{bpf, errno};
 
 use crate::profile::origin::{Given, List, Origin, Shared};
@@ -93,12 +93,28 @@ impl CallTable {
 pub struct CallRules {
     /// How far it is allowed.
     pub allow: Grants,
+    /// How far it is allowed where the run has namespaces of its own, `allow` included. Nothing: as `allow` says.
+    pub inside: Grants,
     /// How far it is denied. A denial wins over a permission.
     pub deny: Grants,
     /// The error number of a denial; `None`: the default action.
     pub errno: Option<u16>,
     /// The entry that has it logged.
     pub log: Option<Shared<Origin>>,
+}
+
+impl CallRules {
+    /// How far it is allowed in a run with or without namespaces of its own.
+    pub fn allowed(&self, namespaces: bool) -> &Grants {
+        if namespaces && !self.inside.is_none() { &self.inside } else { &self.allow }
+    }
+
+    /// What of `inside` goes beyond `allow`.
+    pub fn only_inside(&self) -> Grants {
+        let Grants::Some(inside) = &self.inside else { return self.inside.clone() };
+        let known = |one: &Alternative| self.allow.alternatives().iter().any(|other| other.when == one.when);
+        Grants::Some(inside.iter().filter(|one| !known(one)).cloned().collect())
+    }
 }
 
 /// How far a call is allowed or denied.
@@ -119,14 +135,15 @@ impl Grants {
         matches!(self, Grants::None)
     }
 
+    /// The conditions, where there are some.
+    pub fn alternatives(&self) -> &[Alternative] {
+        if let Grants::Some(alternatives) = self { alternatives } else { &[] }
+    }
+
     /// Where the entries come from.
     pub fn origins(&self) -> impl Iterator<Item = &Shared<Origin>> {
-        let (all, some) = match self {
-            Grants::None => (None, &[][..]),
-            Grants::All(origin) => (Some(origin), &[][..]),
-            Grants::Some(alternatives) => (None, &**alternatives),
-        };
-        all.into_iter().chain(some.iter().map(|alternative| &alternative.origin))
+        let all = if let Grants::All(origin) = self { Some(origin) } else { None };
+        all.into_iter().chain(self.alternatives().iter().map(|alternative| &alternative.origin))
     }
 }
 
@@ -149,6 +166,13 @@ pub enum When {
 }
 
 impl When {
+    /// A named restriction of a call; one that does not exist is never met.
+    pub fn named(call: &str, restriction: &str) -> When {
+        let among =
+            |call| restrictions::of_call(call).find(|place| restrictions::name(*place) == restriction);
+        When::Named(Call::named(call.as_bytes()).and_then(among).unwrap_or(usize::MAX))
+    }
+
     /// The conditions: alternatives, each a list of which all must hold.
     pub fn any(&self) -> Vec<&[Condition]> {
         match self {

@@ -27,7 +27,8 @@ impl Part for Syscalls {
 /// What a document says about a call replaces what was said before, except that a denial under conditions
 /// only takes away, and that only its own children can take back what a document denies.
 fn replace(known: &mut CallRules, mut said: CallRules, inherited: &dyn Fn(&Origin) -> bool) {
-    let only_takes_away = said.allow.is_none() && matches!(said.deny, Grants::Some(_));
+    let allows = !(said.allow.is_none() && said.inside.is_none());
+    let only_takes_away = !allows && matches!(said.deny, Grants::Some(_));
     if only_takes_away {
         known.errno = said.errno.or(known.errno);
         let earlier = std::mem::replace(&mut known.deny, said.deny);
@@ -46,7 +47,7 @@ fn replace(known: &mut CallRules, mut said: CallRules, inherited: &dyn Fn(&Origi
         said.errno = said.errno.or(known.errno);
         deny_too(&mut said.deny, foreign);
         if matches!(said.deny, Grants::All(_)) {
-            (said.allow, said.log) = (Grants::None, None);
+            (said.allow, said.inside, said.log) = (Grants::None, Grants::None, None);
         }
     }
     *known = said;

@@ -35,7 +35,9 @@ pub use calls::{Alternative, CallRules, CallTable, DefaultAction, Grants, Syscal
 use error::ProfileCause;
 pub use error::ProfileError;
 pub use location::{Location, Variables};
-pub use model::{Commands, Env, Limits, Network, PathEntry, Paths, Profile, Protection, Source};
+pub use model::{
+    Commands, Env, Home, Limits, Network, PathEntry, Paths, Profile, Protection, SettingsCopy, Source,
+};
 pub use origin::{Given, List, Origin, Shared, Text};
 pub use pattern::{Name, Pattern};
 pub use rules::FreeConditions;
@@ -45,7 +47,7 @@ pub use show::{human, show};
 pub use units::Bound;
 pub use values::Endpoint;
 pub(crate) use values::{NOT_EXPANDED, ONLY_STAR};
-pub use words::{Level, Namespaces, NetworkMode, StaticMode, Variable, WhenMade};
+pub use words::{HomeMode, Level, Namespaces, NetworkMode, SettingsFormat, StaticMode, Variable, WhenMade};
 
 /// The profile that runs commands where the user has no default of their own.
 pub const FALLBACK: &str = "workspace";

@@ -16,9 +16,11 @@ use crate::profile::pattern::Pattern;
 use crate::profile::syscalls;
 use crate::profile::units::{self, Bound};
 use crate::profile::values::{
-    Endpoint, command, endpoint, limit, path_entry, port, protection, variable_name, variables, word,
+    Endpoint, command, copy, endpoint, limit, path_entry, port, protection, variable_name, variables, word,
 };
-use crate::profile::words::{Level, Namespaces, NetworkMode, StaticMode, Variable, WhenMade};
+use crate::profile::words::{
+    HomeMode, Level, Namespaces, NetworkMode, SettingsFormat, StaticMode, Variable, WhenMade,
+};
 
 /// Where a profile itself comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,6 +50,8 @@ sections! {
         "syscalls" syscalls: Syscalls = syscalls::read,
         /// Files.
         "paths" paths: Paths = section,
+        /// The home directory.
+        "home" home: Home = section,
         /// Sockets.
         "network" network: Network = section,
         /// Environment variables.
@@ -78,6 +82,18 @@ sections! {
         "protect" protect: List<Given<Protection>> = each(protection),
     }
 
+    /// The home directory.
+    Home "home." {
+        /// Whose it is.
+        "mode" mode: Option<Given<HomeMode>> = one(word(HomeMode::WORDS)),
+        /// Directories of packages. In a private home the user's own are below what the run writes, and stay unchanged.
+        "stores" stores: List<PathEntry> = each(path_entry),
+        /// Files of settings of which a private home has a copy with the harmless lines.
+        "copies" copies: List<Given<SettingsCopy>> = each(copy),
+        /// Variables that are set where the home is closed, sorted by name.
+        "closed_env" closed_env: List<(Text, Given<Location>)> = variables,
+    }
+
     /// Sockets.
     Network "network." {
         /// Which network there is.
@@ -96,6 +112,8 @@ sections! {
         "inherit" inherit: List<Given<Pattern>> = each(variable_name),
         /// Variables that are set, sorted by name.
         "set" set: List<(Text, Given<Location>)> = variables,
+        /// Names whose values are addresses: passed on where the network is open, and nowhere with a password.
+        "addresses" addresses: List<Given<Pattern>> = each(variable_name),
         /// Names that are never passed on, even if `inherit` names them.
         "deny" deny: List<Given<Pattern>> = each(variable_name),
     }
@@ -147,6 +165,23 @@ impl fmt::Display for Protection {
     }
 }
 
+/// One file of `copies`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SettingsCopy {
+    /// The file.
+    pub path: Location,
+    /// How it is written.
+    pub format: SettingsFormat,
+    /// Names of settings that hold no secret, with their sections; `*` matches any text. All others are left out.
+    pub keep: List<Pattern>,
+}
+
+impl fmt::Display for SettingsCopy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)
+    }
+}
+
 impl Profile {
     /// Whether an entry begins with a variable: a scratch directory that nothing names need not be made.
     pub fn uses(&self, variable: Variable) -> bool {
@@ -156,7 +191,7 @@ impl Profile {
             .into_iter()
             .flat_map(|list| list.iter())
             .chain(self.network.unix.iter())
-            .chain(self.env.set.iter().map(|(_, value)| value));
+            .chain(self.env.set.iter().chain(self.home.closed_env.iter()).map(|(_, value)| value));
         entries.any(|entry| entry.base == Some(variable))
             || paths.protect.iter().any(|entry| entry.path.base == Some(variable))
     }

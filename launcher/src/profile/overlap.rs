@@ -73,15 +73,45 @@ fn covers(wide: &When, narrow: &When) -> bool {
     shadow::covers(&wide.any(), &narrow.any())
 }
 
+/// Adds what is allowed only where the run has namespaces of its own. An entry that the others make pointless is a
+/// mistake; one that is wider than others takes their place there.
+pub(crate) fn inside(rules: &mut CallRules, inside: Grants) -> Result<(), Fault> {
+    const POINTLESS: &str = "the latter allows it without namespaces too";
+    rules.inside = match (inside, &rules.allow) {
+        (inside, Grants::All(other)) => match inside.origins().find(|origin| !is_group(origin)) {
+            Some(origin) => return Err(fault(origin, other, POINTLESS)),
+            None => Grants::None,
+        },
+        (Grants::Some(more), Grants::Some(known)) => {
+            for wish in more.iter() {
+                if let Some(other) = known.iter().find(|other| covers(&other.when, &wish.when)) {
+                    return Err(fault(&wish.origin, &other.origin, POINTLESS));
+                }
+            }
+            let others =
+                known.iter().filter(|other| !more.iter().any(|wish| covers(&wish.when, &other.when)));
+            Grants::Some(others.chain(more.iter()).cloned().collect())
+        }
+        (inside, _) => inside,
+    };
+    Ok(())
+}
+
+/// An entry that allows the call; groups do not count unless they are to.
+fn permission(rules: &CallRules, groups_count: bool) -> Option<Shared<Origin>> {
+    let mut all = rules.allow.origins().chain(rules.inside.origins());
+    all.find(|origin| groups_count || !is_group(origin)).cloned()
+}
+
 /// Adds what `log` says to what `allow` says. Only one of the two lists may name a call; but a name in `log`
 /// may pick a call out of a group in `allow`.
 pub(crate) fn log(rules: &mut CallRules, logged: Grants) -> Result<(), Fault> {
     let Some(origin) = logged.origins().next().cloned() else { return Ok(()) };
     let conditional = matches!(logged, Grants::Some(_));
-    if let Some(allowed) = rules.allow.origins().find(|allowed| !is_group(allowed) || conditional) {
-        return Err(fault(&origin, allowed, "a call is either allowed or allowed and noted"));
+    if let Some(allowed) = permission(rules, conditional) {
+        return Err(fault(&origin, &allowed, "a call is either allowed or allowed and noted"));
     }
-    rules.allow = logged;
+    (rules.allow, rules.inside) = (logged, Grants::None);
     rules.log = Some(origin);
     Ok(())
 }
@@ -89,23 +119,23 @@ pub(crate) fn log(rules: &mut CallRules, logged: Grants) -> Result<(), Fault> {
 /// Adds what `deny` says. A denial wins, so a name that is denied and allowed is a mistake; but a name in
 /// `deny` may pick a call out of a group in `allow`.
 pub(crate) fn deny(rules: &mut CallRules, denied: Grants) -> Result<(), Fault> {
-    let dead = |allowed, denied| Err(fault(allowed, denied, "what is denied is never allowed"));
-    match (&denied, &rules.allow) {
-        (Grants::None, _) => return Ok(()),
-        (Grants::All(denied), allowed) => {
-            if let Some(allowed) = allowed.origins().find(|allowed| !is_group(allowed)) {
-                return dead(allowed, denied);
+    let dead =
+        |allowed: &Origin, denied: &Origin| Err(fault(allowed, denied, "what is denied is never allowed"));
+    match &denied {
+        Grants::None => return Ok(()),
+        Grants::All(denied) => {
+            if let Some(allowed) = permission(rules, false) {
+                return dead(&allowed, denied);
             }
-            (rules.allow, rules.log) = (Grants::None, None);
+            (rules.allow, rules.inside, rules.log) = (Grants::None, Grants::None, None);
         }
-        (Grants::Some(refusals), Grants::Some(permissions)) => {
-            for allowed in permissions.iter() {
+        Grants::Some(refusals) => {
+            for allowed in [&rules.allow, &rules.inside].into_iter().flat_map(Grants::alternatives) {
                 if let Some(refusal) = refusals.iter().find(|refusal| covers(&refusal.when, &allowed.when)) {
                     return dead(&allowed.origin, &refusal.origin);
                 }
             }
         }
-        (Grants::Some(_), _) => {}
     }
     rules.deny = denied;
     Ok(())

@@ -14,7 +14,7 @@ pub(crate) fn check(profile: &Profile, family: &[Loaded]) -> Result<(), ProfileC
     let opens = match mode {
         NetworkMode::Ports => return Ok(()),
         NetworkMode::Host => "every port is open",
-        NetworkMode::Private => "the network is the run's own",
+        NetworkMode::Private | NetworkMode::Loopback => "the network is the run's own",
         NetworkMode::None => "there is no network",
     };
     let by = network.mode.as_ref().and_then(|given| family.iter().find(|one| one.wrote(&given.origin)));

@@ -28,11 +28,13 @@ struct Pieces {
 }
 
 impl Syscalls {
-    /// The rules for one architecture. What it does not have needs no rule.
+    /// The rules for one architecture, in a run with or without namespaces of its own. What the architecture does not
+    /// have needs no rule.
     pub fn to_rules(
         &self,
         arch: Arch,
         actions: Actions,
+        namespaces: bool,
     ) -> Result<(Box<Rules>, FreeConditions), ProfileError> {
         let unnamed_allowed = self.default.as_deref() == Some(&DefaultAction::Allow);
         // Boxed: as a value it would be copied, and each copy takes pages of stack.
@@ -40,13 +42,14 @@ impl Syscalls {
         let mut free = FreeConditions::default();
         for (call, said) in self.calls.iter() {
             let (Some(number), Some(row)) = (call.number(arch), rules.row_mut(call)) else { continue };
-            row.allow = grant(call, &said.allow);
+            let allowed = said.allowed(namespaces);
+            row.allow = grant(call, allowed);
             row.deny = grant(call, &said.deny);
             row.errno = said.errno.unwrap_or(0);
             row.log = said.log.is_some();
             // Every start comes here for some hundred calls, of which few have conditions.
-            if matches!((&said.allow, &said.deny), (Grants::Some(_), _) | (_, Grants::Some(_))) {
-                let pieces = pieces(said, actions).map_err(|cause| failure(call, said, cause))?;
+            if matches!((allowed, &said.deny), (Grants::Some(_), _) | (_, Grants::Some(_))) {
+                let pieces = pieces(said, allowed, actions).map_err(|cause| failure(call, said, cause))?;
                 free.calls.extend(pieces.map(|pieces| (number, pieces)));
             }
         }
@@ -55,7 +58,8 @@ impl Syscalls {
 }
 
 fn failure(call: Call, said: &CallRules, cause: String) -> ProfileError {
-    let profile = said.allow.origins().chain(said.deny.origins()).next().map_or("", |origin| &origin.profile);
+    let mut entries = said.allow.origins().chain(said.inside.origins()).chain(said.deny.origins());
+    let profile = entries.next().map_or("", |origin| &origin.profile);
     ProfileError::new(OsStr::new(profile), ProfileCause::Conditions { call: call.name(), cause })
 }
 
@@ -75,8 +79,8 @@ fn grant(call: Call, grants: &Grants) -> Grant {
     }
 }
 
-fn pieces(said: &CallRules, actions: Actions) -> Result<Option<Pieces>, String> {
-    let (deny, allow) = (compile(&said.deny)?, compile(&said.allow)?);
+fn pieces(said: &CallRules, allowed: &Grants, actions: Actions) -> Result<Option<Pieces>, String> {
+    let (deny, allow) = (compile(&said.deny)?, compile(allowed)?);
     if deny.is_empty() && allow.is_empty() {
         return Ok(None);
     }

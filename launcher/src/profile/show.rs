@@ -35,6 +35,11 @@ pub fn show(profile: &Profile) -> Value {
             shown["when_made"] = json!(entry.when_made.word());
         }
     }
+    for (place, entry) in profile.home.copies.iter().enumerate() {
+        let shown = &mut shown["home"]["copies"][place];
+        shown["format"] = json!(entry.format.word());
+        shown["keep"] = entry.keep.iter().map(|pattern| json!(**pattern)).collect();
+    }
     shown
 }
 
@@ -48,10 +53,18 @@ pub(crate) fn syscalls(syscalls: &Syscalls) -> Value {
 fn call_rules(rules: &CallRules) -> Value {
     let mut object = json!({});
     if !rules.allow.is_none() {
-        object[if rules.log.is_some() { "log" } else { "allow" }] = grants(&rules.allow);
+        object[if rules.log.is_some() { "log" } else { "allow" }] = grants(&rules.allow).into();
+    }
+    if !rules.inside.is_none() {
+        let mut inside = grants(&rules.only_inside());
+        inside.iter_mut().for_each(|entry| entry["needs"] = json!("namespaces"));
+        match object["allow"].as_array_mut() {
+            Some(list) => list.append(&mut inside),
+            None => object["allow"] = inside.into(),
+        }
     }
     if !rules.deny.is_none() {
-        object["deny"] = grants(&rules.deny);
+        object["deny"] = grants(&rules.deny).into();
     }
     if let Some(number) = rules.errno {
         object["errno"] = json!(errno_word(number));
@@ -59,7 +72,7 @@ fn call_rules(rules: &CallRules) -> Value {
     object
 }
 
-fn grants(grants: &Grants) -> Value {
+fn grants(grants: &Grants) -> Vec<Value> {
     let shown = |alternative: &Alternative| {
         let when = match &alternative.when {
             When::Named(place) => json!({ "restriction": restrictions::name(*place) }),
@@ -68,8 +81,8 @@ fn grants(grants: &Grants) -> Value {
         with_origin(when, &alternative.origin)
     };
     match grants {
-        Grants::None => Value::Null,
-        Grants::All(origin) => json!([with_origin(json!({}), origin)]),
+        Grants::None => Vec::new(),
+        Grants::All(origin) => vec![with_origin(json!({}), origin)],
         Grants::Some(alternatives) => alternatives.iter().map(shown).collect(),
     }
 }
@@ -107,6 +120,7 @@ pub fn human(profile: &Profile) -> String {
         let name = call.name();
         let errno = rules.errno.map_or(String::new(), |number| format!("={}", errno_word(number)));
         if rules.log.is_some() { &mut logged } else { &mut allowed }.extend(granted(name, &rules.allow, ""));
+        allowed.extend(granted(name, &rules.only_inside(), ", where the run has namespaces of its own"));
         denied.extend(granted(name, &rules.deny, &errno));
     }
     let paths = &profile.paths;
@@ -125,6 +139,8 @@ pub fn human(profile: &Profile) -> String {
         ("paths to read and write", list(&paths.write)),
         ("paths not to touch", list(&paths.deny)),
         ("paths not to change", protected.collect()),
+        ("directories of packages in a private home", list(&profile.home.stores)),
+        ("settings copied into a private home", list(&profile.home.copies)),
     ] {
         if !entries.is_empty() {
             text.push_str(&format!("\n{title}:\n"));

@@ -75,6 +75,8 @@ struct Entry {
     targets: Vec<Target>,
     when: Option<When>,
     errno: Option<u16>,
+    /// Whether it counts only where the run has namespaces of its own.
+    inside: bool,
     origin: Shared<Origin>,
 }
 
@@ -84,8 +86,12 @@ struct Parts {
     calls: Vec<Text>,
     args: Option<Vec<Condition>>,
     errno: Option<u16>,
+    inside: bool,
     why: Option<Text>,
 }
+
+/// What an entry may need.
+const NEEDS: [(&str, ()); 1] = [("namespaces", ())];
 
 fn parts(node: Node, place: &Place) -> Result<Parts, Fault> {
     match node {
@@ -93,7 +99,7 @@ fn parts(node: Node, place: &Place) -> Result<Parts, Fault> {
         Node::Object(_) => {}
         other => return Err(other.instead(place, "a call, or an object with 'call'")),
     }
-    let mut fields = node.fields(place, &["call", "calls", "args", "errno", "why"])?;
+    let mut fields = node.fields(place, &["call", "calls", "args", "errno", "needs", "why"])?;
     let call = fields.take("call", Node::string)?;
     let calls = fields.take("calls", |node, place| node.list(place, Node::string))?;
     if call.is_some() && calls.is_some() {
@@ -104,7 +110,9 @@ fn parts(node: Node, place: &Place) -> Result<Parts, Fault> {
         return Err(place.fault("it names no call: the key 'call' is missing"));
     }
     let args = fields.take("args", conditions::read)?;
-    Ok(Parts { calls, args, errno: fields.take("errno", error)?, why: fields.take("why", Node::string)? })
+    let errno = fields.take("errno", error)?;
+    let inside = fields.take("needs", |node, place| node.word(place, &NEEDS))?.is_some();
+    Ok(Parts { calls, args, errno, inside, why: fields.take("why", Node::string)? })
 }
 
 fn error(node: Node, place: &Place) -> Result<u16, Fault> {
@@ -122,7 +130,7 @@ fn entry(
     list: List,
     origin: impl FnOnce(Text, Option<Text>) -> Shared<Origin>,
 ) -> Result<Entry, Fault> {
-    let Parts { calls, args, mut errno, why } = parts(node, place)?;
+    let Parts { calls, args, mut errno, inside, why } = parts(node, place)?;
     let (mut targets, mut restriction) = (Vec::new(), None);
     for text in &calls {
         let list::Entry { target, restriction: named, errno: inline } =
@@ -143,8 +151,11 @@ fn entry(
     if errno.is_some() && list != List::Deny {
         return Err(place.fault("an error is named, which only 'deny' can"));
     }
+    if inside && list != List::Allow {
+        return Err(place.fault("'needs' goes with an entry of 'allow' only"));
+    }
     let when = args.map(|all| When::Free(all.into())).or(restriction.map(When::Named));
-    Ok(Entry { targets, when, errno, origin: origin(calls.join(" ").into(), why) })
+    Ok(Entry { targets, when, errno, inside, origin: origin(calls.join(" ").into(), why) })
 }
 
 /// Adds an entry to the rules of each call that it names.
@@ -185,6 +196,8 @@ fn check_group(group: Group, entry: &Entry, others: &[(Group, Shared<Origin>)]) 
 #[derive(Default)]
 struct Draft {
     allow: Grants,
+    /// What `allow` says for runs with namespaces of their own alone.
+    inside: Grants,
     log: Grants,
     deny: Grants,
     /// The error of its denials, and the entry that names it, or that names none.
@@ -194,6 +207,7 @@ struct Draft {
 impl Draft {
     fn add(&mut self, list: List, call: Call, entry: &Entry) -> Result<(), Mistake> {
         let grants = match list {
+            List::Allow if entry.inside => &mut self.inside,
             List::Allow => &mut self.allow,
             List::Deny => &mut self.deny,
             List::Log => &mut self.log,
@@ -212,6 +226,7 @@ impl Draft {
     fn finish(self) -> Result<CallRules, Fault> {
         let errno = self.errno.and_then(|(errno, _)| errno);
         let mut rules = CallRules { allow: self.allow, errno, ..CallRules::default() };
+        overlap::inside(&mut rules, self.inside)?;
         overlap::log(&mut rules, self.log)?;
         overlap::deny(&mut rules, self.deny)?;
         Ok(rules)

@@ -7,11 +7,11 @@ use crate::profile::error::{Fault, Place, Plain};
 use crate::profile::json::Node;
 use crate::profile::keys::Key;
 use crate::profile::location::Location;
-use crate::profile::model::Protection;
+use crate::profile::model::{Protection, SettingsCopy};
 use crate::profile::origin::{Given, List, Text};
 use crate::profile::pattern::Pattern;
 use crate::profile::units::Bound;
-use crate::profile::words::WhenMade;
+use crate::profile::words::{SettingsFormat, WhenMade};
 use crate::text::tame;
 
 /// An entry of a list, with the reason that the profile gives.
@@ -68,6 +68,16 @@ fn path(node: Node, place: &Place) -> Result<Location, Fault> {
         return Err(place.fault(format!("'{}' has a '*', and {NOT_EXPANDED}", Plain(&text))));
     }
     Location::path(text).map_err(|mistake| place.fault(mistake))
+}
+
+/// A file of settings, and what of it is copied.
+pub(crate) fn copy(node: Node, place: &Place) -> Entry<SettingsCopy> {
+    let mut fields = node.fields(place, &["path", "format", "keep", "why"])?;
+    let format = fields.require("format", word(SettingsFormat::WORDS))?;
+    let pattern = |node: Node, place: &Place| node.string(place).map(Pattern::new);
+    let keep = fields.require("keep", |node, place| node.list(place, pattern))?.into();
+    let path = fields.require("path", path)?;
+    Ok((SettingsCopy { path, format, keep }, fields.take("why", Node::string)?))
 }
 
 /// Where a connection may go: a host (any, where it is `*`) and a port.

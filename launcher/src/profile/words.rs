@@ -57,6 +57,34 @@ pub enum NetworkMode {
     Ports,
     /// A network of the run's own, with loopback only.
     Private,
+    /// The same where the machine gives one, and none elsewhere.
+    Loopback,
+}
+
+/// `home.mode`: what the home directory is in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HomeMode {
+    /// The user's own. What no rule opens is refused.
+    #[default]
+    Closed,
+    /// A directory of the run's own, kept for the next run in the same workspace under the same profile. What the rules
+    /// open of the user's own is in it, and nothing else.
+    Private,
+    /// The same, removed when the run ends.
+    Temporary,
+}
+
+/// `format`: how a file of settings is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SettingsFormat {
+    /// git-config(1).
+    Git,
+    /// Lines of `key = value` under `[section]`s, as configparser of Python reads them.
+    Ini,
+    /// Lines of `key=value`, as npm reads them.
+    Npm,
+    /// TOML.
+    Toml,
 }
 
 /// `when_made`: what happens if something makes a protected path that did not exist.
@@ -106,7 +134,9 @@ words! {
     StaticMode { "block" = Block, "warn" = Warn, "confine" = Confine, "allow" = Confine, }
     Namespaces { "auto" = Auto, "none" = None, }
     Level { "full" = Full, "standard" = Standard, "minimal" = Minimal, }
-    NetworkMode { "none" = None, "host" = Host, "allow" = Ports, "private" = Private, }
+    NetworkMode { "none" = None, "host" = Host, "allow" = Ports, "private" = Private, "loopback" = Loopback, }
+    HomeMode { "closed" = Closed, "private" = Private, "temporary" = Temporary, }
+    SettingsFormat { "git" = Git, "ini" = Ini, "npm" = Npm, "toml" = Toml, }
     WhenMade { "refuse" = Refuse, "set-aside" = SetAside, }
     Variable { "WORKSPACE" = Workspace, "HOME" = Home, "TMP" = Tmp, "CACHE" = Cache, }
 }

@@ -1,12 +1,13 @@
 //! Parts of a plan, and the kernel's usage counters, as parts of a report.
 
 use crate::plan::Plan;
+use crate::plan::home::PrivateHome;
 use crate::plan::limits::Applied;
 use crate::profile::Source;
 use crate::supervise;
 use crate::sys::usage::Usage;
 use sbx_client::report::{
-    Bytes, Level, LimitUsed, NetworkMode, NetworkUsed, Output, ProfileUsed, Rusage, Stream,
+    Bytes, HomeUsed, Level, LimitUsed, NetworkMode, NetworkUsed, Output, ProfileUsed, Rusage, Stream,
 };
 use std::path::Path;
 
@@ -20,10 +21,20 @@ pub fn profile(plan: &Plan) -> ProfileUsed {
     ProfileUsed { name: profile.name.to_string(), file, lineage }
 }
 
+pub fn home(home: &PrivateHome) -> HomeUsed {
+    HomeUsed {
+        directory: home.directory.as_path().into(),
+        lasts: home.lasts,
+        stores_read_only: home.no_layers.clone(),
+        written: Vec::new(),
+        more_written: false,
+    }
+}
+
 pub fn network(plan: &Plan) -> NetworkUsed {
     NetworkUsed {
         mode: match plan.network.mode {
-            crate::profile::NetworkMode::None => NetworkMode::None,
+            crate::profile::NetworkMode::None | crate::profile::NetworkMode::Loopback => NetworkMode::None,
             crate::profile::NetworkMode::Ports => NetworkMode::Ports,
             crate::profile::NetworkMode::Host => NetworkMode::Host,
             crate::profile::NetworkMode::Private => NetworkMode::Private,

@@ -24,6 +24,7 @@ pub fn of(plan: &Plan) -> Vec<Layer> {
         let (state, reason) = if plan.unconfined { unconfined.clone() } else { decided };
         Layer { name: name.into(), state, reason }
     });
+    let own_network = network(plan);
     let (state, reason) = match &plan.namespaces {
         Ok(_) => (Enforced, None),
         Err(why) if plan.unconfined => (NotNeeded, Some(why.clone())),
@@ -33,6 +34,7 @@ pub fn of(plan: &Plan) -> Vec<Layer> {
         .chain([
             Layer { name: "privileges".into(), state: Enforced, reason: None },
             Layer { name: "namespaces".into(), state, reason },
+            Layer { name: "own-network".into(), state: own_network.0, reason: own_network.1 },
         ])
         .collect()
 }
@@ -85,10 +87,19 @@ fn tcp(plan: &Plan) -> Decided {
     let logs = plan.on_violation == OnViolation::Log;
     match plan.network.mode {
         NetworkMode::Host => because(NotNeeded, "the network is the host's"),
-        NetworkMode::Private => because(NotNeeded, "the network is the run's own"),
+        NetworkMode::Private if plan.network.namespace => because(NotNeeded, "the network is the run's own"),
         _ if logs => because(Absent, "what the profile refuses is let through and listed, as requested"),
         _ if plan.paths.is_some() && plan.landlock >= Version::TCP => (Enforced, None),
         _ => because(NotNeeded, "the filter refuses every internet socket"),
+    }
+}
+
+/// Whether the run has a network of its own.
+fn network(plan: &Plan) -> Decided {
+    match &plan.network.lacks {
+        _ if plan.network.namespace => (Enforced, None),
+        Some(why) => (Absent, Some(why.clone())),
+        None => because(NotNeeded, "none is asked for"),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::sys::process::Pid;
 use crate::sys::signal::{self, Disposition};
 use crate::sys::usage;
 use place::{AuditLog, Passed, PlaceError, Replaced};
-use sbx_client::report::{Cause, Exit, Finding, Output, Report, VERSION};
+use sbx_client::report::{Bytes, Cause, Exit, Finding, Output, Report, VERSION};
 use std::ffi::OsString;
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
@@ -88,10 +88,13 @@ impl Reporter {
         report.profile = Some(facts::profile(plan));
         report.policy_hash = policy_hash::of(plan);
         report.workspace = plan.workspace.as_deref().map(Into::into);
+        report.home = plan.private_home.as_ref().map(facts::home);
         report.network = Some(facts::network(plan));
         report.level = Some(facts::level(plan));
         report.layers = layers::of(plan);
         report.degradations = plan.warnings.clone();
+        let lacks = plan.network.lacks.iter().map(|why| format!("the run has no loopback of its own: {why}"));
+        report.degradations.extend(lacks);
         report.limits = plan.limits.applied.iter().map(facts::limit).collect();
     }
 
@@ -131,6 +134,13 @@ impl Reporter {
     pub fn looked(&mut self, findings: Vec<Finding>, failures: Vec<String>) {
         self.report.findings = findings;
         self.report.degradations.extend(failures);
+    }
+
+    /// Records what was written to the home of the run's own.
+    pub fn wrote_home(&mut self, paths: Vec<Bytes>, more: bool) {
+        if let Some(home) = &mut self.report.home {
+            (home.written, home.more_written) = (paths, more);
+        }
     }
 
     /// Writes the report, and passes the result of the run on. A report that cannot be written is an error
@@ -208,6 +218,7 @@ fn empty(command: &[OsString]) -> Report {
         profile: None,
         policy_hash: None,
         workspace: None,
+        home: None,
         network: None,
         level: None,
         layers: Vec::new(),

@@ -81,7 +81,9 @@ fn instruction(insn: &sbx_policy::bpf::Insn) -> Vec<u8> {
 }
 
 fn paths(plan: &Plan) -> Vec<Vec<u8>> {
-    let named = [("${CACHE}", plan.cache.as_deref()), ("${TMP}", plan.scratch.as_deref())];
+    let home = plan.private_home.as_ref().map(|home| &*home.directory);
+    let named =
+        [("${CACHE}", plan.cache.as_deref()), ("${TMP}", plan.scratch.as_deref()), ("own home", home)];
     let stable = |path: &Path| {
         let below = |(name, directory): &(&str, Option<&Path>)| {
             Some(Path::new(name).join(path.strip_prefix((*directory)?).ok()?))

@@ -2,7 +2,9 @@
 
 use crate::explain::decode::signal_name;
 use crate::plan::Plan;
+use crate::plan::home::PrivateHome;
 use crate::profile::{Level, NetworkMode};
+use crate::request::Request;
 use crate::supervise::Ending;
 use crate::text::escape;
 use std::os::unix::ffi::OsStrExt;
@@ -57,9 +59,37 @@ pub fn banner(plan: &Plan) -> String {
     let limits: String = plan.limits.applied.iter().map(|applied| format!(", {applied}")).collect();
     let namespaces = match &plan.namespaces {
         Ok(_) => "namespaces of its own".to_string(),
-        Err(why) => format!("no namespaces ({})", escape(why.as_bytes(), 200)),
+        Err(why) => {
+            let but = if plan.own.is_some() { " but that of the network" } else { "" };
+            format!("no namespaces{but} ({})", escape(why.as_bytes(), 200))
+        }
     };
-    format!("profile '{profile}', {workspace}, {paths}, {namespaces}, {}{limits}", network(plan))
+    let home = match &plan.private_home {
+        Some(PrivateHome { lasts: true, .. }) => ", a home of its own",
+        Some(_) => ", a home of its own for this run",
+        None => "",
+    };
+    let stores = plan.private_home.as_ref().and_then(|home| home.no_layers.as_deref());
+    let stores = stores.map(|why| format!(" with read-only packages ({})", escape(why.as_bytes(), 200)));
+    let stores = stores.unwrap_or_default();
+    format!(
+        "profile '{profile}', {workspace}, {paths}, {namespaces}{home}{stores}, {}{limits}",
+        network(plan)
+    )
+}
+
+/// What a file in the workspace that looks like a profile does: nothing. Whoever wrote the project would choose by what
+/// rules it is run.
+pub fn unused_profile(plan: &Plan, request: &Request) -> Option<String> {
+    const NAME: &str = ".sbx.json";
+    let file = plan.workspace.as_ref()?.join(NAME);
+    let named = || request.profile.as_ref().is_some_and(|name| plan.directory.join(name) == file);
+    (file.is_file() && !named()).then(|| {
+        format!(
+            "'{}' is not read: a project does not choose its own rules; if you trust it, name it: --profile ./{NAME}",
+            escape(file.as_os_str().as_bytes(), 400)
+        )
+    })
 }
 
 fn network(plan: &Plan) -> String {
@@ -68,7 +98,11 @@ fn network(plan: &Plan) -> String {
         ports => ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", "),
     };
     match plan.network.mode {
-        NetworkMode::None => "no network".to_string(),
+        NetworkMode::None | NetworkMode::Loopback => match &plan.network.lacks {
+            Some(why) => format!("no network ({})", escape(why.as_bytes(), 200)),
+            None => "no network".to_string(),
+        },
+        NetworkMode::Private if !plan.network.namespace => "the host's network, to be listed".to_string(),
         NetworkMode::Host => "the host's network".to_string(),
         NetworkMode::Private => "a network of its own".to_string(),
         NetworkMode::Ports => format!(

@@ -4,6 +4,7 @@ mod aftermath;
 mod conclusion;
 mod messages;
 mod provide;
+mod signing;
 mod supervised;
 
 use crate::enforce::EnforceError;
@@ -12,6 +13,7 @@ use crate::enforce::landlock::View;
 use crate::enforce::steps::{self, Parts};
 use crate::error::{Refusal, cannot};
 use crate::host::Host;
+use crate::plan::namespaces::{Missing, Unavailable};
 use crate::plan::rules::PathRule;
 use crate::plan::variables::Loudness;
 use crate::plan::{Draft, Inputs, Plan};
@@ -54,22 +56,31 @@ fn passable(numbers: &[i32]) -> Result<(), Refusal> {
     }
 }
 
-/// Runs with namespaces where they are wanted; a second time without, if the machine does not give them.
+/// Runs with the namespaces that are wanted; again without those that the machine does not give.
 fn planned(request: &Request, closed: &[i32], mut reporter: Option<&mut Reporter>) -> Result<i32, Refusal> {
     let host = Host::of_this_process();
-    let mut said = Vec::new();
-    match attempt(request, &host, closed, reporter.as_deref_mut(), None, &mut said) {
-        Err(Stop::Unavailable(why)) => {
-            attempt(request, &host, closed, reporter, Some(&why), &mut said).map_err(Refusal::from)
+    let (mut said, mut unavailable) = (Vec::new(), Unavailable::default());
+    loop {
+        let before = unavailable.clone();
+        let result = attempt(request, &host, closed, reporter.as_deref_mut(), &unavailable, &mut said);
+        match &result {
+            Err(Stop::Unavailable(missing, why)) => unavailable.add(*missing, why),
+            Err(Stop::NoOverlays(why)) => unavailable.add_overlays(why),
+            _ => {}
         }
-        result => result.map_err(Refusal::from),
+        // What is missing is not tried again.
+        if unavailable == before {
+            return result.map_err(Refusal::from);
+        }
     }
 }
 
 /// Why a run did not start.
 enum Stop {
-    /// The machine does not give it namespaces.
-    Unavailable(String),
+    /// The machine does not give it these namespaces, for this reason.
+    Unavailable(Missing, String),
+    /// The machine does not give it overlays.
+    NoOverlays(String),
     Refused(Refusal),
 }
 
@@ -88,7 +99,8 @@ impl From<EnforceError> for Stop {
 impl From<Stop> for Refusal {
     fn from(stop: Stop) -> Refusal {
         match stop {
-            Stop::Unavailable(why) => Refusal::new(format!("cannot make namespaces: {why}")),
+            Stop::NoOverlays(why) => Refusal::new(why),
+            Stop::Unavailable(_, why) => Refusal::new(format!("cannot make namespaces: {why}")),
             Stop::Refused(refusal) => refusal,
         }
     }
@@ -100,7 +112,7 @@ fn attempt(
     host: &Host,
     closed: &[i32],
     mut reporter: Option<&mut Reporter>,
-    unavailable: Option<&str>,
+    unavailable: &Unavailable,
     said: &mut Vec<String>,
 ) -> Result<i32, Stop> {
     hear_of_children()?;
@@ -110,7 +122,7 @@ fn attempt(
     let spare = limited.then(|| stream::duplicate(0)).transpose();
     let spare = spare.map_err(cannot("keep a descriptor free"))?;
     let draft = Draft::new(inputs, unavailable)?;
-    let (resources, provided) = provide(&draft, host)?;
+    let (resources, provided) = provide(&draft, host, unavailable)?;
     let mut plan = draft.complete(provided)?;
     if let Some(reporter) = &mut reporter {
         reporter.planned(&mut plan);
@@ -127,6 +139,7 @@ fn attempt(
     }
     let closing = (plan.loudness == Loudness::Verbose).then(|| {
         violations.line(&messages::banner(&plan));
+        messages::unused_profile(&plan, request).iter().for_each(|line| violations.line(line));
         Closing::new(&plan)
     });
     // The environment and memory of this process hold secrets, which the command could read otherwise.

@@ -1,14 +1,17 @@
 //! Makes what a plan needs before it can be completed: the scratch directory, the tool caches, the control group.
 
 use crate::enforce::cgroup::{self, Group};
+use crate::enforce::home::{self, Held};
+use crate::enforce::home_copies;
 use crate::enforce::scratch::{self, Scratch};
-use crate::error::Refusal;
+use crate::error::{Refusal, cannot};
 use crate::host::Host;
-use crate::plan::namespaces::Record;
-use crate::plan::{CacheOf, Draft, Provided};
+use crate::plan::home::PrivateHome;
+use crate::plan::namespaces::{Record, Unavailable};
+use crate::plan::{CacheOf, Draft, HomeOf, Provided};
 use crate::supervise::memory;
 use crate::sys::path::is_there;
-use crate::sys::{file, plain, process};
+use crate::sys::{OfCall, file, plain, process};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
@@ -22,14 +25,32 @@ pub struct Resources {
     pub scratch: Option<Scratch>,
     /// The control group.
     pub group: Option<Group>,
+    /// The locks on the home.
+    pub home: Held,
 }
 
 /// Makes it.
-pub fn provide(draft: &Draft<'_>, host: &Host) -> Result<(Resources, Provided), Refusal> {
+pub fn provide(
+    draft: &Draft<'_>,
+    host: &Host,
+    unavailable: &Unavailable,
+) -> Result<(Resources, Provided), Refusal> {
     let needs = draft.needs();
     let mut provided = Provided::default();
     let scratch = needs.scratch.then(|| Scratch::create(host.variable("TMPDIR"))).transpose()?;
     provided.scratch = scratch.as_ref().map(|scratch| scratch.path().to_path_buf());
+    let mut home = Held::default();
+    if let (Some(of), Some(scratch)) = (&needs.home, &scratch) {
+        // Whatever mask the caller has, the user may enter these directories.
+        let _mask = process::without_umask();
+        let (made, held) = make_home(of, scratch, unavailable, &mut provided)?;
+        let (copies, variables) = draft.copies();
+        let stamps = made.directory.with_file_name(home::STAMPS);
+        let said = home_copies::refresh(copies, &variables, &made.at, &made.directory, &stamps);
+        provided.warnings.extend(said);
+        home = held;
+        provided.home = Some(made);
+    }
     if let Some(of) = &needs.cache {
         provided.cache = cache(of, scratch.as_ref(), host, &mut provided.warnings);
     }
@@ -40,7 +61,7 @@ pub fn provide(draft: &Draft<'_>, host: &Host) -> Result<(Resources, Provided), 
     let group = needs.group.and_then(cgroup::create);
     provided.group = group.as_ref().map(|group| group.limits).unwrap_or_default();
     provided.watches_memory = draft.watches_memory(provided.group) && memory::can_be_watched();
-    Ok((Resources { scratch, group }, provided))
+    Ok((Resources { scratch, group, home }, provided))
 }
 
 /// Writes down when the first command began: whatever it makes is younger, even if nobody can look afterwards.
@@ -49,6 +70,30 @@ fn begin(record: &Path, host: &Host) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(record.parent().unwrap_or(record))?;
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(record)?;
     file::write_all(file.as_fd(), &Record::text(host.began, &[])).map_err(|failed| failed.cause)
+}
+
+/// The home of the run's own. One that cannot last is made in the scratch directory, of which another part takes the
+/// place of /tmp then.
+fn make_home(
+    of: &HomeOf,
+    scratch: &Scratch,
+    unavailable: &Unavailable,
+    provided: &mut Provided,
+) -> Result<(PrivateHome, Held), Refusal> {
+    let no_layers = unavailable.overlays.as_deref();
+    if of.directory.is_some() {
+        match home::make(of, no_layers) {
+            Ok(made) => return Ok(made),
+            Err(error) => {
+                provided.warnings.push(format!("the home of this run does not last beyond it: {error}"));
+            }
+        }
+    }
+    let tmp = scratch.path().join(scratch::TMP);
+    let made = DirBuilder::new().mode(0o700).create(&tmp);
+    made.of("mkdir").map_err(cannot("make a directory for temporary files"))?;
+    provided.scratch = Some(tmp);
+    Ok((home::make_temporary(of, scratch.path())?, Held::default()))
 }
 
 /// The tool caches. Where they cannot be made they are part of the scratch directory, and do not last.

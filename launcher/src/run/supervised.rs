@@ -6,26 +6,29 @@ use crate::enforce::landlock::View;
 use crate::enforce::placeholders::Placeholders;
 use crate::enforce::presence::Presence;
 use crate::enforce::reaper::{Afterwards, Reaper, Unstarted};
-use crate::enforce::scratch::Scratch;
 use crate::enforce::steps::{self, Parts};
 use crate::error::{Refusal, cannot};
 use crate::explain::hint::Explainer;
 use crate::explain::infer::Domain;
 use crate::host::landlock::Version;
-use crate::plan::namespaces::Layout;
+use crate::plan::calls::Calls;
+use crate::plan::namespaces::{Layout, Missing};
 use crate::plan::notified::{Kinds, Notified};
 use crate::plan::rules::PathRule;
 use crate::plan::{OnViolation, Plan};
 use crate::profile::NetworkMode;
 use crate::report::Reporter;
+use crate::run::aftermath::home::HomeBefore;
 use crate::run::aftermath::{self, Aftermath};
 use crate::run::conclusion::{conclude, tell_placeholders};
 use crate::run::messages::Closing;
 use crate::run::provide::Resources;
+use crate::run::signing::Signing;
 use crate::run::{Stop, fill};
 use crate::supervise::dispatch::{Dispatcher, Table};
 use crate::supervise::handlers::attributes::Attributes;
-use crate::supervise::handlers::connect::Connections;
+use crate::supervise::handlers::connect::{Connected, Connections};
+use crate::supervise::handlers::datagram_pairs::DatagramPairs;
 use crate::supervise::handlers::git_config::Configs;
 use crate::supervise::handlers::null_device::NullDevice;
 use crate::supervise::handlers::refused_paths::RefusedPaths;
@@ -35,6 +38,7 @@ use crate::supervise::output::{self, Diverted, Pumps};
 use crate::supervise::terminal::Terminal;
 use crate::supervise::violation::Violations;
 use crate::supervise::{self, Ending, Task, Watch, memory};
+use crate::sys::namespace::{self, Own};
 use crate::sys::signal::{self, Disposition, Set};
 use crate::sys::{descriptor, privilege, process, seccomp};
 use std::os::fd::OwnedFd;
@@ -54,16 +58,18 @@ pub fn run(
     let layout = plan.namespaces.as_ref().ok().cloned();
     // The command must not be process 1 of its namespace, so a reaper is. In log mode the command may do whatever its
     // profile says.
-    let tree = plan.calls.needs_reaper() || layout.is_some() || plan.on_violation == OnViolation::Log;
-    let Resources { scratch, group } = resources;
+    let tree = plan.calls.needs_reaper() || plan.own.is_some() || plan.on_violation == OnViolation::Log;
+    let Resources { scratch, group, home } = resources;
     let limits = plan.limits.clone();
+    let looks = closing.is_some() || reporter.is_some();
+    let home_before = looks.then(|| HomeBefore::of(&plan)).flatten();
     let aftermath = Aftermath::before(&plan).transpose();
     let aftermath = aftermath.map_err(cannot("open the workspace, to look at it afterwards"))?;
     let case = Case::of(&plan, layout.clone());
+    let signing = Signing::of(&plan);
     let signals = Signals::take()?;
     let closed_streams = parts.closed.clone();
-    let scratch_path = scratch.as_ref().map(Scratch::path);
-    let view = View { layout: layout.as_deref(), scratch: scratch_path, ..View::default() };
+    let view = View { layout: layout.as_deref(), ..View::default() };
     let (mut steps, view) = steps::lay_out(plan, parts, view)?;
     let placeholders = layout.as_ref().map(|layout| Placeholders::make(layout)).transpose()?;
     let presence = layout.as_ref().map(|layout| Presence::of(layout)).transpose()?.flatten().map(Rc::new);
@@ -75,6 +81,7 @@ pub fn run(
         introduces: reporter.is_some() && layout.is_some(),
         placeholders: placeholders.unwrap_or_default(),
         presence: presence.clone(),
+        home,
     };
     let diverted = limits.output.map(|cap| output::divert(cap, &closed_streams)).transpose();
     let (pumps, diverted) = diverted.map_err(cannot("lead the output through a pipe"))?.unzip();
@@ -84,15 +91,19 @@ pub fn run(
     // Whatever there is to say is said to the caller, not to ourselves.
     diverted.map_or(Ok(()), Diverted::restore).map_err(cannot("put standard output back"))?;
     let Started { watch, outcome, granted } = match result {
-        Ok(Started { outcome: Progress { no_namespaces: Some(why), .. }, .. })
-        | Err(Stop::Unavailable(why)) => {
+        Ok(Started { outcome: Progress { missing: Some((missing, why)), .. }, .. })
+        | Err(Stop::Unavailable(missing, why)) => {
             signals.give_back()?;
-            return Err(Stop::Unavailable(why));
+            return Err(Stop::Unavailable(missing, why));
+        }
+        Ok(Started { outcome: Progress { no_overlays: Some(why), .. }, .. }) => {
+            signals.give_back()?;
+            return Err(Stop::NoOverlays(why));
         }
         result => result?,
     };
     let listener = outcome.listener.map(seccomp::own_listener);
-    let unheard = outcome.no_listener.clone();
+    let (unheard, network) = (outcome.no_listener.clone(), outcome.network);
     if let Some(failure) = outcome.into_failure() {
         return Err(Refusal::from(failure).into());
     }
@@ -104,7 +115,7 @@ pub fn run(
     }
     say_what_does_not_hold(&violations, unheard.as_deref(), pumps.as_ref());
     settle_in(&violations)?;
-    let mut calls = case.dispatcher(granted, &watch, presence, violations);
+    let mut calls = case.dispatcher(granted, &watch, presence, network, violations);
     let task = Task {
         memory: limits.watched.map(|bytes| memory::Watch::new(watch.root(), bytes)),
         watch,
@@ -125,7 +136,9 @@ pub fn run(
     if let Some(terminal) = terminal.filter(|_| !ended) {
         terminal.restore();
     }
+    let written = home_before.map(HomeBefore::written).unwrap_or_default();
     if let Some(reporter) = reporter {
+        reporter.wrote_home(written.paths.iter().map(|path| path.as_path().into()).collect(), written.more);
         reporter.ended(summary.as_ref().ok(), &calls.judge.violations);
         reporter.looked(found.findings.clone(), found.failures.clone());
     }
@@ -134,7 +147,10 @@ pub fn run(
     found.for_each(|line| calls.judge.violations.line(&line));
     let result = summary.map_err(cannot("supervise the command")).and_then(|summary| {
         let result = conclude(&summary, &calls.judge.violations, scratch);
+        let hint = signing.and_then(|signing| signing.hint(summary.ending));
+        hint.iter().for_each(|hint| calls.judge.violations.line(hint));
         if let Some(closing) = closing {
+            written.line().iter().for_each(|line| calls.judge.violations.line(line));
             calls.judge.violations.line(&closing.line(summary.ending));
         }
         result
@@ -174,11 +190,15 @@ struct Case {
     explainer: Explainer,
     layout: Option<Rc<Layout>>,
     mode: NetworkMode,
+    /// Whether the supervisor has UNIX sockets wait for connections.
+    listens: bool,
+    own_network: bool,
     on_violation: OnViolation,
     notified: Kinds,
     /// How many tasks there may be, where the supervisor counts them.
     counted: Option<u64>,
     sockets: Vec<PathBuf>,
+    calls: Rc<Calls>,
     program: Option<PolicyProgram>,
     domain: Domain,
     null_device: NullDevice,
@@ -195,10 +215,13 @@ impl Case {
         Case {
             explainer: Explainer::of(plan),
             mode: plan.network.mode,
+            listens: plan.calls.supervisor_listens(),
+            own_network: plan.network.namespace,
             on_violation: plan.on_violation,
             notified,
             counted: plan.limits.counted,
             sockets: plan.sockets.clone(),
+            calls: plan.calls.clone(),
             program: looks.then(|| PolicyProgram::new(plan.calls.clone(), unsealed)),
             // In log mode the ports are not restricted.
             domain: Domain { version: plan.landlock, network: steps::logged(&plan.network, logs), scoped },
@@ -213,9 +236,10 @@ impl Case {
         granted: Vec<PathRule>,
         watch: &Watch,
         presence: Option<Rc<Presence>>,
+        network: Option<u64>,
         violations: Violations,
     ) -> Dispatcher {
-        let table = self.handlers(granted.into(), watch, presence);
+        let table = self.handlers(granted.into(), watch, presence, network);
         let judge = Judge {
             on_violation: self.on_violation,
             program: self.program,
@@ -227,7 +251,13 @@ impl Case {
     }
 
     /// The handlers of the kinds of calls that the run has.
-    fn handlers(&self, granted: Rc<[PathRule]>, watch: &Watch, presence: Option<Rc<Presence>>) -> Table {
+    fn handlers(
+        &self,
+        granted: Rc<[PathRule]>,
+        watch: &Watch,
+        presence: Option<Rc<Presence>>,
+        network: Option<u64>,
+    ) -> Table {
         let mut table = Table::default();
         for kind in self.notified.iter() {
             let (granted, layout) = (granted.clone(), self.layout.clone());
@@ -242,8 +272,20 @@ impl Case {
                 }
                 Notified::Connect => {
                     let named = self.sockets.clone();
-                    let own_network = self.mode == NetworkMode::Private;
-                    table.register(kind, Connections { granted, named, layout, own_network });
+                    let own_network = self.own_network.then_some(network);
+                    let network = Connected::of(self.mode, own_network);
+                    let domain = self.domain.clone();
+                    table.register(
+                        kind,
+                        Connections::new(granted, named, layout, (network, self.listens), domain),
+                    );
+                }
+                Notified::DatagramPairs => {
+                    let maker = match watch {
+                        Watch::Reaper(reaper) => reaper.pairs().cloned(),
+                        Watch::Direct(_) => None,
+                    };
+                    table.register(kind, DatagramPairs::new(self.calls.clone(), maker));
                 }
                 Notified::NullDevice => table.register(kind, self.null_device.clone()),
                 Notified::Attributes => table.register(kind, Attributes { granted, layout }),
@@ -293,6 +335,22 @@ fn configs_of(watch: &Watch, layout: Option<&Rc<Layout>>, presence: Option<Rc<Pr
     Some(Configs::new(layout?.clone(), presence?, reaper.pid))
 }
 
+/// Which of the namespaces that could not be made together cannot be made by themselves either.
+fn missing(own: Option<Own>) -> Missing {
+    let Some(Own { kinds, .. }) = own.filter(|own| own.kinds.view && own.kinds.network) else {
+        return Missing::Both;
+    };
+    // An administrator may need a user namespace for the network alone.
+    let user = kinds.user && !privilege::is_administrator();
+    if namespace::can_make(namespace::Kinds { view: false, ..kinds }) {
+        Missing::View
+    } else if namespace::can_make(namespace::Kinds { user, network: false, ..kinds }) {
+        Missing::Network
+    } else {
+        Missing::Both
+    }
+}
+
 /// A child that was started.
 struct Started {
     watch: Watch,
@@ -303,9 +361,10 @@ struct Started {
 /// Starts the child, directly or below a reaper. The path rules are added while a reaper makes its namespaces.
 fn start(mut steps: Steps, tree: bool, afterwards: &Afterwards, view: View<'_>) -> Result<Started, Stop> {
     if tree {
+        let own = steps.own;
         return match Reaper::start(steps, afterwards, |steps| fill(steps, view)) {
             Ok((reaper, outcome, granted)) => Ok(Started { watch: Watch::Reaper(reaper), outcome, granted }),
-            Err(Unstarted::Unsupported(failed)) => Err(Stop::Unavailable(failed.to_string())),
+            Err(Unstarted::Unsupported(failed)) => Err(Stop::Unavailable(missing(own), failed.to_string())),
             Err(Unstarted::Failed(failed)) => Err(cannot("start the command")(failed).into()),
             Err(Unstarted::Refused(refusal)) => Err(refusal.into()),
         };

@@ -3,7 +3,7 @@
 use crate::error::Refusal;
 use crate::host::landlock::Version;
 use crate::host::{Host, Open};
-use crate::plan::namespaces::Layout;
+use crate::plan::namespaces::{Layout, Unavailable};
 use crate::plan::rules::{Network, PathRule};
 use crate::plan::{Draft, Inputs, Plan, Provided};
 use crate::profile::NetworkMode;
@@ -161,6 +161,10 @@ impl Claims {
         if self.network.mode == NetworkMode::Ports && !self.network.connect.contains(&port) {
             return self.always();
         }
+        if matches!(self.network.mode, NetworkMode::Host | NetworkMode::Ports) {
+            // What the filter refuses of connect(2), the supervisor does.
+            return self.refuses("socket", &[libc::AF_INET as u64, libc::SOCK_STREAM as u64, 0]);
+        }
         self.no_socket_out(libc::SOCK_STREAM, ("connect", &[]))
     }
 
@@ -201,7 +205,7 @@ fn plan(request: &Request, stage: &Stage) -> Result<Plan, Refusal> {
     let mut host = Host::with_environment(stage.environment());
     // The run will have other descriptors than this process has.
     host.opened = |_| Open::Other;
-    let draft = Draft::new(Inputs::read(request, &host)?, None)?;
+    let draft = Draft::new(Inputs::read(request, &host)?, &Unavailable::default())?;
     draft.complete(Provided {
         scratch: Some(stage.path("tmp/run")),
         cache: Some(stage.path("cache/run")),

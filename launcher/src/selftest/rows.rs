@@ -93,11 +93,15 @@ pub const ROWS: &[Row] = &[
         &["mode-changed-outside"],
         |c, s| c.no_change(&s.path("home/outside"), &["chmod", "fchmodat"]),
     ),
-    row("tcp", "no TCP connection can be made, to loopback either", &["tcp"], &["tcp-connection"], |c, s| {
-        c.no_tcp(s.brief().ports.0)
-    }),
+    row(
+        "tcp",
+        "no TCP connection leaves the run, to the host either",
+        &["tcp"],
+        &["tcp-connection"],
+        |c, s| c.no_tcp(s.brief().ports.0),
+    ),
     // The fifth argument of sendto(2) is an address.
-    row("udp", "no UDP packet can be sent", &["udp"], &["udp-packet"], |c, _| {
+    row("udp", "no UDP packet leaves the run", &["udp"], &["udp-packet"], |c, _| {
         c.no_socket_out(libc::SOCK_DGRAM, ("sendto", &[3, 1, 1, 0, 1, 16]))
     }),
     row("unix", "no UNIX socket of the host can be connected to", &["unix"], &["unix-connection"], |c, s| {

@@ -17,14 +17,17 @@
 //! (`plan::calls`); and its registration where a run's table is made (`run::supervised`).
 
 use crate::plan::notified::{Answers, Kinds, Notified};
-use crate::supervise::judge::Judge;
+use crate::supervise::judge::{Judge, error};
 use crate::supervise::waiting::{NotifiedCall, Waiting};
-use crate::sys::SyscallError;
 use crate::sys::seccomp::{self, Answer, Notification};
+use crate::sys::{SyscallError, bounded};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::program::X32_BIT;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(test)]
@@ -49,8 +52,8 @@ pub trait Handler {
     }
 
     /// Looks again at the calls that this handler keeps waiting.
-    fn retry(&mut self, _listener: BorrowedFd<'_>) -> Result<(), SyscallError> {
-        Ok(())
+    fn retry(&mut self, _listener: BorrowedFd<'_>, _judge: &mut Judge) -> Result<Flow, SyscallError> {
+        Ok(Flow::GoOn)
     }
 
     /// The reaper has protected the new configuration of this number by a mount (0: it could not).
@@ -74,6 +77,15 @@ pub enum Step {
         /// Whether an exec closes it.
         close_on_exec: bool,
     },
+    /// The caller gets copies of these descriptors, and their numbers where it says.
+    HandOverPair {
+        /// What the caller gets.
+        pair: [OwnedFd; 2],
+        /// Whether an exec closes them.
+        close_on_exec: bool,
+        /// The caller's memory, opened while it waited, and the place of the numbers.
+        numbers: (File, u64),
+    },
     /// It is answered later, or nobody waits for an answer any more.
     Settled,
     /// The run ends. The call waits until its process is killed: if it were answered, others would go on
@@ -94,7 +106,7 @@ pub enum Flow {
 trait Handle {
     fn handle(&mut self, waiting: &Waiting<'_>, judge: &mut Judge) -> Result<Step, SyscallError>;
     fn pause(&self) -> Option<Duration>;
-    fn retry(&mut self, listener: BorrowedFd<'_>) -> Result<(), SyscallError>;
+    fn retry(&mut self, listener: BorrowedFd<'_>, judge: &mut Judge) -> Result<Flow, SyscallError>;
     fn covered(&mut self, listener: Option<BorrowedFd<'_>>, number: u32) -> Result<(), SyscallError>;
 }
 
@@ -111,8 +123,8 @@ impl<H: Handler> Handle for H {
         Handler::pause(self)
     }
 
-    fn retry(&mut self, listener: BorrowedFd<'_>) -> Result<(), SyscallError> {
-        Handler::retry(self, listener)
+    fn retry(&mut self, listener: BorrowedFd<'_>, judge: &mut Judge) -> Result<Flow, SyscallError> {
+        Handler::retry(self, listener, judge)
     }
 
     fn covered(&mut self, listener: Option<BorrowedFd<'_>>, number: u32) -> Result<(), SyscallError> {
@@ -208,14 +220,51 @@ impl Dispatcher {
     }
 
     /// Has the handlers look again at the calls that they keep waiting.
-    pub fn retry(&mut self, listener: BorrowedFd<'_>) -> Result<(), SyscallError> {
-        self.table.handlers.iter_mut().try_for_each(|(_, handler)| handler.retry(listener))
+    pub fn retry(&mut self, listener: BorrowedFd<'_>) -> Result<Flow, SyscallError> {
+        for (_, handler) in &mut self.table.handlers {
+            if handler.retry(listener, &mut self.judge)? == Flow::EndRun {
+                return Ok(Flow::EndRun);
+            }
+        }
+        Ok(Flow::GoOn)
     }
 
     /// The reaper has protected the new configuration of this number by a mount (0: it could not).
     pub fn covered(&mut self, listener: Option<BorrowedFd<'_>>, number: u32) -> Result<(), SyscallError> {
         self.table.handlers.iter_mut().try_for_each(|(_, handler)| handler.covered(listener, number))
     }
+}
+
+/// Hands two descriptors over, if their numbers can be written, and returns the answer.
+fn hand_over(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    pair: &[OwnedFd; 2],
+    close_on_exec: bool,
+    (memory, place): (File, u64),
+) -> Answer {
+    let memory = Arc::new(memory);
+    let Some(mut numbers) = write(&memory, place, None) else { return error(libc::EFAULT) };
+    for (own, number) in pair.iter().zip(numbers.chunks_mut(4)) {
+        match seccomp::add(listener, id, own.as_fd(), close_on_exec) {
+            Ok(added) => number.copy_from_slice(&added.to_ne_bytes()),
+            Err(failed) => return error(failed.errno()),
+        }
+    }
+    write(&memory, place, Some(numbers)).map_or_else(|| error(libc::EFAULT), |_| Answer::Done)
+}
+
+/// Writes these bytes to a caller's memory, or those that are there, and returns them. Others can keep its locks busy.
+fn write(memory: &Arc<File>, place: u64, bytes: Option<[u8; 8]>) -> Option<[u8; 8]> {
+    let memory = memory.clone();
+    let work = move || {
+        let mut written = bytes.unwrap_or_default();
+        if bytes.is_none() {
+            memory.read_exact_at(&mut written, place)?;
+        }
+        memory.write_all_at(&written, place).map(|()| written)
+    };
+    bounded::within(work).and_then(io::Result::ok)
 }
 
 /// Does what a step says; `None` where the call is still to be answered.
@@ -225,6 +274,10 @@ fn settle(listener: BorrowedFd<'_>, id: u64, step: Step) -> Result<Option<Flow>,
         Step::HandOver { file, close_on_exec } => {
             let handed_over = seccomp::answer_with(listener, id, file.as_fd(), close_on_exec);
             return Ok(handed_over.is_ok().then_some(Flow::GoOn));
+        }
+        Step::HandOverPair { pair, close_on_exec, numbers } => {
+            let answer = hand_over(listener, id, &pair, close_on_exec, numbers);
+            seccomp::answer(listener, id, answer)?;
         }
         Step::Answer(answer) => seccomp::answer(listener, id, answer)?,
         Step::Settled => {}

@@ -160,8 +160,9 @@ impl Supervisor<'_> {
 
     fn notifications(&mut self, ready: Ready) -> Result<(), SyscallError> {
         let Some(listener) = &self.task.listener else { return Ok(()) };
-        self.calls.retry(listener.as_fd())?;
-        if ready.now {
+        if self.calls.retry(listener.as_fd())? == Flow::EndRun {
+            self.end_run(Ending::Violation);
+        } else if ready.now {
             if self.calls.next(listener.as_fd())? == Flow::EndRun {
                 self.end_run(Ending::Violation);
             }

@@ -13,6 +13,7 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
 /// A notified call: plain numbers, and what the profile says about it.
+#[derive(Clone)]
 pub struct NotifiedCall {
     /// As the kernel told it.
     pub notification: Notification,
@@ -83,6 +84,11 @@ impl<'c> Waiting<'c> {
     /// What is told about the call.
     pub fn told(&self) -> Told {
         Told { decoded: self.decoded().clone(), caller: self.caller().clone() }
+    }
+
+    /// Where the caller waits, for whoever answers later.
+    pub fn listener(&self) -> BorrowedFd<'c> {
+        self.listener
     }
 
     /// Whether the caller still waits. Only then what was read is the caller's, and not that of another

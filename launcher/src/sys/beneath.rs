@@ -2,7 +2,7 @@
 //! what lies there may be a command's.
 
 use crate::sys::path::says_missing;
-use crate::sys::{OfCall, SyscallError, file};
+use crate::sys::{OfCall, SyscallError, file, process};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, StatxFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -23,6 +23,8 @@ pub struct Ages {
     pub born: Option<SystemTime>,
     /// No program can set it back (`st_ctim`, inode(7)).
     pub changed: SystemTime,
+    /// Of its contents (`st_mtim`).
+    pub modified: SystemTime,
 }
 
 /// A time of the kernel's.
@@ -42,6 +44,9 @@ pub const LISTING: usize = 32 * 1024;
 const FLAGS: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
+/// openat2(2) refuses flags that mean nothing together.
+const PLACE: OFlags = FLAGS.difference(OFlags::NONBLOCK).union(OFlags::PATH);
+
 impl Directory {
     /// The one that the others are below, as a place only: it need not be readable.
     pub fn open(path: &Path) -> Result<Directory, SyscallError> {
@@ -55,7 +60,40 @@ impl Directory {
 
     /// The same as a place only: it need not be readable.
     pub fn place(&self, path: &Path) -> Result<Directory, SyscallError> {
-        self.below_with(path, FLAGS.difference(OFlags::NONBLOCK) | OFlags::PATH)
+        self.below_with(path, PLACE)
+    }
+
+    /// A directory in it as a place, made where there is nothing of that name. `None` where there is something else, a
+    /// directory of another user's, or one of another file system.
+    pub fn own_place(&self, name: &OsStr) -> Result<Option<Directory>, SyscallError> {
+        let open = || {
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+            rustix::fs::openat2(&self.0, name, PLACE, Mode::empty(), resolve)
+        };
+        let found = match open() {
+            Err(Errno::NOENT) => match rustix::fs::mkdirat(&self.0, name, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => open(),
+                Err(error) => return Err(error).of("mkdirat"),
+            },
+            found => found,
+        };
+        let found = match found {
+            Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(None),
+            found => found.of("openat2")?,
+        };
+        let found = Directory(found);
+        Ok(found.is_own()?.then_some(found))
+    }
+
+    /// Whether it is the user's.
+    pub fn is_own(&self) -> Result<bool, SyscallError> {
+        Ok(rustix::fs::fstat(&self.0).of("fstat")?.st_uid == process::user())
+    }
+
+    /// A directory in it, of the same file system.
+    pub fn beside(&self, name: &OsStr) -> Result<Directory, SyscallError> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        rustix::fs::openat2(&self.0, name, FLAGS, Mode::empty(), resolve).of("openat2").map(Directory)
     }
 
     fn below_with(&self, path: &Path, flags: OFlags) -> Result<Directory, SyscallError> {
@@ -128,13 +166,20 @@ impl Directory {
     /// The ages of an entry, or of the directory itself by an empty name.
     pub fn ages(&self, name: &OsStr) -> Result<Ages, SyscallError> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
-        let wanted = StatxFlags::BTIME | StatxFlags::CTIME;
+        let wanted = StatxFlags::BTIME | StatxFlags::CTIME | StatxFlags::MTIME;
         let found = rustix::fs::statx(&self.0, name, flags, wanted).of("statx")?;
         let knows_birth = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
         Ok(Ages {
             born: knows_birth.then(|| at(found.stx_btime.tv_sec, found.stx_btime.tv_nsec)),
             changed: at(found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec),
+            modified: at(found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec),
         })
+    }
+}
+
+impl From<Directory> for File {
+    fn from(directory: Directory) -> File {
+        File::from(directory.0)
     }
 }
 

@@ -86,7 +86,7 @@ impl Worker {
 }
 
 /// Receives a value, which mostly arrives within microseconds: sleeping and waking would take longer.
-fn soon<T>(channel: &Receiver<T>, otherwise: impl FnOnce() -> Option<T>) -> Option<T> {
+pub(super) fn soon<T>(channel: &Receiver<T>, otherwise: impl FnOnce() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     while start.elapsed() < AWAKE {
         match channel.try_recv() {

@@ -2,7 +2,7 @@
 
 use crate::sys::descriptor::{by_number, poll_entries};
 use crate::sys::{OfCall, SyscallError};
-use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileTimes, Metadata};
@@ -57,9 +57,35 @@ impl Identity {
     }
 }
 
+/// What a name takes on the disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Space {
+    /// In allocated blocks.
+    pub bytes: u64,
+    /// Whether it is a directory.
+    pub is_directory: bool,
+    /// Its number, where it is a file with several names.
+    pub shared: Option<u64>,
+}
+
+/// What a name in a directory takes on the disk; a symbolic link itself.
+pub fn space_of(directory: BorrowedFd<'_>, name: &OsStr) -> Result<Space, SyscallError> {
+    const BLOCK: u64 = 512;
+    let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).of("stat")?;
+    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    let shared = (!is_directory && stat.st_nlink > 1).then_some(stat.st_ino);
+    let blocks = u64::try_from(stat.st_blocks).unwrap_or_default();
+    Ok(Space { bytes: blocks.saturating_mul(BLOCK), is_directory, shared })
+}
+
 /// Opens a directory as a place (O_PATH).
 pub fn open_directory(path: &Path) -> Result<OwnedFd, SyscallError> {
     open(CWD, path.as_os_str(), OFlags::PATH | OFlags::DIRECTORY, 0)
+}
+
+/// The number of a file system's kind (statfs(2)).
+pub fn kind_of_file_system(path: &Path) -> Result<i64, SyscallError> {
+    rustix::fs::statfs(path).map(|found| found.f_type).of("statfs")
 }
 
 /// Neither follows a symbolic link, nor waits for a FIFO, nor takes a terminal.
@@ -73,6 +99,12 @@ pub fn open_to_append(path: &Path, mode: u32) -> Result<OwnedFd, SyscallError> {
 /// Opens a file to be read; a symbolic link is not followed, a FIFO not waited for.
 pub fn open_to_read(directory: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, SyscallError> {
     open(directory, name, OFlags::RDONLY | CAREFULLY, 0)
+}
+
+/// The same by a path in which no link at all is followed (openat2(2), Linux 5.6).
+pub fn open_without_links(path: &Path) -> Result<OwnedFd, SyscallError> {
+    let flags = OFlags::RDONLY | CAREFULLY | OFlags::CLOEXEC;
+    rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).of("openat2")
 }
 
 /// Opens a file, or makes it; a symbolic link is not followed.
@@ -111,8 +143,14 @@ pub fn exchange(directory: BorrowedFd<'_>, one: &OsStr, other: &OsStr) -> Result
     rustix::fs::renameat_with(directory, one, directory, other, RenameFlags::EXCHANGE).of("renameat2")
 }
 
+/// Lets the user into a directory that is held open as a place.
+pub fn open_up(directory: &File) -> Result<(), SyscallError> {
+    let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
+    rustix::fs::chmod(path, Mode::RWXU).of("chmod")
+}
+
 /// Makes a symbolic link.
-pub fn make_link(to: &str, directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), SyscallError> {
+pub fn make_link(to: &OsStr, directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), SyscallError> {
     rustix::fs::symlinkat(to, directory, name).of("symlink")
 }
 
@@ -122,8 +160,8 @@ pub fn unlink(directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), SyscallErro
 }
 
 /// Makes a directory.
-pub fn make_directory(directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), SyscallError> {
-    rustix::fs::mkdirat(directory, name, Mode::from_bits_retain(0o755)).of("mkdir")
+pub fn make_directory(directory: BorrowedFd<'_>, name: &OsStr, mode: u32) -> Result<(), SyscallError> {
+    rustix::fs::mkdirat(directory, name, Mode::from_bits_retain(mode)).of("mkdir")
 }
 
 /// Removes an empty directory.

@@ -7,6 +7,8 @@ pub mod account;
 pub mod attributes;
 pub mod beneath;
 pub mod bounded;
+#[allow(unsafe_code)] // pthread_kill(3), and a handler for its signal.
+pub mod crew;
 #[allow(unsafe_code)] // Descriptors by number, close_range(2), poll(2) with holes.
 pub mod descriptor;
 pub mod executable;
@@ -21,6 +23,7 @@ pub mod namespace;
 pub mod new_names;
 #[allow(unsafe_code)] // realpath(3).
 pub mod path;
+pub mod pending;
 #[allow(unsafe_code)] // keyctl(2), getrlimit(2).
 pub mod privilege;
 #[allow(unsafe_code)] // fork(2), unshare(2).

@@ -54,6 +54,26 @@ pub fn new_on(kind: Kind, on: BorrowedFd<'_>) -> Result<(), SyscallError> {
     new(kind, Path::new(&format!("/proc/self/fd/{}", on.as_raw_fd())))
 }
 
+/// Lays a directory over another one, at a place: what is changed there is changed in `upper`, and `below` stays as it
+/// is (Documentation/filesystems/overlayfs.rst; by an ordinary user since Linux 5.11). With `volatile`, the end of the
+/// overlay does not wait until the disk has everything.
+pub fn overlay(
+    below: BorrowedFd<'_>,
+    upper: BorrowedFd<'_>,
+    work: BorrowedFd<'_>,
+    at: BorrowedFd<'_>,
+) -> Result<(), SyscallError> {
+    const CALL: &str = "mount";
+    // By descriptors: a path may have commas and colons, and mean something else by now.
+    let [below, upper, work, at] =
+        [below, upper, work, at].map(|fd| format!("/proc/self/fd/{}", fd.as_raw_fd()));
+    let options =
+        CString::new(format!("lowerdir={below},upperdir={upper},workdir={work},userxattr,volatile"))
+            .of(CALL)?;
+    let flags = MountFlags::NODEV | MountFlags::NOSUID;
+    rustix::mount::mount(c"overlay", &*at, c"overlay", flags, Some(&*options)).of(CALL)
+}
+
 /// Remounts everything with nosuid, and stops new mounts from spreading to other namespaces.
 pub fn separate() -> Result<(), SyscallError> {
     set(CWD, Path::new("/"), libc::AT_RECURSIVE, NOSUID, libc::MS_SLAVE)

@@ -1,32 +1,77 @@
 //! Namespaces of one's own (namespaces(7)).
 
 use crate::sys::privilege::set_dumpable;
-use crate::sys::process::{self, Pid};
-use crate::sys::{OfCall, SyscallError, checked};
+use crate::sys::process::{self, Change, Pid};
+use crate::sys::{OfCall, SyscallError, checked, probe, socket};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 
-/// The namespaces that are made besides those of mounts, processes, IPC and the host name.
+/// The namespaces that are made together. One for IPC is among them always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kinds {
     /// A user namespace, which gives the right to the others.
     pub user: bool,
+    /// Namespaces of mounts, processes and the host name: a view of the run's own.
+    pub view: bool,
     /// A network namespace.
     pub network: bool,
 }
 
 impl Kinds {
+    /// All but that of the network: it takes ten times as long as the others together, in which the caller has
+    /// something else to do ([`new_network`]).
     fn flags(self) -> libc::c_int {
-        let always = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
-        let wanted = [(self.user, libc::CLONE_NEWUSER), (self.network, libc::CLONE_NEWNET)];
-        wanted.into_iter().filter(|(wanted, _)| *wanted).fold(always, |flags, (_, flag)| flags | flag)
+        let wanted = [
+            (self.user, libc::CLONE_NEWUSER),
+            (self.view, libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWUTS),
+        ];
+        let wanted = wanted.into_iter().filter(|(wanted, _)| *wanted);
+        wanted.fold(libc::CLONE_NEWIPC, |flags, (_, flag)| flags | flag)
     }
 }
 
-/// A copy of this process that shares its descriptors and is the first one in new namespaces. Returns 0 in
-/// the copy.
+/// Whether the machine gives these namespaces to this process: a process is started in them, and ends.
+pub fn can_make(kinds: Kinds) -> bool {
+    match fork_into(kinds) {
+        Ok(0) => process::exit_now(i32::from(kinds.network && new_network().is_err())),
+        Ok(child) => matches!(process::wait(Some(child), true, false), Some((_, Change::Exited(0)))),
+        Err(_) => false,
+    }
+}
+
+/// Moves the calling process into a new network namespace. An error too where a filter around us answers with success
+/// and nothing has happened: what is done to the new network would be done to the host's.
+pub fn new_network() -> Result<(), SyscallError> {
+    let before = mark_of_network()?;
+    probe::unshare(libc::CLONE_NEWNET)?;
+    if mark_of_network()? == before {
+        return Err(io::Error::other("it was answered with success, and nothing has happened")).of("unshare");
+    }
+    Ok(())
+}
+
+/// What tells the calling process's network from any other.
+#[derive(PartialEq, Eq)]
+enum Mark {
+    Cookie(u64),
+    /// Device and inode, before Linux 5.14.
+    File(u64, u64),
+}
+
+fn mark_of_network() -> Result<Mark, SyscallError> {
+    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).of("socket")?;
+    if let Ok(cookie) = socket::cookie(&socket) {
+        return Ok(Mark::Cookie(cookie));
+    }
+    let meta = std::fs::metadata("/proc/self/ns/net").of("stat")?;
+    Ok(Mark::File(meta.dev(), meta.ino()))
+}
+
+/// A copy of this process that shares its descriptors and is the first one in new namespaces, but for that of
+/// the network. Returns 0 in the copy.
 pub fn fork_into(kinds: Kinds) -> Result<Pid, SyscallError> {
     process::fork_sharing_descriptors(kinds.flags())
 }
@@ -36,6 +81,15 @@ pub fn fork_into(kinds: Kinds) -> Result<Pid, SyscallError> {
 pub struct Identity {
     user: u32,
     group: u32,
+}
+
+/// Namespaces of a run's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Own {
+    /// Which.
+    pub kinds: Kinds,
+    /// Who the command is in them.
+    pub identity: Identity,
 }
 
 /// The identity of this process. In a user namespace without a map it cannot be found out any more.
@@ -59,8 +113,9 @@ fn write(file: &'static str, text: &str) -> Result<(), SyscallError> {
     OpenOptions::new().write(true).open(file).and_then(|mut open| open.write_all(text.as_bytes())).of(file)
 }
 
-/// Starts the loopback interface of the calling process's network namespace (netdevice(7)).
-pub fn loopback_up() -> Result<(), SyscallError> {
+/// Starts the loopback interface of the calling process's network namespace (netdevice(7)). Returns the cookie of
+/// that network, where the kernel has such.
+pub fn loopback_up() -> Result<Option<u64>, SyscallError> {
     let flags = SocketFlags::CLOEXEC;
     let socket =
         rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None).of("socket")?;
@@ -71,7 +126,7 @@ pub fn loopback_up() -> Result<(), SyscallError> {
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: a valid structure.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw mut request) };
-    checked("ioctl(SIOCSIFFLAGS)", result).map(drop)
+    checked("ioctl(SIOCSIFFLAGS)", result).map(|_| socket::cookie(&socket).ok())
 }
 
 /// Lets any user listen on every port of the calling process's network namespace (ip(7),

@@ -111,6 +111,11 @@ pub fn is_directory(path: &Path) -> bool {
     path.symlink_metadata().map_or_else(|error| !says_missing(&error), |meta| meta.is_dir())
 }
 
+/// Whether there is a directory at a path, or a link.
+pub fn is_directory_or_link(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.is_dir() || meta.is_symlink())
+}
+
 /// A canonical path, or the path itself where it cannot be resolved.
 pub fn canonical(path: &Path) -> PathBuf {
     real(path).unwrap_or_else(|_| path.to_path_buf())

@@ -176,6 +176,12 @@ pub fn about(process: Pid, file: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
+/// How many descriptors this process may have.
+pub fn most_open_files() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+}
+
 /// The value of a field in the status of a process (proc_pid_status(5)).
 pub fn status(process: Pid, name: &str) -> Option<String> {
     let text = about(process, "status").ok()?;
@@ -314,7 +320,7 @@ pub fn stop_self() {
 }
 
 /// Takes the next change of a child (of any, for `None`), waiting for it if told to. `None`: nothing to
-/// report, or no such child.
+/// report, or no such child. A child that has made this process its tracer (PTRACE_TRACEME) is let go.
 pub fn wait(child: Option<Pid>, block: bool, stops: bool) -> Option<(Pid, Change)> {
     let stops = if stops { libc::WSTOPPED | libc::WCONTINUED } else { 0 };
     let flags = libc::WEXITED | stops | if block { 0 } else { libc::WNOHANG };
@@ -332,13 +338,26 @@ pub fn wait(child: Option<Pid>, block: bool, stops: bool) -> Option<(Pid, Change
         let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
         let change = match info.si_code {
             _ if pid == 0 => return None,
+            libc::CLD_TRAPPED => {
+                let_go(pid, status);
+                continue;
+            }
             libc::CLD_EXITED => Change::Exited(status),
-            libc::CLD_STOPPED | libc::CLD_TRAPPED => Change::Stopped(status),
+            libc::CLD_STOPPED => Change::Stopped(status),
             libc::CLD_CONTINUED => Change::Continued,
             _ => Change::Killed(status),
         };
         return Some((pid, change));
     }
+}
+
+/// Ends the tracing of a child that stopped for its tracer, which this process never wanted to be: nobody else could
+/// continue it. The child gets the signal that it stopped for, but for the one of an exec.
+fn let_go(child: Pid, status: i32) {
+    let signal = if status == libc::SIGTRAP { 0 } else { status & 0x7f };
+    let none: *mut c_void = std::ptr::null_mut();
+    // SAFETY: plain numbers. If the child is gone, nothing happens.
+    let _ = unsafe { libc::ptrace(libc::PTRACE_DETACH, child, none, libc::c_long::from(signal)) };
 }
 
 /// Looks for a child that has ended, without taking its end. ECHILD: there is no child.

@@ -56,6 +56,11 @@ fn set_filter(insns: &[Insn], flags: libc::c_ulong) -> Result<RawFd, SyscallErro
     checked("seccomp(SECCOMP_SET_MODE_FILTER)", result).map(|number| number as RawFd)
 }
 
+/// ERESTARTSYS: the error by which the kernel has a call give way to a signal that waits for the thread. It becomes
+/// EINTR, or the call is made again, after a handler with SA_RESTART. Only for a thread that has to look at its
+/// signals before it goes on: another one would get to see this number.
+pub const GIVE_WAY: u16 = 512;
+
 /// A system call that waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Notification {
@@ -147,6 +152,20 @@ pub fn answer_with(
     // SAFETY: a valid structure of the size that is part of the command's number.
     let result = unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_ADD as _, &raw const added) };
     checked("ioctl(SECCOMP_IOCTL_NOTIF_ADDFD)", result).map(drop)
+}
+
+/// Gives the process whose call waits a copy of a descriptor, without an answer (Linux 5.9). Returns its number there.
+pub fn add(
+    listener: BorrowedFd<'_>,
+    id: u64,
+    file: BorrowedFd<'_>,
+    close_on_exec: bool,
+) -> Result<RawFd, SyscallError> {
+    let number_flags = if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 };
+    let added = Added { id, flags: 0, source: file.as_raw_fd() as u32, number: 0, number_flags };
+    // SAFETY: a valid structure of the size that is part of the command's number.
+    let result = unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_ADD as _, &raw const added) };
+    checked("ioctl(SECCOMP_IOCTL_NOTIF_ADDFD)", result).map(|number| number as RawFd)
 }
 
 /// Takes ownership of the listener whose number [`install_with_listener`] returned.

@@ -30,6 +30,14 @@ impl Set {
         unsafe { libc::sigfillset(&raw mut set.0) };
         set
     }
+
+    /// Every signal but this one.
+    pub fn full_but(signal: i32) -> Set {
+        let mut set = Set::full();
+        // SAFETY: a valid set; an unknown number changes nothing.
+        unsafe { libc::sigdelset(&raw mut set.0, signal) };
+        set
+    }
 }
 
 /// Replaces the mask of blocked signals, and returns the one before.

@@ -1,21 +1,36 @@
 //! A socket of another process, connected on its behalf.
 
 use crate::sys::descriptor::by_number;
-use crate::sys::timer::Interruption;
 use crate::sys::{OfCall, SyscallError, checked, descriptor};
-use rustix::net::sockopt::{socket_domain, socket_type};
-use rustix::net::{AddressFamily, SocketType};
+use rustix::net::sockopt::{Timeout, socket_domain, socket_timeout, socket_type};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
 use rustix::process::PidfdGetfdFlags;
 use std::fs::File;
-use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// The descriptor of another process, as one of ours (pidfd_getfd(2), Linux 5.6).
 pub fn take(process: &OwnedFd, number: i32) -> Result<OwnedFd, SyscallError> {
+    if number < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF)).of("pidfd_getfd");
+    }
     rustix::process::pidfd_getfd(process, number, PidfdGetfdFlags::empty()).of("pidfd_getfd")
+}
+
+/// Whether descendants let descriptors be taken at all. A filter around us may answer in the kernel's place (Docker's
+/// default one does), and Yama may keep everybody without capabilities from it.
+pub fn can_take() -> bool {
+    // SAFETY: plain numbers, none of which is a descriptor: the kernel says so itself.
+    let result = unsafe { libc::syscall(libc::SYS_pidfd_getfd, -1, -1, 0) };
+    let asked = result < 0 && SyscallError::last("pidfd_getfd").errno() == libc::EBADF;
+    let scope = || std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    asked && !scope().is_ok_and(|scope| matches!(scope.trim(), "2" | "3"))
 }
 
 /// Whether it is a UNIX socket that sends only where it is connected.
@@ -32,6 +47,26 @@ pub fn is_internet(number: RawFd) -> bool {
 /// Whether a descriptor of ours is a socket of a kind that belongs to a network: any but a UNIX socket.
 pub fn is_of_network(number: RawFd) -> bool {
     socket_domain(by_number(number)).is_ok_and(|family| family != AddressFamily::UNIX)
+}
+
+/// The cookie of the network that a socket was made in: a number that no other network has until the machine is started
+/// anew (SO_NETNS_COOKIE, Linux 5.14). It takes no capability.
+pub fn cookie(socket: &OwnedFd) -> io::Result<u64> {
+    const NETWORK_COOKIE: libc::c_int = 71;
+    let mut cookie = 0_u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: room for the answer, and its length.
+    let result = unsafe {
+        let (value, length) = ((&raw mut cookie).cast(), &raw mut length);
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, NETWORK_COOKIE, value, length)
+    };
+    checked("getsockopt", result).map(|_| cookie).map_err(|failed| failed.cause)
+}
+
+/// Whether this kernel tells networks apart by [`cookie`].
+pub fn has_cookies() -> bool {
+    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None);
+    socket.is_ok_and(|socket| cookie(&socket).is_ok())
 }
 
 /// SIOCGSKNS of linux/sockios.h, which libc does not have.
@@ -71,28 +106,98 @@ pub fn hold(file: File) -> io::Result<SocketFile> {
     Ok(SocketFile { file, path })
 }
 
-/// How long a connection waits for a server whose queue is full.
-const LONGEST_WAIT: Duration = Duration::from_millis(200);
-
-/// Connects to exactly this file; an error number otherwise.
-pub fn connect(socket: &OwnedFd, target: &SocketFile) -> Result<(), i32> {
+/// The address that leads to exactly this file, as long as it is held.
+pub fn address_of(target: &SocketFile) -> Vec<u8> {
     let family = libc::AF_UNIX as libc::sa_family_t;
     let path = format!("/proc/self/fd/{}\0", target.file.as_raw_fd());
-    let address = [&family.to_ne_bytes(), path.as_bytes()].concat();
-    connect_to(socket, &address).map_err(|errno| match errno {
-        // What a socket that does not wait gets from a full queue.
-        libc::EINTR => libc::EAGAIN,
-        errno => errno,
-    })
+    [&family.to_ne_bytes(), path.as_bytes()].concat()
 }
 
-/// Connects to an address; an error number otherwise. EINTR: the connection still waits for the server, as
-/// after a signal.
-pub fn connect_to(socket: &OwnedFd, address: &[u8]) -> Result<(), i32> {
-    // Not by the socket's own timeout and flags: its owner can change them meanwhile.
-    let _interruption = Interruption::every(LONGEST_WAIT).map_err(|failed| failed.errno())?;
+/// Connects to an address as long as that takes, by the socket's own flags and timeout; an error number otherwise.
+/// After EINTR the connection of an internet socket goes on being made.
+pub fn connect(socket: &OwnedFd, address: &[u8]) -> Result<(), i32> {
     let length = address.len() as libc::socklen_t;
     // SAFETY: so many bytes, which the kernel judges as an address.
     let result = unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), length) };
     checked("connect", result).map(drop).map_err(|failed| failed.errno())
+}
+
+/// Has a socket wait for connections; an error number otherwise.
+pub fn listen(socket: &OwnedFd, backlog: i32) -> Result<(), i32> {
+    rustix::net::listen(socket, backlog).map_err(|errno| errno.raw_os_error())
+}
+
+/// Whether a call on the socket waits for so long only, which its owner has set: such a call is never restarted.
+pub fn has_timeout(socket: &OwnedFd) -> bool {
+    !matches!(socket_timeout(socket, Timeout::Send), Ok(None))
+}
+
+/// Whether calls on the socket wait (O_NONBLOCK), as of now: its owner can change that.
+pub fn waits(socket: &OwnedFd) -> bool {
+    !rustix::fs::fcntl_getfl(socket).is_ok_and(|flags| flags.contains(rustix::fs::OFlags::NONBLOCK))
+}
+
+/// Two UNIX sockets that send packets to each other and nowhere else.
+pub fn packet_pair() -> Result<[OwnedFd; 2], SyscallError> {
+    let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+    let pair = rustix::net::socketpair(AddressFamily::UNIX, kind, flags, None).of("socketpair")?;
+    Ok([pair.0, pair.1])
+}
+
+/// Sends copies of descriptors over a UNIX socket, with one byte. Waits for nobody.
+pub fn send_descriptors(over: BorrowedFd<'_>, descriptors: &[BorrowedFd<'_>; 2]) -> Result<(), SyscallError> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(descriptors));
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    rustix::net::sendmsg(over, &[IoSlice::new(b"x")], &mut control, flags).of("sendmsg").map(drop)
+}
+
+/// Receives what [`send_descriptors`] has sent. Waits for nobody.
+pub fn receive_descriptors(over: BorrowedFd<'_>) -> Result<Option<[OwnedFd; 2]>, SyscallError> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let mut byte = [0];
+    rustix::net::recvmsg(over, &mut [IoSliceMut::new(&mut byte)], &mut control, flags).of("recvmsg")?;
+    let received = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors.collect::<Vec<OwnedFd>>()),
+        _ => None,
+    });
+    Ok(received.and_then(|descriptors| descriptors.try_into().ok()))
+}
+
+/// How an internet socket sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sends {
+    /// Over a connection.
+    Stream,
+    /// One datagram after the other.
+    Datagrams,
+}
+
+/// How an internet socket of ours sends, if it is one.
+pub fn sends(socket: &OwnedFd) -> Option<Sends> {
+    if !is_internet(socket.as_raw_fd()) {
+        return None;
+    }
+    match socket_type(socket) {
+        Ok(SocketType::STREAM) => Some(Sends::Stream),
+        Ok(SocketType::DGRAM) => Some(Sends::Datagrams),
+        _ => None,
+    }
+}
+
+/// Whether a TCP socket is closed: the connection that it was to make has failed already, though connect(2) said that
+/// it was on its way. Its error is left for its owner.
+pub fn is_closed(socket: &OwnedFd) -> bool {
+    const TCP_CLOSE: u8 = 7;
+    let mut state = 0_u8;
+    let mut length = 1 as libc::socklen_t;
+    // SAFETY: room for the first byte of the answer, `tcpi_state`, and its length.
+    let result = unsafe {
+        let (value, length) = ((&raw mut state).cast(), &raw mut length);
+        libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, value, length)
+    };
+    result == 0 && state == TCP_CLOSE
 }

@@ -18,36 +18,10 @@ pub fn file_time() -> SystemTime {
 /// Has the kernel send SIGCONT to this process when the time is over, and repeatedly from then on: if
 /// something has stopped it, it continues and looks at the clock. The timer ends with the process.
 pub fn continue_after(time: Duration) -> Result<(), SyscallError> {
-    start(libc::SIGCONT, time, AGAIN).map(drop)
+    start(libc::SIGCONT, time, AGAIN)
 }
 
-/// Interrupts the system calls of this process until it is dropped.
-pub struct Interruption(libc::timer_t);
-
-impl Interruption {
-    /// Repeatedly, at this interval: the first signal could come just before a call that waits.
-    pub fn every(time: Duration) -> Result<Interruption, SyscallError> {
-        let number = libc::SIGRTMIN();
-        // SAFETY: all zeroes is a valid value: no flags, so that no call is restarted.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        // SAFETY: a handler that does nothing.
-        let set = unsafe { libc::sigaction(number, &raw const action, std::ptr::null_mut()) };
-        checked("sigaction", set)?;
-        start(number, time, time).map(Interruption)
-    }
-}
-
-impl Drop for Interruption {
-    fn drop(&mut self) {
-        // SAFETY: a timer of our own, which nobody uses any more.
-        unsafe { libc::timer_delete(self.0) };
-    }
-}
-
-extern "C" fn nothing(_: libc::c_int) {}
-
-fn start(signal: libc::c_int, first: Duration, then: Duration) -> Result<libc::timer_t, SyscallError> {
+fn start(signal: libc::c_int, first: Duration, then: Duration) -> Result<(), SyscallError> {
     // SAFETY: all zeroes is a valid value.
     let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
     event.sigev_notify = libc::SIGEV_SIGNAL;
@@ -64,6 +38,5 @@ fn start(signal: libc::c_int, first: Duration, then: Duration) -> Result<libc::t
     }
     // SAFETY: the timer that was just made, and valid times.
     let set = unsafe { libc::timer_settime(timer, 0, &raw const when, std::ptr::null_mut()) };
-    checked("timer_settime", set)?;
-    Ok(timer)
+    checked("timer_settime", set).map(drop)
 }

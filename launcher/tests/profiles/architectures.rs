@@ -87,7 +87,7 @@ struct Answers {
 
 impl Answers {
     fn of(profile: &Profile, arch: Arch) -> Answers {
-        let (rules, free) = profile.syscalls.to_rules(arch, ACTIONS).unwrap();
+        let (rules, free) = profile.syscalls.to_rules(arch, ACTIONS, true).unwrap();
         Answers { arch, program: assemble(&Layout { rules: &rules, extra: Some(&free) }).unwrap() }
     }
 
@@ -179,7 +179,7 @@ fn the_loader_gets_the_calls_that_it_makes_there_and_loses_them_again() {
         (Arch::X86_64, ["access", "readlink"], ["faccessat", "readlinkat"]),
         (Arch::Aarch64, ["faccessat", "readlinkat"], ["access", "readlink"]),
     ] {
-        let calls = resolve::calls(&profile, &Network::default(), Unix::Refused, arch).unwrap();
+        let calls = resolve::calls(&profile, &Network::default(), false, Unix::Refused, arch).unwrap();
         let seal = calls.seal(bpf::RET_TRAP).unwrap().unwrap();
         let needs: Vec<_> = seal.needs.iter().map(|(name, _)| name).collect();
         let denied = seal.text.deny.unwrap();

@@ -155,6 +155,29 @@ const BROKEN: &[(&str, &[&str])] = &[
         r#"{"syscalls": {"allow": [{"call": "openat[read]", "args": [{"index": 0, "value": 0}]}]}}"#,
         &["not with 'openat[read]'"],
     ),
+    // What is allowed in namespaces alone.
+    (r#"{"syscalls": {"deny": [{"call": "ptrace", "needs": "namespaces"}]}}"#, &["an entry of 'allow' only"]),
+    (r#"{"syscalls": {"log": [{"call": "ptrace", "needs": "namespaces"}]}}"#, &["an entry of 'allow' only"]),
+    (
+        r#"{"syscalls": {"allow": [{"call": "ptrace", "needs": "namespace"}]}}"#,
+        &["unknown value 'namespace'", "did you mean 'namespaces'?"],
+    ),
+    (
+        r#"{"syscalls": {"allow": ["ptrace", {"call": "ptrace", "needs": "namespaces"}]}}"#,
+        &["syscalls.allow[1]", "'ptrace' and 'ptrace' (syscalls.allow[0])", "without namespaces too"],
+    ),
+    (
+        r#"{"syscalls": {"allow": ["openat[no-setid]", {"call": "openat[read]", "needs": "namespaces"}]}}"#,
+        &["syscalls.allow[1]", "without namespaces too"],
+    ),
+    (
+        r#"{"syscalls": {"allow": [{"call": "ptrace", "needs": "namespaces"}], "deny": ["ptrace"]}}"#,
+        &["syscalls.allow[0]", "what is denied is never allowed"],
+    ),
+    (
+        r#"{"syscalls": {"allow": [{"call": "ptrace", "needs": "namespaces"}], "log": ["ptrace"]}}"#,
+        &["syscalls.log[0]", "allowed and noted"],
+    ),
     // The other keys.
     (r#"{"paths": {"wirte": []}}"#, &["paths: unknown key 'wirte' (did you mean 'write'?)"]),
     (

@@ -5,6 +5,7 @@ use sbx::plan::rules::Network;
 use sbx::profile::{self, Grants, Namespaces, NetworkMode as Mode, Profile, Variable};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::interpret::{Data, run};
+use sbx_policy::list::List;
 use sbx_policy::program::assemble;
 use sbx_policy::rules::{Actions, Layout};
 use sbx_policy::{bpf, shadow};
@@ -25,9 +26,10 @@ const WRITE: &str = "unlink unlinkat rename renameat renameat2 mkdir mkdirat rmd
 const GO: &str = "sched_getaffinity sigaltstack rt_sigaction rt_sigprocmask rt_sigreturn clone futex epoll_create1 epoll_ctl \
     epoll_pwait mincore madvise tgkill getpid gettid nanosleep pipe2 eventfd2 timer_create timer_settime timer_delete setitimer \
     prlimit64 sched_yield fcntl openat read mmap munmap";
+/// Only in an IPC namespace of the run's own.
+const SYSTEM_V: &str = "shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl";
 /// Never, except in `unrestricted`.
-const NEVER: &str = "shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink \
-    mq_timedsend mq_timedreceive mq_notify mq_getsetattr keyctl add_key request_key bpf perf_event_open ptrace process_vm_readv \
+const NEVER: &str = "mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr keyctl add_key request_key bpf perf_event_open ptrace process_vm_readv \
     process_vm_writev userfaultfd mount umount2 move_mount open_tree fsopen fsconfig fsmount fspick mount_setattr setns \
     kexec_load kexec_file_load init_module finit_module delete_module clock_settime clock_adjtime settimeofday adjtimex swapon \
     swapoff quotactl quotactl_fd open_by_handle_at name_to_handle_at fanotify_init fanotify_mark acct kcmp pidfd_getfd \
@@ -95,6 +97,26 @@ fn each_has_its_calls() {
 }
 
 #[test]
+fn what_all_processes_of_a_machine_share_is_open_only_where_it_is_the_runs_own() {
+    let calls = |profile: &Profile, own_ipc| {
+        resolve::calls(profile, &Network::default(), own_ipc, Unix::Refused, Arch::X86_64).unwrap()
+    };
+    for name in CONFINING {
+        let profile = built_in(name);
+        let wanted = ["workspace", "read-only", "no-exec"].contains(&name);
+        for call in SYSTEM_V.split_whitespace() {
+            assert_eq!(calls(&profile, true).allows(call), wanted, "{name}: {call}");
+            assert!(!calls(&profile, false).allows(call), "{name}: {call}");
+        }
+    }
+    assert_eq!(restricted(&built_in("no-exec"), "shmat"), ["shmat[no-exec]"]);
+    // What a flag allows is not taken back.
+    let mut calls = calls(&built_in("workspace"), false);
+    calls.add(List::Allow, "--allow-calls", b"shmget").unwrap();
+    assert!(calls.allows("shmget"));
+}
+
+#[test]
 fn sockets_that_are_merely_tried_are_refused_quietly() {
     const EAFNOSUPPORT: u16 = 97;
     for name in ["minimal", "network", "write", "no-exec", "read-only", "workspace"] {
@@ -117,13 +139,48 @@ fn socket_decision(profile: &Profile, mode: Mode, family: u64) -> u32 {
 
 fn decision(profile: &Profile, mode: Mode, unix: Unix, call: &str, args: [u64; 6]) -> u32 {
     let network = Network { mode, ..Network::default() };
-    let calls = resolve::calls(profile, &network, unix, Arch::X86_64).unwrap();
+    let calls = resolve::calls(profile, &network, false, unix, Arch::X86_64).unwrap();
     let actions = Actions { violation: bpf::RET_USER_NOTIF, log: bpf::RET_LOG, unknown: None };
     let (rules, free) = calls.rules(actions, Extras::default()).unwrap();
     let program = assemble(&Layout { rules: &rules, extra: Some(&free) }).unwrap();
     let number = Call::named(call.as_bytes()).unwrap().number(Arch::X86_64).unwrap();
     let data = Data { nr: number, arch: Arch::X86_64.audit(), args };
     run(&program, &data).unwrap()
+}
+
+/// What reaches other processes of the run, where it cannot reach more than those.
+#[test]
+fn tracing_and_priorities_of_others_take_namespaces() {
+    let allows = |profile: &Profile, namespaces, call: &str, args: [u64; 6]| {
+        let calls = resolve::calls(profile, &Network::default(), true, Unix::Refused, Arch::X86_64).unwrap();
+        let program = calls.inside(namespaces).strict_program().unwrap();
+        let nr = Call::named(call.as_bytes()).unwrap().number(Arch::X86_64).unwrap();
+        run(&program, &Data { nr, arch: Arch::X86_64.audit(), args }) == Some(bpf::RET_ALLOW)
+    };
+    const TRACER: u64 = 0x80_0700;
+    for name in ["minimal", "network", "write", "read-only", "workspace", "no-exec"] {
+        let (profile, opens) = (built_in(name), matches!(name, "read-only" | "workspace" | "no-exec"));
+        for (call, args) in [
+            ("ptrace", [16, 4711, 0, 0, 0, 0]),
+            ("process_vm_readv", [4711, 0, 0, 0, 0, 0]),
+            ("setpriority", [0, 4711, 5, 0, 0, 0]),
+        ] {
+            assert!(!allows(&profile, false, call, args), "{name}: {call}");
+            assert_eq!(allows(&profile, true, call, args), opens, "{name}: {call}");
+        }
+        let both =
+            |call: &str, args| [false, true].map(|namespaces| allows(&profile, namespaces, call, args));
+        // Not the first process, not with high bits set, no groups, no users.
+        for args in [[0, 1, 5], [0, 1 << 32 | 1, 5], [1, 4711, 5], [1, 0, 5], [2, 4711, 5]] {
+            let [which, who, priority] = args;
+            assert_eq!(both("setpriority", [which, who, priority, 0, 0, 0]), [false; 2], "{name}: {args:x?}");
+        }
+        assert_eq!(both("process_vm_writev", [4711, 0, 0, 0, 0, 0]), [false; 2], "{name}");
+        let makes = matches!(name, "read-only" | "workspace");
+        assert_eq!(both("clone", [TRACER, 0, 0, 0, 0, 0]), [makes, opens], "{name}");
+        assert_eq!(both("clone", [TRACER | 0x1000_0000, 0, 0, 0, 0, 0]), [false; 2], "{name}: a namespace");
+        assert_eq!(both("clone", [TRACER | 17, 0, 0, 0, 0, 0]), [makes; 2], "{name}: a process");
+    }
 }
 
 #[test]

@@ -19,10 +19,7 @@ const ACTIONS: Actions =
     Actions { violation: bpf::RET_USER_NOTIF, log: bpf::RET_LOG, unknown: Some(bpf::RET_ERRNO | 38) };
 
 fn conditions(rules: &CallRules) -> Vec<Condition> {
-    let alternatives = [&rules.allow, &rules.deny].into_iter().flat_map(|grants| match grants {
-        Grants::Some(list) => &**list,
-        _ => &[],
-    });
+    let alternatives = [&rules.allow, &rules.inside, &rules.deny].into_iter().flat_map(Grants::alternatives);
     alternatives.flat_map(|one| When::any(&one.when)).flatten().copied().collect()
 }
 
@@ -59,8 +56,12 @@ fn boundaries(rules: Option<&CallRules>) -> Vec<[u64; 6]> {
 }
 
 fn check(profile: &Profile) {
+    [false, true].into_iter().for_each(|namespaces| check_in(profile, namespaces));
+}
+
+fn check_in(profile: &Profile, namespaces: bool) {
     for (arch, other) in [(Arch::X86_64, 0x4000_0003), (Arch::Aarch64, 0x4000_0028)] {
-        let (rules, free) = profile.syscalls.to_rules(arch, ACTIONS).unwrap();
+        let (rules, free) = profile.syscalls.to_rules(arch, ACTIONS, namespaces).unwrap();
         let program = assemble(&Layout { rules: &rules, extra: Some(&free) }).unwrap();
         assert!(program.len() < bpf::MAX_INSNS);
         for number in (0..520).chain([X32_BIT - 1, 0x8000_0000, u32::MAX]) {
@@ -71,8 +72,9 @@ fn check(profile: &Profile) {
                     for audit in [arch.audit(), other] {
                         let data = Data { nr, arch: audit, args };
                         let decided = run(&program, &data);
-                        let meant = Some(model::expected(profile, arch, ACTIONS, &data, rules.identity()));
-                        assert_eq!(decided, meant, "{} {call:?} {data:x?}", profile.name);
+                        let profile_of = (profile, namespaces);
+                        let meant = model::expected(profile_of, arch, ACTIONS, &data, rules.identity());
+                        assert_eq!(decided, Some(meant), "{} {call:?} {data:x?}", profile.name);
                     }
                 }
             }

@@ -103,6 +103,37 @@ fn lists_unite_and_single_values_are_the_nearest() {
 }
 
 #[test]
+fn what_needs_namespaces_goes_with_the_rest_of_what_is_said_about_a_call() {
+    let shelf = Shelf::new();
+    shelf.put(
+        "base.json",
+        r#"{"syscalls": {"allow": ["clone[thread]", "read", {"call": "clone[no-namespace]", "needs": "namespaces"},
+            {"calls": ["ptrace", "kcmp"], "needs": "namespaces"}]}}"#,
+    );
+    shelf.put("closed.json", r#"{"extends": "base", "syscalls": {"deny": ["ptrace"]}}"#);
+    shelf.put("open.json", r#"{"extends": "base", "syscalls": {"allow": ["ptrace", "clone[thread]"]}}"#);
+    shelf.put("both.json", r#"{"extends": ["base", "closed"]}"#);
+    let allowed = |profile: &str, name: &str| {
+        let profile = shelf.load(profile).unwrap();
+        let rules = profile.syscalls.calls.get(Call::named(name.as_bytes()).unwrap()).unwrap();
+        [false, true].map(|namespaces| match rules.allowed(namespaces) {
+            Grants::None => "none".to_string(),
+            Grants::All(_) => "all".to_string(),
+            Grants::Some(list) => list.iter().map(|one| &*one.origin.entry).collect::<Vec<_>>().join(" "),
+        })
+    };
+    assert_eq!(allowed("base", "ptrace"), ["none", "all"]);
+    assert_eq!(allowed("base", "read"), ["all", "all"]);
+    // The wider one takes the place of the narrower one.
+    assert_eq!(allowed("base", "clone"), ["clone[thread]", "clone[no-namespace]"]);
+    assert_eq!(allowed("closed", "ptrace"), ["none", "none"]);
+    assert_eq!(allowed("both", "ptrace"), ["none", "none"]);
+    assert_eq!(allowed("closed", "kcmp"), ["none", "all"]);
+    assert_eq!(allowed("open", "ptrace"), ["all", "all"]);
+    assert_eq!(allowed("open", "clone"), ["clone[thread]", "clone[thread]"]);
+}
+
+#[test]
 fn a_log_entry_picks_a_call_out_of_a_group() {
     let shelf = Shelf::new();
     shelf.put(

@@ -190,6 +190,8 @@ fn furnish(world: &World) {
     }
     world.make_dir(&world.outside.join("empty"));
     world.write(world.home.join(".gitconfig"), "[user]\n");
+    world.make_dir(&world.home.join(".local/bin"));
+    world.write(world.home.join(".local/bin/readable"), "");
     world.write("inside", "inside\n");
     world.write(world.outside.join("stdin"), "what the command reads\n");
     let attributes = world.write(world.outside.join("attributes"), "");

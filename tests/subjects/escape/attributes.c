@@ -48,7 +48,7 @@ static int set_attribute_at(void)
 static int set_flags(void)
 {
 	long flags = 0;
-	int fd = open(home(".gitconfig"), O_RDONLY);
+	int fd = open(home(".local/bin/readable"), O_RDONLY);
 	if (fd < 0 || ioctl(fd, FS_IOC_GETFLAGS, &flags))
 		return done(-1);
 	flags |= FS_NODUMP_FL;
@@ -64,7 +64,7 @@ static int set_flags_by_call(void)
 static int set_project(void)
 {
 	struct fsxattr attr;
-	int fd = open(home(".gitconfig"), O_RDONLY);
+	int fd = open(home(".local/bin/readable"), O_RDONLY);
 	if (fd < 0 || ioctl(fd, FS_IOC_FSGETXATTR, &attr))
 		return done(-1);
 	attr.fsx_xflags |= FS_XFLAG_NOATIME;

@@ -48,7 +48,7 @@ struct attempt {
 	int (*act)(void);
 };
 /* Each class's attempts; the last one has no name. */
-extern const struct attempt files[], attributes[], machine[], network[], local_sockets[], processes[], privileges[],
+extern const struct attempt files[], attributes[], machine[], network[], local_sockets[], processes[], tracing[], privileges[],
 	namespaces[], kernel[], bypass[], memory[], supervisor[], environment[];
 
 /* A path below a directory; the eight last ones stay valid. */

@@ -31,6 +31,7 @@ ACT(physical_memory, opens("/dev/mem", O_RDONLY))
 ACT(kernel_messages, opens("/proc/kmsg", O_RDONLY | O_NONBLOCK))
 ACT(message_device, opens("/dev/kmsg", O_RDONLY | O_NONBLOCK))
 ACT(symbols, opens("/proc/kallsyms", O_RDONLY))
+ACT(key_names, opens("/proc/keys", O_RDONLY))
 ACT(fuse, opens("/dev/fuse", O_RDWR))
 ACT(tun, opens("/dev/net/tun", O_RDWR))
 ACT(kvm, opens("/dev/kvm", O_RDWR))
@@ -164,6 +165,7 @@ const struct attempt machine[] = {
 	{ "kernel-messages", kernel_messages },
 	{ "message-device", message_device },
 	{ "kernel-symbols", symbols },
+	{ "key-names", key_names },
 	{ "fuse", fuse },
 	{ "tun", tun },
 	{ "kvm", kvm },

@@ -31,8 +31,8 @@ static const struct attempt parts[] = {
 };
 
 static const struct attempt *const classes[] = {
-	files, attributes, machine, network, local_sockets, processes, privileges, namespaces, kernel, bypass, memory,
-	supervisor, environment, parts,
+	files, attributes, machine, network, local_sockets, processes, tracing, privileges, namespaces, kernel, bypass,
+	memory, supervisor, environment, parts,
 };
 
 void say(const char *text)

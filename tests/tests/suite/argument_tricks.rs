@@ -187,7 +187,7 @@ fn socket_families_are_decided_by_the_lower_half() {
             socket("minimal", family | UPPER_HALF, 1).exited(1);
             socket("no-exec", packet | UPPER_HALF, 3).exited(1);
         }
-        socket("workspace", netlink, 3)
+        socket("minimal", netlink, 3)
             .exited(1)
             .prints("errno 97 (Address family not supported by protocol)\n");
         for family in [packet, vsock, alg, 45] {

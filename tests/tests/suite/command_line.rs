@@ -219,3 +219,64 @@ fn help_and_version_are_printed() {
     world.sbx(["run", "--help"]).run().success();
     assert!(world.sbx(["--version"]).run().success().out().starts_with("sbx "));
 }
+
+#[test]
+fn a_shell_is_started_in_a_run() {
+    in_worlds(|world| {
+        let outside = world.outside.join("made");
+        let script = format!("echo $0; touch made {}\n", outside.display());
+        let shell = |flags: &[&str]| world.sbx([&["shell"], flags].concat()).stdin(script.clone());
+        shell(&[]).env("SHELL", "/bin/sh").run().failed().prints("/bin/sh\n");
+        assert!(world.exists("made") && !outside.exists());
+        for other in ["bash", ""] {
+            shell(&["-q"]).env("SHELL", other).run().prints("/bin/sh\n");
+        }
+        shell(&["--rw", world.outside.to_str().unwrap()])
+            .env("SHELL", "/bin/bash")
+            .run()
+            .success()
+            .prints("/bin/bash\n");
+        assert!(outside.exists());
+        shell(&["ls"]).run().refused(125, &["unknown argument 'ls'"]);
+    });
+}
+
+#[test]
+fn a_profile_of_the_project_is_mentioned_and_not_obeyed() {
+    in_worlds(|world| {
+        world.write(".sbx.json", r#"{"extends": "workspace", "paths": {"write": ["/"]}}"#);
+        let outside = world.outside.join("made");
+        let touch = |flags: &[&str]| {
+            world.sbx([&["run"], flags, &["--", "touch", outside.to_str().unwrap()]].concat()).run()
+        };
+        let mentions = |out: &sbx_tests::Output| {
+            out.sbx_lines().iter().filter(|line| line.contains("./.sbx.json")).count()
+        };
+        assert_eq!(mentions(&touch(&[]).failed()), 0);
+        assert_eq!(mentions(&touch(&["-v"]).failed()), 1);
+        assert!(!outside.exists());
+        assert_eq!(mentions(&touch(&["-v", "-p", "./.sbx.json"])), 0);
+    });
+}
+
+#[test]
+fn who_cannot_sign_is_told_how_to_commit() {
+    sbx_tests::need!("git");
+    in_worlds(|world| {
+        // A program that has no key.
+        let set = "git init -q && git config user.name x && git config user.email x@y && \
+                   git config commit.gpgsign true && git config gpg.program /bin/false";
+        world.bare(["sh", "-c", set]).run().success();
+        let commit = |flags: &[&str]| {
+            world
+                .sbx([&["run", "--", "git"], flags, &["commit", "-q", "--allow-empty", "-m", "x"]].concat())
+                .run()
+        };
+        let told = |out: &sbx_tests::Output| {
+            out.sbx_lines().iter().any(|line| line.contains("commit.gpgsign=false"))
+        };
+        assert!(told(&commit(&[]).failed()));
+        assert!(!told(&commit(&["-c", "commit.gpgsign=false"]).success()));
+        assert!(!told(&world.sbx(["run", "--", "git", "status", "-bad"]).run().failed()));
+    });
+}

@@ -46,7 +46,8 @@ fn without_a_network_no_socket_families_are_allowed() {
     in_worlds(|world| {
         for profile in ["minimal", "workspace", "read-only"] {
             let act = "import socket\ntry: socket.socket()\nexcept OSError as e: print(e.errno)";
-            let out = world.sbx(["run", "-p", profile, "--", PYTHON, "-c", act]).run().success();
+            let out =
+                world.sbx(["run", "-p", profile, "--net", "none", "--", PYTHON, "-c", act]).run().success();
             out.prints("97\n").says("has no network");
         }
     });

@@ -27,16 +27,18 @@ impl Example<'_> {
         assert!(out.contains("text\n") && out.contains("more\n"), "{out}");
         assert!(out.ends_with("exited: status 3\n") && !out.contains("refused"), "{out}");
 
-        let connect = "exec 3<>/dev/tcp/127.0.0.1/9; mkdir made";
+        let connect = "exec 3<>/dev/tcp/192.0.2.1/9; mkdir made";
         let out = self.run(&[connect]).exited(0).silent().out();
-        assert!(out.contains("\nrefused: socket(AF_INET, "), "{out}");
+        // Without a network of its own the command makes no socket.
+        let refused = ["\nrefused: connect(AF_INET 192.0.2.1:9)", "\nrefused: socket(AF_INET, "];
+        assert!(refused.iter().any(|refused| out.contains(refused)), "{out}");
         assert!(out.contains(" in bash, 1 times; allowed by: --net host\n"), "{out}");
         assert!(self.world.exists("made"));
 
         let out = self.run(&["echo begun; sleep 100", "1"]).exited(124).silent().out();
         assert!(out.contains("begun\n") && out.contains("\ntimeout: ended after 1."), "{out}");
 
-        let odd = "cp /bin/bash \"$(printf 'a\\377\\033')\"; ./a* -c ': <>/dev/tcp/127.0.0.1/9; :'";
+        let odd = "cp /bin/bash \"$(printf 'a\\377\\033')\"; ./a* -c ': <>/dev/tcp/192.0.2.1/9; :'";
         let out = self.run(&[odd]).exited(0).silent();
         let tail = out.out().split_once("refused: ").map(|(_, tail)| tail.to_string()).unwrap_or_default();
         assert!(tail.contains("allowed by: ") && !tail.contains('\u{1b}'), "{out}");

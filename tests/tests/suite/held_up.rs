@@ -145,7 +145,7 @@ fn on_a_terminal_the_whole_run_is_stopped() {
     });
 }
 
-/// Connects again and again to a server that accepts nobody, and lifts the socket's own time limit meanwhile.
+/// Connects to a server that accepts nobody, and lifts the socket's own time limit meanwhile.
 const CONNECTS: &str = "\
 import os, socket, struct, threading
 server = socket.socket(socket.AF_UNIX)
@@ -157,18 +157,18 @@ other = socket.socket(socket.AF_UNIX)
 def lift():
     while True: other.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack('qq', 0, 0))
 for _ in range(2): threading.Thread(target=lift, daemon=True).start()
-for _ in range(8):
-    try: other.connect('socket')
-    except OSError as error: print(error.strerror, flush=True)
+other.connect('socket')
+print('connected', flush=True)
 os._exit(0)
 ";
 
 #[test]
 fn a_server_with_a_full_queue_delays_nothing() {
     in_worlds(|world| {
-        let out = world.sbx(["run", "-t", "30s", "--", "python3", "-c", CONNECTS]).run().success();
-        let refusals = out.out().lines().filter(|line| *line == "Resource temporarily unavailable").count();
-        assert_eq!(refusals, 8, "{out}");
+        // The command waits, as without a sandbox. The supervisor goes on, and ends it in time.
+        let start = Instant::now();
+        world.sbx(["run", "-t", "2s", "--", "python3", "-c", CONNECTS]).run().exited(124).prints("");
+        assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
     });
 }
 

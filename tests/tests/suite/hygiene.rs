@@ -78,6 +78,38 @@ fn descriptors_are_closed_unless_passed() {
 }
 
 #[test]
+fn addresses_pass_with_an_open_network_and_without_passwords() {
+    in_worlds(|world| {
+        let passed = |flags: &[&str], secret: &str| {
+            let out = world
+                .sbx([&["run"], flags, &["--", "env"]].concat())
+                .env("http_proxy", "http://proxy.example:3128")
+                .env("NO_PROXY", "localhost,.example")
+                .env("PIP_INDEX_URL", secret)
+                .env("CARGO_REGISTRIES_OWN_INDEX", "sparse+https://crates.example/")
+                .run()
+                .success();
+            assert!(
+                flags.contains(&"--env") || !out.out().contains(SECRET),
+                "a password came through: {out}"
+            );
+            let names = ["http_proxy", "NO_PROXY", "PIP_INDEX_URL", "CARGO_REGISTRIES_OWN_INDEX"];
+            let printed = out.out();
+            let has = |name: &&&str| printed.lines().any(|line| line.starts_with(&format!("{name}=")));
+            (names.iter().filter(has).count(), out.sbx_lines().len())
+        };
+        let secret = format!("https://user:{SECRET}@index.example/simple");
+        for open in [&["--net", "host"][..], &["-p", "network"]] {
+            assert_eq!(passed(open, "https://index.example/simple"), (4, 0), "{open:?}");
+            assert_eq!(passed(open, &secret), (3, 1), "{open:?}");
+            assert_eq!(passed(&[open, &["--env", "PIP_INDEX_URL"]].concat(), &secret), (4, 0), "{open:?}");
+        }
+        assert_eq!(passed(&[], &secret), (0, 0));
+        assert_eq!(passed(&["--inherit-env"], &secret).0, 3);
+    });
+}
+
+#[test]
 fn the_environment_is_scrubbed() {
     in_worlds(|world| {
         let secrets = [
@@ -359,10 +391,10 @@ fn system_v_and_posix_queues_of_the_host_are_out_of_reach() {
         let attempt = world.program("attempt");
         for profile in ["minimal", "network", "write", "no-exec"] {
             for number in [libc::SYS_shmget, libc::SYS_msgget, libc::SYS_semget] {
-                world
-                    .run(profile, [&attempt, "syscall", &number.to_string(), "4242", "1", "01666"])
-                    .run()
-                    .exited(1);
+                // With an IPC namespace of its own, a run has some of its own.
+                let front = ["run", "-p", profile, "--namespaces", "none", "--"];
+                let call = [&attempt, "syscall", &number.to_string(), "4242", "1", "01666"];
+                world.sbx(front).args(call).run().exited(1);
             }
             let open = libc::SYS_mq_open.to_string();
             world

@@ -273,7 +273,7 @@ fn a_killed_helper_takes_the_command_with_it() {
 fn a_violation_that_ends_the_run_ends_all_processes_together() {
     in_worlds(|world| {
         let attempt = world.program("attempt");
-        let script = format!("{attempt} syscall {} 0; echo x > after", libc::SYS_ptrace);
+        let script = format!("{attempt} syscall {} 0; echo x > after", libc::SYS_bpf);
         for _ in 0..5 {
             world.sbx(["run", "--on-violation", "kill", "--", "sh", "-c", &script]).run().exited(159);
             assert!(!world.exists("after"));

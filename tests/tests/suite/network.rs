@@ -83,6 +83,10 @@ fn without_a_network_the_server_sees_no_connection() {
             world.run(profile, ["curl", "-sS", &server.url()]).run().failed().prints("");
             world.run(profile, ["wget", "-t1", "-qO-", &server.url()]).run().failed().prints("");
             world.run(profile, [&attempt, "connect", &port]).run().exited(1);
+            for flags in [["--net", "none"], ["--namespaces", "none"]] {
+                let front = ["run", "-p", profile, flags[0], flags[1], "--"];
+                world.sbx(front).args([&attempt, "connect", &port]).run().exited(1);
+            }
             world.sbx(["run", "--exec", "-p", profile, "--", &attempt, "connect", &port]).run().exited(1);
         }
         world.run("workspace", ["bash", "-c", &format!("exec 3<>/dev/tcp/127.0.0.1/{port}")]).run().failed();
@@ -237,6 +241,21 @@ fn without_a_listening_port_not_even_one_of_the_kernels_choice_listens() {
             run(&["--connect", "*:1"]).failed().prints("").says("listen");
             run(&["--net", "host"]).success().prints("True\n");
         }
+        // A profile for clients, unless the whole network is asked for.
+        let out = world.sbx(["run", "-p", "network", "--", PYTHON, "-c", listens]).run().failed().prints("");
+        assert!(
+            out.sbx_lines().iter().any(|line| line.contains("listen(") && line.contains("--net host")),
+            "{out}"
+        );
+        let profile = r#"{"extends": "workspace", "network": {"mode": "host"}}"#;
+        world.write("server.json", profile);
+        world
+            .sbx(["run", "-p", "./server.json", "--", PYTHON, "-c", listens])
+            .run()
+            .success()
+            .prints("True\n");
+        world.sbx(["why", "-p", "network", "--bind", "8080"]).run().exited(1);
+        world.sbx(["why", "-p", "network", "--net", "host", "--bind", "8080"]).run().exited(0);
         world.bare([PYTHON, "-c", listens]).run().success().prints("True\n");
     });
 }

@@ -144,7 +144,7 @@ fn exhausted_descriptors_confine_or_refuse() {
         // The same limits, set by the user and by a shell inside.
         for limit in ["3", "4", "5"] {
             let script = format!("ulimit -n {limit}; exec {program} connect 1");
-            let out = world.run("workspace", ["sh", "-c", &script]).run().failed();
+            let out = world.sbx(["run", "--net", "none", "--", "sh", "-c", &script]).run().failed();
             assert!(!out.out().contains("errno 111"), "reached the network: {out}");
         }
     });

@@ -241,14 +241,15 @@ fn a_command_that_needs_a_network_is_told_of_the_private_one() {
     in_worlds(|world| {
         let listening =
             |flags: &[&str]| world.sbx([&["run"][..], flags, &["--", PYTHON, "-c", LISTENS]].concat()).run();
-        listening(&[]).failed().says(HINT);
+        listening(&["--net", "none"]).failed().says(HINT);
+        listening(&[]).success().prints("listens\n");
         listening(&["--net", "private"]).success().prints("listens\n");
         // No hint suggests what the run could not have.
         let out = listening(&["--namespaces", "none"]).failed().says("allow it with --net host");
         assert!(!out.err().contains("--net private"), "{}", out.err());
         // Nor does one suggest the private network for what that refuses as well.
         let raw = "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)";
-        let out = world.sbx(["run", "--", PYTHON, "-c", raw]).run().failed();
+        let out = world.sbx(["run", "--net", "none", "--", PYTHON, "-c", raw]).run().failed();
         assert!(!out.err().contains("--net private"), "{}", out.err());
     });
 }

@@ -42,7 +42,7 @@ fn report() -> Value {
     let file = world.outside.join("report.json");
     let script = "import socket\ntry: socket.socket()\nexcept OSError: pass\n\
                   try: socket.socket(socket.AF_UNIX).connect('\\0name')\nexcept OSError: pass";
-    let flags = ["run", "-q", "--max-output", "1K", "--report", file.to_str().unwrap()];
+    let flags = ["run", "-q", "--net", "none", "--max-output", "1K", "--report", file.to_str().unwrap()];
     let command = ["--", "python3", "-c", script];
     world.sbx([&flags[..], &command].concat()).run().success();
     serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()

@@ -313,7 +313,7 @@ fn terminal_modes_are_restored_when_the_command_could_not() {
                 _ => &[],
             };
             let script = match killer {
-                "violation" => "stty -echo -icanon; echo raw; read -r line; exec 3<>/dev/tcp/127.0.0.1/9",
+                "violation" => "stty -echo -icanon; echo raw; read -r line; exec 3<>/dev/tcp/192.0.2.1/9",
                 "kill" => "stty -echo -icanon; echo raw; read -r line; kill -KILL $$",
                 _ => script,
             };

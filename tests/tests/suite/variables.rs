@@ -1,6 +1,6 @@
 //! SBX_PROFILE and SBX_LOG, the user's default profile, and what is printed without being asked for.
 
-use sbx_tests::{User, World, in_worlds};
+use sbx_tests::{User, World, in_worlds, kernel};
 
 #[test]
 fn the_variable_names_the_profile_and_a_flag_overrides_it() {
@@ -91,7 +91,8 @@ fn nothing_is_printed_unless_asked_for_or_refused() {
             let lines = lines(loud.0, loud.1);
             assert_eq!(lines.len(), 2, "{loud:?}: {lines:?}");
             let workspace = format!("workspace '{}'", world.workspace.display());
-            for word in ["profile 'workspace'", &workspace, "no network"] {
+            let network = if kernel::gives_namespaces() { "a network of its own" } else { "no network" };
+            for word in ["profile 'workspace'", &workspace, network] {
                 assert!(lines[0].contains(word), "{lines:?}");
             }
             assert!(lines[1].starts_with("sbx: the command exited with 3 after "), "{lines:?}");

@@ -1,7 +1,7 @@
 //! `sbx why` answers what a run does.
 
 use sbx_tests::servers::{HttpServer, UnixServer};
-use sbx_tests::{Output, User, World, in_worlds, need};
+use sbx_tests::{Output, User, World, in_worlds, kernel, need};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -210,11 +210,13 @@ fn rules_and_their_reasons_are_named() {
         }
     };
     says(&["--call", "read"], ALLOWED, &["allowed\n", "syscalls.allow[", "profile 'minimal'"]);
-    says(&["--call", "ptrace"], REFUSED, &["refused: ", "syscalls.default", "--allow-calls ptrace"]);
-    says(&["--call", "ptrace", "--allow-calls", "ptrace"], ALLOWED, &["--allow-calls"]);
+    says(&["--call", "bpf"], REFUSED, &["refused: ", "syscalls.default", "--allow-calls bpf"]);
+    says(&["--call", "bpf", "--allow-calls", "bpf"], ALLOWED, &["--allow-calls"]);
     says(&["--call", "read", "--deny-calls", "read"], REFUSED, &["--deny-calls"]);
-    says(&["--call", "socket"], DEPENDS, &["socket[unix-stream]", "socket[inet6]", "profile 'read-only' ("]);
-    says(&["--call", "socket,2,1"], REFUSED, &["has no network", "--net host"]);
+    let none = ["--net", "none"];
+    let inet6 = &["socket[unix-stream]", "socket[inet6]", "profile 'read-only' ("];
+    says(&[&["--call", "socket"], &none[..]].concat(), DEPENDS, inet6);
+    says(&[&["--call", "socket,2,1"], &none[..]].concat(), REFUSED, &["has no network", "--net host"]);
     says(&["--call", "socket,2,1", "--net", "host"], ALLOWED, &[]);
     says(&["--call", "openat,-100,0,0"], ALLOWED, &["ask with --path"]);
     says(&["--call", "openat,-100,0,0x241", "-p", "minimal"], REFUSED, &["--profile write"]);
@@ -224,7 +226,15 @@ fn rules_and_their_reasons_are_named() {
     says(&["--path", "/etc/shadow"], REFUSED, &["--ro /etc/shadow"]);
     says(&["--path", ".", "--deny", "."], REFUSED, &["by --deny ."]);
     says(&["--path", "../../outside/x", "--op", "wx", "-p", "minimal"], REFUSED, &["--rwx "]);
-    says(&["--connect", "a.example:443"], REFUSED, &["network.mode", "--connect '*:443'"]);
+    let custom = &["--connect", "a.example:443", "-p", "custom"];
+    says(custom, REFUSED, &["network.mode of profile 'custom'", "--connect '*:443'"]);
+    if kernel::gives_namespaces() {
+        says(
+            &["--connect", "a.example:443"],
+            DEPENDS,
+            &["network.mode of profile 'read-only'", "--net host"],
+        );
+    }
     says(&["--connect", "a.example:443", "-p", "network"], ALLOWED, &["network.mode of profile 'network'"]);
     let ports =
         r#"{"extends": "minimal", "network": {"mode": "allow", "connect": ["*:443"], "bind": [8080]}}"#;
@@ -267,7 +277,7 @@ fn answers_about_sockets_are_what_a_run_does() {
             (&["-p", "./p.json", "--namespaces", "none", "--deny", outside], "connect-unix", outside),
             (&["-p", "minimal"], "connect-unix", inside),
             (&["--net", "host"], "connect-unix", inside),
-            (&[], "connect", &port),
+            (&["-p", "write"], "connect", &port),
             (&["--net", "host"], "connect", &port),
             (&["-p", "network"], "connect", &port),
         ] {

@@ -137,7 +137,9 @@ fn a_workspace_that_contains_the_home_directory_is_reported() {
 #[test]
 fn a_cache_that_was_closed_is_opened_again() {
     in_worlds(|world| {
-        let run = |script: &str| world.sbx(["run", "--", "sh", "-c", script]).run().success().silent();
+        let run = |script: &str| {
+            world.sbx(["run", "--home", "closed", "--", "sh", "-c", script]).run().success().silent()
+        };
         run("echo kept > \"$XDG_CACHE_HOME/file\" && chmod 0 \"$XDG_CACHE_HOME\"").prints("");
         run("cat \"$XDG_CACHE_HOME/file\" && echo more > \"$XDG_CACHE_HOME/other\"").prints("kept\n");
     });
@@ -152,7 +154,8 @@ fn a_link_in_the_place_of_a_cache_leads_nowhere() {
             let cache = world.home.join("caches");
             world.make_dir(&cache);
             let script = |world: &World, profile: &str, script: &str| {
-                let command = world.sbx(["run", "-p", profile, "--", "bash", "-c", script]);
+                let command =
+                    world.sbx(["run", "--home", "closed", "-p", profile, "--", "bash", "-c", script]);
                 command.env("XDG_CACHE_HOME", &cache).run()
             };
             const KEPT: &str = "touch \"$XDG_CACHE_HOME/kept\" && ls \"$XDG_CACHE_HOME\"";

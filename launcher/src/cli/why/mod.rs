@@ -7,10 +7,11 @@ use crate::cli::print;
 use crate::error::Refusal;
 use crate::explain::query::{self, Answer, Question, Subject, Verdict, Wanted};
 use crate::host::Host;
+use crate::plan::namespaces::Unavailable;
 use crate::plan::{Draft, Inputs, Plan, Provided};
 use crate::profile::Endpoint;
 use crate::request::Request;
-use crate::selftest::status::own_view;
+use crate::selftest::status::{own_network, own_view};
 use crate::sys::seccomp;
 use crate::text::{escape, tame};
 use sbx_policy::calls::{Call, nearest};
@@ -32,16 +33,19 @@ pub fn run(flags: Why) -> Result<i32, Refusal> {
     Ok(status(answer.verdict))
 }
 
-/// The plan of such a run: with namespaces only where it would get them.
+/// The plan of such a run: with those namespaces only that it would get.
 fn plan(request: &Request, host: &Host) -> Result<Plan, Refusal> {
-    let make = |unavailable: Option<&str>| {
+    let make = |unavailable: &Unavailable| {
         Draft::new(Inputs::read(request, host)?, unavailable)?.complete(Provided::default())
     };
-    let plan = make(None)?;
-    match plan.namespaces.as_ref().ok().and_then(|_| own_view().err()) {
-        Some(fault) => make(Some(&fault.why)),
-        None => Ok(plan),
+    let plan = make(&Unavailable::default())?;
+    let view = plan.namespaces.as_ref().ok().and_then(|_| own_view().err());
+    let network = plan.network.namespace.then(|| own_network().err()).flatten();
+    if view.is_none() && network.is_none() {
+        return Ok(plan);
     }
+    let [view, network] = [view, network].map(|fault| fault.map(|fault| fault.why));
+    make(&Unavailable { view, network, ..Unavailable::default() })
 }
 
 fn status(verdict: Verdict) -> i32 {

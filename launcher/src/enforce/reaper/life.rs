@@ -7,15 +7,15 @@ use crate::enforce::mounts::{self, Entered, HookDirectories, ViewError};
 use crate::enforce::reaper::ending::{self, KILLING, STORM, TICK, end_all, reap_some, signal_all};
 use crate::enforce::reaper::messages::{RESUMED, encode, encode_protected, write_progress};
 use crate::enforce::reaper::orders::{
-    acquainted, kill, looked_at, orphaned, protect_config, resume, suspend, terminate,
+    acquainted, kill, looked_at, make_pair, orphaned, protect_config, resume, suspend, terminate,
 };
 use crate::enforce::reaper::protection::Protection;
 use crate::enforce::reaper::{Afterwards, FORWARDED};
 use crate::enforce::scratch;
 use crate::plan::namespaces::Layout;
 use crate::sys::process::{self, Change, Pid, SignalScope};
-use crate::sys::{descriptor, probe, signal};
-use std::os::fd::{IntoRawFd, RawFd};
+use crate::sys::{descriptor, probe, signal, socket};
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// How long processes that the command left behind may continue: the far end of a process substitution
@@ -26,10 +26,11 @@ const GRACE: Duration = Duration::from_millis(250);
 pub fn reap(
     steps: &mut Steps,
     (supervisor, held): (Pid, Option<RawFd>),
-    sender: RawFd,
+    (sender, pairs): (RawFd, Option<OwnedFd>),
     afterwards: &Afterwards,
 ) -> i32 {
-    let orders = [looked_at(), terminate(), kill(), suspend(), resume(), acquainted(), protect_config()];
+    let orders =
+        [looked_at(), terminate(), kill(), suspend(), resume(), acquainted(), protect_config(), make_pair()];
     let watched = signal::Set::of(&[&[libc::SIGCHLD, orphaned()], &orders[..]].concat());
     let prepared = process::die_with_parent(orphaned()).and_then(|()| process::become_subreaper());
     let mut progress = Progress::default();
@@ -41,9 +42,11 @@ pub fn reap(
     let overseer = held.map_or(Supervisor::Number(supervisor), Supervisor::Held);
     let mut kept = vec![sender];
     kept.extend(held);
+    kept.extend(pairs.as_ref().map(AsRawFd::as_raw_fd));
     kept.extend(afterwards.presence.iter().map(|presence| presence.descriptor()));
+    kept.extend(afterwards.home.files().iter().map(AsRawFd::as_raw_fd));
     let mut hooks = HookDirectories::default();
-    let entered = prepared.step(START).map_err(ViewError::from).and_then(|()| enter(steps));
+    let entered = prepared.step(START).map_err(ViewError::from).and_then(|()| enter(steps, &mut progress));
     let command = entered.and_then(|entered| {
         kept.extend(entered.hooks.descriptors());
         kept.extend(entered.terminals.into_iter().map(IntoRawFd::into_raw_fd));
@@ -54,7 +57,8 @@ pub fn reap(
     let command = command.unwrap_or_else(|error| {
         match error {
             ViewError::Failed(failure) => progress.failure = Some(failure),
-            ViewError::Unsupported(why) => progress.no_namespaces = Some(why.to_string()),
+            ViewError::Unsupported(missing, why) => progress.missing = Some((missing, why.to_string())),
+            ViewError::NoOverlays(why) => progress.no_overlays = Some(why.to_string()),
         }
         0
     });
@@ -85,7 +89,8 @@ pub fn reap(
         return 1;
     };
     let (orphaned, order) = (false, Order::None);
-    let mut reaping = Reaping { watched, supervisor: overseer, orphaned, scope, protection, sender, order };
+    let supervisor = overseer;
+    let mut reaping = Reaping { watched, supervisor, orphaned, scope, protection, sender, pairs, order };
     if afterwards.introduces {
         reaping.wait_to_be_seen();
     }
@@ -114,8 +119,10 @@ fn tidy(layout: Option<&Layout>, afterwards: &Afterwards) {
 
 const START: &str = "start the command";
 
-/// Makes the run's own view, if it has one. The result must not be closed before the end of the run.
-fn enter(steps: &mut Steps) -> Result<Entered, ViewError> {
+/// Settles in the run's namespaces, and makes its own view, if it has such. The result must not be closed before the
+/// end of the run.
+fn enter(steps: &mut Steps, progress: &mut Progress) -> Result<Entered, ViewError> {
+    progress.network = steps.own.as_ref().map(mounts::settle).transpose()?.flatten();
     let Some(layout) = &steps.layout else { return Ok(Entered::default()) };
     let entered = mounts::enter(layout)?;
     // The process is in its working directory already, and this descriptor is about the one outside.
@@ -173,6 +180,8 @@ struct Reaping {
     scope: Option<SignalScope>,
     protection: Option<Protection>,
     sender: RawFd,
+    /// Where the supervisor takes pairs of sockets that are of the run's network.
+    pairs: Option<OwnedFd>,
     order: Order,
 }
 
@@ -262,6 +271,13 @@ impl Reaping {
             signal if signal == protect_config() => {
                 let number = self.protection.as_ref().map_or(0, Protection::protect_new_config);
                 let _ = descriptor::write_all(self.sender, &encode_protected(number));
+            }
+            signal if signal == make_pair() => {
+                let made = self.pairs.as_ref().zip(socket::packet_pair().ok());
+                if let Some((pairs, [one, other])) = made {
+                    // Without an answer the supervisor refuses the call.
+                    let _ = socket::send_descriptors(pairs.as_fd(), &[one.as_fd(), other.as_fd()]);
+                }
             }
             signal if signal == resume() => {
                 signal_all(self.scope.as_ref(), libc::SIGCONT);

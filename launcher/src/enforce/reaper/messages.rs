@@ -3,6 +3,7 @@
 use crate::enforce::EnforceError;
 use crate::enforce::child::Progress;
 use crate::enforce::reaper::Event;
+use crate::plan::namespaces::Missing;
 use crate::sys::process::{Change, Pid};
 use crate::sys::{OfCall, SyscallError, descriptor};
 use std::os::fd::RawFd;
@@ -51,14 +52,21 @@ pub fn decode([kind, number @ ..]: Message) -> Option<Event> {
 /// The length that stands for "no text".
 const NONE: u32 = u32::MAX;
 
+/// What may be missing, by its number in a message.
+const MISSING: [Missing; 3] = [Missing::View, Missing::Network, Missing::Both];
+
 /// The numbers and the texts, in one write.
 pub fn write_progress(sender: RawFd, command: Pid, progress: &Progress) -> Result<(), SyscallError> {
     let failure = progress.failure.as_ref();
     let sentence = failure.map(EnforceError::to_string);
-    let texts = [&progress.no_listener, &progress.no_namespaces, &sentence];
+    let (missing, why) = progress.missing.clone().unzip();
+    let texts = [&progress.no_listener, &why, &progress.no_overlays, &sentence];
     let exec = failure.and_then(EnforceError::exec).unwrap_or(0);
-    let numbers = [command, progress.listener.unwrap_or(-1), exec, i32::from(progress.ready)];
+    let missing = missing.and_then(|missing| MISSING.iter().position(|known| *known == missing));
+    let missing = missing.map_or(-1, |place| place as i32);
+    let numbers = [command, progress.listener.unwrap_or(-1), exec, i32::from(progress.ready), missing];
     let mut body: Vec<u8> = numbers.into_iter().flat_map(i32::to_le_bytes).collect();
+    body.extend(progress.network.unwrap_or(0).to_le_bytes());
     for text in texts {
         let length = text.as_ref().map_or(NONE, |text| text.len() as u32);
         body.extend(length.to_le_bytes());
@@ -78,11 +86,18 @@ pub fn read_progress(events: RawFd) -> Result<(Pid, Progress), SyscallError> {
     let mut rest = body.as_slice();
     let (pid, listener) = (number(&mut rest).unwrap_or(0), number(&mut rest).unwrap_or(-1));
     let (exec, ready) = (number(&mut rest).unwrap_or(0), number(&mut rest) == Some(1));
-    let (no_listener, no_namespaces) = (text(&mut rest), text(&mut rest));
+    let missing = number(&mut rest).and_then(|place| MISSING.get(usize::try_from(place).ok()?).copied());
+    let network = rest.split_first_chunk().map(|(cookie, tail)| {
+        rest = tail;
+        u64::from_le_bytes(*cookie)
+    });
+    let network = network.filter(|cookie| *cookie != 0);
+    let (no_listener, why, no_overlays) = (text(&mut rest), text(&mut rest), text(&mut rest));
+    let missing = missing.zip(why);
     let failure = text(&mut rest)
         .map(|sentence| EnforceError::Reported { sentence, exec: (exec != 0).then_some(exec) });
     let listener = (listener >= 0).then_some(listener);
-    Ok((pid, Progress { listener, no_listener, no_namespaces, failure, ready }))
+    Ok((pid, Progress { listener, no_listener, missing, no_overlays, network, failure, ready }))
 }
 
 fn number(rest: &mut &[u8]) -> Option<i32> {
@@ -122,7 +137,8 @@ mod tests {
         let failed = SyscallError { call: "execve", cause: std::io::Error::from_raw_os_error(libc::ENOENT) };
         let sent = Progress {
             listener: Some(7),
-            no_namespaces: Some("why".to_string()),
+            missing: Some((Missing::Network, "why".to_string())),
+            network: Some(1 << 40),
             failure: Some(EnforceError::Exec(failed)),
             ready: true,
             ..Progress::default()
@@ -130,7 +146,8 @@ mod tests {
         write_progress(sender.as_raw_fd(), 42, &sent).unwrap();
         let (pid, read) = read_progress(events.as_raw_fd()).unwrap();
         assert_eq!((pid, read.listener, read.ready), (42, Some(7), true));
-        assert_eq!((read.no_listener, read.no_namespaces.as_deref()), (None, Some("why")));
+        assert_eq!((read.no_listener, read.network), (None, Some(1 << 40)));
+        assert_eq!(read.missing, Some((Missing::Network, "why".to_string())));
         let failure = read.failure.unwrap();
         assert_eq!(failure.exec(), Some(libc::ENOENT));
         assert_eq!(failure.to_string(), "cannot execute the command: execve: no such file or directory");

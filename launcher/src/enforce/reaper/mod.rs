@@ -16,6 +16,7 @@ mod watched_names;
 pub use ending::end_all;
 
 use crate::enforce::child::{Progress, Steps};
+use crate::enforce::home::Held;
 use crate::enforce::landlock::Prepared;
 use crate::enforce::placeholders::Placeholders;
 use crate::enforce::presence::Presence;
@@ -23,13 +24,13 @@ use crate::enforce::start_barrier::StartBarrier;
 use crate::error::Refusal;
 use crate::sys::descriptor::{self, Interest};
 use crate::sys::process::{self, Change, Pid};
-use crate::sys::{OfCall, SyscallError, namespace, signal};
+use crate::sys::{OfCall, SyscallError, namespace, signal, socket};
 use ending::{KILLING, TICK};
 use life::reap;
 use messages::{decode, read_progress};
 use orders::{acquainted, kill, looked_at, resume, suspend, terminate};
 use std::cell::Cell;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -64,6 +65,29 @@ pub fn protect_config(reaper: Pid) {
     process::signal(reaper, orders::protect_config());
 }
 
+/// Has the reaper of a run with a network of its own make pairs of sockets there.
+#[derive(Clone)]
+pub struct Pairs {
+    reaper: Pid,
+    answers: Rc<OwnedFd>,
+}
+
+impl Pairs {
+    /// A pair of sockets of the run's network that send packets to each other.
+    pub fn make(&self) -> Option<[OwnedFd; 2]> {
+        process::signal(self.reaper, orders::make_pair());
+        let interest = Interest::read(Some(self.answers.as_raw_fd()));
+        let [ready] = descriptor::poll([interest], Some(LONGEST_MAKING)).ok()?;
+        if !ready.now {
+            return None;
+        }
+        socket::receive_descriptors(self.answers.as_fd()).ok().flatten()
+    }
+}
+
+/// How long the reaper may take to make a pair of sockets.
+const LONGEST_MAKING: Duration = Duration::from_millis(200);
+
 /// What happens to the tree, and is removed, when the command has ended.
 #[derive(Debug, Default)]
 pub struct Afterwards {
@@ -79,6 +103,8 @@ pub struct Afterwards {
     pub placeholders: Placeholders,
     /// The lock that shows other runs that this one is in the repository.
     pub presence: Option<Rc<Presence>>,
+    /// The locks on the run's home.
+    pub home: Held,
 }
 
 /// What the reaper tells the supervisor.
@@ -105,6 +131,7 @@ pub struct Reaper {
     /// Whether that is not our own pid namespace.
     apart: bool,
     events: OwnedFd,
+    pairs: Option<Pairs>,
     /// The tree has been told to continue, and the reaper has not answered yet.
     resuming: Cell<bool>,
 }
@@ -134,6 +161,9 @@ impl Reaper {
         mut add_rules: impl FnMut(&mut Steps) -> Result<T, Refusal>,
     ) -> Result<(Reaper, Progress, T), Unstarted> {
         let (events, sender) = descriptor::pipe()?;
+        // Only a network of the run's own needs somebody in it to make sockets.
+        let own_network = steps.own.is_some_and(|own| own.kinds.network);
+        let (pairs, maker) = own_network.then(socket::packet_pair).transpose()?.map(<(_, _)>::from).unzip();
         let supervisor = process::id();
         process::become_subreaper()?;
         steps.barrier = match StartBarrier::new(supervisor) {
@@ -147,8 +177,8 @@ impl Reaper {
         // Blocks all signals before the reaper starts: those for the command or the supervisor must not end
         // it, and those for the reaper must wait until it looks.
         let mask = signal::set_mask(&signal::Set::full())?;
-        let forked = match &steps.layout {
-            Some(layout) => namespace::fork_into(layout.kinds).map_err(unsupported),
+        let forked = match &steps.own {
+            Some(own) => namespace::fork_into(own.kinds).map_err(unsupported),
             None => process::fork_sharing_descriptors(0).map_err(Unstarted::Failed),
         };
         if !matches!(forked, Ok(0)) {
@@ -158,7 +188,7 @@ impl Reaper {
         if pid == 0 {
             let barrier = steps.barrier.as_ref().filter(|_| steps.layout.is_some());
             let held = barrier.map(StartBarrier::supervisor);
-            let status = reap(&mut steps, (supervisor, held), sender.as_raw_fd(), afterwards);
+            let status = reap(&mut steps, (supervisor, held), (sender.as_raw_fd(), maker), afterwards);
             process::exit_now(status);
         }
         let added = added.map_or_else(|| add_rules(&mut steps), Ok);
@@ -176,14 +206,16 @@ impl Reaper {
         std::mem::forget(steps.spare.take());
         let (number, progress) = heard.inspect_err(|_| end_all(KILLING, None))?;
         // Not earlier: while the reaper shares our descriptors, closing ours closes its own.
-        drop((sender, steps.barrier.take()));
+        drop((sender, maker, steps.barrier.take()));
         // If the command does not run, the reaper ends, and releases what is to be cleaned up.
         if !progress.ready || progress.failure.is_some() {
             process::wait(Some(pid), true, false);
         }
         let apart = steps.layout.is_some();
         let resuming = Cell::new(false);
-        Ok((Reaper { pid, number, apart, detached: steps.session, events, resuming }, progress, added))
+        let pairs = pairs.map(|answers| Pairs { reaper: pid, answers: Rc::new(answers) });
+        let detached = steps.session;
+        Ok((Reaper { pid, number, apart, detached, events, pairs, resuming }, progress, added))
     }
 
     /// The command; 0 when it has ended.
@@ -193,6 +225,11 @@ impl Reaper {
         }
         let children = process::children_of(self.pid, self.pid);
         children.into_iter().find(|child| process::number_inside(*child) == Some(self.number)).unwrap_or(0)
+    }
+
+    /// Where sockets of the run's own network come from, if it has one.
+    pub fn pairs(&self) -> Option<&Pairs> {
+        self.pairs.as_ref()
     }
 
     /// The descriptor that can be read when there is an event.

@@ -35,6 +35,11 @@ pub fn acquainted() -> i32 {
     libc::SIGRTMIN() + 6
 }
 
+/// Make a pair of sockets.
+pub fn make_pair() -> i32 {
+    libc::SIGRTMIN() + 8
+}
+
 /// Protect a new configuration.
 pub fn protect_config() -> i32 {
     libc::SIGRTMIN() + 7

@@ -4,7 +4,7 @@ use crate::explain::hint::lets_through;
 use crate::host::landlock::Version;
 use crate::plan::calls::{self, Calls, Unix};
 use crate::plan::rules::Network;
-use crate::profile::{self, CallRules, NetworkMode, Profile, Search};
+use crate::profile::{self, CallRules, Grants, NetworkMode, Profile, Search};
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::interpret::Data;
@@ -30,6 +30,8 @@ pub enum Change {
     Writing,
     /// `--allow-calls`.
     Calls(String),
+    /// Namespaces of the run's own.
+    Namespaces,
 }
 
 /// Tries changes, and remembers their programs.
@@ -39,23 +41,42 @@ pub struct Attempts {
     own: &'static str,
     network: NetworkMode,
     unix: Unix,
+    /// Whether the run has an IPC namespace of its own.
+    own_ipc: bool,
     path_rules: bool,
+    view: bool,
     profile: Option<Option<Profile>>,
     programs: HashMap<Change, Option<Vec<Insn>>>,
 }
 
 impl Attempts {
     /// For a run of `profile`; `own` is that profile where it is not a built-in one.
-    pub fn new(profile: &str, own: Option<Profile>, network: NetworkMode, landlock: Version) -> Attempts {
+    pub fn new(
+        profile: &str,
+        own: Option<Profile>,
+        (network, unix): (NetworkMode, Unix),
+        landlock: Version,
+    ) -> Attempts {
         let name = sbx_profiles::NAMES.into_iter().find(|name| *name == profile).unwrap_or("custom");
-        let (path_rules, by_path) = (landlock >= Version::FILES, landlock >= Version::UNIX);
-        let unix = if by_path { Unix::ByPath } else { Unix::Refused };
-        Attempts { own: name, network, unix, path_rules, profile: own.map(Some), programs: HashMap::new() }
+        let path_rules = landlock >= Version::FILES;
+        let (view, own_ipc, profile, programs) = (false, false, own.map(Some), HashMap::new());
+        Attempts { own: name, network, unix, view, own_ipc, path_rules, profile, programs }
+    }
+
+    /// For a run with or without a view, and an IPC namespace, of its own.
+    #[must_use]
+    pub fn inside(self, view: bool, own_ipc: bool) -> Attempts {
+        Attempts { view, own_ipc, ..self }
     }
 
     /// The built-in profile in force, or the one that stands for it.
     pub fn own(&self) -> &'static str {
         self.own
+    }
+
+    /// Whether sockets of the run can be connected to single UNIX sockets.
+    pub fn connects_unix(&self) -> bool {
+        self.unix != Unix::Refused || matches!(self.network, NetworkMode::None | NetworkMode::Private)
     }
 
     /// Whether the kernel has path rules; flags that make one are refused elsewhere.
@@ -87,6 +108,12 @@ impl Attempts {
         self.own_profile()?.syscalls.calls.get(call)
     }
 
+    /// How far it allows a call in this run.
+    pub fn allowed(&mut self, call: Call) -> &Grants {
+        let view = self.view;
+        self.rules(call).map_or(&Grants::None, |rules| rules.allowed(view))
+    }
+
     fn own_profile(&mut self) -> Option<&Profile> {
         let own = self.own;
         self.profile.get_or_insert_with(|| built_in(own)).as_ref()
@@ -94,15 +121,17 @@ impl Attempts {
 
     fn calls(&mut self, change: &Change) -> Option<Calls> {
         let (unix, network) = (self.unix, self.network);
+        let view = self.view || *change == Change::Namespaces;
+        let own_ipc = self.own_ipc || view;
         let of = |profile: &Profile, mode: NetworkMode| {
-            let network = Network { mode, ..Network::default() };
-            calls::calls(profile, &network, unix, Arch::HOST).ok()
+            let network = Network { mode, asked: *change == Change::HostNetwork, ..Network::default() };
+            Some(calls::calls(profile, &network, own_ipc, unix, Arch::HOST).ok()?.inside(view))
         };
         if let Change::Profile(name) = change {
             let profile = built_in(name)?;
             let mode = match network {
                 NetworkMode::Host | NetworkMode::Private => network,
-                NetworkMode::None | NetworkMode::Ports => calls::mode(&profile),
+                NetworkMode::None | NetworkMode::Loopback | NetworkMode::Ports => calls::mode(&profile),
             };
             return of(&profile, mode);
         }

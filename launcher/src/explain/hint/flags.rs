@@ -6,11 +6,13 @@ use crate::explain::hint::attempt::Change;
 use crate::explain::hint::capability::{self, Wanted};
 use crate::explain::hint::topic::Topic;
 use crate::explain::hint::{Explainer, Hint, Refused, matches, place};
-use crate::profile::{Grants, NetworkMode, When};
+use crate::plan::calls;
+use crate::profile::{self, Grants, NetworkMode, Search, When};
 use sbx_policy::calls::Call;
 use sbx_policy::restrictions::{self, RESTRICTIONS};
 use sbx_policy::shadow;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// Restrictions that say what is to be denied: nobody allows just that.
@@ -60,7 +62,7 @@ impl Explainer {
             empty_path_ok: false,
         };
         let path = place::absolute(&argument, refused.thread, self.workspace.as_deref())?;
-        let usable = matches!(self.network, NetworkMode::None | NetworkMode::Private) && path.exists();
+        let usable = self.attempts.connects_unix() && path.exists();
         usable.then(|| Hint::default().and("--unix", &path))
     }
 
@@ -90,7 +92,8 @@ impl Explainer {
     /// `--net host` for what needs a network; under `minimal` the profile that is meant for it.
     fn host_network(&mut self, refused: &Refused<'_>) -> Option<Hint> {
         let networked = matches!(refused.topic, Topic::Internet | Topic::Netlink | Topic::Socket);
-        if !networked || self.network == NetworkMode::Host || self.attempts.own() == "minimal" {
+        let listens = refused.name == "listen";
+        if !networked || (self.network == NetworkMode::Host && !listens) || self.attempts.own() == "minimal" {
             return None;
         }
         if !self.attempts.help(Change::HostNetwork, refused.data) {
@@ -105,7 +108,7 @@ impl Explainer {
             {
                 Some("--net private, where 127.0.0.1 is enough")
             }
-            NetworkMode::None | NetworkMode::Host => None,
+            NetworkMode::None | NetworkMode::Loopback | NetworkMode::Host => None,
         };
         Some(Hint::of(["--net", "host"]).noting(note))
     }
@@ -123,7 +126,9 @@ impl Explainer {
             if self.attempts.help(Change::Profile(name), refused.data) {
                 return Some(match self.network {
                     NetworkMode::Host if *name != "network" => Hint::of(["--profile", name, "--net", "host"]),
-                    NetworkMode::Private => Hint::of(["--profile", name, "--net", "private"]),
+                    NetworkMode::Private if !asks_for_loopback(name) => {
+                        Hint::of(["--profile", name, "--net", "private"])
+                    }
                     _ => Hint::of(["--profile", name]),
                 });
             }
@@ -135,16 +140,16 @@ impl Explainer {
     /// the call now: the flag replaces that.
     fn restricted_call(&mut self, refused: &Refused<'_>) -> Option<Hint> {
         let call = Call::named(refused.name.as_bytes())?;
-        let allowed = match self.attempts.rules(call).map(|rules| &rules.allow) {
-            Some(Grants::All(_)) => return None,
-            Some(Grants::Some(alternatives)) => alternatives
+        let allowed = match self.attempts.allowed(call) {
+            Grants::All(_) => return None,
+            Grants::Some(alternatives) => alternatives
                 .iter()
                 .map(|alternative| match alternative.when {
                     When::Named(place) => Some(place),
                     When::Free(_) => None,
                 })
                 .collect::<Option<Vec<usize>>>()?,
-            Some(Grants::None) | None => Vec::new(),
+            Grants::None => Vec::new(),
         };
         for wanted in narrowest_first(call, refused) {
             // What the new one includes would be without effect beside it, which the flag refuses.
@@ -177,6 +182,12 @@ impl Explainer {
         };
         helps.then(|| Hint::of(["--allow-calls", name]).noting(note))
     }
+}
+
+/// Whether a built-in profile has a network of the run's own without a flag.
+fn asks_for_loopback(name: &str) -> bool {
+    let profile = profile::load(OsStr::new(name), &Search::default());
+    profile.is_ok_and(|profile| calls::mode(&profile) == NetworkMode::Loopback)
 }
 
 /// The restrictions that match the call, each before those that include it.

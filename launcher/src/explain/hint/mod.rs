@@ -17,13 +17,14 @@ use crate::explain::decode::{Access, Decoded};
 use crate::explain::infer::Beyond;
 use crate::host::landlock::Version;
 use crate::plan::Plan;
+use crate::plan::calls::Unix;
 use crate::plan::commands::{Commands, Obstacle};
 use crate::plan::namespaces::Layout;
 use crate::profile::{Grants, NetworkMode, Source, Text};
 use crate::sys::path::is_of_process;
 use crate::sys::process::Pid;
 use crate::text::escape;
-use attempt::Attempts;
+use attempt::{Attempts, Change};
 pub use place::CHANGES;
 pub use reason::{Hint, Reason, Rule};
 use sbx_policy::bpf;
@@ -41,6 +42,8 @@ use topic::Topic;
 pub struct Explainer {
     profile: Text,
     network: NetworkMode,
+    /// Why the run has no loopback of its own, though its profile asks for one.
+    lacks: Option<String>,
     granted_write: bool,
     denied: Vec<String>,
     workspace: Option<PathBuf>,
@@ -66,12 +69,19 @@ impl Explainer {
         Explainer {
             profile: plan.profile.name.clone(),
             network: plan.network.mode,
+            lacks: plan.network.lacks.clone(),
             granted_write: plan.paths.iter().flatten().any(|rule| rule.rights.changes_files()),
             denied: plan.denied_calls.clone(),
             workspace: plan.workspace.clone(),
             commands: plan.commands.clone(),
             layout: plan.namespaces.as_ref().ok().cloned(),
-            attempts: Attempts::new(&plan.profile.name, own, plan.network.mode, plan.landlock),
+            attempts: Attempts::new(
+                &plan.profile.name,
+                own,
+                (plan.network.mode, plan.calls.unix()),
+                plan.landlock,
+            )
+            .inside(plan.namespaces.is_ok(), plan.own.is_some()),
         }
     }
 
@@ -80,12 +90,13 @@ impl Explainer {
         Explainer {
             profile: profile.into(),
             network,
+            lacks: None,
             granted_write: false,
             denied: Vec::new(),
             workspace: Some(workspace.to_path_buf()),
             commands: None,
             layout: None,
-            attempts: Attempts::new(profile, None, network, Version::SCOPES),
+            attempts: Attempts::new(profile, None, (network, Unix::Refused), Version::SCOPES),
         }
     }
 
@@ -111,7 +122,21 @@ impl Explainer {
             let text = format!("{why}; it takes a capability, and the command has none");
             return Reason { rule: Some(self.rule(&text, key)), hint: None };
         }
-        Reason { rule: Some(self.rule(why, key)), hint: self.hint(&refused) }
+        let why = match &self.lacks {
+            Some(lacks) if key == "network.mode" => format!("{why}, and no loopback of its own: {lacks}"),
+            _ => why.to_string(),
+        };
+        Reason { rule: Some(self.rule(&why, key)), hint: self.hint(&refused) }
+    }
+
+    /// Why a connection from a network of the run's own comes to nothing, and what would allow it. `hosts`: it is to
+    /// a server of the host, on a loopback that is not the run's.
+    pub fn connection_reason(&self, hosts: bool) -> Reason {
+        let what = match hosts {
+            true => "has a loopback of its own, and the server on this port is the host's",
+            false => "has a network of its own, and nothing else is in it",
+        };
+        Reason { rule: Some(self.rule(what, "network.mode")), hint: Some(Hint::of(["--net", "host"])) }
     }
 
     /// Why a path was refused and what would allow it.
@@ -213,6 +238,9 @@ impl Explainer {
 
     fn why(&mut self, refused: &Refused<'_>) -> &'static str {
         match refused.topic {
+            _ if self.attempts.help(Change::Namespaces, refused.data) => {
+                "allows this only where the run has namespaces of its own"
+            }
             Topic::Namespaces => "allows no namespaces",
             Topic::Mounts => "mounts nothing",
             Topic::Processes => "starts no programs",
@@ -229,6 +257,7 @@ impl Explainer {
             Topic::Internet if self.network == NetworkMode::Private && refused.name == "connect" => {
                 "connects no sockets but those of the run's own network"
             }
+            _ if refused.name == "listen" => "waits for no connections",
             Topic::Internet => "makes no internet sockets of this type",
             Topic::Netlink => "allows no netlink sockets",
             Topic::SetId => "makes no set-user-ID or set-group-ID files",

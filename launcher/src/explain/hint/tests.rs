@@ -85,7 +85,7 @@ fn helps(profile: &str, network: Mode, flags: &[String], data: &Data) -> bool {
         None => network,
     };
     let network = Network { mode, ..Network::default() };
-    let mut calls = calls::calls(&profile, &network, Unix::Refused, Arch::HOST).unwrap();
+    let mut calls = calls::calls(&profile, &network, false, Unix::Refused, Arch::HOST).unwrap();
     if !flags.rw.is_empty() {
         calls.add_writing().unwrap();
     }
@@ -106,6 +106,7 @@ fn cases() -> Vec<Case> {
     let no_network = "has no network";
     let namespaces = "allows no namespaces";
     let kernel = "does not allow this part of the kernel";
+    let only_inside = "allows this only where the run has namespaces of its own";
     vec![
         ("minimal", Off, "execve", vec![], none(), starts, "--profile workspace"),
         ("minimal", Off, "clone", vec![VFORK], none(), starts, "--profile workspace"),
@@ -179,7 +180,7 @@ fn cases() -> Vec<Case> {
             "--allow-calls open_tree (opens new parts of the kernel)",
         ),
         ("minimal", Off, "unshare", vec![0x400], none(), "does not allow this", "--profile workspace"),
-        ("workspace", Off, "ptrace", vec![0], none(), kernel, "--allow-calls ptrace"),
+        ("workspace", Off, "ptrace", vec![0], none(), only_inside, "--allow-calls ptrace"),
         ("minimal", Off, "perf_event_open", vec![0], none(), kernel, "--allow-calls perf_event_open"),
         ("minimal", Off, "openat", vec![0, 0, CREATE, 0o666], changing("made"), writes, "--profile write"),
         (
@@ -438,7 +439,7 @@ fn a_profile_of_the_users_own_keeps_what_it_has() {
     own.source = Source::File("mine.json".into());
     own.name = "mine".into();
     let mut explainer = explainer("mine", Mode::None);
-    explainer.attempts = Attempts::new("mine", Some(own), Mode::None, Version::FILES);
+    explainer.attempts = Attempts::new("mine", Some(own), (Mode::None, Unix::Refused), Version::FILES);
     let reason = explainer.call_reason("prctl", &data("prctl", &[22]), &none());
     assert_eq!(advised(&reason).unwrap(), ["--allow-calls", "prctl[safe]:prctl[seccomp]"]);
     let reason = explainer.call_reason("socket", &data("socket", &[1, DGRAM, 0]), &none());

@@ -47,6 +47,10 @@ pub fn answer(plan: &Plan, call: Call, args: Option<[u64; 6]>) -> Result<Answer,
         }
         None => decided,
     };
+    if call.name() == "connect" && plan.network.mode != NetworkMode::None && plan.calls.supervisor_connects()
+    {
+        return Ok(connections(plan));
+    }
     let mut answer = match decided {
         Some(true) => by_allowing(Answer::new(Verdict::Allowed), plan, call, args),
         Some(false) => refused(plan, call, &data, args.is_some()),
@@ -59,12 +63,9 @@ pub fn answer(plan: &Plan, call: Call, args: Option<[u64; 6]>) -> Result<Answer,
 }
 
 fn matching<'g>(grants: &'g Grants, args: Option<[u64; 6]>) -> impl Iterator<Item = Rule> + 'g {
-    let (all, some) = match grants {
-        Grants::None => (None, &[][..]),
-        Grants::All(origin) => (Some(origin), &[][..]),
-        Grants::Some(alternatives) => (None, &**alternatives),
-    };
-    let some = some.iter().filter(move |alternative| args.is_none_or(|args| holds(alternative, &args)));
+    let all = if let Grants::All(origin) = grants { Some(origin) } else { None };
+    let some = grants.alternatives().iter();
+    let some = some.filter(move |alternative| args.is_none_or(|args| holds(alternative, &args)));
     all.into_iter().chain(some.map(|alternative| &alternative.origin)).map(|origin| Rule::of(origin))
 }
 
@@ -76,11 +77,7 @@ fn holds(alternative: &Alternative, args: &[u64; 6]) -> bool {
 }
 
 fn by_allowing(answer: Answer, plan: &Plan, call: Call, args: Option<[u64; 6]>) -> Answer {
-    let said = plan.calls.rules_of(call);
-    let answer = said
-        .into_iter()
-        .flat_map(|said| matching(&said.allow, args))
-        .fold(answer, |answer, rule| answer.by(rule));
+    let answer = matching(plan.calls.allowed(call), args).fold(answer, |answer, rule| answer.by(rule));
     if answer.rules.is_empty() { answer.by(Rule::flag("the network that is open")) } else { answer }
 }
 
@@ -117,19 +114,31 @@ fn depends(plan: &Plan, call: Call, row: &Row) -> Answer {
         }
     }
     let Some(said) = plan.calls.rules_of(call) else { return answer };
-    for (word, grants) in [("allowed", &said.allow), ("refused", &said.deny)] {
-        if let Grants::Some(alternatives) = grants {
-            let free = alternatives.iter().filter(|a| matches!(a.when, When::Free(_)));
-            answer.depends.extend(free.map(|a| format!("{word} under the conditions of {}", *a.origin)));
-        }
+    let allowed = plan.calls.allowed(call);
+    for (word, grants) in [("allowed", allowed), ("refused", &said.deny)] {
+        let free = grants.alternatives().iter().filter(|a| matches!(a.when, When::Free(_)));
+        answer.depends.extend(free.map(|a| format!("{word} under the conditions of {}", *a.origin)));
     }
-    let rules: Vec<Rule> = matching(&said.allow, None).chain(matching(&said.deny, None)).collect();
+    let rules: Vec<Rule> = matching(allowed, None).chain(matching(&said.deny, None)).collect();
     rules.into_iter().fold(answer, |answer, rule| answer.by(rule))
 }
 
 fn describe(word: &str, call: Call, place: usize) -> String {
     let meaning = RESTRICTIONS.get(place).map_or("", |restriction| restriction.meaning);
     format!("{word} as {}[{}]: {meaning}", call.name(), restrictions::name(place))
+}
+
+/// The supervisor connects.
+fn connections(plan: &Plan) -> Answer {
+    let mut answer = Answer::new(Verdict::Depends);
+    answer.depends.push(match plan.network.mode {
+        NetworkMode::Private => {
+            "allowed inside the run's own network: ask with --connect, or --unix".to_string()
+        }
+        _ => "allowed to what the network reaches, and to some UNIX sockets: ask with --connect, or --unix"
+            .to_string(),
+    });
+    answer
 }
 
 /// What the filter leaves to others.
@@ -144,14 +153,6 @@ fn supervised(plan: &Plan, call: Call, answer: &mut Answer) {
     } else if plan.attributes && notified::UNSUPPORTED.contains(&name) {
         answer.verdict = Verdict::Refused;
         answer.reason = Some("it is answered with 'operation not supported'".to_string());
-    } else if name == "connect"
-        && plan.network.mode == NetworkMode::Private
-        && plan.calls.supervisor_connects()
-    {
-        answer.verdict = Verdict::Depends;
-        answer
-            .depends
-            .push("allowed inside the run's own network: ask with --connect, or --unix".to_string());
     } else if plan.paths.is_some() && notified::DECIDED_BY_LANDLOCK.contains(&name) {
         answer.notes.push("the path rules decide about the file: ask with --path".to_string());
     }

@@ -143,7 +143,7 @@ fn network_rule(about: Subject<'_>) -> Rule {
     let plan = about.plan;
     match (&about.request.net, &plan.profile.network.mode) {
         (Some(_), _) => Rule::flag(match plan.network.mode {
-            NetworkMode::None => "--net none",
+            NetworkMode::None | NetworkMode::Loopback => "--net none",
             NetworkMode::Private => "--net private",
             NetworkMode::Host | NetworkMode::Ports => "--net host",
         }),

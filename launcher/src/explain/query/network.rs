@@ -22,6 +22,10 @@ pub fn bind(about: Subject<'_>, port: u16) -> Answer {
     let named = entries.filter(|entry| entry.value == port).map(|entry| Rule::of(&entry.origin)).next();
     let mut answer =
         tcp(about, plan.network.bind.contains(&port), named, Hint::of(["--bind", &port.to_string()]));
+    if plan.network.mode == NetworkMode::Host && !plan.network.asked && !plan.calls.allows("listen") {
+        answer = Answer::of(Verdict::Refused, "the profile's network is for clients");
+        answer.hint = Some(Hint::of(["--net", "host"]));
+    }
     if plan.network.mode != NetworkMode::Private && !access::may_bind(port) {
         let note = "the kernel refuses ordinary users to listen on this port, whatever sbx allows";
         answer.notes.push(note.to_string());
@@ -45,7 +49,10 @@ fn tcp(about: Subject<'_>, listed: bool, named: Option<Rule>, hint: Hint) -> Ans
             } else {
                 "only the named ports are open"
             };
-            answer.reason = Some(why.to_string());
+            answer.reason = Some(match &plan.network.lacks {
+                Some(lacks) => format!("{why}, and no loopback of the run's own: {lacks}"),
+                None => why.to_string(),
+            });
             // Single ports take Landlock ABI 4.
             answer.hint =
                 Some(if plan.landlock >= Version::TCP { hint } else { Hint::of(["--net", "host"]) });

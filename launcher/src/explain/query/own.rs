@@ -4,8 +4,9 @@ use crate::error::Refusal;
 use crate::explain::hint::Hint;
 use crate::explain::query::{Answer, Rule, Verdict, Wanted, call};
 use crate::plan::Plan;
+use crate::plan::home::PrivateHome;
 use crate::profile::{PathEntry, Variable};
-use crate::sys::path::{canonical, is_of_process};
+use crate::sys::path::{canonical, is_of_process, is_there};
 use crate::sys::within::is_within;
 use crate::text::shown;
 use sbx_policy::calls::{Arch, Call};
@@ -23,7 +24,15 @@ pub fn answer(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Option
         return None;
     }
     let tmp = layout.scratch();
-    let at = layout.replaces(place).or_else(|| tmp.filter(|tmp| *tmp == place))?;
+    let home = plan.private_home.as_ref();
+    let is_whole = |at: &&Path| *at == place;
+    let at = layout.replaces(place).or_else(|| tmp.filter(is_whole));
+    let at = at.or_else(|| home.map(|home| &*home.at).filter(is_whole))?;
+    if let Some(home) = home.filter(|home| home.at == at)
+        && let Some(answer) = in_home(plan, home, place, exists)
+    {
+        return Some(answer);
+    }
     if exists && at != place {
         let flag = match (wanted.write, wanted.execute) {
             (true, true) => "--rwx",
@@ -53,6 +62,28 @@ pub fn answer(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Option
         "in the run '{}' is its scratch directory, empty at first and removed afterwards",
         shown(at)
     ));
+    Some(answer)
+}
+
+/// The answer for what is in a home of the run's own.
+fn in_home(plan: &Plan, home: &PrivateHome, place: &Path, exists: bool) -> Option<Answer> {
+    let inside = home.directory.join(place.strip_prefix(&home.at).ok()?);
+    let at = shown(&home.at);
+    let mut stores = plan.stores().iter();
+    let note = if let Some(store) = stores.find(|store| is_within(place, &store.at)) {
+        let store = shown(&store.at);
+        format!("what the run writes to '{store}' stays in a home of its own, and yours is read below it")
+    } else if place == home.at {
+        format!("in the run '{at}' is a home of its own, with what the rules open of yours")
+    } else if is_there(&inside) || !exists {
+        format!("in the run '{at}' is a home of its own, and this is not in yours")
+    } else {
+        return None;
+    };
+    let mut answer = Answer::new(Verdict::Allowed);
+    let mode = plan.profile.home.mode.as_ref();
+    answer = answer.by(mode.map_or_else(|| Rule::flag("--home"), |mode| Rule::of(&mode.origin)));
+    answer.notes.push(note);
     Some(answer)
 }
 

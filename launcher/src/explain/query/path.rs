@@ -122,6 +122,7 @@ fn protected(about: Subject<'_>, sources: &Sources, place: &Path, wanted: Wanted
         entries.find(|entry| entry.path.expand_path(&variables).is_some_and(|path| place.starts_with(path)));
     Some(answer.by(match entry {
         Some(entry) => Rule::of(&entry.origin),
+        None if layout.closes(place) => Rule::flag("the /proc of the run's own"),
         None => Rule::flag("git executes it, or it is above what is protected"),
     }))
 }
@@ -154,7 +155,10 @@ fn refused(answer: Answer, plan: &Plan, sources: &Sources, place: &Path, missing
 pub fn granted(plan: &Plan) -> Result<Option<Vec<PathRule>>, Refusal> {
     let Some(paths) = &plan.paths else { return Ok(None) };
     let view = View { report: Report::All, ..View::default() };
-    Ok(Some(landlock::prepare(plan.landlock, paths, &plan.network, view)?.fill(view)?))
+    // The home of a run need not have been made yet.
+    let own = plan.private_home.as_ref().map(|home| &home.directory);
+    let paths: Vec<PathRule> = paths.iter().filter(|rule| Some(&rule.path) != own).cloned().collect();
+    Ok(Some(landlock::prepare(plan.landlock, &paths, &plan.network, view)?.fill(view)?))
 }
 
 /// Where a path leads, and whether there is something: of one that is not there, the part that is is followed.

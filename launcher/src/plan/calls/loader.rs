@@ -84,7 +84,7 @@ impl Calls {
                 When::Named(place) => enough.contains(&restrictions::name(*place)),
                 When::Free(_) => false,
             };
-            match (&said.allow, &said.deny) {
+            match (said.allowed(self.namespaces), &said.deny) {
                 (Grants::All(_), Grants::None) => {}
                 (Grants::Some(all), Grants::None) if all.iter().any(|a| suits(&a.when)) => {}
                 (Grants::None, Grants::None) => needs.0 |= 1 << place,

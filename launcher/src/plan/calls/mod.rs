@@ -19,7 +19,6 @@ use sbx_policy::env;
 use sbx_policy::errno::{ENOSYS, EOPNOTSUPP};
 use sbx_policy::list::{self, List, Target};
 use sbx_policy::program::{self, TooLong};
-use sbx_policy::restrictions;
 use sbx_policy::rules::{Actions, Grant, Layout, Row, Rules};
 use std::ffi::OsStr;
 
@@ -31,7 +30,9 @@ pub use network::mode;
 pub enum Unix {
     /// Landlock decides by their path (ABI 9).
     ByPath,
-    /// Nobody could tell the sandbox's own sockets from those of the host.
+    /// The supervisor connects in the command's place, also where the network is open.
+    Supervised,
+    /// Under an open network, nobody could tell the sandbox's own sockets from those of the host.
     Refused,
 }
 
@@ -42,6 +43,8 @@ pub struct Calls {
     syscalls: Syscalls,
     network: Network,
     unix: Unix,
+    /// Whether the run has namespaces of its own.
+    namespaces: bool,
     arch: Arch,
 }
 
@@ -52,20 +55,62 @@ pub struct Extras {
     pub loader: Needs,
     /// What the supervisor answers in a way of its own.
     pub notified: Kinds,
+    /// Whether processes stay open to the supervisor: PR_SET_DUMPABLE has no effect.
+    pub dumpable: bool,
 }
 
-/// The calls of a profile with a network.
-pub fn calls(profile: &Profile, network: &Network, unix: Unix, arch: Arch) -> Result<Calls, Refusal> {
+/// The calls of a profile with a network. `own_ipc`: in an IPC namespace of the run's own.
+pub fn calls(
+    profile: &Profile,
+    network: &Network,
+    own_ipc: bool,
+    unix: Unix,
+    arch: Arch,
+) -> Result<Calls, Refusal> {
+    let mut syscalls = profile.syscalls.clone();
+    if !own_ipc {
+        for call in SYSTEM_V.iter().filter_map(|name| Call::named(name.as_bytes())) {
+            let built_in = |said: &CallRules| said.allow.origins().all(|origin| origin.built_in);
+            if syscalls.calls.get(call).is_some_and(|said| !said.allow.is_none() && built_in(said)) {
+                syscalls.calls.change(call, |said| said.allow = Grants::None);
+            }
+        }
+    }
     Ok(Calls {
         profile: profile.name.clone(),
-        syscalls: profile.syscalls.clone(),
+        syscalls,
         network: network.clone(),
         unix,
+        namespaces: false,
         arch,
     })
 }
 
+/// The calls for queues, semaphores and memory that all processes of an IPC namespace share (sysvipc(7)). No rule can
+/// tell those of the run from others, so what the built-in profiles say of them holds in a namespace of the run's own.
+const SYSTEM_V: [&str; 12] = [
+    "msgctl",
+    "msgget",
+    "msgrcv",
+    "msgsnd",
+    "semctl",
+    "semget",
+    "semop",
+    "semtimedop",
+    "shmat",
+    "shmctl",
+    "shmdt",
+    "shmget",
+];
+
 impl Calls {
+    /// The calls in a run with or without namespaces of its own, a pid namespace among them. Without, what needs them
+    /// is not allowed.
+    #[must_use]
+    pub fn inside(self, namespaces: bool) -> Calls {
+        Calls { namespaces, ..self }
+    }
+
     /// Adds `--allow-calls` or `--deny-calls`: what they say about a call replaces what the profile says.
     pub fn add(&mut self, list: List, flag: &'static str, text: &[u8]) -> Result<(), Refusal> {
         let cannot = |problem: list::Problem<'_>| Refusal::new(format!("cannot read {flag}: {problem}"));
@@ -104,7 +149,7 @@ impl Calls {
         for (call, rules) in write.syscalls.calls.iter() {
             self.syscalls.calls.change(call, |said| {
                 let opens = matches!(call.name(), "open" | "openat") && !matches!(said.allow, Grants::All(_));
-                if (said.allow.is_none() && said.deny.is_none()) || opens {
+                if (said.allowed(self.namespaces).is_none() && said.deny.is_none()) || opens {
                     *said = rules.clone();
                 }
             });
@@ -132,25 +177,72 @@ impl Calls {
         Ok(())
     }
 
-    /// Whether connections to UNIX sockets are the supervisor's business; in a network of the run's own all are.
+    /// Whether connections to UNIX sockets are the supervisor's business. Where there is a network, all connections
+    /// are: a filter cannot tell which kind of socket a number stands for.
     pub fn supervisor_connects(&self) -> bool {
         let makes = match self.network.mode {
             NetworkMode::None => self.allows("socket"),
             NetworkMode::Private => true,
-            NetworkMode::Ports | NetworkMode::Host => false,
+            NetworkMode::Loopback => false,
+            NetworkMode::Ports | NetworkMode::Host => self.unix == Unix::Supervised && self.allows("socket"),
         };
-        makes && self.unix == Unix::Refused && !self.allows("connect")
+        makes && self.unix != Unix::ByPath && !self.allows("connect") && !self.denies_connections()
+    }
+
+    /// Whether connections are denied in words. Conditions of a denial are the filter's to look at: with an open
+    /// network it can, and then has no UNIX sockets to tell apart.
+    fn denies_connections(&self) -> bool {
+        let open = matches!(self.network.mode, NetworkMode::Ports | NetworkMode::Host);
+        self.said("connect").is_some_and(|said| match said.deny {
+            Grants::None => false,
+            Grants::All(_) => true,
+            Grants::Some(_) => open,
+        })
+    }
+
+    /// Whether the supervisor has UNIX sockets wait for connections: no port may be listened on, and only the network
+    /// says so.
+    pub fn supervisor_listens(&self) -> bool {
+        let none = self.network.mode == NetworkMode::Ports && self.network.bind.is_empty();
+        none && self.connects_outside() && self.allows_fully("listen")
+    }
+
+    /// Who tells UNIX sockets apart.
+    pub fn unix(&self) -> Unix {
+        self.unix
+    }
+
+    /// Whether the supervisor makes the connections of an open network.
+    pub fn connects_outside(&self) -> bool {
+        matches!(self.network.mode, NetworkMode::Ports | NetworkMode::Host) && self.supervisor_connects()
+    }
+
+    /// The same calls for a run in which nobody is notified after all. An open network needs its connections more than
+    /// its UNIX sockets.
+    #[must_use]
+    pub fn without_supervisor(&self) -> Calls {
+        let unix = if self.unix == Unix::Supervised { Unix::Refused } else { self.unix };
+        Calls { unix, ..self.clone() }
+    }
+
+    /// Whether a pair of sockets that keep packets apart may stand in for one of datagram sockets. The supervisor
+    /// writes their numbers to where the caller says, and the kernel lets it write to memory that is only
+    /// executable: so not where the profile guards such memory.
+    pub fn packets_stand_in(&self) -> bool {
+        self.allows("socketpair") && !self.allows_fully("socketpair") && self.allows_fully("mprotect")
     }
 
     /// Whether a call is allowed, at least with some arguments.
     pub fn allows(&self, name: &str) -> bool {
-        self.said(name).is_some_and(|said| !said.allow.is_none() && !matches!(said.deny, Grants::All(_)))
+        let allows = |said: &CallRules| !said.allowed(self.namespaces).is_none();
+        self.said(name).is_some_and(|said| allows(said) && !matches!(said.deny, Grants::All(_)))
             || self.syscalls.default.as_deref() == Some(&profile::DefaultAction::Allow)
     }
 
     /// Whether a call is allowed whatever its arguments are.
     pub fn allows_fully(&self, name: &str) -> bool {
-        self.said(name).is_some_and(|said| matches!(said.allow, Grants::All(_)) && said.deny.is_none())
+        let allows = |said: &CallRules| matches!(said.allowed(self.namespaces), Grants::All(_));
+        self.said(name).is_some_and(|said| allows(said) && said.deny.is_none())
             || self.syscalls.default.as_deref() == Some(&profile::DefaultAction::Allow)
     }
 
@@ -163,10 +255,18 @@ impl Calls {
         self.syscalls.calls.get(call)
     }
 
+    /// How far they allow a call in this run.
+    pub fn allowed(&self, call: Call) -> &Grants {
+        self.rules_of(call).map_or(&Grants::None, |said| said.allowed(self.namespaces))
+    }
+
     /// Whether the command can start processes, so that there is a tree to look after.
     pub fn starts_processes(&self) -> bool {
-        let thread_only = |said: &CallRules| match &said.allow {
-            Grants::Some(all) => all.iter().all(|a| a.when == When::Named(thread_restriction())),
+        // A tracer shares all but its number with the thread that makes it, and ends with the namespaces.
+        let (thread, tracer) = (When::named("clone", "thread"), When::named("clone", "tracer"));
+        let kept = |when: &When| *when == thread || (self.namespaces && *when == tracer);
+        let thread_only = |said: &CallRules| match said.allowed(self.namespaces) {
+            Grants::Some(all) => all.iter().all(|a| kept(&a.when)),
             _ => false,
         };
         let clone = self.said("clone").is_some_and(|said| !thread_only(said)) && self.allows("clone");
@@ -182,7 +282,7 @@ impl Calls {
 
     /// The table of rules, and the conditions beside it.
     pub fn rules(&self, actions: Actions, extras: Extras) -> Result<(Box<Rules>, FreeConditions), Refusal> {
-        let (mut rules, mut free) = self.syscalls.to_rules(self.arch, actions)?;
+        let (mut rules, mut free) = self.syscalls.to_rules(self.arch, actions, self.namespaces)?;
         self.open_network(&mut rules);
         if !extras.loader.is_empty() {
             for (call, restriction) in extras.loader.iter() {
@@ -272,7 +372,7 @@ impl Table<'_> {
             }
             Notified::GitConfig => self.note(&notified::REPLACING),
             Notified::RefusedPaths => self.note(&notified::DECIDED_BY_LANDLOCK),
-            Notified::Connect | Notified::NullDevice => {}
+            Notified::Connect | Notified::DatagramPairs | Notified::NullDevice => {}
         }
     }
 
@@ -313,6 +413,9 @@ fn change(said: &mut CallRules, list: List, entry: &list::Entry, origin: &Shared
         }
     };
     *target = grown;
+    if list == List::Allow {
+        said.inside = Grants::None;
+    }
     match list {
         // Without an error of its own it is reported, whatever the profile answers quietly.
         List::Deny => said.errno = (entry.errno != 0).then_some(entry.errno),
@@ -328,10 +431,4 @@ pub fn too_long(profile: &str) -> Refusal {
         "cannot build the filter: profile '{profile}' has more rules than {} instructions can hold",
         bpf::MAX_INSNS
     ))
-}
-
-fn thread_restriction() -> usize {
-    Call::named(b"clone")
-        .and_then(|call| restrictions::of_call(call).find(|place| restrictions::name(*place) == "thread"))
-        .unwrap_or(usize::MAX)
 }

@@ -33,10 +33,10 @@ const NETWORK: [&str; 24] = [
     "pipe2",
     "eventfd2",
 ];
-/// What waiting for connections needs.
+/// What waiting for connections needs. A client names the address that it sends from by the first one.
 const SERVER: [&str; 4] = ["bind", "listen", "accept", "accept4"];
 
-/// The network that a profile asks for.
+/// The network that a profile asks for. Where nobody settles it, [`NetworkMode::Loopback`] is as good as none.
 pub fn mode(profile: &Profile) -> NetworkMode {
     profile.network.mode.as_deref().copied().unwrap_or_default()
 }
@@ -46,14 +46,20 @@ impl Calls {
         if self.unix == Unix::ByPath && row(rules, "socket").is_some_and(|row| row.allow != Grant::None) {
             grant(rules, "connect", None);
         }
-        if self.network.mode == NetworkMode::None {
+        if matches!(self.network.mode, NetworkMode::None | NetworkMode::Loopback) {
             return;
         }
-        let serves = matches!(self.network.mode, NetworkMode::Host | NetworkMode::Private)
-            || !self.network.bind.is_empty();
+        let served = match self.network.mode {
+            NetworkMode::Private => SERVER.len(),
+            NetworkMode::Host if self.network.asked => SERVER.len(),
+            // A profile with the host's network may be for clients. Those for servers allow listen(2) by themselves.
+            NetworkMode::Host => 1,
+            NetworkMode::Ports if !self.network.bind.is_empty() => SERVER.len(),
+            NetworkMode::Ports | NetworkMode::None | NetworkMode::Loopback => 0,
+        };
         // A filter cannot tell a connection inside from one to a socket file of the host: the supervisor does.
         let held_back = self.supervisor_connects();
-        let names = NETWORK.iter().chain(SERVER.iter().filter(|_| serves));
+        let names = NETWORK.iter().chain(SERVER.iter().take(served));
         for name in names.filter(|name| !held_back || **name != "connect") {
             let restriction = match (*name, self.network.mode) {
                 // Fast open connects without asking Landlock.
@@ -68,14 +74,18 @@ impl Calls {
                 replace(rules, name, restriction);
             }
         }
-        if !serves && let Some(row) = row(rules, "listen") {
+        if served == 0
+            && let Some(row) = row(rules, "listen")
+        {
             // A TCP socket that was never bound listens on a port of the kernel's choice, and Landlock is not asked.
             row.allow = Grant::None;
         }
         self.pardon(rules);
-        if self.unix == Unix::Refused && self.network.mode == NetworkMode::Private {
+        if self.unix == Unix::ByPath {
+            // Landlock decides.
+        } else if held_back || self.network.mode == NetworkMode::Private {
             keep_to_streams(rules);
-        } else if self.unix == Unix::Refused {
+        } else {
             answer_quietly(rules);
             // With connect(2) open, a UNIX socket reaches every service of the host that has one.
             revoke(rules, "socket", &["unix", "unix-stream"]);

@@ -6,7 +6,7 @@ use crate::profile::load;
 /// The rules of a built-in profile, with notifications of these kinds.
 fn rules_of(profile: &str, notified: Kinds) -> Box<Rules> {
     let profile = load(OsStr::new(profile), &Search::default()).unwrap();
-    let calls = calls(&profile, &Network::default(), Unix::Refused, Arch::HOST).unwrap();
+    let calls = calls(&profile, &Network::default(), false, Unix::Refused, Arch::HOST).unwrap();
     let actions = calls.plain_actions(bpf::RET_USER_NOTIF);
     calls.rules(actions, Extras { notified, ..Extras::default() }).unwrap().0
 }

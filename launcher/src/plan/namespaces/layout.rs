@@ -3,13 +3,13 @@
 
 use crate::host::Host;
 use crate::host::mounts::Mounts;
+use crate::plan::home::{PrivateHome, Store};
 use crate::plan::namespaces::placeholder::{Placeholder, Watched};
 use crate::plan::namespaces::places::{Roots, places};
 use crate::plan::namespaces::protect::Protected;
 use crate::plan::namespaces::renewed::{self, Private, System, changed};
 use crate::plan::rules::PathRule;
 use crate::sys::mount::Kind;
-use crate::sys::namespace::{Identity, Kinds};
 use crate::sys::within::{is_below, is_same, is_within};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -26,10 +26,6 @@ pub const NO_SCRATCH: &str = "/tmp/.sbx-none";
 /// What is mounted, in the order of the fields.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// The namespaces.
-    pub kinds: Kinds,
-    /// Who the command is in them.
-    pub identity: Identity,
     /// Directories that are replaced, and what of them stays.
     pub private: Vec<Private>,
     /// New file systems in the place of the host's.
@@ -75,10 +71,14 @@ pub struct Given<'a> {
     pub sockets: &'a [PathBuf],
     /// The scratch directory, where it takes the place of /tmp.
     pub scratch: Option<&'a Path>,
+    /// A home of the run's own.
+    pub home: Option<&'a PrivateHome>,
+    /// The stores in it.
+    pub stores: Vec<Store>,
+    /// The symbolic links by which flags name paths.
+    pub links: Vec<PathBuf>,
     /// Where the command starts.
     pub directory: &'a Path,
-    /// Whether the run has a network of its own.
-    pub network: bool,
     /// What was found on this machine.
     pub host: &'a Host,
 }
@@ -94,8 +94,10 @@ impl Layout {
             mounts: &Mounts::default(),
             sockets: &[],
             scratch: None,
+            home: None,
+            stores: Vec::new(),
+            links: Vec::new(),
             directory: Path::new("/"),
-            network: false,
             host,
         };
         Layout::of(given, &mut Vec::new())
@@ -103,12 +105,8 @@ impl Layout {
 
     /// The layout. What cannot be protected is said, with the reason.
     pub fn of(given: Given<'_>, warnings: &mut Vec<String>) -> Layout {
-        // The supervisor can tell sockets of the run's network from the host's as the owner of its user namespace.
-        let user = given.network || !given.host.administrator.get();
         let places = places(&given);
         let mut layout = Layout {
-            kinds: Kinds { user, network: given.network },
-            identity: *given.host.identity.get(),
             private: renewed::private(&given, &places),
             terminals: BTreeSet::new(),
             systems: renewed::systems(&given, &places),
@@ -146,7 +144,17 @@ impl Layout {
 
     /// Where the scratch directory is inside, if elsewhere than outside.
     pub fn scratch(&self) -> Option<&Path> {
-        self.private.iter().find(|private| private.from.is_some()).map(|private| &*private.at)
+        let tmp = Path::new(TMP);
+        self.private.iter().find(|private| private.from.is_some() && private.at == tmp).map(|_| tmp)
+    }
+
+    /// The path inside of a file that is at this path outside.
+    pub fn inside(&self, path: PathBuf) -> PathBuf {
+        let moved = |private: &Private| {
+            let rest = path.strip_prefix(private.from.as_deref()?).ok()?;
+            Some(if rest.as_os_str().is_empty() { private.at.clone() } else { private.at.join(rest) })
+        };
+        self.private.iter().find_map(moved).unwrap_or(path)
     }
 
     /// Whether there is anything that mounts keep from being changed, read or made.
@@ -192,7 +200,12 @@ impl Layout {
 
     /// Whether a path is denied.
     pub fn denies(&self, path: &Path) -> bool {
-        self.denied.iter().any(|denied| is_within(path, denied))
+        self.closes(path) || self.denied.iter().any(|denied| is_within(path, denied))
+    }
+
+    /// Whether a path is closed in a file system of the run's own.
+    pub fn closes(&self, path: &Path) -> bool {
+        self.systems.iter().any(|system| system.closed.as_deref() == Some(path))
     }
 
     /// Whether a rule does not hold for a path below it: the rule's directory is replaced inside, and the path was kept

@@ -3,9 +3,11 @@
 //! *Inside* is what processes in the run's mount namespace see at a path, *outside* what everybody else sees.
 //! The reaper is the first process inside (`enforce::reaper`). `layout` decides what is mounted there, from the
 //! path rules, what is denied and what is protected (`protect`, `git`). `enforce::mounts` mounts it, before
-//! Landlock forbids mounting. If the machine gives no namespaces, the run is planned again without them: deny
-//! expansion then holds denials, and warnings say what only mounts could hold.
+//! Landlock forbids mounting. `choice` decides which namespaces a run has. If the machine does not give some of them,
+//! the run is planned again without those: without mounts, deny expansion holds denials, and warnings say what only
+//! mounts could hold.
 
+mod choice;
 pub mod git;
 pub mod git_config;
 pub mod layout;
@@ -16,6 +18,7 @@ mod protected;
 pub mod record;
 pub mod renewed;
 
+pub use choice::{ADD_LITTLE, Asked, Choice, Choices, Missing, Unavailable, choose};
 pub use git::{CONFIG, HOOKS, NEW_CONFIG, Repository, outermost as outermost_repository};
 pub use git_config::{LONGEST, Malformed, Setting, Settings};
 pub use layout::{CACHE_IN_TMP, Given, Layout, NO_SCRATCH, TMP};
@@ -23,12 +26,11 @@ pub use places::Roots;
 pub use record::Record;
 
 use crate::error::Refusal;
-use crate::host::landlock::Version;
 use crate::host::{Host, Open};
 use crate::plan::files::{self, Directories};
-use crate::plan::rules::{Network, PathRule};
+use crate::plan::rules::PathRule;
 use crate::plan::{Inputs, deny_expansion};
-use crate::profile::{Level, Location, Namespaces, NetworkMode, Profile, Variable, Variables, WhenMade};
+use crate::profile::{Location, Namespaces, Profile, Variable, Variables, WhenMade};
 use crate::request::Request;
 use crate::sys::access;
 use crate::sys::path::{self, canonical};
@@ -37,85 +39,6 @@ use crate::text::shown;
 use placeholder::{Shape, Watched};
 use protect::{IfMissing, Protected};
 use std::path::{Path, PathBuf};
-
-/// Whether a run is to have namespaces of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// It is.
-    Made,
-    /// It is not, for this reason.
-    None(String),
-}
-
-/// What the choice depends on besides flags and profile.
-#[derive(Clone, Copy)]
-pub struct Situation<'a> {
-    /// Landlock's version here.
-    pub landlock: Version,
-    /// Whether an `sbx` confines this process.
-    pub nested: bool,
-    /// The network.
-    pub network: &'a Network,
-    /// Whether the calling process confines itself.
-    pub itself: bool,
-    /// Why the machine did not give them when they were tried.
-    pub unavailable: Option<&'a str>,
-}
-
-/// Whether a run has namespaces of its own; an error where it needs them and cannot have them.
-pub fn choose(request: &Request, profile: &Profile, situation: Situation<'_>) -> Result<Choice, Refusal> {
-    let needs = needs(request, profile, situation.network);
-    let by_profile = profile.namespaces.as_deref() == Some(&Namespaces::Auto);
-    let wished = match request.namespaces {
-        Some(Namespaces::Auto) => true,
-        Some(Namespaces::None) => false,
-        None => by_profile,
-    };
-    let why = if situation.itself {
-        Some(ITSELF.to_string())
-    } else if profile.is_unrestricted() {
-        Some("the run is unconfined, as requested".to_string())
-    } else if request.namespaces == Some(Namespaces::None) {
-        Some("--namespaces none asks for that".to_string())
-    } else if !wished && needs.is_none() {
-        Some(format!("profile '{}' does without", profile.name))
-    } else if request.exec {
-        Some("--exec leaves no process that could be the first in them".to_string())
-    } else if request.keep_background {
-        Some("--keep-background leaves processes behind, and these end with their namespace".to_string())
-    } else if situation.landlock < Version::FILES {
-        Some(ADD_LITTLE.to_string())
-    } else if situation.nested {
-        Some("a sandbox of sbx around this process refuses them".to_string())
-    } else {
-        situation.unavailable.map(str::to_string)
-    };
-    match (why, needs) {
-        (None, _) => Ok(Choice::Made),
-        (Some(why), None) => Ok(Choice::None(why)),
-        (Some(why), Some(need)) => Err(Refusal::new(format!(
-            "cannot make namespaces, which {need} needs: {why}; 'sbx status' tells more"
-        ))),
-    }
-}
-
-/// Why a process that confines itself has none.
-const ITSELF: &str = "a process that confines itself stays where it is";
-/// Why a run without path rules has none.
-pub const ADD_LITTLE: &str = "without Landlock they would add little";
-
-/// What in the request or the profile needs namespaces; `None` if nothing does.
-fn needs(request: &Request, profile: &Profile, network: &Network) -> Option<&'static str> {
-    let full = request.require == Some(Level::Full)
-        || (request.require.is_none() && profile.require.as_deref() == Some(&Level::Full));
-    if network.mode == NetworkMode::Private {
-        Some("a network of the run's own")
-    } else if full {
-        Some("level 'full'")
-    } else {
-        None
-    }
-}
 
 /// Whether the scratch directory takes the place of /tmp: unless the host's is meant.
 pub fn has_own_tmp(request: &Request, profile: &Profile, directories: Directories<'_>) -> bool {

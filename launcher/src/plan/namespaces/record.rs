@@ -3,15 +3,14 @@
 //! can write: what a command does to the workspace takes nothing out of it.
 
 use crate::host::Host;
+use crate::plan::state;
 use crate::sys::path::says_missing;
-use crate::sys::process;
 use crate::sys::within::is_below;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -35,25 +34,12 @@ pub struct Record {
 
 /// The directory of all records.
 pub fn directory(host: &Host) -> Option<PathBuf> {
-    let (top, below) = place(host)?;
-    Some(top.join(below).join("sbx/workspaces"))
-}
-
-/// A directory of the user's, and where in it programs keep what lasts.
-fn place(host: &Host) -> Option<(PathBuf, &'static str)> {
-    let absolute = |name| host.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute("XDG_STATE_HOME").map(|state| (state, "")).or_else(|| Some((absolute("HOME")?, ".local/state")))
-}
-
-/// Whether that directory is the user's own. A home that is missing, or another user's (as after `sudo` without `-H`),
-/// has no records: what root wrote there, its owner could not read.
-fn is_own_place(host: &Host) -> bool {
-    place(host).is_some_and(|(top, _)| top.metadata().is_ok_and(|meta| meta.uid() == process::user()))
+    state::directory(host, "workspaces")
 }
 
 /// The file of a workspace's record, where the user can have one.
 pub fn file_of(workspace: &Path, host: &Host) -> Option<PathBuf> {
-    let all = directory(host).filter(|_| is_own_place(host))?;
+    let all = directory(host).filter(|_| state::is_own(host))?;
     Some(all.join(short_digest(workspace.as_os_str().as_bytes())))
 }
 
@@ -74,7 +60,7 @@ impl Record {
         };
         let text = match std::fs::read(&file) {
             Ok(text) => text,
-            Err(_) if !is_own_place(host) => return Ok(none),
+            Err(_) if !state::is_own(host) => return Ok(none),
             Err(error) if says_missing(&error) => Vec::new(),
             Err(error) => return Err(error),
         };

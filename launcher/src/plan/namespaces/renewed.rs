@@ -1,13 +1,15 @@
 //! Directories that are others inside: /tmp, where services have their sockets, and the file systems that are
 //! the run's own.
 
+use crate::plan::home::Store;
 use crate::plan::namespaces::layout::{DEVICES, Given, TMP};
 use crate::plan::namespaces::places::Placed;
-use crate::plan::rules::PathRights;
+use crate::plan::rules::{PathRights, PathRule};
 use crate::sys::mount::Kind;
 use crate::sys::path::{self, canonical};
 use crate::sys::within::{is_below, is_same, is_within};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Where services of the host have their sockets.
@@ -16,6 +18,9 @@ pub const SERVICES: [&str; 2] = ["/run", "/var/run"];
 pub const SHARED_MEMORY: &str = "/dev/shm";
 /// Where terminals have their names.
 pub const TERMINALS: &str = "/dev/pts";
+
+/// The names of the user's keys: keyrings are in no namespace.
+const KEYS: &str = "/proc/keys";
 
 /// A directory that another takes the place of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +31,10 @@ pub struct Private {
     pub from: Option<PathBuf>,
     /// What stays where it is, parents first.
     pub keep: Vec<Kept>,
+    /// Directories in it that the run changes without changing what is there.
+    pub stores: Vec<Store>,
+    /// Symbolic links in it that lead to what stays, with their texts.
+    pub links: BTreeMap<PathBuf, OsString>,
 }
 
 /// A path that stays although the directory above it is replaced. Landlock gives it the rights of the rules above it
@@ -49,6 +58,8 @@ pub struct System {
     pub at: PathBuf,
     /// What stays where it is: a workspace in shared memory.
     pub keep: Vec<Kept>,
+    /// A file in it that cannot be opened, because the kernel shows in it what is not the run's own.
+    pub closed: Option<PathBuf>,
 }
 
 /// The directories that are others inside, with what stays of them.
@@ -65,8 +76,49 @@ pub fn private(given: &Given<'_>, places: &[Placed]) -> Vec<Private> {
     let tmp = given.scratch.map(|scratch| (PathBuf::from(TMP), Some(scratch.to_path_buf())));
     let services: BTreeSet<PathBuf> = SERVICES.iter().map(|path| canonical(Path::new(path))).collect();
     let all = tmp.into_iter().chain(services.into_iter().map(|path| (path, None)));
-    let private = all.filter(|(at, _)| is_plain_directory(at) && !is_meant(at, given));
-    private.map(|(at, from)| Private { keep: keep(&at, given, places), at, from }).collect()
+    let all = all.filter(|(at, _)| is_plain_directory(at) && !is_meant(at, given));
+    let mut private: Vec<Private> = all
+        .map(|(at, from)| Private {
+            keep: keep(&at, given, places),
+            at,
+            from,
+            stores: Vec::new(),
+            links: BTreeMap::new(),
+        })
+        .collect();
+    // After the scratch directory: a home may be below /tmp.
+    private.extend(given.home.map(|home| {
+        let (places, links) = resolve_links(&home.at, given, places);
+        let mut keep = keep(&home.at, given, &places);
+        // Where nothing but some files may be executed, the path rules see to that, by all names of these files.
+        let executes = |rule: &PathRule| rule.path == home.directory && rule.rights.execute;
+        if !given.rules.iter().any(executes) {
+            keep.iter_mut().for_each(|kept| kept.execute = true);
+        }
+        let is_real = |path: &Path| !keep.iter().any(|kept| is_within(path, &kept.path));
+        let stores = given.stores.iter().filter(|store| is_real(&store.at)).cloned().collect();
+        let links = links.into_iter().filter(|link| is_real(link));
+        let links = links.filter_map(|link| Some((link.read_link().ok()?.into_os_string(), link)));
+        let links = links.map(|(text, link)| (link, text)).collect();
+        Private { at: home.at.clone(), from: Some(home.directory.clone()), keep, stores, links }
+    }));
+    private
+}
+
+/// The places below a home by their real paths, and the symbolic links that lead to them.
+fn resolve_links(home: &Path, given: &Given<'_>, places: &[Placed]) -> (Vec<Placed>, BTreeSet<PathBuf>) {
+    let mut links: BTreeSet<PathBuf> =
+        given.links.iter().filter(|link| is_below(link, home)).cloned().collect();
+    let mut resolve = |(path, rights): &Placed| {
+        if !is_below(path, home) || !path::is_there(path) {
+            return (path.clone(), *rights);
+        }
+        let way = path::way(path);
+        links.extend(way.links.into_iter().filter(|link| is_below(link, home)));
+        (way.real, *rights)
+    };
+    let places = places.iter().map(&mut resolve).collect();
+    (places, links)
 }
 
 /// A directory under its own name, and not the root.
@@ -81,7 +133,10 @@ fn is_meant(path: &Path, given: &Given<'_>) -> bool {
 
 /// What has a rule of its own below a directory.
 fn keep(at: &Path, given: &Given<'_>, places: &[Placed]) -> Vec<Kept> {
-    let own = |path: &PathBuf| given.scratch.is_none_or(|scratch| !is_within(path, scratch));
+    let made = [given.scratch, given.home.map(|home| &*home.directory)];
+    let inner = given.home.map(|home| &*home.at).filter(|home| is_below(home, at));
+    let elsewhere: Vec<&Path> = made.into_iter().chain([inner]).flatten().collect();
+    let own = |path: &PathBuf| !elsewhere.iter().any(|other| is_within(path, other));
     let below = places.iter().filter(|(path, _)| is_below(path, at) && own(path) && path.exists());
     let rules: Vec<&Placed> = below.collect();
     let sockets = given.sockets.iter().filter(|path| is_below(path, at));
@@ -118,11 +173,15 @@ fn kept_in(kind: Kind, at: &Path, given: &Given<'_>, places: &[Placed]) -> Vec<K
 pub fn systems(given: &Given<'_>, places: &[Placed]) -> Vec<System> {
     let has_rule = |path: &Path| given.rules.iter().any(|rule| is_same(&rule.path, path));
     let named = |path: &Path| given.named.iter().any(|named| is_same(named, path));
-    let mut systems = vec![System { kind: Kind::Proc, at: PathBuf::from("/proc"), keep: Vec::new() }];
+    let at = PathBuf::from("/proc");
+    let keys = Path::new(KEYS);
+    let closed = (has_rule(&at) && !named(keys) && keys.exists()).then(|| keys.to_path_buf());
+    let mut systems = vec![System { kind: Kind::Proc, at, keep: Vec::new(), closed }];
     for (kind, path) in [(Kind::Memory, SHARED_MEMORY), (Kind::Terminals, TERMINALS)] {
         let path = Path::new(path);
         if has_rule(path) && !named(path) && is_plain_directory(path) {
-            systems.push(System { kind, at: path.to_path_buf(), keep: kept_in(kind, path, given, places) });
+            let keep = kept_in(kind, path, given, places);
+            systems.push(System { kind, at: path.to_path_buf(), keep, closed: None });
         }
     }
     systems

@@ -7,6 +7,7 @@
 //! - What programs outside act on, and was not there: put aside as well.
 //! - What was protected, and is another file now: something outside replaced it, and its mount went with the old file.
 
+pub mod home;
 mod made;
 mod replaced;
 mod repository;

@@ -391,7 +391,7 @@ impl Judged {
         if self.is_made && !self.hooks.is_empty() {
             rename(Path::new(HOOKS))?;
             // Without one, git could not change the configuration in later runs.
-            file::make_directory(own.as_fd(), HOOKS.as_ref())?;
+            file::make_directory(own.as_fd(), HOOKS.as_ref(), 0o755)?;
         } else {
             self.hooks.iter().try_for_each(|name| rename(&Path::new(HOOKS).join(name)))?;
         }

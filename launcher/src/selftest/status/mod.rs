@@ -12,7 +12,7 @@ mod show;
 mod system;
 mod trial;
 
-pub use namespaces::own_view;
+pub use namespaces::{own_network, own_view};
 pub use show::{human, json, paint};
 pub use trial::{Fault, Layer, State};
 
@@ -65,6 +65,7 @@ const LAYERS: &[Probe] = &[
     probe("uts-namespace", || namespaces::explained(|| namespaces::other(libc::CLONE_NEWUTS))),
     probe("net-namespace", || namespaces::explained(|| namespaces::other(libc::CLONE_NEWNET))),
     probe(VIEW, own_view),
+    probe("own-network", own_network),
     with(cgroup::facts, probe("cgroup", cgroup::subgroup)),
     with(system::memory_facts, probe("memory-files", || attempt(system::memory_files))),
 ];

@@ -1,10 +1,11 @@
 //! Namespaces: each kind, and those of a run with its mounts in them.
 
-use crate::enforce::mounts;
+use crate::enforce::mounts::{self, ViewError};
 use crate::host::Host;
 use crate::plan::namespaces::Layout;
 use crate::selftest::status::system::{read, read_number};
 use crate::selftest::status::trial::{Attempt, Fault, State, attempt};
+use crate::sys::namespace::{Kinds, Own};
 use crate::sys::process::{self, Change};
 use crate::sys::{descriptor, namespace, probe, seccomp};
 use std::os::fd::AsRawFd;
@@ -19,13 +20,34 @@ pub fn explained(body: impl FnOnce() -> Attempt) -> Attempt {
     attempt(body).map_err(reason)
 }
 
+/// Whether a run gets a network of its own, with a loopback interface that is up.
+pub fn own_network() -> Attempt {
+    explained(network)
+}
+
 /// Does what a run does: makes all namespaces at once, and its mounts in them.
 fn view() -> Attempt {
-    let layout = Layout::smallest(&Host::of_this_process());
+    let host = Host::of_this_process();
+    let layout = Layout::smallest(&host);
+    let kinds = Kinds { user: !host.administrator.get(), view: true, network: false };
+    enter(&host, kinds, || mounts::enter(&layout).map(drop))?;
+    Ok("made, with /proc and /run of their own in them".to_string())
+}
+
+fn network() -> Attempt {
+    let host = Host::of_this_process();
+    let user = !(*host.administrator.get() && *host.network_cookies.get());
+    enter(&host, Kinds { user, view: false, network: true }, || Ok(()))?;
+    Ok("made, with a loopback interface that is up".to_string())
+}
+
+/// Makes namespaces, and does something in them.
+fn enter(host: &Host, kinds: Kinds, then: impl FnOnce() -> Result<(), ViewError>) -> Result<(), Fault> {
+    let own = Own { kinds, identity: *host.identity.get() };
     let (reader, writer) = descriptor::pipe()?;
-    let child = namespace::fork_into(layout.kinds)?;
+    let child = namespace::fork_into(kinds)?;
     if child == 0 {
-        let told = mounts::enter(&layout).map(drop).map_err(|stop| stop.to_string());
+        let told = mounts::settle(&own).and_then(|_| then()).map_err(|stop| stop.to_string());
         let why = told.err().unwrap_or_default();
         let sent = descriptor::write_all(writer.as_raw_fd(), why.as_bytes());
         process::exit_now(i32::from(!why.is_empty() || sent.is_err()));
@@ -34,7 +56,7 @@ fn view() -> Attempt {
     let ended = process::wait(Some(child), true, false);
     drop(writer);
     if let Some((_, Change::Exited(0))) = ended {
-        return Ok("made, with /proc and /run of their own in them".to_string());
+        return Ok(());
     }
     let mut why = [0; 400];
     let length = descriptor::read(reader.as_raw_fd(), &mut why)?;

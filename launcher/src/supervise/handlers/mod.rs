@@ -3,6 +3,7 @@
 
 pub mod attributes;
 pub mod connect;
+pub mod datagram_pairs;
 pub mod git_config;
 pub mod null_device;
 pub mod refused_paths;

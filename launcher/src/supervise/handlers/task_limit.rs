@@ -6,7 +6,7 @@
 //! whatever its arguments say, it makes one task at most. (`clone3`, whose arguments lie in memory, is
 //! answered with ENOSYS.)
 
-use crate::supervise::dispatch::{Handler, Step};
+use crate::supervise::dispatch::{Flow, Handler, Step};
 use crate::supervise::judge::{Judge, Verdict};
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
 use crate::sys::SyscallError;
@@ -97,7 +97,7 @@ impl Handler for TaskLimiter {
 
     /// Looks up to the first call that there is no room for, and not for long: counting takes its time,
     /// thousands of threads can wait, and the supervisor has more to do.
-    fn retry(&mut self, listener: BorrowedFd<'_>) -> Result<(), SyscallError> {
+    fn retry(&mut self, listener: BorrowedFd<'_>, _: &mut Judge) -> Result<Flow, SyscallError> {
         let mut waiting = std::mem::take(&mut self.held).into_iter();
         let start = Instant::now();
         for held in waiting.by_ref() {
@@ -107,7 +107,7 @@ impl Handler for TaskLimiter {
             }
         }
         self.held.extend(waiting);
-        Ok(())
+        Ok(Flow::GoOn)
     }
 }
 

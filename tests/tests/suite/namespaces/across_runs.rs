@@ -386,7 +386,8 @@ fn a_missing_path_behind_a_link_is_not_said_to_be_denied() {
 fn tool_caches_are_those_of_one_profile() {
     let world = World::new(&User::current());
     let in_cache = |profile: &str, script: &str| {
-        world.run(profile, ["sh", "-c", &format!("cd \"$XDG_CACHE_HOME\" && {script}")]).run().success().out()
+        let script = format!("cd \"$XDG_CACHE_HOME\" && {script}");
+        world.sbx(["run", "-p", profile, "--home", "closed", "--", "sh", "-c", &script]).run().success().out()
     };
     in_cache("read-only", "echo planted > tool");
     assert_eq!(in_cache("read-only", "cat tool"), "planted\n");

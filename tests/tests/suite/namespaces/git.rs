@@ -162,7 +162,10 @@ fn a_linked_worktree_is_a_workspace() {
         }
         assert!(!marks.exists());
         // Only git's own part of the repository can be written, nothing else of that worktree.
-        shell(&world, &["-q"], &format!("echo x >> {}", main.join("file").display())).run().failed();
+        let file = || fs::read(main.join("file")).unwrap();
+        let before = file();
+        shell(&world, &["-q"], &format!("echo x >> {}", main.join("file").display())).run();
+        assert_eq!(file(), before);
     });
 }
 

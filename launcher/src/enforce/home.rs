@@ -1,0 +1,204 @@
+//! Makes a home directory of the run's own: one that lasts, below the user's directory of state, or one in the scratch
+//! directory.
+//!
+//! A run holds a shared lock (flock(2)) on the directory of its home, and another one on the layers of its stores: the
+//! kernel does not say what two overlays with the same upper layer show. So runs at the same time have layers of
+//! their own.
+
+use crate::enforce::EnforceError;
+use crate::enforce::error::Named;
+use crate::enforce::scratch::{open_directory, own_directory};
+use crate::plan::home::{HOME, PrivateHome, STORES};
+use crate::plan::{CacheOf, HomeOf};
+use crate::sys::{file, plain};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// Maximum number of layers of a home, and so of runs at the same time that can change its stores.
+const MOST_LAYERS: u32 = 16;
+/// The file that says whose a home is. Its time is that of the last start.
+const ABOUT: &str = "about.json";
+/// The file that says what the copies of settings in a home were made of.
+pub const STAMPS: &str = "stamps";
+/// How often, and after which pause, it is tried to hold a home that is being looked at or removed.
+const ATTEMPTS: usize = 20;
+const PAUSE: Duration = Duration::from_millis(1);
+const MAKE: &str = "make a home in '{}'";
+
+/// The locks of a run. They go with it, and with its reaper.
+#[derive(Debug, Default)]
+pub struct Held(Vec<File>);
+
+impl Held {
+    /// The descriptors, which hold the locks.
+    pub fn files(&self) -> &[File] {
+        &self.0
+    }
+}
+
+/// Makes a home that lasts. `no_layers` tells why its stores cannot be written to, if that is known.
+pub fn make(of: &HomeOf, no_layers: Option<&str>) -> Result<(PrivateHome, Held), EnforceError> {
+    let directory = of.directory.as_deref().unwrap_or(Path::new(""));
+    let made = make_lasting(directory, &of.owner);
+    let lock = made.step_at(MAKE, directory)?;
+    let mut held = Held(vec![lock]);
+    let (layers, no_layers) = match no_layers.map(str::to_string).or_else(|| refuses_overlays(directory)) {
+        Some(why) => (None, Some(why)),
+        None => match free_layers(&directory.join(STORES)).step_at(MAKE, directory)? {
+            Some((number, lock)) => {
+                held.0.push(lock);
+                (Some(directory.join(STORES).join(number.to_string())), None)
+            }
+            None => (None, Some(format!("{MOST_LAYERS} other runs use this home"))),
+        },
+    };
+    let (at, directory) = (of.at.clone(), directory.join(HOME));
+    Ok((PrivateHome { at, directory, layers, no_layers, lasts: true }, held))
+}
+
+/// Makes a home in a directory that is removed with the run. Nobody would find again what is written to its stores.
+pub fn make_temporary(of: &HomeOf, base: &Path) -> Result<PrivateHome, EnforceError> {
+    let directory = base.join(HOME);
+    new_directory(&directory).step_at(MAKE, base)?;
+    let no_layers = Some("the home is removed with the run".to_string());
+    Ok(PrivateHome { at: of.at.clone(), directory, layers: None, no_layers, lasts: false })
+}
+
+fn new_directory(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn make_lasting(directory: &Path, owner: &CacheOf) -> io::Result<File> {
+    // `state/sbx/homes/NAME`.
+    let state = directory.ancestors().nth(3).unwrap_or(directory);
+    let own = directory.strip_prefix(state).unwrap_or(directory);
+    let lock = hold_lasting(directory, || own_directory(state, own).map(drop))?;
+    let home = directory.join(HOME);
+    new_directory(&home)?;
+    new_directory(&directory.join(STORES))?;
+    // A command may have closed its own home.
+    let mode = home.symlink_metadata()?.mode();
+    if mode & 0o700 != 0o700 {
+        std::fs::set_permissions(&home, Permissions::from_mode(0o700))?;
+    }
+    note_use(&directory.join(ABOUT), owner)?;
+    Ok(lock)
+}
+
+/// A shared lock on the directory that a home has now. Somebody may just be looking whether it is used, or be removing
+/// it: then it gets another name, and there is a new one.
+fn hold_lasting(directory: &Path, make: impl Fn() -> io::Result<()>) -> io::Result<File> {
+    for _ in 0..ATTEMPTS {
+        make()?;
+        let held = open_directory(directory)?;
+        match held.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => {
+                std::thread::sleep(PAUSE);
+                continue;
+            }
+            // A file system without locks.
+            Err(TryLockError::Error(_)) | Ok(()) => {}
+        }
+        let (mine, there) = (held.metadata()?, directory.symlink_metadata());
+        if there.is_ok_and(|there| (there.dev(), there.ino()) == (mine.dev(), mine.ino())) {
+            return Ok(held);
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "it is being removed"))
+}
+
+/// Writes down whose a home is, and that it is used now.
+fn note_use(about: &Path, owner: &CacheOf) -> io::Result<()> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(about) {
+        Ok(file) => {
+            let workspace = owner.workspace.as_ref().map(|path| path.to_string_lossy());
+            let text =
+                serde_json::json!({ "workspace": workspace, "profile": owner.profile.to_string_lossy() });
+            serde_json::to_writer(file, &text).map_err(io::Error::from)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            OpenOptions::new().write(true).open(about)?.set_modified(SystemTime::now())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The first layers that no other run uses.
+fn free_layers(stores: &Path) -> io::Result<Option<(u32, File)>> {
+    for number in 0..MOST_LAYERS {
+        let path = stores.join(number.to_string());
+        new_directory(&path)?;
+        let layers = open_directory(&path)?;
+        match layers.try_lock() {
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+            Ok(()) => return Ok(Some((number, layers))),
+        }
+    }
+    Ok(None)
+}
+
+/// Why the file system of a directory cannot hold the upper layer of an overlay, if it is one of those that are known
+/// not to (Documentation/filesystems/overlayfs.rst).
+fn refuses_overlays(directory: &Path) -> Option<String> {
+    /// OVERLAYFS_SUPER_MAGIC, NFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, V9FS_MAGIC, MSDOS_SUPER_MAGIC, ECRYPTFS_SUPER_MAGIC.
+    const KNOWN: [(i64, &str); 6] = [
+        (0x794c_7630, "overlay"),
+        (0x6969, "NFS"),
+        (0x6573_5546, "FUSE"),
+        (0x0102_1997, "9p"),
+        (0x4d44, "FAT"),
+        (0xf15f, "eCryptfs"),
+    ];
+    match file::kind_of_file_system(directory) {
+        Ok(kind) => {
+            let known = KNOWN.iter().find(|(number, _)| *number == kind);
+            known.map(|(_, name)| format!("overlays cannot be written to on a file system of kind {name}"))
+        }
+        Err(failed) => Some(plain(&failed.cause).to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforce::scratch::Scratch;
+    use std::cell::Cell;
+    use std::fs;
+
+    #[test]
+    fn a_home_that_is_removed_meanwhile_is_not_the_one_that_is_held() {
+        let scratch = Scratch::create(None).unwrap();
+        let (place, aside) = (scratch.path().join("home"), scratch.path().join("removed"));
+        let calls = Cell::new(0);
+        let held = hold_lasting(&place, || {
+            calls.set(calls.get() + 1);
+            new_directory(&place)
+        });
+        let number = |file: &File| file.metadata().unwrap().ino();
+        assert_eq!((calls.get(), number(&held.unwrap())), (1, place.metadata().unwrap().ino()));
+        // Whoever removes it has an exclusive lock, and renames it.
+        let remover = open_directory(&place).unwrap();
+        remover.try_lock().unwrap();
+        let remover = Cell::new(Some(remover));
+        let held = hold_lasting(&place, || {
+            calls.set(calls.get() + 1);
+            if calls.get() == 4 {
+                fs::rename(&place, &aside).unwrap();
+                drop(remover.take());
+            }
+            new_directory(&place)
+        });
+        assert_eq!(number(&held.unwrap()), place.metadata().unwrap().ino());
+        assert!(calls.get() >= 4 && aside.is_dir());
+        let remover = open_directory(&place).unwrap();
+        remover.try_lock().unwrap();
+        assert!(hold_lasting(&place, || Ok(())).is_err());
+    }
+}

@@ -1,0 +1,120 @@
+//! Who waits at an address, as the tables in /proc tell (proc_pid_net(5)). Nothing is sent there.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Most of a table that is read. Those that wait for TCP connections stand first in theirs.
+const MOST: u64 = 1 << 20;
+
+/// What is sent to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// TCP connections.
+    Tcp,
+    /// UDP datagrams.
+    Udp,
+}
+
+/// Whether a socket waits at this address in the network of a process. `self` is this process.
+pub fn waits(process: &str, protocol: Protocol, address: SocketAddr) -> bool {
+    let (tables, state) = match protocol {
+        Protocol::Tcp => (["tcp", "tcp6"], "0A"),
+        Protocol::Udp => (["udp", "udp6"], "07"),
+    };
+    let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+    // A socket for IPv6 takes IPv4 as well, and never the other way round.
+    let tables = tables.iter().skip(usize::from(address.is_ipv6()));
+    tables.into_iter().any(|table| {
+        let file = File::open(format!("/proc/{process}/net/{table}"));
+        file.is_ok_and(|file| holds(BufReader::new(file.take(MOST)), protocol, state, address))
+    })
+}
+
+/// Whether a table has a socket in this state to which packets for the address go.
+fn holds(table: impl BufRead, protocol: Protocol, state: &str, wanted: SocketAddr) -> bool {
+    let rows = table.lines().map_while(Result::ok).skip(1);
+    let rows = rows.map(|row| {
+        let mut fields = row.split_ascii_whitespace().skip(1);
+        let (local, of_row) = (fields.next().and_then(address), fields.nth(1).unwrap_or_default() == state);
+        (local, of_row)
+    });
+    let mut rows = rows.take_while(|(_, in_state)| *in_state || protocol == Protocol::Udp);
+    rows.any(|(local, in_state)| in_state && local.is_some_and(|local| takes(local, wanted)))
+}
+
+fn takes(local: SocketAddr, wanted: SocketAddr) -> bool {
+    let ip = local.ip().to_canonical();
+    let everywhere = ip.is_unspecified() && (local.is_ipv6() || wanted.is_ipv4());
+    local.port() == wanted.port() && (everywhere || ip == wanted.ip())
+}
+
+/// An address as the tables have it: words of 32 bits as this machine reads them, and the port.
+fn address(field: &str) -> Option<SocketAddr> {
+    let (ip, port) = field.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let mut words = ip.as_bytes().chunks(8).map(|word| {
+        let word = u32::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok()?;
+        Some(word.to_ne_bytes())
+    });
+    let ip = match ip.len() {
+        8 => IpAddr::V4(Ipv4Addr::from(words.next()??)),
+        32 => {
+            let bytes: Vec<u8> = words.collect::<Option<Vec<_>>>()?.concat();
+            IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?))
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    #[test]
+    fn a_socket_that_waits_is_found_and_one_that_does_not_is_not() {
+        for host in ["127.0.0.1", "::1", "0.0.0.0", "::"] {
+            let listener = TcpListener::bind((host, 0)).unwrap();
+            let datagrams = UdpSocket::bind((host, 0)).unwrap();
+            let target = if host.contains(':') { "[::1]" } else { "127.0.0.1" };
+            let at = |port: u16| format!("{target}:{port}").parse().unwrap();
+            let tcp = at(listener.local_addr().unwrap().port());
+            let udp = at(datagrams.local_addr().unwrap().port());
+            assert!(waits("self", Protocol::Tcp, tcp) && waits("self", Protocol::Udp, udp), "{host}");
+            drop((listener, datagrams));
+            assert!(!waits("self", Protocol::Tcp, tcp) && !waits("self", Protocol::Udp, udp), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_connection_is_no_server_and_another_address_is_another() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let client = TcpStream::connect(at).unwrap();
+        assert!(!waits("self", Protocol::Tcp, client.local_addr().unwrap()));
+        for other in ["127.0.0.2", "::1"] {
+            assert!(!waits("self", Protocol::Tcp, SocketAddr::new(other.parse().unwrap(), at.port())));
+        }
+        // A server for IPv6 that takes everything takes IPv4 too, by either way to write it.
+        let both = TcpListener::bind("[::]:0").unwrap().local_addr().unwrap().port();
+        for ip in ["127.0.0.1", "::ffff:127.0.0.1", "::1"] {
+            let listener = TcpListener::bind("[::]:0").unwrap();
+            let port = listener.local_addr().unwrap().port();
+            assert!(waits("self", Protocol::Tcp, SocketAddr::new(ip.parse().unwrap(), port)), "{ip}");
+        }
+        assert!(!waits("self", Protocol::Tcp, SocketAddr::new("127.0.0.1".parse().unwrap(), both)));
+    }
+
+    #[test]
+    fn what_is_no_table_holds_nothing() {
+        let at = "127.0.0.1:80".parse().unwrap();
+        for text in
+            ["", "head\n", "head\n 0: 0100007F\n", "head\n 0: zz:50 0:0 0A\n", "head\n 0: 0100:0050 0:0 0A\n"]
+        {
+            assert!(!holds(text.as_bytes(), Protocol::Tcp, "0A", at), "{text:?}");
+        }
+        assert!(holds(&b"head\n 0: 0100007F:0050 00000000:0000 0A\n"[..], Protocol::Tcp, "0A", at));
+    }
+}

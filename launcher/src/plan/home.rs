@@ -1,0 +1,240 @@
+//! The home directory of a run: the user's own, of which the rules open a part; or a directory of the run's own, into
+//! which that part is mounted. What is not there needs no list of secrets that has to be complete.
+
+use crate::error::Refusal;
+use crate::host::Host;
+use crate::plan::files::{self, tidy};
+use crate::plan::namespaces::Choice;
+use crate::plan::namespaces::record::short_digest;
+use crate::plan::rules::{PathRights, PathRule};
+use crate::plan::{CacheOf, Inputs, state};
+use crate::profile::{HomeMode, PathEntry, Variables};
+use crate::request::Request;
+use crate::sys::path::{self, canonical};
+use crate::sys::within::{is_below, is_within};
+use crate::text::shown;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of directories of PATH that are looked through, and of links in each.
+const MOST_DIRECTORIES: usize = 32;
+const MOST_LINKS: usize = 512;
+
+/// What belongs to a program in a directory `bin`, beside it: the code of a prefix (FHS), and a Python environment's.
+/// Not `share`: in `~/.local` it holds passwords and letters.
+const BESIDE_BIN: [&str; 4] = ["lib", "lib64", "libexec", "pyvenv.cfg"];
+
+/// The part of a home's directory outside that is the home.
+pub const HOME: &str = "home";
+/// The part of it that has what runs write to stores.
+pub const STORES: &str = "stores";
+/// What stands for that directory where a run is only asked about, and none is made.
+pub const NO_HOME: &str = "/tmp/.sbx-no-home";
+/// Where caches are in a home.
+pub const CACHE: &str = ".cache";
+
+/// Directories in which a home is nobody's.
+const NO_HOMES: [&str; 5] = ["/dev", "/proc", "/sys", "/run", "/var/run"];
+
+/// A home directory of the run's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrivateHome {
+    /// Where it is inside: the real path of the user's own.
+    pub at: PathBuf,
+    /// Where it is outside.
+    pub directory: PathBuf,
+    /// Where what the run writes to the stores is, outside; `None` where they are read-only.
+    pub layers: Option<PathBuf>,
+    /// Why they are.
+    pub no_layers: Option<String>,
+    /// Whether later runs find it again.
+    pub lasts: bool,
+}
+
+/// A directory of packages: what the run writes there is kept apart from what is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    /// Where it is inside.
+    pub at: PathBuf,
+    /// What is read there and never changed.
+    pub below: PathBuf,
+    /// The directory in which the run's own part is.
+    pub layers: PathBuf,
+}
+
+/// Which home a run has. What is not asked for on the command line is closed where it cannot be had.
+pub fn choose(inputs: &Inputs<'_>, choice: &Choice, workspace: Option<&Path>) -> Result<HomeMode, Refusal> {
+    let asked = inputs.request.home;
+    let mode = asked.or(inputs.profile.home.mode.as_deref().copied()).unwrap_or_default();
+    if mode == HomeMode::Closed {
+        return Ok(mode);
+    }
+    match (why_not(inputs, choice, workspace), asked) {
+        (None, _) => Ok(mode),
+        (Some(_), None) => Ok(HomeMode::Closed),
+        (Some(why), Some(_)) => {
+            Err(Refusal::new(format!("cannot make a home directory of the run's own: {why}")))
+        }
+    }
+}
+
+fn why_not(inputs: &Inputs<'_>, choice: &Choice, workspace: Option<&Path>) -> Option<String> {
+    if let Choice::None(why) = choice {
+        return Some(why.clone());
+    }
+    let Some(home) = inputs.host.home() else { return Some("HOME is not an absolute path".to_string()) };
+    let real = canonical(home);
+    if !path::is_directory(&real) || real.parent().is_none() {
+        return Some(format!("'{}' is not a directory of its own", shown(home)));
+    }
+    if NO_HOMES.iter().any(|above| is_within(&real, Path::new(above))) {
+        return Some(format!("'{}' is where the system keeps other things", shown(home)));
+    }
+    // Where the command starts, it is to see what is there.
+    if workspace.is_none() && is_within(&canonical(&inputs.directory), &real) {
+        return Some(format!("the command starts in '{}'", shown(home)));
+    }
+    named(inputs, workspace, home, &real).map(|by| format!("{by} '{}' is meant", shown(home)))
+}
+
+/// What says that the user's own home is meant: the workspace, a flag or a rule about it or what is above.
+fn named(inputs: &Inputs<'_>, workspace: Option<&Path>, home: &Path, real: &Path) -> Option<&'static str> {
+    let Inputs { request, profile, directory, .. } = inputs;
+    let covers = |path: &Path| is_within(real, path) || is_within(home, path);
+    if workspace.is_some_and(covers) {
+        return Some("the workspace holds it, so the user's own");
+    }
+    let flags = [&request.ro, &request.rox, &request.rw, &request.rwx, &request.deny];
+    let mut words = flags.into_iter().flatten().map(|word| tidy(&directory.join(word)));
+    if words.any(|word| covers(&word) || covers(&canonical(&word))) {
+        return Some("a flag names it, so the user's own");
+    }
+    let variables = Variables { home: Some(home), ..Variables::default() };
+    let paths = &profile.paths;
+    let lists = [&paths.read, &paths.execute, &paths.write, &paths.deny];
+    let mut entries = lists.into_iter().flat_map(|list| list.iter());
+    let is_about = |entry: &PathEntry| {
+        let fixed = entry.base.is_none();
+        entry
+            .expand_path(&variables)
+            .is_some_and(|path| covers(&path) || (fixed && entry.origin.built_in && is_within(&path, real)))
+    };
+    entries.any(is_about).then_some("a rule of the profile is about it, so the user's own")
+}
+
+/// The directory of all homes.
+pub fn directory(host: &Host) -> Option<PathBuf> {
+    state::directory(host, "homes")
+}
+
+/// The name of a home in it. Nobody can find another workspace or profile that gets the same.
+pub fn name_of(of: &CacheOf) -> Option<String> {
+    let workspace = of.workspace.as_deref()?;
+    Some(short_digest(&[workspace.as_os_str().as_bytes(), of.profile.as_bytes()].join(&0)))
+}
+
+impl PrivateHome {
+    /// What a home changes of the rules of a profile: what it has copies of, and stores that the run can write to, need
+    /// none of their own; programs on PATH do.
+    pub fn adapt(&self, inputs: &Inputs<'_>, variables: &Variables<'_>, rules: &mut Vec<PathRule>) {
+        let home = &inputs.profile.home;
+        let copies = home.copies.iter().filter_map(|copy| copy.path.expand_path(variables));
+        let stores = home.stores.iter().filter_map(|entry| entry.expand_path(variables));
+        let copies: Vec<PathBuf> = copies.collect();
+        let stores: Vec<PathBuf> = stores.collect();
+        let in_store =
+            |path: &Path| self.layers.is_some() && stores.iter().any(|store| is_within(path, store));
+        let own = |rule: &PathRule| copies.contains(&rule.path) || in_store(&rule.path);
+        rules.retain(|rule| !(rule.optional && own(rule)));
+        if self.layers.is_none() {
+            let read =
+                |path: PathBuf| PathRule { path, rights: PathRights::EXECUTE, optional: true, follows: true };
+            rules.extend(stores.into_iter().filter(|path| path::is_there(path)).map(read));
+        }
+        let rights = PathRights { execute: true, ..PathRights::WRITE };
+        rules.push(PathRule::new(self.directory.clone(), rights));
+        let programs = self.programs(inputs.host, variables, rules);
+        rules.extend(programs);
+    }
+
+    /// The stores that exist.
+    pub fn stores(&self, entries: &[PathEntry], variables: &Variables<'_>) -> Vec<Store> {
+        let Some(layers) = &self.layers else { return Vec::new() };
+        let store = |entry: &PathEntry| {
+            let named = entry.expand_path(variables)?;
+            if !path::is_directory_or_link(&named) {
+                return None;
+            }
+            // An earlier command may have put a link into the workspace, over which the user's own link leads.
+            let below = files::inside(&named, variables).ok()?;
+            let home = variables.home?;
+            let at = self.at.join(named.strip_prefix(home).ok()?);
+            let layers = layers.join(short_digest(named.as_os_str().as_bytes()));
+            path::is_directory(&below).then_some(Store { at, below, layers })
+        };
+        entries.iter().filter_map(store).collect()
+    }
+
+    /// Rules for the directories of PATH below the home, and for what links in them lead to.
+    fn programs(&self, host: &Host, variables: &Variables<'_>, known: &[PathRule]) -> Vec<PathRule> {
+        let mut rules: Vec<PathRule> = Vec::new();
+        let named = host.variable("PATH").unwrap_or_default();
+        let own = [variables.workspace, variables.tmp].into_iter().flatten();
+        let own: Vec<&Path> = own.collect();
+        let is_own = |path: &Path| own.iter().any(|own| is_within(path, own));
+        for directory in std::env::split_paths(named).take(MOST_DIRECTORIES) {
+            let way = path::way(&directory);
+            let real = way.real;
+            let wanted = directory.is_absolute() && is_below(&real, &self.at) && !is_own(&real);
+            if !wanted || way.links.iter().any(|link| is_own(link)) || !path::is_directory(&real) {
+                continue;
+            }
+            let (targets, bin) = (links_in(&real), real.clone());
+            let mut add = |path: PathBuf| {
+                let mut all = known.iter().chain(&rules);
+                if !all.any(|rule| rule.rights.execute && is_within(&path, &rule.path)) {
+                    let rights = PathRights::EXECUTE;
+                    rules.push(PathRule { path, rights, optional: true, follows: false });
+                }
+            };
+            add(real);
+            for way in targets {
+                let planted = way.links.iter().any(|link| is_own(link));
+                if planted || is_own(&way.real) || !path::is_program(&way.real) {
+                    continue;
+                }
+                // Of two names in one directory, each is as much at home there as the other.
+                if way.real.parent() != Some(&*bin) {
+                    beside(&way.real, &self.at).into_iter().for_each(&mut add);
+                }
+                add(way.real);
+            }
+        }
+        rules
+    }
+}
+
+/// The symbolic links by which flags name paths.
+pub fn links_of_flags(request: &Request, directory: &Path) -> Vec<PathBuf> {
+    let lists = [&request.ro, &request.rox, &request.rw, &request.rwx, &request.unix];
+    let words = lists.into_iter().flatten();
+    words.flat_map(|word| path::way(&directory.join(word)).links).collect()
+}
+
+/// Where the symbolic links in a directory lead.
+fn links_in(directory: &Path) -> Vec<path::Way> {
+    let entries = directory.read_dir().into_iter().flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    links.take(MOST_LINKS).map(|entry| path::way(&entry.path())).collect()
+}
+
+/// What belongs to a program that is in the directory `bin` of a prefix below the home.
+fn beside(program: &Path, home: &Path) -> Vec<PathBuf> {
+    let Some(bin) = program.parent().filter(|above| above.file_name() == Some(OsStr::new("bin"))) else {
+        return Vec::new();
+    };
+    let Some(prefix) = bin.parent().filter(|prefix| is_below(prefix, home)) else { return Vec::new() };
+    let parts = BESIDE_BIN.iter().map(|name| prefix.join(name)).chain([bin.to_path_buf()]);
+    parts.filter(|path| path::is_there(path) && !path.is_symlink()).collect()
+}

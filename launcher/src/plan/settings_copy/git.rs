@@ -1,0 +1,67 @@
+//! Files of git (git-config(1)).
+
+use crate::plan::namespaces::Settings;
+use crate::plan::settings_copy::{Keep, Unreadable};
+
+/// What is kept, each value in quotes: all versions of git read what is in quotes in the same way. git reads nothing
+/// of a file with a mistake, so there is no copy of such a one either.
+///
+/// Never copied: the names of further files (`include.path`), whose contents nobody filters, and shell commands (values
+/// that begin with `!`), which may have anything in them.
+pub fn filtered(keep: Keep<'_>, text: &[u8]) -> Result<Vec<u8>, Unreadable> {
+    let mut copy = Vec::new();
+    let mut present: Option<Vec<u8>> = None;
+    for setting in Settings::of(text) {
+        let setting = setting.map_err(|_| Unreadable)?;
+        let value = setting.value.as_deref();
+        let Some((section, subsection, name)) = setting.parts() else { continue };
+        let leads_on = matches!(section, b"include" | b"includeif");
+        let is_command = value.is_some_and(|value| value.trim_ascii_start().starts_with(b"!"));
+        let is_plain = is_line(&setting.key) && value.is_none_or(is_line);
+        if section.is_empty() || leads_on || is_command || !is_plain {
+            continue;
+        }
+        if !keep.takes(&setting.key, value.unwrap_or_default()) {
+            continue;
+        }
+        let header = header(section, subsection);
+        if present.as_ref() != Some(&header) {
+            copy.extend(&header);
+            present = Some(header);
+        }
+        copy.push(b'\t');
+        copy.extend(name);
+        if let Some(value) = value {
+            copy.extend(b" = ");
+            push_quoted(&mut copy, value);
+        }
+        copy.push(b'\n');
+    }
+    Ok(copy)
+}
+
+fn is_line(text: &[u8]) -> bool {
+    text.iter().all(|byte| !byte.is_ascii_control() || *byte == b'\t')
+}
+
+fn header(section: &[u8], subsection: Option<&[u8]>) -> Vec<u8> {
+    let mut header = [b"[", section].concat();
+    if let Some(subsection) = subsection {
+        header.push(b' ');
+        push_quoted(&mut header, subsection);
+    }
+    header.extend(b"]\n");
+    header
+}
+
+/// A line in quotes; a tab stands for itself.
+fn push_quoted(text: &mut Vec<u8>, line: &[u8]) {
+    text.push(b'"');
+    for byte in line {
+        if matches!(byte, b'"' | b'\\') {
+            text.push(b'\\');
+        }
+        text.push(*byte);
+    }
+    text.push(b'"');
+}

@@ -1,0 +1,141 @@
+//! What looks like a credential. The patterns of a profile decide by names. This is the second line: for a credential
+//! in the value of a harmless name, such as a password in the address of a package index, and for patterns that match
+//! more than was meant.
+
+/// Longer than any setting that is harmless.
+const LONGEST: usize = 4096;
+
+/// Words, and parts of words, that speak of credentials.
+const WORDS: [&[u8]; 11] = [
+    b"token",
+    b"secret",
+    b"passw",
+    b"passphrase",
+    b"credential",
+    b"bearer",
+    b"authorization",
+    b"_auth",
+    b"apikey",
+    b"api-key",
+    b"api_key",
+];
+
+/// Which begins a key in a file of text.
+const ARMOUR: &[u8] = b"-----";
+
+/// So many letters and digits in a row are a word only if they are letters alone.
+const LONG_RUN: usize = 20;
+
+/// Whether a name or a value may hold a credential, or lead to one:
+///
+/// - a word of it speaks of one;
+/// - an address in it has a user (`https://user@host`, `user:password@host`), a query or a fragment;
+/// - it has a piece that looks random: twenty letters and digits or more with nothing between them, of both kinds; or,
+///   with `-` and `_` between them, a quarter of them digits;
+/// - it is longer than any harmless one.
+pub fn is_in(text: &[u8]) -> bool {
+    text.len() > LONGEST
+        || speaks_of_one(text)
+        || addresses(text).any(|address| has_user(address) || has_query(address))
+        || looks_random(text)
+}
+
+fn speaks_of_one(text: &[u8]) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let has = |word: &[u8]| lower.windows(word.len()).any(|part| part == word);
+    WORDS.iter().any(|word| has(word)) || has(ARMOUR)
+}
+
+/// The pieces that may be addresses.
+fn addresses(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b',' | b'|'))
+}
+
+/// What is before an `@` may be a password wherever a colon or two slashes are before it. The address of a mailbox has
+/// neither.
+fn has_user(address: &[u8]) -> bool {
+    let Some(at) = address.iter().rposition(|byte| *byte == b'@') else { return false };
+    let before = address.get(..at).unwrap_or_default();
+    before.contains(&b':') || before.windows(2).any(|pair| pair == b"//")
+}
+
+fn has_query(address: &[u8]) -> bool {
+    let start = address.windows(2).position(|pair| pair == b"//");
+    let place = start.and_then(|start| address.get(start..)).unwrap_or_default();
+    place.iter().any(|byte| matches!(byte, b'?' | b'#'))
+}
+
+fn looks_random(text: &[u8]) -> bool {
+    let digits = |piece: &[u8]| piece.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let is_key = |piece: &[u8]| piece.len() >= LONG_RUN && digits(piece) > 0;
+    let is_grouped_key = |piece: &[u8]| piece.len() >= LONG_RUN && digits(piece) * 4 >= piece.len();
+    text.split(|byte| !byte.is_ascii_alphanumeric()).any(is_key)
+        || text
+            .split(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'_'))
+            .any(is_grouped_key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_carries_a_credential_is_left_out() {
+        for value in [
+            "https://user:pass@host/simple",
+            "https://user@host/",
+            "https://host/ https://x:y@host/",
+            "//me:pw@host",
+            "//me@host",
+            "socks5h://me:p/w@host",
+            "me:hunter2@proxy:3128",
+            "https://a.example,https://u:p@b.example|direct",
+            "https://host/simple?key=x",
+            "https://host/x#fragment",
+            "https://host/@scope/name",
+            "GLPAT-abcdefghijklmnopqrs1",
+            "npm_abcdefghijklmnopqrstuvwxyz0123456789",
+            "https://dl.example/0a1b2c3d4e5f6a7b8c9d0e1f/simple/",
+            "01234567-89ab-cdef-0123-456789abcdef",
+            "12345678901234567890",
+            "Authorization: Basic YWxhZGRpbg==",
+            "!curl -H 'PRIVATE-TOKEN: x'",
+            "-----BEGIN CERTIFICATE-----",
+            "x_auth=1",
+            "registry.token",
+            "//host/:_authToken",
+            "_auth",
+            "x.Password",
+            "api_key",
+            "MY.SECRETS",
+        ] {
+            assert!(is_in(value.as_bytes()), "{value}");
+        }
+        assert!(is_in(&[b'x'; LONGEST + 1]) && !is_in(&[b'x'; LONGEST]));
+    }
+
+    #[test]
+    fn what_carries_none_is_not() {
+        for value in [
+            "",
+            "true",
+            "60",
+            "author.name",
+            "user.email",
+            "some@example.org",
+            "https://pypi.example/simple",
+            "git@example.org:x.git",
+            "log --oneline --format='%h %s' @{u}",
+            "x86_64-unknown-linux-gnu",
+            "thumbv7em-none-eabihf",
+            "-C link-arg=-fuse-ld=mold",
+            "internationalization",
+            "trailing-space,space-before-tab,-indent-with-non-tab",
+            "127.0.0.1:8080",
+            "https://proxy.example:3128",
+            "git-lfs clean -- %f",
+        ] {
+            assert!(!is_in(value.as_bytes()), "{value}");
+        }
+    }
+}

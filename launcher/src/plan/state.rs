@@ -1,0 +1,24 @@
+//! Where `sbx` keeps what lasts from run to run. No command can write there.
+
+use crate::host::Host;
+use crate::sys::process;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// The directory of one kind of thing that lasts; `None` for a user without a home.
+pub fn directory(host: &Host, kind: &str) -> Option<PathBuf> {
+    let (top, below) = place(host)?;
+    Some(top.join(below).join("sbx").join(kind))
+}
+
+/// A directory of the user's, and where in it programs keep what lasts.
+fn place(host: &Host) -> Option<(PathBuf, &'static str)> {
+    let absolute = |name| host.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_STATE_HOME").map(|state| (state, "")).or_else(|| Some((absolute("HOME")?, ".local/state")))
+}
+
+/// Whether that directory is the user's own. In a home that is missing, or another user's (as after `sudo` without
+/// `-H`), nothing is kept: what root wrote there, its owner could not read.
+pub fn is_own(host: &Host) -> bool {
+    place(host).is_some_and(|(top, _)| top.metadata().is_ok_and(|meta| meta.uid() == process::user()))
+}

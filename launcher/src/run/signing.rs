@@ -1,0 +1,103 @@
+//! A hint for who commits: where git is to sign what it makes, it fails for want of the keys, and says so in a way that
+//! does not lead to the sandbox. Nothing is read unless a command that looks like that has failed.
+
+use crate::plan::Plan;
+use crate::plan::namespaces::Setting;
+use crate::plan::namespaces::git_config::settings;
+use crate::supervise::Ending;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// What makes something that can be signed.
+const MAKING: [&str; 7] = ["commit", "merge", "tag", "rebase", "revert", "cherry-pick", "am"];
+
+/// The configurations of a run that may have git sign.
+pub struct Signing(Vec<PathBuf>);
+
+impl Signing {
+    /// Of a run whose command may commit.
+    pub fn of(plan: &Plan) -> Option<Signing> {
+        let words = plan.arguments.iter().flat_map(|argument| {
+            argument.as_bytes().split(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'.'))
+        });
+        if !may_commit(words) {
+            return None;
+        }
+        // In a home of its own the command has a copy that does not ask for signatures, unless it changed that.
+        let home = plan.private_home.as_ref().map(|home| &home.directory).or(plan.home.as_ref());
+        let home = home
+            .into_iter()
+            .flat_map(|home| [".gitconfig", ".config/git/config"].map(|name| home.join(name)));
+        Some(Signing(home.chain(plan.workspace.iter().map(|path| path.join(".git/config"))).collect()))
+    }
+
+    /// The hint, after a run that ended like this.
+    pub fn hint(&self, ending: Ending) -> Option<&'static str> {
+        let failed = matches!(ending, Ending::Exited(status) if status != 0);
+        let asks =
+            || self.0.iter().filter_map(|path| settings(path).ok()).flatten().any(|setting| signs(&setting));
+        (failed && asks()).then_some(
+            "git is to sign here (commit.gpgsign), and the command has no keys; without a signature: \
+             git -c commit.gpgsign=false commit",
+        )
+    }
+}
+
+/// Whether git is told to make something, and not to leave the signature out.
+fn may_commit<'w>(words: impl Iterator<Item = &'w [u8]>) -> bool {
+    let (mut git, mut makes) = (false, false);
+    for word in words {
+        git |= word == b"git";
+        makes |= git && MAKING.iter().any(|made| made.as_bytes() == word);
+        if matches!(word, b"--no-gpg-sign" | b"commit.gpgsign") {
+            return false;
+        }
+    }
+    makes
+}
+
+/// Whether a configuration of git asks for signatures.
+fn signs(setting: &Setting) -> bool {
+    (setting.is("commit", "gpgsign") || setting.is("tag", "gpgsign")) && setting.holds()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::namespaces::git_config::parse;
+
+    #[test]
+    fn only_who_commits_is_helped() {
+        for (command, helps) in [
+            ("git commit -m x", true),
+            ("sh -c cd a && git -C b commit", true),
+            ("git -c user.name=x tag v1", true),
+            ("git status", false),
+            ("commit", false),
+            ("git commit --no-gpg-sign", false),
+            ("git -c commit.gpgsign=false commit", false),
+        ] {
+            assert_eq!(may_commit(command.split([' ', '=']).map(str::as_bytes)), helps, "{command}");
+        }
+    }
+
+    #[test]
+    fn only_a_configuration_that_asks_for_signatures_counts() {
+        for text in [
+            "[commit]\n\tgpgsign = true\n",
+            "[user]\nname=x\n[Commit]\nGPGSign\n",
+            "[tag]\ngpgSign=\"yes\" ; x",
+        ] {
+            assert!(parse(text.as_bytes()).iter().any(signs), "{text}");
+        }
+        for text in [
+            "",
+            "[commit]\n\tgpgsign = false\n",
+            "[other]\ngpgsign = true",
+            "gpgsign",
+            "[commit]\nverbose = true",
+        ] {
+            assert!(!parse(text.as_bytes()).iter().any(signs), "{text}");
+        }
+    }
+}

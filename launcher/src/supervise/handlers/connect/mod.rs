@@ -1,0 +1,405 @@
+//! Connections that the supervisor makes.
+//!
+//! UNIX sockets, by their path, where Landlock cannot tell them apart (before ABI 9). connect(2) is refused
+//! by the filter then, for otherwise every service of the host that has a socket file would be in reach.
+//! The supervisor makes those connections that the path rules allow: it copies the address, opens the
+//! socket file, looks where that file really is, and connects a duplicate of the caller's socket to exactly
+//! that file.
+//!
+//! In a network of the run's own: all sockets that are of that network, wherever they are to go. A socket
+//! stays in the network that it was made in. One of the host's, handed in by whoever started the run, is of
+//! another network and is refused. What is said of such connections is in `own_network`.
+//!
+//! Where ports are named and none may be listened on, listen(2) is refused as well, and done for UNIX sockets.
+//!
+//! Where the host's network is open: all sockets but those of UNIX, to the address that was copied. To judge
+//! the socket and let the caller go on would not do: another thread can put another socket in its place.
+
+mod own_network;
+mod under_way;
+
+use crate::enforce::landlock::restrict_connections;
+use crate::explain::caller;
+use crate::explain::decode::{Address, Memory};
+use crate::explain::infer::{Beyond, Domain};
+use crate::plan::OnViolation;
+use crate::plan::namespaces::Layout;
+use crate::plan::rules::{self, PathRule};
+use crate::profile::NetworkMode;
+use crate::supervise::dispatch::{Flow, Handler, Step};
+use crate::supervise::judge::{DecidedBy, Judge, Verdict, error};
+use crate::supervise::violation::Fate;
+use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
+use crate::sys::process::Pid;
+use crate::sys::seccomp::{self, Answer};
+use crate::sys::socket::SocketFile;
+use crate::sys::within::is_within;
+use crate::sys::{SyscallError, bounded, process, socket};
+use own_network::{Server, Watched, is_loopback};
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use under_way::{Client, Target, UnderWay};
+
+/// `struct sockaddr_storage`: the kernel takes no more.
+const ADDRESS_LIMIT: usize = 128;
+
+/// Where name services listen. libc asks them about users and hosts, and does without.
+const NAME_SERVICES: [&str; 9] = [
+    "/run/nscd",
+    "/var/run/nscd",
+    "/run/nslcd",
+    "/run/systemd/machine",
+    "/run/systemd/resolve",
+    "/run/systemd/userdb",
+    "/run/avahi-daemon",
+    "/run/samba/winbindd",
+    "/var/lib/sss/pipes",
+];
+
+/// A network, by device and inode.
+type Network = (u64, u64);
+
+/// Makes the connections that are allowed.
+pub struct Connections {
+    /// Path rules with resolved paths: what may be changed may be connected to.
+    granted: Rc<[PathRule]>,
+    /// Socket files named by `--unix`.
+    named: Vec<PathBuf>,
+    /// What is mounted for the run alone.
+    layout: Option<Rc<Layout>>,
+    /// Where connections that are to no socket file lead.
+    network: Connected,
+    /// The host's servers that have been named.
+    named_servers: BTreeSet<Server>,
+    /// What Landlock restricts of it.
+    domain: Domain,
+    /// Whether UNIX sockets may wait for connections, and the filter refuses it.
+    listens: bool,
+    listener: OnceCell<Option<Arc<OwnedFd>>>,
+    under_way: UnderWay,
+}
+
+/// Where connections that are to no socket file lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connected {
+    /// Nowhere: they are refused.
+    Nowhere,
+    /// Into the run's own network, which has this cookie where the kernel has such.
+    Inside(Option<u64>),
+    /// To the host's network.
+    Outside,
+    /// There as well, in log mode: what would lead out of a network of the run's own is listed.
+    Listed,
+}
+
+impl Connected {
+    /// By the network of a run. `own`: that the run has one of its own, with its cookie.
+    pub fn of(mode: NetworkMode, own: Option<Option<u64>>) -> Connected {
+        match (mode, own) {
+            (NetworkMode::None | NetworkMode::Loopback, _) => Connected::Nowhere,
+            (NetworkMode::Private, Some(cookie)) => Connected::Inside(cookie),
+            (NetworkMode::Private, None) => Connected::Listed,
+            (NetworkMode::Host | NetworkMode::Ports, _) => Connected::Outside,
+        }
+    }
+}
+
+/// A connection that somebody asks for.
+pub struct Attempt {
+    /// The caller, by a descriptor that stands for no other process, and the number of its socket.
+    socket: (Result<OwnedFd, SyscallError>, i32),
+    process: Pid,
+    listener: Arc<OwnedFd>,
+    destination: Destination,
+    told: Told,
+    /// What Landlock is going to refuse of it.
+    beyond: Option<Beyond>,
+}
+
+enum Destination {
+    /// A socket file. `is_there`: the caller finds this very file at its place.
+    File { file: SocketFile, is_there: bool },
+    /// None: the socket is to wait for connections, so many at a time.
+    Nothing { backlog: i32 },
+    /// None: the error that the caller meets.
+    Missing(i32),
+    /// Whatever the network of the caller leads to.
+    Inside { address: Vec<u8>, network: Option<Network> },
+    /// Whatever the host's network leads to.
+    Outside { address: Vec<u8> },
+    /// The same: the kernel may go on, and what would lead out of a network of the run's own is listed.
+    Listed,
+}
+
+/// What becomes of an attempt.
+enum Outcome {
+    /// It has been done.
+    Done,
+    /// The kernel makes it, and it is listed.
+    Listed,
+    /// It is made.
+    Goes(OwnedFd, Target),
+    /// It fails as it would without a sandbox.
+    Fails(i32),
+    /// It is not allowed.
+    Refused,
+    /// It is not allowed, and nobody needs to know.
+    Ignored,
+}
+
+impl Handler for Connections {
+    type Copy = Attempt;
+
+    fn look(&self, waiting: &Waiting<'_>) -> Option<Attempt> {
+        let NotifiedCall { notification: call, verdict, .. } = waiting.call;
+        if !matches!(verdict, Verdict::Violation | Verdict::Logged) {
+            return None;
+        }
+        let destination = match &waiting.decoded().address {
+            _ if waiting.call.name == "listen" && !self.listens => return None,
+            _ if waiting.call.name == "listen" => Destination::Nothing { backlog: call.args[1] as i32 },
+            Some(Address::UnixPath(name)) => {
+                match caller::hold(call.pid, None, name, true).and_then(socket::hold) {
+                    Ok(file) => {
+                        let is_there = caller::is_at(call.pid, file.file(), &file.path);
+                        Destination::File { file, is_there }
+                    }
+                    // A missing file is told only where it may be seen, but stat(2) tells as much.
+                    Err(error) => Destination::Missing(errno(&error)),
+                }
+            }
+            Some(Address::Inet { .. }) if self.network == Connected::Listed => Destination::Listed,
+            _ => match (self.network, address(&waiting.memory, call.args)) {
+                (Connected::Nowhere | Connected::Listed, _) => return None,
+                (_, Err(errno)) => Destination::Missing(errno),
+                (Connected::Inside(_), Ok(address)) => {
+                    Destination::Inside { address, network: caller::network(&call.pid.to_string()).ok() }
+                }
+                (Connected::Outside, Ok(address)) => Destination::Outside { address },
+            },
+        };
+        let process = waiting.caller().process;
+        let socket = (process::open_pid(process), call.args[0] as i32);
+        let beyond = self.domain.refused("connect", call, waiting.decoded());
+        // One duplicate for all: the run has one listener.
+        let own = || waiting.listener().try_clone_to_owned().ok().map(Arc::new);
+        let listener = self.listener.get_or_init(own).clone()?;
+        Some(Attempt { socket, process, listener, destination, told: waiting.told(), beyond })
+    }
+
+    fn act(
+        &mut self,
+        attempt: Attempt,
+        call: &NotifiedCall,
+        judge: &mut Judge,
+    ) -> Result<Step, SyscallError> {
+        let Attempt { socket, process, listener, destination, told, beyond } = attempt;
+        let is_inside = matches!(destination, Destination::Inside { .. });
+        Ok(match self.judge(socket, destination) {
+            Outcome::Goes(socket, target) => {
+                if let Some(beyond) = beyond.filter(|_| socket::is_internet(socket.as_raw_fd())) {
+                    let reason = judge.explainer.beyond_reason(beyond);
+                    judge.say(Fate::Blocked, call, &told, reason, DecidedBy::Domain);
+                }
+                let (id, thread) = (call.notification.id, call.notification.pid);
+                let watched =
+                    is_inside.then(|| Watched::of(&socket, call, told, &self.named_servers)).flatten();
+                self.under_way.begin(Client { listener, id, thread, process }, socket, target, watched)
+            }
+            Outcome::Listed => {
+                if !matches!(told.decoded.address, Some(Address::Inet { ip, .. }) if is_loopback(ip)) {
+                    let reason = judge.explainer.connection_reason(false);
+                    judge.say(Fate::WouldBlock, call, &told, reason, DecidedBy::Filter);
+                }
+                Step::Answer(Answer::Continue)
+            }
+            Outcome::Done => Step::Answer(Answer::Done),
+            Outcome::Fails(errno) => Step::Answer(error(errno)),
+            Outcome::Ignored if judge.on_violation != OnViolation::Log => {
+                Step::Answer(error(libc::ECONNREFUSED))
+            }
+            Outcome::Refused | Outcome::Ignored => Step::Next,
+        })
+    }
+
+    fn pause(&self) -> Option<Duration> {
+        self.under_way.pause()
+    }
+
+    fn retry(&mut self, listener: BorrowedFd<'_>, judge: &mut Judge) -> Result<Flow, SyscallError> {
+        for (id, watched, answer) in self.under_way.held_back() {
+            if watched.tell(&mut self.named_servers, judge) == Flow::EndRun {
+                return Ok(Flow::EndRun);
+            }
+            seccomp::answer(listener, id, answer)?;
+        }
+        self.under_way.look(listener)?;
+        Ok(Flow::GoOn)
+    }
+}
+
+impl Connections {
+    /// Makes connections by these path rules, and by these rules about the network.
+    pub fn new(
+        granted: Rc<[PathRule]>,
+        named: Vec<PathBuf>,
+        layout: Option<Rc<Layout>>,
+        (network, listens): (Connected, bool),
+        domain: Domain,
+    ) -> Connections {
+        let ports = (domain.network.mode == NetworkMode::Ports).then(|| domain.network.connect.clone());
+        let prepare = move || ports.as_ref().is_none_or(|ports| restrict_connections(ports).is_ok());
+        let under_way = UnderWay::new(Arc::new(prepare));
+        let (named_servers, listener) = (BTreeSet::new(), OnceCell::new());
+        Connections { granted, named, layout, network, named_servers, domain, listens, listener, under_way }
+    }
+
+    fn judge(&self, socket: (Result<OwnedFd, SyscallError>, i32), destination: Destination) -> Outcome {
+        let destination = match destination {
+            Destination::Missing(errno) => return Outcome::Fails(errno),
+            Destination::Listed => return Outcome::Listed,
+            Destination::File { file, is_there } => {
+                if !self.allow(&file.path) || !is_there {
+                    return if self.is_name_service(&file.path) {
+                        Outcome::Ignored
+                    } else {
+                        Outcome::Refused
+                    };
+                }
+                Destination::File { file, is_there }
+            }
+            other => other,
+        };
+        let socket = match take(socket) {
+            Some(Ok(socket)) => socket,
+            Some(Err(failed)) if failed.errno() == libc::EBADF => return Outcome::Fails(libc::EBADF),
+            Some(Err(_)) | None => return Outcome::Refused,
+        };
+        match destination {
+            Destination::File { file, .. } if socket::is_unix_stream(&socket) => {
+                Outcome::Goes(socket, Target::File(file))
+            }
+            // Of a UNIX socket nobody outside learns by the network. Landlock does not see which port one of TCP gets.
+            Destination::Nothing { backlog } if socket::is_unix_stream(&socket) => {
+                socket::listen(&socket, backlog).map_or_else(Outcome::Fails, |()| Outcome::Done)
+            }
+            Destination::Inside { address, network } if self.is_inside(&socket, &address, network) => {
+                Outcome::Goes(socket, Target::Address(address))
+            }
+            Destination::Outside { address } if is_outside(&socket, &address) => {
+                Outcome::Goes(socket, Target::Address(address))
+            }
+            _ => Outcome::Refused,
+        }
+    }
+
+    /// Whether a socket of the run's own network may be connected. The socket decides, not the address: an
+    /// internet socket leads to no file, whatever its address says.
+    fn is_inside(&self, socket: &OwnedFd, address: &[u8], network: Option<Network>) -> bool {
+        let Connected::Inside(cookie) = self.network else { return false };
+        let reaches_no_file = socket::is_internet(socket.as_raw_fd())
+            || (socket::is_unix_stream(socket) && is_abstract(address));
+        reaches_no_file && is_of_network(socket, (cookie, network))
+    }
+
+    /// Whether connections to this socket file are allowed.
+    fn allow(&self, path: &Path) -> bool {
+        rules::may_connect(&self.granted, &self.named, self.layout.as_deref(), path)
+    }
+
+    /// Whether every look-up of a name that needs the network would be reported.
+    fn is_name_service(&self, path: &Path) -> bool {
+        self.network == Connected::Outside
+            && NAME_SERVICES.iter().any(|place| is_within(path, Path::new(place)))
+    }
+}
+
+/// A duplicate of the caller's socket. An exec of another thread that waits for the memory of others keeps
+/// everybody from taking one.
+fn take((caller, number): (Result<OwnedFd, SyscallError>, i32)) -> Option<Result<OwnedFd, SyscallError>> {
+    bounded::within(move || caller.and_then(|caller| socket::take(&caller, number)))
+}
+
+/// Whether a socket leads to no file, and to no UNIX socket without one. Here too the socket decides. One of UNIX
+/// may go on with an address of another family: the kernel has the right error.
+fn is_outside(socket: &OwnedFd, address: &[u8]) -> bool {
+    socket::is_of_network(socket.as_raw_fd()) || !is_of_unix(address)
+}
+
+/// Whether an address is one of UNIX sockets, or too short to say.
+fn is_of_unix(address: &[u8]) -> bool {
+    address.get(..2).is_none_or(|family| family == (libc::AF_UNIX as u16).to_ne_bytes())
+}
+
+fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::ECONNREFUSED)
+}
+
+/// The bytes of the address, or the error of a call that has none.
+fn address(memory: &dyn Memory, args: [u64; 6]) -> Result<Vec<u8>, i32> {
+    // The kernel takes the length as an int.
+    let length = args[2] as u32 as usize;
+    let mut address = vec![0; Some(length).filter(|length| *length <= ADDRESS_LIMIT).ok_or(libc::EINVAL)?];
+    if memory.read(args[1], &mut address) < length {
+        return Err(libc::EFAULT);
+    }
+    Ok(address)
+}
+
+/// Whether an address is a name of a UNIX socket without a file.
+fn is_abstract(address: &[u8]) -> bool {
+    address.starts_with(&(libc::AF_UNIX as u16).to_ne_bytes()) && address.get(2) == Some(&0)
+}
+
+/// Whether a socket is of the run's network, by its cookie; or of this network, which is not the supervisor's.
+fn is_of_network(socket: &OwnedFd, (cookie, network): (Option<u64>, Option<Network>)) -> bool {
+    if cookie.is_some() && socket::cookie(socket).ok() == cookie {
+        return true;
+    }
+    let Ok(of_socket) = socket::network(socket) else { return false };
+    network == Some(of_socket) && caller::network("self").is_ok_and(|own| own != of_socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn only_names_without_a_file_count_as_such() {
+        assert!(is_abstract(b"\x01\0\0name"));
+        for other in [&b"\x01\0/file"[..], b"\x01\0", b"\x02\0\0name", b"\x01", b""] {
+            assert!(!is_abstract(other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn where_the_network_is_open_a_unix_socket_connects_to_nothing() {
+        let unix = OwnedFd::from(std::os::unix::net::UnixStream::pair().unwrap().0);
+        let internet = OwnedFd::from(UdpSocket::bind("127.0.0.1:0").unwrap());
+        for address in [&b"\x01\0/file"[..], b"\x01\0\0name", b"\x01\0", b"\x01", b""] {
+            assert!(!is_outside(&unix, address) && is_outside(&internet, address), "{address:?}");
+        }
+        // No family at all: an internet socket is disconnected by it.
+        assert!(is_outside(&unix, b"\0\0") && is_outside(&internet, b"\0\0"));
+        let file = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+        assert!(!is_outside(&file, b"\x01\0/file"));
+    }
+
+    #[test]
+    fn a_socket_of_the_hosts_network_is_never_taken_for_the_runs_own() {
+        let socket = OwnedFd::from(UdpSocket::bind("127.0.0.1:0").unwrap());
+        assert!(socket::is_internet(socket.as_raw_fd()));
+        for network in [caller::network("self").ok(), None] {
+            for cookie in [None, Some(socket::cookie(&socket).unwrap() + 1)] {
+                assert!(!is_of_network(&socket, (cookie, network)));
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What there is to say of connections in a network of the run's own.
+//!
+//! Such a connection fails by itself where it leads out, and where nobody waits at its port. The first is
+//! said always. The second is said, once for each port, if a server of the host waits there: that one was
+//! probably meant. A program that tries a port of its own before its server is up is not bothered.
+
+use crate::explain::decode::Address;
+use crate::explain::servers::{self, Protocol};
+use crate::plan::OnViolation;
+use crate::supervise::dispatch::Flow;
+use crate::supervise::judge::{DecidedBy, Judge, error};
+use crate::supervise::violation::Fate;
+use crate::supervise::waiting::{NotifiedCall, Told};
+use crate::sys::process::Pid;
+use crate::sys::seccomp::Answer;
+use crate::sys::socket::{self, Sends};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+
+/// A server, by what is sent to it and its port.
+pub type Server = (Protocol, u16);
+
+/// A connection whose result is looked at.
+pub struct Watched {
+    /// What is looked for.
+    pub lead: Lead,
+    call: NotifiedCall,
+    told: Told,
+}
+
+/// What a connection may turn out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lead {
+    /// One that leads out of the run's network.
+    Out,
+    /// One to the loopback interface, meant for a server of the host.
+    ToTheHost {
+        /// What is sent there.
+        protocol: Protocol,
+        /// Where to.
+        address: SocketAddr,
+        /// Who does so.
+        caller: Pid,
+    },
+}
+
+impl Watched {
+    /// `None`: whatever comes of it, there is nothing to say.
+    pub fn of(
+        socket: &OwnedFd,
+        call: &NotifiedCall,
+        told: Told,
+        named: &BTreeSet<Server>,
+    ) -> Option<Watched> {
+        let Some(Address::Inet { ip, port }) = told.decoded.address else { return None };
+        let lead = if is_loopback(ip) {
+            let protocol = match socket::sends(socket)? {
+                Sends::Stream => Protocol::Tcp,
+                Sends::Datagrams => Protocol::Udp,
+            };
+            if port == 0 || named.contains(&(protocol, port)) {
+                return None;
+            }
+            let (address, caller) = (SocketAddr::new(reached(ip), port), call.notification.pid);
+            Lead::ToTheHost { protocol, address, caller }
+        } else {
+            Lead::Out
+        };
+        Some(Watched { lead, call: call.clone(), told })
+    }
+
+    /// Says what the connection turned out to be.
+    pub fn tell(&self, named: &mut BTreeSet<Server>, judge: &mut Judge) -> Flow {
+        let say = |judge: &mut Judge, fate, to_the_host| {
+            let reason = judge.explainer.connection_reason(to_the_host);
+            judge.say(fate, &self.call, &self.told, reason, DecidedBy::Filter);
+        };
+        match self.lead {
+            Lead::ToTheHost { protocol, address, .. } => {
+                if named.insert((protocol, address.port())) {
+                    say(judge, Fate::Blocked, true);
+                }
+                Flow::GoOn
+            }
+            // Without a way there it has failed by itself.
+            Lead::Out => {
+                let (fate, flow) = match judge.on_violation {
+                    OnViolation::Kill => (Fate::Ended, Flow::EndRun),
+                    OnViolation::Log => (Fate::WouldBlock, Flow::GoOn),
+                    OnViolation::Errno(_) => (Fate::Blocked, Flow::GoOn),
+                };
+                say(judge, fate, false);
+                flow
+            }
+        }
+    }
+}
+
+impl Lead {
+    /// Whether a connection with this result is such a one. No connection fails over UDP: what is sent is lost.
+    pub fn is_true(self, socket: &OwnedFd, result: Answer) -> bool {
+        let fails = |errno| result == error(errno);
+        match self {
+            Lead::Out => fails(libc::ENETUNREACH),
+            Lead::ToTheHost { protocol: Protocol::Tcp, address, .. } => {
+                let is_refused =
+                    fails(libc::ECONNREFUSED) || (fails(libc::EINPROGRESS) && socket::is_closed(socket));
+                is_refused && servers::waits("self", Protocol::Tcp, address)
+            }
+            Lead::ToTheHost { protocol: Protocol::Udp, address, caller } => {
+                let waits = |process: &str| servers::waits(process, Protocol::Udp, address);
+                result == Answer::Done && waits("self") && !waits(&caller.to_string())
+            }
+        }
+    }
+}
+
+/// Whether an address stands for this machine alone, or is taken for one that does.
+pub fn is_loopback(ip: IpAddr) -> bool {
+    let ip = ip.to_canonical();
+    ip.is_loopback() || ip.is_unspecified()
+}
+
+/// Where a connection to an address leads (ip(7)).
+fn reached(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_this_machine_are_told_from_others() {
+        for ip in ["127.0.0.1", "127.1.2.3", "::1", "0.0.0.0", "::", "::ffff:127.0.0.1"] {
+            let ip: IpAddr = ip.parse().unwrap();
+            assert!(is_loopback(ip) && reached(ip).is_loopback(), "{ip}");
+        }
+        for ip in ["192.0.2.1", "169.254.169.254", "::ffff:192.0.2.1", "fe80::1", "2001:db8::1"] {
+            assert!(!is_loopback(ip.parse().unwrap()), "{ip}");
+        }
+    }
+}

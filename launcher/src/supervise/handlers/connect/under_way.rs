@@ -1,0 +1,208 @@
+//! Connections on their way. Each is made by a thread of its own, by the socket's own flags and timeout, for as
+//! long as the server takes; that thread answers the call. So everything is as in the kernel, but for one thing: a
+//! signal does not reach a thread whose call was notified. So the supervisor looks for signals that wait, and has
+//! the call give way.
+
+use crate::supervise::dispatch::Step;
+use crate::supervise::handlers::connect::own_network::Watched;
+use crate::supervise::judge::error;
+use crate::sys::SyscallError;
+use crate::sys::crew::{Begun, Crew, Prepare};
+use crate::sys::pending::{self, Pending};
+use crate::sys::process::{self, Pid};
+use crate::sys::seccomp::{self, Answer};
+use crate::sys::socket::{self, SocketFile};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// Maximum number of connections that wait for their servers at the same time. Each holds a thread, and up to two
+/// descriptors.
+const MOST: usize = 256;
+/// As many more may be begun by sockets that do not wait. They are done at once, unless their owner changes his mind.
+const RESERVE: usize = 64;
+
+/// How often those that wait are looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// How often at first, where something may have to be said before the call is answered: that is known at once mostly.
+const FIRST_TICK: Duration = Duration::from_millis(1);
+/// How often, where there are many of them.
+const SLOW_TICK: Duration = Duration::from_millis(100);
+/// As many as this can be looked at often.
+const FEW: usize = 16;
+
+/// Nobody has asked for the call to end.
+const GOES_ON: u8 = 0;
+/// The call is to end with EINTR.
+const INTERRUPTED: u8 = 1;
+/// The call is to end as the kernel's own does for a signal that waits for this very thread.
+const GIVES_WAY: u8 = 2;
+
+/// Who asks for a connection, and where the answer goes.
+pub struct Client {
+    /// Where the call waits.
+    pub listener: Arc<OwnedFd>,
+    /// Which call it is.
+    pub id: u64,
+    /// The thread that makes it.
+    pub thread: Pid,
+    /// The process that the thread belongs to.
+    pub process: Pid,
+}
+
+/// What is connected to.
+pub enum Target {
+    /// Exactly this file.
+    File(SocketFile),
+    /// Whatever the address leads to.
+    Address(Vec<u8>),
+}
+
+/// Connections that were begun and may still be waiting.
+pub struct UnderWay {
+    crew: Crew,
+    /// Maximum number of those that wait.
+    most: usize,
+    waiting: Vec<Waiting>,
+    looked: Instant,
+}
+
+struct Waiting {
+    id: u64,
+    thread: Pid,
+    process: Pid,
+    begun: Begun,
+    since: Instant,
+    wish: Arc<AtomicU8>,
+    watched: Option<Watched>,
+    /// The answer, where something is to be said first.
+    held_back: Arc<OnceLock<Answer>>,
+}
+
+impl Waiting {
+    fn is_over(&self) -> bool {
+        self.begun.is_done() && self.held_back.get().is_none()
+    }
+}
+
+impl UnderWay {
+    /// None yet. Each thread is prepared before it connects anything.
+    pub fn new(prepare: Prepare) -> UnderWay {
+        // The supervisor needs descriptors for more than this.
+        let most = MOST.min(process::most_open_files() / 4);
+        UnderWay { crew: Crew::new(prepare), most, waiting: Vec::new(), looked: Instant::now() }
+    }
+
+    /// Begins to connect a socket. The call is answered when that is done. If the connection is watched for
+    /// something, and turns out to be that, its answer is held back.
+    pub fn begin(
+        &mut self,
+        client: Client,
+        socket: OwnedFd,
+        target: Target,
+        watched: Option<Watched>,
+    ) -> Step {
+        self.waiting.retain(|waiting| !waiting.is_over());
+        if self.waiting.is_empty() {
+            self.looked = Instant::now();
+        }
+        let Client { listener, id, thread, process } = client;
+        let most = if socket::waits(&socket) { self.most } else { self.most + RESERVE.min(self.most / 4) };
+        let wish = Arc::new(AtomicU8::new(GOES_ON));
+        let held_back = Arc::new(OnceLock::new());
+        let (wished, holds_back) = (wish.clone(), held_back.clone());
+        let lead = watched.as_ref().map(|watched| watched.lead);
+        let work = move |prepared: bool| {
+            let answer = if prepared {
+                connect(&socket, &target, &wished)
+            } else {
+                // What restricts the thread is not in force.
+                error(libc::EACCES)
+            };
+            let is_told = lead.is_some_and(|lead| lead.is_true(&socket, answer));
+            drop((socket, target));
+            if is_told {
+                let _ = holds_back.set(answer);
+                return;
+            }
+            // Whoever is gone needs no answer. Any other failure means that nobody listens any more.
+            let _ = seccomp::answer(listener.as_fd(), id, answer);
+        };
+        let begun = if self.waiting.len() < most { self.crew.begin(work) } else { None };
+        match begun {
+            Some(begun) => {
+                let since = Instant::now();
+                self.waiting.push(Waiting { id, thread, process, begun, since, wish, watched, held_back });
+                Step::Settled
+            }
+            None => Step::Answer(error(libc::EAGAIN)),
+        }
+    }
+
+    /// The answers that were held back, with their calls and what they turned out to be.
+    pub fn held_back(&mut self) -> Vec<(u64, Watched, Answer)> {
+        let held = self.waiting.extract_if(.., |waiting| waiting.held_back.get().is_some());
+        held.filter_map(|held| Some((held.id, held.watched?, *held.held_back.get()?))).collect()
+    }
+
+    /// How long until those that wait are to be looked at.
+    pub fn pause(&self) -> Option<Duration> {
+        let mut waiting = self.waiting.iter().filter(|waiting| !waiting.is_over()).peekable();
+        waiting.peek()?;
+        let is_known_soon = |waiting: &Waiting| waiting.watched.is_some() && waiting.since.elapsed() < TICK;
+        let first = if waiting.any(is_known_soon) { FIRST_TICK } else { SLOW_TICK };
+        Some(first.min(self.tick().saturating_sub(self.looked.elapsed())))
+    }
+
+    fn tick(&self) -> Duration {
+        if self.waiting.len() > FEW { SLOW_TICK } else { TICK }
+    }
+
+    /// Looks at those that wait: whoever is gone, or has to see to a signal, waits no longer.
+    pub fn look(&mut self, listener: BorrowedFd<'_>) -> Result<(), SyscallError> {
+        if self.waiting.is_empty() || self.looked.elapsed() < self.tick() {
+            return Ok(());
+        }
+        self.waiting.retain(|waiting| !waiting.is_over());
+        for waiting in &self.waiting {
+            let wish = match waiting.wish.load(Ordering::Acquire) {
+                GOES_ON if !seccomp::still_waits(listener, waiting.id)? => INTERRUPTED,
+                GOES_ON => match pending::signals(waiting.process, waiting.thread) {
+                    Pending::Nothing => continue,
+                    Pending::Own => GIVES_WAY,
+                    Pending::Shared => INTERRUPTED,
+                },
+                // The signal may have come just before the call.
+                asked => asked,
+            };
+            waiting.wish.store(wish, Ordering::Release);
+            self.crew.interrupt(&waiting.begun);
+        }
+        self.looked = Instant::now();
+        Ok(())
+    }
+}
+
+/// Connects, and returns the answer for the caller.
+fn connect(socket: &OwnedFd, target: &Target, wish: &AtomicU8) -> Answer {
+    let own;
+    let address = match target {
+        Target::File(file) => {
+            own = socket::address_of(file);
+            &own
+        }
+        Target::Address(address) => address,
+    };
+    loop {
+        match (socket::connect(socket, address), wish.load(Ordering::Acquire)) {
+            (Ok(()), _) => return Answer::Done,
+            // Meant for the work before. An internet socket goes on where it was.
+            (Err(libc::EINTR), GOES_ON) => {}
+            (Err(libc::EINTR), GIVES_WAY) if !socket::has_timeout(socket) => {
+                return Answer::Error(seccomp::GIVE_WAY);
+            }
+            (Err(errno), _) => return error(errno),
+        }
+    }
+}
