@@ -205,7 +205,7 @@ impl Found<'_> {
 }
 
 fn is_of(home: &Home, workspace: &Path) -> bool {
-    home.about.as_ref().is_some_and(|about| about.workspace == workspace)
+    home.about.as_ref().is_some_and(|about| Path::new(&about.workspace) == workspace)
 }
 
 fn none_of(workspace: &Path) -> String {
@@ -215,7 +215,7 @@ fn none_of(workspace: &Path) -> String {
 /// Workspace and profile, fit for a line of a terminal.
 fn names(home: &Home) -> (String, String) {
     let unknown = || ("unknown".to_string(), "unknown".to_string());
-    let name = |about: &About| (shown(&about.workspace), escape(about.profile.as_bytes(), 100));
+    let name = |about: &About| (shown(Path::new(&about.workspace)), escape(about.profile.as_bytes(), 100));
     home.about.as_ref().map_or_else(unknown, name)
 }
 
@@ -225,7 +225,7 @@ fn facts(home: &Home) -> Value {
         humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + Duration::from_secs(since_1970.as_secs()));
     json!({
         "path": home.path.to_string_lossy(),
-        "workspace": home.about.as_ref().map(|about| about.workspace.to_string_lossy()),
+        "workspace": home.about.as_ref().map(|about| &about.workspace),
         "profile": home.about.as_ref().map(|about| &about.profile),
         "last_use": used.to_string(),
     })

@@ -7,20 +7,20 @@
 
 use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
+use crate::enforce::homes::{ABOUT, About};
 use crate::enforce::scratch::{open_directory, own_directory};
 use crate::plan::home::{HOME, PrivateHome, STORES};
 use crate::plan::{CacheOf, HomeOf};
 use crate::sys::{file, plain};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// Maximum number of layers of a home, and so of runs at the same time that can change its stores.
 const MOST_LAYERS: u32 = 16;
-/// The file that says whose a home is. Its time is that of the last start.
-const ABOUT: &str = "about.json";
 /// The file that says what the copies of settings in a home were made of.
 pub const STAMPS: &str = "stamps";
 /// How often, and after which pause, it is tried to hold a home that is being looked at or removed.
@@ -45,26 +45,24 @@ pub fn make(of: &HomeOf, no_layers: Option<&str>) -> Result<(PrivateHome, Held),
     let made = make_lasting(directory, &of.owner);
     let lock = made.step_at(MAKE, directory)?;
     let mut held = Held(vec![lock]);
-    let (layers, no_layers) = match no_layers.map(str::to_string).or_else(|| refuses_overlays(directory)) {
-        Some(why) => (None, Some(why)),
+    let layers = match no_layers.map(str::to_string).or_else(|| refuses_overlays(directory)) {
+        Some(why) => Err(why),
         None => match free_layers(&directory.join(STORES)).step_at(MAKE, directory)? {
             Some((number, lock)) => {
                 held.0.push(lock);
-                (Some(directory.join(STORES).join(number.to_string())), None)
+                Ok(directory.join(STORES).join(number.to_string()))
             }
-            None => (None, Some(format!("{MOST_LAYERS} other runs use this home"))),
+            None => Err(format!("{MOST_LAYERS} other runs use this home")),
         },
     };
-    let (at, directory) = (of.at.clone(), directory.join(HOME));
-    Ok((PrivateHome { at, directory, layers, no_layers, lasts: true }, held))
+    Ok((PrivateHome::lasting(of, directory, layers), held))
 }
 
-/// Makes a home in a directory that is removed with the run. Nobody would find again what is written to its stores.
+/// Makes a home in a directory that is removed with the run.
 pub fn make_temporary(of: &HomeOf, base: &Path) -> Result<PrivateHome, EnforceError> {
-    let directory = base.join(HOME);
-    new_directory(&directory).step_at(MAKE, base)?;
-    let no_layers = Some("the home is removed with the run".to_string());
-    Ok(PrivateHome { at: of.at.clone(), directory, layers: None, no_layers, lasts: false })
+    let home = PrivateHome::temporary(of, base);
+    new_directory(&home.directory).step_at(MAKE, base)?;
+    Ok(home)
 }
 
 fn new_directory(path: &Path) -> io::Result<()> {
@@ -105,8 +103,8 @@ fn hold_lasting(directory: &Path, make: impl Fn() -> io::Result<()>) -> io::Resu
             // A file system without locks.
             Err(TryLockError::Error(_)) | Ok(()) => {}
         }
-        let (mine, there) = (held.metadata()?, directory.symlink_metadata());
-        if there.is_ok_and(|there| (there.dev(), there.ino()) == (mine.dev(), mine.ino())) {
+        let own = file::identity(held.as_fd()).map_err(|failed| failed.cause)?;
+        if file::identity_at(directory).is_ok_and(|there| own.is(there)) {
             return Ok(held);
         }
     }
@@ -116,12 +114,7 @@ fn hold_lasting(directory: &Path, make: impl Fn() -> io::Result<()>) -> io::Resu
 /// Writes down whose a home is, and that it is used now.
 fn note_use(about: &Path, owner: &CacheOf) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(about) {
-        Ok(file) => {
-            let workspace = owner.workspace.as_ref().map(|path| path.to_string_lossy());
-            let text =
-                serde_json::json!({ "workspace": workspace, "profile": owner.profile.to_string_lossy() });
-            serde_json::to_writer(file, &text).map_err(io::Error::from)
-        }
+        Ok(file) => serde_json::to_writer(file, &About::of(owner)).map_err(io::Error::from),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             OpenOptions::new().write(true).open(about)?.set_modified(SystemTime::now())
         }

@@ -5,10 +5,12 @@
 //! uses has a shared lock (flock(2)) on its directory, and is not removed.
 
 use crate::enforce::removal;
+use crate::plan::CacheOf;
+use crate::plan::home::{HOME, STORES};
 use crate::sys::beneath::{Directory, LISTING};
 use crate::sys::path::says_missing;
 use crate::sys::{SyscallError, file, memory};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, TryLockError};
@@ -18,8 +20,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
-/// What a home is for; it has the time of the last start.
-const ABOUT: &str = "about.json";
+/// The file that says what a home is for. Its time is that of the last start.
+pub const ABOUT: &str = "about.json";
 /// Longer than any path and name in it.
 const LONGEST: u64 = 64 * 1024;
 /// How the name of a home begins that is being removed.
@@ -28,12 +30,20 @@ const REMOVED: &str = "removed-";
 const DEEPEST: usize = 128;
 
 /// What a home is for.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct About {
-    /// The workspace of its runs.
-    pub workspace: PathBuf,
+    /// The workspace of its runs, as text.
+    pub workspace: String,
     /// Their profile.
     pub profile: String,
+}
+
+impl About {
+    /// What is written down of an owner whose home lasts.
+    pub fn of(owner: &CacheOf) -> About {
+        let workspace = owner.workspace.as_deref().unwrap_or(Path::new("")).to_string_lossy().into_owned();
+        About { workspace, profile: owner.profile.to_string_lossy().into_owned() }
+    }
 }
 
 /// A private home.
@@ -113,12 +123,11 @@ impl Homes {
     pub fn parts(&self, home: &Home, until: Instant) -> Vec<(PathBuf, Size)> {
         let Some(directory) = self.own(&home.name) else { return Vec::new() };
         let mut walk = Walk { until, seen: HashSet::new() };
-        let mut parts = walk.entries(&directory, Path::new("home"));
-        for store in
-            directory.below(Path::new("stores")).and_then(|stores| stores.names()).unwrap_or_default()
+        let mut parts = walk.entries(&directory, Path::new(HOME));
+        for store in directory.below(Path::new(STORES)).and_then(|stores| stores.names()).unwrap_or_default()
         {
             // Beside it is what the kernel works with.
-            parts.extend(walk.entries(&directory, &Path::new("stores").join(store).join("upper")));
+            parts.extend(walk.entries(&directory, &Path::new(STORES).join(store).join("upper")));
         }
         parts.sort_by(|(name, one), (other_name, other)| {
             other.bytes.cmp(&one.bytes).then(name.cmp(other_name))

@@ -14,12 +14,11 @@ use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, U
 use crate::plan::rules::Network;
 use crate::plan::workspace::{self, Working};
 use crate::plan::{
-    CacheOf, HomeOf, Inputs, Needs, OnViolation, Plan, Provided, network, notified, state, static_programs,
+    CacheOf, HomeOf, Inputs, Needs, OnViolation, Plan, Provided, network, notified, static_programs,
     validation, variables,
 };
-use crate::profile::{Given, HomeMode, NetworkMode, SettingsCopy, Source, Variable, Variables};
+use crate::profile::{Given, NetworkMode, Profile, SettingsCopy, Source, Variable, Variables};
 use crate::sys::namespace::{Kinds, Own};
-use crate::sys::path::canonical;
 use crate::sys::plain;
 use crate::text::shown;
 use sbx_policy::calls::Arch;
@@ -36,7 +35,7 @@ pub struct Draft<'a> {
     nested: bool,
     network: Network,
     view: Choice,
-    home: HomeMode,
+    home: Option<HomeOf>,
     calls: Calls,
     on_violation: OnViolation,
     limits: limits::Asked,
@@ -67,6 +66,7 @@ impl<'a> Draft<'a> {
         let working = Working { directory, is_own: request.cwd.is_none() };
         let workspace = workspace::find(request.workspace.as_deref(), working, host, &mut warnings)?;
         let home = home::choose(&inputs, &view, workspace.as_deref())?;
+        let home = home::of(home, host, || cache_of(profile, workspace.as_deref()));
         variables::check_place(request, host, workspace.as_deref())?;
         validation::home(profile, host.home())?;
         let limits = limits::ask(request, profile)?;
@@ -93,36 +93,16 @@ impl<'a> Draft<'a> {
             return Needs::default();
         }
         let uses = |variable| !profile.is_unrestricted() && profile.uses(variable);
-        let home = self.home_of();
+        let home = self.home.clone();
         Needs {
             // A home that does not last is beside the scratch directory.
             scratch: (uses(Variable::Tmp) || home.is_some()) && !request.exec,
-            cache: (uses(Variable::Cache) && home.is_none()).then(|| self.owner()),
+            cache: (uses(Variable::Cache) && home.is_none())
+                .then(|| cache_of(profile, self.workspace.as_deref())),
             home,
             group: self.limits.of_group().filter(|_| !request.exec),
             record: self.recorded().and_then(|workspace| record::file_of(workspace, self.inputs.host)),
         }
-    }
-
-    /// Whose caches and home the run has.
-    fn owner(&self) -> CacheOf {
-        let profile = &self.inputs.profile;
-        CacheOf {
-            workspace: self.workspace.clone(),
-            profile: match &profile.source {
-                Source::BuiltIn => profile.name.to_string().into(),
-                Source::File(path) => path.into(),
-            },
-        }
-    }
-
-    fn home_of(&self) -> Option<HomeOf> {
-        let host = self.inputs.host;
-        let at = host.home().filter(|_| self.home != HomeMode::Closed).map(canonical)?;
-        let lasts = self.home == HomeMode::Private && state::is_own(host);
-        let name = home::name_of(&self.owner()).filter(|_| lasts);
-        let directory = home::directory(host).zip(name).map(|(all, name)| all.join(name));
-        Some(HomeOf { at, directory, owner: self.owner() })
     }
 
     /// The files of settings that are copied into a home of the run's own, and what their variables stand for.
@@ -133,13 +113,11 @@ impl<'a> Draft<'a> {
 
     /// The home of the run's own. Where a run is only asked about, none is made.
     fn private_home(&self, provided: &Provided) -> Option<PrivateHome> {
-        let of = self.home_of()?;
-        provided.home.clone().or_else(|| {
-            let base = of.directory.unwrap_or_else(|| PathBuf::from(home::NO_HOME));
-            let (no_layers, lasts) = (self.unavailable.overlays.clone(), self.home == HomeMode::Private);
-            let layers = (lasts && no_layers.is_none()).then(|| base.join(home::STORES));
-            Some(PrivateHome { at: of.at, directory: base.join(home::HOME), layers, no_layers, lasts })
-        })
+        let of = self.home.as_ref()?;
+        provided
+            .home
+            .clone()
+            .or_else(|| Some(PrivateHome::imagined(of, self.unavailable.overlays.as_deref())))
     }
 
     /// What a limit of memory has to be watched for, where this group does not hold it.
@@ -395,6 +373,15 @@ struct Replaced<'a> {
 }
 
 /// The calls of a run, with what the flags say about them.
+/// Whose caches and home the run has.
+fn cache_of(profile: &Profile, workspace: Option<&Path>) -> CacheOf {
+    let profile = match &profile.source {
+        Source::BuiltIn => profile.name.to_string().into(),
+        Source::File(path) => path.into(),
+    };
+    CacheOf { workspace: workspace.map(Path::to_path_buf), profile }
+}
+
 fn calls(inputs: &Inputs<'_>, network: &Network, view: &Choice, landlock: Version) -> Result<Calls, Refusal> {
     let Inputs { request, profile, .. } = inputs;
     let unix = unix(inputs, network, landlock);

@@ -7,7 +7,7 @@ use crate::plan::files::{self, tidy};
 use crate::plan::namespaces::Choice;
 use crate::plan::namespaces::record::short_digest;
 use crate::plan::rules::{PathRights, PathRule};
-use crate::plan::{CacheOf, Inputs, state};
+use crate::plan::{CacheOf, HomeOf, Inputs, state};
 use crate::profile::{HomeMode, PathEntry, Variables};
 use crate::request::Request;
 use crate::sys::path::{self, canonical};
@@ -123,6 +123,15 @@ fn named(inputs: &Inputs<'_>, workspace: Option<&Path>, home: &Path, real: &Path
     entries.any(is_about).then_some("a rule of the profile is about it, so the user's own")
 }
 
+/// The home of a run, if it is to have one of its own. Without a directory of state it does not last.
+pub fn of(mode: HomeMode, host: &Host, owner: impl FnOnce() -> CacheOf) -> Option<HomeOf> {
+    let at = host.home().filter(|_| mode != HomeMode::Closed).map(canonical)?;
+    let owner = owner();
+    let name = name_of(&owner).filter(|_| mode == HomeMode::Private && state::is_own(host));
+    let directory = directory(host).zip(name).map(|(all, name)| all.join(name));
+    Some(HomeOf { at, directory, owner })
+}
+
 /// The directory of all homes.
 pub fn directory(host: &Host) -> Option<PathBuf> {
     state::directory(host, "homes")
@@ -135,6 +144,38 @@ pub fn name_of(of: &CacheOf) -> Option<String> {
 }
 
 impl PrivateHome {
+    /// One that lasts, with the directory that has all of it outside.
+    pub fn lasting(of: &HomeOf, directory: &Path, layers: Result<PathBuf, String>) -> PrivateHome {
+        let (layers, no_layers) = match layers {
+            Ok(layers) => (Some(layers), None),
+            Err(why) => (None, Some(why)),
+        };
+        PrivateHome { at: of.at.clone(), directory: directory.join(HOME), layers, no_layers, lasts: true }
+    }
+
+    /// One in a directory that is removed with the run. Nobody would find again what is written to its stores.
+    pub fn temporary(of: &HomeOf, directory: &Path) -> PrivateHome {
+        let no_layers = Some("the home is removed with the run".to_string());
+        PrivateHome {
+            at: of.at.clone(),
+            directory: directory.join(HOME),
+            layers: None,
+            no_layers,
+            lasts: false,
+        }
+    }
+
+    /// The one that a run would have. `no_layers` tells why its stores could not be written to, if that is known.
+    pub fn imagined(of: &HomeOf, no_layers: Option<&str>) -> PrivateHome {
+        match &of.directory {
+            Some(directory) => {
+                let layers = no_layers.map_or_else(|| Ok(directory.join(STORES)), |why| Err(why.to_string()));
+                PrivateHome::lasting(of, directory, layers)
+            }
+            None => PrivateHome::temporary(of, Path::new(NO_HOME)),
+        }
+    }
+
     /// What a home changes of the rules of a profile: what it has copies of, and stores that the run can write to, need
     /// none of their own; programs on PATH do.
     pub fn adapt(&self, inputs: &Inputs<'_>, variables: &Variables<'_>, rules: &mut Vec<PathRule>) {

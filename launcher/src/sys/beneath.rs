@@ -47,6 +47,10 @@ const FLAGS: OFlags =
 /// openat2(2) refuses flags that mean nothing together.
 const PLACE: OFlags = FLAGS.difference(OFlags::NONBLOCK).union(OFlags::PATH);
 
+/// A directory of a name in this one, on the same file system.
+const HERE: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_XDEV);
+
 impl Directory {
     /// The one that the others are below, as a place only: it need not be readable.
     pub fn open(path: &Path) -> Result<Directory, SyscallError> {
@@ -66,10 +70,7 @@ impl Directory {
     /// A directory in it as a place, made where there is nothing of that name. `None` where there is something else, a
     /// directory of another user's, or one of another file system.
     pub fn own_place(&self, name: &OsStr) -> Result<Option<Directory>, SyscallError> {
-        let open = || {
-            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-            rustix::fs::openat2(&self.0, name, PLACE, Mode::empty(), resolve)
-        };
+        let open = || rustix::fs::openat2(&self.0, name, PLACE, Mode::empty(), HERE);
         let found = match open() {
             Err(Errno::NOENT) => match rustix::fs::mkdirat(&self.0, name, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => open(),
@@ -92,8 +93,7 @@ impl Directory {
 
     /// A directory in it, of the same file system.
     pub fn beside(&self, name: &OsStr) -> Result<Directory, SyscallError> {
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-        rustix::fs::openat2(&self.0, name, FLAGS, Mode::empty(), resolve).of("openat2").map(Directory)
+        rustix::fs::openat2(&self.0, name, FLAGS, Mode::empty(), HERE).of("openat2").map(Directory)
     }
 
     fn below_with(&self, path: &Path, flags: OFlags) -> Result<Directory, SyscallError> {

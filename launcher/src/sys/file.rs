@@ -180,6 +180,11 @@ pub fn identity_of(directory: BorrowedFd<'_>, name: &OsStr, follow: bool) -> Res
     rustix::fs::statat(directory, name, flags).map(Identity::of).of("stat")
 }
 
+/// What a path stands for, a symbolic link at its end for itself.
+pub fn identity_at(path: &Path) -> Result<Identity, SyscallError> {
+    identity_of(CWD, path.as_os_str(), false)
+}
+
 /// Where a symbolic link leads, as it is written.
 pub fn read_link(directory: BorrowedFd<'_>, name: &OsStr) -> Result<OsString, SyscallError> {
     let target = rustix::fs::readlinkat(directory, name, Vec::new()).of("readlink")?;

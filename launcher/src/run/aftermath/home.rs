@@ -3,6 +3,7 @@
 use crate::plan::Plan;
 use crate::plan::home::{PrivateHome, Store};
 use crate::sys::beneath::{Directory, LISTING};
+use crate::sys::timer;
 use crate::text::shown;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -21,6 +22,7 @@ const DEEPEST: usize = 32;
 pub struct HomeBefore {
     home: PrivateHome,
     stores: Vec<Store>,
+    /// The start, by the clock that files go by: on a busy machine it is well behind the other one.
     time: SystemTime,
 }
 
@@ -28,7 +30,7 @@ impl HomeBefore {
     /// That of a plan, if it has one.
     pub fn of(plan: &Plan) -> Option<HomeBefore> {
         let home = plan.private_home.clone()?;
-        Some(HomeBefore { home, stores: plan.stores().to_vec(), time: SystemTime::now() })
+        Some(HomeBefore { home, stores: plan.stores().to_vec(), time: timer::file_time() })
     }
 
     /// What the run has written.
@@ -135,7 +137,7 @@ mod tests {
         fs::create_dir_all(directory.join("old/deep")).unwrap();
         fs::write(directory.join("old/file"), "").unwrap();
         std::thread::sleep(std::time::Duration::from_millis(20));
-        let time = SystemTime::now();
+        let time = timer::file_time();
         let home = PrivateHome {
             at: PathBuf::from("/home/u"),
             directory: directory.clone(),
