@@ -139,7 +139,7 @@ fn free_layers(stores: &Path) -> io::Result<Option<(u32, File)>> {
 
 /// Why the file system of a directory cannot hold the upper layer of an overlay, if it is one of those that are known
 /// not to (Documentation/filesystems/overlayfs.rst).
-fn refuses_overlays(directory: &Path) -> Option<String> {
+pub fn refuses_overlays(directory: &Path) -> Option<String> {
     /// OVERLAYFS_SUPER_MAGIC, NFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, V9FS_MAGIC, MSDOS_SUPER_MAGIC, ECRYPTFS_SUPER_MAGIC.
     const KNOWN: [(i64, &str); 6] = [
         (0x794c_7630, "overlay"),

@@ -2,6 +2,9 @@
 
 use sbx_tests::{Cmd, Output, User, World, as_users, in_worlds, kernel, need, promise, stage};
 use serde_json::Value;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
 
 const CREATE: libc::c_long = libc::SYS_landlock_create_ruleset;
 
@@ -71,10 +74,35 @@ fn features_of_this_machine_are_found_by_using_them() {
             "{found}"
         );
         state(&found, "own-view", if kernel::gives_namespaces() { "works" } else { "refused" }, "");
+        state(&found, "own-packages", if kernel::gives_namespaces() { "works" } else { "refused" }, "");
+        assert!(
+            found["layers"]["own-packages"]["homes"].as_str().unwrap().ends_with("/sbx/homes"),
+            "{found}"
+        );
         assert!(said.err().contains(&format!("at level {}", kernel::level())), "{said}");
         // The verbose line of a run names the same version.
         assert!(said.err().contains(&format!("Landlock ABI {abi}")), "{said}");
     });
+}
+
+#[test]
+fn a_user_without_a_home_keeps_no_packages_and_nothing_is_left_of_trying() {
+    in_worlds(|world| {
+        let before = entries(&world.home);
+        status(json(world), 0);
+        assert_eq!(entries(&world.home), before);
+        let found =
+            status(json(world).env("HOME", "/nonexistent").env("XDG_STATE_HOME", "/nonexistent/state"), 0);
+        state(&found, "own-packages", "untried", "no directory to keep them in");
+        assert_eq!(found["layers"]["own-packages"]["homes"], Value::Null);
+    });
+}
+
+fn entries(directory: &Path) -> Vec<OsString> {
+    let mut names: Vec<OsString> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort_unstable();
+    names
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! a newer Landlock adds: the kernel has its ABI number for that.
 
 mod cgroup;
+mod homes;
 mod landlock;
 mod namespaces;
 mod seccomp;
@@ -66,6 +67,7 @@ const LAYERS: &[Probe] = &[
     probe("net-namespace", || namespaces::explained(|| namespaces::other(libc::CLONE_NEWNET))),
     probe(VIEW, own_view),
     probe("own-network", own_network),
+    with(homes::facts, probe("own-packages", || namespaces::explained(homes::overlay))),
     with(cgroup::facts, probe("cgroup", cgroup::subgroup)),
     with(system::memory_facts, probe("memory-files", || attempt(system::memory_files))),
 ];

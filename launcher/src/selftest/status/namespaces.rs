@@ -37,17 +37,21 @@ fn view() -> Attempt {
 fn network() -> Attempt {
     let host = Host::of_this_process();
     let user = !(*host.administrator.get() && *host.network_cookies.get());
-    enter(&host, Kinds { user, view: false, network: true }, || Ok(()))?;
+    enter(&host, Kinds { user, view: false, network: true }, || Ok::<_, ViewError>(()))?;
     Ok("made, with a loopback interface that is up".to_string())
 }
 
 /// Makes namespaces, and does something in them.
-fn enter(host: &Host, kinds: Kinds, then: impl FnOnce() -> Result<(), ViewError>) -> Result<(), Fault> {
+pub fn enter<E>(host: &Host, kinds: Kinds, then: impl FnOnce() -> Result<(), E>) -> Result<(), Fault>
+where
+    E: std::fmt::Display,
+{
     let own = Own { kinds, identity: *host.identity.get() };
     let (reader, writer) = descriptor::pipe()?;
     let child = namespace::fork_into(kinds)?;
     if child == 0 {
-        let told = mounts::settle(&own).and_then(|_| then()).map_err(|stop| stop.to_string());
+        let settled = mounts::settle(&own).map_err(|stop| stop.to_string());
+        let told = settled.and_then(|_| then().map_err(|stop| stop.to_string()));
         let why = told.err().unwrap_or_default();
         let sent = descriptor::write_all(writer.as_raw_fd(), why.as_bytes());
         process::exit_now(i32::from(!why.is_empty() || sent.is_err()));
