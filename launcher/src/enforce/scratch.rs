@@ -12,6 +12,7 @@ use crate::enforce::error::Named;
 use crate::enforce::removal;
 use crate::plan::home;
 use crate::plan::namespaces::record::short_digest;
+use crate::plan::state;
 use crate::sys::{memory, path, process};
 use crate::text::escape;
 use std::ffi::OsStr;
@@ -183,10 +184,18 @@ pub fn cache(
     profile: &OsStr,
 ) -> io::Result<PathBuf> {
     let absolute = |value: Option<&OsStr>| value.map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = absolute(cache_home).or_else(|| absolute(home).map(|home| home.join(".cache")));
-    let base = base.ok_or_else(|| {
-        io::Error::new(io::ErrorKind::NotFound, "neither XDG_CACHE_HOME nor HOME is an absolute path")
-    })?;
+    let base = match (absolute(cache_home), absolute(home)) {
+        (Some(cache_home), _) => cache_home,
+        (None, Some(home)) if state::is_users(&home) => home.join(".cache"),
+        (None, Some(home)) => {
+            let home = escape(home.as_os_str().as_bytes(), 400);
+            return Err(io::Error::other(format!("'{home}' is not a directory of this user's")));
+        }
+        (None, None) => {
+            let why = "neither XDG_CACHE_HOME nor HOME is an absolute path";
+            return Err(io::Error::new(io::ErrorKind::NotFound, why));
+        }
+    };
     own_directory(&base, &Path::new("sbx").join(cache_name(workspace, profile)))
 }
 
@@ -323,6 +332,11 @@ mod tests {
         let error = cache(None, None, Path::new("/"), OsStr::new("p")).unwrap_err();
         use crate::sys::plain;
         assert_eq!(plain(&error), "neither XDG_CACHE_HOME nor HOME is an absolute path");
+        let home = Scratch::create(None).unwrap();
+        let missing = home.path().join("home");
+        let error = cache(None, Some(missing.as_os_str()), Path::new("/"), OsStr::new("p")).unwrap_err();
+        assert!(plain(&error).to_string().ends_with("/home' is not a directory of this user's"), "{error}");
+        assert!(!missing.exists());
         assert_eq!(plain(&io::Error::from_raw_os_error(libc::ENOENT)), "no such file or directory");
     }
 }

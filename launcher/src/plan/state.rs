@@ -3,7 +3,7 @@
 use crate::host::Host;
 use crate::sys::process;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The directory of one kind of thing that lasts; `None` for a user without a home.
 pub fn directory(host: &Host, kind: &str) -> Option<PathBuf> {
@@ -17,8 +17,13 @@ fn place(host: &Host) -> Option<(PathBuf, &'static str)> {
     absolute("XDG_STATE_HOME").map(|state| (state, "")).or_else(|| Some((absolute("HOME")?, ".local/state")))
 }
 
-/// Whether that directory is the user's own. In a home that is missing, or another user's (as after `sudo` without
-/// `-H`), nothing is kept: what root wrote there, its owner could not read.
+/// Whether that directory is the user's own.
 pub fn is_own(host: &Host) -> bool {
-    place(host).is_some_and(|(top, _)| top.metadata().is_ok_and(|meta| meta.uid() == process::user()))
+    place(host).is_some_and(|(top, _)| is_users(&top))
+}
+
+/// Whether a directory is the user's own. In a home that is missing, or another user's (as after `sudo` without `-H`),
+/// nothing is kept: what root wrote there, its owner could not read.
+pub fn is_users(directory: &Path) -> bool {
+    directory.metadata().is_ok_and(|meta| meta.uid() == process::user())
 }

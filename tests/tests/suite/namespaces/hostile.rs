@@ -211,6 +211,7 @@ fn workspaces_in_odd_places_work() {
         let world = World::new(user);
         shell(&world, &["-q"], "touch x").no_env("HOME").run().success();
         shell(&world, &["-q"], "touch y").env("HOME", "/nonexistent").run().success();
+        assert!(!std::path::Path::new("/nonexistent").exists());
         assert_eq!(names(&world.workspace), ["x", "y"]);
         world.make_dir(&world.home.join(".vscode"));
         world.sbx(["run", "-q", "-p", "read-only", "--", "touch", ".gemini"]).run().failed();
