@@ -54,7 +54,7 @@ pub struct Request {
     pub allow_dangerous_env: bool,
     /// Time after which the command and all that it started is ended.
     pub timeout: Option<Bound<Duration>>,
-    /// Time from SIGTERM to SIGKILL then.
+    /// Time from SIGTERM to SIGKILL, after a timeout or a signal to `sbx`.
     pub kill_after: Option<Bound<Duration>>,
     /// Bytes of stdout, and of stderr, that are passed on.
     pub max_output: Option<Bound<u64>>,

@@ -108,7 +108,7 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
         valued("timeout", Duration(|r| &mut r.timeout), "DURATION",
             "End the command and all that it started after DURATION, with status 124 ('90s', '2m', 'none')").short('t'),
         valued("kill-after", Patience(|r| &mut r.kill_after), "DURATION",
-            "Time from SIGTERM to SIGKILL then [default: 5s]"),
+            "Time from SIGTERM to SIGKILL, after --timeout or a signal to sbx [default: 5s]"),
         valued("max-output", Size(|r| &mut r.max_output), "SIZE",
             "Pass on at most SIZE of stdout, and of stderr: the head and the tail ('64K', '1MiB', 'none')"),
         valued("max-processes", Count(|r| &mut r.max_processes), "N", "Processes and threads at a time"),

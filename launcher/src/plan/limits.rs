@@ -115,8 +115,8 @@ pub type Resource = (Limit, u64, u64);
 pub struct Limits {
     /// How long the command may run.
     pub timeout: Option<Duration>,
-    /// Between SIGTERM and SIGKILL.
-    pub kill_after: Duration,
+    /// Between SIGTERM and SIGKILL; `None`: for ever.
+    pub kill_after: Option<Duration>,
     /// How much of each stream is passed on.
     pub output: Option<u64>,
     /// How many tasks there may be, where calls are counted.
@@ -135,7 +135,7 @@ pub struct Limits {
 #[derive(Debug, Default)]
 pub struct Asked {
     timeout: Option<Duration>,
-    kill_after: Duration,
+    kill_after: Option<Duration>,
     output: Option<u64>,
     processes: Option<u64>,
     /// Bytes of memory.
@@ -181,8 +181,6 @@ pub(crate) enum Unenforced {
          program are {LEAST_FILES}"
     )]
     FewFiles(u64),
-    #[error("--kill-after says how a timeout ends, and there is none: add --timeout")]
-    NoTimeout,
     #[error("cannot use --kill-after none: a command that ignores SIGTERM would run for ever; name a time")]
     NeverKilled,
     #[error(
@@ -231,6 +229,9 @@ pub(crate) fn ask(request: &Request, profile: &Profile) -> Result<Asked, Unenfor
 impl Asked {
     /// Refuses what only a supervisor enforces.
     fn without_supervisor(&self, request: &Request, profile: &Profile) -> Result<(), Unenforced> {
+        if request.kill_after.is_some() {
+            return Err(Unenforced::FlagWithExec("--kill-after"));
+        }
         let needs = [
             ("--timeout", "limits.timeout", self.timeout.is_some(), request.timeout.is_some()),
             ("--max-output", "limits.output", self.output.is_some(), request.max_output.is_some()),
@@ -286,12 +287,12 @@ fn choose<T: Copy>(flag: Option<Bound<T>>, said: &Option<Given<Bound<T>>>) -> Op
     flag.or(said.as_deref().copied()).and_then(Bound::limit)
 }
 
-fn kill_after(request: &Request, timeout: Option<Duration>) -> Result<Duration, Unenforced> {
+fn kill_after(request: &Request, timeout: Option<Duration>) -> Result<Option<Duration>, Unenforced> {
     match request.kill_after {
-        None => Ok(KILL_AFTER),
-        Some(_) if timeout.is_none() => Err(Unenforced::NoTimeout),
-        Some(Bound::At(time)) => Ok(time),
-        Some(Bound::Unlimited) => Err(Unenforced::NeverKilled),
+        None => Ok(Some(KILL_AFTER)),
+        Some(Bound::At(time)) => Ok(Some(time)),
+        Some(Bound::Unlimited) if timeout.is_some() => Err(Unenforced::NeverKilled),
+        Some(Bound::Unlimited) => Ok(None),
     }
 }
 

@@ -2,9 +2,10 @@
 
 use crate::enforce::scratch::Scratch;
 use crate::error::Refusal;
+use crate::explain::decode::signal_name;
 use crate::plan::limits::LimitKey;
 use crate::supervise::violation::Violations;
-use crate::supervise::{Ending, Summary};
+use crate::supervise::{Ending, Killed, Summary};
 use crate::text::shown;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,6 +42,7 @@ pub fn conclude(
                 "the command tried to write a file of more than {bytes} bytes; allow more with --max-file-size"
             ));
         }
+        Ending::Killed(libc::SIGKILL) => summary.killed.iter().for_each(|why| violations.line(&killed(*why))),
         Ending::Timeout => {
             let time = Duration::from_millis(limit(LimitKey::Timeout));
             violations.line(&format!("ended the run: timed out after {time:?}; allow more with --timeout"));
@@ -64,6 +66,18 @@ pub fn conclude(
     match &summary.failure {
         Some(sentence) => Err(Refusal::new(format!("{sentence}; the command was ended"))),
         None => Ok(summary.ending.status()),
+    }
+}
+
+fn killed(why: Killed) -> String {
+    match why {
+        Killed::Late { signal, after } => format!(
+            "killed the command: it had not ended {after:?} after {}; wait longer with --kill-after",
+            signal_name(signal).unwrap_or_default()
+        ),
+        Killed::Again(signal) => {
+            format!("killed the command: {} came a second time", signal_name(signal).unwrap_or_default())
+        }
     }
 }
 

@@ -29,12 +29,12 @@ pub struct Deadline {
     stage: Stage,
     /// When the next stage begins.
     next: Option<Instant>,
-    kill_after: Duration,
+    kill_after: Option<Duration>,
 }
 
 impl Deadline {
-    /// With this timeout from now on, if there is one, and this time between SIGTERM and SIGKILL.
-    pub fn new(now: Instant, timeout: Option<Duration>, kill_after: Duration) -> Deadline {
+    /// With this timeout from now on, if there is one, and this time between SIGTERM and SIGKILL, if that ever comes.
+    pub fn new(now: Instant, timeout: Option<Duration>, kill_after: Option<Duration>) -> Deadline {
         let next = timeout.and_then(|time| now.checked_add(time));
         Deadline { stage: Stage::Running, next, kill_after }
     }
@@ -61,7 +61,7 @@ impl Deadline {
         }
         match self.stage {
             Stage::Running => {
-                (self.stage, self.next) = (Stage::Terminating, now.checked_add(self.kill_after));
+                self.terminating(now);
                 Some(Act::Terminate)
             }
             Stage::Terminating => {
@@ -73,6 +73,14 @@ impl Deadline {
                 Some(Act::Dismiss)
             }
             Stage::Dismissed => None,
+        }
+    }
+
+    /// Goes on to the terminating stage, whatever the time is: somebody else has sent SIGTERM.
+    pub fn terminating(&mut self, now: Instant) {
+        if self.stage == Stage::Running {
+            self.stage = Stage::Terminating;
+            self.next = self.kill_after.and_then(|time| now.checked_add(time));
         }
     }
 
@@ -93,7 +101,7 @@ mod tests {
     #[test]
     fn first_sigterm_then_sigkill() {
         let start = Instant::now();
-        let mut deadline = Deadline::new(start, Some(SECOND), SECOND * 3);
+        let mut deadline = Deadline::new(start, Some(SECOND), Some(SECOND * 3));
         assert_eq!(deadline.pause(start), Some(SECOND));
         assert_eq!(deadline.due(start + SECOND / 2), None);
         assert!(!deadline.is_ending());
@@ -109,7 +117,7 @@ mod tests {
     #[test]
     fn without_a_limit_nothing_is_due() {
         let start = Instant::now();
-        let mut deadline = Deadline::new(start, None, SECOND);
+        let mut deadline = Deadline::new(start, None, Some(SECOND));
         assert_eq!(deadline.pause(start), None);
         assert_eq!(deadline.due(start + SECOND * 1000), None);
         deadline.kill(start);
@@ -117,9 +125,22 @@ mod tests {
     }
 
     #[test]
+    fn a_signal_of_somebody_else_is_followed_by_sigkill_unless_that_is_to_wait() {
+        let start = Instant::now();
+        let mut deadline = Deadline::new(start, Some(SECOND * 50), Some(SECOND));
+        deadline.terminating(start);
+        deadline.terminating(start + SECOND / 2);
+        assert!(deadline.is_ending());
+        assert_eq!(deadline.due(start + SECOND), Some(Act::Kill));
+        let mut deadline = Deadline::new(start, None, None);
+        deadline.terminating(start);
+        assert_eq!(deadline.due(start + SECOND * 1000), None);
+    }
+
+    #[test]
     fn a_stop_of_the_supervisor_skips_no_stage() {
         let start = Instant::now();
-        let mut deadline = Deadline::new(start, Some(SECOND), SECOND);
+        let mut deadline = Deadline::new(start, Some(SECOND), Some(SECOND));
         let late = start + SECOND * 100;
         assert_eq!(deadline.due(late), Some(Act::Terminate));
         assert_eq!(deadline.due(late), None);

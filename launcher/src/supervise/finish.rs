@@ -34,6 +34,7 @@ impl Supervisor<'_> {
             ending: self.ending.unwrap_or(Ending::Lost),
             output: self.task.pumps.as_ref().map_or_else(Vec::new, Pumps::streams),
             limits: self.task.limits,
+            killed: self.killed,
             kept_background,
             failure: self.failure,
         })
@@ -47,7 +48,7 @@ impl Supervisor<'_> {
     /// Where the run has a timeout, a reader that takes nothing for what is left of it gets no more.
     fn flush(&mut self) -> Result<(), SyscallError> {
         let over = |time: Duration| time.saturating_sub(self.task.started.elapsed());
-        let patience = self.task.timeout.map(|time| over(time).max(self.task.kill_after));
+        let patience = self.task.timeout.map(|time| over(time).max(self.task.kill_after.unwrap_or_default()));
         let Some(pumps) = &mut self.task.pumps else { return Ok(()) };
         let mut result = pumps.finish();
         let (mut written, mut since) = (pumps.written(), Instant::now());

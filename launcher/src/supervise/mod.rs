@@ -19,7 +19,7 @@ mod waiting;
 mod watch;
 
 pub use stderr::Stderr;
-pub use summary::{Ending, Summary};
+pub use summary::{Ending, Killed, Summary};
 pub use watch::{Watch, watched_signals};
 
 use crate::enforce::cgroup::Group;
@@ -44,6 +44,9 @@ pub fn tells_to_end(number: i32) -> bool {
     ENDING.contains(&number) && signal::disposition(number) == Disposition::Default
 }
 
+/// timeout(1) signals its child, and then the whole process group: what comes so soon is not a second signal.
+const AGAIN: Duration = Duration::from_millis(200);
+
 /// A run in which nothing happens for so long is a long one: from then on the supervisor's memory matters,
 /// not its speed.
 const SETTLING: Duration = Duration::from_millis(100);
@@ -60,8 +63,8 @@ pub struct Task {
     pub started: Instant,
     /// How long the command may run.
     pub timeout: Option<Duration>,
-    /// How long after SIGTERM the command is killed.
-    pub kill_after: Duration,
+    /// How long after SIGTERM the command is killed, if at all.
+    pub kill_after: Option<Duration>,
     /// Moves its output, where that is limited.
     pub pumps: Option<Pumps>,
     /// Measures its memory, where the supervisor limits that.
@@ -82,8 +85,17 @@ pub fn run(task: Task, calls: &mut Dispatcher) -> Result<Summary, SyscallError> 
         timer::continue_after(left)?;
     }
     let deadline = Deadline::new(now, left, task.kill_after);
-    let mut supervisor =
-        Supervisor { task, calls, deadline, ending: None, failure: None, settled: false, finished: false };
+    let mut supervisor = Supervisor {
+        task,
+        calls,
+        deadline,
+        ending: None,
+        told: None,
+        killed: None,
+        failure: None,
+        settled: false,
+        finished: false,
+    };
     while !supervisor.finished {
         supervisor.turn()?;
     }
@@ -95,6 +107,9 @@ struct Supervisor<'t> {
     calls: &'t mut Dispatcher,
     deadline: Deadline,
     ending: Option<Ending>,
+    /// The first signal that told the run to end, and when it came.
+    told: Option<(i32, Instant)>,
+    killed: Option<Killed>,
     failure: Option<output::Failure>,
     /// Whether the memory that the start took has been given back.
     settled: bool,
@@ -110,6 +125,9 @@ impl Supervisor<'_> {
         if signals.now {
             while let Some(arrived) = signal::next(self.task.signals.as_fd()) {
                 self.task.watch.forward(arrived);
+                if arrived.is_request() && tells_to_end(arrived.number) {
+                    self.told_to_end(arrived.number);
+                }
             }
         }
         self.changes(event)?;
@@ -230,10 +248,38 @@ impl Supervisor<'_> {
             self.end_run(self.ending.unwrap_or(Ending::Memory));
         }
         if let Some(act) = self.deadline.due(now) {
-            if act == Act::Terminate {
-                self.ending.get_or_insert(Ending::Timeout);
+            match (act, self.told) {
+                (Act::Terminate, _) => drop(self.ending.get_or_insert(Ending::Timeout)),
+                (Act::Kill, Some((signal, _))) => {
+                    self.killed_for(Killed::Late { signal, after: self.task.kill_after.unwrap_or_default() });
+                }
+                _ => {}
             }
             self.act(act);
+        }
+    }
+
+    /// Somebody wants the run to end: with this signal the command was told, and it has the same time as after a
+    /// timeout. Whoever says it again does not want to wait.
+    fn told_to_end(&mut self, signal: i32) {
+        let now = Instant::now();
+        match self.told {
+            None => {
+                self.told = Some((signal, now));
+                self.deadline.terminating(now);
+            }
+            Some((_, first)) if now.duration_since(first) >= AGAIN && !self.deadline.is_killing() => {
+                self.killed_for(Killed::Again(signal));
+                self.deadline.kill(now);
+                self.act(Act::Kill);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn killed_for(&mut self, why: Killed) {
+        if self.ending.is_none() {
+            (self.ending, self.killed) = (Some(Ending::Killed(libc::SIGKILL)), Some(why));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::plan::limits::Applied;
 use crate::supervise::output::{self, Stream};
+use std::time::Duration;
 
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,20 @@ impl Ending {
     }
 }
 
+/// Why a run was killed that a signal to `sbx` had told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Killed {
+    /// It had not ended in time.
+    Late {
+        /// The signal.
+        signal: i32,
+        /// The time that it had.
+        after: Duration,
+    },
+    /// The signal came again.
+    Again(i32),
+}
+
 /// A run that is over.
 #[derive(Debug)]
 pub struct Summary {
@@ -45,6 +60,8 @@ pub struct Summary {
     pub output: Vec<Stream>,
     /// The limits that were in force, and what enforced them.
     pub limits: Vec<Applied>,
+    /// Why it was killed, where a signal to `sbx` was the reason.
+    pub killed: Option<Killed>,
     /// Whether background processes go on, as was asked for.
     pub kept_background: bool,
     /// Why output could not be passed on, where that failed.

@@ -70,20 +70,29 @@ impl Watch {
     }
 
     /// Forwards a signal to the command, unless it has reached the command already: what the terminal
-    /// sends, or anybody to the whole process group, does.
+    /// sends, or anybody to the whole process group, does. In a session of its own the command has a process group
+    /// of its own too. That gets what was for our group, and every request to end: a shell that waits for a program
+    /// would handle it only after that.
     pub fn forward(&self, arrived: signal::Arrived) {
         let detached = matches!(self, Watch::Reaper(reaper) if reaper.detached);
         // The end of the terminal reaches the leader of the session alone.
         let tells_leader = arrived.from_kernel && arrived.number == libc::SIGHUP && process::leads_session();
-        let reaches_all = || match self {
+        let is_for_all = || match self {
             Watch::Reaper(reaper) => arrived.from_kernel || reaper.has_waiting(arrived.number),
             Watch::Direct(_) => arrived.from_kernel,
         };
         // The supervisor's own timer continues the supervisor, not the command.
         let own_clock = arrived.from_kernel && arrived.number == libc::SIGCONT;
         let is_ours = arrived.number == libc::SIGCHLD || own_clock;
-        if !is_ours && (detached || tells_leader || !reaches_all()) && !is_revoked(arrived.number) {
-            process::signal(self.command(), arrived.number);
+        if !is_ours && !is_revoked(arrived.number) {
+            let command = self.command();
+            match (detached, is_for_all()) {
+                (true, for_all) if for_all || arrived.is_request() => {
+                    process::signal_group(command, arrived.number);
+                }
+                (false, true) if !tells_leader => {}
+                _ => process::signal(command, arrived.number),
+            }
         }
         if tells_leader {
             // As the kernel does: a stopped process could not handle it.

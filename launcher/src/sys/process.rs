@@ -256,6 +256,14 @@ pub fn send_signal(pid: Pid, number: i32) -> Result<(), SyscallError> {
     }
 }
 
+/// Sends a signal to the process group that a process leads. It is no error if that is gone.
+pub fn signal_group(leader: Pid, number: i32) {
+    if leader > 1 {
+        // SAFETY: plain numbers; the negative one names one group, not all processes.
+        unsafe { libc::kill(-leader, number) };
+    }
+}
+
 /// The session of this process; 0 where its leader is in another pid namespace (rustix takes that for impossible),
 /// as for what `docker exec` starts.
 pub fn session() -> Result<Pid, SyscallError> {

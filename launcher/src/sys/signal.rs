@@ -73,6 +73,13 @@ pub struct Arrived {
     pub from_kernel: bool,
 }
 
+impl Arrived {
+    /// Whether a process asks for an end with it. The interrupt key only interrupts what a program is doing.
+    pub fn is_request(self) -> bool {
+        !self.from_kernel && matches!(self.number, libc::SIGTERM | libc::SIGINT)
+    }
+}
+
 /// The next signal that waits on the descriptor, if any.
 pub fn next(fd: BorrowedFd<'_>) -> Option<Arrived> {
     // SAFETY: all zeroes is a valid value.

@@ -300,10 +300,12 @@ fn limits_that_make_no_sense_are_refused_in_one_sentence() {
         world.sbx(["run", flag, "none", "--", "true"]).run().success().silent();
     }
     refused(&["-t", "0"], &["--timeout", "zero", "none"]);
-    refused(&["--kill-after", "5s"], &["--kill-after", "--timeout"]);
+    for value in ["5s", "none"] {
+        world.sbx(["run", "--kill-after", value, "--", "true"]).run().success().silent();
+    }
     refused(&["-t", "5s", "--kill-after", "none"], &["--kill-after", "SIGTERM"]);
     refused(&["-t", "5s", "--kill-after", "0"], &["--kill-after", "greater than zero", "1ms"]);
-    for flag in [["-t", "5s"], ["--max-output", "1M"], ["--max-memory", "1G"]] {
+    for flag in [["-t", "5s"], ["--kill-after", "5s"], ["--max-output", "1M"], ["--max-memory", "1G"]] {
         refused(&["--exec", flag[0], flag[1]], &["--exec", "supervisor"]);
     }
     for flag in [["--max-processes", "5"], ["--max-output", "1M"], ["--max-memory", "1G"]] {

@@ -41,6 +41,7 @@ mod read_only;
 mod readme;
 mod report;
 mod report_places;
+mod requests_to_end;
 mod schema;
 mod selftest;
 mod static_programs;
