@@ -77,22 +77,21 @@ impl Watch {
         let detached = matches!(self, Watch::Reaper(reaper) if reaper.detached);
         // The end of the terminal reaches the leader of the session alone.
         let tells_leader = arrived.from_kernel && arrived.number == libc::SIGHUP && process::leads_session();
-        let is_for_all = || match self {
+        let reaches_all = || match self {
             Watch::Reaper(reaper) => arrived.from_kernel || reaper.has_waiting(arrived.number),
             Watch::Direct(_) => arrived.from_kernel,
         };
         // The supervisor's own timer continues the supervisor, not the command.
         let own_clock = arrived.from_kernel && arrived.number == libc::SIGCONT;
         let is_ours = arrived.number == libc::SIGCHLD || own_clock;
-        if !is_ours && !is_revoked(arrived.number) {
-            let command = self.command();
-            match (detached, is_for_all()) {
-                (true, for_all) if for_all || arrived.is_request() => {
-                    process::signal_group(command, arrived.number);
-                }
-                (false, true) if !tells_leader => {}
-                _ => process::signal(command, arrived.number),
-            }
+        if is_ours {
+            return;
+        }
+        let is_for_all = reaches_all();
+        if (detached || tells_leader || !is_for_all) && !is_revoked(arrived.number) {
+            let to_group = detached && (is_for_all || arrived.is_request());
+            let send = if to_group { process::signal_group } else { process::signal };
+            send(self.command(), arrived.number);
         }
         if tells_leader {
             // As the kernel does: a stopped process could not handle it.
