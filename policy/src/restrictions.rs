@@ -502,6 +502,12 @@ pub const RESTRICTIONS: &[Restriction] = &[
     },
     Restriction {
         call: "sched_setscheduler",
+        name: "process",
+        meaning: "how a process is scheduled, but not the first one of a pid namespace",
+        any: &[&[ne(0, 1)]],
+    },
+    Restriction {
+        call: "sched_setscheduler",
         name: "self",
         meaning: "the caller's own scheduling",
         any: &[&[eq(0, 0)]],

@@ -214,10 +214,17 @@ fn a_sandbox_inside_traces_nothing_of_the_one_around_it() {
 #[test]
 fn a_process_changes_the_priority_of_its_own_kind() {
     promise!(namespaces);
-    need!("renice", "bash");
+    need!("renice", "bash", "python3");
     in_worlds(|world| {
         shell(world, "renice -n 5 -p $$ > /dev/null; nice").run().success().silent().prints("5\n");
         shell(world, "nice -n 3 nice").run().success().silent().prints("3\n");
+        // With a thread's number, as JavaScript engines do.
+        let policy = "import os, threading; me = threading.get_native_id(); \
+            os.sched_setscheduler(me, os.SCHED_BATCH, os.sched_param(0)); print(os.sched_getscheduler(0))";
+        let python = |program: &str| shell(world, &format!("python3 -c '{program}'")).run();
+        python(policy).success().silent().prints("3\n");
+        let above = "import os; os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0))";
+        python(above).failed().says("blocked sched_setscheduler(1, SCHED_IDLE");
         let refused: fn(Output) = |out| drop(out.failed().says("setpriority"));
         refused(shell(world, "renice -n 5 -g 0").run());
         refused(shell(world, "renice -n 5 -u $(id -u)").run());

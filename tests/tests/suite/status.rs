@@ -151,7 +151,7 @@ fn a_kernel_without_landlock_is_level_minimal_and_each_run_says_so() {
             assert!(!world.exists("made"));
             profile("").success();
             assert!(world.exists("made"));
-            std::fs::remove_file(world.path("made")).unwrap();
+            fs::remove_file(world.path("made")).unwrap();
             // The promise that is not made, and the warning about it; system calls stay restricted.
             let cat = ["cat", secret.to_str().unwrap()];
             run(&["-p", "minimal"], &cat)
