@@ -4,7 +4,7 @@
 
 use crate::cli::table::{Flag, GROUPS, Takes};
 use crate::cli::why;
-use crate::explain::query::Wanted;
+use crate::explain::query::{Destination, Wanted};
 use crate::profile::units;
 use crate::request::Request;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser, ValueParser};
@@ -247,7 +247,7 @@ pub struct Why {
     /// A TCP connection
     #[arg(help_heading = "Question", long, value_name = "HOST:PORT", group = "question")]
     #[arg(value_parser = why::destination)]
-    pub connect: Option<u16>,
+    pub connect: Option<Destination>,
     /// Listening on a TCP port
     #[arg(help_heading = "Question", long, value_name = "PORT", group = "question", value_parser = units::port)]
     pub bind: Option<u16>,

@@ -83,7 +83,8 @@ fn prepare(profile: &OsStr) -> Result<Steps, Refusal> {
     let profile = plan::load_profile(&request, &host)?;
     supervised(&profile, host.landlock()?)?;
     let (program, directory) = (Program::default(), host.directory()?.to_path_buf());
-    let inputs = Inputs { request: &request, host: &host, profile, program, directory, itself: true };
+    let inputs =
+        Inputs { request: &request, host: &host, profile, program, missing: None, directory, itself: true };
     let plan = Draft::new(inputs, &Unavailable::default())?.complete(Provided::default())?;
     let view = View::default();
     let landlock =

@@ -37,6 +37,19 @@ impl Held {
     pub fn files(&self) -> &[File] {
         &self.0
     }
+
+    /// Does something while no other run uses the home; `None` if one does. `home` is the home itself.
+    pub fn alone<T>(&self, home: &Path, act: impl FnOnce() -> T) -> io::Result<Option<T>> {
+        let (Some(lock), Some(directory)) = (self.0.first(), home.parent()) else { return Ok(None) };
+        let done = lock.try_lock().is_ok().then(act);
+        // The lock is gone, whether the other one was had or not: somebody may have removed the home meanwhile.
+        let _ = lock.lock_shared();
+        if is_still(lock, directory)? {
+            Ok(done)
+        } else {
+            Err(io::Error::other("it was removed just now; try again"))
+        }
+    }
 }
 
 /// Makes a home that lasts. `no_layers` tells why its stores cannot be written to, if that is known.
@@ -103,12 +116,17 @@ fn hold_lasting(directory: &Path, make: impl Fn() -> io::Result<()>) -> io::Resu
             // A file system without locks.
             Err(TryLockError::Error(_)) | Ok(()) => {}
         }
-        let own = file::identity(held.as_fd()).map_err(|failed| failed.cause)?;
-        if file::identity_at(directory).is_ok_and(|there| own.is(there)) {
+        if is_still(&held, directory)? {
             return Ok(held);
         }
     }
     Err(io::Error::new(io::ErrorKind::ResourceBusy, "it is being removed"))
+}
+
+/// Whether a name still stands for a directory that is held.
+fn is_still(held: &File, directory: &Path) -> io::Result<bool> {
+    let own = file::identity(held.as_fd()).map_err(|failed| failed.cause)?;
+    Ok(file::identity_at(directory).is_ok_and(|there| own.is(there)))
 }
 
 /// Writes down whose a home is, and that it is used now.

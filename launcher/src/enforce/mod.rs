@@ -13,6 +13,7 @@ pub mod exec_permit;
 pub mod guard;
 pub mod home;
 pub mod home_copies;
+pub mod home_places;
 pub mod homes;
 pub mod landlock;
 pub mod mounts;

@@ -36,6 +36,7 @@ pub struct Draft<'a> {
     network: Network,
     view: Choice,
     home: Option<HomeOf>,
+    arguments: Vec<OsString>,
     calls: Calls,
     on_violation: OnViolation,
     limits: limits::Asked,
@@ -46,7 +47,7 @@ pub struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     /// Decides what can be decided. `unavailable` says why the machine did not give what was tried.
-    pub fn new(inputs: Inputs<'a>, unavailable: &Unavailable) -> Result<Draft<'a>, Refusal> {
+    pub fn new(mut inputs: Inputs<'a>, unavailable: &Unavailable) -> Result<Draft<'a>, Refusal> {
         let Inputs { request, host, ref profile, ref directory, .. } = inputs;
         let mut warnings = Vec::new();
         warnings.extend(static_programs::decide(&inputs)?);
@@ -67,6 +68,14 @@ impl<'a> Draft<'a> {
         let workspace = workspace::find(request.workspace.as_deref(), working, host, &mut warnings)?;
         let home = home::choose(&inputs, &view, workspace.as_deref())?;
         let home = home::of(home, host, || cache_of(profile, workspace.as_deref()));
+        let arguments = match inputs.missing.take() {
+            None => request.command.clone(),
+            Some(missing) => {
+                let starts = calls.allows("execve") && !commands::restricts(request, profile);
+                let of = home.as_ref().filter(|_| starts);
+                of.and_then(|of| home::words_for(&inputs, of)).ok_or(missing)?
+            }
+        };
         variables::check_place(request, host, workspace.as_deref())?;
         validation::home(profile, host.home())?;
         let limits = limits::ask(request, profile)?;
@@ -76,6 +85,7 @@ impl<'a> Draft<'a> {
             network,
             view,
             home,
+            arguments,
             calls,
             on_violation,
             limits,
@@ -213,7 +223,7 @@ impl<'a> Draft<'a> {
         Ok(Plan {
             attributes: paths.is_some() && (changes || logs),
             limits,
-            arguments: request.command.clone(),
+            arguments: self.arguments,
             denied_calls: request.deny_calls.iter().map(|list| list.to_string_lossy().into_owned()).collect(),
             pass: request.pass_fd.clone(),
             // Without path rules nothing is refused by them.
@@ -354,7 +364,7 @@ impl<'a> Draft<'a> {
             sockets,
             scratch,
             home,
-            links: home.map(|_| home::links_of_flags(request, directory)).unwrap_or_default(),
+            links: home.map(|_| home::named_links(&self.inputs)).unwrap_or_default(),
             stores: home.map(|home| home.stores(&profile.home.stores, variables)).unwrap_or_default(),
             directory,
             host,

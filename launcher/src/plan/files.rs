@@ -87,7 +87,8 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
     let mut rules = given.more.to_vec();
     rules.extend(of_profile(&inputs.profile.paths, variables)?);
     if let Some(home) = given.home {
-        home.adapt(inputs, variables, &mut rules);
+        let command = executed.program.map_or(&[][..], |program| &program.chain);
+        home.adapt(inputs, variables, command, &mut rules);
     }
     let of_flags = of_flags(inputs, variables)?;
     rules.extend(of_flags.iter().map(|(_, rule)| rule.clone()));

@@ -9,11 +9,11 @@ use crate::plan::namespaces::record::short_digest;
 use crate::plan::rules::{PathRights, PathRule};
 use crate::plan::{CacheOf, HomeOf, Inputs, state};
 use crate::profile::{HomeMode, PathEntry, Variables};
-use crate::request::Request;
+use crate::program::Link;
 use crate::sys::path::{self, canonical};
 use crate::sys::within::{is_below, is_within};
 use crate::text::shown;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -132,6 +132,25 @@ pub fn of(mode: HomeMode, host: &Host, owner: impl FnOnce() -> CacheOf) -> Optio
     Some(HomeOf { at, directory, owner })
 }
 
+/// The words that start a command which only the home has, by a shell inside, as far as it lasts and has it.
+pub fn words_for(inputs: &Inputs<'_>, of: &HomeOf) -> Option<Vec<OsString>> {
+    const EXEC: [&str; 3] = ["sh", "-c", r#"exec "$0" "$@""#];
+    let (base, host) = (of.directory.as_ref()?.join(HOME), inputs.host);
+    let command = Path::new(inputs.command());
+    let has = |path: &Path| {
+        let path = tidy(&inputs.directory.join(path));
+        let below = path.strip_prefix(&of.at).or_else(|_| path.strip_prefix(host.home().unwrap_or(&of.at)));
+        below.is_ok_and(|below| path::is_there(&base.join(below)))
+    };
+    let bytes = command.as_os_str().as_bytes();
+    let found = match bytes.contains(&b'/') {
+        true => has(command),
+        false => std::env::split_paths(host.variable("PATH")?).any(|directory| has(&directory.join(command))),
+    };
+    let words = EXEC.into_iter().map(OsString::from).chain(inputs.request.command.iter().cloned());
+    (found && !bytes.starts_with(b"-")).then(|| words.collect())
+}
+
 /// The directory of all homes.
 pub fn directory(host: &Host) -> Option<PathBuf> {
     state::directory(host, "homes")
@@ -178,7 +197,13 @@ impl PrivateHome {
 
     /// What a home changes of the rules of a profile: what it has copies of, and stores that the run can write to, need
     /// none of their own; programs on PATH do.
-    pub fn adapt(&self, inputs: &Inputs<'_>, variables: &Variables<'_>, rules: &mut Vec<PathRule>) {
+    pub fn adapt(
+        &self,
+        inputs: &Inputs<'_>,
+        variables: &Variables<'_>,
+        command: &[Link],
+        rules: &mut Vec<PathRule>,
+    ) {
         let home = &inputs.profile.home;
         let copies = home.copies.iter().filter_map(|copy| copy.path.expand_path(variables));
         let stores = home.stores.iter().filter_map(|entry| entry.expand_path(variables));
@@ -195,8 +220,12 @@ impl PrivateHome {
         }
         let rights = PathRights { execute: true, ..PathRights::WRITE };
         rules.push(PathRule::new(self.directory.clone(), rights));
-        let programs = self.programs(inputs.host, variables, rules);
-        rules.extend(programs);
+        let mut programs =
+            Programs { home: &self.at, own: own_directories(variables), known: rules, added: Vec::new() };
+        programs.of_path(inputs.host.variable("PATH").unwrap_or_default());
+        programs.of_command(command, &inputs.directory);
+        let added = programs.added;
+        rules.extend(added);
     }
 
     /// The stores that exist.
@@ -216,51 +245,88 @@ impl PrivateHome {
         };
         entries.iter().filter_map(store).collect()
     }
+}
 
-    /// Rules for the directories of PATH below the home, and for what links in them lead to.
-    fn programs(&self, host: &Host, variables: &Variables<'_>, known: &[PathRule]) -> Vec<PathRule> {
-        let mut rules: Vec<PathRule> = Vec::new();
-        let named = host.variable("PATH").unwrap_or_default();
-        let own = [variables.workspace, variables.tmp].into_iter().flatten();
-        let own: Vec<&Path> = own.collect();
-        let is_own = |path: &Path| own.iter().any(|own| is_within(path, own));
+/// Where the run, and others beside it, may write.
+fn own_directories<'a>(variables: &Variables<'a>) -> Vec<&'a Path> {
+    [variables.workspace, variables.tmp].into_iter().flatten().collect()
+}
+
+/// Rules for programs below the home, with what belongs to them.
+struct Programs<'a> {
+    home: &'a Path,
+    own: Vec<&'a Path>,
+    known: &'a [PathRule],
+    added: Vec<PathRule>,
+}
+
+impl Programs<'_> {
+    /// The directories of PATH, and what links in them lead to.
+    fn of_path(&mut self, named: &OsStr) {
         for directory in std::env::split_paths(named).take(MOST_DIRECTORIES) {
             let way = path::way(&directory);
-            let real = way.real;
-            let wanted = directory.is_absolute() && is_below(&real, &self.at) && !is_own(&real);
-            if !wanted || way.links.iter().any(|link| is_own(link)) || !path::is_directory(&real) {
+            let wanted = directory.is_absolute() && is_below(&way.real, self.home);
+            if !wanted || self.is_planted(&way) || !path::is_directory(&way.real) {
                 continue;
             }
-            let (targets, bin) = (links_in(&real), real.clone());
-            let mut add = |path: PathBuf| {
-                let mut all = known.iter().chain(&rules);
-                if !all.any(|rule| rule.rights.execute && is_within(&path, &rule.path)) {
-                    let rights = PathRights::EXECUTE;
-                    rules.push(PathRule { path, rights, optional: true, follows: false });
-                }
-            };
-            add(real);
-            for way in targets {
-                let planted = way.links.iter().any(|link| is_own(link));
-                if planted || is_own(&way.real) || !path::is_program(&way.real) {
-                    continue;
-                }
+            let targets = links_in(&way.real);
+            self.add(way.real.clone());
+            for target in targets {
                 // Of two names in one directory, each is as much at home there as the other.
-                if way.real.parent() != Some(&*bin) {
-                    beside(&way.real, &self.at).into_iter().for_each(&mut add);
-                }
-                add(way.real);
+                let is_beside = target.real.parent() == Some(&*way.real);
+                self.add_program(&target, !is_beside);
             }
         }
-        rules
+    }
+
+    /// The command and the interpreters of its scripts. What a file names that a command may have written stays closed.
+    fn of_command(&mut self, command: &[Link], directory: &Path) {
+        for link in command.iter().take_while(|link| is_below(&link.path, self.home)) {
+            let way = path::way(&directory.join(&link.path));
+            if !self.add_program(&way, true) {
+                return;
+            }
+            // An environment of Python has a link to an interpreter elsewhere.
+            for name in way.links.iter().chain([&link.path]) {
+                beside(name, self.home).into_iter().for_each(|path| self.add(path));
+            }
+        }
+    }
+
+    /// Whether an earlier command may have led there.
+    fn is_planted(&self, way: &path::Way) -> bool {
+        let is_own = |path: &PathBuf| self.own.iter().any(|own| is_within(path, own));
+        is_own(&way.real) || way.links.iter().any(is_own)
+    }
+
+    /// Adds a program; false if that is none, or not to be trusted.
+    fn add_program(&mut self, way: &path::Way, with_prefix: bool) -> bool {
+        if self.is_planted(way) || !path::is_program(&way.real) {
+            return false;
+        }
+        if with_prefix {
+            beside(&way.real, self.home).into_iter().for_each(|path| self.add(path));
+        }
+        self.add(way.real.clone());
+        true
+    }
+
+    fn add(&mut self, path: PathBuf) {
+        let mut all = self.known.iter().chain(&self.added);
+        if !all.any(|rule| rule.rights.execute && is_within(&path, &rule.path)) {
+            self.added.push(PathRule { path, rights: PathRights::EXECUTE, optional: true, follows: false });
+        }
     }
 }
 
-/// The symbolic links by which flags name paths.
-pub fn links_of_flags(request: &Request, directory: &Path) -> Vec<PathBuf> {
+/// The symbolic links by which flags name paths, and the command its files below the home.
+pub fn named_links(inputs: &Inputs<'_>) -> Vec<PathBuf> {
+    let Inputs { request, host, program, directory, .. } = inputs;
     let lists = [&request.ro, &request.rox, &request.rw, &request.rwx, &request.unix];
-    let words = lists.into_iter().flatten();
-    words.flat_map(|word| path::way(&directory.join(word)).links).collect()
+    let words = lists.into_iter().flatten().map(PathBuf::as_path);
+    let below = |path: &&Path| host.home().is_some_and(|home| is_below(path, home));
+    let files = program.chain.iter().map(|link| &*link.path).filter(below);
+    words.chain(files).flat_map(|path| path::way(&directory.join(path)).links).collect()
 }
 
 /// Where the symbolic links in a directory lead.

@@ -4,10 +4,13 @@ use crate::error::{EndsRun, Refusal};
 use crate::host::Host;
 use crate::plan::{directories, validation, variables};
 use crate::profile::{self, Profile, ProfileError, Search};
-use crate::program::{self, Program};
+use crate::program::{self, Program, ProgramError};
 use crate::request::Request;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+
+/// The shell that starts what only a home of the run's own has.
+const SHELL: &str = "/bin/sh";
 
 /// The inputs of one plan.
 pub struct Inputs<'a> {
@@ -19,6 +22,8 @@ pub struct Inputs<'a> {
     pub profile: Profile,
     /// The file of the command; none of it is known where the policy is only asked about.
     pub program: Program,
+    /// Why it was not found. It may be in a home of the run's own, where a shell finds it, which `program` is then.
+    pub missing: Option<ProgramError>,
     /// Where the command starts.
     pub directory: PathBuf,
     /// Whether the calling process confines itself, instead of starting a command.
@@ -32,11 +37,11 @@ impl<'a> Inputs<'a> {
         let profile = load_profile(request, host)?;
         validation::unconfined_on_purpose(request, &profile)?;
         let directory = directories::working_directory(request, host)?;
-        let program = match request.command.first() {
+        let (program, missing) = match request.command.first() {
             Some(command) => find_program(command, host, &directory)?,
-            None => Program::default(),
+            None => (Program::default(), None),
         };
-        Ok(Inputs { request, host, profile, program, directory, itself: false })
+        Ok(Inputs { request, host, profile, program, missing, directory, itself: false })
     }
 
     /// Whether the policy is only asked about: nothing is started, nothing has to be made.
@@ -69,9 +74,20 @@ fn default_profile(host: &Host, search: &Search) -> Result<Profile, Refusal> {
     }
 }
 
-fn find_program(command: &OsStr, host: &Host, directory: &Path) -> Result<Program, Refusal> {
-    let found = program::find(command, host.variable("PATH"), directory)?;
-    Ok(program::examine_from(&found, directory)?)
+fn find_program(
+    command: &OsStr,
+    host: &Host,
+    directory: &Path,
+) -> Result<(Program, Option<ProgramError>), ProgramError> {
+    let found = program::find(command, host.variable("PATH"), directory);
+    let missing = match found.and_then(|found| program::examine_from(&found, directory)) {
+        Ok(program) => return Ok((program, None)),
+        Err(missing) => missing,
+    };
+    match program::examine(Path::new(SHELL)) {
+        Ok(shell) if missing.is_missing() && host.home().is_some() => Ok((shell, Some(missing))),
+        _ => Err(missing),
+    }
 }
 
 impl EndsRun for ProfileError {}

@@ -25,6 +25,11 @@ impl ProgramError {
         ProgramError { command: command.into(), cause: cause.into() }
     }
 
+    /// Whether there is no such file.
+    pub fn is_missing(&self) -> bool {
+        matches!(self.cause, ProgramCause::NotInPath { .. } | ProgramCause::Obstacle(Obstacle::Missing))
+    }
+
     /// The exit status that a shell would give: 127 if the command is not found, else 126. A missing
     /// interpreter or loader is 126 as well, since the command was found.
     pub fn exit_code(&self) -> u8 {

@@ -9,6 +9,7 @@ mod supervised;
 
 use crate::enforce::EnforceError;
 use crate::enforce::child::{self, Progress, Steps};
+use crate::enforce::home_places;
 use crate::enforce::landlock::View;
 use crate::enforce::steps::{self, Parts};
 use crate::error::{Refusal, cannot};
@@ -124,6 +125,10 @@ fn attempt(
     let draft = Draft::new(inputs, unavailable)?;
     let (resources, provided) = provide(&draft, host, unavailable)?;
     let mut plan = draft.complete(provided)?;
+    if let (Some(home), Ok(layout)) = (plan.private_home.as_ref().filter(|home| home.lasts), &plan.namespaces)
+    {
+        home_places::settle(home, &resources.home, layout)?;
+    }
     if let Some(reporter) = &mut reporter {
         reporter.planned(&mut plan);
     }

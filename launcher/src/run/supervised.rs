@@ -61,8 +61,7 @@ pub fn run(
     let tree = plan.calls.needs_reaper() || plan.own.is_some() || plan.on_violation == OnViolation::Log;
     let Resources { scratch, group, home } = resources;
     let limits = plan.limits.clone();
-    let looks = closing.is_some() || reporter.is_some();
-    let home_before = looks.then(|| HomeBefore::of(&plan)).flatten();
+    let home_before = HomeBefore::of(&plan, closing.is_some() || reporter.is_some());
     let aftermath = Aftermath::before(&plan).transpose();
     let aftermath = aftermath.map_err(cannot("open the workspace, to look at it afterwards"))?;
     let case = Case::of(&plan, layout.clone());
@@ -149,8 +148,8 @@ pub fn run(
         let result = conclude(&summary, &calls.judge.violations, scratch);
         let hint = signing.and_then(|signing| signing.hint(summary.ending));
         hint.iter().for_each(|hint| calls.judge.violations.line(hint));
+        written.line().iter().for_each(|line| calls.judge.violations.line(line));
         if let Some(closing) = closing {
-            written.line().iter().for_each(|line| calls.judge.violations.line(line));
             calls.judge.violations.line(&closing.line(summary.ending));
         }
         result

@@ -180,6 +180,13 @@ pub fn identity_of(directory: BorrowedFd<'_>, name: &OsStr, follow: bool) -> Res
     rustix::fs::statat(directory, name, flags).map(Identity::of).of("stat")
 }
 
+/// Whether a name in a directory stands for a file without contents.
+pub fn is_empty(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
+    let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    found
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_size == 0)
+}
+
 /// What a path stands for, a symbolic link at its end for itself.
 pub fn identity_at(path: &Path) -> Result<Identity, SyscallError> {
     identity_of(CWD, path.as_os_str(), false)

@@ -19,6 +19,7 @@ mod faults;
 mod flags_of_calls;
 mod harness;
 mod held_up;
+mod home_programs;
 mod homes;
 mod hygiene;
 mod installation;

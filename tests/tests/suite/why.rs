@@ -231,9 +231,16 @@ fn rules_and_their_reasons_are_named() {
     if kernel::gives_namespaces() {
         says(
             &["--connect", "a.example:443"],
-            DEPENDS,
-            &["network.mode of profile 'read-only'", "--net host"],
+            REFUSED,
+            &[
+                "network.mode of profile 'read-only'",
+                "nothing else is in the run's own network",
+                "--net host",
+            ],
         );
+        for own in ["localhost:443", "127.0.0.1:443", "[::1]:443", "443"] {
+            says(&["--connect", own], DEPENDS, &["between the processes of the run", "--net host"]);
+        }
     }
     says(&["--connect", "a.example:443", "-p", "network"], ALLOWED, &["network.mode of profile 'network'"]);
     let ports =

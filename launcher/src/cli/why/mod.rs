@@ -5,7 +5,7 @@ mod inside;
 use crate::cli::flags::Why;
 use crate::cli::print;
 use crate::error::Refusal;
-use crate::explain::query::{self, Answer, Question, Subject, Verdict, Wanted};
+use crate::explain::query::{self, Answer, Destination, Question, Subject, Verdict, Wanted};
 use crate::host::Host;
 use crate::plan::namespaces::Unavailable;
 use crate::plan::{Draft, Inputs, Plan, Provided};
@@ -16,6 +16,7 @@ use crate::sys::seccomp;
 use crate::text::{escape, tame};
 use sbx_policy::calls::{Call, nearest};
 use std::fmt::Write;
+use std::net::IpAddr;
 
 /// Answers.
 pub fn run(flags: Why) -> Result<i32, Refusal> {
@@ -77,10 +78,13 @@ fn question(flags: &Why) -> Option<Question> {
 
 const READ: Wanted = Wanted { read: true, write: false, execute: false };
 
-/// `--connect HOST:PORT`: the host makes no difference.
-pub fn destination(text: &str) -> Result<u16, String> {
-    let port = text.rsplit_once(':').map_or(text, |(_, port)| port);
-    Endpoint::port(port).ok_or_else(|| "it has no port; write example.org:443".to_string())
+/// `--connect HOST:PORT`: of the host it matters only whether it is this machine.
+pub fn destination(text: &str) -> Result<Destination, String> {
+    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+    let port = Endpoint::port(port).ok_or_else(|| "it has no port; write example.org:443".to_string())?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = host.parse().map_or(host == "localhost", |address: IpAddr| address.is_loopback());
+    Ok(Destination { port, is_elsewhere: !is_loopback && !matches!(host, "" | "*") })
 }
 
 /// `--op rwx`.

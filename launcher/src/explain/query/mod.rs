@@ -12,6 +12,7 @@ use crate::host::Host;
 use crate::plan::Plan;
 use crate::profile::{NetworkMode, Origin};
 use crate::request::Request;
+pub use network::Destination;
 use sbx_policy::calls::Call;
 use std::path::PathBuf;
 
@@ -22,8 +23,8 @@ pub enum Question {
     Call(Call, Option<[u64; 6]>),
     /// A path, and what is wanted of it.
     Path(PathBuf, Wanted),
-    /// A TCP connection to this port.
-    Connect(u16),
+    /// A TCP connection.
+    Connect(Destination),
     /// Listening on this TCP port.
     Bind(u16),
     /// Connecting to a UNIX socket.

@@ -9,8 +9,23 @@ use crate::profile::NetworkMode;
 use crate::sys::access;
 use std::path::Path;
 
-pub fn connect(about: Subject<'_>, port: u16) -> Answer {
+/// Where somebody wants to connect to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The TCP port.
+    pub port: u16,
+    /// Whether it is on another machine.
+    pub is_elsewhere: bool,
+}
+
+pub fn connect(about: Subject<'_>, Destination { port, is_elsewhere }: Destination) -> Answer {
     let plan = about.plan;
+    if plan.network.mode == NetworkMode::Private && is_elsewhere {
+        let refused = Answer::of(Verdict::Refused, "nothing else is in the run's own network");
+        let mut answer = refused.by(network_rule(about));
+        answer.hint = Some(Hint::of(["--net", "host"]));
+        return answer;
+    }
     let entries = plan.profile.network.connect.iter();
     let named = entries.filter(|entry| entry.port == port).map(|entry| Rule::of(&entry.origin)).next();
     tcp(about, plan.network.connect.contains(&port), named, Hint::of(["--connect", &format!("*:{port}")]))

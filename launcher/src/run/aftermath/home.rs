@@ -1,12 +1,15 @@
 //! What a run has written to its private home: told for those who wonder where it went.
 
+use crate::enforce::home_places;
 use crate::plan::Plan;
 use crate::plan::home::{PrivateHome, Store};
+use crate::profile::Variables;
 use crate::sys::beneath::{Directory, LISTING};
 use crate::sys::timer;
 use crate::text::shown;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -17,25 +20,39 @@ const MOST_TOLD: usize = 20;
 /// Maximum number of entries that are looked at, and of levels.
 const MOST_LOOKED_AT: usize = 20_000;
 const DEEPEST: usize = 32;
+/// The same where not everything is asked for.
+const FEW: usize = 500;
 
 /// The home of a run that has not begun.
 pub struct HomeBefore {
     home: PrivateHome,
     stores: Vec<Store>,
+    /// Places for mounts, which the run has made itself.
+    places: BTreeSet<PathBuf>,
+    /// Names in the home that are left out: directories of tools. `None`: nothing is left out.
+    tools: Option<BTreeSet<OsString>>,
     /// The start, by the clock that files go by: on a busy machine it is well behind the other one.
     time: SystemTime,
 }
 
 impl HomeBefore {
-    /// That of a plan, if it has one.
-    pub fn of(plan: &Plan) -> Option<HomeBefore> {
+    /// That of a plan, if it has one. Where not everything is asked for, only what somebody may miss is looked at: what
+    /// has no leading dot, and is no directory of packages.
+    pub fn of(plan: &Plan, everything: bool) -> Option<HomeBefore> {
         let home = plan.private_home.clone()?;
-        Some(HomeBefore { home, stores: plan.stores().to_vec(), time: timer::file_time() })
+        let places =
+            plan.namespaces.as_ref().map(|layout| home_places::used(&home, layout)).unwrap_or_default();
+        let variables = Variables { home: Some(&home.at), ..Variables::default() };
+        let stores = plan.profile.home.stores.iter().filter_map(|store| store.expand_path(&variables));
+        let first = |path: PathBuf| path.strip_prefix(&home.at).ok()?.iter().next().map(OsStr::to_os_string);
+        let tools = (!everything).then(|| stores.filter_map(first).collect());
+        let stores = if everything { plan.stores().to_vec() } else { Vec::new() };
+        Some(HomeBefore { home, stores, places, tools, time: timer::file_time() })
     }
 
     /// What the run has written.
     pub fn written(self) -> Written {
-        Written::since(self.time, &self.home, &self.stores)
+        Written::since(&self)
     }
 }
 
@@ -49,13 +66,14 @@ pub struct Written {
 }
 
 impl Written {
-    /// What has changed since a time. Nobody can set the time of a file's last change back.
-    pub fn since(time: SystemTime, home: &PrivateHome, stores: &[Store]) -> Written {
-        let mut search = Search { time, left: MOST_LOOKED_AT, written: Written::default() };
-        search.look(&home.directory, Path::new(""));
-        for store in stores {
-            let Ok(name) = store.at.strip_prefix(&home.at) else { continue };
-            let mut inner = Search { time, left: search.left, written: Written::default() };
+    /// What has changed since then. Nobody can set the time of a file's last change back.
+    fn since(before: &HomeBefore) -> Written {
+        let left = if before.tools.is_some() { FEW } else { MOST_LOOKED_AT };
+        let mut search = Search { before, left, written: Written::default() };
+        search.look(&before.home.directory, Path::new(""));
+        for store in &before.stores {
+            let Ok(name) = store.at.strip_prefix(&before.home.at) else { continue };
+            let mut inner = Search { before, left: search.left, written: Written::default() };
             inner.look(&store.layers.join("upper"), Path::new(""));
             search.left = inner.left;
             search.written.more |= inner.written.more;
@@ -68,7 +86,7 @@ impl Written {
 
     /// In words, for a line.
     pub fn line(&self) -> Option<String> {
-        if self.paths.is_empty() && !self.more {
+        if self.paths.is_empty() {
             return None;
         }
         let mut names: Vec<String> = self.paths.iter().map(|path| format!("'{}'", shown(path))).collect();
@@ -79,13 +97,13 @@ impl Written {
     }
 }
 
-struct Search {
-    time: SystemTime,
+struct Search<'b> {
+    before: &'b HomeBefore,
     left: usize,
     written: Written,
 }
 
-impl Search {
+impl Search<'_> {
     fn look(&mut self, directory: &Path, name: &Path) {
         if let Ok(top) = Directory::open(directory) {
             self.walk(&top, name, 0);
@@ -106,12 +124,24 @@ impl Search {
         self.left -= entries.len();
         for (name, is_directory) in entries {
             let path = below.join(&name);
+            if level == 0 && self.is_left_out(&name) {
+                continue;
+            }
             if is_directory {
                 self.walk(top, &path, level + 1);
-            } else if directory.ages(&name).is_ok_and(|ages| ages.changed >= self.time) {
+            } else if !self.before.places.contains(&path)
+                && directory.ages(&name).is_ok_and(|ages| ages.changed >= self.before.time)
+            {
                 self.tell(path.iter().take(LEVELS).map(OsStr::to_os_string).collect());
             }
         }
+    }
+
+    fn is_left_out(&self, name: &OsStr) -> bool {
+        self.before
+            .tools
+            .as_ref()
+            .is_some_and(|tools| name.as_bytes().starts_with(b".") || tools.contains(name))
     }
 
     fn tell(&mut self, path: PathBuf) {
@@ -145,7 +175,8 @@ mod tests {
             no_layers: None,
             lasts: true,
         };
-        assert_eq!(Written::since(time, &home, &[]).line(), None);
+        let mut before = HomeBefore { home, stores: Vec::new(), places: BTreeSet::new(), tools: None, time };
+        assert_eq!(Written::since(&before).line(), None);
         std::thread::sleep(std::time::Duration::from_millis(20));
         fs::create_dir_all(directory.join("a/b/c/d")).unwrap();
         fs::write(directory.join("a/b/c/d/e"), "").unwrap();
@@ -153,9 +184,15 @@ mod tests {
         fs::create_dir(scratch.path().join("outside")).unwrap();
         fs::write(scratch.path().join("outside/secret"), "").unwrap();
         std::os::unix::fs::symlink("../outside", directory.join("link")).unwrap();
-        let written = Written::since(time, &home, &[]);
-        assert_eq!(written.paths, ["a/b", "link", "top"].map(PathBuf::from).into());
+        fs::create_dir_all(directory.join(".cache")).unwrap();
+        fs::write(directory.join(".cache/x"), "").unwrap();
+        let written = Written::since(&before);
+        assert_eq!(written.paths, [".cache/x", "a/b", "link", "top"].map(PathBuf::from).into());
         assert!(!written.more);
+        before.tools = Some(["a".into()].into());
+        before.places = ["top".into()].into();
+        assert_eq!(Written::since(&before).paths, ["link"].map(PathBuf::from).into());
+        (before.tools, before.places) = (None, BTreeSet::new());
         let upper = scratch.path().join("layers/upper/x");
         fs::create_dir_all(&upper).unwrap();
         fs::write(upper.join("y"), "").unwrap();
@@ -164,7 +201,8 @@ mod tests {
             below: PathBuf::from("/home/u/.npm"),
             layers: scratch.path().join("layers"),
         };
-        let written = Written::since(time, &home, &[store]);
-        assert!(written.line().unwrap().ends_with("'.npm', 'a/b', 'link', 'top'"), "{written:?}");
+        before.stores.push(store);
+        let written = Written::since(&before);
+        assert!(written.line().unwrap().ends_with("'.cache/x', '.npm', 'a/b', 'link', 'top'"), "{written:?}");
     }
 }

@@ -25,7 +25,10 @@ impl fmt::Display for Harm {
         match self {
             Harm::Variable(key) => {
                 let key = escape(key, 100);
-                write!(f, "git acts on '{key}' outside the sandbox too, so it stays as it is")
+                write!(
+                    f,
+                    "git acts on '{key}' outside the sandbox too, so no run may change it; run this command outside"
+                )
             }
             Harm::Unreadable => f.write_str("git would not read this configuration"),
         }

@@ -1,0 +1,129 @@
+//! Programs and other files of the user's that one run has in its private home, and what later runs see of them.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use sbx_tests::{Cmd, Output, World, need};
+
+use crate::namespaces::with_namespaces;
+
+fn own(world: &World, name: &str, text: &str) {
+    let path = world.home.join(name);
+    world.make_dir(path.parent().unwrap());
+    world.write(&path, text);
+}
+
+fn program(world: &World, name: &str, text: &str) {
+    own(world, name, text);
+    Cmd::new("chmod").arg("755").arg(world.home.join(name)).run().success();
+}
+
+/// The command is a file in the user's home: a link, or one that needs what is beside it.
+#[test]
+fn a_command_in_the_home_runs_with_what_belongs_to_it() {
+    need!("python3");
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let home = world.home.display().to_string();
+        let run = |name: &str| world.sbx(["run", "--"]).arg(world.home.join(name)).run();
+        program(&world, "scripts/x.sh", "#!/bin/sh\necho ran\n");
+        symlink("scripts/x.sh", world.home.join("one")).unwrap();
+        symlink(format!("{home}/one"), world.home.join("two")).unwrap();
+        own(&world, "scripts/secret", "secret");
+        for name in ["one", "two", "scripts/x.sh"] {
+            run(name).success().silent().prints("ran\n");
+        }
+        // An environment of Python: its interpreter is a link that leads out of it.
+        own(&world, "py/env/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n");
+        let version = "import sys; print('%d.%d' % sys.version_info[:2])";
+        let version = Cmd::new("/usr/bin/python3").args(["-c", version]).run().success().out();
+        own(
+            &world,
+            &format!("py/env/lib/python{}/site-packages/theirs.py", version.trim()),
+            "name = 'theirs'\n",
+        );
+        own(&world, "py/secret", "secret");
+        world.make_dir(&world.home.join("py/env/bin"));
+        symlink("/usr/bin/python3", world.home.join("py/env/bin/python")).unwrap();
+        let text = "import theirs, os; print(theirs.name, os.path.exists(os.path.expanduser('~/py/secret')))";
+        program(&world, "py/env/bin/tool", &format!("#!{home}/py/env/bin/python\n{text}\n"));
+        run("py/env/bin/tool").success().silent().prints("theirs False\n");
+        // What a command may have written names nothing that is opened.
+        own(&world, "keys/bin/key", "secret\n");
+        program(&world, "keys/bin/interpreter", "#!/bin/cat\n");
+        world.write(world.path("planted"), &format!("#!{home}/keys/bin/interpreter\n"));
+        Cmd::new("chmod").arg("755").arg(world.path("planted")).run().success();
+        let out = world.sbx(["run", "--", "./planted"]).arg(format!("{home}/keys/bin/key")).run();
+        assert!(!out.out().contains("secret"), "{out}");
+    });
+}
+
+/// Where something of the user's was once, there is nothing in a run that may not see it.
+#[test]
+fn what_an_earlier_run_had_is_not_there_empty() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        program(&world, "deploy.sh", "#!/bin/sh\necho deployed\n");
+        own(&world, "data/file", "data\n");
+        own(&world, ".keys/id", "key\n");
+        symlink("data", world.home.join("alias")).unwrap();
+        let named = |name: &str| world.home.join(name).display().to_string();
+        world.sbx(["run", "--"]).arg(world.home.join("deploy.sh")).run().success().prints("deployed\n");
+        let all = ["run", "--ro", &named("alias"), "--ro", &named(".keys/id"), "--"];
+        let script = "cat ~/alias/file ~/.keys/id; echo kept > ~/.kept; mkdir ~/.empty";
+        world.sbx(all).args(["sh", "-c", script]).run().success().silent().prints("data\nkey\n");
+        let look =
+            "cd ~; for f in deploy.sh data alias .keys .empty .kept; do test -e $f && echo $f; done; true";
+        let left = |out: Output| out.success().silent().prints(".empty\n.kept\n");
+        left(world.sbx(["run", "--", "sh", "-c", look]).run());
+        // While another run has it, it stays for that one.
+        let other = world.sbx(all).args(["sh", "-c", "echo up; read x; cat ~/alias/file"]).stdin("").start();
+        other.wait_for("up\n");
+        world.sbx(["run", "--", "true"]).run().success();
+        other.wait().success().prints("up\ndata\n");
+        left(world.sbx(["run", "--", "sh", "-c", look]).run());
+        // What a command has put there stays.
+        world.sbx(all).arg("true").run().success();
+        let state = world.sbx(["run", "--", "sh", "-c", "echo mine > ~/data; cat ~/data"]).run().success();
+        state.prints("mine\n");
+        assert_eq!(fs::read_to_string(world.home.join("data/file")).unwrap(), "data\n");
+    });
+}
+
+#[test]
+fn a_program_that_a_run_has_installed_is_found() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let path = format!("{}/go/bin:/usr/bin:/bin", world.home.display());
+        let run = |flags: &[&str], command: &[&str]| {
+            world.sbx(["run"]).args(flags).arg("--").args(command).env("PATH", &path).run()
+        };
+        let install = "mkdir -p ~/go/bin ~/.t && printf '#!/bin/sh\\necho app $# \"$2\"\\n' > ~/.t/app && \
+            chmod +x ~/.t/app && ln -s ~/.t/app ~/go/bin/app";
+        run(&[], &["app"]).refused(127, &["app", "not found in PATH"]);
+        run(&[], &["sh", "-c", install]).success();
+        run(&[], &["app", "one", "two  words"]).success().silent().prints("app 2 two  words\n");
+        let whole = world.home.join("go/bin/app").display().to_string();
+        run(&[], &[&whole, "one"]).success().prints("app 1 \n");
+        run(&[], &["apps"]).refused(127, &["apps", "not found in PATH"]);
+        for flags in [["--home", "closed"], ["-p", "no-exec"], ["-p", "minimal"], ["--allow-command", "ls"]] {
+            run(&flags, &["app"]).refused(127, &["app", "not found in PATH"]);
+        }
+        assert!(!world.home.join("go").exists());
+    });
+}
+
+/// What somebody may look for in vain is told, and what tools keep for themselves is not.
+#[test]
+fn what_is_written_for_people_is_told() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let run = |script: &str| world.sbx(["run", "--", "sh", "-c", script]).run().success();
+        let told = run("mkdir ~/letters; echo x > ~/letters/one; echo x > ~/letter; echo x > ~/.hidden");
+        told.says("written to the run's own home, and not to yours: 'letter', 'letters/one'");
+        let tools = "mkdir -p ~/.cache/x ~/go/pkg/mod; echo x > ~/.cache/x/y; echo x > ~/go/pkg/mod/z";
+        run(tools).silent();
+        run("cat ~/letter > out").silent();
+        assert!(!world.home.join("letter").exists() && world.path("out").exists());
+    });
+}
