@@ -134,7 +134,7 @@ fn denied_by_mount(layout: &Layout, decoded: &Decoded, viewer: &Viewer<'_>, new:
 
 /// The first path that is there outside and not inside, because a directory above it is the run's own.
 fn out_of_sight(layout: &Layout, decoded: &Decoded, viewer: &Viewer<'_>) -> Option<DeniedPath> {
-    let uses = Access::READ | Access::WRITE | Access::EXECUTE;
+    let uses = Access::READ | Access::WRITE | Access::EXECUTE | Access::LIST | Access::REMOVE;
     let used = |access: Access| access.intersects(uses) && !access.intersects(Access::CREATE);
     decoded.paths.iter().filter(|argument| used(argument.access)).find_map(|argument| {
         let path = viewer.named(argument.dirfd, &argument.path).filter(|path| layout.hides(path))?;

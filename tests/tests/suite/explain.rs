@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
 use sbx_tests::servers::HttpServer;
-use sbx_tests::{User, World, as_users, kernel, need, parallel, promise, subjects};
+use sbx_tests::{User, World, as_users, in_worlds, kernel, need, parallel, promise, subjects};
 
 /// A line, and the path to be named: below the workspace's parent, or absolute.
 type Case = (&'static str, &'static str);
@@ -428,5 +428,34 @@ fn read_only_files_below_tmp_are_named() {
         let out = run(&["-p", "read-only"], innocent).failed();
         assert!(out.sbx_lines().is_empty(), "{out}");
         std::fs::remove_dir_all(above).unwrap();
+    });
+}
+
+/// What is there already is opened itself; for a name that comes or goes, the directory is.
+#[test]
+fn the_advice_opens_no_more_than_the_call_needs() {
+    in_worlds(|world| {
+        let (kept, other) = (world.outside.join("kept"), world.outside.join("other"));
+        world.write(&kept, "one\n");
+        world.write(&other, "other\n");
+        let run = |flags: &[&str], line: &str| {
+            let words = [&["run", "--explain"][..], flags, &["--", "sh", "-c", line]].concat();
+            world.sbx(words).run()
+        };
+        let (file, directory) = (kept.to_str().unwrap(), world.outside.to_str().unwrap());
+        let append = format!("echo two >> {file}");
+        run(&[], &append).failed().says(&format!("allow it with --rw {file}\n"));
+        run(&["--rw", file], &append).success().silent();
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "one\ntwo\n");
+        let more = format!("echo two >> {}", other.display());
+        run(&["--rw", file], &more).failed();
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "other\n");
+        for line in [format!("rm {file}"), format!("echo x > {directory}/new"), format!("mv {file} {file}2")]
+        {
+            run(&["--ro", directory], &line).failed().says(&format!("allow it with --rw {directory}\n"));
+        }
+        let here = world.workspace.to_str().unwrap();
+        run(&["-p", "read-only"], "chmod 755 .").failed().says(&format!("allow it with --rw {here}\n"));
+        run(&["-p", "read-only", "--rw", here], "chmod 755 .").success().silent();
     });
 }

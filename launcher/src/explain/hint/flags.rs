@@ -70,22 +70,23 @@ impl Explainer {
     /// workspace could take the place of this one.
     fn writing(&mut self, refused: &Refused<'_>) -> Option<Hint> {
         let base = self.workspace.clone();
-        let paths: Vec<Option<PathBuf>> = place::changed(refused.decoded)
-            .map(|argument| place::absolute(argument, refused.thread, base.as_deref()))
+        let changed: Vec<(Option<PathBuf>, Access)> = place::changed(refused.decoded)
+            .map(|argument| (place::absolute(argument, refused.thread, base.as_deref()), argument.access))
             .collect();
         // The kernel has resolved it; so has whoever resolved the caller's paths.
         let workspace = base.and_then(|base| base.canonicalize().ok());
         let outside =
             |path: &PathBuf| workspace.as_ref().is_none_or(|workspace| !path.starts_with(workspace));
         let own = self.attempts.own() == "custom";
-        if paths.is_empty() || (!own && !paths.iter().flatten().any(outside)) {
+        if changed.is_empty() || (!own && !changed.iter().filter_map(|(path, _)| path.as_ref()).any(outside))
+        {
             return None;
         }
         if !self.attempts.has_path_rules() || !self.attempts.help(Change::Writing, refused.data) {
             return None;
         }
         let places: Option<BTreeSet<PathBuf>> =
-            paths.iter().map(|path| place::to_open(path.as_deref()?)).collect();
+            changed.iter().map(|(path, access)| place::to_open(path.as_deref()?, *access)).collect();
         Some(places?.iter().fold(Hint::default(), |hint, directory| hint.and("--rw", directory)))
     }
 

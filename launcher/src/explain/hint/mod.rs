@@ -158,7 +158,7 @@ impl Explainer {
             _ => ("read", "--ro", "paths.read"),
         };
         let target = match writes {
-            true => place::to_open(path),
+            true => place::to_open(path, access),
             false => Some(path.to_path_buf()).filter(|path| !is_of_process(path)),
         };
         let rule = self.rule(&format!("may not {verb} {}", place::quoted(path)), key);

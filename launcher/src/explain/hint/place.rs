@@ -38,14 +38,17 @@ pub fn absolute(argument: &PathArgument, thread: Option<Pid>, base: Option<&Path
     Some(tidy(&base?.join(path)))
 }
 
-/// What has to be opened for writing so that this path can be changed: the directory it is in, for whoever
-/// changes one file mostly makes another beside it. Not the root, though, and of devices just the one.
-pub fn to_open(path: &Path) -> Option<PathBuf> {
+/// What has to be opened for writing for this access: what is changed and there already, or the directory in which an
+/// entry is made or removed. Not the root, though, and of devices just the one.
+pub fn to_open(path: &Path, access: Access) -> Option<PathBuf> {
     // No flag of another run could name it.
     if is_of_process(path) {
         return None;
     }
-    if path.starts_with("/dev") {
+    let entries = Access::REMOVE | Access::REFER;
+    let contents = Access::WRITE | Access::TRUNCATE | Access::ATTRIBUTES;
+    let is_changed = access.intersects(contents) && !access.intersects(entries);
+    if path.starts_with("/dev") || (is_changed && path.parent().is_some() && path.exists()) {
         return Some(path.to_path_buf());
     }
     // What is named in a flag has to be there.
