@@ -56,7 +56,7 @@ impl Written {
         for store in stores {
             let Ok(name) = store.at.strip_prefix(&home.at) else { continue };
             let mut inner = Search { time, left: search.left, written: Written::default() };
-            inner.look(&store.layers.join("upper"), Path::new(""));
+            inner.look(&store.written(), Path::new(""));
             search.left = inner.left;
             search.written.more |= inner.written.more;
             if !inner.written.paths.is_empty() {
@@ -161,8 +161,9 @@ mod tests {
         fs::write(upper.join("y"), "").unwrap();
         let store = Store {
             at: PathBuf::from("/home/u/.npm"),
-            below: PathBuf::from("/home/u/.npm"),
+            below: PathBuf::from("/home/u"),
             layers: scratch.path().join("layers"),
+            part: PathBuf::from("x"),
         };
         let written = Written::since(time, &home, &[store]);
         assert!(written.line().unwrap().ends_with("'.npm', 'a/b', 'link', 'top'"), "{written:?}");
