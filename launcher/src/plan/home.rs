@@ -290,11 +290,11 @@ pub fn links_of_flags(request: &Request, directory: &Path) -> Vec<PathBuf> {
     words.flat_map(|word| path::way(&directory.join(word)).links).collect()
 }
 
-/// Where the symbolic links in a directory lead.
+/// Where the symbolic links in a directory lead, by its real path.
 fn links_in(directory: &Path) -> Vec<path::Way> {
     let entries = directory.read_dir().into_iter().flatten().flatten();
     let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    links.take(MOST_LINKS).map(|entry| path::way(&entry.path())).collect()
+    links.take(MOST_LINKS).map(|entry| path::way_from(directory, Path::new(&entry.file_name()))).collect()
 }
 
 /// What belongs to a program that is in the directory `bin` of a prefix below the home.
