@@ -113,8 +113,8 @@ fn hold<'a>(private: &'a Private, overlays: &mut Overlays) -> Result<Replacement
     Ok(Replacement { private, tree, stores, kept })
 }
 
-/// Lays the overlay that these stores are parts of. It is mounted in the place of what it is laid over for as long as it
-/// takes to copy them: the rest of it is nobody's business.
+/// Lays the overlay that these stores are parts of. It is mounted in the place of what it is laid over for as long as
+/// it takes to copy them: the rest of it is nobody's business.
 fn lay_over<'a>(stores: &'a [Store], overlays: &mut Overlays) -> Result<Vec<Laid<'a>>, ViewError> {
     let Some(Store { below: at, layers, .. }) = stores.first() else { return Ok(Vec::new()) };
     let below = place(at).basic_at(OVERLAY, at)?;

@@ -87,8 +87,8 @@ fn memory_for(of: &HomeOf, host: &Host) -> Option<Scratch> {
     usable.then(|| Scratch::create(Some(shared.as_os_str())).ok()).flatten()
 }
 
-/// The home of the run's own. One that cannot last is made in memory, or else in the scratch directory, of which another
-/// part takes the place of /tmp then.
+/// The home of the run's own. One that cannot last is made in memory, or else in the scratch directory, of which
+/// another part takes the place of /tmp then.
 fn make_home(
     of: &HomeOf,
     scratch: &Scratch,

@@ -54,9 +54,9 @@ pub fn new_on(kind: Kind, on: BorrowedFd<'_>) -> Result<(), SyscallError> {
     new(kind, Path::new(&format!("/proc/self/fd/{}", on.as_raw_fd())))
 }
 
-/// Lays a directory over another one, in its place: what is changed there is changed in `upper`, and `below` stays as it
-/// is (Documentation/filesystems/overlayfs.rst; by an ordinary user since Linux 5.11). With `volatile`, the end of the
-/// overlay does not wait until the disk has everything.
+/// Lays a directory over another one, in its place: what is changed there is changed in `upper`, and `below` stays as
+/// it is (Documentation/filesystems/overlayfs.rst; by an ordinary user since Linux 5.11, with `upper` below `below`
+/// since 5.13). With `volatile`, the end of the overlay does not wait until the disk has everything.
 pub fn overlay(
     below: BorrowedFd<'_>,
     upper: BorrowedFd<'_>,
