@@ -101,8 +101,8 @@ fn stores_are_read_and_never_changed() {
     });
 }
 
-/// Stores are parts of one overlay over the whole home. Nothing else of it can be seen, and the mark that would have the
-/// kernel refuse the next one goes while the command runs, or with the next run.
+/// Stores are parts of one overlay over the whole home. Nothing else of it can be seen, and the mark that would have
+/// the kernel refuse the next one goes while the command runs, or with the next run.
 #[test]
 fn nothing_of_an_overlay_is_there_but_its_stores() {
     with_namespaces(|user| {
@@ -110,7 +110,6 @@ fn nothing_of_an_overlay_is_there_but_its_stores() {
         for name in [".npm/one", ".cache/pip/two", ".cargo/registry/three", ".secret"] {
             own(&world, name, "theirs\n");
         }
-        world.make_dir(&world.home.join("elsewhere"));
         own(&world, "elsewhere/four", "theirs\n");
         world.make_dir(&world.home.join("go/pkg"));
         symlink(world.home.join("elsewhere"), world.home.join("go/pkg/mod")).unwrap();
