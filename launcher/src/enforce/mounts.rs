@@ -4,7 +4,7 @@
 
 use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
-use crate::enforce::replaced;
+use crate::enforce::replaced::{self, Overlays};
 use crate::plan::namespaces::Missing;
 use crate::plan::namespaces::git::{HOOKS, NEW_CONFIG};
 use crate::plan::namespaces::layout::{DEVICES, Layout};
@@ -63,6 +63,8 @@ pub struct Entered {
     pub terminals: Vec<OwnedFd>,
     /// The directories in which new configurations are made.
     pub hooks: HookDirectories,
+    /// The overlays in it.
+    pub overlays: Overlays,
 }
 
 /// The directories of hooks below their mounts, of the repositories whose configurations may be replaced.
@@ -127,7 +129,7 @@ pub fn settle(own: &Own) -> Result<Option<u64>, ViewError> {
 pub fn enter(layout: &Layout) -> Result<Entered, ViewError> {
     mount::separate().basic("separate its mounts")?;
     close_devices(layout)?;
-    replaced::replace(&layout.private)?;
+    let overlays = replaced::replace(&layout.private)?;
     let terminals = callers_terminals(layout)?;
     for System { kind, at, keep, closed } in &layout.systems {
         const MOUNT: &str = "mount '{}'";
@@ -136,7 +138,8 @@ pub fn enter(layout: &Layout) -> Result<Entered, ViewError> {
         replaced::put_back(kept, MOUNT, at)?;
         closed.iter().try_for_each(|path| deny(path))?;
     }
-    let mut entered = Entered { terminals: name_terminals(terminals)?, hooks: HookDirectories::default() };
+    let mut entered =
+        Entered { terminals: name_terminals(terminals)?, hooks: HookDirectories::default(), overlays };
     protect(layout, &mut entered.hooks, |_| true)?;
     if layout.shields_something() {
         // To renew lost mounts, the kernel must tell what is mounted.

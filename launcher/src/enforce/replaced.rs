@@ -3,7 +3,7 @@
 
 use crate::enforce::EnforceError;
 use crate::enforce::mounts::{Basic, ViewError, place};
-use crate::plan::home::Store;
+use crate::plan::home::{Store, UPPER};
 use crate::plan::namespaces::renewed::{Kept, Private};
 use crate::sys::mount::{self, Kind, Tree};
 use crate::sys::path::says_missing;
@@ -20,11 +20,14 @@ use std::path::{Component, Path, PathBuf};
 const REPLACE: &str = "replace '{}'";
 const OVERLAY: &str = "lay a directory of the run's own over '{}'";
 
+/// The part of layers that the kernel works with.
+const WORK: &str = "work";
+
 /// The name that an entry gets which is in the way of a place for a mount.
 const IN_THE_WAY: &str = "sbx-aside-";
 
-/// The mark of an overlay that did not wait for the disk: the next one is refused while it is there.
-const MARK: &str = "work/work/incompat/volatile";
+/// The marks of an overlay that does not wait for the disk, in its directory for work, from the inside out.
+const MARKS: [&str; 3] = ["work/incompat/volatile/dirty", "work/incompat/volatile", "work/incompat"];
 
 /// A file that stays in its place, whatever is mounted above it.
 pub struct Taken<'a> {
@@ -33,26 +36,46 @@ pub struct Taken<'a> {
     tree: Tree,
 }
 
-/// The parts of an overlay.
-struct Layers<'a> {
+/// A store as the run has it, which is not mounted anywhere yet.
+struct Laid<'a> {
     store: &'a Store,
-    below: File,
-    upper: File,
-    work: File,
+    tree: Tree,
+}
+
+/// The directories for work of overlays that are in use.
+#[derive(Default)]
+pub struct Overlays(Vec<File>);
+
+impl Overlays {
+    /// Removes their marks. The kernel refuses to lay an overlay with the same directories while they are there: it
+    /// wants somebody to look at the files first, which may be incomplete after a crash. The programs that wrote them
+    /// did not wait for the disk either. Nothing but that looks at the marks.
+    pub fn unmark(self) {
+        self.0.iter().for_each(unmark);
+    }
+}
+
+fn unmark(work: &File) {
+    let [file, directories @ ..] = MARKS.map(OsStr::new);
+    if file::unlink(work.as_fd(), file).is_ok() {
+        // One that stays is in the way of the next overlay, which is tried again then.
+        directories.iter().for_each(|name| drop(file::remove_directory(work.as_fd(), name)));
+    }
 }
 
 /// A directory that is replaced, with what takes its place.
 struct Replacement<'a> {
     private: &'a Private,
     tree: Option<Tree>,
-    layers: Vec<Layers<'a>>,
+    stores: Vec<Laid<'a>>,
     kept: Vec<Taken<'a>>,
 }
 
-/// Replaces directories, parents first.
-pub fn replace(all: &[Private]) -> Result<(), ViewError> {
-    let held = all.iter().map(hold).collect::<Result<Vec<_>, _>>()?;
-    for Replacement { private, tree, layers, kept } in held {
+/// Replaces directories, parents first. Returns the overlays that were laid for that.
+pub fn replace(all: &[Private]) -> Result<Overlays, ViewError> {
+    let mut overlays = Overlays::default();
+    let held = all.iter().map(|private| hold(private, &mut overlays)).collect::<Result<Vec<_>, _>>()?;
+    for Replacement { private, tree, stores, kept } in held {
         let at = &private.at;
         match tree {
             Some(tree) => {
@@ -66,45 +89,62 @@ pub fn replace(all: &[Private]) -> Result<(), ViewError> {
         for (link, text) in &private.links {
             make_link(link, text, is_ours).basic_at(REPLACE, link)?;
         }
-        layers.into_iter().try_for_each(|layers| lay_over(layers, at))?;
+        for Laid { store, tree } in stores {
+            let place = make_place(&store.at, true, is_ours).basic_at(OVERLAY, &store.at)?;
+            tree.cover(place.as_fd()).basic_at(OVERLAY, &store.at)?;
+        }
         put_back(kept, REPLACE, at)?;
         if private.from.is_none() {
             mount::make_read_only(at).basic_at(REPLACE, at)?;
         }
     }
-    Ok(())
+    Ok(overlays)
 }
 
-fn hold(private: &Private) -> Result<Replacement<'_>, ViewError> {
+fn hold<'a>(private: &'a Private, overlays: &mut Overlays) -> Result<Replacement<'a>, ViewError> {
     let at = &private.at;
     let tree = |from: &Path| place(from).and_then(|held| Tree::of(held.as_fd()));
     let tree = private.from.as_deref().map(tree).transpose().basic_at(REPLACE, at)?;
-    let layers = private.stores.iter().map(hold_layers).collect::<Result<_, _>>()?;
+    let mut stores = Vec::with_capacity(private.stores.len());
+    for together in private.stores.chunk_by(|one, next| one.layers == next.layers) {
+        stores.extend(lay_over(together, overlays)?);
+    }
     let kept = take(&private.keep, REPLACE, at)?;
-    Ok(Replacement { private, tree, layers, kept })
+    Ok(Replacement { private, tree, stores, kept })
 }
 
-fn hold_layers(store: &Store) -> Result<Layers<'_>, ViewError> {
-    let make = |name: &str| {
-        let path = store.layers.join(name);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
-        made.of("mkdir").and_then(|()| place(&path)).basic_at(OVERLAY, &store.at)
+/// Lays the overlay that these stores are parts of. It is mounted in the place of what it is laid over for as long as
+/// it takes to copy them: the rest of it is nobody's business.
+fn lay_over<'a>(stores: &'a [Store], overlays: &mut Overlays) -> Result<Vec<Laid<'a>>, ViewError> {
+    let Some(Store { below: at, layers, .. }) = stores.first() else { return Ok(Vec::new()) };
+    let below = place(at).basic_at(OVERLAY, at)?;
+    let [upper, work] = [UPPER, WORK].map(|name| layer(&layers.join(name)));
+    let (upper, work) = (upper.basic_at(OVERLAY, at)?, work.basic_at(OVERLAY, at)?);
+    // Those of a run that was killed.
+    unmark(&work);
+    mount::overlay(below.as_fd(), upper.as_fd(), work.as_fd()).map_err(|failed| {
+        match failed.is_passing() {
+            true => ViewError::Failed(EnforceError::at(OVERLAY, at, failed)),
+            false => ViewError::NoOverlays(EnforceError::at(OVERLAY, at, failed)),
+        }
+    })?;
+    overlays.0.push(work);
+    let top = place(at).basic_at(OVERLAY, at)?;
+    let lay = |store: &'a Store| {
+        let part = descriptor::hold_beneath(&top, &store.part).of("openat2");
+        let tree = part.and_then(|part| Tree::of(part.as_fd())).basic_at(OVERLAY, &store.at)?;
+        Ok(Laid { store, tree })
     };
-    let below = place(&store.below).basic_at(OVERLAY, &store.at)?;
-    // The kernel wants somebody to look at the files first, which may be incomplete after a crash. Their programs did
-    // not wait for the disk either.
-    let mark = store.layers.join(MARK);
-    let _ = std::fs::remove_file(mark.join("dirty")).and_then(|()| std::fs::remove_dir(mark));
-    Ok(Layers { store, below, upper: make("upper")?, work: make("work")? })
+    let laid = stores.iter().map(lay).collect::<Result<_, ViewError>>()?;
+    mount::detach(top.as_fd()).basic_at(OVERLAY, at)?;
+    Ok(laid)
 }
 
-fn lay_over(Layers { store, below, upper, work }: Layers<'_>, home: &Path) -> Result<(), ViewError> {
-    let at = &store.at;
-    let place = make_place(at, true, |directory| is_within(directory, home)).basic_at(OVERLAY, at)?;
-    let laid = mount::overlay(below.as_fd(), upper.as_fd(), work.as_fd(), place.as_fd());
-    laid.map_err(|failed| match failed.is_passing() {
-        true => ViewError::Failed(EnforceError::at(OVERLAY, at, failed)),
-        false => ViewError::NoOverlays(EnforceError::at(OVERLAY, at, failed)),
+/// A directory for the layers of an overlay, made where it is missing.
+fn layer(path: &Path) -> Result<File, SyscallError> {
+    place(path).or_else(|_| {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        made.of("mkdir").and_then(|()| place(path))
     })
 }
 

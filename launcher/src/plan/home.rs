@@ -10,6 +10,7 @@ use crate::plan::rules::{PathRights, PathRule};
 use crate::plan::{CacheOf, HomeOf, Inputs, state};
 use crate::profile::{HomeMode, PathEntry, Variables};
 use crate::program::Link;
+use crate::sys::mount;
 use crate::sys::path::{self, canonical};
 use crate::sys::within::{is_below, is_within};
 use crate::text::shown;
@@ -29,6 +30,8 @@ const BESIDE_BIN: [&str; 4] = ["lib", "lib64", "libexec", "pyvenv.cfg"];
 pub const HOME: &str = "home";
 /// The part of it that has what runs write to stores.
 pub const STORES: &str = "stores";
+/// The part of layers that has what was changed.
+pub const UPPER: &str = "upper";
 /// What stands for that directory where a run is only asked about, and none is made.
 pub const NO_HOME: &str = "/tmp/.sbx-no-home";
 /// Where caches are in a home.
@@ -57,10 +60,19 @@ pub struct PrivateHome {
 pub struct Store {
     /// Where it is inside.
     pub at: PathBuf,
-    /// What is read there and never changed.
+    /// The directory that the overlay is laid over: what is read there is never changed.
     pub below: PathBuf,
-    /// The directory in which the run's own part is.
+    /// The directory in which the run's own part is. Stores with the same one are parts of one overlay.
     pub layers: PathBuf,
+    /// Where the store is in both of them.
+    pub part: PathBuf,
+}
+
+impl Store {
+    /// What the run has written to it.
+    pub fn written(&self) -> PathBuf {
+        self.layers.join(UPPER).join(&self.part)
+    }
 }
 
 /// Which home a run has. What is not asked for on the command line is closed where it cannot be had.
@@ -228,22 +240,37 @@ impl PrivateHome {
         rules.extend(added);
     }
 
-    /// The stores that exist.
+    /// The stores that exist. Those that are in the user's home under their own names are parts of one overlay, laid
+    /// over the home: each overlay takes a dozen changes of the disk. They come first.
     pub fn stores(&self, entries: &[PathEntry], variables: &Variables<'_>) -> Vec<Store> {
-        let Some(layers) = &self.layers else { return Vec::new() };
-        let store = |entry: &PathEntry| {
+        let Some((layers, home)) = self.layers.as_ref().zip(variables.home) else { return Vec::new() };
+        let mut mount_of_home = None;
+        let mut store = |entry: &PathEntry| {
             let named = entry.expand_path(variables)?;
             if !path::is_directory_or_link(&named) {
                 return None;
             }
             // An earlier command may have put a link into the workspace, over which the user's own link leads.
             let below = files::inside(&named, variables).ok()?;
-            let home = variables.home?;
-            let at = self.at.join(named.strip_prefix(home).ok()?);
-            let layers = layers.join(short_digest(named.as_os_str().as_bytes()));
-            path::is_directory(&below).then_some(Store { at, below, layers })
+            let part = named.strip_prefix(home).ok()?;
+            let at = self.at.join(part);
+            // An overlay shows nothing of what is mounted below its directories.
+            let mut is_in_home = || {
+                let mount = *mount_of_home.get_or_insert_with(|| mount::number(&self.at));
+                mount.is_some() && mount::number(&below) == mount
+            };
+            let store = if below == at && is_in_home() {
+                Store { at, below: self.at.clone(), layers: layers.clone(), part: part.to_path_buf() }
+            } else {
+                let layers = layers.join(short_digest(named.as_os_str().as_bytes()));
+                Store { at, below: below.clone(), layers, part: PathBuf::new() }
+            };
+            path::is_directory(&below).then_some(store)
         };
-        entries.iter().filter_map(store).collect()
+        let stores = entries.iter().filter_map(&mut store);
+        let (mut stores, others): (Vec<_>, Vec<_>) = stores.partition(|store| store.layers == *layers);
+        stores.extend(others);
+        stores
     }
 }
 
@@ -329,11 +356,11 @@ pub fn named_links(inputs: &Inputs<'_>) -> Vec<PathBuf> {
     words.chain(files).flat_map(|path| path::way(&directory.join(path)).links).collect()
 }
 
-/// Where the symbolic links in a directory lead.
+/// Where the symbolic links in a directory lead, by its real path.
 fn links_in(directory: &Path) -> Vec<path::Way> {
     let entries = directory.read_dir().into_iter().flatten().flatten();
     let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    links.take(MOST_LINKS).map(|entry| path::way(&entry.path())).collect()
+    links.take(MOST_LINKS).map(|entry| path::way_from(directory, Path::new(&entry.file_name()))).collect()
 }
 
 /// What belongs to a program that is in the directory `bin` of a prefix below the home.

@@ -7,11 +7,12 @@ use crate::enforce::scratch::{self, Scratch};
 use crate::error::{Refusal, cannot};
 use crate::host::Host;
 use crate::plan::home::PrivateHome;
+use crate::plan::namespaces::renewed::SHARED_MEMORY;
 use crate::plan::namespaces::{Record, Unavailable};
 use crate::plan::{CacheOf, Draft, HomeOf, Provided};
 use crate::supervise::memory;
 use crate::sys::path::is_there;
-use crate::sys::{OfCall, file, plain, process};
+use crate::sys::{OfCall, access, file, plain, process};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
@@ -23,6 +24,8 @@ use std::path::{Path, PathBuf};
 pub struct Resources {
     /// The scratch directory.
     pub scratch: Option<Scratch>,
+    /// One in memory, for a home that does not last.
+    pub in_memory: Option<Scratch>,
     /// The control group.
     pub group: Option<Group>,
     /// The locks on the home.
@@ -39,11 +42,12 @@ pub fn provide(
     let mut provided = Provided::default();
     let scratch = needs.scratch.then(|| Scratch::create(host.variable("TMPDIR"))).transpose()?;
     provided.scratch = scratch.as_ref().map(|scratch| scratch.path().to_path_buf());
-    let mut home = Held::default();
+    let (mut home, mut in_memory) = (Held::default(), None);
     if let (Some(of), Some(scratch)) = (&needs.home, &scratch) {
         // Whatever mask the caller has, the user may enter these directories.
         let _mask = process::without_umask();
-        let (made, held) = make_home(of, scratch, unavailable, &mut provided)?;
+        in_memory = memory_for(of, host);
+        let (made, held) = make_home(of, scratch, in_memory.as_ref(), unavailable, &mut provided)?;
         let (copies, variables) = draft.copies();
         let stamps = made.directory.with_file_name(home::STAMPS);
         let said = home_copies::refresh(copies, &variables, &made.at, &made.directory, &stamps);
@@ -61,7 +65,7 @@ pub fn provide(
     let group = needs.group.and_then(cgroup::create);
     provided.group = group.as_ref().map(|group| group.limits).unwrap_or_default();
     provided.watches_memory = draft.watches_memory(provided.group) && memory::can_be_watched();
-    Ok((Resources { scratch, group, home }, provided))
+    Ok((Resources { scratch, in_memory, group, home }, provided))
 }
 
 /// Writes down when the first command began: whatever it makes is younger, even if nobody can look afterwards.
@@ -72,11 +76,23 @@ fn begin(record: &Path, host: &Host) -> io::Result<()> {
     file::write_all(file.as_fd(), &Record::text(host.began, &[])).map_err(|failed| failed.cause)
 }
 
-/// The home of the run's own. One that cannot last is made in the scratch directory, of which another part takes the
-/// place of /tmp then.
+/// A directory in memory for a home that is not to last: all that is in it is made at the start and removed at the end
+/// of each run, which takes milliseconds on a disk. `None` where the user has chosen a place, or there is little room.
+fn memory_for(of: &HomeOf, host: &Host) -> Option<Scratch> {
+    /// As much as a build may need.
+    const ROOM: u64 = 1 << 30;
+    let wanted = of.directory.is_none() && host.variable("TMPDIR").is_none();
+    let shared = Path::new(SHARED_MEMORY);
+    let usable = wanted && access::is_memory_with_room(shared, ROOM);
+    usable.then(|| Scratch::create(Some(shared.as_os_str())).ok()).flatten()
+}
+
+/// The home of the run's own. One that cannot last is made in memory, or else in the scratch directory, of which
+/// another part takes the place of /tmp then.
 fn make_home(
     of: &HomeOf,
     scratch: &Scratch,
+    in_memory: Option<&Scratch>,
     unavailable: &Unavailable,
     provided: &mut Provided,
 ) -> Result<(PrivateHome, Held), Refusal> {
@@ -88,6 +104,9 @@ fn make_home(
                 provided.warnings.push(format!("the home of this run does not last beyond it: {error}"));
             }
         }
+    }
+    if let Some(memory) = in_memory {
+        return Ok((home::make_temporary(of, memory.path())?, Held::default()));
     }
     let tmp = scratch.path().join(scratch::TMP);
     let made = DirBuilder::new().mode(0o700).create(&tmp);

@@ -59,7 +59,7 @@ pub fn run(
     // The command must not be process 1 of its namespace, so a reaper is. In log mode the command may do whatever its
     // profile says.
     let tree = plan.calls.needs_reaper() || plan.own.is_some() || plan.on_violation == OnViolation::Log;
-    let Resources { scratch, group, home } = resources;
+    let Resources { scratch, in_memory, group, home } = resources;
     let limits = plan.limits.clone();
     let home_before = HomeBefore::of(&plan, closing.is_some() || reporter.is_some());
     let aftermath = Aftermath::before(&plan).transpose();
@@ -75,7 +75,7 @@ pub fn run(
     (steps.mask, steps.broken_pipe) = (signals.mask, signals.broken_pipe);
     let afterwards = Afterwards {
         keep_background: limits.keep_background,
-        scratch: scratch.as_ref().map(|scratch| scratch.path().to_path_buf()),
+        scratch: scratch.iter().chain(&in_memory).map(|scratch| scratch.path().to_path_buf()).collect(),
         group: group.as_ref().map(|group| group.path().to_path_buf()),
         introduces: reporter.is_some() && layout.is_some(),
         placeholders: placeholders.unwrap_or_default(),

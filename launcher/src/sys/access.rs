@@ -1,6 +1,6 @@
 //! What file permissions let this process do, as the kernel says.
 
-use crate::sys::process;
+use crate::sys::{file, process};
 use rustix::fs::{Access, AtFlags, CWD, StatVfsMountFlags};
 use rustix::io::Errno;
 use std::fs::Metadata;
@@ -53,6 +53,17 @@ pub fn is_closed(mode: u32) -> bool {
 /// Whether a path is on a read-only mount or file system, whatever its permissions are (statvfs(3)).
 pub fn is_mounted_read_only(path: &Path) -> bool {
     rustix::fs::statvfs(path).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
+/// Whether a directory is one of files in memory (tmpfs(5)) in which programs run, with so many bytes of room.
+pub fn is_memory_with_room(directory: &Path, bytes: u64) -> bool {
+    const TMPFS_MAGIC: i64 = 0x0102_1994;
+    let is_memory = file::kind_of_file_system(directory).is_ok_and(|kind| kind == TMPFS_MAGIC);
+    let unfit = StatVfsMountFlags::RDONLY | StatVfsMountFlags::NOEXEC;
+    let fits = |found: rustix::fs::StatVfs| {
+        !found.f_flag.intersects(unfit) && found.f_bavail.saturating_mul(found.f_frsize) >= bytes
+    };
+    is_memory && rustix::fs::statvfs(directory).is_ok_and(fits)
 }
 
 /// Whether a path is on a read-only mount (access(2) reports that before it looks at permissions).

@@ -73,6 +73,14 @@ fn place_in(
     Ok(rustix::fs::openat2(directory, path, flags, Mode::empty(), resolve)?.into())
 }
 
+/// What is at a relative path below a directory, on the same mount and without following any symbolic link. By an empty
+/// path the directory itself.
+pub fn hold_beneath(directory: &File, path: &Path) -> io::Result<File> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    place_in(directory, path.as_os_str().as_bytes(), false, resolve)
+}
+
 /// As [`open_path`], without following any symbolic link. If the last name is one, the link itself is held.
 pub fn hold(path: &Path) -> io::Result<File> {
     place_in(CWD, path.as_os_str().as_bytes(), false, ResolveFlags::NO_SYMLINKS)

@@ -54,24 +54,22 @@ pub fn new_on(kind: Kind, on: BorrowedFd<'_>) -> Result<(), SyscallError> {
     new(kind, Path::new(&format!("/proc/self/fd/{}", on.as_raw_fd())))
 }
 
-/// Lays a directory over another one, at a place: what is changed there is changed in `upper`, and `below` stays as it
-/// is (Documentation/filesystems/overlayfs.rst; by an ordinary user since Linux 5.11). With `volatile`, the end of the
-/// overlay does not wait until the disk has everything.
+/// Lays a directory over another one, in its place: what is changed there is changed in `upper`, and `below` stays as
+/// it is (Documentation/filesystems/overlayfs.rst; by an ordinary user since Linux 5.11, with `upper` below `below`
+/// since 5.13). With `volatile`, the end of the overlay does not wait until the disk has everything.
 pub fn overlay(
     below: BorrowedFd<'_>,
     upper: BorrowedFd<'_>,
     work: BorrowedFd<'_>,
-    at: BorrowedFd<'_>,
 ) -> Result<(), SyscallError> {
     const CALL: &str = "mount";
     // By descriptors: a path may have commas and colons, and mean something else by now.
-    let [below, upper, work, at] =
-        [below, upper, work, at].map(|fd| format!("/proc/self/fd/{}", fd.as_raw_fd()));
+    let [below, upper, work] = [below, upper, work].map(|fd| format!("/proc/self/fd/{}", fd.as_raw_fd()));
     let options =
         CString::new(format!("lowerdir={below},upperdir={upper},workdir={work},userxattr,volatile"))
             .of(CALL)?;
     let flags = MountFlags::NODEV | MountFlags::NOSUID;
-    rustix::mount::mount(c"overlay", &*at, c"overlay", flags, Some(&*options)).of(CALL)
+    rustix::mount::mount(c"overlay", &*below, c"overlay", flags, Some(&*options)).of(CALL)
 }
 
 /// Remounts everything with nosuid, and stops new mounts from spreading to other namespaces.
@@ -140,6 +138,15 @@ impl Tree {
         let empty_paths = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
         rustix::mount::move_mount(&self.0, c"", place, c"", empty_paths).of("move_mount")
     }
+}
+
+/// The number of the mount that a path is on, a link itself included; `None` where the kernel does not tell
+/// (statx(2), Linux 5.8).
+pub fn number(path: &Path) -> Option<u64> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let found = rustix::fs::statx(CWD, path, flags, StatxFlags::MNT_ID).ok()?;
+    let known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+    known.then_some(found.stx_mnt_id)
 }
 
 /// Whether something is mounted at a place that is held open, as far as the kernel tells.
@@ -235,6 +242,13 @@ pub fn wait_for_change(changes: &File, names: &NewNames, signals: BorrowedFd<'_>
     let none = poll_entries(&mut entries, timeout).is_ok_and(|ready| ready == 0);
     let [mounts, names, signalled] = entries.map(|entry| entry.revents != 0);
     Changed { mounts, names: names || none, signalled }
+}
+
+/// Takes a mount away that is held open by its root. It lasts as long as it is in use, and so does what was copied of
+/// it.
+pub fn detach(root: BorrowedFd<'_>) -> Result<(), SyscallError> {
+    let root = format!("/proc/self/fd/{}", root.as_raw_fd());
+    rustix::mount::unmount(&*root, UnmountFlags::DETACH).of("umount2")
 }
 
 /// Removes what is mounted at a path. It is no error if nothing is.

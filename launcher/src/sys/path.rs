@@ -47,9 +47,14 @@ impl Way {
 
 /// Walks a path once, so that the results belong together even if its links change meanwhile.
 pub fn way(path: &Path) -> Way {
+    way_from(Path::new("/"), path)
+}
+
+/// The same from a directory on, by its real path.
+pub fn way_from(directory: &Path, path: &Path) -> Way {
     let parts =
         |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
-    let mut way = Way { real: PathBuf::from("/"), ..Way::default() };
+    let mut way = Way { real: directory.to_path_buf(), ..Way::default() };
     // The names that remain, the next one last.
     let mut names = parts(path);
     while let Some(name) = names.pop() {
@@ -59,8 +64,11 @@ pub fn way(path: &Path) -> Way {
                 way.real.pop();
                 continue;
             }
-            // A root replaces what was walked.
-            b"/" => {}
+            // What was walked counts no more.
+            b"/" => {
+                way.real = PathBuf::from("/");
+                continue;
+            }
             _ => way.directories.push(way.real.clone()),
         }
         let next = way.real.join(&name);

@@ -447,8 +447,7 @@ fn the_advice_opens_no_more_than_the_call_needs() {
         run(&[], &append).failed().says(&format!("allow it with --rw {file}\n"));
         run(&["--rw", file], &append).success().silent();
         assert_eq!(std::fs::read_to_string(&kept).unwrap(), "one\ntwo\n");
-        let more = format!("echo two >> {}", other.display());
-        run(&["--rw", file], &more).failed();
+        run(&["--rw", file], &format!("echo two >> {}", other.display())).failed();
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "other\n");
         for line in [format!("rm {file}"), format!("echo x > {directory}/new"), format!("mv {file} {file}2")]
         {

@@ -101,6 +101,76 @@ fn stores_are_read_and_never_changed() {
     });
 }
 
+/// Stores are parts of one overlay over the whole home. Nothing else of it can be seen, and the mark that would have
+/// the kernel refuse the next one goes while the command runs, or with the next run.
+#[test]
+fn nothing_of_an_overlay_is_there_but_its_stores() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        for name in [".npm/one", ".cache/pip/two", ".cargo/registry/three", ".secret"] {
+            own(&world, name, "theirs\n");
+        }
+        own(&world, "elsewhere/four", "theirs\n");
+        world.make_dir(&world.home.join("go/pkg"));
+        symlink(world.home.join("elsewhere"), world.home.join("go/pkg/mod")).unwrap();
+        let look =
+            "grep ' - overlay ' /proc/self/mountinfo | cut -d ' ' -f 4 | grep -v '^/$' | sort; ls -A ~";
+        let seen = sh(&world, &[], look).run().success().out();
+        let home = world.home.strip_prefix("/").unwrap().parent().unwrap();
+        assert!(!seen.contains(".secret") && !seen.contains(home.to_str().unwrap()), "{seen}");
+        for part in ["/.cache/pip", "/.cargo/registry", "/.npm"] {
+            assert!(seen.lines().any(|line| line == part), "{seen}");
+        }
+        let change =
+            "for s in .npm .cache/pip .cargo/registry go/pkg/mod; do echo x > ~/$s/new || exit; done";
+        sh(&world, &[], change).run().success();
+        let marks = || {
+            let find = ["-c", "find .local/state/sbx/homes -path '*/work/work/incompat*'"];
+            Cmd::new("sh").args(find).cwd(&world.home).run().success().out()
+        };
+        assert_eq!(marks(), "");
+        let killed = sh(&world, &[], "echo ready; sleep 60").start();
+        killed.wait_for("ready");
+        killed.kill();
+        sh(&world, &[], change).run().success();
+        assert!(!world.home.join(".npm/new").exists() && !world.home.join("elsewhere/new").exists());
+    });
+}
+
+/// A home that does not last leaves nothing, in memory or on a disk, and is where TMPDIR says.
+#[test]
+fn a_home_that_does_not_last_leaves_nothing() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let name = format!("left-{}", std::process::id());
+        let script = format!("touch ~/{name}; mkdir -p ~/a/b; chmod 0 ~/a; echo ready; sleep ${{1:-0}}");
+        let left = || {
+            let find = format!("find /dev/shm /tmp '{}' -name {name}", world.home.display());
+            Cmd::new("sh").args(["-c", &find]).run().out()
+        };
+        let run = |seconds: &str| sh(&world, &["-p", "read-only"], &script).args(["sh", seconds]);
+        run("0").run().success();
+        assert_eq!(left(), "");
+        let running = run("60").start();
+        running.wait_for("ready");
+        assert_eq!(left().lines().count(), 1);
+        running.kill();
+        for _ in 0..100 {
+            if left().is_empty() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert_eq!(left(), "");
+        let chosen = world.home.join("chosen");
+        world.make_dir(&chosen);
+        let running = run("60").env("TMPDIR", &chosen).start();
+        running.wait_for("ready");
+        assert!(left().starts_with(chosen.to_str().unwrap()));
+        running.kill();
+    });
+}
+
 /// Names, contents and modes of everything below a directory, and the times of the files.
 fn stage_of(directory: &Path) -> String {
     let list = Cmd::new("sh")

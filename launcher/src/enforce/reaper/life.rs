@@ -11,6 +11,7 @@ use crate::enforce::reaper::orders::{
 };
 use crate::enforce::reaper::protection::Protection;
 use crate::enforce::reaper::{Afterwards, FORWARDED};
+use crate::enforce::replaced::Overlays;
 use crate::enforce::scratch;
 use crate::plan::namespaces::Layout;
 use crate::sys::process::{self, Change, Pid, SignalScope};
@@ -45,12 +46,12 @@ pub fn reap(
     kept.extend(pairs.as_ref().map(AsRawFd::as_raw_fd));
     kept.extend(afterwards.presence.iter().map(|presence| presence.descriptor()));
     kept.extend(afterwards.home.files().iter().map(AsRawFd::as_raw_fd));
-    let mut hooks = HookDirectories::default();
+    let (mut hooks, mut overlays) = (HookDirectories::default(), Overlays::default());
     let entered = prepared.step(START).map_err(ViewError::from).and_then(|()| enter(steps, &mut progress));
     let command = entered.and_then(|entered| {
         kept.extend(entered.hooks.descriptors());
         kept.extend(entered.terminals.into_iter().map(IntoRawFd::into_raw_fd));
-        hooks = entered.hooks;
+        (hooks, overlays) = (entered.hooks, entered.overlays);
         prepare(steps)?;
         Ok(start(steps, &mut progress)?)
     });
@@ -81,6 +82,8 @@ pub fn reap(
         }
         return 1;
     }
+    // Nobody waits for this process now, and the next run need not do it.
+    overlays.unmark();
     descriptor::close_all_but(&mut kept);
     let protection = layout.clone().filter(|layout| layout.shields_something());
     let protection = protection.map(|layout| Protection::of(layout, hooks, &watched).ok_or(()));

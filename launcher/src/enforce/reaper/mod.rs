@@ -93,8 +93,8 @@ const LONGEST_MAKING: Duration = Duration::from_millis(200);
 pub struct Afterwards {
     /// Processes that are still running may continue.
     pub keep_background: bool,
-    /// The scratch directory, which the reaper removes if the supervisor cannot.
-    pub scratch: Option<PathBuf>,
+    /// The scratch directories, which the reaper removes if the supervisor cannot.
+    pub scratch: Vec<PathBuf>,
     /// The control group, likewise.
     pub group: Option<PathBuf>,
     /// The supervisor reports which process the command is. The command's end is not waited for before that.

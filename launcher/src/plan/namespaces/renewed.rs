@@ -110,10 +110,10 @@ fn resolve_links(home: &Path, given: &Given<'_>, places: &[Placed]) -> (Vec<Plac
     let mut links: BTreeSet<PathBuf> =
         given.links.iter().filter(|link| is_below(link, home)).cloned().collect();
     let mut resolve = |(path, rights): &Placed| {
-        if !is_below(path, home) || !path::is_there(path) {
-            return (path.clone(), *rights);
-        }
-        let way = path::way(path);
+        // The home is a real path.
+        let below = path.strip_prefix(home).ok().filter(|below| !below.as_os_str().is_empty());
+        let Some(below) = below.filter(|_| path::is_there(path)) else { return (path.clone(), *rights) };
+        let way = path::way_from(home, below);
         links.extend(way.links.into_iter().filter(|link| is_below(link, home)));
         (way.real, *rights)
     };

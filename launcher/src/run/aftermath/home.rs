@@ -74,7 +74,7 @@ impl Written {
         for store in &before.stores {
             let Ok(name) = store.at.strip_prefix(&before.home.at) else { continue };
             let mut inner = Search { before, left: search.left, written: Written::default() };
-            inner.look(&store.layers.join("upper"), Path::new(""));
+            inner.look(&store.written(), Path::new(""));
             search.left = inner.left;
             search.written.more |= inner.written.more;
             if !inner.written.paths.is_empty() {
@@ -198,8 +198,9 @@ mod tests {
         fs::write(upper.join("y"), "").unwrap();
         let store = Store {
             at: PathBuf::from("/home/u/.npm"),
-            below: PathBuf::from("/home/u/.npm"),
+            below: PathBuf::from("/home/u"),
             layers: scratch.path().join("layers"),
+            part: PathBuf::from("x"),
         };
         before.stores.push(store);
         let written = Written::since(&before);

@@ -53,14 +53,13 @@ struct Layers {
     lower: PathBuf,
     upper: PathBuf,
     work: PathBuf,
-    at: PathBuf,
 }
 
 impl Layers {
     fn below(top: &Path) -> std::io::Result<Layers> {
-        let [lower, upper, work, at] = ["lower", "upper", "work", "at"].map(|name| top.join(name));
-        let layers = Layers { lower, upper, work, at };
-        for path in [&layers.lower, &layers.upper, &layers.work, &layers.at] {
+        // As in a run, where it is the home that another directory is laid over, and homes are kept in it.
+        let layers = Layers { lower: top.to_path_buf(), upper: top.join("upper"), work: top.join("work") };
+        for path in [&layers.upper, &layers.work] {
             fs::create_dir(path)?;
         }
         Ok(layers)
@@ -70,10 +69,9 @@ impl Layers {
     fn lay(&self) -> Result<(), SyscallError> {
         let open = |path: &Path| File::open(path).map_err(|cause| SyscallError { call: "open", cause });
         mount::separate()?;
-        let (lower, upper) = (open(&self.lower)?, open(&self.upper)?);
-        let (work, at) = (open(&self.work)?, open(&self.at)?);
-        mount::overlay(lower.as_fd(), upper.as_fd(), work.as_fd(), at.as_fd())?;
-        let added = fs::write(self.at.join(ADDED), "x");
+        let (lower, upper, work) = (open(&self.lower)?, open(&self.upper)?, open(&self.work)?);
+        mount::overlay(lower.as_fd(), upper.as_fd(), work.as_fd())?;
+        let added = fs::write(self.lower.join(ADDED), "x");
         added.map_err(|cause| SyscallError { call: "write", cause })
     }
 }
