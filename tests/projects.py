@@ -19,10 +19,10 @@ file are `key: value`, or `key:` and indented lines:
     known     what the tests are known to say inside and not outside, a regular expression, and why: `REGEX | reason`
     seconds   how long one command may take; the default is 900
 
-A command runs as it stands, by way of bash only where it has characters of a shell. `cd DIRECTORY` changes the directory
-of the commands after it, as it does for a user between two runs. Outside and inside have the same paths, one after the
-other: the project is in a new home, which holds the registry settings of the caller and, where the project needs cargo,
-the caller's toolchain. The exit status is 1 where a project ends otherwise than outside, or fails there.
+A command runs as it stands. It runs by way of bash only where it has characters of a shell. `cd DIRECTORY` changes the
+directory of the commands after it, as it does for a user between two runs. Outside and inside run one after the other
+at the same path. The project is in a new home, which holds the registry settings of the caller and, where the project
+needs cargo, the caller's toolchain. The exit status is 1 where a project ends otherwise than outside, or fails there.
 """
 
 import argparse
@@ -75,8 +75,10 @@ class Project:
                 sys.exit(f"{path}:{number}: no key, or a second time: {key}")
             said[key] = [value.strip()] if value.strip() else []
         text = {key: " ".join(said.get(key, [])) for key in KEYS if key not in LISTS}
-        self.about, self.user, self.count = text["about"], text["user"], text["count"] and re.compile(text["count"], re.M)
-        self.needs = [(tool, package or tool) for tool, _, package in (one.partition("=") for one in text["needs"].split())]
+        self.about, self.user = text["about"], text["user"]
+        self.count = text["count"] and re.compile(text["count"], re.MULTILINE)
+        needs = (one.partition("=") for one in text["needs"].split())
+        self.needs = [(tool, package or tool) for tool, _, package in needs]
         self.flags, _, self.why = (part.strip() for part in text["flags"].partition("|"))
         known, _, self.why_known = text["known"].rpartition(" | ")
         self.known = known and re.compile(known)
@@ -93,10 +95,13 @@ class Project:
 class Ended(collections.namedtuple("Ended", "statuses counts seconds output")):
     """What the installation and the tests of one side came to."""
 
-    def words(self):
+    def words(self, other=None):
+        """In a cell of the table; what differs from the other side in full."""
         failed = [f"exit {status}" for status in self.statuses if status]
-        shown = "; ".join(self.counts) if len(self.counts) <= 2 else f"{len(self.counts)} lines"
-        return ", ".join([*failed, *([shown] if shown else [])]) or "exit 0"
+        counts = [line for line in self.counts if other and line not in other.counts] or self.counts
+        counts = list(dict.fromkeys(counts))
+        shown = counts if len(counts) <= 2 else [f"{len(counts)} lines"]
+        return "; ".join([*failed, *shown]) or "exit 0"
 
     def differs(self, other):
         return (self.statuses, sorted(self.counts)) != (other.statuses, sorted(other.counts))
@@ -130,8 +135,12 @@ class Side:
         """Runs one command, and ends whatever it leaves behind. The exit status; 124 where it took too long."""
         log.write(f"\n$ {shlex.join(command)}\n".encode())
         as_user = {"user": self.user, "group": self.user, "extra_groups": []} if os.geteuid() == 0 else {}
-        child = subprocess.Popen(command, cwd=cwd, env=self.environment(), stdin=subprocess.DEVNULL, stdout=log,
-                                 stderr=log, start_new_session=True, umask=0o022, **as_user)
+        try:
+            child = subprocess.Popen(command, cwd=cwd, env=self.environment(), stdin=subprocess.DEVNULL, stdout=log,
+                                     stderr=log, start_new_session=True, umask=0o022, **as_user)
+        except OSError as error:
+            log.write(f"{error}\n".encode())
+            return 127
         try:
             return child.wait(self.project.seconds)
         except subprocess.TimeoutExpired:
@@ -180,7 +189,8 @@ class Bench:
 
     def __init__(self, options):
         self.options = options
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="sbx-projects-", dir=os.environ.get("SBX_TEST_DIR", "/var/tmp")))
+        below = os.environ.get("SBX_TEST_DIR", "/var/tmp")
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="sbx-projects-", dir=below))
         self.root.chmod(0o755)
         # The build's directory may be closed to the user.
         self.sbx = str(shutil.copy(options.sbx, self.root / "sbx"))
@@ -212,14 +222,30 @@ class Bench:
 
     def side(self, project, user, place, log):
         """A new home, with a copy of what was fetched."""
-        for old in (place / "home", place / "home.before"):
-            if old.exists() and self.options.keep and old.name == "home":
-                old.rename(place / "home.before")
-            elif old.exists():
-                remove(old)
+        before = place / "home.before"
+        remove(before)
+        if (place / "home").exists():
+            (place / "home").rename(before)
+        if not self.options.keep:
+            remove(before)
         side = Side(self, project, user, place)
         subprocess.run(["cp", "-a", place / "fetched", side.work], check=True, stdout=log)
         return side
+
+    def fetch(self, project, user, place, log):
+        """Gets the sources, as the user. Whether they are there."""
+        fetching = Side(self, project, user, place)
+        make(fetching.work, user)
+        if project.files.is_dir():
+            subprocess.run(["cp", "-r", f"{project.files}/.", fetching.work], check=True)
+            subprocess.run(["chown", "-R", f"{user}:{user}", fetching.work], check=True)
+        if fetching.script(project.fetch, log) != 0:
+            log.seek(0)
+            print("\n".join(f"    {line}" for line in log.read().decode(errors="replace").splitlines()[-5:]))
+            return False
+        fetching.work.rename(place / "fetched")
+        remove(fetching.home)
+        return True
 
     def compare(self, project, user):
         """A row of the table, and whether it is as it should be."""
@@ -227,35 +253,28 @@ class Bench:
         if missing:
             return skipped(project, f"needs {', '.join(missing)}")
         if user == 0 and project.user == "ordinary":
-            return Row(project.name, "", "", "", "does not run as root", "", "", True)
+            return Row(project.name, "", [], "", "not run: it does not work as root", "", "", True)
         place = self.root / str(user) / project.name
         make(place, user)
         with open(place / "log", "w+b", buffering=0) as log:
-            fetching = Side(self, project, user, place)
-            make(fetching.work, user)
-            if project.files.is_dir():
-                subprocess.run(["cp", "-r", f"{project.files}/.", fetching.work], check=True)
-                subprocess.run(["chown", "-R", f"{user}:{user}", fetching.work], check=True)
-            if fetching.script(project.fetch, log) != 0:
-                return skipped(project, f"sources not fetched, see {log.name}")
-            fetching.work.rename(place / "fetched")
-            remove(fetching.home)
+            if not self.fetch(project, user, place, log):
+                return skipped(project, "the sources could not be fetched")
             outside = self.side(project, user, place, log)
-            open_, closed = [self.sbx, "run", "--net", "host", "--"], [self.sbx, "run", "--"]
             without = outside.phases(([], []), log)
             versions = outside.version()
-            inside = self.side(project, user, place, log)
-            within = inside.phases((open_, closed), log)
+            install, test = [self.sbx, "run", "--net", "host", "--"], [self.sbx, "run", "--"]
+            within = self.side(project, user, place, log).phases((install, test), log)
             flags = ""
-            good = not without.differs(within) and not any(without.statuses) and bool(without.counts or not project.count)
-            if not good and project.known and not any(without.statuses):
-                said = set(within.counts) - set(without.counts)
-                good = bool(said) and all(project.known.fullmatch(line) for line in said)
-            if project.flags and without.differs(within):
-                flags = project.flags
-                inside = self.side(project, user, place, log)
-                with_flags = inside.phases((open_, [self.sbx, "run", *shlex.split(flags), "--"]), log)
-                good = not without.differs(with_flags) and not any(without.statuses)
+            passes = not any(without.statuses) and bool(without.counts or not project.count)
+            good = passes and not without.differs(within)
+            if passes and not good and project.known:
+                only = set(within.counts) - set(without.counts)
+                good = bool(only) and all(project.known.fullmatch(line) for line in only)
+                flags = project.why_known
+            if passes and not good and project.flags:
+                flags = f"`{project.flags}`: {project.why}"
+                test = [self.sbx, "run", *shlex.split(project.flags), "--"]
+                good = not without.differs(self.side(project, user, place, log).phases((install, test), log))
         said = collections.Counter(line for line in within.output.splitlines() if line.startswith("sbx: "))
         for line, times in said.most_common(20 if self.options.verbose else 5):
             print(f"    {times} x {line[:300]}")
@@ -264,7 +283,7 @@ class Bench:
         elif not self.options.keep:
             remove(place)
         times = f"{without.seconds:.0f} s / {within.seconds:.0f} s"
-        return Row(project.name, versions, "; ".join(project.test), without.words(), within.words(), flags, times, good)
+        return Row(project.name, versions, project.test, without.words(), within.words(without), flags, times, good)
 
 
 Row = collections.namedtuple("Row", "name versions commands outside inside flags times good")
@@ -272,7 +291,7 @@ Row = collections.namedtuple("Row", "name versions commands outside inside flags
 
 def skipped(project, reason):
     """A project that cannot be had here: visible, and a failure where nothing may be skipped."""
-    return Row(project.name, "", "", "", f"skipped: {reason}", "", "", os.environ.get("SBX_TEST_NO_SKIP") != "1")
+    return Row(project.name, "", [], "", f"skipped: {reason}", "", "", os.environ.get("SBX_TEST_NO_SKIP") != "1")
 
 
 def make(directory, user):
@@ -289,7 +308,7 @@ def own(path, user):
 
 
 def remove(directory):
-    """Go's caches and closed directories are made writable first."""
+    """Removes a directory, if it is there. Go's caches and closed directories are made writable first."""
     subprocess.run(["chmod", "-R", "u+rwX", directory], stderr=subprocess.DEVNULL, check=False)
     shutil.rmtree(directory, ignore_errors=True)
 
@@ -307,21 +326,32 @@ def end_children():
 
 
 def table(rows):
-    names = ["project", "versions", "tests", "outside", "inside", "flags needed", "time outside / inside"]
+    names = ["project", "versions", "tests", "outside", "inside", "what it needs, or why it differs", "time outside / inside"]
     lines = [names, ["---"] * len(names)]
     for row in rows:
-        commands = " ".join(f"`{command}`" for command in row.commands.split("; ") if command)
+        commands = ", ".join(f"`{command}`" for command in row.commands)
         inside = "the same" if row.good and row.inside == row.outside else row.inside
-        lines.append([row.name, row.versions, commands, row.outside, inside, row.flags or "none", row.times])
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+        lines.append([row.name, row.versions, commands, row.outside, inside, row.flags, row.times])
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+
+
+def heading(user):
+    return f"As {'root' if user == 0 else f'user {user}'}, Linux {platform.release()}:"
 
 
 def update(results):
+    """Writes the tables of these users. Rows of projects that did not run now stay, and so do tables of other users."""
     before, _, rest = PAGE.read_text().partition(BEGIN)
-    parts = [f"{BEGIN}\n\nLinux {platform.release()}.\n"]
+    old, _, after = rest.partition(END)
+    tables = {title.split(",")[0]: (title, lines) for title, lines in re.findall(r"(?m)^(As .*)\n\n((?:\|.*\n)*)", old)}
     for user, rows in results.items():
-        parts.append(f"As {'root' if user == 0 else f'user {user}'}:\n\n{table(rows)}\n")
-    PAGE.write_text(before + "\n".join(parts) + f"\n{END}" + rest.partition(END)[2])
+        title = heading(user)
+        _, lines = tables.get(title.split(",")[0], ("", ""))
+        ran = table(rows)
+        kept = [line for line in lines.splitlines()[2:] if line.split(" ")[1] not in {row.name for row in rows}]
+        tables[title.split(",")[0]] = (title, "\n".join([*ran[:2], *sorted([*kept, *ran[2:]])]) + "\n")
+    parts = [f"{title}\n\n{lines}" for title, lines in tables.values()]
+    PAGE.write_text(f"{before}{BEGIN}\n\n" + "\n".join(parts) + f"\n{END}{after}")
 
 
 def main():
@@ -351,11 +381,13 @@ def main():
         for project in projects:
             print(f"{project.name} as {user} ...", flush=True)
             row = bench.compare(project, user)
-            print(f"    {'same' if row.good else 'DIFFERS'}: outside {row.outside}; inside {row.inside}; {row.times}", flush=True)
+            said = "as outside" if row.good else "DIFFERS"
+            outcome = f"{said}: {row.outside} -> {row.inside} {row.flags}, {row.times}" if row.times else row.inside
+            print(f"    {outcome}", flush=True)
             results.setdefault(user, []).append(row)
     good = all(row.good for rows in results.values() for row in rows)
     for user, rows in results.items():
-        print(f"\nas user {user}\n{table(rows)}")
+        print("\n".join(["", heading(user), "", *table(rows)]))
     if options.update:
         update(results)
     if good and not options.keep:

@@ -1,5 +1,9 @@
 # Functions for the `fetch` lines of the projects. Each unpacks one source into the current directory, which is empty.
 
+# Root would give the files the owners that an archive names.
+TAR_OPTIONS=--no-same-owner
+export TAR_OPTIONS
+
 # sdist NAME VERSION: the source distribution of a Python package.
 sdist() {
     python3 -m venv "$HOME/fetch"

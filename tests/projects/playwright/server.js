@@ -2,7 +2,7 @@ const { createServer } = require("node:http");
 
 const page = `<!doctype html><title>Counter</title><button>0</button><p></p><script>
 const button = document.querySelector("button");
-button.onclick = () => { button.textContent = Number(button.textContent) + 1; localStorage.count = button.textContent; };
+button.onclick = () => { localStorage.count = button.textContent = Number(button.textContent) + 1; };
 fetch("/data").then((answer) => answer.json()).then((data) => document.querySelector("p").textContent = data.text);
 </script>`;
 
