@@ -237,7 +237,7 @@ class Bench:
         fetching = Side(self, project, user, place)
         make(fetching.work, user)
         if project.files.is_dir():
-            subprocess.run(["cp", "-r", f"{project.files}/.", fetching.work], check=True)
+            subprocess.run(["cp", "-rL", f"{project.files}/.", fetching.work], check=True)
             subprocess.run(["chown", "-R", f"{user}:{user}", fetching.work], check=True)
         if fetching.script(project.fetch, log) != 0:
             log.seek(0)
