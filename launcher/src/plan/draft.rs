@@ -354,7 +354,7 @@ impl<'a> Draft<'a> {
             sockets,
             scratch,
             home,
-            links: home.map(|_| home::links_of_flags(request, directory)).unwrap_or_default(),
+            links: home.map(|_| home::links_to_named(&self.inputs)).unwrap_or_default(),
             stores: home.map(|home| home.stores(&profile.home.stores, variables)).unwrap_or_default(),
             directory,
             host,

@@ -9,7 +9,6 @@ use crate::plan::namespaces::record::short_digest;
 use crate::plan::rules::{PathRights, PathRule};
 use crate::plan::{CacheOf, HomeOf, Inputs, state};
 use crate::profile::{HomeMode, PathEntry, Variables};
-use crate::request::Request;
 use crate::sys::path::{self, canonical};
 use crate::sys::within::{is_below, is_within};
 use crate::text::shown;
@@ -256,11 +255,13 @@ impl PrivateHome {
     }
 }
 
-/// The symbolic links by which flags name paths.
-pub fn links_of_flags(request: &Request, directory: &Path) -> Vec<PathBuf> {
+/// The symbolic links by which flags name paths, and on the way to the files that are executed for the command.
+pub fn links_to_named(inputs: &Inputs<'_>) -> Vec<PathBuf> {
+    let Inputs { request, program, directory, .. } = inputs;
     let lists = [&request.ro, &request.rox, &request.rw, &request.rwx, &request.unix];
-    let words = lists.into_iter().flatten();
-    words.flat_map(|word| path::way(&directory.join(word)).links).collect()
+    let words = lists.into_iter().flatten().map(|word| directory.join(word));
+    let files = program.files().map(|file| directory.join(file));
+    words.chain(files).flat_map(|path| path::way(&path).links).collect()
 }
 
 /// Where the symbolic links in a directory lead.
