@@ -11,8 +11,8 @@ BASH_COMPLETION = $(SHARE)/bash-completion/completions/sbx
 ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 
-.PHONY: help build install uninstall dist lint test test-escapes test-compat test-faults test-mutants coverage vm-test
-.PHONY: check-aarch64 fuzz fuzz-runs bench bench-peers
+.PHONY: help build install uninstall dist lint test test-escapes test-compat test-faults test-mutants test-projects coverage
+.PHONY: vm-test check-aarch64 fuzz fuzz-runs bench bench-peers
 
 help:
 	@echo 'make build          builds the release that starts fastest on this machine'
@@ -26,6 +26,7 @@ help:
 	@echo 'make test-compat    compares everyday commands in sbx with runs without it'
 	@echo 'make test-faults    makes each system call of a start fail'
 	@echo 'make test-mutants   removes protecting lines one by one; a test must fail each time'
+	@echo 'make test-projects  builds and tests real projects from the registries, in sbx and without it'
 	@echo 'make coverage       measures which lines of policy and launcher the tests run'
 	@echo 'make vm-test        runs the kernel-dependent tests on older kernels, emulated; ARCH=aarch64: on arm64'
 	@echo 'make check-aarch64  compiles everything for arm64 and runs clippy on it'
@@ -35,7 +36,8 @@ help:
 	@echo 'make bench-peers    the same and everyday commands, under every other sandbox that is installed'
 	@echo
 	@echo 'DESTDIR=DIR with install or uninstall: a directory in front of PREFIX'
-	@echo 'UPDATE=1 with test-escapes, test-compat, test-faults, coverage or bench-peers: writes the tables in docs'
+	@echo 'UPDATE=1 with test-escapes, test-compat, test-faults, test-projects, coverage or bench-peers:'
+	@echo '  writes the tables in docs'
 
 build:
 	scripts/build-release.sh
@@ -63,6 +65,11 @@ test-compat:
 
 test-mutants:
 	tests/mutants.py
+
+# PROJECTS=NAME...: only these. ROOT=1: as root too. Fetches sources and packages, and takes half an hour.
+test-projects:
+	$(CARGO) build -p sbx
+	tests/projects.py $(if $(ROOT),--root) $(if $(UPDATE),--update) $(PROJECTS)
 
 # Needs the llvm-tools of rustup. If they are missing, the script says how to get them.
 coverage:

@@ -166,6 +166,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
             &[eq(1, 6)],                      // F_SETLK
             &[eq(1, 7)],                      // F_SETLKW
             &[eq(1, 9)],                      // F_GETOWN
+            &[eq(1, 16)],                     // F_GETOWN_EX, which glibc calls for F_GETOWN
             &[eq(1, 36)],                     // F_OFD_GETLK
             &[eq(1, 37)],                     // F_OFD_SETLK
             &[eq(1, 38)],                     // F_OFD_SETLKW

@@ -364,7 +364,7 @@ impl<'a> Draft<'a> {
             sockets,
             scratch,
             home,
-            links: home.map(|_| home::named_links(&self.inputs)).unwrap_or_default(),
+            links: home.map(|home| home::named_links(&self.inputs, &home.at)).unwrap_or_default(),
             stores: home.map(|home| home.stores(&profile.home.stores, variables)).unwrap_or_default(),
             directory,
             host,

@@ -235,7 +235,7 @@ impl PrivateHome {
         let mut programs =
             Programs { home: &self.at, own: own_directories(variables), known: rules, added: Vec::new() };
         programs.of_path(inputs.host.variable("PATH").unwrap_or_default());
-        programs.of_command(command, &inputs.directory);
+        programs.of_command(command, inputs);
         let added = programs.added;
         rules.extend(added);
     }
@@ -307,9 +307,9 @@ impl Programs<'_> {
     }
 
     /// The command and the interpreters of its scripts. What a file names that a command may have written stays closed.
-    fn of_command(&mut self, command: &[Link], directory: &Path) {
-        for link in command.iter().take_while(|link| is_below(&link.path, self.home)) {
-            let way = path::way(&directory.join(&link.path));
+    fn of_command(&mut self, command: &[Link], inputs: &Inputs<'_>) {
+        for link in command.iter().take_while(|link| is_in_home(&link.path, self.home, inputs.host)) {
+            let way = path::way(&inputs.directory.join(&link.path));
             if !self.add_program(&way, true) {
                 return;
             }
@@ -347,13 +347,18 @@ impl Programs<'_> {
 }
 
 /// The symbolic links by which flags name paths, and the command its files below the home.
-pub fn named_links(inputs: &Inputs<'_>) -> Vec<PathBuf> {
-    let Inputs { request, host, program, directory, .. } = inputs;
+pub fn named_links(inputs: &Inputs<'_>, home: &Path) -> Vec<PathBuf> {
+    let Inputs { request, program, directory, .. } = inputs;
     let lists = [&request.ro, &request.rox, &request.rw, &request.rwx, &request.unix];
     let words = lists.into_iter().flatten().map(PathBuf::as_path);
-    let below = |path: &&Path| host.home().is_some_and(|home| is_below(path, home));
+    let below = |path: &&Path| is_in_home(path, home, inputs.host);
     let files = program.chain.iter().map(|link| &*link.path).filter(below);
     words.chain(files).flat_map(|path| path::way(&directory.join(path)).links).collect()
+}
+
+/// Whether a path begins with the home, by its real name or the one that the user has for it.
+fn is_in_home(path: &Path, home: &Path, host: &Host) -> bool {
+    is_below(path, home) || host.home().is_some_and(|named| is_below(path, named))
 }
 
 /// Where the symbolic links in a directory lead, by its real path.

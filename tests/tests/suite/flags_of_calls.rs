@@ -89,3 +89,22 @@ fn no_descriptor_sends_signals_to_others() {
         assert!(shown.contains("done done done ") && shown.contains("signals 8192"), "{shown}");
     });
 }
+
+/// fcntl(3) of glibc asks for the owner by F_GETOWN_EX and makes the answer that of F_GETOWN.
+#[test]
+fn the_owner_of_a_descriptor_can_be_asked_for() {
+    let script = "import fcntl\n\
+        print('owner', fcntl.fcntl(0, fcntl.F_GETOWN))\n\
+        try: fcntl.fcntl(-1, fcntl.F_GETOWN)\n\
+        except (OSError, ValueError) as error: print(error)\n\
+        for command in (fcntl.F_SETOWN, 15):\n\
+        \x20   try: fcntl.fcntl(0, command, bytes(8)); print('set')\n\
+        \x20   except OSError as error: print(error.errno)";
+    in_worlds(|world| {
+        for profile in ["workspace", "read-only", "no-exec", "minimal", "write", "network"] {
+            let out = world.sbx(["run", "-q", "-p", profile, "--", "/usr/bin/python3", "-c", script]).run();
+            assert!(out.out().contains("owner 0\n"), "{profile}: {out}");
+            assert!(out.out().ends_with("1\n1\n"), "{profile}: {out}");
+        }
+    });
+}

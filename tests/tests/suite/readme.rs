@@ -11,8 +11,15 @@ const MARK: &str = "<!-- test -->\n```sh\n";
 const README_WORDS: usize = 1500;
 const PARAGRAPH_LINES: usize = 8;
 /// Pages with tables and lists that a suite writes, or that repeat what the code says. Their rows cannot be wrapped.
-const GENERATED: [&str; 6] =
-    ["calls.md", "escapes.md", "compatibility.md", "faults.md", "coverage.md", "performance.md"];
+const GENERATED: [&str; 7] = [
+    "calls.md",
+    "escapes.md",
+    "compatibility.md",
+    "faults.md",
+    "coverage.md",
+    "performance.md",
+    "projects.md",
+];
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -7,7 +7,7 @@ use crate::profile::Variables;
 use crate::sys::beneath::{Directory, LISTING};
 use crate::sys::timer;
 use crate::text::shown;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,8 @@ pub struct HomeBefore {
     stores: Vec<Store>,
     /// Places for mounts, which the run has made itself.
     places: BTreeSet<PathBuf>,
+    /// Copies of settings as they are at the start, with the time of their last change: they may be as new as that.
+    copies: BTreeMap<PathBuf, SystemTime>,
     /// Names in the home that are left out: directories of tools. `None`: nothing is left out.
     tools: Option<BTreeSet<OsString>>,
     /// The start, by the clock that files go by: on a busy machine it is well behind the other one.
@@ -45,15 +47,32 @@ impl HomeBefore {
         let variables = Variables { home: Some(&home.at), ..Variables::default() };
         let stores = plan.profile.home.stores.iter().filter_map(|store| store.expand_path(&variables));
         let first = |path: PathBuf| path.strip_prefix(&home.at).ok()?.iter().next().map(OsStr::to_os_string);
+        let copies = if everything { copies(plan, &home, &variables) } else { BTreeMap::new() };
         let tools = (!everything).then(|| stores.filter_map(first).collect());
         let stores = if everything { plan.stores().to_vec() } else { Vec::new() };
-        Some(HomeBefore { home, stores, places, tools, time: timer::file_time() })
+        Some(HomeBefore { home, stores, places, copies, tools, time: timer::file_time() })
+    }
+
+    fn is_newer(&self, path: &Path, changed: SystemTime) -> bool {
+        changed >= self.time && self.copies.get(path) != Some(&changed)
     }
 
     /// What the run has written.
     pub fn written(self) -> Written {
         Written::since(&self)
     }
+}
+
+/// The copies of settings that are there.
+fn copies(plan: &Plan, home: &PrivateHome, variables: &Variables<'_>) -> BTreeMap<PathBuf, SystemTime> {
+    let Ok(top) = Directory::open(&home.directory) else { return BTreeMap::new() };
+    let paths = plan.profile.home.copies.iter().filter_map(|copy| copy.path.expand_path(variables));
+    let aged = paths.filter_map(|path| {
+        let path = path.strip_prefix(&home.at).ok()?;
+        let directory = top.place(path.parent()?).ok()?;
+        Some((path.to_path_buf(), directory.ages(path.file_name()?).ok()?.changed))
+    });
+    aged.collect()
 }
 
 /// What was written.
@@ -130,7 +149,7 @@ impl Search<'_> {
             if is_directory {
                 self.walk(top, &path, level + 1);
             } else if !self.before.places.contains(&path)
-                && directory.ages(&name).is_ok_and(|ages| ages.changed >= self.before.time)
+                && directory.ages(&name).is_ok_and(|ages| self.before.is_newer(&path, ages.changed))
             {
                 self.tell(path.iter().take(LEVELS).map(OsStr::to_os_string).collect());
             }
@@ -175,7 +194,8 @@ mod tests {
             no_layers: None,
             lasts: true,
         };
-        let mut before = HomeBefore { home, stores: Vec::new(), places: BTreeSet::new(), tools: None, time };
+        let (stores, places, copies) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+        let mut before = HomeBefore { home, stores, places, copies, tools: None, time };
         assert_eq!(Written::since(&before).line(), None);
         std::thread::sleep(std::time::Duration::from_millis(20));
         fs::create_dir_all(directory.join("a/b/c/d")).unwrap();

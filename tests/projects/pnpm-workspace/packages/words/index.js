@@ -1,0 +1,3 @@
+const { countBy } = require("lodash");
+
+exports.frequencies = (text) => countBy(text.toLowerCase().match(/\p{L}+/gu) ?? []);
