@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use sbx_tests::{Cmd, Output, World, need};
 
@@ -51,10 +52,31 @@ fn a_command_in_the_home_runs_with_what_belongs_to_it() {
         // What a command may have written names nothing that is opened.
         own(&world, "keys/bin/key", "secret\n");
         program(&world, "keys/bin/interpreter", "#!/bin/cat\n");
-        world.write(world.path("planted"), &format!("#!{home}/keys/bin/interpreter\n"));
+        world.write(world.path("planted"), format!("#!{home}/keys/bin/interpreter\n"));
         Cmd::new("chmod").arg("755").arg(world.path("planted")).run().success();
         let out = world.sbx(["run", "--", "./planted"]).arg(format!("{home}/keys/bin/key")).run();
         assert!(!out.out().contains("secret"), "{out}");
+    });
+}
+
+/// node_modules/.bin of a monorepo, and environments of Python, hold links to the programs.
+#[test]
+fn a_command_is_found_by_a_link_outside_the_workspace() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        world.script(world.home.join("mono/tool/main"), "#!/bin/sh\necho ran\n");
+        world.make_dir(&world.home.join("mono/.bin"));
+        let link = world.home.join("mono/.bin/tool");
+        symlink("../tool/main", &link).unwrap();
+        let by_link = |words: &[&str]| world.sbx(words.iter().map(Path::new).chain([&*link])).run();
+        assert_eq!(by_link(&["run", "--"]).success().out(), "ran\n");
+        // Nothing beside the link is there.
+        world.write(world.home.join("mono/.bin/other"), "");
+        let list = world.sbx(["run", "--", "ls", "-A"]).arg(world.home.join("mono/.bin")).run();
+        assert!(!list.out().contains("other"), "{list}");
+        // A link that a command can replace is not followed out of the workspace.
+        symlink(world.home.join("mono/tool/main"), world.path("planted")).unwrap();
+        world.sbx(["run", "--", "./planted"]).run().failed();
     });
 }
 

@@ -277,27 +277,6 @@ fn nothing_that_is_left_in_a_home_leads_out() {
     });
 }
 
-/// node_modules/.bin of a monorepo, and environments of Python, hold links to the programs.
-#[test]
-fn a_command_is_found_by_a_link_outside_the_workspace() {
-    with_namespaces(|user| {
-        let world = World::new(user);
-        world.script(world.home.join("mono/tool/main"), "#!/bin/sh\necho ran\n");
-        world.make_dir(&world.home.join("mono/bin"));
-        let link = world.home.join("mono/bin/tool");
-        symlink("../tool/main", &link).unwrap();
-        let by_link = |words: &[&str]| world.sbx(words.iter().map(Path::new).chain([&*link])).run();
-        assert_eq!(by_link(&["run", "--"]).success().out(), "ran\n");
-        // Nothing beside the link is there.
-        world.write(world.home.join("mono/bin/other"), "");
-        let list = format!("ls -A {}", world.home.join("mono/bin").display());
-        assert!(!sh(&world, &[], &list).run().out().contains("other"));
-        // A link that a command can replace is not followed out of the workspace.
-        symlink(world.home.join("mono/tool/main"), world.path("planted")).unwrap();
-        world.sbx(["run", "--", "./planted"]).run().failed();
-    });
-}
-
 /// A store that is the user's link may lead through a workspace, where a command may have put another link.
 #[test]
 fn a_store_is_not_read_over_a_link_of_a_command() {
