@@ -11,7 +11,7 @@ use crate::enforce::home::Held;
 use crate::plan::home::PrivateHome;
 use crate::plan::namespaces::Layout;
 use crate::sys::beneath::Directory;
-use crate::sys::{SyscallError, file};
+use crate::sys::{OfCall, SyscallError, file};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
@@ -33,15 +33,15 @@ pub fn settle(home: &PrivateHome, held: &Held, layout: &Layout) -> Result<(), En
         return Ok(());
     }
     let unused: Vec<PathBuf> = known.difference(&used).cloned().collect();
-    let removed = match unused.is_empty() {
-        true => None,
-        false => held
-            .alone(&home.directory, || remove(&home.directory, &unused))
-            .step_at(SETTLE, &home.directory)?,
-    };
-    let removed = removed.transpose().step_at(SETTLE, &home.directory)?;
-    let gone = if removed.is_some() { unused } else { Vec::new() };
-    note(&list, &used, &gone).step_at(SETTLE, &list)
+    if !unused.is_empty() {
+        // Both before another run begins: what it makes is not to be forgotten.
+        let clear =
+            || remove(&home.directory, &unused).and_then(|()| note(&list, &used, &unused).of("write"));
+        if let Some(cleared) = held.alone(&home.directory, clear).step_at(SETTLE, &home.directory)? {
+            return cleared.step_at(SETTLE, &home.directory);
+        }
+    }
+    note(&list, &used, &[]).step_at(SETTLE, &list)
 }
 
 /// Other runs may be writing to the list as well.
