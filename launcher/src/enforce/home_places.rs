@@ -11,7 +11,7 @@ use crate::enforce::home::Held;
 use crate::plan::home::PrivateHome;
 use crate::plan::namespaces::Layout;
 use crate::sys::beneath::Directory;
-use crate::sys::{OfCall, SyscallError, file};
+use crate::sys::{OfCall, SyscallError, file, process};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
@@ -46,6 +46,8 @@ pub fn settle(home: &PrivateHome, held: &Held, layout: &Layout) -> Result<(), En
 
 /// Other runs may be writing to the list as well.
 fn note(list: &Path, used: &BTreeSet<PathBuf>, gone: &[PathBuf]) -> io::Result<()> {
+    // Whatever mask the caller has, later runs read it.
+    let _mask = process::without_umask();
     let mut file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(list)?;
     let _ = file.lock();
