@@ -87,11 +87,13 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
     let mut rules = given.more.to_vec();
     rules.extend(of_profile(&inputs.profile.paths, variables)?);
     if let Some(home) = given.home {
-        let command = executed.program.map_or(&[][..], |program| &program.chain);
-        home.adapt(inputs, variables, command, &mut rules);
+        home.adapt(inputs, variables, &mut rules);
     }
     let of_flags = of_flags(inputs, variables)?;
     rules.extend(of_flags.iter().map(|(_, rule)| rule.clone()));
+    if let Some((home, program)) = given.home.zip(executed.program) {
+        home.admit(&program.chain, inputs, variables, &mut rules);
+    }
     rules.extend(own_terminals(&rules, inputs.host));
     let reached = of_command(executed, &inputs.directory, variables, &mut rules)?;
     let connect = PathRights { connect: true, ..PathRights::default() };

@@ -7,6 +7,7 @@ use crate::plan::files::{self, tidy};
 use crate::plan::namespaces::Choice;
 use crate::plan::namespaces::record::short_digest;
 use crate::plan::rules::{PathRights, PathRule};
+use crate::plan::writable_roots::WritableRoots;
 use crate::plan::{CacheOf, HomeOf, Inputs, state};
 use crate::profile::{HomeMode, PathEntry, Variables};
 use crate::program::Link;
@@ -209,13 +210,7 @@ impl PrivateHome {
 
     /// What a home changes of the rules of a profile: what it has copies of, and stores that the run can write to, need
     /// none of their own; programs on PATH do.
-    pub fn adapt(
-        &self,
-        inputs: &Inputs<'_>,
-        variables: &Variables<'_>,
-        command: &[Link],
-        rules: &mut Vec<PathRule>,
-    ) {
+    pub fn adapt(&self, inputs: &Inputs<'_>, variables: &Variables<'_>, rules: &mut Vec<PathRule>) {
         let home = &inputs.profile.home;
         let copies = home.copies.iter().filter_map(|copy| copy.path.expand_path(variables));
         let stores = home.stores.iter().filter_map(|entry| entry.expand_path(variables));
@@ -233,8 +228,27 @@ impl PrivateHome {
         let rights = PathRights { execute: true, ..PathRights::WRITE };
         rules.push(PathRule::new(self.directory.clone(), rights));
         let mut programs =
-            Programs { home: &self.at, own: own_directories(variables), known: rules, added: Vec::new() };
+            Programs { home: &self.at, own: shared_directories(variables), known: rules, added: Vec::new() };
         programs.of_path(inputs.host.variable("PATH").unwrap_or_default());
+        let added = programs.added;
+        rules.extend(added);
+    }
+
+    /// Adds rules for the command and what belongs to it, where it is in the home. `rules` are all others: wherever
+    /// they let commands write, an earlier one may have decided what a file names.
+    pub fn admit(
+        &self,
+        command: &[Link],
+        inputs: &Inputs<'_>,
+        variables: &Variables<'_>,
+        rules: &mut Vec<PathRule>,
+    ) {
+        if !command.first().is_some_and(|link| is_in_home(&link.path, &self.at, inputs.host)) {
+            return;
+        }
+        let roots = WritableRoots::of(variables, rules);
+        let mut programs =
+            Programs { home: &self.at, own: roots.paths().collect(), known: rules, added: Vec::new() };
         programs.of_command(command, inputs);
         let added = programs.added;
         rules.extend(added);
@@ -274,8 +288,8 @@ impl PrivateHome {
     }
 }
 
-/// Where the run, and others beside it, may write.
-fn own_directories<'a>(variables: &Variables<'a>) -> Vec<&'a Path> {
+/// Where every run may write.
+fn shared_directories<'a>(variables: &Variables<'a>) -> Vec<&'a Path> {
     [variables.workspace, variables.tmp].into_iter().flatten().collect()
 }
 

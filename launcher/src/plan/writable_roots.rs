@@ -68,6 +68,11 @@ impl WritableRoots {
         WritableRoots(own.chain(writable.map(|rule| canonical(&rule.path))).collect())
     }
 
+    /// Each of them.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().map(PathBuf::as_path)
+    }
+
     fn has(&self, path: &Path) -> bool {
         self.0.iter().any(|place| is_within(path, place))
     }

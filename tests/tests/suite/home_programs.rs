@@ -54,7 +54,13 @@ fn a_command_in_the_home_runs_with_what_belongs_to_it() {
         program(&world, "keys/bin/interpreter", "#!/bin/cat\n");
         world.write(world.path("planted"), format!("#!{home}/keys/bin/interpreter\n"));
         Cmd::new("chmod").arg("755").arg(world.path("planted")).run().success();
-        let out = world.sbx(["run", "--", "./planted"]).arg(format!("{home}/keys/bin/key")).run();
+        let key = format!("{home}/keys/bin/key");
+        let out = world.sbx(["run", "--", "./planted"]).arg(&key).run();
+        assert!(!out.out().contains("secret"), "{out}");
+        // The same where a flag lets commands write.
+        program(&world, "other/planted", &format!("#!{home}/keys/bin/interpreter\n"));
+        let other = world.home.join("other").display().to_string();
+        let out = world.sbx(["run", "--rw", &other, "--"]).args([&format!("{other}/planted"), &key]).run();
         assert!(!out.out().contains("secret"), "{out}");
     });
 }
