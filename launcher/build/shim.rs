@@ -1,32 +1,58 @@
-//! Builds the shim as a shared library and leaves it where the launcher embeds it.
+//! Builds the libraries that are loaded into programs, and leaves them where the launcher embeds them.
 //!
-//! A nested cargo, because the same crate has to be linked twice with opposite settings: the launcher with
-//! std and whatever the user asked for, the shim as a `cdylib` without any library. It has a target
+//! A nested cargo, because the same crates have to be linked twice with opposite settings: the launcher with
+//! std and whatever the user asked for, the libraries as `cdylib` without any other library. It has a target
 //! directory of its own (cargo holds a lock on the outer one), is always optimised, and sees none of the
-//! outer build's flags, which could put a libc or coverage counters into it.
+//! outer build's flags, which could put a libc or coverage counters into them.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-/// What the design allows the library to weigh, since every start pays for it.
+/// What the design allows a library to weigh, since every start pays for it.
 const LIMIT: u64 = 32 * 1024;
 
-/// Builds it, and leaves it in `out`.
-pub fn write(out: &Path) {
-    for path in ["shim", "policy/src", "policy/data", "policy/build.rs", "policy/Cargo.toml", "Cargo.toml"] {
-        println!("cargo::rerun-if-changed=../{path}");
-    }
-    let library = build(&out.join("shim"));
-    let size = fs::metadata(&library).expect("cargo named the library it built").len();
-    assert!(size <= LIMIT, "libsandbox.so has {size} bytes, more than the {LIMIT} that it may have");
-    fs::copy(&library, out.join("libsandbox.so")).expect("OUT_DIR can be written");
+/// A library.
+struct Library {
+    package: &'static str,
+    /// Its file name.
+    name: &'static str,
+    /// What the linker is told besides.
+    linker: &'static str,
+    /// Whether stacks are unwound through it: threads may be cancelled in functions that it calls.
+    unwinds: bool,
 }
 
-fn build(target_dir: &Path) -> PathBuf {
+const SHIM: Library = Library {
+    package: "sbx-shim",
+    name: "libsandbox.so",
+    // initfirst: our constructor before all others. now: no lazy binding after the filter is in place.
+    linker: "-z,initfirst,-z,now,--no-eh-frame-hdr",
+    unwinds: false,
+};
+
+const EXPLAINER: Library =
+    Library { package: "sbx-explainer", name: "libsbx-explain.so", linker: "-z,lazy", unwinds: true };
+
+/// Builds them, and leaves them in `out`.
+pub fn write(out: &Path) {
+    let sources = ["shim", "explainer", "policy/src", "policy/data", "policy/build.rs", "policy/Cargo.toml"];
+    for path in sources.into_iter().chain(["Cargo.toml"]) {
+        println!("cargo::rerun-if-changed=../{path}");
+    }
+    for library in [SHIM, EXPLAINER] {
+        let built = build(&library, &out.join("shim"));
+        let size = fs::metadata(&built).expect("cargo named the library it built").len();
+        assert!(size <= LIMIT, "{} has {size} bytes, more than the {LIMIT} that it may have", library.name);
+        fs::copy(&built, out.join(library.name)).expect("OUT_DIR can be written");
+    }
+}
+
+fn build(library: &Library, target_dir: &Path) -> PathBuf {
     let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"));
-    cargo.args("rustc --package sbx-shim --lib --features library --crate-type cdylib".split(' '));
+    cargo.args(["rustc", "--package", library.package]);
+    cargo.args("--lib --features library --crate-type cdylib".split(' '));
     cargo.args(["--release", "--offline"]);
     cargo.args(["--message-format", "json-render-diagnostics", "--config", "profile.release.opt-level='z'"]);
     cargo.arg("--target-dir").arg(target_dir).arg("--config").arg(format!("build.build-dir={target_dir:?}"));
@@ -36,20 +62,25 @@ fn build(target_dir: &Path) -> PathBuf {
         cargo.args(["--target", &target]);
     }
     cargo.args(["--", "-Clink-arg=-nostdlib", "-Clink-arg=-nostartfiles"]);
-    cargo.arg("-Clink-arg=-Wl,-soname,libsandbox.so");
-    // initfirst: our constructor before all others. now: no lazy binding after the filter is in place.
-    // The rest: nothing but one read-only segment, for size.
-    cargo.arg("-Clink-arg=-Wl,-z,initfirst,-z,now,-z,noseparate-code,--build-id=none,--no-eh-frame-hdr");
+    cargo.arg(format!("-Clink-arg=-Wl,-soname,{},{}", library.name, library.linker));
+    // Nothing but one read-only segment, for size.
+    cargo.arg("-Clink-arg=-Wl,-z,noseparate-code,--build-id=none,--strip-all");
     // The part that is read-only after relocation would be padded to whole pages, by some linkers in the file
     // too, and cost the loader a call at each start. Nobody reads it once the constructor has run.
     cargo.arg("-Clink-arg=-Wl,-z,norelro");
     // The largest pages that a kernel can have, or the loader there would leave the library out.
     let page = if target.starts_with("aarch64") { 65536 } else { 4096 };
     cargo.arg(format!("-Clink-arg=-Wl,-z,max-page-size={page}"));
-    let script = fs::canonicalize("../shim/libsandbox.ld").expect("the shim's linker script is there");
-    cargo.arg(format!("-Clink-arg=-Wl,-T,{}", script.display()));
+    let tables = if library.unwinds {
+        "yes"
+    } else {
+        let script = fs::canonicalize("../shim/libsandbox.ld").expect("the shim's linker script is there");
+        cargo.arg(format!("-Clink-arg=-Wl,-T,{}", script.display()));
+        "no"
+    };
     // Targets of musl link statically unless told otherwise, and then have no shared libraries.
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", "-Cforce-unwind-tables=no\x1f-Ctarget-feature=-crt-static");
+    let flags = format!("-Cforce-unwind-tables={tables}\x1f-Ctarget-feature=-crt-static");
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags);
     let unset = ["RUSTFLAGS", "RUSTC_WORKSPACE_WRAPPER", "RUSTC_WRAPPER", "CARGO_BUILD_TARGET"];
     for name in unset.into_iter().chain(["CARGO_TARGET_DIR", "CARGO_BUILD_BUILD_DIR"]) {
         cargo.env_remove(name);

@@ -36,6 +36,8 @@ pub struct Request {
     pub log_violations: bool,
     /// Denied paths are named too.
     pub explain: bool,
+    /// Programs do not get the library that tells of refused calls on paths.
+    pub no_explainer: bool,
     /// The network, if not the profile's.
     pub net: Option<NetworkMode>,
     /// The only ports that TCP connections may go to (`*:443`).

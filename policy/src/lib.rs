@@ -18,6 +18,7 @@ pub mod list;
 mod message;
 pub mod program;
 pub mod rules;
+pub mod tell;
 
 /// Named argument restrictions, as data.
 pub mod restrictions {

@@ -9,7 +9,8 @@ use syn::Item;
 use syn::spanned::Spanned;
 
 /// The directories that these rules hold for, below the root of the tree.
-pub const DIRECTORIES: &[&str] = &["launcher/src", "policy/src", "shim/src", "client/src", "tests", "bench"];
+pub const DIRECTORIES: &[&str] =
+    &["launcher/src", "policy/src", "shim/src", "explainer/src", "client/src", "tests", "bench"];
 
 /// The only `unsafe` outside modules named `sys`: the C library calls this function by its name.
 const EXPORTED_MAIN: (&str, &str) = ("launcher/src/main.rs", "main");

@@ -85,7 +85,9 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
         switch("log-violations", |r| &mut r.log_violations,
             "Allow every system call, and list those that would be denied; path rules stay in force"),
         switch("explain", |r| &mut r.explain,
-            "Name denied paths too; everything stays denied (each call with a path takes longer)"),
+            "Name denied paths whatever makes the call; everything stays denied (each call with a path takes longer)"),
+        switch("no-explainer", |r| &mut r.no_explainer,
+            "Do not load libsbx-explain.so into programs, which tells of denied paths without --explain"),
     ]),
     ("Network", &[
         choice("net", &[

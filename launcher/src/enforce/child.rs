@@ -14,6 +14,7 @@ use crate::sys::process::{self, Pid};
 use crate::sys::signal::{self, Disposition};
 use crate::sys::{SyscallError, descriptor, namespace, privilege, seccomp};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 /// What the steps work on.
@@ -44,6 +45,8 @@ pub struct Steps {
     pub own: Option<Own>,
     /// The mounts of the run, which the reaper makes.
     pub layout: Option<Rc<Layout>>,
+    /// Where in it the explainer library is to be, if there.
+    pub library: Option<PathBuf>,
     /// Whether the command gets a session of its own, without a controlling terminal.
     pub session: bool,
     /// Where the child waits until all path rules are added; `None` where they are already.

@@ -152,6 +152,11 @@ impl Prepared {
         Ok(granted)
     }
 
+    /// Lets a file be read that is made with the run's mounts.
+    pub fn read_made(&mut self, path: PathBuf) {
+        self.late.push(PathRule { path, rights: PathRights::READ, optional: false, follows: false });
+    }
+
     /// Adds the remaining rules, inside the run's mounts.
     pub fn complete(&mut self) -> Result<(), EnforceError> {
         let ruleset = self.ruleset.as_mut().ok_or(IN_FORCE).step("complete the path rules")?;

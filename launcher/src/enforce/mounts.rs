@@ -125,11 +125,11 @@ pub fn settle(own: &Own) -> Result<Option<u64>, ViewError> {
     Ok(cookie)
 }
 
-/// Makes the view.
-pub fn enter(layout: &Layout) -> Result<Entered, ViewError> {
+/// Makes the view, with the explainer library at this path.
+pub fn enter(layout: &Layout, library: Option<&Path>) -> Result<Entered, ViewError> {
     mount::separate().basic("separate its mounts")?;
     close_devices(layout)?;
-    let overlays = replaced::replace(&layout.private)?;
+    let overlays = replaced::replace(&layout.private, library)?;
     let terminals = callers_terminals(layout)?;
     for System { kind, at, keep, closed } in &layout.systems {
         const MOUNT: &str = "mount '{}'";

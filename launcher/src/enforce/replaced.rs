@@ -3,6 +3,7 @@
 
 use crate::enforce::EnforceError;
 use crate::enforce::mounts::{Basic, ViewError, place};
+use crate::enforce::steps::EXPLAINER;
 use crate::plan::home::{Store, UPPER};
 use crate::plan::namespaces::renewed::{Kept, Private};
 use crate::sys::mount::{self, Kind, Tree};
@@ -71,8 +72,9 @@ struct Replacement<'a> {
     kept: Vec<Taken<'a>>,
 }
 
-/// Replaces directories, parents first. Returns the overlays that were laid for that.
-pub fn replace(all: &[Private]) -> Result<Overlays, ViewError> {
+/// Replaces directories, parents first, and writes the explainer library at its path in one of them. Returns the
+/// overlays that were laid for that.
+pub fn replace(all: &[Private], library: Option<&Path>) -> Result<Overlays, ViewError> {
     let mut overlays = Overlays::default();
     let held = all.iter().map(|private| hold(private, &mut overlays)).collect::<Result<Vec<_>, _>>()?;
     for Replacement { private, tree, stores, kept } in held {
@@ -94,6 +96,9 @@ pub fn replace(all: &[Private]) -> Result<Overlays, ViewError> {
             tree.cover(place.as_fd()).basic_at(OVERLAY, &store.at)?;
         }
         put_back(kept, REPLACE, at)?;
+        if let Some(library) = library.filter(|library| library.parent() == Some(at)) {
+            std::fs::write(library, EXPLAINER).of("write").basic_at("write '{}'", library)?;
+        }
         if private.from.is_none() {
             mount::make_read_only(at).basic_at(REPLACE, at)?;
         }

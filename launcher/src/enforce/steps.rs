@@ -6,16 +6,21 @@ use crate::enforce::error::Named;
 use crate::enforce::exec_permit::ExecPermit;
 use crate::enforce::guard::Guard;
 use crate::enforce::landlock::{self, Report, View};
-use crate::plan::{OnViolation, Plan, rules};
+use crate::plan::{LibraryPlace, OnViolation, Plan, rules};
 use crate::profile::NetworkMode;
-use crate::sys::{descriptor, signal};
+use crate::sys::{descriptor, process, signal};
 use sbx_policy::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 /// `libsandbox.so`, as launcher/build linked it.
 pub static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libsandbox.so"));
+
+/// `libsbx-explain.so`, likewise.
+pub static EXPLAINER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libsbx-explain.so"));
+
+const PRELOAD: &[u8] = b"LD_PRELOAD=";
 
 /// What the child needs that no plan contains.
 #[derive(Default)]
@@ -42,6 +47,9 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
         Some(seal) => Some(preload(&seal.text, &mut environment)?),
         None => None,
     };
+    if let Some(library) = &plan.explainer {
+        load(library, &mut environment)?;
+    }
     let mut guard = Guard::new(&plan.profile.name, plan.calls, extras, plan.on_violation, listens);
     let path = plan.program.path.as_os_str().as_bytes();
     let permit = ExecPermit::new(path, plan.arguments, environment).step("lay out the command")?;
@@ -57,10 +65,17 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
     };
     let view = View { report, ..view };
     let layout = plan.namespaces.ok();
-    let landlock = match &plan.paths {
+    let library = match plan.explainer {
+        Some(LibraryPlace::View(path)) => Some(path),
+        _ => None,
+    };
+    let mut landlock = match &plan.paths {
         Some(paths) => Some(landlock::prepare(plan.landlock, paths, &logged(&plan.network, logs), view)?),
         None => None,
     };
+    if let Some((landlock, library)) = landlock.as_mut().zip(library.as_ref()) {
+        landlock.read_made(library.clone());
+    }
     let directory = descriptor::open_path(&plan.directory).step_at("enter '{}'", &plan.directory)?;
     let mut pass = plan.pass;
     pass.extend(shim.as_ref().map(AsRawFd::as_raw_fd));
@@ -83,6 +98,7 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             nested: plan.nested,
             session: layout.is_some() && !(0..3).any(descriptor::is_terminal),
             own: plan.own,
+            library,
             layout,
             barrier: None,
             dropped_early: false,
@@ -102,17 +118,34 @@ pub fn logged(network: &rules::Network, logs: bool) -> rules::Network {
     }
 }
 
+/// Has the explainer loaded after all other libraries. The first process of the run puts it into the view.
+fn load(library: &LibraryPlace, environment: &mut Vec<OsString>) -> Result<(), EnforceError> {
+    if let LibraryPlace::Scratch { outside, .. } = library {
+        const WRITE: &str = "write '{}'";
+        let _umask = process::without_umask();
+        std::fs::write(outside, EXPLAINER).step_at(WRITE, outside)?;
+    }
+    let preload = environment.iter_mut().find(|entry| entry.as_bytes().starts_with(PRELOAD));
+    match preload {
+        Some(entry) => entry.push(":"),
+        None => environment.push(OsStr::from_bytes(PRELOAD).to_os_string()),
+    }
+    let preload = environment.iter_mut().find(|entry| entry.as_bytes().starts_with(PRELOAD));
+    preload.into_iter().for_each(|entry| entry.push(library.inside()));
+    Ok(())
+}
+
 /// Puts the shim and the seal's variables into the environment.
 fn preload(seal: &env::Text, environment: &mut Vec<OsString>) -> Result<OwnedFd, EnforceError> {
     let shim = descriptor::sealed_memory_file(c"libsandbox.so", SHIM).step("make libsandbox.so available")?;
     let number = shim.as_raw_fd();
     let own = format!("/proc/self/fd/{number}");
-    let others = environment.iter().position(|entry| entry.as_bytes().starts_with(b"LD_PRELOAD="));
+    let others = environment.iter().position(|entry| entry.as_bytes().starts_with(PRELOAD));
     match others {
         Some(at) => {
             // The user's own libraries come after it: the seal restricts them already.
             let mut entry = OsString::from(format!("LD_PRELOAD={own}:"));
-            entry.push(std::ffi::OsStr::from_bytes(&environment[at].as_bytes()["LD_PRELOAD=".len()..]));
+            entry.push(OsStr::from_bytes(&environment[at].as_bytes()[PRELOAD.len()..]));
             environment[at] = entry;
         }
         None => environment.push(format!("LD_PRELOAD={own}").into()),

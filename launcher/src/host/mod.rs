@@ -64,6 +64,8 @@ pub struct Host {
     pub real_user: Fact<u32>,
     /// Whether real and effective user and group are the same.
     pub one_identity: Fact<bool>,
+    /// The bytes that a file of this process may have.
+    pub largest_file: Fact<u64>,
     /// Whether this process has CAP_SYS_ADMIN.
     pub administrator: Fact<bool>,
     /// Whether descriptors of other processes can be taken (pidfd_getfd(2)), as far as filters are concerned.
@@ -102,6 +104,7 @@ impl Host {
             account_home: Fact::read_by(|| account::home_of(process::user())),
             real_user: Fact::read_by(process::real_user),
             one_identity: Fact::read_by(process::has_one_identity),
+            largest_file: Fact::read_by(process::largest_file),
             administrator: Fact::read_by(privilege::is_administrator),
             takes_descriptors: Fact::read_by(socket::can_take),
             network_cookies: Fact::read_by(socket::has_cookies),

@@ -7,11 +7,13 @@ use crate::plan::calls::{Calls, Unix};
 use crate::plan::commands;
 use crate::plan::directories::inside_variables;
 use crate::plan::environment::{self, command_environment};
+use crate::plan::explainer::{self, LibraryPlace};
 use crate::plan::files::{self, Directories, Executed, Paths};
 use crate::plan::home::{self, PrivateHome};
 use crate::plan::limits::{self, Means};
 use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, Unavailable, record};
 use crate::plan::rules::Network;
+use crate::plan::variables::Loudness;
 use crate::plan::workspace::{self, Working};
 use crate::plan::{
     CacheOf, HomeOf, Inputs, Needs, OnViolation, Plan, Provided, network, notified, static_programs,
@@ -218,6 +220,18 @@ impl<'a> Draft<'a> {
         let limits = self.limits.apply(means, host)?;
         let changes = notified::attributes().any(|name| self.calls.allows(name));
         let logs = self.on_violation == OnViolation::Log;
+        let loudness = variables::loudness(request, host)?;
+        // Without path rules nothing is refused by them.
+        let watch_paths = paths.is_some() && (request.log_violations || request.explain);
+        let is_heard = loudness != Loudness::Quiet
+            || [request.report.is_some(), request.report_fd.is_some(), request.audit_log.is_some()]
+                .contains(&true);
+        let is_told =
+            paths.is_some() && means.listens && is_heard && !watch_paths && !logs && !request.no_explainer;
+        let is_told = is_told && *host.largest_file.get() >= explainer::LARGEST;
+        let explainer = is_told.then(|| {
+            LibraryPlace::of(namespaces.as_ref().ok().map(|layout| &**layout), provided.scratch.as_deref())
+        });
         let seals = !self.inputs.asks() && !unconfined;
         let seal = if seals { self.calls.seal(self.on_violation.value())? } else { None };
         Ok(Plan {
@@ -226,9 +240,9 @@ impl<'a> Draft<'a> {
             arguments: self.arguments,
             denied_calls: request.deny_calls.iter().map(|list| list.to_string_lossy().into_owned()).collect(),
             pass: request.pass_fd.clone(),
-            // Without path rules nothing is refused by them.
-            watch_paths: paths.is_some() && (request.log_violations || request.explain),
-            loudness: variables::loudness(request, host)?,
+            watch_paths,
+            loudness,
+            explainer: explainer.flatten(),
             workspace: self.workspace,
             record,
             missing,

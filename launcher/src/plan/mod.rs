@@ -12,6 +12,7 @@ pub mod deny_expansion;
 pub mod directories;
 mod draft;
 pub mod environment;
+pub mod explainer;
 pub mod files;
 mod flag_warnings;
 pub mod home;
@@ -36,6 +37,7 @@ pub mod writable_roots;
 mod tests;
 
 pub use draft::Draft;
+pub use explainer::LibraryPlace;
 pub use inputs::{Inputs, load_profile};
 pub use needs::{CacheOf, GroupLimits, HomeOf, Needs, Provided};
 pub use on_violation::OnViolation;
@@ -75,6 +77,8 @@ pub struct Plan {
     pub seal: Option<Seal>,
     /// Whether libsandbox.so is loaded into the program, to do that.
     pub loads_shim: bool,
+    /// Where the library is that tells of refused calls on paths, if the run has it.
+    pub explainer: Option<LibraryPlace>,
     /// Action on a violation.
     pub on_violation: OnViolation,
     /// Whether refused paths are named.
@@ -166,6 +170,7 @@ impl Plan {
             Notified::DatagramPairs => self.calls.packets_stand_in(),
             Notified::NullDevice => self.on_violation != OnViolation::Log,
             Notified::Attributes => self.attributes,
+            Notified::Told => self.explainer.is_some(),
             Notified::RefusedPaths => self.watch_paths,
         })
     }

@@ -25,6 +25,8 @@ pub enum Notified {
     NullDevice,
     /// Changes of modes, owners, times, extended attributes and flags.
     Attributes,
+    /// The prctl(2) by which the explainer library says where it keeps refused calls.
+    Told,
     /// Calls that Landlock is going to refuse, to be named. Last, because this is about what the kernel
     /// decides: a call that another handler answers never gets there.
     RefusedPaths,
@@ -41,13 +43,14 @@ pub enum Answers {
 
 impl Notified {
     /// All kinds, in their order.
-    pub const ORDER: [Notified; 7] = [
+    pub const ORDER: [Notified; 8] = [
         Notified::Tasks,
         Notified::GitConfig,
         Notified::Connect,
         Notified::DatagramPairs,
         Notified::NullDevice,
         Notified::Attributes,
+        Notified::Told,
         Notified::RefusedPaths,
     ];
 
@@ -63,6 +66,7 @@ impl Notified {
             Notified::DatagramPairs => Answers::These(&[&["socketpair"]]),
             Notified::NullDevice => Answers::These(&[&["open", "openat", "creat"]]),
             Notified::Attributes => Answers::These(&[&ATTRIBUTES, &XATTRS, &["ioctl"]]),
+            Notified::Told => Answers::These(&[&["prctl"]]),
             Notified::RefusedPaths => Answers::Every,
         }
     }
@@ -72,7 +76,7 @@ impl Notified {
     pub const fn notifies_allowed(self) -> bool {
         match self {
             Notified::Tasks | Notified::GitConfig | Notified::Attributes | Notified::RefusedPaths => true,
-            Notified::Connect | Notified::DatagramPairs | Notified::NullDevice => false,
+            Notified::Connect | Notified::DatagramPairs | Notified::NullDevice | Notified::Told => false,
         }
     }
 }

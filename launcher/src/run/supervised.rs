@@ -33,6 +33,7 @@ use crate::supervise::handlers::git_config::Configs;
 use crate::supervise::handlers::null_device::NullDevice;
 use crate::supervise::handlers::refused_paths::RefusedPaths;
 use crate::supervise::handlers::task_limit::TaskLimiter;
+use crate::supervise::handlers::told::Told;
 use crate::supervise::judge::{Judge, PolicyProgram};
 use crate::supervise::output::{self, Diverted, Pumps};
 use crate::supervise::terminal::Terminal;
@@ -129,6 +130,7 @@ pub fn run(
         limits: limits.applied,
     };
     let summary = supervise::run(task, &mut calls);
+    calls.end();
     let found = aftermath.map(Aftermath::after).unwrap_or_default();
     // A command that ended by itself has left it as it wants it.
     let ended = summary.as_ref().is_ok_and(|summary| matches!(summary.ending, Ending::Exited(_)));
@@ -288,6 +290,10 @@ impl Case {
                 }
                 Notified::NullDevice => table.register(kind, self.null_device.clone()),
                 Notified::Attributes => table.register(kind, Attributes { granted, layout }),
+                Notified::Told => {
+                    let paths = RefusedPaths { granted, layout, domain: self.domain.clone() };
+                    table.register(kind, Told::new(paths, self.calls.clone()));
+                }
                 Notified::RefusedPaths => {
                     table.register(kind, RefusedPaths { granted, layout, domain: self.domain.clone() });
                 }

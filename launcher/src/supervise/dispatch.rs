@@ -56,6 +56,9 @@ pub trait Handler {
         Ok(Flow::GoOn)
     }
 
+    /// The run has ended.
+    fn end(&mut self, _judge: &mut Judge) {}
+
     /// The reaper has protected the new configuration of this number by a mount (0: it could not).
     fn covered(&mut self, _listener: Option<BorrowedFd<'_>>, _number: u32) -> Result<(), SyscallError> {
         Ok(())
@@ -107,6 +110,7 @@ trait Handle {
     fn handle(&mut self, waiting: &Waiting<'_>, judge: &mut Judge) -> Result<Step, SyscallError>;
     fn pause(&self) -> Option<Duration>;
     fn retry(&mut self, listener: BorrowedFd<'_>, judge: &mut Judge) -> Result<Flow, SyscallError>;
+    fn end(&mut self, judge: &mut Judge);
     fn covered(&mut self, listener: Option<BorrowedFd<'_>>, number: u32) -> Result<(), SyscallError>;
 }
 
@@ -125,6 +129,10 @@ impl<H: Handler> Handle for H {
 
     fn retry(&mut self, listener: BorrowedFd<'_>, judge: &mut Judge) -> Result<Flow, SyscallError> {
         Handler::retry(self, listener, judge)
+    }
+
+    fn end(&mut self, judge: &mut Judge) {
+        Handler::end(self, judge);
     }
 
     fn covered(&mut self, listener: Option<BorrowedFd<'_>>, number: u32) -> Result<(), SyscallError> {
@@ -227,6 +235,13 @@ impl Dispatcher {
             }
         }
         Ok(Flow::GoOn)
+    }
+
+    /// The run has ended: nothing is notified any more.
+    pub fn end(&mut self) {
+        for (_, handler) in &mut self.table.handlers {
+            handler.end(&mut self.judge);
+        }
     }
 
     /// The reaper has protected the new configuration of this number by a mount (0: it could not).

@@ -64,6 +64,11 @@ impl PolicyProgram {
         PolicyProgram { calls, unsealed, program: OnceCell::new() }
     }
 
+    /// Whether the profile allows a call.
+    pub fn allows(&self, notification: &Notification) -> bool {
+        matches!(self.run(&data(notification)), Some(bpf::RET_ALLOW | bpf::RET_LOG))
+    }
+
     /// What the program returns; `None`, which counts as a violation, where it cannot be laid out.
     fn run(&self, data: &Data) -> Option<u32> {
         let lay_out = || match self.unsealed {

@@ -164,6 +164,11 @@ pub fn without_umask() -> Umask {
     Umask(rustix::process::umask(Mode::empty()))
 }
 
+/// The bytes that a file of this process may have (RLIMIT_FSIZE). One byte more sends a signal that ends it.
+pub fn largest_file() -> u64 {
+    rustix::process::getrlimit(rustix::process::Resource::Fsize).current.unwrap_or(u64::MAX)
+}
+
 /// The user whose processes are counted together.
 pub fn real_user() -> u32 {
     rustix::process::getuid().as_raw()

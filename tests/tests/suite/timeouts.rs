@@ -162,7 +162,9 @@ fn processes_that_may_stay_do_and_no_others() {
         assert!(!kernel::promises(kernel::PATHS) || !seen.contains(sbx_tests::world::SECRET));
         processes::with_marker(&marker).into_iter().for_each(|pid| sbx_tests::sys::kill(pid, libc::SIGKILL));
         processes::none_left(&marker);
-        let kept = out.sbx_lines()[0].split('\'').nth(1).unwrap().to_string();
+        let lines = out.sbx_lines();
+        let kept = lines.iter().find(|line| line.contains("keeps its directory")).unwrap();
+        let kept = kept.split('\'').nth(1).unwrap().to_string();
         std::fs::remove_dir_all(kept).unwrap();
         world.sbx(["run", "--", "sh", "-c", &script]).run().exited(7);
         processes::none_left(&marker);

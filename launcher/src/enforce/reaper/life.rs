@@ -127,7 +127,7 @@ const START: &str = "start the command";
 fn enter(steps: &mut Steps, progress: &mut Progress) -> Result<Entered, ViewError> {
     progress.network = steps.own.as_ref().map(mounts::settle).transpose()?.flatten();
     let Some(layout) = &steps.layout else { return Ok(Entered::default()) };
-    let entered = mounts::enter(layout)?;
+    let entered = mounts::enter(layout, steps.library.as_deref())?;
     // The process is in its working directory already, and this descriptor is about the one outside.
     std::mem::forget(steps.directory.take());
     if let Some(landlock) = &mut steps.landlock {

@@ -372,7 +372,7 @@ impl Table<'_> {
             }
             Notified::GitConfig => self.note(&notified::REPLACING),
             Notified::RefusedPaths => self.note(&notified::DECIDED_BY_LANDLOCK),
-            Notified::Connect | Notified::DatagramPairs | Notified::NullDevice => {}
+            Notified::Connect | Notified::DatagramPairs | Notified::NullDevice | Notified::Told => {}
         }
     }
 

@@ -8,3 +8,4 @@ pub mod git_config;
 pub mod null_device;
 pub mod refused_paths;
 pub mod task_limit;
+pub mod told;

@@ -30,6 +30,28 @@ pub struct Findings {
     told: Told,
 }
 
+impl RefusedPaths {
+    /// Reports what is going to be refused of a call.
+    pub fn say(&self, findings: Findings, call: &NotifiedCall, judge: &mut Judge) {
+        let Findings { path, beyond, told } = findings;
+        if let Some((path, access)) = path {
+            let reason = judge.explainer.path_reason(&path, access);
+            judge.say(Fate::Blocked, call, &told, reason, DecidedBy::PathRules(path));
+        }
+        if let Some(beyond) = beyond {
+            let reason = judge.explainer.beyond_reason(beyond);
+            judge.say(Fate::Blocked, call, &told, reason, DecidedBy::Domain);
+        }
+    }
+}
+
+impl Findings {
+    /// The path as the caller gave it.
+    pub fn given(&self) -> Option<&[u8]> {
+        self.told.decoded.paths.first().map(|argument| &*argument.path)
+    }
+}
+
 impl Handler for RefusedPaths {
     type Copy = Findings;
 
@@ -57,15 +79,7 @@ impl Handler for RefusedPaths {
         call: &NotifiedCall,
         judge: &mut Judge,
     ) -> Result<Step, SyscallError> {
-        let Findings { path, beyond, told } = findings;
-        if let Some((path, access)) = path {
-            let reason = judge.explainer.path_reason(&path, access);
-            judge.say(Fate::Blocked, call, &told, reason, DecidedBy::PathRules(path));
-        }
-        if let Some(beyond) = beyond {
-            let reason = judge.explainer.beyond_reason(beyond);
-            judge.say(Fate::Blocked, call, &told, reason, DecidedBy::Domain);
-        }
+        self.say(findings, call, judge);
         Ok(Step::Next)
     }
 }

@@ -1,0 +1,71 @@
+//! The calls that are remembered: each as the system call that it becomes, with the places of its paths.
+
+/// Where a path is among the arguments.
+pub struct Path {
+    /// Its place.
+    pub at: usize,
+    /// The place of the directory that it starts at.
+    pub directory: Option<usize>,
+    /// Whether it is text that leads nowhere yet: what a symbolic link will say.
+    pub is_text: bool,
+}
+
+/// A system call on paths.
+pub struct Kind {
+    /// Its number.
+    pub number: u32,
+    /// Its paths.
+    pub paths: &'static [Path],
+    /// Whether it gives a file another name, so that EXDEV may be a refusal.
+    pub moves: bool,
+}
+
+const fn at(at: usize) -> Path {
+    Path { at, directory: None, is_text: false }
+}
+
+const fn below(directory: usize) -> Path {
+    Path { at: directory + 1, directory: Some(directory), is_text: false }
+}
+
+const fn kind(numbers: [u32; 2], paths: &'static [Path]) -> Kind {
+    Kind { number: numbers[cfg!(target_arch = "aarch64") as usize], paths, moves: false }
+}
+
+const fn moving(numbers: [u32; 2]) -> Kind {
+    const BOTH: &[Path] = &[below(0), below(2)];
+    Kind { moves: true, ..kind(numbers, BOTH) }
+}
+
+/// openat(2), and what opens files by way of it.
+pub static OPENAT: Kind = kind([257, 56], &[below(0)]);
+/// mkdirat(2).
+pub static MKDIRAT: Kind = kind([258, 34], &[below(0)]);
+/// mknodat(2).
+pub static MKNODAT: Kind = kind([259, 33], &[below(0)]);
+/// unlinkat(2).
+pub static UNLINKAT: Kind = kind([263, 35], &[below(0)]);
+/// renameat(2).
+pub static RENAMEAT: Kind = moving([264, 38]);
+/// renameat2(2).
+pub static RENAMEAT2: Kind = moving([316, 276]);
+/// linkat(2).
+pub static LINKAT: Kind = moving([265, 37]);
+/// symlinkat(2).
+pub static SYMLINKAT: Kind = kind([266, 36], &[Path { at: 0, directory: None, is_text: true }, below(1)]);
+/// readlinkat(2).
+pub static READLINKAT: Kind = kind([267, 78], &[below(0)]);
+/// faccessat(2).
+pub static FACCESSAT: Kind = kind([269, 48], &[below(0)]);
+/// newfstatat(2).
+pub static NEWFSTATAT: Kind = kind([262, 79], &[below(0)]);
+/// statx(2).
+pub static STATX: Kind = kind([332, 291], &[below(0)]);
+/// truncate(2).
+pub static TRUNCATE: Kind = kind([76, 45], &[at(0)]);
+/// chdir(2).
+pub static CHDIR: Kind = kind([80, 49], &[at(0)]);
+/// statfs(2).
+pub static STATFS: Kind = kind([137, 43], &[at(0)]);
+/// execve(2).
+pub static EXECVE: Kind = kind([59, 221], &[at(0)]);

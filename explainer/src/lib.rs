@@ -1,0 +1,80 @@
+//! `libsbx-explain.so`: remembers which calls on paths were refused, and tells the supervisor when the program fails.
+//!
+//! The kernel does not say what Landlock refused. To be told, the supervisor would have to be notified of every call on
+//! a path, which costs each of them some ten microseconds. So this library stands before libc: it passes each call on,
+//! looks at nothing but the result, and keeps the last refused ones in its memory. Where the program ends with a status
+//! other than 0, or turns the error into words, one notified prctl(2) tells the supervisor where they are. A program
+//! that gets what it asks for, or does without, tells nothing.
+//!
+//! **Nothing depends on this library.** It enforces nothing. What it tells is a hint: the supervisor asks the rules
+//! about each call before it prints a line. A program that loads no libraries, or makes its calls itself, is explained
+//! by `--explain`.
+#![no_std]
+#![deny(unsafe_code)]
+// Only the shared library is used.
+#![cfg_attr(not(feature = "library"), allow(dead_code))]
+
+mod kinds;
+mod record;
+mod sys;
+
+use core::ffi::c_int;
+use record::{Kept, Why};
+
+const ENOENT: c_int = 2;
+const EPERM: c_int = 1;
+const EACCES: c_int = 13;
+const EXDEV: c_int = 18;
+const EROFS: c_int = 30;
+
+/// What an error may mean: a sandbox refused the call, or keeps the file out of sight.
+fn why(error: c_int, kind: &kinds::Kind) -> Option<Why> {
+    match error {
+        EACCES | EPERM | EROFS => Some(Why::Refused),
+        // Landlock's answer to a file that would gain rights in another directory.
+        EXDEV if kind.moves => Some(Why::Refused),
+        ENOENT => Some(Why::Missing),
+        _ => None,
+    }
+}
+
+/// Remembers a call that has failed.
+#[cold]
+#[inline(never)]
+fn failed(kind: &kinds::Kind, args: [u64; 6]) {
+    let error = sys::error();
+    if let Some(why) = why(error, kind) {
+        Kept::with(|kept| kept.remember(why, kind, args, error));
+        sys::set_error(error);
+    }
+}
+
+/// The working directory is another one.
+fn moved() {
+    Kept::with(Kept::forget_relative);
+}
+
+/// The program says what an error is: the last call that had it is what is said.
+#[cold]
+#[inline(never)]
+fn spoken(error: c_int) {
+    let kept = sys::error();
+    match error {
+        EACCES | EPERM | EROFS => Kept::with(|all| all.tell(Why::Refused, true)),
+        ENOENT => Kept::with(Kept::speak),
+        _ => {}
+    }
+    sys::set_error(kept);
+}
+
+/// The program ends with this status.
+#[cold]
+#[inline(never)]
+fn ends(status: c_int) {
+    if status != 0 {
+        Kept::with(|kept| {
+            kept.tell(Why::Refused, false);
+            kept.tell(Why::Missing, false);
+        });
+    }
+}

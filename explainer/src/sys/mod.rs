@@ -1,0 +1,116 @@
+//! The functions that take the place of libc's, and all else that is unsafe.
+//!
+//! A function here calls the next one of its name, which is libc's or that of another preloaded library, and returns
+//! what that returns. It leaves `errno` as that left it. Nothing here takes a lock or allocates, so a signal handler
+//! and a child of vfork(2) may call these functions as they may call libc's.
+#![allow(unsafe_code)]
+
+mod calls;
+mod end;
+mod next;
+#[cfg(feature = "library")]
+mod objects;
+mod raw;
+#[cfg(feature = "library")]
+#[path = "../../../shim/src/sys/routines.rs"]
+mod routines;
+#[cfg(feature = "library")]
+mod start;
+
+use crate::record::Kept;
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char, c_int};
+use core::sync::atomic::{AtomicBool, Ordering};
+use sbx_policy::tell::{Record, TELL};
+
+#[cfg(feature = "library")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {
+        // SAFETY: exit_group(2) ends the process.
+        unsafe { raw::syscall(raw::EXIT_GROUP, [125, 0, 0, 0, 0]) };
+    }
+}
+
+unsafe extern "C" {
+    fn __errno_location() -> *mut c_int;
+}
+
+/// errno(3) of this thread.
+pub fn error() -> c_int {
+    // SAFETY: libc's function returns the address of the thread's own variable.
+    unsafe { *__errno_location() }
+}
+
+/// Sets errno(3) of this thread.
+pub fn set_error(error: c_int) {
+    // SAFETY: as above.
+    unsafe { *__errno_location() = error }
+}
+
+struct Shared(UnsafeCell<Kept>);
+
+// SAFETY: whoever has set `BUSY` is the only one who uses it.
+unsafe impl Sync for Shared {}
+
+static KEPT: Shared = Shared(UnsafeCell::new(Kept::EMPTY));
+static BUSY: AtomicBool = AtomicBool::new(false);
+
+/// Gives the calls that are remembered to one thread at a time. The others do not wait.
+pub fn with_kept(act: impl FnOnce(&mut Kept)) {
+    if BUSY.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+        // SAFETY: only who has set BUSY gets here.
+        act(unsafe { &mut *KEPT.0.get() });
+        BUSY.store(false, Ordering::Release);
+    }
+}
+
+/// The string at an address that libc has read already.
+pub fn text<'a>(address: u64) -> &'a [u8] {
+    if address == 0 {
+        return &[];
+    }
+    // SAFETY: the kernel has looked a path up there: with another error than EFAULT, it is a string.
+    unsafe { CStr::from_ptr(address as *const c_char) }.to_bytes()
+}
+
+/// getpid(2).
+pub fn process() -> c_int {
+    // SAFETY: it has no arguments and no effects.
+    unsafe { raw::syscall(raw::GETPID, [0; 5]) as c_int }
+}
+
+/// The path of an open directory.
+pub fn directory(descriptor: c_int, room: &mut [u8]) -> Option<&[u8]> {
+    let (start, length) = (room.as_mut_ptr() as u64, room.len() as u64);
+    let mut name = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0";
+    number(descriptor, name.get_mut(14..)?)?;
+    // SAFETY: readlinkat(2) reads the string and writes at most `length` bytes to `room`.
+    let written = unsafe { raw::syscall(raw::READLINKAT, [0, name.as_ptr() as u64, start, length, 0]) };
+    let path = usize::try_from(written).ok().and_then(|written| room.get(..written))?;
+    (path.first() == Some(&b'/') && path.len() < length as usize).then_some(path)
+}
+
+fn number(number: c_int, room: &mut [u8]) -> Option<()> {
+    let number = u32::try_from(number).ok()?;
+    let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
+    let mut rest = number;
+    for at in (0..digits).rev() {
+        *room.get_mut(at)? = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    Some(())
+}
+
+/// Tells the supervisor where records are, and whether words follow. It has read them when this returns. Returns
+/// whether it needs them no more.
+pub fn tell(records: &[Record], speaks: bool) -> bool {
+    let (start, count) = (records.as_ptr() as u64, records.len() as u64);
+    // SAFETY: the prctl(2) has no effect on this process: no kernel knows the option.
+    unsafe { raw::syscall(raw::PRCTL, [u64::from(TELL), start, count, speaks.into(), 0]) == 0 }
+}
+
+/// Has [`crate::ends`] be called when the program ends by exit(3) or by returning from `main`.
+pub fn watch_end() {
+    end::watch();
+}

@@ -1,0 +1,159 @@
+//! Reads what the explainer library tells: the calls on paths that were refused, and those that found nothing.
+//!
+//! The library is the command's: what it tells may be made up. So each call is taken as one that is about to be made,
+//! and the rules in force say whether they would refuse it. What they would not refuse is not reported.
+//!
+//! Most programs that turn an error into words end soon, and tell it then. Others do without what they did not get.
+//! Only a shell goes on after its user was refused something: it is about to write the words, so the line comes a
+//! moment later, and not in the middle of its own.
+
+use crate::explain::decode::Memory;
+use crate::plan::calls::Calls;
+use crate::supervise::dispatch::{Flow, Handler, Step};
+use crate::supervise::handlers::refused_paths::{Findings, RefusedPaths};
+use crate::supervise::judge::{Judge, PolicyProgram, Verdict, error};
+use crate::supervise::waiting::{NotifiedCall, Waiting};
+use crate::sys::SyscallError;
+use crate::sys::path;
+use crate::sys::process::{self, Pid};
+use crate::sys::seccomp::{Answer, Notification};
+use sbx_policy::tell::{MOST, Record, SIZE, SPOKEN, TELL};
+use std::cell::OnceCell;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// How long a program has to write its own words.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// Knows the rules in force.
+pub struct Told {
+    paths: RefusedPaths,
+    /// What is said when its time has come.
+    waiting: Vec<(Instant, NotifiedCall, Findings)>,
+    shells: Shells,
+    /// What the filter refuses has been reported already.
+    program: PolicyProgram,
+}
+
+impl Told {
+    /// By these rules.
+    pub fn new(paths: RefusedPaths, calls: Rc<Calls>) -> Told {
+        Told {
+            paths,
+            waiting: Vec::new(),
+            shells: Shells::default(),
+            program: PolicyProgram::new(calls, None),
+        }
+    }
+
+    /// Says what is due, or all.
+    fn say(&mut self, judge: &mut Judge, now: Option<Instant>) {
+        let due = self.waiting.extract_if(.., |(due, ..)| now.is_none_or(|now| *due <= now));
+        let due: Vec<_> = due.collect();
+        for (_, call, findings) in due {
+            self.paths.say(findings, &call, judge);
+        }
+    }
+
+    /// What the rules refuse of a call.
+    fn finding(&self, waiting: &Waiting<'_>, record: &Record) -> Option<(NotifiedCall, Findings)> {
+        let Notification { id, pid, arch, .. } = waiting.call.notification;
+        let notification = Notification { id, pid, arch, nr: record.number, args: record.args };
+        if !self.program.allows(&notification) {
+            return None;
+        }
+        let call = NotifiedCall::new(notification, Verdict::Allowed);
+        let findings = self.paths.look(&Waiting::new(&call, waiting.listener()))?;
+        Some((call, findings))
+    }
+}
+
+/// What is made of what a program tells.
+pub enum Heard {
+    /// This is said, after a while.
+    Now(Vec<(NotifiedCall, Findings)>, Duration),
+    /// It is to be told again if the program fails.
+    Later,
+}
+
+/// The programs that the system calls shells (shells(5)), by their real paths.
+#[derive(Default)]
+struct Shells(OnceCell<Vec<PathBuf>>);
+
+impl Shells {
+    /// Whether a process runs one.
+    fn is_one(&self, process: Pid) -> bool {
+        let read = || {
+            let list = std::fs::read_to_string("/etc/shells").unwrap_or_default();
+            let paths = list.lines().filter(|line| line.starts_with('/'));
+            paths.filter_map(|path| path::real(Path::new(path.trim())).ok()).collect()
+        };
+        let program = std::fs::read_link(format!("/proc/{process}/exe"));
+        program.is_ok_and(|program| self.0.get_or_init(read).contains(&program))
+    }
+}
+
+impl Handler for Told {
+    type Copy = Heard;
+
+    fn look(&self, waiting: &Waiting<'_>) -> Option<Self::Copy> {
+        let [option, address, count, speaks, ..] = waiting.call.notification.args;
+        if option as u32 != TELL {
+            return None;
+        }
+        let pause = match speaks {
+            0 => Duration::ZERO,
+            _ if self.shells.is_one(waiting.call.notification.pid) => MOMENT,
+            _ => return Some(Heard::Later),
+        };
+        let mut bytes = vec![0; SIZE * MOST.min(usize::try_from(count).unwrap_or(MOST))];
+        let read = waiting.memory.read(address, &mut bytes);
+        let records = bytes[..read].chunks_exact(SIZE).filter_map(Record::read);
+        let mut records: Vec<Record> = records.filter(|record| record.number != 0).collect();
+        records.sort_by_key(|record| record.order);
+        let last = records.last().map(|record| record.order);
+        let found = |record: &Record| {
+            let (call, findings) = self.finding(waiting, record)?;
+            let is_missing = record.error == libc::ENOENT as u32;
+            let is_meant = || {
+                record.flags & SPOKEN != 0
+                    || last == Some(record.order)
+                    || is_argument(call.notification.pid, &findings)
+            };
+            (!is_missing || is_meant()).then_some((call, findings))
+        };
+        Some(Heard::Now(records.iter().filter_map(found).collect(), pause))
+    }
+
+    fn act(&mut self, heard: Heard, _: &NotifiedCall, _: &mut Judge) -> Result<Step, SyscallError> {
+        let Heard::Now(found, pause) = heard else {
+            return Ok(Step::Answer(error(libc::EAGAIN)));
+        };
+        let due = Instant::now() + pause;
+        self.waiting.extend(found.into_iter().map(|(call, findings)| (due, call, findings)));
+        Ok(Step::Answer(Answer::Done))
+    }
+
+    fn pause(&self) -> Option<Duration> {
+        let next = self.waiting.iter().map(|(due, ..)| *due).min();
+        next.map(|due| due.saturating_duration_since(Instant::now()))
+    }
+
+    fn retry(&mut self, _: BorrowedFd<'_>, judge: &mut Judge) -> Result<Flow, SyscallError> {
+        self.say(judge, Some(Instant::now()));
+        Ok(Flow::GoOn)
+    }
+
+    fn end(&mut self, judge: &mut Judge) {
+        self.say(judge, None);
+    }
+}
+
+/// Whether the path is among the words of the command line: many programs look for files that they do without.
+fn is_argument(process: Pid, findings: &Findings) -> bool {
+    let Some(path) = findings.given() else { return false };
+    let words = process::about(process, "cmdline").unwrap_or_default();
+    words.contains(&*String::from_utf8_lossy(path))
+}
