@@ -44,7 +44,7 @@ fn why(error: c_int, kind: &kinds::Kind) -> Option<Why> {
 fn failed(kind: &kinds::Kind, args: [u64; 6]) {
     let error = sys::error();
     if let Some(why) = why(error, kind) {
-        Kept::with(|kept| kept.remember(why, kind, args, error));
+        Kept::begin(|kept| kept.remember(why, kind, args, error));
         sys::set_error(error);
     }
 }

@@ -25,11 +25,7 @@ struct Ring {
     records: [Record; MOST],
 }
 
-impl Ring {
-    const EMPTY: Ring = Ring { records: [Record::EMPTY; MOST] };
-}
-
-/// The last calls that failed.
+/// The last calls that failed. One without any is all zeros.
 pub struct Kept {
     /// Whose calls these are. A child has a copy of its parent's.
     process: i32,
@@ -39,12 +35,14 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// None yet.
-    pub const EMPTY: Kept = Kept { process: 0, count: 0, refused: Ring::EMPTY, missing: Ring::EMPTY };
-
     /// Does something with them, unless another thread does: a call that is not remembered is no harm.
     pub fn with(act: impl FnOnce(&mut Kept)) {
-        sys::with_kept(act);
+        sys::with_kept(false, act);
+    }
+
+    /// The same, also for the first time.
+    pub fn begin(act: impl FnOnce(&mut Kept)) {
+        sys::with_kept(true, act);
     }
 
     fn ring(&mut self, why: Why) -> &mut Ring {

@@ -45,7 +45,7 @@ macro_rules! ends {
             }
             loop {
                 // SAFETY: exit_group(2) ends the process.
-                unsafe { super::raw::syscall(super::raw::EXIT_GROUP, [status as u64, 0, 0, 0, 0]) };
+                unsafe { super::raw::syscall(super::raw::EXIT_GROUP, [status as u64, 0, 0, 0, 0, 0]) };
             }
         }
     )*};

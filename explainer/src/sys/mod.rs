@@ -18,9 +18,9 @@ mod routines;
 mod start;
 
 use crate::record::Kept;
-use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use sbx_policy::tell::{Record, TELL};
 
 #[cfg(feature = "library")]
@@ -28,7 +28,7 @@ use sbx_policy::tell::{Record, TELL};
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {
         // SAFETY: exit_group(2) ends the process.
-        unsafe { raw::syscall(raw::EXIT_GROUP, [125, 0, 0, 0, 0]) };
+        unsafe { raw::syscall(raw::EXIT_GROUP, [125, 0, 0, 0, 0, 0]) };
     }
 }
 
@@ -48,20 +48,40 @@ pub fn set_error(error: c_int) {
     unsafe { *__errno_location() = error }
 }
 
-struct Shared(UnsafeCell<Kept>);
-
-// SAFETY: whoever has set `BUSY` is the only one who uses it.
-unsafe impl Sync for Shared {}
-
-static KEPT: Shared = Shared(UnsafeCell::new(Kept::EMPTY));
+/// The calls that are remembered. Most programs need no memory for any, and each page that the library has costs every
+/// start.
+static KEPT: AtomicPtr<Kept> = AtomicPtr::new(ptr::null_mut());
 static BUSY: AtomicBool = AtomicBool::new(false);
 
-/// Gives the calls that are remembered to one thread at a time. The others do not wait.
-pub fn with_kept(act: impl FnOnce(&mut Kept)) {
-    if BUSY.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-        // SAFETY: only who has set BUSY gets here.
-        act(unsafe { &mut *KEPT.0.get() });
-        BUSY.store(false, Ordering::Release);
+/// Gives the calls that are remembered to one thread at a time. The others do not wait. Without memory for them, nobody
+/// gets any.
+pub fn with_kept(may_begin: bool, act: impl FnOnce(&mut Kept)) {
+    if BUSY.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        return;
+    }
+    let mut kept = KEPT.load(Ordering::Relaxed);
+    if kept.is_null() && may_begin {
+        kept = memory().cast();
+        KEPT.store(kept, Ordering::Relaxed);
+    }
+    // SAFETY: it is memory for one, all zeros, as one without calls is. Only who has set BUSY gets here.
+    if let Some(kept) = unsafe { kept.as_mut() } {
+        act(kept);
+    }
+    BUSY.store(false, Ordering::Release);
+}
+
+/// New memory for a [`Kept`]; null if there is none.
+fn memory() -> *mut u8 {
+    const READ_WRITE: u64 = 3;
+    const PRIVATE_ANONYMOUS: u64 = 0x22;
+    let size = size_of::<Kept>() as u64;
+    // SAFETY: mmap(2) without an address of ours takes memory that nobody has.
+    let address = unsafe { raw::syscall(raw::MMAP, [0, size, READ_WRITE, PRIVATE_ANONYMOUS, u64::MAX, 0]) };
+    match address {
+        // The errors.
+        -4095..0 => ptr::null_mut(),
+        address => address as *mut u8,
     }
 }
 
@@ -77,7 +97,7 @@ pub fn text<'a>(address: u64) -> &'a [u8] {
 /// getpid(2).
 pub fn process() -> c_int {
     // SAFETY: it has no arguments and no effects.
-    unsafe { raw::syscall(raw::GETPID, [0; 5]) as c_int }
+    unsafe { raw::syscall(raw::GETPID, [0; 6]) as c_int }
 }
 
 /// The path of an open directory.
@@ -86,7 +106,7 @@ pub fn directory(descriptor: c_int, room: &mut [u8]) -> Option<&[u8]> {
     let mut name = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0";
     number(descriptor, name.get_mut(14..)?)?;
     // SAFETY: readlinkat(2) reads the string and writes at most `length` bytes to `room`.
-    let written = unsafe { raw::syscall(raw::READLINKAT, [0, name.as_ptr() as u64, start, length, 0]) };
+    let written = unsafe { raw::syscall(raw::READLINKAT, [0, name.as_ptr() as u64, start, length, 0, 0]) };
     let path = usize::try_from(written).ok().and_then(|written| room.get(..written))?;
     (path.first() == Some(&b'/') && path.len() < length as usize).then_some(path)
 }
@@ -107,7 +127,7 @@ fn number(number: c_int, room: &mut [u8]) -> Option<()> {
 pub fn tell(records: &[Record], speaks: bool) -> bool {
     let (start, count) = (records.as_ptr() as u64, records.len() as u64);
     // SAFETY: the prctl(2) has no effect on this process: no kernel knows the option.
-    unsafe { raw::syscall(raw::PRCTL, [u64::from(TELL), start, count, speaks.into(), 0]) == 0 }
+    unsafe { raw::syscall(raw::PRCTL, [u64::from(TELL), start, count, speaks.into(), 0, 0]) == 0 }
 }
 
 /// Has [`crate::ends`] be called when the program ends by exit(3) or by returning from `main`.

@@ -184,7 +184,7 @@ fn is_there() -> bool {
     const R_OK: u64 = 4;
     // SAFETY: faccessat(2) reads the path.
     IS_KNOWN.load(Ordering::Acquire)
-        && unsafe { raw::syscall(raw::FACCESSAT, [AT_FDCWD, &raw const OWN as u64, R_OK, 0, 0]) } == 0
+        && unsafe { raw::syscall(raw::FACCESSAT, [AT_FDCWD, &raw const OWN as u64, R_OK, 0, 0, 0]) } == 0
 }
 
 const ENOSYS: c_int = 38;

@@ -9,7 +9,7 @@ use crate::plan::namespaces::renewed::{Kept, Private};
 use crate::sys::mount::{self, Kind, Tree};
 use crate::sys::path::says_missing;
 use crate::sys::within::is_within;
-use crate::sys::{OfCall, SyscallError, descriptor, file, memory};
+use crate::sys::{OfCall, SyscallError, descriptor, file, memory, process};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;
@@ -97,7 +97,11 @@ pub fn replace(all: &[Private], library: Option<&Path>) -> Result<Overlays, View
         }
         put_back(kept, REPLACE, at)?;
         if let Some(library) = library.filter(|library| library.parent() == Some(at)) {
-            std::fs::write(library, EXPLAINER).of("write").basic_at("write '{}'", library)?;
+            {
+                let _umask = process::without_umask();
+                std::fs::write(library, EXPLAINER).of("write")
+            }
+            .basic_at("write '{}'", library)?;
         }
         if private.from.is_none() {
             mount::make_read_only(at).basic_at(REPLACE, at)?;
