@@ -12,6 +12,7 @@ pub use fact::Fact;
 use crate::error::Refusal;
 use crate::profile::Search;
 use crate::sys::namespace::{self, Identity};
+use crate::sys::privilege::Limit;
 use crate::sys::{account, descriptor, plain, privilege, process, seccomp, socket};
 use landlock::Version;
 use mounts::Mounts;
@@ -64,7 +65,7 @@ pub struct Host {
     pub real_user: Fact<u32>,
     /// Whether real and effective user and group are the same.
     pub one_identity: Fact<bool>,
-    /// The bytes that a file of this process may have.
+    /// The bytes that a file of this process may have (RLIMIT_FSIZE); none where nobody can say.
     pub largest_file: Fact<u64>,
     /// Whether this process has CAP_SYS_ADMIN.
     pub administrator: Fact<bool>,
@@ -104,7 +105,7 @@ impl Host {
             account_home: Fact::read_by(|| account::home_of(process::user())),
             real_user: Fact::read_by(process::real_user),
             one_identity: Fact::read_by(process::has_one_identity),
-            largest_file: Fact::read_by(process::largest_file),
+            largest_file: Fact::read_by(|| Limit::FileSize.soft().unwrap_or(0)),
             administrator: Fact::read_by(privilege::is_administrator),
             takes_descriptors: Fact::read_by(socket::can_take),
             network_cookies: Fact::read_by(socket::has_cookies),

@@ -228,10 +228,10 @@ impl<'a> Draft<'a> {
                 .contains(&true);
         let is_told =
             paths.is_some() && means.listens && is_heard && !watch_paths && !logs && !request.no_explainer;
-        let is_told = is_told && *host.largest_file.get() >= explainer::LARGEST;
-        let explainer = is_told.then(|| {
+        let place = || {
             LibraryPlace::of(namespaces.as_ref().ok().map(|layout| &**layout), provided.scratch.as_deref())
-        });
+                .filter(|_| *host.largest_file.get() >= explainer::LARGEST)
+        };
         let seals = !self.inputs.asks() && !unconfined;
         let seal = if seals { self.calls.seal(self.on_violation.value())? } else { None };
         Ok(Plan {
@@ -242,7 +242,7 @@ impl<'a> Draft<'a> {
             pass: request.pass_fd.clone(),
             watch_paths,
             loudness,
-            explainer: explainer.flatten(),
+            explainer: is_told.then(place).flatten(),
             workspace: self.workspace,
             record,
             missing,

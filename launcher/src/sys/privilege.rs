@@ -79,6 +79,11 @@ pub fn new_session_keyring() -> Result<(), SyscallError> {
     }
 }
 
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = libc::c_int;
+
 /// A limit that a run can lower (setrlimit(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
@@ -96,24 +101,38 @@ pub enum Limit {
     UserTasks,
 }
 
+impl Limit {
+    fn resource(self) -> Resource {
+        match self {
+            Limit::Core => libc::RLIMIT_CORE,
+            Limit::OpenFiles => libc::RLIMIT_NOFILE,
+            Limit::FileSize => libc::RLIMIT_FSIZE,
+            Limit::Cpu => libc::RLIMIT_CPU,
+            Limit::Data => libc::RLIMIT_DATA,
+            Limit::UserTasks => libc::RLIMIT_NPROC,
+        }
+    }
+
+    // Not through rustix, whose getrlimit(2) cannot fail; under an outer filter it can.
+    fn read(self) -> Result<libc::rlimit, SyscallError> {
+        let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: room for the answer.
+        checked("getrlimit", unsafe { libc::getrlimit(self.resource(), &raw mut now) })?;
+        Ok(now)
+    }
+
+    /// The soft limit of this process. RLIM_INFINITY is the largest number.
+    pub fn soft(self) -> Result<u64, SyscallError> {
+        self.read().map(|now| now.rlim_cur)
+    }
+}
+
 /// Lowers the soft and the hard limit. A limit that is lower already stays.
 pub fn limit(limit: Limit, soft: u64, hard: u64) -> Result<(), SyscallError> {
-    let resource = match limit {
-        Limit::Core => libc::RLIMIT_CORE,
-        Limit::OpenFiles => libc::RLIMIT_NOFILE,
-        Limit::FileSize => libc::RLIMIT_FSIZE,
-        Limit::Cpu => libc::RLIMIT_CPU,
-        Limit::Data => libc::RLIMIT_DATA,
-        Limit::UserTasks => libc::RLIMIT_NPROC,
-    };
-    // Not through rustix, whose getrlimit(2) cannot fail; under an outer filter it can.
-    let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: room for the answer.
-    checked("getrlimit", unsafe { libc::getrlimit(resource, &raw mut now) })?;
-    let hard = hard.min(now.rlim_max);
+    let hard = hard.min(limit.read()?.rlim_max);
     let new = libc::rlimit { rlim_cur: soft.min(hard), rlim_max: hard };
     // SAFETY: a valid structure.
-    checked("setrlimit", unsafe { libc::setrlimit(resource, &raw const new) }).map(drop)
+    checked("setrlimit", unsafe { libc::setrlimit(limit.resource(), &raw const new) }).map(drop)
 }
 
 /// Makes the caller's memory and /proc entries unreadable for other processes of the same user.

@@ -164,11 +164,6 @@ pub fn without_umask() -> Umask {
     Umask(rustix::process::umask(Mode::empty()))
 }
 
-/// The bytes that a file of this process may have (RLIMIT_FSIZE). One byte more sends a signal that ends it.
-pub fn largest_file() -> u64 {
-    rustix::process::getrlimit(rustix::process::Resource::Fsize).current.unwrap_or(u64::MAX)
-}
-
 /// The user whose processes are counted together.
 pub fn real_user() -> u32 {
     rustix::process::getuid().as_raw()
@@ -179,12 +174,6 @@ pub fn real_user() -> u32 {
 pub fn about(process: Pid, file: &str) -> io::Result<String> {
     let text = std::fs::read(format!("/proc/{process}/{file}"))?;
     Ok(String::from_utf8_lossy(&text).into_owned())
-}
-
-/// How many descriptors this process may have.
-pub fn most_open_files() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
 /// The value of a field in the status of a process (proc_pid_status(5)).

@@ -53,6 +53,10 @@ const HARMLESS: &[(&str, &str)] = &[
     ("prctl(0x18)", "past the last capability"),
     ("prctl(0x26, 0x1)", "of the helper: as `kill`"),
     ("prctl(0x53425831", "asks whether an `sbx` is around; every error but one says no"),
+    (
+        "prlimit64(0x1, 0x0)",
+        "without the size that a file may have, the explainer is left out; it only names refusals",
+    ),
     ("prlimit64(0x3, 0x0)", "the C library asks for the size of the stack"),
     ("read", "is made again (EINTR), or looks for what may not be there"),
     ("readlink", "asks whether a name is a link; it is then used as it is"),

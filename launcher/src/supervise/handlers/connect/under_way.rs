@@ -9,7 +9,8 @@ use crate::supervise::judge::error;
 use crate::sys::SyscallError;
 use crate::sys::crew::{Begun, Crew, Prepare};
 use crate::sys::pending::{self, Pending};
-use crate::sys::process::{self, Pid};
+use crate::sys::privilege::Limit;
+use crate::sys::process::Pid;
 use crate::sys::seccomp::{self, Answer};
 use crate::sys::socket::{self, SocketFile};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -90,7 +91,8 @@ impl UnderWay {
     /// None yet. Each thread is prepared before it connects anything.
     pub fn new(prepare: Prepare) -> UnderWay {
         // The supervisor needs descriptors for more than this.
-        let most = MOST.min(process::most_open_files() / 4);
+        let open_files = Limit::OpenFiles.soft().unwrap_or(u64::MAX);
+        let most = MOST.min(usize::try_from(open_files / 4).unwrap_or(MOST));
         UnderWay { crew: Crew::new(prepare), most, waiting: Vec::new(), looked: Instant::now() }
     }
 
