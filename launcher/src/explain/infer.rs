@@ -128,8 +128,24 @@ fn denied_by_mount(layout: &Layout, decoded: &Decoded, viewer: &Viewer<'_>, new:
             entry.is_some_and(|entry| entry.meta.is_some()) && !layout.stands_in(&path)
         };
         let fails = new && argument.access.intersects(Access::CREATE) && !layout.denies(&path) && taken();
-        (layout.refuses(&path, changes) && !fails).then_some((path, argument.access))
+        let denied = layout.refuses(&path, changes) && !fails && permitted(&path, argument.access);
+        denied.then_some((path, argument.access))
     })
+}
+
+/// Whether permissions allow this access outside the sandbox.
+fn permitted(path: &Path, access: Access) -> bool {
+    let there = path::is_there(path);
+    let of_name = access.intersects(Access::REMOVE | Access::REFER);
+    let makes = !there && access.intersects(Access::CREATE);
+    let has = |wanted: Access, permission| !access.intersects(wanted) || access::allows(path, permission);
+    if of_name || makes {
+        return path.parent().is_none_or(changeable);
+    }
+    !there
+        || (has(Access::READ | Access::LIST, Permission::READ)
+            && has(Access::WRITE | Access::TRUNCATE, Permission::WRITE)
+            && has(Access::EXECUTE, Permission::EXECUTE))
 }
 
 /// The first path that is there outside and not inside, because a directory above it is the run's own.
@@ -278,7 +294,8 @@ fn is_removable(entry: &Entry) -> bool {
 }
 
 fn changeable(directory: &Path) -> bool {
-    directory.is_dir() && access::allows(directory, Permission::CHANGE)
+    // The root of another process is a link, which the slash leads through.
+    directory.is_dir() && access::allows(&directory.join(""), Permission::CHANGE)
 }
 
 /// Whether a directory is empty. One that cannot be listed counts as empty.

@@ -254,6 +254,7 @@ impl<'a> Draft<'a> {
             on_violation: self.on_violation,
             paths,
             denied: denied.unwrap_or_default(),
+            denied_by_flag: request.deny.clone(),
             landlock: self.landlock,
             network: self.network,
             sockets,

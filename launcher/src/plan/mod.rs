@@ -87,6 +87,8 @@ pub struct Plan {
     pub paths: Option<Vec<PathRule>>,
     /// Denied paths, whatever the rules say.
     pub denied: Vec<PathBuf>,
+    /// Those that flags name, as given.
+    pub denied_by_flag: Vec<PathBuf>,
     /// Landlock's version here.
     pub landlock: Version,
     /// The network.

@@ -210,8 +210,8 @@ fn rules_and_their_reasons_are_named() {
         }
     };
     says(&["--call", "read"], ALLOWED, &["allowed\n", "syscalls.allow[", "profile 'minimal'"]);
-    says(&["--call", "bpf"], REFUSED, &["refused: ", "syscalls.default", "--allow-calls bpf"]);
-    says(&["--call", "bpf", "--allow-calls", "bpf"], ALLOWED, &["--allow-calls"]);
+    says(&["--call", "keyctl"], REFUSED, &["refused: ", "syscalls.default", "--allow-calls keyctl"]);
+    says(&["--call", "keyctl", "--allow-calls", "keyctl"], ALLOWED, &["--allow-calls"]);
     says(&["--call", "read", "--deny-calls", "read"], REFUSED, &["--deny-calls"]);
     let none = ["--net", "none"];
     let inet6 = &["socket[unix-stream]", "socket[inet6]", "profile 'read-only' ("];

@@ -66,23 +66,16 @@ impl Explainer {
         usable.then(|| Hint::default().and("--unix", &path))
     }
 
-    /// `--rw`, where something outside the workspace would be changed, or no profile that changes the
-    /// workspace could take the place of this one.
+    /// `--rw` for what would be changed.
     fn writing(&mut self, refused: &Refused<'_>) -> Option<Hint> {
         let base = self.workspace.clone();
         let changed: Vec<(Option<PathBuf>, Access)> = place::changed(refused.decoded)
             .map(|argument| (place::absolute(argument, refused.thread, base.as_deref()), argument.access))
             .collect();
-        // The kernel has resolved it; so has whoever resolved the caller's paths.
-        let workspace = base.and_then(|base| base.canonicalize().ok());
-        let outside =
-            |path: &PathBuf| workspace.as_ref().is_none_or(|workspace| !path.starts_with(workspace));
-        let own = self.attempts.own() == "custom";
-        if changed.is_empty() || (!own && !changed.iter().filter_map(|(path, _)| path.as_ref()).any(outside))
+        if changed.is_empty()
+            || !self.attempts.has_path_rules()
+            || !self.attempts.help(Change::Writing, refused.data)
         {
-            return None;
-        }
-        if !self.attempts.has_path_rules() || !self.attempts.help(Change::Writing, refused.data) {
             return None;
         }
         let places: Option<BTreeSet<PathBuf>> =

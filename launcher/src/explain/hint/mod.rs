@@ -18,11 +18,12 @@ use crate::explain::infer::Beyond;
 use crate::host::landlock::Version;
 use crate::plan::Plan;
 use crate::plan::calls::Unix;
-use crate::plan::commands::{Commands, Obstacle};
+use crate::plan::commands::{Commands, Obstacle, Place};
 use crate::plan::namespaces::Layout;
 use crate::profile::{Grants, NetworkMode, Source, Text};
-use crate::sys::path::is_of_process;
+use crate::sys::path::{canonical, is_of_process};
 use crate::sys::process::Pid;
+use crate::sys::within::is_within;
 use crate::text::escape;
 use attempt::{Attempts, Change};
 pub use place::CHANGES;
@@ -45,7 +46,11 @@ pub struct Explainer {
     /// Why the run has no loopback of its own, though its profile asks for one.
     lacks: Option<String>,
     granted_write: bool,
-    denied: Vec<String>,
+    denied_calls: Vec<String>,
+    /// The paths that are denied.
+    denied: Vec<PathBuf>,
+    /// Those that flags name, as given and in full.
+    denied_by_flag: Vec<(PathBuf, PathBuf)>,
     workspace: Option<PathBuf>,
     commands: Option<Rc<Commands>>,
     layout: Option<Rc<Layout>>,
@@ -71,7 +76,12 @@ impl Explainer {
             network: plan.network.mode,
             lacks: plan.network.lacks.clone(),
             granted_write: plan.paths.iter().flatten().any(|rule| rule.rights.changes_files()),
-            denied: plan.denied_calls.clone(),
+            denied_calls: plan.denied_calls.clone(),
+            denied: plan.denied.clone(),
+            denied_by_flag: {
+                let flags = plan.denied_by_flag.iter();
+                flags.map(|given| (given.clone(), canonical(&plan.directory.join(given)))).collect()
+            },
             workspace: plan.workspace.clone(),
             commands: plan.commands.clone(),
             layout: plan.namespaces.as_ref().ok().cloned(),
@@ -92,7 +102,9 @@ impl Explainer {
             network,
             lacks: None,
             granted_write: false,
+            denied_calls: Vec::new(),
             denied: Vec::new(),
+            denied_by_flag: Vec::new(),
             workspace: Some(workspace.to_path_buf()),
             commands: None,
             layout: None,
@@ -165,9 +177,13 @@ impl Explainer {
         Reason { rule: Some(rule), hint: target.map(|target| Hint::default().and(flag, &target)) }
     }
 
-    /// Why a path is kept from being changed or read by a mount.
+    /// Why no rule can open a path: it is denied, or something outside relies on it.
     fn shield_reason(&self, path: &Path, writes: bool) -> Option<Reason> {
-        let layout = self.layout.as_ref().filter(|layout| layout.shuts(path, writes))?;
+        let layout = self.layout.as_ref();
+        if let Some(rule) = self.denial(path) {
+            return Some(Reason { rule: Some(rule), hint: None });
+        }
+        let layout = layout.filter(|layout| layout.shuts(path, writes))?;
         let shown = place::quoted(path);
         let (what, key) = if layout.denies(path) {
             (format!("denies {shown}"), "paths.deny")
@@ -180,16 +196,42 @@ impl Explainer {
         Some(Reason { rule: Some(self.rule(&what, key)), hint: None })
     }
 
+    /// The rule that denies a path. Without mounts, what leads to a denied path is closed too.
+    fn denial(&self, path: &Path) -> Option<Rule> {
+        let closes =
+            |denied: &PathBuf| is_within(path, denied) || (self.layout.is_none() && is_within(denied, path));
+        let said = |denied: &Path| match is_within(path, denied) {
+            true => format!("denies {}", place::quoted(path)),
+            false => format!("denies {}, so {} is closed", place::quoted(denied), place::quoted(path)),
+        };
+        if let Some((given, real)) = self.denied_by_flag.iter().find(|(_, real)| closes(real)) {
+            let text = format!("--deny {} {}", place::quoted(given), said(real));
+            return Some(Rule { text, profile: None, key: Some("--deny") });
+        }
+        let denied = self.denied.iter().find(|denied| closes(denied))?;
+        Some(self.rule(&said(denied), "paths.deny"))
+    }
+
     /// Why a program may not be executed, where that is a rule about programs.
     fn command_reason(&self, path: &Path) -> Option<Reason> {
-        match self.commands.as_ref()?.obstacle(path)? {
+        let commands = self.commands.as_ref()?;
+        match commands.obstacle(path)? {
             Obstacle::Blocked(place) => {
                 let text = format!("{} blocks {}", place.rule, place::quoted(&place.file.path));
                 let rule = Rule { text, profile: None, key: Some("commands.block") };
                 Some(Reason { rule: Some(rule), hint: None })
             }
             Obstacle::NotAllowed => {
-                let rule = self.rule(&format!("may not execute {}", place::quoted(path)), "commands.allow");
+                let shown = place::quoted(path);
+                let by_flag = |place: &Place| place.rule.starts_with("--allow-command");
+                let rule = match commands.allow.iter().flatten().any(by_flag) {
+                    true => Rule {
+                        text: format!("--allow-command names other programs than {shown}"),
+                        profile: None,
+                        key: Some("--allow-command"),
+                    },
+                    false => self.rule(&format!("may not execute {shown}"), "commands.allow"),
+                };
                 Some(Reason { rule: Some(rule), hint: Some(Hint::default().and("--allow-command", path)) })
             }
         }
@@ -269,7 +311,7 @@ impl Explainer {
 
     /// Whether `--deny-calls` is what refuses the call.
     fn denies(&self, call: Call, data: &Data) -> bool {
-        let lists = self.denied.iter().flat_map(|list| list.split([':', ',']));
+        let lists = self.denied_calls.iter().flat_map(|list| list.split([':', ',']));
         lists.filter_map(|entry| list::parse(entry.as_bytes()).ok()).any(|entry| {
             let named = match entry.target {
                 Target::Call(named) => named == call,

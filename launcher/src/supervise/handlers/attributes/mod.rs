@@ -19,9 +19,10 @@ use crate::supervise::handlers::git_config;
 use crate::supervise::judge::{DecidedBy, Judge, Verdict, error};
 use crate::supervise::violation::Fate;
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
+use crate::sys::access::Permission;
 use crate::sys::attributes::{self, GET_FLAGS, NOW_BOTH, SET_FLAGS, Times};
 use crate::sys::seccomp::{Answer, Notification};
-use crate::sys::{SyscallError, access, bounded, descriptor};
+use crate::sys::{SyscallError, access, bounded, descriptor, process};
 use extended::Extended;
 use sbx_policy::errno::EPERM;
 use std::fs::File;
@@ -133,7 +134,10 @@ impl Attributes {
             || !wish.is_there
             || layout.is_some_and(|layout| closes(&wish, layout))
         {
-            return Outcome::Refused(wish.place);
+            return match wish.error_of_permissions() {
+                Some(errno) => Outcome::Fails(errno),
+                None => Outcome::Refused(wish.place),
+            };
         }
         if let (Change::Mode(mode), Some(layout)) = (&wish.change, layout)
             && wish.place.ends_with(CONFIG)
@@ -151,6 +155,18 @@ impl Attributes {
 }
 
 impl Wish {
+    /// The error that the file's permissions answer with, whatever the rules say: most changes are its owner's.
+    fn error_of_permissions(&self) -> Option<i32> {
+        let is_owner = self.file.metadata().is_ok_and(|meta| meta.uid() == process::user());
+        let writes = || access::allows(&self.place, Permission::WRITE);
+        match &self.change {
+            Change::Mode(_) | Change::Owner(..) | Change::Flags(_) => (!is_owner).then_some(libc::EPERM),
+            Change::Times(times) if is_now(times) => (!is_owner && !writes()).then_some(libc::EACCES),
+            Change::Times(_) => (!is_owner).then_some(libc::EPERM),
+            Change::Extended(_) => (!writes()).then_some(libc::EACCES),
+        }
+    }
+
     /// What a profile has to allow for a call whose arguments a filter refuses, since it does not see which
     /// file they are for: the same without the bit that a directory may get, and asking for flags.
     fn stands_for(&self, call: &NotifiedCall) -> Option<Notification> {
@@ -225,6 +241,11 @@ fn read(name: &str, args: &[u64; 6], memory: &dyn Memory) -> Result<Change, Outc
         _ => extended::read(name, args, memory).map(Change::Extended),
     };
     changed.map_err(Outcome::Fails)
+}
+
+/// Whether both times become the present, which who may write to a file may do too.
+fn is_now(times: &Times) -> bool {
+    times.iter().all(|time| time.tv_nsec == libc::UTIME_NOW)
 }
 
 enum Unit {
