@@ -67,7 +67,7 @@ impl Kept {
         };
         record.number = 0;
         record.flags = 0;
-        if copy(record, kind, args, why).is_some() {
+        if copy(record, kind, args).is_some() {
             record.error = error as u32;
             record.order = count;
             record.number = kind.number;
@@ -119,7 +119,7 @@ impl Kept {
 }
 
 /// Copies the arguments, with what they point to.
-fn copy(record: &mut Record, kind: &Kind, args: [u64; 6], why: Why) -> Option<()> {
+fn copy(record: &mut Record, kind: &Kind, args: [u64; 6]) -> Option<()> {
     record.args = args;
     let mut used = 0;
     for path in kind.paths {
@@ -134,7 +134,7 @@ fn copy(record: &mut Record, kind: &Kind, args: [u64; 6], why: Why) -> Option<()
         if is_relative && directory == WORKING {
             record.flags |= RELATIVE;
         } else if is_relative {
-            used = start_at(record, directory, why, used)?;
+            used = start_at(record, directory, used)?;
         }
         used = append(&mut record.text, used, text)?;
         used = append(&mut record.text, used, &[0])?;
@@ -146,12 +146,8 @@ fn copy(record: &mut Record, kind: &Kind, args: [u64; 6], why: Why) -> Option<()
     Some(())
 }
 
-/// Writes the directory that a relative path starts at: its number may be another's when this is told. Where nothing
-/// was found that takes too long.
-fn start_at(record: &mut Record, directory: c_int, why: Why, used: usize) -> Option<usize> {
-    if why == Why::Missing {
-        return None;
-    }
+/// Writes the directory that a relative path starts at: its number may be another's when this is told.
+fn start_at(record: &mut Record, directory: c_int, used: usize) -> Option<usize> {
     let mut room = [0; LONGEST];
     let start = sys::directory(directory, &mut room)?;
     let used = append(&mut record.text, used, start)?;

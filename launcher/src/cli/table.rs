@@ -122,7 +122,7 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
     ("Running", &[
         switch("keep-background", |r| &mut r.keep_background,
             "Leave background processes running when the command ends"),
-        valued("cwd", Path(|r| &mut r.cwd), "DIR", "Start the command in DIR"),
+        valued("cwd", Path(|r| &mut r.cwd), "DIR", "Start the command in DIR").asks(),
         valued("pass-fd", Descriptors(|r| &mut r.pass_fd), "N", "Pass descriptor N on"),
         choice("static", &[
             ("block", |r| r.static_programs = Some(StaticMode::Block)),
@@ -139,7 +139,7 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
         choice("namespaces", &[
             ("auto", |r| r.namespaces = Some(Namespaces::Auto)),
             ("none", |r| r.namespaces = Some(Namespaces::None)),
-        ], "Private namespaces: where the machine allows them, or none [default: the profile's]"),
+        ], "Private namespaces: where the machine allows them, or none [default: the profile's]").asks(),
         choice("home", &[
             ("private", |r| r.home = Some(HomeMode::Private)),
             ("temporary", |r| r.home = Some(HomeMode::Temporary)),

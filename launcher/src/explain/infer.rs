@@ -98,14 +98,15 @@ pub fn refused(
     caller: &Caller,
 ) -> Option<DeniedPath> {
     let viewer = Viewer { thread: call.pid, caller, layout: granted.layout };
-    let version = granted.version;
+    let (version, has_failed) = (granted.version, granted.has_failed);
     let granted: Grants<'_> =
         &|path: &Path, right: fn(PathRights) -> bool| granted.grants(&viewer.inside(path), right);
     let new = makes_a_new_name(name, call, decoded);
     if let Some(denied) = viewer.layout.and_then(|layout| denied_by_mount(layout, decoded, &viewer, new)) {
         return Some(denied);
     }
-    if let Some(missing) = viewer.layout.and_then(|layout| out_of_sight(layout, decoded, &viewer)) {
+    if let Some(missing) = viewer.layout.and_then(|layout| out_of_sight(layout, decoded, &viewer, has_failed))
+    {
         return Some(missing);
     }
     let needs = match (name, &decoded.address) {
@@ -148,15 +149,28 @@ fn permitted(path: &Path, access: Access) -> bool {
             && has(Access::EXECUTE, Permission::EXECUTE))
 }
 
-/// The first path that is there outside and not inside, because a directory above it is the run's own.
-fn out_of_sight(layout: &Layout, decoded: &Decoded, viewer: &Viewer<'_>) -> Option<DeniedPath> {
-    let uses = Access::READ | Access::WRITE | Access::EXECUTE | Access::LIST | Access::REMOVE;
+/// The first path that is there outside and not inside, because a directory above it is the run's own. Links on the way
+/// are followed as outside. Of a call that has not failed yet, only what it opens below a directory with files counts:
+/// programs look for many things, and do without.
+fn out_of_sight(
+    layout: &Layout,
+    decoded: &Decoded,
+    viewer: &Viewer<'_>,
+    has_failed: bool,
+) -> Option<DeniedPath> {
+    let opens = Access::READ | Access::WRITE | Access::EXECUTE | Access::LIST | Access::REMOVE;
+    let uses = if has_failed { opens | Access::METADATA } else { opens };
     let used = |access: Access| access.intersects(uses) && !access.intersects(Access::CREATE);
+    let is_hidden = |path: &Path| match has_failed {
+        true => layout.replaces(path).is_some(),
+        false => layout.hides(path),
+    };
+    let outside = Viewer { layout: None, ..*viewer };
     decoded.paths.iter().filter(|argument| used(argument.access)).find_map(|argument| {
-        let path = viewer.named(argument.dirfd, &argument.path).filter(|path| layout.hides(path))?;
-        let entry = viewer.follow(argument.dirfd, &argument.path, true);
-        let missing = entry.is_none_or(|entry| entry.meta.is_none());
-        (missing && path::is_there(&path)).then_some((path, argument.access))
+        let there = outside.follow(argument.dirfd, &argument.path, argument.follow)?;
+        let path = Some(there.path).filter(|path| there.meta.is_some() && is_hidden(path))?;
+        let here = viewer.follow(argument.dirfd, &argument.path, argument.follow);
+        here.is_none_or(|entry| entry.meta.is_none()).then_some((path, argument.access))
     })
 }
 
@@ -385,6 +399,8 @@ pub struct InForce<'r> {
     pub rules: &'r [PathRule],
     /// The mounts of the run.
     pub layout: Option<&'r Layout>,
+    /// Whether the call is looked at after it has failed.
+    pub has_failed: bool,
 }
 
 impl InForce<'_> {

@@ -226,8 +226,12 @@ impl<'a> Draft<'a> {
         let is_heard = loudness != Loudness::Quiet
             || [request.report.is_some(), request.report_fd.is_some(), request.audit_log.is_some()]
                 .contains(&true);
-        let is_told =
-            paths.is_some() && means.listens && is_heard && !watch_paths && !logs && !request.no_explainer;
+        let is_told = paths.is_some()
+            && means.listens
+            && is_heard
+            && !request.log_violations
+            && !logs
+            && !request.no_explainer;
         let place = || {
             LibraryPlace::of(namespaces.as_ref().ok().map(|layout| &**layout), provided.scratch.as_deref())
                 .filter(|_| *host.largest_file.get() >= explainer::LARGEST)

@@ -106,6 +106,21 @@ impl Violations {
         }
     }
 
+    /// Whether a refusal with these arguments was observed in a program of this name, of whatever call.
+    pub fn has_said(&self, arguments: &str, name: &[u8]) -> bool {
+        let said = |(violation, program): &Key| {
+            violation.confidence == Confidence::Observed
+                && violation.arguments == arguments
+                && program == name
+        };
+        self.order.iter().any(|(key, _)| said(key))
+    }
+
+    /// Whether a refusal at this path has been counted for a program of this name.
+    pub fn has_named(&self, path: &[u8], name: &[u8]) -> bool {
+        self.order.iter().any(|(key, _)| key.0.path.as_deref() == Some(path) && key.1 == name)
+    }
+
     /// Writes any other line, with the same prefix.
     pub fn line(&self, text: &str) {
         if self.show == Show::Lines {

@@ -101,7 +101,8 @@ fn misnamed(user: &User, flags: &[&str], (line, expected): &Case) -> Option<Stri
     let path = world.outside.with_file_name(expected);
     let path = path.to_str().unwrap();
     let names = |text: &String| {
-        let shown = [format!(" {path} (inferred);"), format!(" '{path}' (inferred);")];
+        let ends = [" (inferred);", ", which is out of sight"];
+        let shown = ends.map(|end| [format!(" {path}{end}"), format!(" '{path}'{end}")]).concat();
         text.contains("may not")
             && shown.iter().any(|shown| text.contains(shown))
             && text.contains("allow it with --")

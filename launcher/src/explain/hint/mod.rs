@@ -21,7 +21,7 @@ use crate::plan::calls::Unix;
 use crate::plan::commands::{Commands, Obstacle, Place};
 use crate::plan::namespaces::Layout;
 use crate::profile::{Grants, NetworkMode, Source, Text};
-use crate::sys::path::{canonical, is_of_process};
+use crate::sys::path::{self, canonical, is_of_process};
 use crate::sys::process::Pid;
 use crate::sys::within::is_within;
 use crate::text::escape;
@@ -173,8 +173,25 @@ impl Explainer {
             true => place::to_open(path, access),
             false => Some(path.to_path_buf()).filter(|path| !is_of_process(path)),
         };
-        let rule = self.rule(&format!("may not {verb} {}", place::quoted(path)), key);
+        let mut what = format!("may not {verb} {}", place::quoted(path));
+        if let Some(hidden) = self.out_of_sight(path) {
+            what.push_str(&hidden);
+        }
+        let rule = self.rule(&what, key);
         Reason { rule: Some(rule), hint: target.map(|target| Hint::default().and(flag, &target)) }
+    }
+
+    /// Why a connection to a UNIX socket finds nothing that is there outside, and what would allow it.
+    pub fn hidden_socket(&self, path: &Path) -> Option<Reason> {
+        let hidden = self.out_of_sight(path)?;
+        let rule = self.rule(&format!("may not connect to {}{hidden}", place::quoted(path)), "network.unix");
+        Some(Reason { rule: Some(rule), hint: Some(Hint::default().and("--unix", path)) })
+    }
+
+    /// That a path which is there outside is not there inside.
+    fn out_of_sight(&self, path: &Path) -> Option<String> {
+        let at = self.layout.as_ref()?.replaces(path).filter(|_| path::is_there(path))?;
+        Some(format!(", which is out of sight: the run has a directory of its own at {}", place::quoted(at)))
     }
 
     /// Why no rule can open a path: it is denied, or something outside relies on it.

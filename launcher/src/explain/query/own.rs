@@ -1,8 +1,8 @@
 //! What the path rules alone do not tell: what of a run is its own and not the machine's, and which calls open a file.
 
 use crate::error::Refusal;
-use crate::explain::hint::Hint;
-use crate::explain::query::{Answer, Rule, Verdict, Wanted, call};
+use crate::explain::decode::Access;
+use crate::explain::query::{Answer, Rule, Verdict, Wanted, call, path};
 use crate::plan::Plan;
 use crate::plan::home::PrivateHome;
 use crate::profile::{PathEntry, Variable};
@@ -34,13 +34,11 @@ pub fn answer(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Option
         return Some(answer);
     }
     if exists && at != place {
-        let flag = match (wanted.write, wanted.execute) {
-            (true, true) => "--rwx",
-            (true, false) => "--rw",
-            (false, true) => "--rox",
-            (false, false) => "--ro",
-        };
-        return Some(out_of_sight(place, at, flag));
+        let access =
+            [(wanted.read, Access::READ), (wanted.write, Access::WRITE), (wanted.execute, Access::EXECUTE)];
+        let access = access.into_iter().filter(|(wanted, _)| *wanted);
+        let access = access.fold(Access::NONE, |all, (_, access)| all | access);
+        return Some(path::told(Answer::new(Verdict::Refused), plan, place, access));
     }
     if tmp != Some(at) {
         // What may be done there, the rules about it say.
@@ -85,15 +83,6 @@ fn in_home(plan: &Plan, home: &PrivateHome, place: &Path, exists: bool) -> Optio
     answer = answer.by(mode.map_or_else(|| Rule::flag("--home"), |mode| Rule::of(&mode.origin)));
     answer.notes.push(note);
     Some(answer)
-}
-
-/// That what is at a place is not what the command finds there.
-pub fn out_of_sight(place: &Path, at: &Path, flag: &str) -> Answer {
-    let at = shown(at);
-    let text = format!("what is there is out of sight, for in the run '{at}' is a directory of its own");
-    let mut answer = Answer::of(Verdict::Refused, &text);
-    answer.hint = Some(Hint::default().and(flag, place));
-    answer
 }
 
 /// The refusal where the rules grant a path, and the filter none of the calls that it takes.

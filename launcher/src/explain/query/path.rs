@@ -48,7 +48,7 @@ pub fn answer(about: Subject<'_>, path: &Path, wanted: Wanted) -> Result<Answer,
     if let Some(own) = own::answer(plan, &place, exists, wanted) {
         return Ok(own);
     }
-    let granted = InForce { version: about.plan.landlock, rules: &granted, layout: None };
+    let granted = InForce { version: about.plan.landlock, rules: &granted, layout: None, has_failed: false };
     if let Some(answer) = protected(about, &sources, &place, wanted) {
         return Ok(answer);
     }
@@ -128,27 +128,30 @@ fn protected(about: Subject<'_>, sources: &Sources, place: &Path, wanted: Wanted
 }
 
 fn refused(answer: Answer, plan: &Plan, sources: &Sources, place: &Path, missing: Access) -> Answer {
-    let mut answer = answer.told(Explainer::of(plan).path_reason(place, missing));
+    let mut answer = told(answer, plan, place, missing);
     answer.verdict = Verdict::Refused;
     // What is granted is not what decides.
     answer.rules.clear();
     if let Some(rule) = sources.denying(place) {
-        // More rules do not help against a denial.
-        answer.hint = None;
         return answer.by(rule);
     }
     let commands = plan.commands.as_ref().filter(|_| missing.contains(Access::EXECUTE));
     if let Some(Obstacle::Blocked(blocked)) = commands.and_then(|commands| commands.obstacle(place)) {
-        answer.hint = None;
         let rule = Rule::flag(&blocked.rule);
         return answer.by(rule);
     }
+    answer.by(Rule::flag("no rule, for the policy names what is allowed"))
+}
+
+/// What a run would say of a path.
+pub(super) fn told(answer: Answer, plan: &Plan, place: &Path, missing: Access) -> Answer {
+    let mut answer = answer.told(Explainer::of(plan).path_reason(place, missing));
     if missing.contains(Access::WRITE | Access::EXECUTE) {
         for flag in answer.hint.iter_mut().flat_map(|hint| &mut hint.flags).filter(|flag| **flag == "--rw") {
             *flag = "--rwx".into();
         }
     }
-    answer.by(Rule::flag("no rule, for the policy names what is allowed"))
+    answer
 }
 
 /// The rules as they would be in force, by real paths; `None` where there would be none.

@@ -3,14 +3,16 @@
 //!
 //! The kernel decides about the call afterwards. A wrong guess changes nothing but a line.
 
+use crate::explain::decode::Access;
 use crate::explain::infer::{self, Beyond, DeniedPath, Domain, InForce};
 use crate::plan::namespaces::Layout;
 use crate::plan::rules::PathRule;
 use crate::supervise::dispatch::{Handler, Step};
 use crate::supervise::judge::{DecidedBy, Judge, Verdict};
-use crate::supervise::violation::Fate;
+use crate::supervise::violation::{Fate, Violations};
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
 use crate::sys::SyscallError;
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
 /// Knows the rules in force.
@@ -31,6 +33,22 @@ pub struct Findings {
 }
 
 impl RefusedPaths {
+    /// What the rules refuse of a call that is about to be made, or has failed.
+    pub fn find(&self, waiting: &Waiting<'_>, has_failed: bool) -> Option<Findings> {
+        let NotifiedCall { notification, name, .. } = waiting.call;
+        let told = waiting.told();
+        let version = self.domain.version;
+        let layout = self.layout.as_deref();
+        let in_force = InForce { version, rules: &self.granted, layout, has_failed };
+        let path = if waiting.call.is_x32() {
+            None
+        } else {
+            infer::refused(in_force, name, notification, &told.decoded, &told.caller)
+        };
+        let beyond = self.domain.refused(name, notification, &told.decoded);
+        (path.is_some() || beyond.is_some()).then_some(Findings { path, beyond, told })
+    }
+
     /// Reports what is going to be refused of a call.
     pub fn say(&self, findings: Findings, call: &NotifiedCall, judge: &mut Judge) {
         let Findings { path, beyond, told } = findings;
@@ -46,6 +64,20 @@ impl RefusedPaths {
 }
 
 impl Findings {
+    /// Whether a line has told as much: the supervisor refused the call itself, or the program was refused to use what
+    /// it looks at.
+    pub fn are_known(&self, violations: &Violations) -> bool {
+        let (program, arguments) = (&*self.told.caller.name, &*self.told.decoded.text);
+        let path = self.path.as_ref().filter(|_| self.only_looks());
+        violations.has_said(arguments, program)
+            || path.is_some_and(|(path, _)| violations.has_named(path.as_os_str().as_bytes(), program))
+    }
+
+    /// Whether the call only looks at its files, and opens none.
+    pub fn only_looks(&self) -> bool {
+        self.told.decoded.paths.iter().all(|argument| argument.access == Access::METADATA)
+    }
+
     /// The path as the caller gave it.
     pub fn given(&self) -> Option<&[u8]> {
         self.told.decoded.paths.first().map(|argument| &*argument.path)
@@ -57,20 +89,10 @@ impl Handler for RefusedPaths {
 
     /// Of a violation something else is told.
     fn look(&self, waiting: &Waiting<'_>) -> Option<Findings> {
-        let NotifiedCall { notification, name, verdict } = waiting.call;
-        if !matches!(verdict, Verdict::Allowed | Verdict::Noted) {
+        if !matches!(waiting.call.verdict, Verdict::Allowed | Verdict::Noted) {
             return None;
         }
-        let told = waiting.told();
-        let version = self.domain.version;
-        let in_force = InForce { version, rules: &self.granted, layout: self.layout.as_deref() };
-        let path = if waiting.call.is_x32() {
-            None
-        } else {
-            infer::refused(in_force, name, notification, &told.decoded, &told.caller)
-        };
-        let beyond = self.domain.refused(name, notification, &told.decoded);
-        (path.is_some() || beyond.is_some()).then_some(Findings { path, beyond, told })
+        self.find(waiting, false)
     }
 
     fn act(

@@ -35,25 +35,32 @@ pub struct Told {
     shells: Shells,
     /// What the filter refuses has been reported already.
     program: PolicyProgram,
+    /// Whether all calls but those that only look at a file are notified, so that they have been reported too.
+    only_looks: bool,
 }
 
 impl Told {
     /// By these rules.
-    pub fn new(paths: RefusedPaths, calls: Rc<Calls>) -> Told {
+    pub fn new(paths: RefusedPaths, calls: Rc<Calls>, only_looks: bool) -> Told {
         Told {
             paths,
             waiting: Vec::new(),
             shells: Shells::default(),
             program: PolicyProgram::new(calls, None),
+            only_looks,
         }
     }
 
     /// Says what is due, or all.
     fn say(&mut self, judge: &mut Judge, now: Option<Instant>) {
         let due = self.waiting.extract_if(.., |(due, ..)| now.is_none_or(|now| *due <= now));
-        let due: Vec<_> = due.collect();
+        let mut due: Vec<_> = due.collect();
+        // Programs look at a file before they use it: that is one refusal.
+        due.sort_by_key(|(_, _, findings)| findings.only_looks());
         for (_, call, findings) in due {
-            self.paths.say(findings, &call, judge);
+            if !findings.are_known(&judge.violations) {
+                self.paths.say(findings, &call, judge);
+            }
         }
     }
 
@@ -65,8 +72,8 @@ impl Told {
             return None;
         }
         let call = NotifiedCall::new(notification, Verdict::Allowed);
-        let findings = self.paths.look(&Waiting::new(&call, waiting.listener()))?;
-        Some((call, findings))
+        let findings = self.paths.find(&Waiting::new(&call, waiting.listener()), true)?;
+        (!self.only_looks || findings.only_looks()).then_some((call, findings))
     }
 }
 
@@ -117,11 +124,13 @@ impl Handler for Told {
         let found = |record: &Record| {
             let (call, findings) = self.finding(waiting, record)?;
             let is_missing = record.error == libc::ENOENT as u32;
-            let is_meant = || {
-                record.flags & SPOKEN != 0
-                    || last == Some(record.order)
-                    || is_argument(call.notification.pid, &findings)
+            // A shell looks for commands and files that it does without.
+            let is_last = || {
+                let process = call.notification.pid;
+                last == Some(record.order) && !(findings.only_looks() && self.shells.is_one(process))
             };
+            let is_meant =
+                || record.flags & SPOKEN != 0 || is_last() || is_argument(call.notification.pid, &findings);
             (!is_missing || is_meant()).then_some((call, findings))
         };
         Some(Heard::Now(records.iter().filter_map(found).collect(), pause))

@@ -21,6 +21,7 @@ mod under_way;
 use crate::enforce::landlock::restrict_connections;
 use crate::explain::caller;
 use crate::explain::decode::{Address, Memory};
+use crate::explain::hint::Reason;
 use crate::explain::infer::{Beyond, Domain};
 use crate::plan::OnViolation;
 use crate::plan::namespaces::Layout;
@@ -38,8 +39,11 @@ use crate::sys::{SyscallError, bounded, process, socket};
 use own_network::{Server, Watched, is_loopback};
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -220,7 +224,12 @@ impl Handler for Connections {
                 Step::Answer(Answer::Continue)
             }
             Outcome::Done => Step::Answer(Answer::Done),
-            Outcome::Fails(errno) => Step::Answer(error(errno)),
+            Outcome::Fails(errno) => {
+                if let Some((path, reason)) = self.hidden(&told, errno, judge) {
+                    judge.say(Fate::Blocked, call, &told, reason, DecidedBy::Place(path));
+                }
+                Step::Answer(error(errno))
+            }
             Outcome::Ignored if judge.on_violation != OnViolation::Log => {
                 Step::Answer(error(libc::ECONNREFUSED))
             }
@@ -306,6 +315,17 @@ impl Connections {
         let reaches_no_file = socket::is_internet(socket.as_raw_fd())
             || (socket::is_unix_stream(socket) && is_abstract(address));
         reaches_no_file && is_of_network(socket, (cookie, network))
+    }
+
+    /// The socket that a call has not found, because it is out of sight, with the reason. A name service is not missed.
+    fn hidden(&self, told: &Told, errno: i32, judge: &Judge) -> Option<(PathBuf, Reason)> {
+        let Some(Address::UnixPath(name)) = &told.decoded.address else { return None };
+        let path = Path::new(OsStr::from_bytes(name));
+        let is_service = NAME_SERVICES.iter().any(|place| is_within(path, Path::new(place)));
+        let is_socket = || path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket());
+        let is_missed = errno == libc::ENOENT && path.is_absolute() && !is_service && is_socket();
+        let reason = is_missed.then(|| judge.explainer.hidden_socket(path)).flatten()?;
+        Some((path.to_path_buf(), reason))
     }
 
     /// Whether connections to this socket file are allowed.
