@@ -8,6 +8,8 @@ pub struct Path {
     pub directory: Option<usize>,
     /// Whether it is text that leads nowhere yet: what a symbolic link will say.
     pub is_text: bool,
+    /// The place of its length, if it is no string but an address of a socket.
+    pub length: Option<usize>,
 }
 
 /// A system call on paths.
@@ -21,11 +23,11 @@ pub struct Kind {
 }
 
 const fn at(at: usize) -> Path {
-    Path { at, directory: None, is_text: false }
+    Path { at, directory: None, is_text: false, length: None }
 }
 
 const fn below(directory: usize) -> Path {
-    Path { at: directory + 1, directory: Some(directory), is_text: false }
+    Path { at: directory + 1, directory: Some(directory), is_text: false, length: None }
 }
 
 const fn kind(numbers: [u32; 2], paths: &'static [Path]) -> Kind {
@@ -52,7 +54,8 @@ pub static RENAMEAT2: Kind = moving([316, 276]);
 /// linkat(2).
 pub static LINKAT: Kind = moving([265, 37]);
 /// symlinkat(2).
-pub static SYMLINKAT: Kind = kind([266, 36], &[Path { at: 0, directory: None, is_text: true }, below(1)]);
+pub static SYMLINKAT: Kind =
+    kind([266, 36], &[Path { at: 0, directory: None, is_text: true, length: None }, below(1)]);
 /// readlinkat(2).
 pub static READLINKAT: Kind = kind([267, 78], &[below(0)]);
 /// faccessat(2).
@@ -69,3 +72,7 @@ pub static CHDIR: Kind = kind([80, 49], &[at(0)]);
 pub static STATFS: Kind = kind([137, 43], &[at(0)]);
 /// execve(2).
 pub static EXECVE: Kind = kind([59, 221], &[at(0)]);
+/// wait4(2), for a child that a limit ended.
+pub static WAIT4: Kind = kind([61, 260], &[]);
+/// bind(2).
+pub static BIND: Kind = kind([49, 200], &[Path { at: 1, directory: None, is_text: true, length: Some(2) }]);

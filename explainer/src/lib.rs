@@ -25,12 +25,13 @@ const ENOENT: c_int = 2;
 const EPERM: c_int = 1;
 const EACCES: c_int = 13;
 const EXDEV: c_int = 18;
+const EMFILE: c_int = 24;
 const EROFS: c_int = 30;
 
-/// What an error may mean: a sandbox refused the call, or keeps the file out of sight.
+/// What an error may mean: a sandbox or a limit refused the call, or the file is out of sight.
 fn why(error: c_int, kind: &kinds::Kind) -> Option<Why> {
     match error {
-        EACCES | EPERM | EROFS => Some(Why::Refused),
+        EACCES | EPERM | EROFS | EMFILE => Some(Why::Refused),
         // Landlock's answer to a file that would gain rights in another directory.
         EXDEV if kind.moves => Some(Why::Refused),
         ENOENT => Some(Why::Missing),
@@ -60,11 +61,27 @@ fn moved() {
 fn spoken(error: c_int) {
     let kept = sys::error();
     match error {
-        EACCES | EPERM | EROFS => Kept::with(|all| all.tell(Why::Refused, true)),
+        EACCES | EPERM | EROFS | EMFILE => Kept::with(|all| all.tell(Why::Refused, true)),
         ENOENT => Kept::with(Kept::speak),
         _ => {}
     }
     sys::set_error(kept);
+}
+
+/// A child was ended by this signal. Only limits are told: of others the program knows as much as anybody.
+#[cold]
+#[inline(never)]
+fn child_killed(signal: c_int) {
+    const SIGXCPU: c_int = 24;
+    const SIGXFSZ: c_int = 25;
+    if matches!(signal, SIGXCPU | SIGXFSZ) {
+        let error = sys::error();
+        Kept::begin(|kept| {
+            kept.remember(Why::Refused, &kinds::WAIT4, [0; 6], signal);
+            kept.tell(Why::Refused, false);
+        });
+        sys::set_error(error);
+    }
 }
 
 /// The program ends with this status.
@@ -72,6 +89,9 @@ fn spoken(error: c_int) {
 #[inline(never)]
 fn ends(status: c_int) {
     if status != 0 {
+        if sys::would_gain() {
+            Kept::begin(Kept::remember_program);
+        }
         Kept::with(|kept| {
             kept.tell(Why::Refused, false);
             kept.tell(Why::Missing, false);

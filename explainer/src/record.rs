@@ -1,9 +1,9 @@
 //! The calls that are remembered.
 
-use crate::kinds::Kind;
+use crate::kinds::{self, Kind};
 use crate::sys;
 use core::ffi::c_int;
-use sbx_policy::tell::{MOST, RELATIVE, ROOM, Record, SPOKEN};
+use sbx_policy::tell::{GAINS, MOST, RELATIVE, ROOM, Record, SPOKEN};
 
 /// Where relative paths start that no descriptor says a directory for (AT_FDCWD).
 const WORKING: i32 = -100;
@@ -77,6 +77,18 @@ impl Kept {
         }
     }
 
+    /// Remembers the program itself.
+    pub fn remember_program(&mut self) {
+        let mut room = [0; LONGEST];
+        if sys::own_program(&mut room).is_none() {
+            return;
+        }
+        self.remember(Why::Refused, &kinds::EXECVE, [room.as_ptr() as u64, 0, 0, 0, 0, 0], 0);
+        let last = self.count;
+        let told = self.refused.records.iter_mut().filter(|record| record.order == last);
+        told.for_each(|record| record.flags |= GAINS);
+    }
+
     /// In a child, what its parent remembers is not the child's.
     fn forget_parents(&mut self) {
         let process = sys::process();
@@ -123,7 +135,11 @@ fn copy(record: &mut Record, kind: &Kind, args: [u64; 6]) -> Option<()> {
     record.args = args;
     let mut used = 0;
     for path in kind.paths {
-        let text = sys::text(*args.get(path.at)?);
+        let address = *args.get(path.at)?;
+        let text = match path.length {
+            None => sys::text(address),
+            Some(length) => sys::bytes(address, *args.get(length)?),
+        };
         if text.is_empty() {
             return None;
         }

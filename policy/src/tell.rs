@@ -20,7 +20,10 @@ pub const SPOKEN: u32 = 1;
 /// A path of it starts at the working directory.
 pub const RELATIVE: u32 = 2;
 
-/// A call that failed.
+/// It is no call: the program itself, which would gain rights outside a sandbox.
+pub const GAINS: u32 = 4;
+
+/// A call that failed. With wait4(2), `error` is the signal that ended the child.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Record {
@@ -28,7 +31,7 @@ pub struct Record {
     pub number: u32,
     /// Its error.
     pub error: u32,
-    /// [`SPOKEN`] and [`RELATIVE`].
+    /// [`SPOKEN`], [`RELATIVE`] and [`GAINS`].
     pub flags: u32,
     /// Counts the calls: later ones have higher numbers.
     pub order: u32,

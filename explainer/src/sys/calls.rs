@@ -194,6 +194,7 @@ functions! {
     statvfs64(path: Text, to: Place) -> c_int => STATFS(path, to);
     readlink(path: Text, to: Place, size: isize) -> isize => READLINKAT(AT_FDCWD, path, to, size);
     readlinkat(at: c_int, path: Text, to: Place, size: isize) -> isize => READLINKAT(at, path, to, size);
+    bind(socket: c_int, address: Place, length: c_uint) -> c_int => BIND(socket, address, length);
     realpath(path: Text, to: Place) -> Place => NEWFSTATAT(AT_FDCWD, path, to);
 }
 

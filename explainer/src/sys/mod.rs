@@ -16,6 +16,7 @@ mod raw;
 mod routines;
 #[cfg(feature = "library")]
 mod start;
+mod waits;
 
 use crate::record::Kept;
 use core::ffi::{CStr, c_char, c_int};
@@ -94,6 +95,41 @@ pub fn text<'a>(address: u64) -> &'a [u8] {
     unsafe { CStr::from_ptr(address as *const c_char) }.to_bytes()
 }
 
+/// Whether the file of this program would give it rights: set-user-ID, set-group-ID, or capabilities (execve(2)).
+pub fn would_gain() -> bool {
+    const OWN: &CStr = c"/proc/self/exe";
+    const CAPABILITIES: &CStr = c"security.capability";
+    const STATX_MODE: u64 = 2;
+    const AT_FDCWD: u64 = -100_i64 as u64;
+    const MODE: usize = 28;
+    const SET_ID: u16 = 0o6000;
+    let mut found = [0_u8; 256];
+    let (path, to) = (OWN.as_ptr() as u64, found.as_mut_ptr() as u64);
+    // SAFETY: statx(2) reads the path, and writes a structure of 256 bytes.
+    let looked = unsafe { raw::syscall(raw::STATX, [AT_FDCWD, path, 0, STATX_MODE, to, 0]) };
+    let mode =
+        found.get(MODE..).and_then(|bytes| bytes.first_chunk()).map_or(0, |mode| u16::from_ne_bytes(*mode));
+    // SAFETY: getxattr(2) reads the strings; without room it only says how long the value is.
+    let attribute =
+        || unsafe { raw::syscall(raw::GETXATTR, [path, CAPABILITIES.as_ptr() as u64, 0, 0, 0, 0]) };
+    (looked == 0 && mode & SET_ID != 0) || attribute() > 0
+}
+
+/// Bytes at an address of the program's.
+pub fn bytes<'a>(address: u64, length: u64) -> &'a [u8] {
+    const LONGEST_ADDRESS: u64 = 128;
+    if address == 0 {
+        return &[];
+    }
+    // SAFETY: the program has passed them to a system call, which has read them.
+    unsafe { core::slice::from_raw_parts(address as *const u8, length.min(LONGEST_ADDRESS) as usize) }
+}
+
+/// The path of the file of this program, as a string that ends with NUL.
+pub fn own_program(room: &mut [u8]) -> Option<()> {
+    link(c"/proc/self/exe", room).map(drop)
+}
+
 /// getpid(2).
 pub fn process() -> c_int {
     // SAFETY: it has no arguments and no effects.
@@ -102,9 +138,14 @@ pub fn process() -> c_int {
 
 /// The path of an open directory.
 pub fn directory(descriptor: c_int, room: &mut [u8]) -> Option<&[u8]> {
-    let (start, length) = (room.as_mut_ptr() as u64, room.len() as u64);
     let mut name = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0";
     number(descriptor, name.get_mut(14..)?)?;
+    link(CStr::from_bytes_until_nul(&name).ok()?, room)
+}
+
+/// Where a link leads, if that is a path.
+fn link<'a>(name: &CStr, room: &'a mut [u8]) -> Option<&'a [u8]> {
+    let (start, length) = (room.as_mut_ptr() as u64, room.len() as u64);
     // SAFETY: readlinkat(2) reads the string and writes at most `length` bytes to `room`.
     let written = unsafe { raw::syscall(raw::READLINKAT, [0, name.as_ptr() as u64, start, length, 0, 0]) };
     let path = usize::try_from(written).ok().and_then(|written| room.get(..written))?;

@@ -11,6 +11,7 @@ use crate::explain::decode::{Access, Address, Decoded};
 use crate::explain::hint::CHANGES;
 use crate::explain::walk::{Entry, Viewer};
 use crate::host::landlock::Version;
+use crate::plan::limits::LimitKey;
 use crate::plan::namespaces::Layout;
 use crate::plan::rules::{self, Network, PathRights, PathRule};
 use crate::profile::NetworkMode;
@@ -46,6 +47,10 @@ pub enum Beyond {
     Bind(u16),
     /// A signal to a process outside.
     Signal(Pid),
+    /// A limit of the run is reached.
+    Limit(LimitKey),
+    /// The program's file would give it rights, and in a sandbox no program gains any.
+    Gain,
 }
 
 impl Domain {

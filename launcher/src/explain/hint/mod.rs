@@ -7,6 +7,7 @@
 mod attempt;
 mod capability;
 mod flags;
+mod limit;
 mod place;
 mod reason;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use crate::host::landlock::Version;
 use crate::plan::Plan;
 use crate::plan::calls::Unix;
 use crate::plan::commands::{Commands, Obstacle, Place};
+use crate::plan::limits::{Applied, LimitKey};
 use crate::plan::namespaces::Layout;
 use crate::profile::{Grants, NetworkMode, Source, Text};
 use crate::sys::path::{self, canonical, is_of_process};
@@ -47,6 +49,8 @@ pub struct Explainer {
     lacks: Option<String>,
     granted_write: bool,
     denied_calls: Vec<String>,
+    /// The limits in force.
+    limits: Vec<Applied>,
     /// The paths that are denied.
     denied: Vec<PathBuf>,
     /// Those that flags name, as given and in full.
@@ -77,6 +81,7 @@ impl Explainer {
             lacks: plan.network.lacks.clone(),
             granted_write: plan.paths.iter().flatten().any(|rule| rule.rights.changes_files()),
             denied_calls: plan.denied_calls.clone(),
+            limits: plan.limits.applied.clone(),
             denied: plan.denied.clone(),
             denied_by_flag: {
                 let flags = plan.denied_by_flag.iter();
@@ -103,6 +108,7 @@ impl Explainer {
             lacks: None,
             granted_write: false,
             denied_calls: Vec::new(),
+            limits: Vec::new(),
             denied: Vec::new(),
             denied_by_flag: Vec::new(),
             workspace: Some(workspace.to_path_buf()),
@@ -291,8 +297,19 @@ impl Explainer {
                     "process {process} is outside, and no signal leaves the sandbox"
                 ));
             }
+            Beyond::Limit(key) => return limit::reason(key, &self.limits),
+            Beyond::Gain => {
+                return Reason::always(
+                    "this program is set-user-ID or has capabilities, and no program gains rights in a sandbox",
+                );
+            }
         };
         Reason { rule: Some(self.rule(&what, key)), hint }
+    }
+
+    /// Whether the run has this limit.
+    pub fn has_limit(&self, key: LimitKey) -> bool {
+        self.limits.iter().any(|applied| applied.limit == key)
     }
 
     fn why(&mut self, refused: &Refused<'_>) -> &'static str {

@@ -56,7 +56,12 @@ impl RefusedPaths {
             let reason = judge.explainer.path_reason(&path, access);
             judge.say(Fate::Blocked, call, &told, reason, DecidedBy::PathRules(path));
         }
-        if let Some(beyond) = beyond {
+        // A limit of the caller's is none of ours.
+        let is_ours = |beyond: &Beyond| match beyond {
+            Beyond::Limit(key) => judge.explainer.has_limit(*key),
+            _ => true,
+        };
+        if let Some(beyond) = beyond.filter(is_ours) {
             let reason = judge.explainer.beyond_reason(beyond);
             judge.say(Fate::Blocked, call, &told, reason, DecidedBy::Domain);
         }
@@ -64,6 +69,11 @@ impl RefusedPaths {
 }
 
 impl Findings {
+    /// That something else than a rule about paths refused the call.
+    pub fn of(beyond: Beyond, told: Told) -> Findings {
+        Findings { path: None, beyond: Some(beyond), told }
+    }
+
     /// Whether a line has told as much: the supervisor refused the call itself, or the program was refused to use what
     /// it looks at.
     pub fn are_known(&self, violations: &Violations) -> bool {
@@ -73,9 +83,15 @@ impl Findings {
             || path.is_some_and(|(path, _)| violations.has_named(path.as_os_str().as_bytes(), program))
     }
 
+    /// Whether it is about rights that the program would have outside.
+    pub fn wants_rights(&self) -> bool {
+        self.beyond == Some(Beyond::Gain)
+    }
+
     /// Whether the call only looks at its files, and opens none.
     pub fn only_looks(&self) -> bool {
-        self.told.decoded.paths.iter().all(|argument| argument.access == Access::METADATA)
+        self.beyond.is_none()
+            && self.told.decoded.paths.iter().all(|argument| argument.access == Access::METADATA)
     }
 
     /// The path as the caller gave it.

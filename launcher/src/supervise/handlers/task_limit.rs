@@ -6,8 +6,11 @@
 //! whatever its arguments say, it makes one task at most. (`clone3`, whose arguments lie in memory, is
 //! answered with ENOSYS.)
 
+use crate::explain::infer::Beyond;
+use crate::plan::limits::LimitKey;
 use crate::supervise::dispatch::{Flow, Handler, Step};
-use crate::supervise::judge::{Judge, Verdict};
+use crate::supervise::judge::{DecidedBy, Judge, Verdict};
+use crate::supervise::violation::Fate;
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
 use crate::sys::SyscallError;
 use crate::sys::process::{self, Pid};
@@ -41,6 +44,10 @@ struct Held {
     id: u64,
     thread: Pid,
     since: Instant,
+    /// The call, to tell of its refusal.
+    call: NotifiedCall,
+    /// There is no room for it.
+    refused: bool,
 }
 
 /// Limits the tasks of one run.
@@ -87,7 +94,9 @@ impl Handler for TaskLimiter {
         let thread = call.notification.pid;
         // A thread that makes another call has finished the one before.
         self.open.retain(|permit| permit.thread != thread);
-        let held = Held { id: call.notification.id, thread, since: Instant::now() };
+        let call = call.clone();
+        let held = Held { id: call.notification.id, thread, since: Instant::now(), call, refused: false };
+        // What is refused is refused at the next look, when something can be told of the call.
         Ok(self.decide(held).map_or(Step::Settled, Step::Answer))
     }
 
@@ -97,11 +106,12 @@ impl Handler for TaskLimiter {
 
     /// Looks up to the first call that there is no room for, and not for long: counting takes its time,
     /// thousands of threads can wait, and the supervisor has more to do.
-    fn retry(&mut self, listener: BorrowedFd<'_>, _: &mut Judge) -> Result<Flow, SyscallError> {
+    fn retry(&mut self, listener: BorrowedFd<'_>, judge: &mut Judge) -> Result<Flow, SyscallError> {
         let mut waiting = std::mem::take(&mut self.held).into_iter();
         let start = Instant::now();
         for held in waiting.by_ref() {
-            let found = !seccomp::still_waits(listener, held.id)? || self.finds_room(listener, held)?;
+            let found =
+                !seccomp::still_waits(listener, held.id)? || self.finds_room(listener, held, judge)?;
             if !found || start.elapsed() > TURN {
                 break;
             }
@@ -119,11 +129,22 @@ impl TaskLimiter {
     }
 
     /// Answers a call that has waited, if it need not wait on. Tells whether there was room.
-    fn finds_room(&mut self, listener: BorrowedFd<'_>, held: Held) -> Result<bool, SyscallError> {
-        let id = held.id;
-        let Some(answer) = self.decide(held) else { return Ok(false) };
+    fn finds_room(
+        &mut self,
+        listener: BorrowedFd<'_>,
+        held: Held,
+        judge: &mut Judge,
+    ) -> Result<bool, SyscallError> {
+        let (id, refused, call) = (held.id, held.refused, held.call.clone());
+        let answer = if refused { Some(Answer::Error(EAGAIN)) } else { self.decide(held) };
+        let Some(answer) = answer else { return Ok(false) };
+        if refused {
+            let told = Waiting::new(&call, listener).told();
+            let reason = judge.explainer.beyond_reason(Beyond::Limit(LimitKey::Processes));
+            judge.say(Fate::Blocked, &call, &told, reason, DecidedBy::Filter);
+        }
         seccomp::answer(listener, id, answer)?;
-        Ok(answer == Answer::Continue)
+        Ok(refused || answer == Answer::Continue)
     }
 
     /// The answer to a call; `None` where it has to wait.
@@ -139,7 +160,10 @@ impl TaskLimiter {
                 self.held.push(held);
                 None
             }
-            Room::Soon | Room::No => Some(Answer::Error(EAGAIN)),
+            Room::Soon | Room::No => {
+                self.held.push(Held { refused: true, ..held });
+                None
+            }
         }
     }
 

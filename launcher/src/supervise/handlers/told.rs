@@ -8,18 +8,21 @@
 //! moment later, and not in the middle of its own.
 
 use crate::explain::decode::Memory;
+use crate::explain::infer::Beyond;
 use crate::plan::calls::Calls;
+use crate::plan::limits::LimitKey;
 use crate::supervise::dispatch::{Flow, Handler, Step};
 use crate::supervise::handlers::refused_paths::{Findings, RefusedPaths};
 use crate::supervise::judge::{Judge, PolicyProgram, Verdict, error};
 use crate::supervise::waiting::{NotifiedCall, Waiting};
-use crate::sys::SyscallError;
 use crate::sys::path;
 use crate::sys::process::{self, Pid};
 use crate::sys::seccomp::{Answer, Notification};
-use sbx_policy::tell::{MOST, Record, SIZE, SPOKEN, TELL};
+use crate::sys::{SyscallError, executable};
+use sbx_policy::tell::{GAINS, MOST, Record, SIZE, SPOKEN, TELL};
 use std::cell::OnceCell;
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -72,7 +75,12 @@ impl Told {
             return None;
         }
         let call = NotifiedCall::new(notification, Verdict::Allowed);
-        let findings = self.paths.find(&Waiting::new(&call, waiting.listener()), true)?;
+        let about = Waiting::new(&call, waiting.listener());
+        if let Some(beyond) = beyond_paths(record, &call) {
+            let findings = Findings::of(beyond, about.told());
+            return Some((call, findings));
+        }
+        let findings = self.paths.find(&about, true)?;
         (!self.only_looks || findings.only_looks()).then_some((call, findings))
     }
 }
@@ -133,7 +141,12 @@ impl Handler for Told {
                 || record.flags & SPOKEN != 0 || is_last() || is_argument(call.notification.pid, &findings);
             (!is_missing || is_meant()).then_some((call, findings))
         };
-        Some(Heard::Now(records.iter().filter_map(found).collect(), pause))
+        let mut found: Vec<_> = records.iter().filter_map(found).collect();
+        // Whatever else it was refused is of no use to a program without the rights that it counts on.
+        if found.iter().any(|(_, findings)| findings.wants_rights()) {
+            found.retain(|(_, findings)| findings.wants_rights());
+        }
+        Some(Heard::Now(found, pause))
     }
 
     fn act(&mut self, heard: Heard, _: &NotifiedCall, _: &mut Judge) -> Result<Step, SyscallError> {
@@ -158,6 +171,25 @@ impl Handler for Told {
     fn end(&mut self, judge: &mut Judge) {
         self.say(judge, None);
     }
+}
+
+/// What else than a rule about paths refused a call, or ended a child.
+fn beyond_paths(record: &Record, call: &NotifiedCall) -> Option<Beyond> {
+    match (&*call.name, record.error as i32) {
+        _ if record.flags & GAINS != 0 => would_gain(call.notification.pid).then_some(Beyond::Gain),
+        ("wait4", libc::SIGXFSZ) => Some(Beyond::Limit(LimitKey::FileSize)),
+        ("wait4", libc::SIGXCPU) => Some(Beyond::Limit(LimitKey::Cpu)),
+        (_, libc::EMFILE) => Some(Beyond::Limit(LimitKey::OpenFiles)),
+        _ => None,
+    }
+}
+
+/// Whether the file of a process would give it rights outside a sandbox (execve(2)).
+fn would_gain(process: Pid) -> bool {
+    const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
+    let program = PathBuf::from(format!("/proc/{process}/exe"));
+    let is_set_id = program.metadata().is_ok_and(|meta| meta.mode() & SET_ID != 0);
+    is_set_id || executable::path_has_capabilities(&program).is_ok_and(|has| has)
 }
 
 /// Whether the path is among the words of the command line: many programs look for files that they do without.
