@@ -11,7 +11,9 @@ fn signal_of(status: c_int) -> c_int {
 }
 
 macro_rules! waits {
-    ($($name:ident($name_of:literal, [$($before:ident: $before_type:ty)?], status $(, $after:ident: $type:ty)*);)*) => {$(
+    ($($name:ident(
+        $name_of:literal, [$($before:ident: $before_type:ty)?], status $(, $after:ident: $type:ty)*
+    );)*) => {$(
         /// As libc's function of this name.
         ///
         /// # Safety
