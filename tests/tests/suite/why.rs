@@ -239,7 +239,7 @@ fn rules_and_their_reasons_are_named() {
             ],
         );
         for own in ["localhost:443", "127.0.0.1:443", "[::1]:443", "443"] {
-            says(&["--connect", own], DEPENDS, &["between the processes of the run", "--net host"]);
+            says(&["--connect", own], DEPENDS, &["between the processes of the run", "--connect '*:443'"]);
         }
     }
     says(&["--connect", "a.example:443", "-p", "network"], ALLOWED, &["network.mode of profile 'network'"]);

@@ -83,8 +83,10 @@ pub fn destination(text: &str) -> Result<Destination, String> {
     let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
     let port = Endpoint::port(port).ok_or_else(|| "it has no port; write example.org:443".to_string())?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let is_loopback = host.parse().map_or(host == "localhost", |address: IpAddr| address.is_loopback());
-    Ok(Destination { port, is_elsewhere: !is_loopback && !matches!(host, "" | "*") })
+    let address: Option<IpAddr> = host.parse().ok();
+    let is_loopback = address.map_or(host == "localhost", |address| address.is_loopback());
+    let is_elsewhere = !is_loopback && !matches!(host, "" | "*");
+    Ok(Destination { port, is_elsewhere, is_name: is_elsewhere && address.is_none() })
 }
 
 /// `--op rwx`.

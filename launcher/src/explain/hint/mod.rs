@@ -41,12 +41,17 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use topic::Topic;
 
+/// The port of name servers.
+const DNS: u16 = 53;
+
 /// Knows the profile in force and the other ones.
 pub struct Explainer {
     profile: Text,
     network: NetworkMode,
     /// Why the run has no loopback of its own, though its profile asks for one.
     lacks: Option<String>,
+    /// Whether the kernel has rules about TCP ports.
+    has_port_rules: bool,
     granted_write: bool,
     denied_calls: Vec<String>,
     /// The limits in force.
@@ -79,6 +84,7 @@ impl Explainer {
             profile: plan.profile.name.clone(),
             network: plan.network.mode,
             lacks: plan.network.lacks.clone(),
+            has_port_rules: plan.landlock >= Version::TCP,
             granted_write: plan.paths.iter().flatten().any(|rule| rule.rights.changes_files()),
             denied_calls: plan.denied_calls.clone(),
             limits: plan.limits.applied.clone(),
@@ -106,6 +112,7 @@ impl Explainer {
             profile: profile.into(),
             network,
             lacks: None,
+            has_port_rules: true,
             granted_write: false,
             denied_calls: Vec::new(),
             limits: Vec::new(),
@@ -149,12 +156,22 @@ impl Explainer {
 
     /// Why a connection from a network of the run's own comes to nothing, and what would allow it. `hosts`: it is to
     /// a server of the host, on a loopback that is not the run's.
-    pub fn connection_reason(&self, hosts: bool) -> Reason {
-        let what = match hosts {
-            true => "has a loopback of its own, and the server on this port is the host's",
-            false => "has a network of its own, and nothing else is in it",
+    pub fn connection_reason(&self, hosts: bool, port: u16, is_tcp: bool) -> Reason {
+        let what = match (port, hosts) {
+            (DNS, _) => "has a network of its own, in which no server looks up names",
+            (_, true) => "has a loopback of its own, and the server on this port is the host's",
+            (_, false) => "has a network of its own, and nothing else is in it",
         };
-        Reason { rule: Some(self.rule(what, "network.mode")), hint: Some(Hint::of(["--net", "host"])) }
+        let hint = self.connecting(port, is_tcp);
+        Reason { rule: Some(self.rule(what, "network.mode")), hint: Some(hint) }
+    }
+
+    /// The flag that lets a connection out: Landlock tells ports of TCP apart, and nothing else.
+    pub fn connecting(&self, port: u16, is_tcp: bool) -> Hint {
+        match is_tcp && self.has_port_rules {
+            true => Hint::of(["--connect", &format!("*:{port}")]),
+            false => Hint::of(["--net", "host"]),
+        }
     }
 
     /// Why a path was refused and what would allow it.

@@ -16,14 +16,16 @@ pub struct Destination {
     pub port: u16,
     /// Whether it is on another machine.
     pub is_elsewhere: bool,
+    /// Whether it is named, so that somebody has to look the name up.
+    pub is_name: bool,
 }
 
-pub fn connect(about: Subject<'_>, Destination { port, is_elsewhere }: Destination) -> Answer {
+pub fn connect(about: Subject<'_>, Destination { port, is_elsewhere, is_name }: Destination) -> Answer {
     let plan = about.plan;
     if plan.network.mode == NetworkMode::Private && is_elsewhere {
         let refused = Answer::of(Verdict::Refused, "nothing else is in the run's own network");
         let mut answer = refused.by(network_rule(about));
-        answer.hint = Some(Hint::of(["--net", "host"]));
+        answer.hint = Some(Explainer::of(plan).connecting(port, !is_name));
         return answer;
     }
     let entries = plan.profile.network.connect.iter();
@@ -52,7 +54,7 @@ fn tcp(about: Subject<'_>, listed: bool, named: Option<Rule>, hint: Hint) -> Ans
     let plan = about.plan;
     let all = network_rule(about);
     if plan.network.mode == NetworkMode::Private {
-        return inside(all);
+        return inside(all, hint);
     }
     match (plan.network.mode, listed) {
         (NetworkMode::Host, _) => Answer::new(Verdict::Allowed).by(all),
@@ -77,12 +79,12 @@ fn tcp(about: Subject<'_>, listed: bool, named: Option<Rule>, hint: Hint) -> Ans
 }
 
 /// In a network of the run's own.
-fn inside(rule: Rule) -> Answer {
+fn inside(rule: Rule, hint: Hint) -> Answer {
     let mut answer = Answer::new(Verdict::Depends).by(rule);
     answer
         .depends
         .push("allowed between the processes of the run: nobody else is in its network".to_string());
-    answer.hint = Some(Hint::of(["--net", "host"]));
+    answer.hint = Some(hint);
     answer
 }
 

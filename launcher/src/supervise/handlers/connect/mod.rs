@@ -217,8 +217,11 @@ impl Handler for Connections {
                 self.under_way.begin(Client { listener, id, thread, process }, socket, target, watched)
             }
             Outcome::Listed => {
-                if !matches!(told.decoded.address, Some(Address::Inet { ip, .. }) if is_loopback(ip)) {
-                    let reason = judge.explainer.connection_reason(false);
+                if let Some(Address::Inet { ip, port }) = told.decoded.address
+                    && !is_loopback(ip)
+                {
+                    // Nobody has looked of which kind the socket is.
+                    let reason = judge.explainer.connection_reason(false, port, false);
                     judge.say(Fate::WouldBlock, call, &told, reason, DecidedBy::Filter);
                 }
                 Step::Answer(Answer::Continue)

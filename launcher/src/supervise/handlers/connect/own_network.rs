@@ -25,6 +25,8 @@ pub type Server = (Protocol, u16);
 pub struct Watched {
     /// What is looked for.
     pub lead: Lead,
+    protocol: Protocol,
+    port: u16,
     call: NotifiedCall,
     told: Told,
 }
@@ -54,11 +56,13 @@ impl Watched {
         named: &BTreeSet<Server>,
     ) -> Option<Watched> {
         let Some(Address::Inet { ip, port }) = told.decoded.address else { return None };
+        let sends = socket::sends(socket);
+        let protocol = match sends {
+            Some(Sends::Stream) => Protocol::Tcp,
+            _ => Protocol::Udp,
+        };
         let lead = if is_loopback(ip) {
-            let protocol = match socket::sends(socket)? {
-                Sends::Stream => Protocol::Tcp,
-                Sends::Datagrams => Protocol::Udp,
-            };
+            sends?;
             if port == 0 || named.contains(&(protocol, port)) {
                 return None;
             }
@@ -67,13 +71,14 @@ impl Watched {
         } else {
             Lead::Out
         };
-        Some(Watched { lead, call: call.clone(), told })
+        Some(Watched { lead, protocol, port, call: call.clone(), told })
     }
 
     /// Says what the connection turned out to be.
     pub fn tell(&self, named: &mut BTreeSet<Server>, judge: &mut Judge) -> Flow {
         let say = |judge: &mut Judge, fate, to_the_host| {
-            let reason = judge.explainer.connection_reason(to_the_host);
+            let is_tcp = self.protocol == Protocol::Tcp;
+            let reason = judge.explainer.connection_reason(to_the_host, self.port, is_tcp);
             judge.say(fate, &self.call, &self.told, reason, DecidedBy::Filter);
         };
         match self.lead {
