@@ -292,8 +292,8 @@ impl Case {
                 Notified::Attributes => table.register(kind, Attributes { granted, layout }),
                 Notified::Told => {
                     let paths = RefusedPaths { granted, layout, domain: self.domain.clone() };
-                    let only_looks = self.notified.has(Notified::RefusedPaths);
-                    table.register(kind, Told::new(paths, self.calls.clone(), only_looks));
+                    let all = self.notified.has(Notified::RefusedPaths);
+                    table.register(kind, Told::new(paths, self.calls.clone(), all));
                 }
                 Notified::RefusedPaths => {
                     table.register(kind, RefusedPaths { granted, layout, domain: self.domain.clone() });

@@ -5,13 +5,16 @@
 //! descriptor, whatever becomes of the path in its memory. No other device is served: mapped from a
 //! descriptor for writing, /dev/zero is memory to put code into (zero(4), mremap(2)), which such a profile
 //! refuses.
+//!
+//! A process without a terminal is told that of /dev/tty, as by the kernel (tty(4)): shells ask at their start.
 
 use crate::plan::deny_expansion;
 use crate::plan::rules::PathRule;
 use crate::supervise::dispatch::{Handler, Step};
-use crate::supervise::judge::{Judge, Verdict};
+use crate::supervise::judge::{Judge, Verdict, error};
 use crate::supervise::waiting::{NotifiedCall, Waiting};
 use crate::sys::SyscallError;
+use crate::sys::process::{self, Pid};
 use crate::sys::within::is_within;
 use std::cell::OnceCell;
 use std::fs::{File, OpenOptions};
@@ -19,6 +22,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const NULL: &str = "/dev/null";
+const TERMINAL: &str = "/dev/tty";
 /// Its numbers (null(4)).
 const NUMBERS: (u32, u32) = (1, 3);
 
@@ -30,13 +34,18 @@ pub struct NullDevice {
     allowed: OnceCell<bool>,
 }
 
-/// The flags that the device is opened with.
-pub struct Flags(i32);
+/// The device that is opened.
+pub enum Device {
+    /// /dev/null, with these flags.
+    Null(i32),
+    /// The terminal of a process that has none.
+    NoTerminal,
+}
 
 impl Handler for NullDevice {
-    type Copy = Flags;
+    type Copy = Device;
 
-    fn look(&self, waiting: &Waiting<'_>) -> Option<Flags> {
+    fn look(&self, waiting: &Waiting<'_>) -> Option<Device> {
         let args = waiting.call.notification.args;
         let flags = match &*waiting.call.name {
             _ if waiting.call.verdict != Verdict::Violation => return None,
@@ -45,10 +54,19 @@ impl Handler for NullDevice {
             "creat" => libc::O_WRONLY as u64,
             _ => return None,
         } as i32;
-        (waiting.decoded().paths.first()?.path == NULL.as_bytes()).then_some(Flags(flags))
+        let path = &waiting.decoded().paths.first()?.path;
+        if path == NULL.as_bytes() {
+            return Some(Device::Null(flags));
+        }
+        let asks = path == TERMINAL.as_bytes() && !has_terminal(waiting.call.notification.pid);
+        asks.then_some(Device::NoTerminal)
     }
 
-    fn act(&mut self, Flags(flags): Flags, _: &NotifiedCall, _: &mut Judge) -> Result<Step, SyscallError> {
+    fn act(&mut self, device: Device, _: &NotifiedCall, _: &mut Judge) -> Result<Step, SyscallError> {
+        let flags = match device {
+            Device::Null(flags) => flags,
+            Device::NoTerminal => return Ok(Step::Answer(error(libc::ENXIO))),
+        };
         let close_on_exec = flags & libc::O_CLOEXEC != 0;
         let file = open(flags).filter(|_| self.is_allowed());
         Ok(file.map_or(Step::Next, |file| Step::HandOver { file, close_on_exec }))
@@ -68,6 +86,13 @@ impl NullDevice {
         let denies = |path: &PathBuf| is_within(Path::new(NULL), &deny_expansion::resolve(path));
         *self.allowed.get_or_init(|| self.granted && !self.denied.iter().any(denies))
     }
+}
+
+/// Whether a process has a controlling terminal (`tty_nr` in proc_pid_stat(5)). Where nobody can tell, it has.
+fn has_terminal(process: Pid) -> bool {
+    let stat = process::about(process, "stat").unwrap_or_default();
+    let fields = stat.rsplit_once(')').map(|(_, fields)| fields.split_whitespace());
+    fields.and_then(|mut fields| fields.nth(4)) != Some("0")
 }
 
 /// The device, where it is opened for writing as it can be.

@@ -38,19 +38,19 @@ pub struct Told {
     shells: Shells,
     /// What the filter refuses has been reported already.
     program: PolicyProgram,
-    /// Whether all calls but those that only look at a file are notified, so that they have been reported too.
-    only_looks: bool,
+    /// Whether all calls but those that only look at a file are notified, so that most have been reported.
+    all_are_notified: bool,
 }
 
 impl Told {
     /// By these rules.
-    pub fn new(paths: RefusedPaths, calls: Rc<Calls>, only_looks: bool) -> Told {
+    pub fn new(paths: RefusedPaths, calls: Rc<Calls>, all_are_notified: bool) -> Told {
         Told {
             paths,
             waiting: Vec::new(),
             shells: Shells::default(),
             program: PolicyProgram::new(calls, None),
-            only_looks,
+            all_are_notified,
         }
     }
 
@@ -81,7 +81,8 @@ impl Told {
             return Some((call, findings));
         }
         let findings = self.paths.find(&about, true)?;
-        (!self.only_looks || findings.only_looks()).then_some((call, findings))
+        let is_known = self.all_are_notified && !findings.only_looks() && self.paths.look(&about).is_some();
+        (!is_known).then_some((call, findings))
     }
 }
 
