@@ -188,6 +188,12 @@ fn makes_a_new_name(name: &str, call: &Notification, decoded: &Decoded) -> bool 
     }
 }
 
+/// The file at a path, where permissions let it be read and no rule does.
+pub fn closed(in_force: InForce<'_>, path: &Path) -> Option<PathBuf> {
+    let real = path.canonicalize().ok()?;
+    (access::allows(&real, Permission::READ) && !in_force.grants(&real, READS)).then_some(real)
+}
+
 /// The rights that a call on paths needs; `None` where it would fail anyway.
 fn of_paths(
     granted: Grants<'_>,

@@ -1,6 +1,7 @@
 //! The outline of one run: request -> draft -> plan -> started -> ended.
 
 mod aftermath;
+mod arguments;
 mod conclusion;
 mod messages;
 mod provide;

@@ -20,6 +20,7 @@ use crate::profile::NetworkMode;
 use crate::report::Reporter;
 use crate::run::aftermath::home::HomeBefore;
 use crate::run::aftermath::{self, Aftermath};
+use crate::run::arguments::Arguments;
 use crate::run::conclusion::{conclude, tell_placeholders};
 use crate::run::messages::Closing;
 use crate::run::provide::Resources;
@@ -67,6 +68,7 @@ pub fn run(
     let aftermath = aftermath.map_err(cannot("open the workspace, to look at it afterwards"))?;
     let case = Case::of(&plan, layout.clone());
     let signing = Signing::of(&plan);
+    let arguments = Arguments::of(&plan);
     let signals = Signals::take()?;
     let closed_streams = parts.closed.clone();
     let view = View { layout: layout.as_deref(), ..View::default() };
@@ -129,8 +131,12 @@ pub fn run(
         keep_background: limits.keep_background,
         limits: limits.applied,
     };
+    let command = task.watch.command();
     let summary = supervise::run(task, &mut calls);
     calls.end();
+    if let Some((arguments, summary)) = arguments.zip(summary.as_ref().ok()) {
+        arguments.tell(summary, command, &mut calls.judge);
+    }
     let found = aftermath.map(Aftermath::after).unwrap_or_default();
     // A command that ended by itself has left it as it wants it.
     let ended = summary.as_ref().is_ok_and(|summary| matches!(summary.ending, Ending::Exited(_)));

@@ -90,17 +90,22 @@ impl Violations {
 
     /// Counts a violation, and writes the line of one that is new.
     pub fn tell(&mut self, violation: Violation, caller: &Caller) {
-        let key = (violation, caller.name.clone());
+        self.tell_of(violation, &caller.name, caller.process);
+    }
+
+    /// The same, of a process that is gone.
+    pub fn tell_of(&mut self, violation: Violation, name: &[u8], process: Pid) {
+        let key = (violation, name.to_vec());
         match self.seen.get_mut(&key) {
             Some(count) => *count += 1,
             None if self.order.len() >= MOST => self.unremembered += 1,
             None => {
                 if self.lines < MOST_LINES {
-                    self.line(&told(&key.0, caller));
+                    self.line(&told(&key.0, name, process));
                     self.lines += 1;
                 }
                 let key = Rc::new(key);
-                self.order.push((Rc::clone(&key), caller.process));
+                self.order.push((Rc::clone(&key), process));
                 self.seen.insert(key, 1);
             }
         }
@@ -209,13 +214,13 @@ fn verb(fate: Fate) -> &'static str {
 }
 
 /// The line of a violation.
-fn told(violation: &Violation, caller: &Caller) -> String {
+fn told(violation: &Violation, name: &[u8], process: Pid) -> String {
     let Violation { fate, call, arguments, reason, confidence, .. } = violation;
     let reason = match confidence {
         Confidence::Observed | Confidence::Unknown => reason.to_string(),
         Confidence::Inferred => format!("{reason:#}"),
     };
-    let (name, process) = (escape(&caller.name, 32), caller.process);
+    let name = escape(name, 32);
     format!("{} {call}({arguments}) in {name}[{process}]: {reason}", verb(*fate))
 }
 
