@@ -19,6 +19,7 @@ mod record;
 mod sys;
 
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicI32, Ordering};
 use record::{Kept, Why};
 
 const ENOENT: c_int = 2;
@@ -88,7 +89,10 @@ fn child_killed(signal: c_int) {
 #[cold]
 #[inline(never)]
 fn ends(status: c_int) {
-    if status != 0 {
+    // By way of exit(3), and again by what that calls.
+    static ENDED: AtomicI32 = AtomicI32::new(0);
+    let process = sys::process();
+    if status != 0 && ENDED.swap(process, Ordering::Relaxed) != process {
         if sys::would_gain() {
             Kept::begin(Kept::remember_program);
         }

@@ -1,8 +1,8 @@
 //! What a command that starts no programs was refused to read, told by its words.
 //!
-//! Profiles of one program (`minimal`, `network`) have no place for the explainer library, which would cost their short
-//! start too much. Such a command names what it reads on its command line. So where it fails and no line says why, those
-//! words are looked at that are files which the rules close and permissions open.
+//! Profiles of one program (`minimal`, `network`) have no place for the explainer library, which would cost their
+//! short start too much. Such a command names what it reads on its command line. So where it fails and no line says
+//! why, those words are looked at that are files which the rules close and permissions open.
 
 use crate::explain::decode::Access;
 use crate::explain::infer::{InForce, closed};

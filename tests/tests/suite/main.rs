@@ -14,6 +14,7 @@ mod env_only;
 mod escapes;
 mod examples;
 mod explain;
+mod explainer;
 #[cfg(target_arch = "x86_64")]
 mod faults;
 mod flags_of_calls;

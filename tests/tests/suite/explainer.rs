@@ -1,0 +1,181 @@
+//! What a plain run names: the library that programs load, the words of a command, limits and rights.
+
+use sbx_tests::{World, in_worlds, need, promise, stage};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+
+/// The lines of a failing line of shell.
+fn lines(world: &World, flags: &[&str], line: &str) -> Vec<String> {
+    let words = [&["run"][..], flags, &["--", "sh", "-c", line]].concat();
+    world.sbx(words).env("O", world.outside.to_str().unwrap()).run().sbx_lines()
+}
+
+/// One line, which has these words.
+fn one(lines: &[String], words: &[&str]) {
+    assert!(lines.len() == 1 && words.iter().all(|word| lines[0].contains(word)), "{words:?}: {lines:?}");
+}
+
+/// No line.
+fn none(lines: &[String]) {
+    assert!(lines.is_empty(), "{lines:?}");
+}
+
+#[test]
+fn what_is_out_of_sight_is_named_for_every_way_to_look() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let hidden = world.home.join("other/file");
+        world.write(&hidden, "x\n");
+        world.script(world.home.join("other/run"), "#!/bin/sh\n");
+        symlink(world.home.join("other/run"), world.path("leads")).unwrap();
+        let path = hidden.to_str().unwrap();
+        let other = world.home.join("other");
+        for (line, named, flag) in [
+            (format!("ls -l {path}"), path, "--ro"),
+            (format!("stat {path}"), path, "--ro"),
+            (format!("rm {path}"), path, "--rw"),
+            (format!("cd {}", other.display()), other.to_str().unwrap(), "--ro"),
+            ("./leads".to_string(), &*format!("{}/run", other.display()), "--rox"),
+        ] {
+            let said = lines(world, &[], &line);
+            one(&said, &[named, "which is out of sight", &format!("allow it with {flag} ")]);
+            let explained = lines(world, &["--explain"], &line);
+            one(&explained, &[named, "which is out of sight"]);
+            // What is proposed lets it through.
+            let flags: Vec<&str> = said[0].split("allow it with ").nth(1).unwrap().split(' ').collect();
+            if flag != "--rw" {
+                none(&lines(world, &flags, &line));
+            }
+        }
+        // A program that does without is not bothered.
+        one(&lines(world, &[], &format!("ls {path}; true")), &[path]);
+        none(&lines(world, &[], &format!("test -e {path}; true")));
+    });
+}
+
+#[test]
+fn a_socket_out_of_sight_is_named_and_reached_with_the_flag() {
+    need!("python3");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let path = world.home.join("service");
+        let _server = UnixListener::bind(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();
+        let path = path.to_str().unwrap();
+        let program = format!("import socket; socket.socket(socket.AF_UNIX).connect('{path}')");
+        let line = format!("/usr/bin/python3 -c \"{program}\"");
+        one(&lines(world, &[], &line), &["may not connect to", path, "out of sight", "--unix "]);
+        none(&lines(world, &["--unix", path], &line));
+    });
+}
+
+#[test]
+fn whoever_decides_is_named() {
+    in_worlds(|world| {
+        world.write("sub/file", "x\n");
+        let said = lines(world, &["--deny", "sub"], "cat sub/file");
+        one(&said, &["--deny sub denies ", "sub/file"]);
+        assert!(!said[0].contains("allow it with"), "{said:?}");
+        one(
+            &lines(world, &["--allow-command", "sh"], "/usr/bin/date"),
+            &["--allow-command names other programs than "],
+        );
+        // Permissions refuse these outside as well.
+        if !world.user.is_root() {
+            for line in ["touch /new-file", "mkdir /new-directory", "chmod 777 /etc/passwd"] {
+                none(&lines(world, &[], line));
+            }
+        }
+    });
+}
+
+#[test]
+fn limits_that_are_reached_are_named() {
+    need!("python3", "dd");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let many = "/usr/bin/python3 -c 'l = [open(\"/dev/null\") for i in range(100)]'";
+        let said = lines(world, &["--max-open-files", "50"], many);
+        one(&said, &["a process may have 50 open files", "--max-open-files 100"]);
+        none(&lines(world, &["--max-open-files", "200"], many));
+        let large = "dd if=/dev/zero of=large bs=1M count=3 2> /dev/null; true";
+        one(&lines(world, &["--max-file-size", "1M"], large), &["a file may have 1048576 bytes", "2097152"]);
+        none(&lines(world, &["--max-file-size", "4M"], large));
+    });
+}
+
+#[test]
+fn a_program_that_gains_no_rights_says_so_where_it_fails() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let own = world.path("own-shell");
+        std::fs::copy("/bin/bash", &own).unwrap();
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o755)).unwrap();
+        none(&lines(world, &[], "./own-shell -c 'exit 3'"));
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o4755)).unwrap();
+        let said = lines(world, &[], "./own-shell -c 'exit 3'");
+        one(&said, &["own-shell", "no program gains rights in a sandbox"]);
+        assert!(!said[0].contains("allow it with"), "{said:?}");
+    });
+}
+
+#[test]
+fn the_words_of_a_command_of_one_program_are_looked_at() {
+    in_worlds(|world| {
+        let kept = world.outside.join("kept");
+        let kept = kept.to_str().unwrap();
+        let run = |flags: &[&str], words: &[&str]| {
+            world.sbx([&["run", "-p", "minimal"], flags, &["--"], words].concat()).run().sbx_lines()
+        };
+        one(&run(&[], &["cat", kept]), &["may not read", kept, "(inferred); allow it with --ro "]);
+        none(&run(&["--ro", kept], &["cat", kept]));
+        none(&run(&[], &["cat", "missing"]));
+        // It does not fail.
+        none(&run(&[], &["echo", kept]));
+        // Nobody may read it anyway.
+        if !world.user.is_root() {
+            none(&run(&[], &["cat", "/etc/shadow"]));
+        }
+        none(&run(&[], &["bash", "-c", ":"]));
+    });
+}
+
+#[test]
+fn the_library_is_not_seen_and_not_needed() {
+    need!("python3");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let kept = world.outside.join("kept");
+        let cat = format!("cat {}", kept.display());
+        one(&lines(world, &[], &cat), &["may not read", kept.to_str().unwrap()]);
+        none(&lines(world, &["--no-explainer"], &cat));
+        let shows = |line: &str| {
+            let out = world.sbx(["run", "--", "sh", "-c", line]).run();
+            out.success().out().to_string()
+        };
+        assert_eq!(shows("env | grep -c LD_PRELOAD; true"), "0\n");
+        assert_eq!(shows("sh -c 'env | grep -c LD_PRELOAD'; true"), "0\n");
+        assert!(!shows("ldd /bin/cat").contains("libsbx"));
+        // The command's own library stays the first.
+        let own = ["run", "--allow-dangerous-env", "--env", "LD_PRELOAD=/lib/none.so", "--", "sh", "-c"];
+        let out = world.sbx(own).arg("echo $LD_PRELOAD; /bin/true").run();
+        assert_eq!(out.success().out(), "/lib/none.so\n");
+        // What cannot be read, or makes no sense, is told in vain.
+        let tells = "import ctypes; c = ctypes.CDLL(None).prctl\n\
+            for address in (0, 1, 2**47 - 4096, 2**64 - 1):\n\
+            \x20   for count in (0, 1, 16, 2**40, 2**64 - 1):\n\
+            \x20       c(0x53425832, ctypes.c_ulong(address), ctypes.c_ulong(count), 0, 0)\n\
+            \x20       c(0x53425832, ctypes.c_ulong(address), ctypes.c_ulong(count), 1, 0)\n\
+            print('done')";
+        world.sbx(["run", "--", "/usr/bin/python3", "-c", tells]).run().success().prints("done\n").silent();
+        // Neither a umask nor a limit of the caller's is in its way.
+        for before in ["umask 0777", "ulimit -f 8"] {
+            let script = format!("{before}; exec {} run -- {cat}", stage::sbx().display());
+            let out = world.bare(["bash", "-c", &script]).run().exited(1);
+            assert!(
+                out.err().contains("Permission denied") && !out.err().contains("cannot"),
+                "{before}: {out}"
+            );
+        }
+    });
+}
