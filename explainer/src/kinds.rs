@@ -74,5 +74,11 @@ pub static STATFS: Kind = kind([137, 43], &[at(0)]);
 pub static EXECVE: Kind = kind([59, 221], &[at(0)]);
 /// wait4(2), for a child that a limit ended.
 pub static WAIT4: Kind = kind([61, 260], &[]);
+/// pipe2(2).
+pub static PIPE2: Kind = kind([293, 59], &[]);
+/// socket(2).
+pub static SOCKET: Kind = kind([41, 198], &[]);
+/// write(2).
+pub static WRITE: Kind = kind([1, 64], &[]);
 /// bind(2).
 pub static BIND: Kind = kind([49, 200], &[Path { at: 1, directory: None, is_text: true, length: Some(2) }]);

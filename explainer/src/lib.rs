@@ -25,14 +25,21 @@ use record::{Kept, Why};
 const ENOENT: c_int = 2;
 const EPERM: c_int = 1;
 const EACCES: c_int = 13;
+const EBUSY: c_int = 16;
 const EXDEV: c_int = 18;
 const EMFILE: c_int = 24;
+const EFBIG: c_int = 27;
 const EROFS: c_int = 30;
 
 /// What an error may mean: a sandbox or a limit refused the call, or the file is out of sight.
 fn why(error: c_int, kind: &kinds::Kind) -> Option<Why> {
     match error {
-        EACCES | EPERM | EROFS | EMFILE => Some(Why::Refused),
+        EMFILE | EFBIG => Some(Why::Refused),
+        // Of others than calls on paths, only limits are told.
+        _ if kind.paths.is_empty() => None,
+        EACCES | EPERM | EROFS => Some(Why::Refused),
+        // What is mounted for the run alone can be neither removed nor renamed.
+        EBUSY => Some(Why::Refused),
         // Landlock's answer to a file that would gain rights in another directory.
         EXDEV if kind.moves => Some(Why::Refused),
         ENOENT => Some(Why::Missing),
@@ -62,7 +69,7 @@ fn moved() {
 fn spoken(error: c_int) {
     let kept = sys::error();
     match error {
-        EACCES | EPERM | EROFS | EMFILE => Kept::with(|all| all.tell(Why::Refused, true)),
+        EACCES | EPERM | EROFS | EMFILE | EFBIG | EBUSY => Kept::with(|all| all.tell(Why::Refused, true)),
         ENOENT => Kept::with(Kept::speak),
         _ => {}
     }

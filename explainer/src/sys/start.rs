@@ -197,6 +197,42 @@ macro_rules! next {
     }};
 }
 
+/// Remembers an exec: of a name without a directory, of the first file in PATH that has it.
+fn exec_failed(path: Text, argv: Strings, envp: Strings) {
+    let mut room = [0; 512];
+    let error = super::error();
+    let found = in_path(super::text(path as u64), &mut room).map_or(path, |found| found.as_ptr().cast());
+    super::set_error(error);
+    failed(&EXECVE, &[found as u64, argv as u64, envp as u64]);
+}
+
+/// The first file of this name in a directory of PATH.
+fn in_path<'a>(name: &[u8], room: &'a mut [u8; 512]) -> Option<&'a [u8]> {
+    const AT_FDCWD: u64 = -100_i64 as u64;
+    if name.is_empty() || name.contains(&b'/') {
+        return None;
+    }
+    // SAFETY: the array of the environment ends with null, and each entry is a string.
+    let mut entries = (0..).map_while(|at| unsafe {
+        let entry = *environ.add(at);
+        (!entry.is_null()).then(|| CStr::from_ptr(entry).to_bytes())
+    });
+    let directories = entries.find_map(|entry| entry.strip_prefix(b"PATH="))?;
+    for directory in directories.split(|letter| *letter == b':') {
+        let mut used = 0;
+        for part in [directory, b"/", name, b"\0"] {
+            let end = used + part.len();
+            room.get_mut(used..end)?.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+            used = end;
+        }
+        // SAFETY: faccessat(2) reads the path.
+        if unsafe { raw::syscall(raw::FACCESSAT, [AT_FDCWD, room.as_ptr() as u64, 0, 0, 0, 0]) } == 0 {
+            return Some(room);
+        }
+    }
+    None
+}
+
 type Exec = unsafe extern "C" fn(Text, Strings, Strings) -> c_int;
 
 fn execve_of_libc() -> Option<Exec> {
@@ -219,7 +255,7 @@ unsafe fn exec(next: Option<Exec>, path: Text, argv: Strings, envp: Strings) -> 
     };
     // SAFETY: by the contract.
     let result = unsafe { Environment::with(envp, |envp| next(path, argv, envp)) };
-    failed(&EXECVE, &[path as u64, argv as u64, envp as u64]);
+    exec_failed(path, argv, envp);
     result
 }
 
@@ -294,7 +330,7 @@ macro_rules! spawns {
                 // It returns the error, and leaves errno alone.
                 let kept = super::error();
                 super::set_error(error);
-                failed(&EXECVE, &[path as u64, argv as u64, envp as u64]);
+                exec_failed(path, argv, envp);
                 super::set_error(kept);
             }
             error

@@ -47,6 +47,8 @@ pub enum Beyond {
     Bind(u16),
     /// A signal to a process outside.
     Signal(Pid),
+    /// A process outside, of which nothing is seen.
+    Process(Pid),
     /// A limit of the run is reached.
     Limit(LimitKey),
     /// The program's file would give it rights, and in a sandbox no program gains any.
@@ -134,7 +136,8 @@ fn denied_by_mount(layout: &Layout, decoded: &Decoded, viewer: &Viewer<'_>, new:
             entry.is_some_and(|entry| entry.meta.is_some()) && !layout.stands_in(&path)
         };
         let fails = new && argument.access.intersects(Access::CREATE) && !layout.denies(&path) && taken();
-        let denied = layout.refuses(&path, changes) && !fails && permitted(&path, argument.access);
+        let is_permitted = || layout.stands_in(&path) || permitted(&path, argument.access);
+        let denied = layout.refuses(&path, changes) && !fails && is_permitted();
         denied.then_some((path, argument.access))
     })
 }
@@ -156,7 +159,7 @@ fn permitted(path: &Path, access: Access) -> bool {
 
 /// The first path that is there outside and not inside, because a directory above it is the run's own. Links on the way
 /// are followed as outside. Of a call that has not failed yet, only what it opens below a directory with files counts:
-/// programs look for many things, and do without.
+/// programs look for many things, and do without. Where one is to be made, its directory counts.
 fn out_of_sight(
     layout: &Layout,
     decoded: &Decoded,
@@ -165,17 +168,19 @@ fn out_of_sight(
 ) -> Option<DeniedPath> {
     let opens = Access::READ | Access::WRITE | Access::EXECUTE | Access::LIST | Access::REMOVE;
     let uses = if has_failed { opens | Access::METADATA } else { opens };
-    let used = |access: Access| access.intersects(uses) && !access.intersects(Access::CREATE);
+    let makes = |access: Access| access.intersects(Access::CREATE);
+    let used = |access: Access| if makes(access) { has_failed } else { access.intersects(uses) };
     let is_hidden = |path: &Path| match has_failed {
-        true => layout.replaces(path).is_some(),
+        true => layout.replaces(path).is_some() || path::is_of_process(path),
         false => layout.hides(path),
     };
     let outside = Viewer { layout: None, ..*viewer };
     decoded.paths.iter().filter(|argument| used(argument.access)).find_map(|argument| {
         let there = outside.follow(argument.dirfd, &argument.path, argument.follow)?;
-        let path = Some(there.path).filter(|path| there.meta.is_some() && is_hidden(path))?;
+        let makes = makes(argument.access);
+        let path = Some(there.path).filter(|path| (makes || there.meta.is_some()) && is_hidden(path))?;
         let here = viewer.follow(argument.dirfd, &argument.path, argument.follow);
-        here.is_none_or(|entry| entry.meta.is_none()).then_some((path, argument.access))
+        here.is_none_or(|entry| !makes && entry.meta.is_none()).then_some((path, argument.access))
     })
 }
 
@@ -276,7 +281,9 @@ fn opened(entry: &Entry, access: Access, exclusive: bool, version: Version) -> O
     }
     let mut needs = Vec::new();
     if reads {
-        needs.push(need(&entry.path, READS, &entry.path, Access::READ));
+        // What opens it for both is no use to the caller with one of them.
+        let named = if writes { access } else { Access::READ };
+        needs.push(need(&entry.path, READS, &entry.path, named));
     }
     if access.intersects(Access::WRITE) || (writes && version >= Version::TRUNCATE) {
         needs.push(need(&entry.path, WRITES, &entry.path, access));

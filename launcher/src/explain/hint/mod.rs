@@ -178,7 +178,7 @@ impl Explainer {
     pub fn path_reason(&self, path: &Path, access: Access) -> Reason {
         let writes = access.intersects(CHANGES);
         let executes = access.intersects(Access::EXECUTE);
-        if let Some(reason) = self.shield_reason(path, writes) {
+        if let Some(reason) = self.shield_reason(path, access) {
             return reason;
         }
         if executes
@@ -206,6 +206,9 @@ impl Explainer {
 
     /// Why a connection to a UNIX socket finds nothing that is there outside, and what would allow it.
     pub fn hidden_socket(&self, path: &Path) -> Option<Reason> {
+        if let Some(rule) = self.denial(path) {
+            return Some(Reason { rule: Some(rule), hint: None });
+        }
         let hidden = self.out_of_sight(path)?;
         let rule = self.rule(&format!("may not connect to {}{hidden}", place::quoted(path)), "network.unix");
         Some(Reason { rule: Some(rule), hint: Some(Hint::default().and("--unix", path)) })
@@ -213,14 +216,18 @@ impl Explainer {
 
     /// That a path which is there outside is not there inside.
     fn out_of_sight(&self, path: &Path) -> Option<String> {
-        let at = self.layout.as_ref()?.replaces(path).filter(|_| path::is_there(path))?;
+        let is_there = || path::is_there(path) || path.parent().is_some_and(path::is_there);
+        let at = self.layout.as_ref()?.replaces(path).filter(|_| is_there())?;
         Some(format!(", which is out of sight: the run has a directory of its own at {}", place::quoted(at)))
     }
 
     /// Why no rule can open a path: it is denied, or something outside relies on it.
-    fn shield_reason(&self, path: &Path, writes: bool) -> Option<Reason> {
+    fn shield_reason(&self, path: &Path, access: Access) -> Option<Reason> {
         let layout = self.layout.as_ref();
-        if let Some(rule) = self.denial(path) {
+        let writes = access.intersects(CHANGES);
+        let of_entry = access.intersects(Access::CREATE | Access::REMOVE | Access::REFER);
+        let parent = path.parent().filter(|_| of_entry && self.layout.is_none());
+        if let Some(rule) = self.denial(path).or_else(|| self.denial(parent?)) {
             return Some(Reason { rule: Some(rule), hint: None });
         }
         let layout = layout.filter(|layout| layout.shuts(path, writes))?;
@@ -314,6 +321,11 @@ impl Explainer {
                     "process {process} is outside, and no signal leaves the sandbox"
                 ));
             }
+            Beyond::Process(process) => {
+                return Reason::always(&format!(
+                    "process {process} is outside, and the run has its own processes"
+                ));
+            }
             Beyond::Limit(key) => return limit::reason(key, &self.limits),
             Beyond::Gain => {
                 return Reason::always(
@@ -333,6 +345,9 @@ impl Explainer {
         match refused.topic {
             _ if self.attempts.help(Change::Namespaces, refused.data) => {
                 "allows this only where the run has namespaces of its own"
+            }
+            Topic::Namespaces if self.attempts.has_path_rules() => {
+                "allows no namespaces, and no flag helps: the path rules let no user be mapped in one"
             }
             Topic::Namespaces => "allows no namespaces",
             Topic::Mounts => "mounts nothing",

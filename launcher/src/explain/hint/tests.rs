@@ -104,7 +104,6 @@ fn cases() -> Vec<Case> {
     let starts = "starts no programs";
     let writes = "writes no files";
     let no_network = "has no network";
-    let namespaces = "allows no namespaces";
     let kernel = "does not allow this part of the kernel";
     let only_inside = "allows this only where the run has namespaces of its own";
     vec![
@@ -124,33 +123,6 @@ fn cases() -> Vec<Case> {
             none(),
             "starts no threads",
             "--allow-calls 'clone[thread]'",
-        ),
-        (
-            "workspace",
-            Off,
-            "unshare",
-            vec![NEWUSER],
-            none(),
-            namespaces,
-            "--allow-calls unshare (opens new parts of the kernel)",
-        ),
-        (
-            "workspace",
-            Off,
-            "clone",
-            vec![NEWUSER | 17],
-            none(),
-            namespaces,
-            "--allow-calls clone (opens new parts of the kernel)",
-        ),
-        (
-            "minimal",
-            Off,
-            "clone",
-            vec![NEWUSER | 17],
-            none(),
-            namespaces,
-            "--allow-calls clone (opens new parts of the kernel)",
         ),
         (
             "workspace",
@@ -347,6 +319,18 @@ fn what_cannot_be_allowed_has_no_way_out() {
     let queue = data("mq_open", &[0, 0o102, 0o600]);
     let reason = explainer.call_reason("mq_open", &queue, &none());
     assert!(!reason.contains("--allow-calls mq_open"), "{reason}");
+}
+
+#[test]
+fn no_namespace_is_proposed_where_no_user_can_be_mapped() {
+    for (profile, name, flags) in [
+        ("workspace", "unshare", NEWUSER),
+        ("workspace", "clone", NEWUSER | 17),
+        ("minimal", "clone", NEWUSER | 17),
+    ] {
+        let reason = explainer(profile, Mode::None).call_reason(name, &data(name, &[flags]), &none());
+        assert!(reason.ends_with("the path rules let no user be mapped in one"), "{reason}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::error::Refusal;
 use crate::explain::hint::{Explainer, Hint};
-use crate::explain::query::{Answer, Rule, Subject, Verdict, network_rule, own, path};
+use crate::explain::query::{Answer, Rule, Subject, Verdict, network_rule, path};
 use crate::host::landlock::Version;
 use crate::plan::rules;
 use crate::profile::NetworkMode;
@@ -94,9 +94,7 @@ pub fn unix(about: Subject<'_>, socket: &Path) -> Result<Answer, Refusal> {
     let granted = path::granted(plan)?.unwrap_or_default();
     let makes = plan.calls.allows("socket");
     let reachable = plan.landlock >= Version::UNIX || plan.calls.supervisor_connects();
-    let mut answer = if own::denies(plan, &place) {
-        Answer::of(Verdict::Refused, "it is denied, and a denial always wins")
-    } else if let Some(hidden) = Explainer::of(plan).hidden_socket(&place) {
+    let mut answer = if let Some(hidden) = Explainer::of(plan).hidden_socket(&place) {
         Answer::new(Verdict::Refused).told(hidden)
     } else if rules::may_connect(&granted, &plan.sockets, None, &place) && makes && reachable {
         let named = plan.profile.network.unix.iter().find(|_| plan.sockets.contains(&place));

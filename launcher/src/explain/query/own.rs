@@ -33,7 +33,8 @@ pub fn answer(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Option
     {
         return Some(answer);
     }
-    if exists && at != place {
+    let is_hidden = exists || place.parent().is_some_and(|parent| parent != at && is_there(parent));
+    if is_hidden && at != place {
         let access =
             [(wanted.read, Access::READ), (wanted.write, Access::WRITE), (wanted.execute, Access::EXECUTE)];
         let access = access.into_iter().filter(|(wanted, _)| *wanted);
@@ -73,7 +74,7 @@ fn in_home(plan: &Plan, home: &PrivateHome, place: &Path, exists: bool) -> Optio
         format!("what the run writes to '{store}' stays in a home of its own, and yours is read below it")
     } else if place == home.at {
         format!("in the run '{at}' is a home of its own, with what the rules open of yours")
-    } else if is_there(&inside) || !exists {
+    } else if is_there(&inside) || (!exists && !is_below_hidden(place, home, &inside)) {
         format!("in the run '{at}' is a home of its own, and this is not in yours")
     } else {
         return None;
@@ -83,6 +84,14 @@ fn in_home(plan: &Plan, home: &PrivateHome, place: &Path, exists: bool) -> Optio
     answer = answer.by(mode.map_or_else(|| Rule::flag("--home"), |mode| Rule::of(&mode.origin)));
     answer.notes.push(note);
     Some(answer)
+}
+
+/// Whether a file cannot be made: its directory is there outside, and not in the run's home.
+fn is_below_hidden(place: &Path, home: &PrivateHome, inside: &Path) -> bool {
+    let (above, above_inside) = (place.parent(), inside.parent());
+    above
+        .zip(above_inside)
+        .is_some_and(|(above, inside)| above != home.at && is_there(above) && !is_there(inside))
 }
 
 /// The refusal where the rules grant a path, and the filter none of the calls that it takes.

@@ -193,10 +193,10 @@ impl Commands {
                 Some(Obstacle::Blocked(place)) => {
                     format!("{what}{} blocks '{}'", place.rule, shown(&place.file.path))
                 }
-                Some(Obstacle::NotAllowed) if !own && path == program.path => {
-                    "it is not among the commands that are allowed; add --allow-command if it is meant"
-                        .to_string()
-                }
+                Some(Obstacle::NotAllowed) if !own && path == program.path => format!(
+                    "it is not among the commands that are allowed; allow it with --allow-command {}",
+                    shown(path)
+                ),
                 _ => continue,
             };
             let name = shown(&program.path);

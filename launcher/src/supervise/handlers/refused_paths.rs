@@ -12,7 +12,10 @@ use crate::supervise::judge::{DecidedBy, Judge, Verdict};
 use crate::supervise::violation::{Fate, Violations};
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
 use crate::sys::SyscallError;
+use crate::sys::path::is_of_process;
+use crate::sys::process::Pid;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::rc::Rc;
 
 /// Knows the rules in force.
@@ -45,8 +48,20 @@ impl RefusedPaths {
         } else {
             infer::refused(in_force, name, notification, &told.decoded, &told.caller)
         };
-        let beyond = self.domain.refused(name, notification, &told.decoded);
+        let mut beyond = self.domain.refused(name, notification, &told.decoded);
+        let mut path = path;
+        if has_failed && let Some(outside) = self.process_outside(path.as_ref(), &told) {
+            (path, beyond) = (None, Some(Beyond::Process(outside)));
+        }
         (path.is_some() || beyond.is_some()).then_some(Findings { path, beyond, told })
+    }
+
+    /// The process whose file a caller has not found: in its own /proc nothing has the number.
+    fn process_outside(&self, path: Option<&DeniedPath>, told: &Told) -> Option<Pid> {
+        let (path, _) = path.filter(|(path, _)| self.layout.is_some() && is_of_process(path))?;
+        let number = path.strip_prefix("/proc").ok()?.iter().next()?;
+        let inside = Path::new("/proc").join(told.caller.process.to_string()).join("root/proc").join(number);
+        if inside.exists() { None } else { number.to_str()?.parse().ok() }
     }
 
     /// Reports what is going to be refused of a call.

@@ -180,6 +180,7 @@ fn beyond_paths(record: &Record, call: &NotifiedCall) -> Option<Beyond> {
         _ if record.flags & GAINS != 0 => would_gain(call.notification.pid).then_some(Beyond::Gain),
         ("wait4", libc::SIGXFSZ) => Some(Beyond::Limit(LimitKey::FileSize)),
         ("wait4", libc::SIGXCPU) => Some(Beyond::Limit(LimitKey::Cpu)),
+        (_, libc::EFBIG) => Some(Beyond::Limit(LimitKey::FileSize)),
         (_, libc::EMFILE) => Some(Beyond::Limit(LimitKey::OpenFiles)),
         _ => None,
     }

@@ -31,6 +31,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+/// The answer of a read-only mount.
+const EROFS: u16 = libc::EROFS as u16;
 /// Set-user-ID: never set for the command.
 const SET_USER: u64 = 0o4000;
 /// Set-group-ID: on a directory, what is made there belongs to the directory's group, and nothing runs with
@@ -51,8 +53,8 @@ enum Outcome {
     Changed,
     /// It fails as it would without a sandbox.
     Fails(i32),
-    /// The path rules refuse it.
-    Refused(PathBuf),
+    /// The path rules or a mount refuse it, with this error.
+    Refused(PathBuf, u16),
     /// It would make a program that runs as its owner or group, which nothing allows.
     Never,
 }
@@ -110,19 +112,19 @@ impl Handler for Attributes {
             let reason = judge.reason(call, &told);
             judge.say(Fate::WouldBlock, call, &told, reason, DecidedBy::Filter);
         }
-        let (reason, by) = match change.map_or_else(|outcome| outcome, |wish| self.change(wish)) {
+        let (reason, by, errno) = match change.map_or_else(|outcome| outcome, |wish| self.change(wish)) {
             Outcome::Changed => return Ok(Step::Answer(Answer::Done)),
             Outcome::Fails(errno) => return Ok(Step::Answer(error(errno))),
-            Outcome::Refused(place) => {
-                (judge.explainer.path_reason(&place, Access::WRITE), DecidedBy::Place(place))
+            Outcome::Refused(place, errno) => {
+                (judge.explainer.path_reason(&place, Access::WRITE), DecidedBy::Place(place), errno)
             }
             Outcome::Never => {
                 let reason = Reason::always("no file gets a set-user-ID or set-group-ID bit");
-                (reason, DecidedBy::Filter)
+                (reason, DecidedBy::Filter, EPERM)
             }
         };
         judge.say(Fate::Blocked, call, &told, reason, by);
-        Ok(Step::Answer(Answer::Error(EPERM)))
+        Ok(Step::Answer(Answer::Error(errno)))
     }
 }
 
@@ -136,7 +138,7 @@ impl Attributes {
         {
             return match wish.error_of_permissions() {
                 Some(errno) => Outcome::Fails(errno),
-                None => Outcome::Refused(wish.place),
+                None => Outcome::Refused(wish.place, EPERM),
             };
         }
         if let (Change::Mode(mode), Some(layout)) = (&wish.change, layout)
@@ -146,8 +148,12 @@ impl Attributes {
             return Outcome::Changed;
         }
         // Who writes to a file can keep it from being changed.
+        let place = wish.place.clone();
         match bounded::within(move || apply(&wish.file, &wish.change)) {
             Some(Ok(())) => Outcome::Changed,
+            Some(Err(failed)) if failed.errno() == libc::EROFS && is_held(layout, &place) => {
+                Outcome::Refused(place, EROFS)
+            }
             Some(Err(failed)) => Outcome::Fails(failed.errno()),
             None => Outcome::Fails(libc::EINTR),
         }
@@ -214,6 +220,11 @@ fn closes(wish: &Wish, layout: &Layout) -> bool {
     let is_above = || layout.watched.iter().any(|watched| watched.path().starts_with(&wish.place));
     matches!(wish.change, Change::Mode(mode) if access::is_closed(mode))
         && (layout.pins.contains(&wish.place) || is_above())
+}
+
+/// Whether a mount of the run keeps a file from being changed.
+fn is_held(layout: Option<&Layout>, place: &Path) -> bool {
+    layout.is_some_and(|layout| layout.refuses(place, true))
 }
 
 fn is_directory(file: &File) -> bool {
