@@ -15,6 +15,7 @@ use crate::plan::calls::Calls;
 use crate::plan::namespaces::{Layout, Missing};
 use crate::plan::notified::{Kinds, Notified};
 use crate::plan::rules::PathRule;
+use crate::plan::variables::Loudness;
 use crate::plan::{OnViolation, Plan};
 use crate::profile::NetworkMode;
 use crate::report::Reporter;
@@ -32,7 +33,7 @@ use crate::supervise::handlers::connect::{Connected, Connections};
 use crate::supervise::handlers::datagram_pairs::DatagramPairs;
 use crate::supervise::handlers::git_config::Configs;
 use crate::supervise::handlers::null_device::NullDevice;
-use crate::supervise::handlers::refused_paths::RefusedPaths;
+use crate::supervise::handlers::refused_paths::{Refusals, RefusedPaths};
 use crate::supervise::handlers::task_limit::TaskLimiter;
 use crate::supervise::handlers::told::Told;
 use crate::supervise::judge::{Judge, PolicyProgram};
@@ -201,6 +202,8 @@ struct Case {
     listens: bool,
     own_network: bool,
     on_violation: OnViolation,
+    /// Whether refused paths are named although a program does without them.
+    names_at_once: bool,
     notified: Kinds,
     /// How many tasks there may be, where the supervisor counts them.
     counted: Option<u64>,
@@ -225,6 +228,7 @@ impl Case {
             listens: plan.calls.supervisor_listens(),
             own_network: plan.network.namespace,
             on_violation: plan.on_violation,
+            names_at_once: logs || plan.loudness == Loudness::Verbose,
             notified,
             counted: plan.limits.counted,
             sockets: plan.sockets.clone(),
@@ -302,7 +306,8 @@ impl Case {
                     table.register(kind, Told::new(paths, self.calls.clone(), all));
                 }
                 Notified::RefusedPaths => {
-                    table.register(kind, RefusedPaths { granted, layout, domain: self.domain.clone() });
+                    let paths = RefusedPaths { granted, layout, domain: self.domain.clone() };
+                    table.register(kind, Refusals::new(paths, self.names_at_once));
                 }
             }
         }

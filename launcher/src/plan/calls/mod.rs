@@ -371,7 +371,11 @@ impl Table<'_> {
                 self.replace(&notified::UNSUPPORTED, unsupported);
             }
             Notified::GitConfig => self.note(&notified::REPLACING),
-            Notified::RefusedPaths => self.note(&notified::DECIDED_BY_LANDLOCK),
+            Notified::RefusedPaths => {
+                self.note(&notified::DECIDED_BY_LANDLOCK);
+                // Whether a program has done without what it was refused, its end tells.
+                self.note(&["exit_group"]);
+            }
             Notified::Connect | Notified::DatagramPairs | Notified::NullDevice | Notified::Told => {}
         }
     }

@@ -7,16 +7,22 @@ use crate::explain::decode::Access;
 use crate::explain::infer::{self, Beyond, DeniedPath, Domain, InForce};
 use crate::plan::namespaces::Layout;
 use crate::plan::rules::PathRule;
-use crate::supervise::dispatch::{Handler, Step};
+use crate::supervise::dispatch::{Flow, Handler, Step};
+use crate::supervise::handlers::told::Shells;
 use crate::supervise::judge::{DecidedBy, Judge, Verdict};
 use crate::supervise::violation::{Fate, Violations};
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
 use crate::sys::SyscallError;
 use crate::sys::path::is_of_process;
 use crate::sys::process::Pid;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// How long a refusal waits for the end of a program that runs on.
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// Knows the rules in force.
 pub struct RefusedPaths {
@@ -98,6 +104,12 @@ impl Findings {
             || path.is_some_and(|(path, _)| violations.has_named(path.as_os_str().as_bytes(), program))
     }
 
+    /// Whether the file is there outside and not inside.
+    fn is_hidden(&self, paths: &RefusedPaths) -> bool {
+        let layout = paths.layout.as_deref().zip(self.path.as_ref());
+        layout.is_some_and(|(layout, (path, _))| layout.hides(path))
+    }
+
     /// Whether it is about rights that the program would have outside.
     pub fn wants_rights(&self) -> bool {
         self.beyond == Some(Beyond::Gain)
@@ -115,24 +127,93 @@ impl Findings {
     }
 }
 
-impl Handler for RefusedPaths {
-    type Copy = Findings;
+/// Names refusals as they come, or once it is known that the program has not done without.
+pub struct Refusals {
+    paths: RefusedPaths,
+    shells: Shells,
+    /// Whether every refusal is named at once.
+    at_once: bool,
+    /// What waits for the end of its program, or for its time.
+    held: Vec<(Instant, NotifiedCall, Findings)>,
+}
+
+/// What a call is to the handler.
+pub enum Seen {
+    /// It is going to be refused.
+    Refused(Findings, Hold),
+    /// The process ends, and has failed or not.
+    Ended(Pid, bool),
+}
+
+/// Whether a refusal may wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// A shell goes on with its script after its own refusals.
+    No,
+    /// Programs look for much that they do without.
+    Yes,
+}
+
+impl Refusals {
+    /// By these rules.
+    pub fn new(paths: RefusedPaths, at_once: bool) -> Refusals {
+        Refusals { paths, shells: Shells::default(), at_once, held: Vec::new() }
+    }
+
+    fn say_of(&mut self, judge: &mut Judge, chosen: impl Fn(Instant, &Findings) -> bool) {
+        let chosen = self.held.extract_if(.., |(due, _, findings)| chosen(*due, findings));
+        for (_, call, findings) in chosen.collect::<Vec<_>>() {
+            self.paths.say(findings, &call, judge);
+        }
+    }
+}
+
+impl Handler for Refusals {
+    type Copy = Seen;
 
     /// Of a violation something else is told.
-    fn look(&self, waiting: &Waiting<'_>) -> Option<Findings> {
+    fn look(&self, waiting: &Waiting<'_>) -> Option<Seen> {
         if !matches!(waiting.call.verdict, Verdict::Allowed | Verdict::Noted) {
             return None;
         }
-        self.find(waiting, false)
+        if waiting.call.name == "exit_group" {
+            let failed = waiting.call.notification.args[0] & 0xff != 0;
+            return (!self.held.is_empty()).then(|| Seen::Ended(waiting.caller().process, failed));
+        }
+        let findings = self.paths.find(waiting, false)?;
+        let waits = findings.is_hidden(&self.paths) || !self.shells.is_one(waiting.call.notification.pid);
+        let hold = if waits && !self.at_once { Hold::Yes } else { Hold::No };
+        Some(Seen::Refused(findings, hold))
     }
 
-    fn act(
-        &mut self,
-        findings: Findings,
-        call: &NotifiedCall,
-        judge: &mut Judge,
-    ) -> Result<Step, SyscallError> {
-        self.say(findings, call, judge);
+    fn act(&mut self, seen: Seen, call: &NotifiedCall, judge: &mut Judge) -> Result<Step, SyscallError> {
+        match seen {
+            Seen::Refused(findings, Hold::No) => self.paths.say(findings, call, judge),
+            Seen::Refused(findings, Hold::Yes) => {
+                self.held.push((Instant::now() + LONGEST, call.clone(), findings));
+            }
+            Seen::Ended(process, true) => {
+                self.say_of(judge, |_, findings| findings.told.caller.process == process);
+            }
+            Seen::Ended(process, false) => {
+                self.held.retain(|(_, _, findings)| findings.told.caller.process != process);
+            }
+        }
         Ok(Step::Next)
+    }
+
+    fn pause(&self) -> Option<Duration> {
+        let next = self.held.iter().map(|(due, ..)| *due).min();
+        next.map(|due| due.saturating_duration_since(Instant::now()))
+    }
+
+    fn retry(&mut self, _: BorrowedFd<'_>, judge: &mut Judge) -> Result<Flow, SyscallError> {
+        let now = Instant::now();
+        self.say_of(judge, |due, _| due <= now);
+        Ok(Flow::GoOn)
+    }
+
+    fn end(&mut self, judge: &mut Judge) {
+        self.say_of(judge, |_, _| true);
     }
 }

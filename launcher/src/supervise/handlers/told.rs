@@ -81,7 +81,8 @@ impl Told {
             return Some((call, findings));
         }
         let findings = self.paths.find(&about, true)?;
-        let is_known = self.all_are_notified && !findings.only_looks() && self.paths.look(&about).is_some();
+        let is_known =
+            self.all_are_notified && !findings.only_looks() && self.paths.find(&about, false).is_some();
         (!is_known).then_some((call, findings))
     }
 }
@@ -96,11 +97,11 @@ pub enum Heard {
 
 /// The programs that the system calls shells (shells(5)), by their real paths.
 #[derive(Default)]
-struct Shells(OnceCell<Vec<PathBuf>>);
+pub struct Shells(OnceCell<Vec<PathBuf>>);
 
 impl Shells {
     /// Whether a process runs one.
-    fn is_one(&self, process: Pid) -> bool {
+    pub fn is_one(&self, process: Pid) -> bool {
         let read = || {
             let list = std::fs::read_to_string("/etc/shells").unwrap_or_default();
             let paths = list.lines().filter(|line| line.starts_with('/'));
@@ -120,6 +121,8 @@ impl Handler for Told {
             return None;
         }
         let pause = match speaks {
+            // What was held until the program ends comes first.
+            0 if self.all_are_notified => MOMENT,
             0 => Duration::ZERO,
             _ if self.shells.is_one(waiting.call.notification.pid) => MOMENT,
             _ => return Some(Heard::Later),
