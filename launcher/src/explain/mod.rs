@@ -6,4 +6,5 @@ pub mod hint;
 pub mod infer;
 pub mod query;
 pub mod servers;
+pub mod total;
 pub mod walk;

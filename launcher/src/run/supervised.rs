@@ -164,6 +164,7 @@ pub fn run(
         result
     });
     tell_placeholders(&calls.judge.violations, &afterwards.placeholders.end());
+    calls.judge.violations.total_up();
     calls.judge.violations.finish();
     result.map_err(Stop::from)
 }

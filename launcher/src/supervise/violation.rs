@@ -5,11 +5,14 @@ pub use sbx_client::report::{Confidence, Fate, ViolationKind as Kind};
 use crate::explain::caller::Caller;
 use crate::explain::decode::Address;
 use crate::explain::hint::Reason;
+use crate::explain::total::{Category, Total};
 use crate::supervise::stderr::Stderr;
 use crate::sys::process::Pid;
 use crate::text::{escape, wants_colours};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::os::fd::RawFd;
 use std::rc::Rc;
 
@@ -40,6 +43,15 @@ pub struct Violation {
     pub address: Option<Address>,
     /// The rule that decides, and what would allow the call.
     pub reason: Reason,
+}
+
+impl Violation {
+    fn count_in(&self, total: &mut Total) {
+        let key = self.reason.rule.as_ref().and_then(|rule| rule.key);
+        let category = Category::of(&self.call, key, self.path.is_some(), self.address.is_some());
+        let words = self.reason.hint.as_ref().map(|hint| hint.flags.iter().map(OsString::as_os_str));
+        total.add(category, self.fate, words);
+    }
 }
 
 /// How violations are shown.
@@ -157,6 +169,20 @@ impl Violations {
     pub fn sum_up(&self) {
         for line in self.sums() {
             self.line(&line);
+        }
+    }
+
+    /// The last line of a run on a terminal, where several calls were refused: how many, and what would allow them.
+    pub fn total_up(&self) {
+        if self.show != Show::Lines || self.order.len() < 2 || !std::io::stderr().is_terminal() {
+            return;
+        }
+        let mut total = Total::default();
+        for Record { violation, .. } in self.records() {
+            violation.count_in(&mut total);
+        }
+        if total.count() > 1 {
+            self.line(&total.line(self.unremembered > 0));
         }
     }
 

@@ -48,6 +48,7 @@ mod schema;
 mod selftest;
 mod static_programs;
 mod status;
+mod summary;
 mod supervisor;
 mod terminal;
 mod timeouts;

@@ -150,7 +150,8 @@ impl Attempts {
     }
 }
 
-fn built_in(name: &str) -> Option<Profile> {
+/// A built-in profile.
+pub(super) fn built_in(name: &str) -> Option<Profile> {
     profile::load(OsStr::new(name), &Search::default()).ok()
 }
 

@@ -196,7 +196,8 @@ fn narrowest_first(call: Call, refused: &Refused<'_>) -> Vec<usize> {
     matching
 }
 
-fn covers(wide: usize, narrow: usize) -> bool {
+/// Whether a restriction includes another one.
+pub(super) fn covers(wide: usize, narrow: usize) -> bool {
     let any = |place: usize| RESTRICTIONS.get(place).map_or(&[][..], |restriction| restriction.any);
     shadow::covers(any(wide), any(narrow))
 }

@@ -12,6 +12,7 @@ mod place;
 mod reason;
 #[cfg(test)]
 mod tests;
+mod together;
 mod topic;
 
 use crate::explain::decode::{Access, Decoded};
@@ -39,6 +40,7 @@ use sbx_policy::restrictions::{Condition, RESTRICTIONS};
 use sbx_policy::shadow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+pub use together::Together;
 use topic::Topic;
 
 /// The port of name servers.

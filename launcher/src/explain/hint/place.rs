@@ -57,6 +57,11 @@ pub fn to_open(path: &Path, access: Access) -> Option<PathBuf> {
     if whole { path.is_file().then(|| path.to_path_buf()) } else { Some(directory.to_path_buf()) }
 }
 
+/// Whether [`quoted`] writes a word out.
+pub fn is_whole(word: &OsStr) -> bool {
+    word.len() <= LONGEST
+}
+
 /// A path for a shell.
 pub fn quoted(path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes();
