@@ -94,6 +94,8 @@ pub struct Request {
     pub report_fd: Option<i32>,
     /// File to which the report is appended as one line.
     pub audit_log: Option<PathBuf>,
+    /// When the run has ended, a table says what happened.
+    pub summary: bool,
     /// What is enforced is printed.
     pub verbose: bool,
     /// Only errors are printed.

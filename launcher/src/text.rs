@@ -126,6 +126,13 @@ fn tail(bytes: &[u8], room: usize) -> String {
     let first = pieces.len() - fitting.count();
     pieces[first..].concat()
 }
+
+/// A word in a colour (`31` is red), where colours are wanted.
+#[must_use]
+pub fn paint(word: &str, colour: &str, coloured: bool) -> String {
+    if coloured { format!("\x1b[{colour}m{word}\x1b[0m") } else { word.to_string() }
+}
+
 /// Whether a stream is a terminal whose user wants colours (`NO_COLOR`, `TERM=dumb`).
 pub fn wants_colours(stream: &impl IsTerminal) -> bool {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

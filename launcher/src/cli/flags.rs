@@ -2,6 +2,7 @@
 //! they mean together.
 #![allow(rustdoc::broken_intra_doc_links)] // brackets in a flag's help are part of what the user types
 
+use crate::cli::report::ReportCommand;
 use crate::cli::table::{Flag, GROUPS, Takes};
 use crate::cli::why;
 use crate::explain::query::{Destination, Wanted};
@@ -71,7 +72,7 @@ pub enum Command {
     Profile(ProfileCommand),
     /// List, show and remove the private homes of runs
     Home(HomeCommand),
-    /// Describe the reports of runs
+    /// Show the reports of runs as tables, or describe their format
     Report(ReportCommand),
     /// Tell what this machine can enforce, by trying it
     Status(Status),
@@ -420,19 +421,4 @@ pub enum Shell {
     Zsh,
     /// fish
     Fish,
-}
-
-/// `sbx report`.
-#[derive(Debug, Args)]
-pub struct ReportCommand {
-    /// What to do.
-    #[command(subcommand)]
-    pub action: ReportAction,
-}
-
-/// The subcommands of `sbx report`.
-#[derive(Debug, Subcommand)]
-pub enum ReportAction {
-    /// Print the JSON Schema of a report
-    Schema,
 }

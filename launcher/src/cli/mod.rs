@@ -7,6 +7,7 @@ mod inspect;
 mod pages;
 mod plain;
 mod profile;
+mod report;
 mod shell;
 mod shim;
 mod status;
@@ -20,11 +21,11 @@ pub use flags::{Cli, Command};
 
 use crate::cli::flags::RunFlags;
 use crate::error::Refusal;
+use crate::run;
 use crate::selftest;
 use crate::supervise::Stderr;
 use crate::sys::{plain, process};
 use crate::text::wants_colours;
-use crate::{report, run};
 use clap::error::ErrorKind;
 use clap::{FromArgMatches, Parser};
 use std::ffi::OsString;
@@ -72,9 +73,7 @@ fn by_clap(arguments: &[OsString]) -> i32 {
         Command::Home(flags) => home::run(&flags.action),
         Command::Completions { shell } => pages::completions(shell),
         Command::Man { directory } => pages::man(&directory),
-        Command::Report(flags) => match flags.action {
-            flags::ReportAction::Schema => print(report::SCHEMA.as_bytes()).map(|()| 0),
-        },
+        Command::Report(flags) => report::run(&flags.action),
         Command::Status(flags) => status::run(&flags),
         Command::Test(flags) => test::run(&flags),
     })
@@ -94,7 +93,7 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> i32 {
         let refusal = Refusal::new(usage::sentence(error, arguments));
         let runs = arguments.get(1).is_some_and(|word| word == "run");
         return finish(if runs {
-            report::misunderstood(&flags::places(arguments), refusal)
+            crate::report::misunderstood(&flags::places(arguments), refusal)
         } else {
             Err(refusal)
         });

@@ -159,6 +159,7 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
         valued("report-fd", Descriptor(|r| &mut r.report_fd), "N",
             "Write it to descriptor N, which the command does not get"),
         valued("audit-log", Path(|r| &mut r.audit_log), "FILE", "Append it to FILE as one line"),
+        switch("summary", |r| &mut r.summary, "When it has ended, print it as a table to standard error"),
         switch("verbose", |r| &mut r.verbose, "Print what is enforced").short('v'),
         switch("quiet", |r| &mut r.quiet, "Print only errors").short('q'),
     ]),

@@ -1,13 +1,14 @@
 //! All refusals of a run in one sentence: how many of which kinds, and the flags that would allow them.
 
 use crate::explain::hint::Together;
-use sbx_client::report::Fate;
+use sbx_client::report::{Fate, ViolationKind};
 use sbx_policy::calls::{Call, Group};
+use std::collections::HashSet;
 use std::ffi::OsStr;
 
 /// What a refusal is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Category {
+enum Category {
     /// Executing a program.
     Command,
     /// A file or directory.
@@ -32,34 +33,75 @@ const CATEGORIES: [(Category, &str, &str); 6] = [
     (Category::Call, "system call", "system calls"),
 ];
 
-impl Category {
-    /// Of a refused call: its name, the key of the rule, and whether it names a path or an address.
-    pub fn of(call: &str, key: Option<&str>, path: bool, address: bool) -> Category {
-        let key = key.unwrap_or_default();
+/// A refused call, as lines and reports have it.
+#[derive(Clone, Copy, Debug)]
+pub struct Refused<'r> {
+    /// What happened to it.
+    pub fate: Fate,
+    /// What decided.
+    pub kind: ViolationKind,
+    /// The name of the call.
+    pub call: &'r str,
+    /// Its arguments, decoded.
+    pub arguments: &'r str,
+    /// Its path.
+    pub path: Option<&'r [u8]>,
+    /// Whether an address is among its arguments.
+    pub has_address: bool,
+    /// The rule that decides, in words.
+    pub rule: &'r str,
+    /// The key of the rule.
+    pub key: &'r str,
+}
+
+/// What makes two refusals the same to people: the fate, the call where the call matters, the object, the rule.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Sameness(Fate, Option<String>, Vec<u8>, String);
+
+impl Refused<'_> {
+    /// What it is about.
+    fn category(&self) -> Category {
         let in_group = |name: &str| {
             let group = Group::named(name.as_bytes());
-            let call = Call::named(call.as_bytes());
+            let call = Call::named(self.call.as_bytes());
             group.zip(call).is_some_and(|(group, call)| group.contains(call))
         };
-        match call {
+        let of_network = || self.key.starts_with("network.") || in_group("@network-io");
+        match self.call {
             "execve" | "execveat" => Category::Command,
-            _ if key.starts_with("commands.") || key == "paths.execute" => Category::Command,
-            _ if address || key.starts_with("network.") || in_group("@network-io") => Category::Network,
+            _ if self.key.starts_with("commands.") || self.key == "paths.execute" => Category::Command,
+            _ if self.has_address || of_network() => Category::Network,
             "socketpair" => Category::Network,
             "fork" | "vfork" | "clone" | "clone3" => Category::Process,
             "kill" | "tkill" | "tgkill" | "rt_sigqueueinfo" | "rt_tgsigqueueinfo" | "pidfd_send_signal" => {
                 Category::Signal
             }
             // A call that changes what all paths mean is not about the one that it names.
-            _ if path && !in_group("@mount") => Category::File,
+            _ if self.path.is_some() && !in_group("@mount") => Category::File,
             _ => Category::Call,
+        }
+    }
+
+    /// What it shares with its repeats. A path that is refused is so whatever call names it, and however.
+    pub fn sameness(&self) -> Sameness {
+        let rule = self.rule.to_string();
+        match self.path {
+            Some(path) if self.kind == ViolationKind::Path => Sameness(self.fate, None, path.to_vec(), rule),
+            Some(path) if !self.has_address => {
+                Sameness(self.fate, Some(self.call.to_string()), path.to_vec(), rule)
+            }
+            _ => {
+                let arguments = self.arguments.as_bytes().to_vec();
+                Sameness(self.fate, Some(self.call.to_string()), arguments, rule)
+            }
         }
     }
 }
 
-/// The refusals of a run, counted.
+/// The refusals of a run, counted. Repeats count once.
 #[derive(Clone, Debug, Default)]
 pub struct Total {
+    seen: HashSet<Sameness>,
     refused: Vec<Category>,
     /// How many of them log mode let through.
     logged: usize,
@@ -70,17 +112,13 @@ pub struct Total {
 
 impl Total {
     /// Counts a refusal with the words of its hint. What was only noted is none.
-    pub fn add<'w>(
-        &mut self,
-        category: Category,
-        fate: Fate,
-        hint: Option<impl IntoIterator<Item = &'w OsStr>>,
-    ) {
-        if matches!(fate, Fate::Noted | Fate::Unknown) {
+    pub fn add<'w>(&mut self, refused: &Refused<'_>, hint: Option<impl IntoIterator<Item = &'w OsStr>>) {
+        let none = matches!(refused.fate, Fate::Noted | Fate::Unknown);
+        if none || !self.seen.insert(refused.sameness()) {
             return;
         }
-        self.refused.push(category);
-        self.logged += usize::from(fate == Fate::WouldBlock);
+        self.refused.push(refused.category());
+        self.logged += usize::from(refused.fate == Fate::WouldBlock);
         match hint {
             Some(words) => self.flags.add(words),
             None => self.helpless += 1,
@@ -92,18 +130,8 @@ impl Total {
         self.refused.len()
     }
 
-    /// How many no flag would allow.
-    pub fn helpless(&self) -> usize {
-        self.helpless
-    }
-
-    /// The flags that allow the others.
-    pub fn flags(&self) -> &Together {
-        &self.flags
-    }
-
     /// How many there are and of what kinds. `more`: there were some that nobody counted.
-    pub fn counts(&self, more: bool) -> String {
+    fn counts(&self, more: bool) -> String {
         let kinds: Vec<String> = CATEGORIES
             .iter()
             .filter_map(|(category, one, many)| {
@@ -144,56 +172,85 @@ impl Total {
 mod tests {
     use super::*;
 
-    /// A refusal, and the words of its hint.
-    type Refusal<'h> = (Category, Fate, &'h str);
-
-    fn total(refusals: &[(Category, Fate, &str)]) -> Total {
-        let mut total = Total::default();
-        for (category, fate, hint) in refusals {
-            let words = (!hint.is_empty()).then(|| hint.split(' ').map(OsStr::new));
-            total.add(*category, *fate, words);
+    fn refused<'r>(call: &'r str, key: &'r str, arguments: &'r str) -> Refused<'r> {
+        Refused {
+            fate: Fate::Blocked,
+            kind: ViolationKind::Syscall,
+            call,
+            arguments,
+            path: None,
+            has_address: false,
+            rule: "rule",
+            key,
         }
-        total
+    }
+
+    fn file(path: &str) -> Refused<'_> {
+        let (kind, path) = (ViolationKind::Path, Some(path.as_bytes()));
+        Refused { kind, path, ..refused("openat", "paths.read", "") }
+    }
+
+    fn line(refusals: &[(Refused<'_>, &str)], more: bool) -> String {
+        let mut total = Total::default();
+        for (refused, hint) in refusals {
+            let words = (!hint.is_empty()).then(|| hint.split(' ').map(OsStr::new));
+            total.add(refused, words);
+        }
+        total.line(more)
     }
 
     #[test]
     fn the_sentence_says_how_many_of_what_and_how_to_allow_them() {
-        use Category::{Call, Command, File, Network};
-        let file = |hint| (File, Fate::Blocked, hint);
-        let cases: [(&[Refusal<'_>], &str); 6] = [
-            (&[file("--ro /a"), file("--ro /a")], "2 refusals (2 files); to allow all: --ro /a"),
+        let (a, b) = (file("/a"), file("/b"));
+        let socket = Refused { fate: Fate::Ended, ..refused("socket", "network.mode", "AF_INET") };
+        let noted = Refused { fate: Fate::Noted, ..refused("execve", "", "/x") };
+        let logged = Refused { fate: Fate::WouldBlock, ..refused("execve", "syscalls.default", "/x") };
+        let (bpf, chroot) = (refused("bpf", "", "1"), refused("chroot", "", "/"));
+        for (refusals, expected) in [
+            (&[(a, "--ro /a"), (b, "--ro /a")][..], "2 refusals (2 files); to allow all: --ro /a"),
             (
-                &[file("--ro /a"), (Network, Fate::Ended, "--net host"), (Command, Fate::Noted, "")],
+                &[(a, "--ro /a"), (socket, "--net host"), (noted, "")],
                 "2 refusals (1 file, 1 network call); to allow all: --net host --ro /a",
             ),
             (
-                &[file("--ro /a"), (Call, Fate::Blocked, ""), (Call, Fate::Blocked, "")],
+                &[(a, "--ro /a"), (bpf, ""), (chroot, ""), (bpf, "")],
                 "3 refusals (1 file, 2 system calls); 2 cannot be allowed by a flag; to allow the others: --ro /a",
             ),
-            (&[file(""), file("")], "2 refusals (2 files); no flag allows them"),
+            (&[(a, ""), (b, "")], "2 refusals (2 files); no flag allows them"),
             (
-                &[(Command, Fate::WouldBlock, "--profile workspace"), file("--ro /a")],
+                &[(logged, "--profile workspace"), (a, "--ro /a")],
                 "2 refusals, 1 of them let through (1 file, 1 command); to allow all: --profile workspace --ro /a",
             ),
-            (
-                &[(Call, Fate::WouldBlock, "")],
-                "1 refusal, all let through (1 system call); no flag allows them",
-            ),
-        ];
-        for (refusals, expected) in cases {
-            assert_eq!(total(refusals).line(false), expected);
+            (&[(logged, "")], "1 refusal, all let through (1 command); no flag allows them"),
+        ] {
+            assert_eq!(line(refusals, false), expected);
         }
-        let many: Vec<String> = (0..200).map(|number| format!("--ro /directory-{number}")).collect();
-        let many: Vec<_> = many.iter().map(|hint| file(hint)).collect();
-        let line = total(&many).line(true);
+        let many: Vec<String> = (0..200).map(|number| format!("/directory-{number}")).collect();
+        let hints: Vec<String> = many.iter().map(|path| format!("--ro {path}")).collect();
+        let many: Vec<_> = many.iter().zip(&hints).map(|(path, hint)| (file(path), &**hint)).collect();
         let expected =
             "more than 200 refusals (200 files); the flags for these are too long for a line: see --report";
-        assert_eq!(line, expected);
+        assert_eq!(line(&many, true), expected);
+    }
+
+    #[test]
+    fn a_repeat_is_the_same_refusal_of_the_same_object() {
+        let open = |path| Refused { arguments: path, ..file("/real") };
+        assert_eq!(open("link").sameness(), Refused { call: "stat", ..open("/real") }.sameness());
+        assert_ne!(open("link").sameness(), file("/other").sameness());
+        assert_ne!(open("x").sameness(), Refused { rule: "may not change", ..open("x") }.sameness());
+        assert_ne!(open("x").sameness(), Refused { fate: Fate::Ended, ..open("x") }.sameness());
+        // Of a call that is refused, the call is what matters.
+        let call = |call| Refused { path: Some(b"/x"), ..refused(call, "", "\"/x\", 1") };
+        assert_ne!(call("mkdir").sameness(), call("rmdir").sameness());
+        assert_eq!(call("mkdir").sameness(), Refused { arguments: "2", ..call("mkdir") }.sameness());
+        let to = |port| Refused { has_address: true, path: Some(b"/x"), ..refused("connect", "", port) };
+        assert_ne!(to("1").sameness(), to("2").sameness());
     }
 
     #[test]
     fn a_refusal_is_of_the_kind_that_people_would_say() {
-        for (call, key, path, address, expected) in [
+        for (call, key, path, has_address, expected) in [
             ("openat", "paths.read", true, false, Category::File),
             ("openat", "syscalls.default", true, false, Category::File),
             ("execve", "syscalls.default", true, false, Category::Command),
@@ -206,7 +263,9 @@ mod tests {
             ("bpf", "syscalls.default", false, false, Category::Call),
             ("no-such-call", "", false, false, Category::Call),
         ] {
-            assert_eq!(Category::of(call, Some(key), path, address), expected, "{call} {key}");
+            let path = path.then_some(&b"/x"[..]);
+            let refused = Refused { path, has_address, ..refused(call, key, "") };
+            assert_eq!(refused.category(), expected, "{call} {key}");
         }
     }
 }

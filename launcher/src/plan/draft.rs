@@ -224,6 +224,7 @@ impl<'a> Draft<'a> {
         // Without path rules nothing is refused by them.
         let watch_paths = paths.is_some() && (request.log_violations || request.explain);
         let is_heard = loudness != Loudness::Quiet
+            || request.summary
             || [request.report.is_some(), request.report_fd.is_some(), request.audit_log.is_some()]
                 .contains(&true);
         let is_told = paths.is_some()

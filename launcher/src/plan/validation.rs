@@ -71,7 +71,8 @@ pub(crate) fn contradictions(request: &Request) -> Result<(), Invalid> {
     // With --exec nobody is left to write one.
     let reports = given(request.report.is_some(), "--report")
         .or(given(request.report_fd.is_some(), "--report-fd"))
-        .or(given(request.audit_log.is_some(), "--audit-log"));
+        .or(given(request.audit_log.is_some(), "--audit-log"))
+        .or(given(request.summary, "--summary"));
     let fails = request.on_violation.is_some_and(|action| action != request::OnViolation::Log);
     let fails = given(fails, "--on-violation kill or errno");
     let logs = given(request.log_violations, "--log-violations");

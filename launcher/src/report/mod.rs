@@ -9,17 +9,23 @@ mod json;
 mod layers;
 mod place;
 mod policy_hash;
+mod read;
 mod records;
+mod show;
+
+pub use read::{Source, read};
+pub use show::{Show, table};
 
 use crate::error::{EndsRun, Refusal};
 use crate::explain::decode::signal_name;
 use crate::plan::Plan;
 use crate::request::Request;
 use crate::supervise::violation::Violations;
-use crate::supervise::{Ending, Summary};
+use crate::supervise::{Ending, Stderr, Summary};
 use crate::sys::process::Pid;
 use crate::sys::signal::{self, Disposition};
 use crate::sys::usage;
+use crate::text::wants_colours;
 use place::{AuditLog, Passed, PlaceError, Replaced};
 use sbx_client::report::{Bytes, Cause, Exit, Finding, Output, Report, VERSION};
 use std::ffi::OsString;
@@ -31,6 +37,9 @@ pub static SCHEMA: &str = include_str!(concat!(env!("OUT_DIR"), "/report.schema.
 
 /// How long the reader of a descriptor may pause, even if the run's time is over.
 const LEAST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many refusals the table of a run lists. `sbx report show` lists all.
+const MOST_ROWS: usize = 50;
 
 /// A report that cannot be written. The caller could not tell what happened, so this is an error of its own.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +65,8 @@ pub struct Reporter {
     passed: Option<Passed>,
     replaced: Option<Replaced>,
     audit: Option<AuditLog>,
+    /// Whether people are shown a table.
+    shows: bool,
     /// The time limit of the run.
     time: Option<Duration>,
 }
@@ -64,8 +75,8 @@ impl Reporter {
     /// Opens the places that the request names. If one cannot be written to, the others report that refusal.
     /// Called before any descriptor is opened, since it could have the number that the caller means.
     pub fn open(request: &Request) -> (Option<Reporter>, Result<(), Refusal>) {
-        let Request { report, report_fd, audit_log, .. } = request;
-        if report.is_none() && report_fd.is_none() && audit_log.is_none() {
+        let Request { report, report_fd, audit_log, summary, .. } = request;
+        if report.is_none() && report_fd.is_none() && audit_log.is_none() && !summary {
             return (None, Ok(()));
         }
         let mut trouble = Ok(());
@@ -73,7 +84,13 @@ impl Reporter {
         let replaced = kept(report.as_deref().map(Replaced::prepare), &mut trouble);
         let audit = kept(audit_log.as_deref().map(AuditLog::prepare), &mut trouble);
         let (report, start) = (empty(&request.command), Instant::now());
-        (Some(Reporter { report, start, passed, replaced, audit, time: None }), trouble)
+        let shows = *summary;
+        (Some(Reporter { report, start, passed, replaced, audit, shows, time: None }), trouble)
+    }
+
+    /// Whether a table says what was refused, when the run has ended.
+    pub fn shows(&self) -> bool {
+        self.shows
     }
 
     /// Records what the run will be.
@@ -157,14 +174,25 @@ impl Reporter {
                 self.report.cause = refusal.outcome.cause();
             }
         }
-        let Err(unwritten) = self.write().map_err(Box::new) else { return result };
+        // Of a run that did not start, the sentence of its refusal says all.
+        let table = (self.shows && self.report.pid.is_some()).then(|| self.table());
+        let written = self.write().map_err(Box::new);
+        table.iter().for_each(|table| show_people(table));
+        let Err(unwritten) = written else { return result };
         Err(match result {
             Ok(status) => ReportError::AfterRun { unwritten, status }.into(),
             Err(refusal) => ReportError::AfterRefusal { refusal, unwritten }.into(),
         })
     }
 
+    fn table(&self) -> String {
+        table(&self.report, Show { coloured: wants_colours(&io::stderr()), most: Some(MOST_ROWS) })
+    }
+
     fn write(self) -> Result<(), ReportError> {
+        if self.replaced.is_none() && self.audit.is_none() && self.passed.is_none() {
+            return Ok(());
+        }
         let line = json::line(&self.report).map_err(ReportError::Json)?;
         // With these signals ignored, the write fails with an error that says why.
         let _ = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
@@ -179,6 +207,14 @@ impl Reporter {
         let failures: Vec<PlaceError> = written.into_iter().flatten().filter_map(Result::err).collect();
         if failures.is_empty() { Ok(()) } else { Err(ReportError::Places(failures)) }
     }
+}
+
+/// Writes a table to standard error. A reader that takes nothing is not waited for without end.
+fn show_people(table: &str) {
+    let mut stderr = Stderr::default();
+    stderr.never_wait();
+    stderr.say(&format!("\n{table}"));
+    stderr.finish();
 }
 
 /// Reports a command line that could not be understood to the places that it names.

@@ -144,6 +144,7 @@ pub fn run(
     if let Some(terminal) = terminal.filter(|_| !ended) {
         terminal.restore();
     }
+    let has_table = reporter.as_ref().is_some_and(|reporter| reporter.shows());
     let written = home_before.map(HomeBefore::written).unwrap_or_default();
     if let Some(reporter) = reporter {
         reporter.wrote_home(written.paths.iter().map(|path| path.as_path().into()).collect(), written.more);
@@ -164,7 +165,9 @@ pub fn run(
         result
     });
     tell_placeholders(&calls.judge.violations, &afterwards.placeholders.end());
-    calls.judge.violations.total_up();
+    if !has_table {
+        calls.judge.violations.total_up();
+    }
     calls.judge.violations.finish();
     result.map_err(Stop::from)
 }

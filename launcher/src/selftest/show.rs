@@ -1,9 +1,8 @@
 //! The results for people and for programs.
 
 use crate::selftest::rows::Row;
-use crate::selftest::status::paint;
 use crate::selftest::{Report, VERSION, Verdict};
-use crate::text::escape;
+use crate::text::{escape, paint};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;

@@ -5,7 +5,7 @@ pub use sbx_client::report::{Confidence, Fate, ViolationKind as Kind};
 use crate::explain::caller::Caller;
 use crate::explain::decode::Address;
 use crate::explain::hint::Reason;
-use crate::explain::total::{Category, Total};
+use crate::explain::total::{Refused, Total};
 use crate::supervise::stderr::Stderr;
 use crate::sys::process::Pid;
 use crate::text::{escape, wants_colours};
@@ -46,11 +46,19 @@ pub struct Violation {
 }
 
 impl Violation {
-    fn count_in(&self, total: &mut Total) {
-        let key = self.reason.rule.as_ref().and_then(|rule| rule.key);
-        let category = Category::of(&self.call, key, self.path.is_some(), self.address.is_some());
-        let words = self.reason.hint.as_ref().map(|hint| hint.flags.iter().map(OsString::as_os_str));
-        total.add(category, self.fate, words);
+    /// As it is counted.
+    fn refused(&self) -> Refused<'_> {
+        let rule = self.reason.rule.as_ref();
+        Refused {
+            fate: self.fate,
+            kind: self.kind,
+            call: &self.call,
+            arguments: &self.arguments,
+            path: self.path.as_deref(),
+            has_address: self.address.is_some(),
+            rule: rule.map_or("", |rule| &rule.text),
+            key: rule.and_then(|rule| rule.key).unwrap_or_default(),
+        }
     }
 }
 
@@ -179,7 +187,8 @@ impl Violations {
         }
         let mut total = Total::default();
         for Record { violation, .. } in self.records() {
-            violation.count_in(&mut total);
+            let hint = violation.reason.hint.as_ref();
+            total.add(&violation.refused(), hint.map(|hint| hint.flags.iter().map(OsString::as_os_str)));
         }
         if total.count() > 1 {
             self.line(&total.line(self.unremembered > 0));
@@ -229,7 +238,8 @@ impl Violations {
     }
 }
 
-fn verb(fate: Fate) -> &'static str {
+/// What happened to a call, as a verb before its name.
+pub fn verb(fate: Fate) -> &'static str {
     match fate {
         Fate::Blocked => "blocked",
         Fate::Ended => "ended the run at",

@@ -1,8 +1,9 @@
-//! What people read when a run is over: the last line on a terminal.
+//! What people read when a run is over: the last line on a terminal, and the table of a report.
 
 use std::time::Duration;
 
-use sbx_tests::{World, in_worlds, kernel, need, promise};
+use sbx_tests::{Output, User, World, in_worlds, kernel, need, promise};
+use serde_json::Value;
 
 const TIME: Duration = Duration::from_secs(40);
 
@@ -99,5 +100,153 @@ fn only_a_terminal_gets_the_last_line() {
         let lines = out.sbx_lines();
         assert_eq!(lines.len(), 2, "{out}");
         assert!(sums(&lines).is_empty(), "{out}");
+    });
+}
+
+/// `sbx report show` of a text on standard input.
+fn shown(world: &World, text: &str) -> Output {
+    world.sbx(["report", "show", "-"]).stdin(text).run()
+}
+
+/// A report of a run in which a file outside was not read and one was not made.
+fn report(world: &World) -> String {
+    let outside = world.outside.display();
+    let script = format!("cat {outside}/kept; cat {outside}/kept; touch {outside}/new; exit 3");
+    let words = ["run", "-q", "--report", "run.json", "--explain", "--", "sh", "-c", &script];
+    // `--explain` contradicts `-q` unless there is a report; so nothing but the command writes to stderr.
+    let out = world.sbx(words).run();
+    assert!(out.code == Some(3) && out.sbx_lines().is_empty(), "{out}");
+    assert!(!world.exists(world.outside.join("new")));
+    world.read("run.json").unwrap()
+}
+
+#[test]
+fn a_report_becomes_a_table() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let text = report(world);
+        let out = world.sbx(["report", "show", "run.json"]).run().success();
+        let (outside, workspace) = (world.outside.display(), world.workspace.display());
+        let table = out.out();
+        for part in [
+            "command     sh -c 'cat ".to_string(),
+            format!("workspace   {workspace}\n"),
+            "profile     workspace\n".to_string(),
+            "ended       exited with 3, after ".to_string(),
+            "memory      ".to_string(),
+            format!("may not read {outside}/kept (inferred)\n"),
+            " 2 times in cat[".to_string(),
+            format!("  allow it with --ro {outside}/kept\n"),
+            format!("in all      2 refusals (2 files); to allow all: --rw {outside}\n"),
+        ] {
+            assert!(table.contains(&part), "no {part:?}: {out}");
+        }
+        assert_eq!(shown(world, &text).success().out(), table);
+        // An audit log is several reports, and a report may have been laid out anew.
+        assert_eq!(shown(world, &text.repeat(2)).success().out(), format!("{table}\n{table}"));
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(shown(world, &format!("{value:#}")).success().out(), table);
+    });
+}
+
+#[test]
+fn nothing_of_a_report_steers_the_terminal() {
+    promise!(kernel::PATHS);
+    /// Puts a hostile text in the place of every text.
+    fn poison(value: &mut Value) {
+        match value {
+            Value::String(text) => *text = "\x1b[2J\x07\u{9b}31m\r\u{202e}x\u{85}".to_string(),
+            Value::Array(list) => list.iter_mut().for_each(poison),
+            Value::Object(map) => map.values_mut().for_each(poison),
+            _ => {}
+        }
+    }
+    let world = World::new(&User::current());
+    let mut value: Value = serde_json::from_str(&report(&world)).unwrap();
+    poison(&mut value);
+    let out = shown(&world, &value.to_string()).success();
+    let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(!out.out().contains(harmful), "{:?}", out.out());
+    assert!(out.out().lines().count() > 15, "{out}");
+    // What is no report comes back in a sentence.
+    let out = shown(&world, "{\"version\": \"\\u001b[2J\u{9b}\"}").exited(125);
+    assert!(!out.err().contains(harmful), "{:?}", out.err());
+}
+
+#[test]
+fn what_is_no_report_is_one_sentence() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let text = report(world);
+        let cut = &text[..text.len() / 2];
+        let newer = text.replacen("\"version\":1", "\"version\":2", 1);
+        let without_cause = text.replacen("\"cause\":", "\"because\":", 1);
+        for (text, part) in [
+            ("", "standard input is empty"),
+            ("\n \n", "standard input is empty"),
+            (cut, "standard input is cut off"),
+            (&newer, "report of version 2"),
+            (&without_cause, "missing field `cause`"),
+            ("{}", "standard input is no report of sbx"),
+            ("root:x:0:0\n", "standard input is no report of sbx"),
+            (&format!("{text}nonsense\n"), "in line 2"),
+            (&format!("{text}{cut}"), "cut off in line 2"),
+        ] {
+            shown(world, text).refused(125, &[part]);
+        }
+        world.sbx(["report", "show", "nowhere"]).run().refused(125, &["'nowhere'", "no such file"]);
+        world.sbx(["report", "show", "."]).run().refused(125, &["'.'", "is a directory"]);
+        world.sbx(["report", "show"]).run().refused(125, &["FILE"]);
+    });
+}
+
+#[test]
+fn colours_are_for_terminals() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        report(world);
+        let on_terminal = |name: &str, value: &str| {
+            let show = world.sbx(["report", "show", "run.json"]).env("TERM", "xterm").env(name, value);
+            let (running, _terminal) = show.timeout(TIME).start_on_terminal();
+            running.wait().success().out()
+        };
+        assert!(on_terminal("X", "").contains("\x1b[31mrefused"));
+        assert!(!on_terminal("NO_COLOR", "1").contains('\x1b'));
+        let out = world.sbx(["report", "show", "run.json"]).env("TERM", "xterm").run().success();
+        assert!(!out.out().contains('\x1b'), "{out}");
+    });
+}
+
+#[test]
+fn a_summary_is_that_table_after_the_run() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let outside = world.outside.display();
+        let script = format!("echo said; cat {outside}/kept {outside}/dir/inner; exit 3");
+        let run = |flags: &[&str]| {
+            let words = [&["run", "--summary", "--explain"], flags, &["--", "sh", "-c", &script]].concat();
+            world.sbx(words)
+        };
+        let out = run(&[]).run().exited(3).prints("said\n");
+        let (lines, table) =
+            out.err().split_once("\n\ncommand ").map(|(a, b)| (a.to_string(), b.to_string())).unwrap();
+        assert_eq!(lines.matches("allow it with").count(), 2, "{out}");
+        assert!(table.contains("ended       exited with 3, after "), "{out}");
+        assert!(
+            table.contains(&format!("to allow all: --ro {outside}/kept --ro {outside}/dir/inner\n")),
+            "{out}"
+        );
+        // Quiet, it is all there is; and a report has the same.
+        let out = run(&["-q", "--report", "run.json"]).run().exited(3);
+        assert!(out.sbx_lines().is_empty() && out.err().contains("\ncommand "), "{out}");
+        let shown = world.sbx(["report", "show", "run.json"]).run().success().out();
+        assert!(out.err().ends_with(&shown), "{out}{shown}");
+        // The table has the last line in it.
+        let (running, _terminal) = run(&[]).timeout(TIME).start_on_terminal();
+        let out = running.wait().out();
+        assert!(out.contains("in all ") && !out.contains("sbx: 2 refusals"), "{out}");
+        // A run that does not start has none.
+        world.sbx(["run", "--summary", "--", "no-such-command"]).run().refused(127, &["no-such-command"]);
+        world.sbx(["run", "--summary", "--exec", "--", "true"]).run().refused(125, &["--summary", "--exec"]);
     });
 }

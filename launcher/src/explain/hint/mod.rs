@@ -40,7 +40,7 @@ use sbx_policy::restrictions::{Condition, RESTRICTIONS};
 use sbx_policy::shadow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-pub use together::Together;
+pub use together::{Together, shell_word};
 use topic::Topic;
 
 /// The port of name servers.

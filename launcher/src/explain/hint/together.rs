@@ -169,11 +169,16 @@ impl Together {
     pub fn for_shell(&self) -> Option<String> {
         let words = self.words();
         let length: usize = words.iter().map(|word| word.len() + 1).sum();
-        let quoted = || words.iter().map(|word| place::quoted(Path::new(word))).collect::<Vec<_>>().join(" ");
+        let quoted = || words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
         let text = (!words.is_empty() && length <= LONGEST).then(quoted)?;
         // A word that is shortened is no longer the word.
         words.iter().all(|word| place::is_whole(word)).then_some(text)
     }
+}
+
+/// A word as a shell takes it, on one line. It is fit for a terminal.
+pub fn shell_word(word: &OsStr) -> String {
+    place::quoted(Path::new(word))
 }
 
 fn add_new<T: PartialEq>(list: &mut Vec<T>, item: T) {

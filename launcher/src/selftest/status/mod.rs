@@ -14,7 +14,7 @@ mod system;
 mod trial;
 
 pub use namespaces::{own_network, own_view};
-pub use show::{human, json, paint};
+pub use show::{human, json};
 pub use trial::{Fault, Layer, State};
 
 use crate::host::landlock::Version;

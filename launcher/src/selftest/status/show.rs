@@ -2,7 +2,7 @@
 
 use crate::profile::Level;
 use crate::selftest::status::{Layer, State, Status, VERSION};
-use crate::text::escape;
+use crate::text::{escape, paint};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -95,9 +95,4 @@ fn state_colour(state: State) -> &'static str {
         State::Missing | State::Untried => YELLOW,
         State::Refused => RED,
     }
-}
-
-/// A word in a colour of the terminal.
-pub fn paint(word: &str, colour: &str, coloured: bool) -> String {
-    if coloured { format!("\x1b[{colour}m{word}\x1b[0m") } else { word.to_string() }
 }
