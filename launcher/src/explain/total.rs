@@ -4,7 +4,7 @@ use crate::explain::hint::Together;
 use sbx_client::report::{Fate, ViolationKind};
 use sbx_policy::calls::{Call, Group};
 use std::collections::HashSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 /// What a refusal is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ const CATEGORIES: [(Category, &str, &str); 6] = [
 ];
 
 /// A refused call, as lines and reports have it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Refused<'r> {
     /// What happened to it.
     pub fate: Fate,
@@ -52,11 +52,21 @@ pub struct Refused<'r> {
     pub rule: &'r str,
     /// The key of the rule.
     pub key: &'r str,
+    /// The words of the flags that would allow it, if some would.
+    pub hint: Option<Vec<&'r OsStr>>,
 }
 
-/// What makes two refusals the same to people: the fate, the call where the call matters, the object, the rule.
+/// What makes two refusals the same to people.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Sameness(Fate, Option<String>, Vec<u8>, String);
+pub struct Sameness {
+    fate: Fate,
+    /// The name of the call, where that matters.
+    call: Option<String>,
+    /// The path, or the arguments.
+    object: Vec<u8>,
+    rule: String,
+    hint: Option<Vec<OsString>>,
+}
 
 impl Refused<'_> {
     /// What it is about.
@@ -84,17 +94,10 @@ impl Refused<'_> {
 
     /// What it shares with its repeats. A path that is refused is so whatever call names it, and however.
     pub fn sameness(&self) -> Sameness {
-        let rule = self.rule.to_string();
-        match self.path {
-            Some(path) if self.kind == ViolationKind::Path => Sameness(self.fate, None, path.to_vec(), rule),
-            Some(path) if !self.has_address => {
-                Sameness(self.fate, Some(self.call.to_string()), path.to_vec(), rule)
-            }
-            _ => {
-                let arguments = self.arguments.as_bytes().to_vec();
-                Sameness(self.fate, Some(self.call.to_string()), arguments, rule)
-            }
-        }
+        let call = (self.kind != ViolationKind::Path).then(|| self.call.to_string());
+        let object = self.path.filter(|_| !self.has_address).unwrap_or(self.arguments.as_bytes()).to_vec();
+        let hint = self.hint.as_ref().map(|words| words.iter().map(OsString::from).collect());
+        Sameness { fate: self.fate, call, object, rule: self.rule.to_string(), hint }
     }
 }
 
@@ -111,16 +114,16 @@ pub struct Total {
 }
 
 impl Total {
-    /// Counts a refusal with the words of its hint. What was only noted is none.
-    pub fn add<'w>(&mut self, refused: &Refused<'_>, hint: Option<impl IntoIterator<Item = &'w OsStr>>) {
+    /// Counts a refusal. What was only noted is none.
+    pub fn add(&mut self, refused: &Refused<'_>) {
         let none = matches!(refused.fate, Fate::Noted | Fate::Unknown);
         if none || !self.seen.insert(refused.sameness()) {
             return;
         }
         self.refused.push(refused.category());
         self.logged += usize::from(refused.fate == Fate::WouldBlock);
-        match hint {
-            Some(words) => self.flags.add(words),
+        match &refused.hint {
+            Some(words) => self.flags.add(words.iter().copied()),
             None => self.helpless += 1,
         }
     }
@@ -182,6 +185,7 @@ mod tests {
             has_address: false,
             rule: "rule",
             key,
+            hint: None,
         }
     }
 
@@ -190,22 +194,22 @@ mod tests {
         Refused { kind, path, ..refused("openat", "paths.read", "") }
     }
 
-    fn line(refusals: &[(Refused<'_>, &str)], more: bool) -> String {
+    fn line(refusals: &[(&Refused<'_>, &str)], more: bool) -> String {
         let mut total = Total::default();
         for (refused, hint) in refusals {
-            let words = (!hint.is_empty()).then(|| hint.split(' ').map(OsStr::new));
-            total.add(refused, words);
+            let hint = (!hint.is_empty()).then(|| hint.split(' ').map(OsStr::new).collect());
+            total.add(&Refused { hint, ..refused.clone() });
         }
         total.line(more)
     }
 
     #[test]
     fn the_sentence_says_how_many_of_what_and_how_to_allow_them() {
-        let (a, b) = (file("/a"), file("/b"));
-        let socket = Refused { fate: Fate::Ended, ..refused("socket", "network.mode", "AF_INET") };
-        let noted = Refused { fate: Fate::Noted, ..refused("execve", "", "/x") };
-        let logged = Refused { fate: Fate::WouldBlock, ..refused("execve", "syscalls.default", "/x") };
-        let (bpf, chroot) = (refused("bpf", "", "1"), refused("chroot", "", "/"));
+        let (a, b) = (&file("/a"), &file("/b"));
+        let socket = &Refused { fate: Fate::Ended, ..refused("socket", "network.mode", "AF_INET") };
+        let noted = &Refused { fate: Fate::Noted, ..refused("execve", "", "/x") };
+        let logged = &Refused { fate: Fate::WouldBlock, ..refused("execve", "syscalls.default", "/x") };
+        let (bpf, chroot) = (&refused("bpf", "", "1"), &refused("chroot", "", "/"));
         for (refusals, expected) in [
             (&[(a, "--ro /a"), (b, "--ro /a")][..], "2 refusals (2 files); to allow all: --ro /a"),
             (
@@ -227,7 +231,8 @@ mod tests {
         }
         let many: Vec<String> = (0..200).map(|number| format!("/directory-{number}")).collect();
         let hints: Vec<String> = many.iter().map(|path| format!("--ro {path}")).collect();
-        let many: Vec<_> = many.iter().zip(&hints).map(|(path, hint)| (file(path), &**hint)).collect();
+        let many: Vec<Refused<'_>> = many.iter().map(|path| file(path)).collect();
+        let many: Vec<_> = many.iter().zip(&hints).map(|(refused, hint)| (refused, &**hint)).collect();
         let expected =
             "more than 200 refusals (200 files); the flags for these are too long for a line: see --report";
         assert_eq!(line(&many, true), expected);
@@ -240,6 +245,8 @@ mod tests {
         assert_ne!(open("link").sameness(), file("/other").sameness());
         assert_ne!(open("x").sameness(), Refused { rule: "may not change", ..open("x") }.sameness());
         assert_ne!(open("x").sameness(), Refused { fate: Fate::Ended, ..open("x") }.sameness());
+        let hint = Some(vec![OsStr::new("--ro")]);
+        assert_ne!(open("x").sameness(), Refused { hint, ..open("x") }.sameness());
         // Of a call that is refused, the call is what matters.
         let call = |call| Refused { path: Some(b"/x"), ..refused(call, "", "\"/x\", 1") };
         assert_ne!(call("mkdir").sameness(), call("rmdir").sameness());

@@ -126,8 +126,7 @@ impl Table {
         let mut total = Total::default();
         let (mut refused, mut noted) = (Vec::new(), Vec::new());
         for record in &report.violations {
-            let flags = record.suggestion.as_ref().map(|hint| hint.flags.iter().map(|word| os(&word.0)));
-            total.add(&counted(record), flags);
+            total.add(&counted(record));
             let lines = if record.fate == Fate::Noted { &mut noted } else { &mut refused };
             lines.push(line(record));
         }
@@ -175,6 +174,7 @@ fn counted(record: &ViolationRecord) -> Refused<'_> {
         has_address: record.address.is_some(),
         rule: rule.map_or("", |rule| &rule.text),
         key: rule.and_then(|rule| rule.key.as_deref()).unwrap_or_default(),
+        hint: record.suggestion.as_ref().map(|hint| hint.flags.iter().map(|word| os(&word.0)).collect()),
     }
 }
 

@@ -135,6 +135,7 @@ fn attempt(
     }
     let violations = Violations::new(match plan.loudness {
         Loudness::Quiet => Show::Nothing,
+        Loudness::Normal | Loudness::Verbose if request.explain => Show::Groups,
         Loudness::Normal | Loudness::Verbose => Show::Lines,
     });
     for warning in &plan.warnings {

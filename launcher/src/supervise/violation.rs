@@ -5,7 +5,7 @@ pub use sbx_client::report::{Confidence, Fate, ViolationKind as Kind};
 use crate::explain::caller::Caller;
 use crate::explain::decode::Address;
 use crate::explain::hint::Reason;
-use crate::explain::total::{Refused, Total};
+use crate::explain::total::{Refused, Sameness, Total};
 use crate::supervise::stderr::Stderr;
 use crate::sys::process::Pid;
 use crate::text::{escape, wants_colours};
@@ -23,6 +23,8 @@ const MOST: usize = 1024;
 const MOST_LINES: usize = 200;
 /// How many lines the sum at the end has.
 const MOST_SUMS: usize = 5;
+/// How many processes a line of the sum names.
+const MOST_NAMES: usize = 3;
 
 /// One refused or noted call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -58,6 +60,7 @@ impl Violation {
             has_address: self.address.is_some(),
             rule: rule.map_or("", |rule| &rule.text),
             key: rule.and_then(|rule| rule.key).unwrap_or_default(),
+            hint: self.reason.hint.as_ref().map(|hint| hint.flags.iter().map(OsString::as_os_str).collect()),
         }
     }
 }
@@ -69,6 +72,8 @@ pub enum Show {
     Nothing,
     /// A line for each distinct one.
     Lines,
+    /// A line for all that are the same to people, whatever process makes the call, and however.
+    Groups,
 }
 
 /// A violation, and the name of its process: the same one in a thousand processes of one name is one line.
@@ -93,7 +98,10 @@ pub struct Violations {
     order: Vec<(Rc<Key>, Pid)>,
     /// How many violations there were beyond those in `order`.
     unremembered: u64,
-    lines: usize,
+    /// What shares a line, by places in `order`, in the order of the lines.
+    lines: Vec<Vec<usize>>,
+    /// The place in `lines` of each group, with [`Show::Groups`].
+    groups: HashMap<Sameness, usize>,
     prefix: &'static str,
     stderr: RefCell<Stderr>,
 }
@@ -101,11 +109,12 @@ pub struct Violations {
 impl Violations {
     /// None yet.
     pub fn new(show: Show) -> Violations {
-        let colour = show == Show::Lines && wants_colours(&std::io::stderr());
+        let colour = show != Show::Nothing && wants_colours(&std::io::stderr());
         let prefix = if colour { "\x1b[1;31msbx:\x1b[0m" } else { "sbx:" };
         let stderr = RefCell::default();
         let (seen, order) = (HashMap::new(), Vec::new());
-        Violations { show, seen, order, unremembered: 0, lines: 0, prefix, stderr }
+        let (lines, groups) = (Vec::new(), HashMap::new());
+        Violations { show, seen, order, unremembered: 0, lines, groups, prefix, stderr }
     }
 
     /// Counts a violation, and writes the line of one that is new.
@@ -120,10 +129,7 @@ impl Violations {
             Some(count) => *count += 1,
             None if self.order.len() >= MOST => self.unremembered += 1,
             None => {
-                if self.lines < MOST_LINES {
-                    self.line(&told(&key.0, name, process));
-                    self.lines += 1;
-                }
+                self.join(&key.0, name, process);
                 let key = Rc::new(key);
                 self.order.push((Rc::clone(&key), process));
                 self.seen.insert(key, 1);
@@ -146,9 +152,25 @@ impl Violations {
         self.order.iter().any(|(key, _)| key.0.path.as_deref() == Some(path) && key.1 == name)
     }
 
+    /// Adds a new violation to the line of its group, or writes that.
+    fn join(&mut self, violation: &Violation, name: &[u8], process: Pid) {
+        let (place, next) = (self.order.len(), self.lines.len());
+        if self.show == Show::Groups {
+            let line = *self.groups.entry(violation.refused().sameness()).or_insert(next);
+            if let Some(members) = self.lines.get_mut(line) {
+                members.push(place);
+                return;
+            }
+        }
+        if next < MOST_LINES {
+            self.line(&told(violation, name, process));
+        }
+        self.lines.push(vec![place]);
+    }
+
     /// Writes any other line, with the same prefix.
     pub fn line(&self, text: &str) {
-        if self.show == Show::Lines {
+        if self.show != Show::Nothing {
             self.stderr.borrow_mut().say(&format!("{} {text}\n", self.prefix));
         }
     }
@@ -182,13 +204,12 @@ impl Violations {
 
     /// The last line of a run on a terminal, where several calls were refused: how many, and what would allow them.
     pub fn total_up(&self) {
-        if self.show != Show::Lines || self.order.len() < 2 || !std::io::stderr().is_terminal() {
+        if self.show == Show::Nothing || self.order.len() < 2 || !std::io::stderr().is_terminal() {
             return;
         }
         let mut total = Total::default();
         for Record { violation, .. } in self.records() {
-            let hint = violation.reason.hint.as_ref();
-            total.add(&violation.refused(), hint.map(|hint| hint.flags.iter().map(OsString::as_os_str)));
+            total.add(&violation.refused());
         }
         if total.count() > 1 {
             self.line(&total.line(self.unremembered > 0));
@@ -197,22 +218,48 @@ impl Violations {
 
     /// The lines of the sum: the most frequent violations first, and one line for the others.
     fn sums(&self) -> Vec<String> {
-        let (said, unsaid) = self.order.split_at(self.lines.min(self.order.len()));
-        let mut repeated: Vec<(u64, &Key)> =
-            said.iter().map(|(key, _)| (self.count(key), &**key)).filter(|(count, _)| *count > 1).collect();
+        let (said, unsaid) = self.lines.split_at(self.lines.len().min(MOST_LINES));
+        let mut repeated: Vec<(u64, &[usize])> =
+            said.iter().map(|line| (self.times(line), &line[..])).filter(|(count, _)| *count > 1).collect();
         // Stable: equals stay in the order in which they happened.
         repeated.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
         let (first, others) = repeated.split_at(repeated.len().min(MOST_SUMS));
-        let mut lines: Vec<String> = first.iter().map(|(count, key)| sum(*count, key)).collect();
+        let mut lines: Vec<String> =
+            first.iter().filter_map(|(count, line)| self.sum(*count, line)).collect();
         if !others.is_empty() {
             let times: u64 = others.iter().map(|(count, _)| count).sum();
             lines.push(format!("and {} more, {times} times in all", others.len()));
         }
-        let unsaid = unsaid.iter().map(|(key, _)| self.count(key)).sum::<u64>() + self.unremembered;
+        let unsaid = unsaid.iter().map(|line| self.times(line)).sum::<u64>() + self.unremembered;
         if unsaid > 0 {
             lines.push(format!("and {unsaid} more violations with other arguments, which are not listed"));
         }
         lines
+    }
+
+    /// How often what shares a line happened.
+    fn times(&self, line: &[usize]) -> u64 {
+        line.iter().filter_map(|place| self.order.get(*place)).map(|(key, _)| self.count(key)).sum()
+    }
+
+    /// How often it was, in which processes.
+    fn sum(&self, count: u64, line: &[usize]) -> Option<String> {
+        let keys: Vec<&Key> = line.iter().filter_map(|place| Some(&*self.order.get(*place)?.0)).collect();
+        let Violation { fate, call, arguments, .. } = &keys.first()?.0;
+        let mut names: Vec<&[u8]> = Vec::new();
+        for (_, name) in &keys {
+            if !names.contains(&&name[..]) {
+                names.push(name);
+            }
+        }
+        let mut named: Vec<String> = names.iter().take(MOST_NAMES).map(|name| escape(name, 32)).collect();
+        named.extend((names.len() > MOST_NAMES).then(|| format!("{} more", names.len() - MOST_NAMES)));
+        let named = match named.split_last() {
+            Some((last, [])) => last.clone(),
+            Some((last, others)) => format!("{} and {last}", others.join(", ")),
+            None => String::new(),
+        };
+        Some(format!("{} {call}({arguments}) {count} times in {named}", verb(*fate)))
     }
 
     fn count(&self, key: &Key) -> u64 {
@@ -258,11 +305,6 @@ fn told(violation: &Violation, name: &[u8], process: Pid) -> String {
     };
     let name = escape(name, 32);
     format!("{} {call}({arguments}) in {name}[{process}]: {reason}", verb(*fate))
-}
-
-fn sum(count: u64, (violation, name): &Key) -> String {
-    let Violation { fate, call, arguments, .. } = violation;
-    format!("{} {call}({arguments}) {count} times in {}", verb(*fate), escape(name, 32))
 }
 
 #[cfg(test)]

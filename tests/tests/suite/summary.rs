@@ -250,3 +250,35 @@ fn a_summary_is_that_table_after_the_run() {
         world.sbx(["run", "--summary", "--exec", "--", "true"]).run().refused(125, &["--summary", "--exec"]);
     });
 }
+
+#[test]
+fn explained_repeats_of_several_processes_are_one_line() {
+    need!("head", "wc");
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let outside = world.outside.display();
+        let script = format!(
+            "cd {outside} || cd /; for i in 1 2 3; do cat {outside}/kept; done; head {outside}/kept; \
+             wc -l < {outside}/kept; test -w {outside}/kept; echo x > {outside}/kept; true"
+        );
+        let words = ["run", "--explain", "--report", "run.json", "--", "sh", "-c", &script];
+        let out = world.sbx(words).run().success().prints("");
+        assert_eq!(world.read(world.outside.join("kept")).unwrap(), "outside\n");
+        let lines = out.sbx_lines();
+        let about = |part: &str| lines.iter().filter(|line| line.contains(part)).count();
+        assert_eq!(about(&format!("may not read {outside}/kept (inferred)")), 1, "{out}");
+        // Another reason is another line.
+        assert_eq!(about(&format!("may not change {outside}/kept (inferred)")), 1, "{out}");
+        assert_eq!(about(" 5 times in cat, head and sh"), 1, "{out}");
+        // The report tells the processes apart.
+        let report: Value = serde_json::from_str(&world.read("run.json").unwrap()).unwrap();
+        let records = report["violations"].as_array().unwrap();
+        let processes: Vec<&str> = records
+            .iter()
+            .filter(|record| record["rule"]["text"].as_str().unwrap().contains("may not read"))
+            .filter(|record| record["path"].as_str().unwrap().ends_with("/kept"))
+            .map(|record| record["process"].as_str().unwrap())
+            .collect();
+        assert_eq!(processes, ["cat", "head", "sh"], "{report:#}");
+    });
+}
