@@ -57,6 +57,10 @@ NO_FLAG = re.compile(r"\bno (flag|rule|profile)\b|never|capabilit|outside|nothin
                      r"|cannot be|leave|permission|\bdenies|denied by|--deny|\bblocks\b|belongs to")
 BY_OPERATION = {"r": ("--ro", r"may not (change|write|execute)"), "w": ("--rw", r"may not (read|execute)"),
                 "x": ("--rox", r"may not (change|write)"), "rw": ("--rw", r"may not (read|execute)\b(?! and)")}
+# Warnings about the run itself. They are true whatever is refused.
+WARNING = re.compile(r"sbx: warning: .* (can be changed by the command, for the run has no namespaces|belongs to user)"
+                     r"|itself cannot be listed, and nothing new be made|tool caches do not last beyond this run")
+NOT_OF_WHY = {"--cwd", "--log-violations", "--explain"}
 SECONDS = 20
 
 
@@ -171,6 +175,11 @@ def normal(pairs, area):
     return frozenset(one(*pair) for pair in pairs)
 
 
+def limitless(flags):
+    """Without the values of limits: how high they have to be is for the user to say."""
+    return frozenset((flag, "" if flag.startswith("--max-") or flag == "--timeout" else value) for flag, value in flags)
+
+
 def pairs_of(tokens):
     pairs = []
     for token in tokens:
@@ -243,12 +252,17 @@ class Examined:
         self.mark("report", entries)
         self.mark("explain", self.lines(self.run(self.flags, ["--explain"]).err))
         if self.said("why") and not self.case.innocent:
-            asked = self.area.run([self.area.sbx, "why", *shlex.split(self.said("why")), *self.flags], {}, SECONDS)
+            asked = self.area.run([self.area.sbx, "why", *shlex.split(self.said("why")), *self.of_policy()], {},
+                                  SECONDS)
             text = " ".join((asked.out + asked.err).split())
             self.mark("why", Answer([text], normal(proposed(text), self.area), asked.out + asked.err), asked.status)
         flags = {mode: answer.flags for mode, answer in self.answers.items() if self.marks[mode].get("named")}
         self.differ = len(set(flags.values())) > 1
         return self
+
+    def of_policy(self):
+        """The flags that `sbx why` takes too."""
+        return [word for pair in pairs_of(self.flags) if pair[0] not in NOT_OF_WHY for word in pair if word]
 
     def lines(self, err):
         lines = [line for line in err.splitlines() if line.startswith("sbx:")]
@@ -287,9 +301,8 @@ class Examined:
         hits = [text for text in answer.texts if naming.search(text)]
         if mode != "why":
             self.wrong[mode] = [text for text in answer.texts
-                                if text not in hits and not (also and re.search(also, text))]
+                                if text not in hits and not WARNING.search(text) and not (also and re.search(also, text))]
         if self.case.innocent:
-            self.wrong[mode] = [text for text in answer.texts if not (also and re.search(also, text))]
             return
         says, never = self.said("says"), self.said("not")
         right = bool(hits) and any(not says or re.search(says, text) for text in hits)
@@ -304,10 +317,7 @@ class Examined:
         else:
             remedy = bool(hits) and bool(answer.flags) and not (may_be_none and not accepted) \
                 and self.helps(answer.flags)
-            more = normal(pairs_of(shlex.split(self.said("more"))), self.area)
-            limits = {frozenset((flag, dict(more).get(flag, value) if not value else value)
-                                for flag, value in answer.flags), answer.flags}
-            narrow = bool(hits) and any(one in accepted for one in limits)
+            narrow = bool(hits) and any(limitless(one) == limitless(answer.flags) for one in accepted)
         self.marks[mode] = dict(named=bool(hits), right=right, remedy=remedy, narrow=narrow)
 
     def helps(self, flags):

@@ -16,6 +16,9 @@ ORDINARY = 65534
 WORKERS = 2
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 HERE = pathlib.Path(__file__).resolve().parent
+REMOVE = "chmod u+rwx outside/closed-dir outside/fixed 2>/dev/null || :; rm -rf home outside 2>/dev/null || " \
+    "{ chmod -R u+rwX home outside; rm -rf home outside; }"
+COPY = "cp -a template/. .; cd outside; chmod 000 closed closed-dir; chmod 444 read-only; chmod 555 fixed; cd .."
 Ended = collections.namedtuple("Ended", "status out err")
 
 
@@ -46,7 +49,8 @@ def echo(listener):
         while True:
             try:
                 data, address = listener.recvfrom(4096)
-                listener.sendto(data, address)
+                if address:
+                    listener.sendto(data, address)
             except OSError:
                 return
     threading.Thread(target=loop, daemon=True).start()
@@ -163,19 +167,23 @@ class Area:
 
     def renew(self, setup):
         """The tree as it was at the beginning."""
-        script = f"chmod -R u+rwX home outside 2>/dev/null; rm -rf home outside; cp -a template/. . && {setup or ':'}"
-        subprocess.run(["sh", "-c", script], cwd=self.place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       timeout=60, check=False, umask=0o022,
-                       **(self.as_user() if self.user else {}))
+        script = f"{REMOVE}; {COPY}; {setup}"
+        made = subprocess.run(["sh", "-ec", script], cwd=self.place, env={"PATH": SYSTEM_PATH}, capture_output=True,
+                              timeout=60, check=False, umask=0o022, **self.as_user())
+        if made.returncode != 0:
+            raise SystemExit(f"the tree cannot be made anew: {setup}: {made.stderr.decode(errors='replace')}")
 
     def run(self, command, variables, seconds, cwd=None):
         """Runs a command as the user of this area; 124 where it takes too long."""
         name = "root" if self.user == 0 else "nobody"
         environment = {"PATH": SYSTEM_PATH, "HOME": str(self.home), "USER": name, "LOGNAME": name, "SHELL": "/bin/sh",
                        "LANG": "C.UTF-8", "TERM": "dumb", **variables}
-        process = subprocess.Popen(command, cwd=cwd or self.work, env=environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-                                   umask=0o022, **self.as_user())
+        try:
+            process = subprocess.Popen(command, cwd=cwd or self.work, env=environment, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                                       umask=0o022, **self.as_user())
+        except OSError as error:
+            return Ended(127, "", str(error))
         try:
             out, err = process.communicate(timeout=seconds)
             status = process.returncode

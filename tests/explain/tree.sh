@@ -29,9 +29,6 @@ printf '#!/bin/sh\necho ran\n' >run.sh
 printf '#!/bin/sh\necho lib\n' >lib.sh
 cp /bin/true tool
 chmod 755 run.sh tool
-chmod 000 closed closed-dir
-chmod 444 read-only
-chmod 555 fixed
 ln -s kept link
 cd ../home/project
 cp "$HERE/act" act
