@@ -1,6 +1,8 @@
 """Where the cases run: trees that are made anew for each run, servers on loopback, and a process to be disturbed."""
 
 import collections
+import ctypes
+import fcntl
 import os
 import pathlib
 import queue
@@ -8,12 +10,16 @@ import shutil
 import signal
 import socket
 import string
+import struct
 import subprocess
 import tempfile
 import threading
 
 ORDINARY = 65534
 WORKERS = 2
+NEWNS, NEWNET, NEWUTS = 0x20000, 0x40000000, 0x4000000
+MS_REC, MS_SLAVE = 0x4000, 0x80000
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 HERE = pathlib.Path(__file__).resolve().parent
 REMOVE = "chmod u+rwx outside/closed-dir outside/fixed 2>/dev/null || :; rm -rf home outside 2>/dev/null || " \
@@ -56,10 +62,22 @@ def echo(listener):
     threading.Thread(target=loop, daemon=True).start()
 
 
+def apart():
+    """Root's commands run outside the sandbox too: nothing that they do to mounts, the network or the host's name may
+    reach the machine. Here the network is a loopback alone."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(NEWNS | NEWNET | NEWUTS) or libc.mount(b"none", b"/", None, MS_REC | MS_SLAVE, None):
+        raise SystemExit(f"no namespaces of the exam's own: {os.strerror(ctypes.get_errno())}")
+    with socket.socket() as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
+
+
 class Bench:
     """All areas, and what they share."""
 
     def __init__(self, users, sbx):
+        if os.geteuid() == 0:
+            apart()
         self.sbx = os.path.abspath(sbx)
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="sbx-explain-", dir="/var/tmp"))
         self.place.chmod(0o755)
@@ -124,6 +142,12 @@ class Area:
         if user == 0:
             os.chown(self.template / "outside" / "others", ORDINARY, ORDINARY)
             os.chown(self.template / "outside" / "others-dir", ORDINARY, ORDINARY)
+        # What belongs to root, where root started the exam.
+        self.of_root = self.place / "of-root"
+        (self.of_root / "dir").mkdir(parents=True)
+        for name in ("file", "dir/file", "closed"):
+            (self.of_root / name).write_text("kept\n")
+        (self.of_root / "closed").chmod(0o600)
         for path in (self.temporary, self.shared_memory):
             (path / "kept").write_text("kept\n")
             self.own(path / "kept")
@@ -148,7 +172,7 @@ class Area:
         self.victim = None
         self.variables = {**bench.shared, "FREE": port, "H": str(self.home), "W": str(self.work),
                           "O": str(self.place / "outside"), "S": str(self.services), "T": str(self.temporary),
-                          "M": str(self.shared_memory), "ABSTRACT": self.place.name + bench.place.name,
+                          "M": str(self.shared_memory), "R": str(self.of_root), "ABSTRACT": self.place.name + bench.place.name,
                           "UID": str(user), "SBX": self.sbx}
 
     def own(self, path):
