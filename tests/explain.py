@@ -256,7 +256,7 @@ class Examined:
                                   SECONDS)
             text = " ".join((asked.out + asked.err).split())
             self.mark("why", Answer([text], normal(proposed(text), self.area), asked.out + asked.err), asked.status)
-        flags = {mode: answer.flags for mode, answer in self.answers.items() if self.marks[mode].get("named")}
+        flags = {mode: answer.flags for mode, answer in self.answers.items() if mode in self.marks and self.marks[mode]["named"]}
         self.differ = len(set(flags.values())) > 1
         return self
 
