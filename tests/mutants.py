@@ -226,7 +226,7 @@ MUTANTS = [
     ("output-cap", "launcher/src/supervise/output/kept.rs",
      "let head = cap / 2;", "let head = cap.saturating_mul(2);", ["output_limit::", "lib:kept"]),
     ("task-count", "launcher/src/supervise/handlers/task_limit.rs",
-     "Room::Soon | Room::No => Some(Answer::Error(EAGAIN)),", "Room::Soon | Room::No => Some(Answer::Continue),", ["limits::"]),
+     "if refused { Some(Answer::Error(EAGAIN)) }", "if refused { Some(Answer::Continue) }", ["limits::"]),
     ("memory-watch", "launcher/src/supervise/memory.rs",
      "if now < self.next {", "if true {", ["limits::", "lib:memory"]),
     ("memory-of-other-threads", "launcher/src/supervise/memory.rs",

@@ -198,7 +198,7 @@ mod tests {
         let mut total = Total::default();
         for (refused, hint) in refusals {
             let hint = (!hint.is_empty()).then(|| hint.split(' ').map(OsStr::new).collect());
-            total.add(&Refused { hint, ..refused.clone() });
+            total.add(&Refused { hint, ..(*refused).clone() });
         }
         total.line(more)
     }
