@@ -11,7 +11,8 @@ BASH_COMPLETION = $(SHARE)/bash-completion/completions/sbx
 ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 
-.PHONY: help build install uninstall dist lint test test-escapes test-compat test-faults test-mutants test-projects coverage
+.PHONY: help build install uninstall dist lint test test-escapes test-compat test-explain test-faults
+.PHONY: test-mutants test-projects coverage
 .PHONY: vm-test check-aarch64 fuzz fuzz-runs bench bench-peers
 
 help:
@@ -24,6 +25,7 @@ help:
 	@echo 'make test           runs all tests; lists the missing tools first'
 	@echo 'make test-escapes   tries published sandbox escapes, each without sbx and in it'
 	@echo 'make test-compat    compares everyday commands in sbx with runs without it'
+	@echo 'make test-explain   examines what sbx says of hundreds of known refusals; ONLY=WORDS: these cases'
 	@echo 'make test-faults    makes each system call of a start fail'
 	@echo 'make test-mutants   removes protecting lines one by one; a test must fail each time'
 	@echo 'make test-projects  builds and tests real projects from the registries, in sbx and without it'
@@ -36,7 +38,7 @@ help:
 	@echo 'make bench-peers    the same and everyday commands, under every other sandbox that is installed'
 	@echo
 	@echo 'DESTDIR=DIR with install or uninstall: a directory in front of PREFIX'
-	@echo 'UPDATE=1 with test-escapes, test-compat, test-faults, test-projects, coverage or bench-peers:'
+	@echo 'UPDATE=1 with test-escapes, test-compat, test-explain, test-faults, test-projects, coverage or bench-peers:'
 	@echo '  writes the tables in docs'
 
 build:
@@ -62,6 +64,11 @@ test-compat:
 	tests/check-tools compat/needs
 	$(CARGO) build -p sbx
 	$(CARGO) run -p sbx-tests --bin compat -- $(if $(UPDATE),--update docs/internals/testing/compatibility.md)
+
+# SBX=FILE: another program than the debug build.
+test-explain:
+	$(CARGO) build -p sbx
+	tests/explain.py $(if $(UPDATE),--update) $(if $(ONLY),--only '$(ONLY)')
 
 test-mutants:
 	tests/mutants.py
