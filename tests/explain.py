@@ -281,9 +281,11 @@ class Examined:
             suggestion = entry["suggestion"] or {}
             words_of = suggestion.get("flags") or []
             flags += pairs_of([word for word in words_of if isinstance(word, str)])
+            # A limit has a flag, and nobody knows its value.
+            flags += proposed((entry["rule"] or {}).get("text") or "")
             address = entry["address"] or {}
             lines.append(f"{entry['call']}({entry['args']}) path={entry['path']} address={json.dumps(address)}: "
-                         f"{entry['rule']['text']}; flags={shlex.join(map(str, words_of))} {suggestion.get('note') or ''}")
+                         f"{(entry['rule'] or {}).get('text')}; flags={shlex.join(map(str, words_of))} {suggestion.get('note') or ''}")
         cause = {"timeout": "--timeout", "memory-limit": "--max-memory"}.get(report["cause"])
         if cause:
             lines.append(f"cause={report['cause']}: {cause}")
@@ -308,7 +310,7 @@ class Examined:
         right = bool(hits) and any(not says or re.search(says, text) for text in hits)
         right = right and not any(never and re.search(never, text) for text in hits)
         if mode == "why":
-            right = right and status == 1
+            right = right and status in (1, 2)
         accepted = [normal(pairs_of(shlex.split(one)), self.area) for one in self.said("allow").split(" | ")
                     if one.strip() != "none"]
         may_be_none = "none" in [one.strip() for one in self.said("allow").split(" | ")]

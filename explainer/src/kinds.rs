@@ -74,6 +74,8 @@ pub static STATFS: Kind = kind([137, 43], &[at(0)]);
 pub static EXECVE: Kind = kind([59, 221], &[at(0)]);
 /// wait4(2), for a child that a limit ended.
 pub static WAIT4: Kind = kind([61, 260], &[]);
+/// kill(2).
+pub static KILL: Kind = kind([62, 129], &[]);
 /// pipe2(2).
 pub static PIPE2: Kind = kind([293, 59], &[]);
 /// socket(2).

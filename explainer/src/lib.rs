@@ -23,6 +23,7 @@ use core::sync::atomic::{AtomicI32, Ordering};
 use record::{Kept, Why};
 
 const ENOENT: c_int = 2;
+const ESRCH: c_int = 3;
 const EPERM: c_int = 1;
 const EACCES: c_int = 13;
 const EBUSY: c_int = 16;
@@ -35,6 +36,8 @@ const EROFS: c_int = 30;
 fn why(error: c_int, kind: &kinds::Kind) -> Option<Why> {
     match error {
         EMFILE | EFBIG => Some(Why::Refused),
+        // A process outside has no number inside.
+        ESRCH => Some(Why::Missing),
         // Of others than calls on paths, only limits are told.
         _ if kind.paths.is_empty() => None,
         EACCES | EPERM | EROFS => Some(Why::Refused),
@@ -70,7 +73,7 @@ fn spoken(error: c_int) {
     let kept = sys::error();
     match error {
         EACCES | EPERM | EROFS | EMFILE | EFBIG | EBUSY => Kept::with(|all| all.tell(Why::Refused, true)),
-        ENOENT => Kept::with(Kept::speak),
+        ENOENT | ESRCH => Kept::with(Kept::speak),
         _ => {}
     }
     sys::set_error(kept);

@@ -84,6 +84,14 @@ impl Argument for Place {
     }
 }
 
+/// The result of a function that libc does not have.
+#[cold]
+#[inline(never)]
+fn missing<T: Outcome>() -> T {
+    super::set_error(ENOSYS);
+    T::FAILURE
+}
+
 #[cold]
 #[inline(never)]
 pub fn failed(kind: &Kind, given: &[u64]) {
@@ -109,10 +117,7 @@ macro_rules! functions {
                     Err(_) => c"",
                 };
             static NEXT: Next = Next::new();
-            let Some(address) = NEXT.address(NAME) else {
-                super::set_error(ENOSYS);
-                return Outcome::FAILURE;
-            };
+            let Some(address) = NEXT.address(NAME) else { return missing() };
             // SAFETY: the function of this name takes these arguments. Those that may be left out (a mode) are passed
             // on in the registers that they would be in.
             let next: unsafe extern "C" fn($($type),*) -> $result = unsafe { core::mem::transmute(address) };
@@ -194,6 +199,7 @@ functions! {
     statvfs64(path: Text, to: Place) -> c_int => STATFS(path, to);
     readlink(path: Text, to: Place, size: isize) -> isize => READLINKAT(AT_FDCWD, path, to, size);
     readlinkat(at: c_int, path: Text, to: Place, size: isize) -> isize => READLINKAT(at, path, to, size);
+    kill(process: c_int, signal: c_int) -> c_int => KILL(process, signal);
     pipe(to: Place) -> c_int => PIPE2(to);
     pipe2(to: Place, flags: c_int) -> c_int => PIPE2(to, flags);
     socket(family: c_int, kind: c_int, protocol: c_int) -> c_int => SOCKET(family, kind, protocol);

@@ -16,6 +16,7 @@ impl Next {
 
     /// The address of the function, which has this name; `None` if there is none. The name is no field: the loader
     /// would have to put its address in at each start.
+    #[inline(never)]
     pub fn address(&self, name: &CStr) -> Option<*const ()> {
         let mut address = self.0.load(Ordering::Relaxed);
         if address == 0 {

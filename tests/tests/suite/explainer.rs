@@ -123,6 +123,22 @@ fn a_program_that_gains_no_rights_says_so_where_it_fails() {
 }
 
 #[test]
+fn a_process_outside_is_said_to_be_outside() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let outside = world.bare(["sleep", "60"]).start();
+        let number = outside.pid().to_string();
+        let words = [&*format!("process {number} is outside")];
+        one(&lines(world, &[], &format!("kill -0 {number}")), &words);
+        one(&lines(world, &[], &format!("cat /proc/{number}/cmdline")), &words);
+        // Nobody has that number, outside either.
+        none(&lines(world, &[], "kill -0 4194303"));
+        none(&lines(world, &[], "sleep 0 & wait; kill -0 $!"));
+        outside.kill();
+    });
+}
+
+#[test]
 fn the_words_of_a_command_of_one_program_are_looked_at() {
     in_worlds(|world| {
         let kept = world.outside.join("kept");

@@ -14,7 +14,7 @@ use crate::supervise::violation::{Fate, Violations};
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
 use crate::sys::SyscallError;
 use crate::sys::path::is_of_process;
-use crate::sys::process::Pid;
+use crate::sys::process::{self, Pid};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -56,18 +56,28 @@ impl RefusedPaths {
         };
         let mut beyond = self.domain.refused(name, notification, &told.decoded);
         let mut path = path;
-        if has_failed && let Some(outside) = self.process_outside(path.as_ref(), &told) {
+        let named = (name == "kill").then_some(notification.args[0] as Pid);
+        if has_failed && let Some(outside) = self.process_outside(path.as_ref(), named, &told) {
             (path, beyond) = (None, Some(Beyond::Process(outside)));
         }
         (path.is_some() || beyond.is_some()).then_some(Findings { path, beyond, told })
     }
 
-    /// The process whose file a caller has not found: in its own /proc nothing has the number.
-    fn process_outside(&self, path: Option<&DeniedPath>, told: &Told) -> Option<Pid> {
-        let (path, _) = path.filter(|(path, _)| self.layout.is_some() && is_of_process(path))?;
-        let number = path.strip_prefix("/proc").ok()?.iter().next()?;
-        let inside = Path::new("/proc").join(told.caller.process.to_string()).join("root/proc").join(number);
-        if inside.exists() { None } else { number.to_str()?.parse().ok() }
+    /// The process that a caller has not found, by a file of it or by its number: its own /proc has no such number.
+    fn process_outside(&self, path: Option<&DeniedPath>, named: Option<Pid>, told: &Told) -> Option<Pid> {
+        self.layout.as_ref()?;
+        let of_path = || {
+            let (path, _) = path.filter(|(path, _)| is_of_process(path))?;
+            path.strip_prefix("/proc").ok()?.iter().next()?.to_str()?.parse().ok()
+        };
+        let process: Pid = named.or_else(of_path).filter(|process| *process > 0)?;
+        let number = process.to_string();
+        let inside = Path::new("/proc").join(told.caller.process.to_string()).join("root/proc").join(&number);
+        // A number that nobody wrote down may be that of a child that has ended.
+        let is_meant =
+            named.is_none() || process::about(told.caller.process, "cmdline").ok()?.contains(&number);
+        let is_outside = !inside.exists() && Path::new("/proc").join(&number).exists();
+        (is_outside && is_meant).then_some(process)
     }
 
     /// Reports what is going to be refused of a call.
