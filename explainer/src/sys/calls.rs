@@ -133,27 +133,16 @@ macro_rules! functions {
 
 functions! {
     open(path: Text, flags: c_int, mode: c_uint) -> c_int => OPENAT(AT_FDCWD, path, flags, mode);
-    open64(path: Text, flags: c_int, mode: c_uint) -> c_int => OPENAT(AT_FDCWD, path, flags, mode);
     openat(at: c_int, path: Text, flags: c_int, mode: c_uint) -> c_int => OPENAT(at, path, flags, mode);
-    openat64(at: c_int, path: Text, flags: c_int, mode: c_uint) -> c_int => OPENAT(at, path, flags, mode);
     __open_2(path: Text, flags: c_int) -> c_int => OPENAT(AT_FDCWD, path, flags);
-    __open64_2(path: Text, flags: c_int) -> c_int => OPENAT(AT_FDCWD, path, flags);
     __openat_2(at: c_int, path: Text, flags: c_int) -> c_int => OPENAT(at, path, flags);
-    __openat64_2(at: c_int, path: Text, flags: c_int) -> c_int => OPENAT(at, path, flags);
     creat(path: Text, mode: c_uint) -> c_int => OPENAT(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
-    creat64(path: Text, mode: c_uint) -> c_int => OPENAT(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
     fopen(path: Text, mode: Text) -> Place => OPENAT(AT_FDCWD, path, flags_of(mode), 0o666_u32);
-    fopen64(path: Text, mode: Text) -> Place => OPENAT(AT_FDCWD, path, flags_of(mode), 0o666_u32);
     freopen(path: Text, mode: Text, stream: Place) -> Place =>
-        OPENAT(AT_FDCWD, path, flags_of(mode), 0o666_u32);
-    freopen64(path: Text, mode: Text, stream: Place) -> Place =>
         OPENAT(AT_FDCWD, path, flags_of(mode), 0o666_u32);
     opendir(path: Text) -> Place => OPENAT(AT_FDCWD, path, O_DIRECTORY);
     mkstemp(path: Text) -> c_int => OPENAT(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL, 0o600_u32);
-    mkstemp64(path: Text) -> c_int => OPENAT(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL, 0o600_u32);
     mkostemp(path: Text, flags: c_int) -> c_int =>
-        OPENAT(AT_FDCWD, path, flags | O_RDWR | O_CREAT | O_EXCL, 0o600_u32);
-    mkostemp64(path: Text, flags: c_int) -> c_int =>
         OPENAT(AT_FDCWD, path, flags | O_RDWR | O_CREAT | O_EXCL, 0o600_u32);
     mkdtemp(path: Text) -> Place => MKDIRAT(AT_FDCWD, path, 0o700_u32);
     mkdir(path: Text, mode: c_uint) -> c_int => MKDIRAT(AT_FDCWD, path, mode);
@@ -176,27 +165,18 @@ functions! {
     symlink(text: Text, path: Text) -> c_int => SYMLINKAT(text, AT_FDCWD, path);
     symlinkat(text: Text, at: c_int, path: Text) -> c_int => SYMLINKAT(text, at, path);
     truncate(path: Text, length: isize) -> c_int => TRUNCATE(path, length);
-    truncate64(path: Text, length: isize) -> c_int => TRUNCATE(path, length);
     access(path: Text, mode: c_int) -> c_int => FACCESSAT(AT_FDCWD, path, mode);
     faccessat(at: c_int, path: Text, mode: c_int, flags: c_int) -> c_int => FACCESSAT(at, path, mode);
     stat(path: Text, to: Place) -> c_int => NEWFSTATAT(AT_FDCWD, path, to);
-    stat64(path: Text, to: Place) -> c_int => NEWFSTATAT(AT_FDCWD, path, to);
     lstat(path: Text, to: Place) -> c_int => NEWFSTATAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW);
-    lstat64(path: Text, to: Place) -> c_int => NEWFSTATAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW);
     fstatat(at: c_int, path: Text, to: Place, flags: c_int) -> c_int => NEWFSTATAT(at, path, to, flags);
-    fstatat64(at: c_int, path: Text, to: Place, flags: c_int) -> c_int => NEWFSTATAT(at, path, to, flags);
     __xstat(version: c_int, path: Text, to: Place) -> c_int => NEWFSTATAT(AT_FDCWD, path, to);
-    __xstat64(version: c_int, path: Text, to: Place) -> c_int => NEWFSTATAT(AT_FDCWD, path, to);
     __lxstat(version: c_int, path: Text, to: Place) -> c_int =>
-        NEWFSTATAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW);
-    __lxstat64(version: c_int, path: Text, to: Place) -> c_int =>
         NEWFSTATAT(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW);
     statx(at: c_int, path: Text, flags: c_int, mask: c_uint, to: Place) -> c_int =>
         STATX(at, path, flags, mask, to);
     statfs(path: Text, to: Place) -> c_int => STATFS(path, to);
-    statfs64(path: Text, to: Place) -> c_int => STATFS(path, to);
     statvfs(path: Text, to: Place) -> c_int => STATFS(path, to);
-    statvfs64(path: Text, to: Place) -> c_int => STATFS(path, to);
     readlink(path: Text, to: Place, size: isize) -> isize => READLINKAT(AT_FDCWD, path, to, size);
     readlinkat(at: c_int, path: Text, to: Place, size: isize) -> isize => READLINKAT(at, path, to, size);
     kill(process: c_int, signal: c_int) -> c_int => KILL(process, signal);
@@ -206,6 +186,42 @@ functions! {
     write(file: c_int, from: Place, length: isize) -> isize => WRITE(file, 0_u32, length);
     bind(socket: c_int, address: Place, length: c_uint) -> c_int => BIND(socket, address, length);
     realpath(path: Text, to: Place) -> Place => NEWFSTATAT(AT_FDCWD, path, to);
+}
+
+/// Functions that differ from others by the size of offsets alone, and on these machines in nothing.
+macro_rules! aliases {
+    ($($name:ident = $same:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        /// As libc's function of this name.
+        ///
+        /// # Safety
+        ///
+        /// As for libc's.
+        #[cfg_attr(feature = "library", unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name($($arg: $type),*) -> $result {
+            // SAFETY: by the contract.
+            unsafe { $same($($arg),*) }
+        }
+    )*};
+}
+
+aliases! {
+    open64 = open(path: Text, flags: c_int, mode: c_uint) -> c_int;
+    openat64 = openat(at: c_int, path: Text, flags: c_int, mode: c_uint) -> c_int;
+    __open64_2 = __open_2(path: Text, flags: c_int) -> c_int;
+    __openat64_2 = __openat_2(at: c_int, path: Text, flags: c_int) -> c_int;
+    creat64 = creat(path: Text, mode: c_uint) -> c_int;
+    fopen64 = fopen(path: Text, mode: Text) -> Place;
+    freopen64 = freopen(path: Text, mode: Text, stream: Place) -> Place;
+    mkstemp64 = mkstemp(path: Text) -> c_int;
+    mkostemp64 = mkostemp(path: Text, flags: c_int) -> c_int;
+    truncate64 = truncate(path: Text, length: isize) -> c_int;
+    stat64 = stat(path: Text, to: Place) -> c_int;
+    lstat64 = lstat(path: Text, to: Place) -> c_int;
+    fstatat64 = fstatat(at: c_int, path: Text, to: Place, flags: c_int) -> c_int;
+    __xstat64 = __xstat(version: c_int, path: Text, to: Place) -> c_int;
+    __lxstat64 = __lxstat(version: c_int, path: Text, to: Place) -> c_int;
+    statfs64 = statfs(path: Text, to: Place) -> c_int;
+    statvfs64 = statvfs(path: Text, to: Place) -> c_int;
 }
 
 /// As libc's function of this name.

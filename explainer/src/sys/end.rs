@@ -31,7 +31,6 @@ macro_rules! ends {
         ///
         /// As for libc's.
         #[cfg_attr(feature = "library", unsafe(no_mangle))]
-        #[allow(non_snake_case, reason = "libc's names")]
         pub unsafe extern "C" fn $name($($status: c_int)?) -> ! {
             static NEXT: Next = Next::new();
             // A process that ends by abort(3) has failed.
@@ -54,8 +53,19 @@ macro_rules! ends {
 ends! {
     exit(c"exit", status);
     _exit(c"_exit", status);
-    _Exit(c"_Exit", status);
     abort(c"abort");
+}
+
+/// As libc's function of this name.
+///
+/// # Safety
+///
+/// As for libc's.
+#[cfg_attr(feature = "library", unsafe(no_mangle))]
+#[allow(non_snake_case, reason = "libc's name")]
+pub unsafe extern "C" fn _Exit(status: c_int) -> ! {
+    // SAFETY: by the contract.
+    unsafe { _exit(status) }
 }
 
 /// Functions that turn an error into words.

@@ -278,7 +278,7 @@ pub unsafe extern "C" fn execve(path: Text, argv: Strings, envp: Strings) -> c_i
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execv(path: Text, argv: Strings) -> c_int {
     // SAFETY: by the contract; nobody changes the environment meanwhile.
-    unsafe { exec(execve_of_libc(), path, argv, environ.cast_const().cast()) }
+    unsafe { execve(path, argv, environ.cast_const().cast()) }
 }
 
 /// As libc's function of this name.
@@ -300,7 +300,7 @@ pub unsafe extern "C" fn execvpe(path: Text, argv: Strings, envp: Strings) -> c_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvp(path: Text, argv: Strings) -> c_int {
     // SAFETY: by the contract; nobody changes the environment meanwhile.
-    unsafe { exec(execvpe_of_libc(), path, argv, environ.cast_const().cast()) }
+    unsafe { execvpe(path, argv, environ.cast_const().cast()) }
 }
 
 type Spawn = unsafe extern "C" fn(*mut c_int, Text, *const c_void, *const c_void, Strings, Strings) -> c_int;

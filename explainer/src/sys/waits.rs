@@ -44,10 +44,30 @@ macro_rules! waits {
 }
 
 waits! {
-    wait(c"wait", [], status);
     waitpid(c"waitpid", [child: c_int], status, options: c_int);
-    wait3(c"wait3", [], status, options: c_int, usage: *mut c_void);
     wait4(c"wait4", [child: c_int], status, options: c_int, usage: *mut c_void);
+}
+
+/// As libc's function of this name.
+///
+/// # Safety
+///
+/// As for libc's.
+#[cfg_attr(feature = "library", unsafe(no_mangle))]
+pub unsafe extern "C" fn wait(status: *mut c_int) -> c_int {
+    // SAFETY: by the contract.
+    unsafe { waitpid(-1, status, 0) }
+}
+
+/// As libc's function of this name.
+///
+/// # Safety
+///
+/// As for libc's.
+#[cfg_attr(feature = "library", unsafe(no_mangle))]
+pub unsafe extern "C" fn wait3(status: *mut c_int, options: c_int, usage: *mut c_void) -> c_int {
+    // SAFETY: by the contract.
+    unsafe { wait4(-1, status, options, usage) }
 }
 
 /// As libc's function of this name.
