@@ -24,6 +24,9 @@ use std::time::{Duration, Instant};
 /// How long a refusal waits for the end of a program that runs on.
 const LONGEST: Duration = Duration::from_secs(1);
 
+/// Maximum number of refusals that wait: a command can provoke any number.
+const MOST: usize = 1024;
+
 /// Knows the rules in force.
 pub struct RefusedPaths {
     /// The path rules, with resolved paths.
@@ -192,7 +195,8 @@ impl Handler for Refusals {
         }
         let findings = self.paths.find(waiting, false)?;
         let waits = findings.is_hidden(&self.paths) || !self.shells.is_one(waiting.call.notification.pid);
-        let hold = if waits && !self.at_once { Hold::Yes } else { Hold::No };
+        let waits = waits && !self.at_once && self.held.len() < MOST;
+        let hold = if waits { Hold::Yes } else { Hold::No };
         Some(Seen::Refused(findings, hold))
     }
 
