@@ -2,6 +2,7 @@
 //! what lies there may be a command's.
 
 use crate::sys::path::says_missing;
+use crate::sys::resolve::openat2;
 use crate::sys::{OfCall, SyscallError, file, process};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, StatxFlags};
 use rustix::io::Errno;
@@ -70,7 +71,7 @@ impl Directory {
     /// A directory in it as a place, made where there is nothing of that name. `None` where there is something else, a
     /// directory of another user's, or one of another file system.
     pub fn own_place(&self, name: &OsStr) -> Result<Option<Directory>, SyscallError> {
-        let open = || rustix::fs::openat2(&self.0, name, PLACE, Mode::empty(), HERE);
+        let open = || openat2(&self.0, name, PLACE, HERE);
         let found = match open() {
             Err(Errno::NOENT) => match rustix::fs::mkdirat(&self.0, name, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => open(),
@@ -93,13 +94,13 @@ impl Directory {
 
     /// A directory in it, of the same file system.
     pub fn beside(&self, name: &OsStr) -> Result<Directory, SyscallError> {
-        rustix::fs::openat2(&self.0, name, FLAGS, Mode::empty(), HERE).of("openat2").map(Directory)
+        openat2(&self.0, name, FLAGS, HERE).of("openat2").map(Directory)
     }
 
     fn below_with(&self, path: &Path, flags: OFlags) -> Result<Directory, SyscallError> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        rustix::fs::openat2(&self.0, path, flags, Mode::empty(), resolve).of("openat2").map(Directory)
+        openat2(&self.0, path, flags, resolve).of("openat2").map(Directory)
     }
 
     /// Whether there is anything of a name in it.

@@ -1,5 +1,6 @@
 //! File descriptors.
 
+use crate::sys::resolve::openat2;
 use crate::sys::{OfCall, SyscallError, checked};
 use rustix::event::EventfdFlags;
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, ResolveFlags, SealFlags};
@@ -70,7 +71,7 @@ fn place_in(
 ) -> io::Result<File> {
     let last = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = OFlags::PATH | OFlags::CLOEXEC | last;
-    Ok(rustix::fs::openat2(directory, path, flags, Mode::empty(), resolve)?.into())
+    Ok(openat2(directory, path, flags, resolve)?.into())
 }
 
 /// What is at a relative path below a directory, on the same mount and without following any symbolic link. By an empty

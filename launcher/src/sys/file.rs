@@ -1,6 +1,7 @@
 //! Files by the descriptor of their directory, so that renaming what leads to them changes nothing.
 
 use crate::sys::descriptor::{by_number, poll_entries};
+use crate::sys::resolve::openat2;
 use crate::sys::{OfCall, SyscallError};
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
@@ -104,7 +105,7 @@ pub fn open_to_read(directory: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, 
 /// The same by a path in which no link at all is followed (openat2(2), Linux 5.6).
 pub fn open_without_links(path: &Path) -> Result<OwnedFd, SyscallError> {
     let flags = OFlags::RDONLY | CAREFULLY | OFlags::CLOEXEC;
-    rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).of("openat2")
+    openat2(CWD, path, flags, ResolveFlags::NO_SYMLINKS).of("openat2")
 }
 
 /// Opens a file, or makes it; a symbolic link is not followed.
