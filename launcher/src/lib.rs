@@ -8,6 +8,7 @@ pub mod enforce;
 pub mod error;
 pub mod explain;
 pub mod host;
+pub mod hosts;
 pub mod plan;
 pub mod profile;
 pub mod program;

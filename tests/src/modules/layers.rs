@@ -7,6 +7,7 @@ pub const LAYERS: &[&str] = &[
     "sys",
     "text",
     "error",
+    "hosts",
     "profile",
     "program",
     "request",

@@ -1,0 +1,14 @@
+//! Hosts in rules: names, addresses and ranges, with TCP ports.
+//!
+//! One parser reads names wherever they come from: a rule, a question of DNS, the server name of TLS, the head of an
+//! HTTP request. So none of them can mean another host to the rule than to whoever connects.
+
+mod name;
+mod range;
+mod rule;
+mod rules;
+
+pub use name::{HostName, NameError};
+pub use range::Range;
+pub use rule::{HostPattern, HostRule, RuleError};
+pub use rules::HostRules;

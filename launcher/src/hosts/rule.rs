@@ -1,0 +1,276 @@
+//! One rule: hosts and ports.
+
+use crate::hosts::name::{HostName, NameError};
+use crate::hosts::range::Range;
+use std::fmt;
+use std::net::IpAddr;
+use thiserror::Error;
+
+/// The port of a rule that names none.
+pub const DEFAULT_PORT: u16 = 443;
+
+/// Maximum number of ports of one rule.
+const MOST_PORTS: usize = 32;
+
+/// Which hosts a rule is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum HostPattern {
+    /// Every host.
+    Any,
+    /// One name.
+    Name(HostName),
+    /// All names below one (`*.example.org`), and not that one.
+    Below(HostName),
+    /// Addresses.
+    Range(Range),
+}
+
+/// Hosts and TCP ports: `example.org`, `*.example.org:443,8443`, `203.0.113.0/24:22`, `[2001:db8::]/32:443`, `*:8080`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HostRule {
+    /// The hosts.
+    pub hosts: HostPattern,
+    /// The ports, sorted. Empty for all, which only a denial may mean.
+    pub ports: Vec<u16>,
+}
+
+/// Why a text is no rule.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RuleError {
+    /// Not HOST or HOST:PORT.
+    #[error("expected HOST[:PORT[,PORT...]]; the host is a name, '*.NAME', an address, a range or '*'")]
+    Form,
+    /// The host is no name.
+    #[error("'{0}' is not the name of a host: {1}")]
+    Name(String, NameError),
+    /// The host is no range of addresses.
+    #[error("'{0}' is not a range of addresses: {1}")]
+    Range(String, &'static str),
+    /// An address of IPv6 without brackets: a colon could begin the port.
+    #[error("an IPv6 address needs brackets, as in '[{0}]:443'")]
+    Brackets(String),
+    /// A port that is none.
+    #[error("'{0}' is not a port; expected 1 to 65535")]
+    Port(String),
+    /// More ports than a rule may have.
+    #[error("it has more than {MOST_PORTS} ports")]
+    ManyPorts,
+    /// A pattern in the middle of a name.
+    #[error("'{0}' has a '*' where none may be; expected '*.NAME', or '*' for every host")]
+    Pattern(String),
+    /// Every host without a port.
+    #[error("'*' needs a port, as in '*:8080'")]
+    AnyWithoutPort,
+}
+
+impl HostRule {
+    /// Reads a rule. Without a port it is about 443.
+    pub fn parse(text: &str) -> Result<HostRule, RuleError> {
+        let (hosts, ports) = parts(text)?;
+        let ports = match ports {
+            Some(ports) => read_ports(ports)?,
+            None if hosts == HostPattern::Any => return Err(RuleError::AnyWithoutPort),
+            None => vec![DEFAULT_PORT],
+        };
+        Ok(HostRule { hosts, ports })
+    }
+
+    /// Reads a denial. Without a port it is about all.
+    pub fn parse_denial(text: &str) -> Result<HostRule, RuleError> {
+        let (hosts, ports) = parts(text)?;
+        let ports = ports.map_or(Ok(Vec::new()), read_ports)?;
+        Ok(HostRule { hosts, ports })
+    }
+
+    /// Whether it is about a name.
+    pub fn is_about(&self, name: &HostName) -> bool {
+        match &self.hosts {
+            HostPattern::Any => true,
+            HostPattern::Name(own) => own == name,
+            HostPattern::Below(top) => name.is_below(top),
+            HostPattern::Range(_) => false,
+        }
+    }
+
+    /// Whether it is about an address that is given instead of a name.
+    pub fn is_about_address(&self, address: IpAddr) -> bool {
+        match &self.hosts {
+            HostPattern::Any => true,
+            HostPattern::Range(range) => range.has(address),
+            HostPattern::Name(_) | HostPattern::Below(_) => false,
+        }
+    }
+
+    /// Whether it is about a port.
+    pub fn has_port(&self, port: u16) -> bool {
+        self.ports.is_empty() || self.ports.contains(&port)
+    }
+
+    /// Whether it is about everything that another rule is about.
+    pub fn covers(&self, other: &HostRule) -> bool {
+        let hosts = match (&self.hosts, &other.hosts) {
+            (HostPattern::Any, _) => true,
+            (_, HostPattern::Any) => false,
+            (HostPattern::Range(own), HostPattern::Range(other)) => other.is_within(own),
+            (_, HostPattern::Name(name)) => self.is_about(name),
+            (HostPattern::Below(own), HostPattern::Below(other)) => own == other || other.is_below(own),
+            _ => false,
+        };
+        let ports = || !other.ports.is_empty() && other.ports.iter().all(|port| self.ports.contains(port));
+        hosts && (self.ports.is_empty() || ports())
+    }
+}
+
+impl fmt::Display for HostRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.hosts {
+            HostPattern::Any => f.write_str("*")?,
+            HostPattern::Name(name) => write!(f, "{name}")?,
+            HostPattern::Below(name) => write!(f, "*.{name}")?,
+            HostPattern::Range(range) => write!(f, "{range}")?,
+        }
+        for (index, port) in self.ports.iter().enumerate() {
+            write!(f, "{}{port}", if index == 0 { ':' } else { ',' })?;
+        }
+        Ok(())
+    }
+}
+
+/// The hosts of a rule, and the text of its ports.
+fn parts(text: &str) -> Result<(HostPattern, Option<&str>), RuleError> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (address, rest) = rest.split_once(']').ok_or(RuleError::Form)?;
+        let (prefix, ports) = match rest.split_once(':') {
+            Some((prefix, ports)) => (prefix, Some(ports)),
+            None => (rest, None),
+        };
+        let whole = format!("{address}{prefix}");
+        let wrong = |why| RuleError::Range(whole.clone(), why);
+        if !address.contains(':') {
+            return Err(wrong("only an IPv6 address has brackets"));
+        }
+        let range = Range::parse(&whole).map_err(wrong)?;
+        return Ok((HostPattern::Range(range), ports));
+    }
+    if text.matches(':').count() > 1 {
+        let address = text.split('/').next().unwrap_or_default();
+        let is_address = address.parse::<std::net::Ipv6Addr>().is_ok();
+        return Err(if is_address { RuleError::Brackets(address.to_string()) } else { RuleError::Form });
+    }
+    let (host, ports) = match text.split_once(':') {
+        Some((host, ports)) => (host, Some(ports)),
+        None => (text, None),
+    };
+    Ok((pattern(host)?, ports))
+}
+
+fn pattern(host: &str) -> Result<HostPattern, RuleError> {
+    if host == "*" {
+        return Ok(HostPattern::Any);
+    }
+    let name = |text: &str| HostName::parse(text).map_err(|error| RuleError::Name(text.to_string(), error));
+    if let Some(top) = host.strip_prefix("*.").filter(|top| !top.contains('*')) {
+        return name(top).map(HostPattern::Below);
+    }
+    if host.contains('*') {
+        return Err(RuleError::Pattern(host.to_string()));
+    }
+    let digits_and_dots = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if host.contains('/') || (!host.is_empty() && digits_and_dots(host)) {
+        return Range::parse(host)
+            .map(HostPattern::Range)
+            .map_err(|why| RuleError::Range(host.to_string(), why));
+    }
+    name(host).map(HostPattern::Name)
+}
+
+fn read_ports(text: &str) -> Result<Vec<u16>, RuleError> {
+    let mut ports = text.split(',').map(port).collect::<Result<Vec<_>, _>>()?;
+    if ports.len() > MOST_PORTS {
+        return Err(RuleError::ManyPorts);
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    Ok(ports)
+}
+
+fn port(text: &str) -> Result<u16, RuleError> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|port| digits && *port != 0);
+    number.ok_or_else(|| RuleError::Port(text.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_read_and_shown() {
+        for (text, shown) in [
+            ("example.org", "example.org:443"),
+            ("Example.ORG.:80", "example.org:80"),
+            ("*.example.org:8443,443,443", "*.example.org:443,8443"),
+            ("203.0.113.7", "203.0.113.7:443"),
+            ("203.0.113.7/32:22", "203.0.113.7:22"),
+            ("203.0.113.0/24:22", "203.0.113.0/24:22"),
+            ("[2001:db8::]/32:443", "[2001:db8::]/32:443"),
+            ("[2001:db8::1]", "[2001:db8::1]:443"),
+            ("*:8080", "*:8080"),
+        ] {
+            let rule = HostRule::parse(text).unwrap();
+            assert_eq!(rule.to_string(), shown);
+            assert_eq!(HostRule::parse(shown).unwrap(), rule);
+        }
+        assert_eq!(HostRule::parse_denial("example.org").unwrap().to_string(), "example.org");
+        assert_eq!(HostRule::parse_denial("*").unwrap().to_string(), "*");
+    }
+
+    #[test]
+    fn what_is_no_rule_is_refused() {
+        let error = |text: &str| HostRule::parse(text).unwrap_err().to_string();
+        for (text, part) in [
+            ("", "it is empty"),
+            ("*", "'*' needs a port"),
+            ("example.org:", "'' is not a port"),
+            ("example.org:0", "'0' is not a port"),
+            ("example.org:+1", "'+1' is not a port"),
+            ("example.org:65536", "is not a port"),
+            ("example.org:80,", "'' is not a port"),
+            ("2001:db8::1", "needs brackets, as in '[2001:db8::1]:443'"),
+            ("a:b:c", "expected HOST"),
+            ("[2001:db8::1", "expected HOST"),
+            ("[1.2.3.4]:80", "only an IPv6 address"),
+            ("1.2.3.4.5", "is not a range"),
+            ("127.1", "is not a range"),
+            ("0x7f.1", "is a number"),
+            ("https://example.org", "'//example.org' is not a port"),
+            ("exam*le.org", "has a '*'"),
+            ("*.*.org", "has a '*'"),
+            ("**", "has a '*'"),
+            ("example.org/x", "is not a range"),
+            ("evil.example\0.example.org", "letters, digits"),
+        ] {
+            assert!(error(text).contains(part), "{text:?}: {}", error(text));
+        }
+    }
+
+    #[test]
+    fn a_rule_covers_what_it_is_about() {
+        let covers = |one: &str, other: &str| {
+            HostRule::parse_denial(one).unwrap().covers(&HostRule::parse_denial(other).unwrap())
+        };
+        for (one, other) in [
+            ("*", "example.org"),
+            ("*.example.org", "a.example.org:80"),
+            ("*.example.org", "*.a.example.org"),
+            ("10.0.0.0/8", "10.1.0.0/16:22"),
+            ("example.org", "example.org:443"),
+            ("example.org:80,443", "example.org:443"),
+        ] {
+            assert!(covers(one, other) && !covers(other, one), "{one} {other}");
+        }
+        for (one, other) in [("*.example.org", "example.org"), ("example.org:80", "example.org")] {
+            assert!(!covers(one, other), "{one} {other}");
+        }
+    }
+}
