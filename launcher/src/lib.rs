@@ -2,6 +2,7 @@
 //!
 //! The modules are layers: each imports only from those below it (`tests/src/modules/layers.rs` has the order).
 
+pub mod broker;
 pub mod cli;
 pub mod embed;
 pub mod enforce;

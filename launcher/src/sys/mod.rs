@@ -9,6 +9,8 @@ pub mod beneath;
 pub mod bounded;
 #[allow(unsafe_code)] // pthread_kill(3), and a handler for its signal.
 pub mod crew;
+#[allow(unsafe_code)] // recvmsg(2) and sendmsg(2) with control messages.
+pub mod datagram;
 #[allow(unsafe_code)] // Descriptors by number, close_range(2), poll(2) with holes.
 pub mod descriptor;
 pub mod executable;

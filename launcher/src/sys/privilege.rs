@@ -135,6 +135,15 @@ pub fn limit(limit: Limit, soft: u64, hard: u64) -> Result<(), SyscallError> {
     checked("setrlimit", unsafe { libc::setrlimit(limit.resource(), &raw const new) }).map(drop)
 }
 
+/// Raises the soft limit to the hard one, and returns it.
+pub fn raise(limit: Limit) -> Result<u64, SyscallError> {
+    let mut now = limit.read()?;
+    now.rlim_cur = now.rlim_max;
+    // SAFETY: a valid structure.
+    checked("setrlimit", unsafe { libc::setrlimit(limit.resource(), &raw const now) })?;
+    Ok(now.rlim_cur)
+}
+
 /// Makes the caller's memory and /proc entries unreadable for other processes of the same user.
 pub fn undumpable() -> Result<(), SyscallError> {
     set_dumpable(false)

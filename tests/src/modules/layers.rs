@@ -14,6 +14,7 @@ pub const LAYERS: &[&str] = &[
     "host",
     "plan",
     "enforce",
+    "broker",
     "explain",
     "supervise",
     "report",

@@ -1,0 +1,160 @@
+//! Bytes from one socket to the other.
+//!
+//! They are spliced through a pipe (splice(2)) and never come into this process. A side that does not take any more
+//! keeps its pipe full, and nothing is read for it: so the sender meets the window of TCP as if there were nobody in
+//! between.
+
+use crate::broker::pipes::{Pipe, Pipes, SIZE};
+use rustix::io::Errno;
+use rustix::net::Shutdown;
+use rustix::pipe::{SpliceFlags, splice};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// How many bytes of one connection are moved before the next one has its turn.
+const TURN: usize = 1024 * 1024;
+
+/// One socket of a connection, and what is known of it since it last said EAGAIN.
+pub struct End {
+    /// The socket.
+    pub socket: OwnedFd,
+    /// Reading may not wait.
+    pub readable: bool,
+    /// Writing may not wait.
+    pub writable: bool,
+}
+
+impl End {
+    /// Of a new socket.
+    pub fn new(socket: OwnedFd) -> End {
+        End { socket, readable: true, writable: true }
+    }
+
+    /// Has the other side see the connection end as by an error, when the socket is closed.
+    pub fn reset(&self) {
+        let _ = rustix::net::sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
+    }
+
+    /// Options of both sockets of a connection: nothing is held back, and a side that is gone without a word is
+    /// noticed.
+    pub fn prepare(socket: &OwnedFd) {
+        use rustix::net::sockopt;
+        let _ = sockopt::set_tcp_nodelay(socket, true);
+        let _ = sockopt::set_socket_keepalive(socket, true);
+        let _ = sockopt::set_tcp_keepidle(socket, Duration::from_secs(60));
+        let _ = sockopt::set_tcp_keepintvl(socket, Duration::from_secs(30));
+    }
+}
+
+/// What flows in one direction.
+#[derive(Default)]
+pub struct Flow {
+    pipe: Option<Pipe>,
+    /// Bytes in the pipe.
+    held: usize,
+    /// Bytes that have arrived.
+    pub total: u64,
+    /// The sender has sent everything.
+    pub ended: bool,
+    /// And the receiver knows.
+    pub is_done: bool,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// One of the sockets has to become ready.
+    Waits,
+    /// There may be more at once.
+    More,
+    /// There is no pipe.
+    NoPipe,
+    /// All has arrived.
+    Done,
+    /// The connection is broken.
+    Broken,
+}
+
+impl Flow {
+    /// Moves bytes.
+    pub fn pump(&mut self, from: &mut End, to: &mut End, pipes: &mut Pipes) -> Turn {
+        if self.is_done {
+            return Turn::Done;
+        }
+        let turn = self.turn(from, to, pipes);
+        if self.held == 0
+            && let Some(pipe) = self.pipe.take()
+        {
+            pipes.put(pipe);
+        }
+        turn
+    }
+
+    fn turn(&mut self, from: &mut End, to: &mut End, pipes: &mut Pipes) -> Turn {
+        let mut left = TURN;
+        loop {
+            while let Some(pipe) = self.pipe.as_ref().filter(|_| self.held > 0) {
+                if !to.writable {
+                    return Turn::Waits;
+                }
+                match transfer(&pipe.out, &to.socket, self.held) {
+                    Ok(count) => {
+                        self.held = self.held.saturating_sub(count);
+                        self.total = self.total.saturating_add(count as u64);
+                        left = left.saturating_sub(count);
+                    }
+                    Err(Errno::AGAIN) => to.writable = false,
+                    Err(_) => return Turn::Broken,
+                }
+            }
+            if self.ended {
+                // ENOTCONN: the receiver has reset the connection, which its own direction will tell.
+                let _ = rustix::net::shutdown(&to.socket, Shutdown::Write);
+                self.is_done = true;
+                return Turn::Done;
+            }
+            if !from.readable {
+                return Turn::Waits;
+            }
+            if left == 0 {
+                return Turn::More;
+            }
+            if self.pipe.is_none() {
+                self.pipe = pipes.take();
+            }
+            let Some(pipe) = &self.pipe else { return Turn::NoPipe };
+            // The pipe is empty: it is the socket that EAGAIN is about.
+            match transfer(&from.socket, &pipe.into, SIZE) {
+                Ok(0) => self.ended = true,
+                Ok(count) => self.held = count,
+                Err(Errno::AGAIN) => from.readable = false,
+                Err(_) => return Turn::Broken,
+            }
+        }
+    }
+
+    /// Gives the pipe up.
+    pub fn release(&mut self, pipes: &mut Pipes) {
+        if let Some(pipe) = self.pipe.take() {
+            pipes.discard(pipe);
+        }
+    }
+}
+
+fn transfer(from: &OwnedFd, to: &OwnedFd, length: usize) -> rustix::io::Result<usize> {
+    let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
+    rustix::io::retry_on_intr(|| splice(from, None, to, None, length, flags))
+}
+
+/// The address of this end of a connection, with IPv4 addresses as such.
+pub fn local_address(socket: &OwnedFd) -> Option<SocketAddr> {
+    let address: SocketAddr = rustix::net::getsockname(socket).ok()?.try_into().ok()?;
+    Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
+}
+
+/// The address of the other end.
+pub fn peer_address(socket: &OwnedFd) -> Option<SocketAddr> {
+    let address: SocketAddr = rustix::net::getpeername(socket).ok()??.try_into().ok()?;
+    Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
+}

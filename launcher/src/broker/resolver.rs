@@ -1,0 +1,124 @@
+//! The host's resolver, as its configuration says.
+
+use crate::hosts::HostName;
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+/// Maximum number of servers that are asked, as in resolv.conf(5).
+const MOST_SERVERS: usize = 3;
+
+/// Maximum length of a file that is read.
+const LONGEST_FILE: u64 = 1024 * 1024;
+
+const PORT: u16 = 53;
+
+/// Whom names are asked of, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolver {
+    pub(super) servers: Vec<SocketAddr>,
+    /// For how long one server is waited for.
+    pub(super) timeout: Duration,
+    /// How often all servers are asked.
+    pub(super) attempts: u32,
+    /// Questions are sent over TCP only.
+    pub(super) only_tcp: bool,
+    /// The text of hosts(5). It is read through for each name: most runs ask for a few.
+    pub(super) hosts: String,
+}
+
+impl Resolver {
+    /// Reads /etc/resolv.conf and /etc/hosts. What is not there, or not readable, counts as empty.
+    pub fn of_host() -> Resolver {
+        Resolver::read(&text_of("/etc/resolv.conf".as_ref()), text_of("/etc/hosts".as_ref()))
+    }
+
+    /// Of the texts of both files.
+    pub(super) fn read(configuration: &str, hosts: String) -> Resolver {
+        let mut servers = Vec::new();
+        let (mut timeout, mut attempts, mut only_tcp) = (5, 2, false);
+        for line in configuration.lines() {
+            let mut words = line.split_ascii_whitespace();
+            match words.next() {
+                Some("nameserver") => {
+                    let address = words.next().and_then(|word| word.parse::<IpAddr>().ok());
+                    servers.extend(address.map(|address| SocketAddr::new(address, PORT)));
+                }
+                Some("options") => {
+                    for word in words {
+                        match word.split_once(':') {
+                            Some(("timeout", number)) => timeout = number.parse().unwrap_or(timeout),
+                            Some(("attempts", number)) => attempts = number.parse().unwrap_or(attempts),
+                            _ => only_tcp |= word == "use-vc",
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        if servers.is_empty() {
+            servers.push(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT));
+        }
+        servers.truncate(MOST_SERVERS);
+        let timeout = Duration::from_secs(u64::clamp(timeout, 1, 30));
+        Resolver { servers, timeout, attempts: u32::clamp(attempts, 1, 5), only_tcp, hosts }
+    }
+
+    /// The addresses that hosts(5) has for a name.
+    pub(super) fn of_hosts(&self, name: &HostName) -> Vec<IpAddr> {
+        let is_name = |word: &str| {
+            let word = word.strip_suffix('.').unwrap_or(word);
+            word.eq_ignore_ascii_case(name.as_str())
+        };
+        let mut found = Vec::new();
+        for line in self.hosts.lines() {
+            let line = line.split('#').next().unwrap_or_default();
+            let mut words = line.split_ascii_whitespace();
+            let address = words.next().and_then(|word| word.parse::<IpAddr>().ok());
+            if let Some(address) = address.filter(|_| words.any(is_name))
+                && found.len() < super::lookup::MOST_ADDRESSES
+            {
+                found.push(address);
+            }
+        }
+        found
+    }
+}
+
+fn text_of(path: &Path) -> String {
+    let mut text = Vec::new();
+    let opened = std::fs::File::open(path);
+    let read = opened.and_then(|file| file.take(LONGEST_FILE).read_to_end(&mut text));
+    read.map(|_| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_is_read() {
+        let text = "# a comment\nnameserver 192.0.2.1\nsearch example.org\nnameserver 2001:db8::1\nnameserver x\n\
+                    options timeout:2 attempts:99 use-vc ndots:3\nnameserver 192.0.2.3\nnameserver 192.0.2.4";
+        let read = Resolver::read(text, String::new());
+        let servers: Vec<SocketAddr> =
+            ["192.0.2.1:53", "[2001:db8::1]:53", "192.0.2.3:53"].map(|text| text.parse().unwrap()).into();
+        let timeout = Duration::from_secs(2);
+        assert_eq!(read, Resolver { servers, timeout, attempts: 5, only_tcp: true, hosts: String::new() });
+        let read = Resolver::read("options timeout:0 attempts:-1", String::new());
+        assert_eq!(read.servers, ["127.0.0.1:53".parse().unwrap()]);
+        assert_eq!((read.timeout, read.attempts, read.only_tcp), (Duration::from_secs(1), 2, false));
+    }
+
+    #[test]
+    fn hosts_are_found() {
+        let text = "127.0.0.1 localhost\n10.0.0.1\tdb.example DB2.example. # x.example\nfe80::x bad.example\n\
+                    2001:db8::1 db2.example\n";
+        let read = Resolver::read("", text.to_string());
+        let of = |name: &str| read.of_hosts(&HostName::parse(name).unwrap());
+        let (four, six): (IpAddr, IpAddr) = ("10.0.0.1".parse().unwrap(), "2001:db8::1".parse().unwrap());
+        assert_eq!((of("db.example"), of("db2.example")), (vec![four], vec![four, six]));
+        assert_eq!((of("x.example"), of("bad.example")), (vec![], vec![]));
+    }
+}

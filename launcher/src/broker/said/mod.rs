@@ -1,0 +1,114 @@
+//! What the first bytes of a connection say about the host that it is meant for.
+//!
+//! Several hosts share an address, so the address alone does not tell which one is talked to: the server looks at
+//! what the client says. On the port of TLS this is the server name in the ClientHello, on that of HTTP the host of
+//! the first request. It has to be the host that the connection was made to. What is not of the protocol at all does
+//! not match either: on port 443 something else than TLS is a mismatch. On other ports nothing is looked at. Nothing is
+//! decrypted, and nothing is changed: the bytes are only looked at (MSG_PEEK), and forwarded with all that follow.
+//!
+//! What this does not show: the host that is named inside of an encrypted connection, or by a later request.
+
+pub mod http;
+pub mod tls;
+
+use crate::broker::events::Protocol;
+use crate::hosts::{HostName, HostRules};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Maximum number of bytes that are looked at.
+pub const LONGEST: usize = 16 * 1024;
+
+/// Maximum time until they have to be there.
+pub const TIME: Duration = Duration::from_secs(10);
+
+/// What bytes say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// It takes more of them.
+    Unfinished,
+    /// They name this host.
+    Host(Vec<u8>),
+    /// They are well-formed, and name no host.
+    Nothing,
+    /// They are not of the protocol, or name several hosts.
+    Wrong,
+}
+
+/// The host that a connection was made to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// By its name.
+    Name(HostName),
+    /// By its address.
+    Address(IpAddr),
+    /// This machine, at a port that was brought inside.
+    Loopback,
+}
+
+impl std::fmt::Display for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Host::Name(name) => name.fmt(f),
+            Host::Address(address) => address.fmt(f),
+            Host::Loopback => f.write_str("localhost"),
+        }
+    }
+}
+
+/// What becomes of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// More bytes have to come.
+    Unfinished,
+    /// It goes on.
+    Matches,
+    /// It does not, with the name that was said.
+    Mismatch(Option<String>),
+}
+
+/// Judges the first bytes of a connection.
+pub fn judge(protocol: Protocol, bytes: &[u8], host: &Host, port: u16, rules: &HostRules) -> Verdict {
+    let said = match protocol {
+        Protocol::Tls => tls::server_name(bytes),
+        Protocol::Http => http::host(bytes),
+    };
+    let text = match said {
+        Said::Unfinished if bytes.len() < LONGEST => return Verdict::Unfinished,
+        Said::Unfinished | Said::Wrong => return Verdict::Mismatch(None),
+        // Who asks for an address has no name to say.
+        Said::Nothing => match host {
+            Host::Name(_) => return Verdict::Mismatch(None),
+            Host::Address(_) | Host::Loopback => return Verdict::Matches,
+        },
+        Said::Host(text) => text,
+    };
+    if matches(&text, host, port, rules) {
+        return Verdict::Matches;
+    }
+    let shown =
+        text.iter().take(255).map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { '?' });
+    Verdict::Mismatch(Some(shown.collect()))
+}
+
+fn matches(text: &[u8], host: &Host, port: u16, rules: &HostRules) -> bool {
+    match (host, HostName::from_ascii(text)) {
+        (Host::Name(name), Ok(said)) => said == *name,
+        (Host::Name(_), Err(_)) => false,
+        (Host::Address(_), Ok(said)) => rules.allow_name(&said, port),
+        (Host::Address(address), Err(_)) => {
+            address_in(text).is_some_and(|said| said == address.to_canonical())
+        }
+        (Host::Loopback, _) => true,
+    }
+}
+
+/// An address as it stands in a Host header.
+fn address_in(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text).ok()?;
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    bare.parse::<IpAddr>().ok().map(|address| address.to_canonical())
+}
+
+#[cfg(test)]
+pub mod tests;

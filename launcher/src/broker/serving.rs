@@ -1,0 +1,456 @@
+//! The broker's loop. It has one thread, and waits in one place.
+
+use crate::broker::askers::Askers;
+use crate::broker::dns::{self, Book};
+use crate::broker::events::{Event, Protocol, Teller};
+use crate::broker::link::{Link, Step};
+use crate::broker::lookup::{Finished, Lookups, Outcome};
+use crate::broker::names::Names;
+use crate::broker::pipes::Pipes;
+use crate::broker::poll::{Interest, Kind, Poller, Ready, Token};
+use crate::broker::relay::{End, local_address};
+use crate::broker::said::{self, Host};
+use crate::broker::{Door, Doors, Setup};
+use crate::hosts::HostRules;
+use crate::sys::{SyscallError, datagram};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SocketFlags};
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// How many connections or datagrams are taken before the others have their turn.
+const AT_ONCE: usize = 64;
+
+/// For how long nothing is accepted when descriptors have run out, unless one becomes free before.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Descriptors that are not for connections.
+const RESERVED: u64 = 128;
+
+/// Maximum number of connections, whatever the limit of descriptors is.
+const MOST_LINKS: usize = 65_536;
+
+/// What may differ in tests.
+pub struct Settings {
+    /// The addresses that stand for names.
+    pub names: Names,
+    /// The ports on which the first bytes are looked at, for what.
+    pub spoken: Vec<(u16, Protocol)>,
+    /// The limit of descriptors.
+    pub descriptors: u64,
+}
+
+impl Settings {
+    /// With so many descriptors.
+    pub fn new(descriptors: u64) -> Settings {
+        let spoken = vec![(443, Protocol::Tls), (80, Protocol::Http)];
+        Settings { names: Names::default(), spoken, descriptors }
+    }
+}
+
+/// Everything that is going on.
+pub struct Loop {
+    rules: HostRules,
+    watches: bool,
+    spoken: Vec<(u16, Protocol)>,
+    doors: Doors,
+    poller: Poller,
+    teller: Teller,
+    /// The channel is waited for until it takes more.
+    tells: bool,
+    book: Book,
+    askers: Askers,
+    lookups: Lookups,
+    links: HashMap<u64, Link>,
+    most_links: usize,
+    pipes: Pipes,
+    /// Connections that have something to do.
+    busy: VecDeque<u64>,
+    /// Connections that wait for a pipe.
+    starved: Vec<u64>,
+    /// Nothing is accepted at present.
+    is_paused: bool,
+    next_id: u64,
+    buffer: Vec<u8>,
+}
+
+impl Loop {
+    /// With these doors.
+    pub fn new(
+        setup: Setup,
+        settings: Settings,
+        doors: Doors,
+        channel: OwnedFd,
+    ) -> Result<Loop, SyscallError> {
+        // Two sockets for each connection, and two ends of a pipe for half of them in both directions.
+        let share = usize::try_from(settings.descriptors.saturating_sub(RESERVED) / 4).unwrap_or(MOST_LINKS);
+        let share = share.clamp(1, MOST_LINKS);
+        let poller = Poller::new()?;
+        let teller = Teller::new(channel);
+        poller.add(teller.channel(), Token::new(Kind::Channel, 0), Interest::Reads)?;
+        for (place, socket) in doors.datagrams.iter().enumerate() {
+            datagram::tell_destinations(socket)?;
+            poller.add(socket, Token::new(Kind::Datagrams, place as u64), Interest::Reads)?;
+        }
+        let mut new = Loop {
+            rules: setup.rules,
+            watches: setup.watches,
+            spoken: settings.spoken,
+            doors,
+            poller,
+            teller,
+            tells: false,
+            book: Book::new(settings.names, setup.watches),
+            askers: Askers::default(),
+            lookups: Lookups::new(setup.resolver),
+            links: HashMap::new(),
+            most_links: share,
+            pipes: Pipes::new(share),
+            busy: VecDeque::new(),
+            starved: Vec::new(),
+            is_paused: true,
+            next_id: 0,
+            buffer: vec![0; said::LONGEST],
+        };
+        new.resume()?;
+        Ok(new)
+    }
+
+    /// Serves until the supervisor closes the channel.
+    pub fn run(&mut self) -> Result<(), SyscallError> {
+        while self.turn()? {}
+        // Whoever still reads learns how far the connections came that end now.
+        let open: Vec<u64> = self.links.keys().copied().collect();
+        open.into_iter().for_each(|id| self.close(id));
+        self.teller.flush();
+        Ok(())
+    }
+
+    fn turn(&mut self) -> Result<bool, SyscallError> {
+        let ready = self.poller.wait(!self.busy.is_empty())?;
+        let now = Instant::now();
+        for (token, ready) in ready {
+            if token.kind == Kind::Channel {
+                if !self.hear() {
+                    return Ok(false);
+                }
+            } else {
+                self.on_ready(token, ready, now);
+            }
+        }
+        for token in self.poller.due(now) {
+            self.on_time(token, now);
+        }
+        for _ in 0..self.busy.len() {
+            let Some(id) = self.busy.pop_front() else { break };
+            self.go_on(id);
+        }
+        if self.pipes.has_one() {
+            self.busy.extend(self.starved.drain(..));
+        }
+        self.watch_channel()?;
+        Ok(true)
+    }
+
+    /// The supervisor says nothing but that it is over.
+    fn hear(&mut self) -> bool {
+        self.teller.flush();
+        let mut byte = [0];
+        match rustix::net::recv(self.teller.channel(), &mut byte, RecvFlags::DONTWAIT) {
+            Ok((count, _)) => count > 0,
+            Err(errno) => matches!(errno, Errno::AGAIN | Errno::INTR),
+        }
+    }
+
+    fn watch_channel(&mut self) -> Result<(), SyscallError> {
+        if self.tells == self.teller.waits() {
+            return Ok(());
+        }
+        self.tells = !self.tells;
+        let interest = if self.tells { Interest::Both } else { Interest::Reads };
+        self.poller.change(self.teller.channel(), Token::new(Kind::Channel, 0), interest)
+    }
+
+    fn on_ready(&mut self, token: Token, ready: Ready, now: Instant) {
+        match token.kind {
+            Kind::Datagrams => self.answer_datagrams(token.id as usize),
+            Kind::Questions => self.accept_askers(token.id as usize, now),
+            Kind::Listener => self.accept_links(token.id as usize, now),
+            Kind::Asker => {
+                let (book, rules, teller) = (&mut self.book, &self.rules, &mut self.teller);
+                let mut answer = |message: &[u8]| book.answer(message, rules, teller);
+                let poller = &mut self.poller;
+                if self.askers.on_ready(token.id, ready, poller, now, &mut answer) {
+                    self.has_room();
+                }
+            }
+            Kind::Query => {
+                let finished = self.lookups.on_ready(token.id, ready, &mut self.poller, now);
+                self.resolved(finished, now);
+            }
+            Kind::Inside | Kind::Outside | Kind::Attempt => {
+                let Some(link) = self.links.get_mut(&token.id) else { return };
+                let step = link.on_ready(token, ready, &mut self.poller, now);
+                self.step(token.id, step);
+                self.busy.push_back(token.id);
+            }
+            Kind::Channel | Kind::Pause => {}
+        }
+    }
+
+    fn on_time(&mut self, token: Token, now: Instant) {
+        match token.kind {
+            Kind::Asker if self.askers.on_time(token.id, now) => self.has_room(),
+            Kind::Query => {
+                let finished = self.lookups.on_time(token.id, &mut self.poller, now);
+                self.resolved(finished, now);
+            }
+            Kind::Attempt => {
+                let Some(link) = self.links.get_mut(&token.id) else { return };
+                let step = link.on_time(&mut self.poller, now);
+                self.step(token.id, step);
+            }
+            Kind::Pause => self.has_room(),
+            _ => {}
+        }
+    }
+
+    fn answer_datagrams(&mut self, place: usize) {
+        let Some(socket) = self.doors.datagrams.get(place) else { return };
+        let buffer = self.buffer.get_mut(..dns::LONGEST).unwrap_or_default();
+        for _ in 0..AT_ONCE {
+            match datagram::receive(socket, buffer) {
+                Ok(Some((count, ends))) => {
+                    let message = buffer.get(..count).unwrap_or_default();
+                    let answer = self.book.answer(message, &self.rules, &mut self.teller);
+                    // Whoever gets no answer asks again.
+                    let _ = answer.map(|answer| datagram::answer(socket, &answer, &ends));
+                }
+                Ok(None) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn accept_askers(&mut self, place: usize, now: Instant) {
+        for _ in 0..AT_ONCE {
+            if self.askers.are_full() {
+                return self.pause(now);
+            }
+            let Some(socket) = self.doors.questions.get(place) else { return };
+            let accepted = accept(socket);
+            match accepted {
+                Ok(socket) => {
+                    let id = self.id();
+                    self.askers.add(socket, id, &mut self.poller, now);
+                }
+                Err(errno) if is_passing(errno) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => return self.pause(now),
+            }
+        }
+    }
+
+    fn accept_links(&mut self, place: usize, now: Instant) {
+        for _ in 0..AT_ONCE {
+            if self.links.len() >= self.most_links {
+                return self.pause(now);
+            }
+            let Some(listener) = self.doors.listeners.get(place) else { return };
+            let kind = listener.kind;
+            match accept(&listener.socket) {
+                Ok(socket) => self.open(kind, socket, now),
+                Err(errno) if is_passing(errno) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => return self.pause(now),
+            }
+        }
+    }
+
+    /// A connection of the command's.
+    fn open(&mut self, door: Door, socket: OwnedFd, now: Instant) {
+        let (host, port) = match door {
+            Door::HostPort(port) => (Some(Host::Loopback), port),
+            Door::Rule(port) => (self.host_of(&socket), port),
+        };
+        // An address of the range that stands for no name, at least not yet.
+        let Some(host) = host else { return End::new(socket).reset() };
+        let is_allowed = match &host {
+            Host::Name(name) => self.watches || self.rules.allow_name(name, port),
+            Host::Address(address) => self.allow_address(*address, port),
+            Host::Loopback => true,
+        };
+        if !is_allowed {
+            self.teller.tell(&Event::Failed { host: host.to_string(), port, errno: libc::EACCES });
+            return End::new(socket).reset();
+        }
+        let spoken = self.spoken.iter().find(|(spoken, _)| *spoken == port && host != Host::Loopback);
+        let look = spoken.map(|(_, protocol)| *protocol);
+        let id = self.id();
+        let link = Link::new(id, socket, host.clone(), port, look, now);
+        if !link.register(&mut self.poller) {
+            return link.reset();
+        }
+        self.links.insert(id, link);
+        self.busy.push_back(id);
+        match host {
+            Host::Name(name) => {
+                if let Some(outcome) = self.lookups.start(&name, id, &mut self.poller, now) {
+                    self.resolved_for(id, &outcome, now);
+                }
+            }
+            Host::Address(address) => self.dial(id, &[address], now),
+            Host::Loopback => self.dial(id, &[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()], now),
+        }
+    }
+
+    /// Whom a connection is meant for: the address that it was made to is its local one here.
+    fn host_of(&self, socket: &OwnedFd) -> Option<Host> {
+        let address = local_address(socket)?.ip();
+        if self.book.names.is_synthetic(address) {
+            return self.book.names.name_of(address).cloned().map(Host::Name);
+        }
+        Some(Host::Address(address))
+    }
+
+    /// In log mode, too, an address of loopback means the command's own machine, not this one.
+    fn allow_address(&self, address: IpAddr, port: u16) -> bool {
+        let is_own = address.is_loopback() || address.is_unspecified();
+        self.rules.allow_address(address, port) || self.watches && !is_own
+    }
+
+    fn resolved(&mut self, finished: Option<Finished>, now: Instant) {
+        let Some(finished) = finished else { return };
+        finished.waiting.into_iter().for_each(|id| self.resolved_for(id, &finished.outcome, now));
+    }
+
+    /// The addresses of a name are judged for each connection anew.
+    fn resolved_for(&mut self, id: u64, outcome: &Outcome, now: Instant) {
+        let Some(port) = self.links.get(&id).map(|link| link.port) else { return };
+        match outcome {
+            Err(errno) => self.step(id, Step::Failed(*errno)),
+            Ok(addresses) => {
+                let allowed = |address: &&IpAddr| self.watches || self.rules.allow_resolved(**address, port);
+                let addresses: Vec<IpAddr> = addresses.iter().filter(allowed).copied().collect();
+                if addresses.is_empty() {
+                    return self.step(id, Step::Failed(libc::EACCES));
+                }
+                self.dial(id, &addresses, now);
+            }
+        }
+    }
+
+    fn dial(&mut self, id: u64, addresses: &[IpAddr], now: Instant) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let port = link.port;
+        let addresses: Vec<SocketAddr> =
+            addresses.iter().map(|address| SocketAddr::new(*address, port)).collect();
+        let step = link.dial(&addresses, &mut self.poller, now);
+        self.step(id, step);
+    }
+
+    fn go_on(&mut self, id: u64) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let step = link.go_on(&self.rules, &mut self.buffer, &mut self.pipes);
+        self.step(id, step);
+    }
+
+    fn step(&mut self, id: u64, step: Step) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let (host, port) = (link.host.to_string(), link.port);
+        match step {
+            Step::Waits => {}
+            Step::Again => self.busy.push_back(id),
+            Step::NoPipe => {
+                self.starved.push(id);
+                self.poller.wake_at(Instant::now() + PAUSE, Token::new(Kind::Pause, 0));
+            }
+            Step::Opened(address) => {
+                self.teller.tell(&Event::Opened { host, port, address });
+                self.busy.push_back(id);
+            }
+            Step::Failed(errno) => {
+                self.teller.tell(&Event::Failed { host, port, errno });
+                link.reset();
+                self.close(id);
+            }
+            Step::Mismatch(protocol, said) => {
+                self.teller.tell(&Event::Mismatch { host, port, said, protocol });
+                if self.watches {
+                    link.overlook();
+                    self.busy.push_back(id);
+                } else {
+                    link.reset();
+                    self.close(id);
+                }
+            }
+            Step::Closed => self.close(id),
+        }
+    }
+
+    fn close(&mut self, id: u64) {
+        let Some(mut link) = self.links.remove(&id) else { return };
+        if let Some((sent, received)) = link.counts() {
+            let (host, port) = (link.host.to_string(), link.port);
+            self.teller.tell(&Event::Closed { host, port, sent, received });
+        }
+        link.release(&mut self.pipes);
+        drop(link);
+        self.has_room();
+    }
+
+    fn id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    /// Accepts nothing until there is room again. What waits stays in the queues of the sockets.
+    fn pause(&mut self, now: Instant) {
+        self.poller.wake_at(now + PAUSE, Token::new(Kind::Pause, 0));
+        if !std::mem::replace(&mut self.is_paused, true) {
+            self.doors.questions.iter().for_each(|socket| self.poller.remove(socket));
+            self.doors.listeners.iter().for_each(|listener| self.poller.remove(&listener.socket));
+        }
+    }
+
+    /// A descriptor has become free, or time has passed.
+    fn has_room(&mut self) {
+        self.pipes.refresh();
+        // Where the kernel has no memory for that, the next time will do.
+        if self.is_paused && self.resume().is_err() {
+            self.poller.wake_at(Instant::now() + PAUSE, Token::new(Kind::Pause, 0));
+        }
+    }
+
+    fn resume(&mut self) -> Result<(), SyscallError> {
+        for (place, socket) in self.doors.questions.iter().enumerate() {
+            let token = Token::new(Kind::Questions, place as u64);
+            again(self.poller.add(socket, token, Interest::Reads))?;
+        }
+        for (place, listener) in self.doors.listeners.iter().enumerate() {
+            let token = Token::new(Kind::Listener, place as u64);
+            again(self.poller.add(&listener.socket, token, Interest::Reads))?;
+        }
+        self.is_paused = false;
+        Ok(())
+    }
+}
+
+/// What is waited for already, as the first try came so far.
+fn again(added: Result<(), SyscallError>) -> Result<(), SyscallError> {
+    added.or_else(|failed| if failed.errno() == libc::EEXIST { Ok(()) } else { Err(failed) })
+}
+
+fn accept(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
+    rustix::net::accept_with(socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+}
+
+/// Whether an error is about the connection that was to be accepted, and the next one may do (accept(2)).
+fn is_passing(errno: Errno) -> bool {
+    matches!(errno, Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::NETDOWN | Errno::HOSTUNREACH)
+}
+
+#[cfg(test)]
+mod tests;
