@@ -2,6 +2,10 @@
 //! tables, and the JSON Schema of the report.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+/// What the reader of profiles uses of the launcher besides.
+#[allow(dead_code, unused_imports, missing_docs)]
+#[path = "../src/hosts/mod.rs"]
+mod hosts;
 /// The launcher's own reader of profiles: a document means here what it would mean at run time.
 #[allow(dead_code, unused_imports, missing_docs, unexpected_cfgs)]
 #[path = "../src/profile/mod.rs"]

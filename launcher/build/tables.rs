@@ -1,9 +1,9 @@
 //! Writes the built-in profiles as Rust source: values that need neither parsing nor memory at run time.
 
 use crate::profile::{
-    Alternative, Bound, CallRules, CallTable, DefaultAction, Endpoint, Given, Grants, HomeMode, Level, List,
-    Location, Namespaces, NetworkMode, Origin, Pattern, Protection, Search, SettingsCopy, SettingsFormat,
-    Shared, Source, StaticMode, Syscalls, Text, Variable, When, WhenMade,
+    Alternative, Bound, CallRules, CallTable, DefaultAction, Given, Grants, HomeMode, Level, List, Location,
+    Namespaces, NetworkMode, Origin, Pattern, Protection, Search, SettingsCopy, SettingsFormat, Shared,
+    Source, StaticMode, Syscalls, Text, Variable, When, WhenMade,
 };
 use sbx_policy::calls::Call;
 use sbx_policy::restrictions::{Condition, Op, Width};
@@ -136,7 +136,6 @@ structs! {
     Alternative { when, origin }
     CallRules { allow, inside, deny, errno, log }
     Condition { arg, width, op, value }
-    Endpoint { host, port }
     Given<T> { value, origin }
     Location { base, rest }
     Origin { profile, built_in, key, index, entry, why }

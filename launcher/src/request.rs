@@ -40,8 +40,10 @@ pub struct Request {
     pub no_explainer: bool,
     /// The network, if not the profile's.
     pub net: Option<NetworkMode>,
-    /// The only ports that TCP connections may go to (`*:443`).
+    /// The only hosts and ports that TCP connections may go to (`example.org:443`, `*:443`).
     pub connect: Vec<String>,
+    /// Ports of this machine's loopback that a run with a network of its own reaches.
+    pub host_port: Vec<u16>,
     /// The only TCP ports that may be listened on.
     pub bind: Vec<u16>,
     /// The home directory, if not the profile's.

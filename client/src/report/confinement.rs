@@ -30,6 +30,45 @@ pub struct NetworkUsed {
     pub bind: Vec<u16>,
     /// UNIX sockets that could be connected to.
     pub unix: Vec<Bytes>,
+    /// The hosts that could be connected to, as rules name them, with mode hosts.
+    #[serde(default)]
+    pub allow: Vec<String>,
+    /// The hosts that could not, whatever else is allowed.
+    #[serde(default)]
+    pub deny: Vec<String>,
+    /// Ports of the host's loopback that were in the run's network.
+    #[serde(default)]
+    pub host_ports: Vec<u16>,
+    /// What the run had of each host and port, with mode hosts, sorted by them.
+    #[serde(default)]
+    pub hosts: Vec<HostUsed>,
+    /// How much is in none of these entries: a report has at most 4096.
+    #[serde(default)]
+    pub hosts_unlisted: u64,
+}
+
+/// What the run had of a host at one port.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct HostUsed {
+    /// Its name, or its address where that was connected to without a name.
+    pub host: String,
+    /// The port; null for questions about a name that was refused.
+    pub port: Option<u16>,
+    /// Connections that were made.
+    pub connections: u64,
+    /// Connections that could not be made.
+    pub failed: u64,
+    /// Connections and questions that were refused.
+    pub refused: u64,
+    /// Bytes that the run sent.
+    pub sent: u64,
+    /// Bytes that the run received.
+    pub received: u64,
+    /// When it was first reached or tried: RFC 3339, UTC.
+    pub first: String,
+    /// The same of the last time.
+    pub last: String,
 }
 
 /// How far the network was open.
@@ -45,6 +84,8 @@ pub enum NetworkMode {
     Host,
     /// A network of the run's own, with loopback alone.
     Private,
+    /// The same with ways to hosts that rules name.
+    Hosts,
     /// A value of a later version of sbx; never written.
     #[serde(other, skip_serializing)]
     Unknown,

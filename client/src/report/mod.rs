@@ -15,7 +15,9 @@ mod violation;
 mod words;
 
 pub use bytes::Bytes;
-pub use confinement::{Layer, LayerState, Level, LimitUsed, NetworkMode, NetworkUsed, ProfileUsed, Unit};
+pub use confinement::{
+    HostUsed, Layer, LayerState, Level, LimitUsed, NetworkMode, NetworkUsed, ProfileUsed, Unit,
+};
 pub use finding::{Finding, FindingKind};
 pub use home::HomeUsed;
 #[cfg(feature = "schema")]

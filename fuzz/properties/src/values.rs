@@ -1,11 +1,10 @@
 //! Durations, sizes, counts, ports and addresses, as in flags and profiles.
 
 use sbx::cli::why;
-use sbx::profile::Endpoint;
+use sbx::hosts::HostRule;
 use sbx::profile::units::{self, Bound};
 
 use super::assert_line;
-use std::net::Ipv6Addr;
 use std::time::Duration;
 
 /// Input: a text. A refused text gives a one-line reason. An accepted one has the value that it says, and the value
@@ -19,18 +18,16 @@ pub fn values(data: &[u8]) {
         text.bytes().all(|b| b.is_ascii_digit()) && text.trim_start_matches('0') == count.to_string()
     };
     checked(units::count(text), counted, |count| units::count(&count.to_string()));
-    if let Some(endpoint) = Endpoint::parse(text) {
-        let shown = endpoint.to_string();
-        assert_line(&shown);
-        assert_eq!(Endpoint::parse(&shown).as_ref(), Some(&endpoint));
-        let (host, port) = text.rsplit_once(':').expect("a colon");
-        assert!(
-            port.bytes().all(|b| b.is_ascii_digit())
-                && port.trim_start_matches('0') == endpoint.port.to_string()
-        );
-        let address = endpoint.host.contains(':').then(|| endpoint.host.parse::<Ipv6Addr>());
-        assert!(address.is_none_or(|address| address.is_ok()), "{shown}");
-        assert!(host.starts_with('[') == endpoint.host.contains(':'), "{text:?}");
+    for parse in [HostRule::parse, HostRule::parse_denial] {
+        match parse(text) {
+            Ok(rule) => {
+                let shown = rule.to_string();
+                assert_line(&shown);
+                assert_eq!(parse(&shown).as_ref(), Ok(&rule));
+                assert!(shown.is_ascii() && rule.covers(&rule), "{shown}");
+            }
+            Err(wrong) => assert!(!wrong.to_string().is_empty()),
+        }
     }
     if let Some(number) = why::number(data) {
         let shown = format!("{number:#x}");

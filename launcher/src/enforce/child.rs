@@ -1,6 +1,7 @@
 //! The steps of the child between its birth and the exec, in their fixed order. If a step fails, the run
 //! ends: nothing runs with less than was asked for.
 
+use crate::enforce::doors::Door;
 use crate::enforce::error::Named;
 use crate::enforce::exec_permit::ExecPermit;
 use crate::enforce::guard::Guard;
@@ -9,6 +10,7 @@ use crate::enforce::start_barrier::StartBarrier;
 use crate::enforce::{Cause, EnforceError};
 use crate::plan::limits::Resource;
 use crate::plan::namespaces::{Layout, Missing};
+use crate::plan::network::Hosts;
 use crate::sys::namespace::Own;
 use crate::sys::process::{self, Pid};
 use crate::sys::signal::{self, Disposition};
@@ -43,6 +45,8 @@ pub struct Steps {
     pub nested: bool,
     /// The namespaces of the run, in which the reaper is the first process.
     pub own: Option<Own>,
+    /// The ways out of the run's network to hosts that rules name.
+    pub doors: Option<Rc<Hosts>>,
     /// The mounts of the run, which the reaper makes.
     pub layout: Option<Rc<Layout>>,
     /// Where in it the explainer library is to be, if there.
@@ -72,6 +76,8 @@ pub struct Progress {
     pub no_overlays: Option<String>,
     /// The cookie of the run's own network, where it has one and the kernel has cookies.
     pub network: Option<u64>,
+    /// The sockets that lead out of it.
+    pub doors: Vec<Door>,
     /// The step that failed.
     pub failure: Option<EnforceError>,
     /// Whether every step up to the exec succeeded.

@@ -8,6 +8,7 @@
 pub mod aside;
 pub mod cgroup;
 pub mod child;
+pub mod doors;
 mod error;
 pub mod exec_permit;
 pub mod guard;

@@ -3,6 +3,7 @@
 //! symbolic link is followed to them.
 
 use crate::enforce::EnforceError;
+use crate::enforce::doors::{self, Door};
 use crate::enforce::error::Named;
 use crate::enforce::replaced::{self, Overlays};
 use crate::plan::namespaces::Missing;
@@ -10,6 +11,7 @@ use crate::plan::namespaces::git::{HOOKS, NEW_CONFIG};
 use crate::plan::namespaces::layout::{DEVICES, Layout};
 use crate::plan::namespaces::placeholder::is_link;
 use crate::plan::namespaces::renewed::{System, TERMINALS};
+use crate::plan::network::Doors;
 use crate::sys::mount::{self, Kind, Tree};
 use crate::sys::namespace::Own;
 use crate::sys::{OfCall, SyscallError, descriptor, file, namespace, path, terminal};
@@ -103,8 +105,8 @@ impl HookDirectories {
 }
 
 /// Settles in the new namespaces: as the same user, in a network whose loopback interface is up. Returns the network's
-/// cookie.
-pub fn settle(own: &Own) -> Result<Option<u64>, ViewError> {
+/// cookie, and the sockets that lead out of it.
+pub fn settle(own: &Own, doors: Option<&Doors>) -> Result<(Option<u64>, Vec<Door>), ViewError> {
     let failed = |missing, what, failed: SyscallError| match failed.is_passing() {
         true => ViewError::Failed(EnforceError::new(what, failed)),
         false => ViewError::Unsupported(missing, EnforceError::new(what, failed)),
@@ -114,7 +116,7 @@ pub fn settle(own: &Own) -> Result<Option<u64>, ViewError> {
         mapped.map_err(|error| failed(Missing::Both, "map the user", error))?;
     }
     if !own.kinds.network {
-        return Ok(None);
+        return Ok((None, Vec::new()));
     }
     let made = namespace::new_network();
     made.map_err(|error| failed(Missing::Network, "make a network namespace", error))?;
@@ -122,7 +124,8 @@ pub fn settle(own: &Own) -> Result<Option<u64>, ViewError> {
     let cookie = cookie.map_err(|error| failed(Missing::Network, "start the loopback interface", error))?;
     // A container with a read-only /proc/sys refuses it, which makes nothing less safe.
     let _ = namespace::open_low_ports();
-    Ok(cookie)
+    let doors = doors.map(doors::open).transpose()?.unwrap_or_default();
+    Ok((cookie, doors))
 }
 
 /// Makes the view, with the explainer library at this path.

@@ -98,6 +98,7 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             nested: plan.nested,
             session: layout.is_some() && !(0..3).any(descriptor::is_terminal),
             own: plan.own,
+            doors: plan.network.hosts.clone(),
             library,
             layout,
             barrier: None,

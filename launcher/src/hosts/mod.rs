@@ -10,5 +10,5 @@ mod rules;
 
 pub use name::{HostName, NameError};
 pub use range::Range;
-pub use rule::{HostPattern, HostRule, RuleError};
+pub use rule::{DEFAULT_PORT, HostPattern, HostRule, RuleError};
 pub use rules::HostRules;

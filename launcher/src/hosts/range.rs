@@ -35,6 +35,11 @@ impl Range {
         Ok(Range { first, bits })
     }
 
+    /// The addresses that stand for names in a run. They are set aside for benchmarks (RFC 2544): no host has them.
+    pub const fn of_names() -> Range {
+        Range { first: IpAddr::V4(Ipv4Addr::new(198, 18, 0, 0)), bits: 15 }
+    }
+
     /// Whether an address is in it. IPv4 addresses that are written as IPv6 ones are IPv4 addresses.
     pub fn has(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();

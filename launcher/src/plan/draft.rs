@@ -441,7 +441,8 @@ fn unix(inputs: &Inputs<'_>, network: &Network, landlock: Version) -> Unix {
     let Inputs { request, profile, host, itself, .. } = inputs;
     let listens = !request.exec && !itself && !profile.is_unrestricted() && !host.nested.get();
     match network.mode {
-        _ if landlock >= Version::UNIX => Unix::ByPath,
+        // Connections to hosts that are named are the supervisor's business everywhere.
+        _ if landlock >= Version::UNIX && network.hosts.is_none() => Unix::ByPath,
         // Only an open network has something to lose where the supervisor could not connect.
         NetworkMode::Host | NetworkMode::Ports if listens && *host.takes_descriptors.get() => {
             Unix::Supervised

@@ -2,12 +2,35 @@
 
 use crate::host::landlock::Version;
 use crate::host::{Host, Open};
+use crate::hosts::{DEFAULT_PORT, HostPattern, HostRule, HostRules, Range, RuleError};
 use crate::plan::calls;
 use crate::plan::namespaces::Choice;
 use crate::plan::rules::Network;
 use crate::plan::validation::Invalid;
-use crate::profile::{Endpoint, NetworkMode, Profile};
+use crate::profile::{Given, NetworkMode, Profile, Text};
 use crate::request::Request;
+use std::rc::Rc;
+
+/// The hosts that a run with a network of its own reaches, and how they get in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hosts {
+    /// Which.
+    pub rules: HostRules,
+    /// The sockets that this takes.
+    pub doors: Doors,
+}
+
+/// The sockets in the run's network through which connections leave it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Doors {
+    /// Ports of hosts outside.
+    pub ports: Vec<u16>,
+    /// Ports of the host's own loopback, which have the same number inside.
+    pub host_ports: Vec<u16>,
+}
+
+/// Maximum number of ports that rules about hosts name: each is a socket or two.
+const MOST_PORTS: usize = 64;
 
 /// The network that is asked for.
 pub fn asked(
@@ -17,11 +40,10 @@ pub fn asked(
     landlock: Version,
 ) -> Result<Network, Invalid> {
     let mut network = Network { mode: calls::mode(profile), ..Network::default() };
+    let mut rules = HostRules::default();
     if network.mode == NetworkMode::Ports {
         network.bind = profile.network.bind.iter().map(|port| port.value).collect();
-        for endpoint in profile.network.connect.iter() {
-            network.connect.push(any_host(&endpoint.host, endpoint.port)?);
-        }
+        rules.allow = read(&profile.network.connect, HostRule::parse)?;
     }
     if let Some(mode) = request.net {
         network = Network { mode, asked: true, ..Network::default() };
@@ -29,14 +51,18 @@ pub fn asked(
     if !request.connect.is_empty() || !request.bind.is_empty() {
         network.mode = NetworkMode::Ports;
         for text in &request.connect {
-            let (host, port) = text.rsplit_once(':').unwrap_or(("*", text));
-            let parsed = Endpoint::port(port);
-            let port =
-                parsed.ok_or_else(|| Invalid::NoPort { text: text.clone(), port: port.to_string() })?;
-            network.connect.push(any_host(host, port)?);
+            rules.allow.push(flag(text)?);
         }
         network.bind.extend(&request.bind);
     }
+    if network.mode == NetworkMode::Ports {
+        rules.deny = read(&profile.network.deny, HostRule::parse_denial)?;
+    }
+    let names_hosts = !rules.deny.is_empty() || rules.allow.iter().any(|rule| rule.hosts != HostPattern::Any);
+    if names_hosts || !request.host_port.is_empty() {
+        return named(rules, &network, request, host);
+    }
+    network.connect = rules.ports();
     if network.mode == NetworkMode::Private && request.exec {
         return Err(Invalid::PrivateWithExec);
     }
@@ -49,9 +75,74 @@ pub fn asked(
     Ok(network)
 }
 
-/// Landlock knows ports, not addresses.
-fn any_host(host: &str, port: u16) -> Result<u16, Invalid> {
-    if host == "*" { Ok(port) } else { Err(Invalid::OneHost(host.to_string(), port)) }
+/// A rule of `--connect`. A number alone is a port.
+fn flag(text: &str) -> Result<HostRule, Invalid> {
+    let is_port = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let rule = if is_port { HostRule::parse(&format!("*:{text}")) } else { HostRule::parse(text) };
+    rule.map_err(|why| Invalid::NoHost { text: text.to_string(), why })
+}
+
+/// The rules of a profile, whose texts were read with it.
+fn read(
+    given: &[Given<Text>],
+    parse: fn(&str) -> Result<HostRule, RuleError>,
+) -> Result<Vec<HostRule>, Invalid> {
+    let rule = |text: &Text| parse(text).map_err(|why| Invalid::NoHost { text: text.to_string(), why });
+    given.iter().map(|given| rule(&given.value)).collect()
+}
+
+/// A network of the run's own with ways to some hosts.
+fn named(rules: HostRules, asked: &Network, request: &Request, host: &Host) -> Result<Network, Invalid> {
+    if request.exec {
+        return Err(Invalid::HostsWithExec);
+    }
+    if !asked.bind.is_empty() {
+        return Err(Invalid::HostsWithBind);
+    }
+    if !*host.takes_descriptors.get() {
+        return Err(Invalid::HostsWithoutSockets);
+    }
+    rules.allow.iter().try_for_each(|rule| applies(rule, &rules))?;
+    let ports = rules.ports();
+    if ports.len() > MOST_PORTS {
+        return Err(Invalid::ManyPorts(ports.len(), MOST_PORTS));
+    }
+    foreign_socket(request, host).map_or(Ok(()), Err)?;
+    let doors = Doors { ports, host_ports: request.host_port.clone() };
+    let hosts = Some(Rc::new(Hosts { rules, doors }));
+    Ok(Network { mode: NetworkMode::Private, asked: true, hosts, ..Network::default() })
+}
+
+/// Refuses a rule that never has an effect: whoever writes it believes something else.
+fn applies(rule: &HostRule, rules: &HostRules) -> Result<(), Invalid> {
+    let never = |why: String| Err(Invalid::NeverApplies { rule: rule.to_string(), why });
+    if let Some(denial) = rules.denial_of(rule) {
+        return never(format!("'{denial}' is denied"));
+    }
+    let port = rule.ports.first().copied().unwrap_or(DEFAULT_PORT);
+    let own = |what: &str| {
+        never(format!(
+            "{what} is the run itself in its own network; bring a port of this machine inside with \
+             '--host-port {port}'"
+        ))
+    };
+    match &rule.hosts {
+        HostPattern::Name(name) | HostPattern::Below(name)
+            if name.as_str() == "localhost" || name.as_str().ends_with(".localhost") =>
+        {
+            own(&format!("'{name}'"))
+        }
+        HostPattern::Range(range) => match range.single().unwrap_or(range.first()) {
+            address if address.is_loopback() => own(&format!("{range}")),
+            address if address.is_multicast() => never("connections go to one host".to_string()),
+            address if range.single().is_some() && address.is_unspecified() => own(&format!("{range}")),
+            address if Range::of_names().has(address) && range.is_within(&Range::of_names()) => {
+                never(format!("sbx takes the addresses of {} for the names of hosts", Range::of_names()))
+            }
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
 }
 
 /// A socket stays in the network that it was made in: one of the host's, handed in, would lead out to it.
@@ -74,7 +165,10 @@ pub fn settle(
     let lacking = |why: String| Network { lacks: Some(why), ..Network::default() };
     let private = Network { mode: NetworkMode::Private, ..Network::default() };
     match (asked.mode, own) {
-        (NetworkMode::Private, _) => Network { namespace: true, ..private },
+        (NetworkMode::Private, _) => {
+            let hosts = if logs { asked.hosts.map(listed) } else { asked.hosts };
+            Network { namespace: true, asked: asked.asked, hosts, ..private }
+        }
         // What would be refused is let through there: the calls are those of a network of the run's own.
         (NetworkMode::Loopback, _) if logs => Network { lacks: Some(LOGS.to_string()), ..private },
         (NetworkMode::Loopback, Some(Choice::Made)) => match foreign_socket(request, host) {
@@ -88,6 +182,16 @@ pub fn settle(
         (NetworkMode::Loopback, None) => Network::default(),
         _ => asked,
     }
+}
+
+/// Where every host is let through and listed: the ports of the rules, and those that most programs use.
+fn listed(hosts: Rc<Hosts>) -> Rc<Hosts> {
+    const USUAL: [u16; 3] = [22, 80, DEFAULT_PORT];
+    let mut hosts = Hosts::clone(&hosts);
+    hosts.doors.ports.extend(USUAL);
+    hosts.doors.ports.sort_unstable();
+    hosts.doors.ports.dedup();
+    Rc::new(hosts)
 }
 
 /// Why a run in log mode has none.

@@ -1,9 +1,11 @@
 //! The policy of one run: a profile with its variables expanded, flags merged and names resolved.
 
 use crate::plan::namespaces::Layout;
+use crate::plan::network::Hosts;
 use crate::profile::NetworkMode;
 use crate::sys::within::is_within;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// What may be done below a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,6 +115,8 @@ pub struct Network {
     pub asked: bool,
     /// Whether the run gets a network namespace. With [`NetworkMode::Private`] it does, except in log mode.
     pub namespace: bool,
+    /// The hosts outside that the run reaches through the broker, out of a network of its own.
+    pub hosts: Option<Rc<Hosts>>,
     /// Why the run does not have the loopback of its own that its profile asks for, where it does not.
     pub lacks: Option<String>,
 }

@@ -4,6 +4,8 @@ use super::*;
 use crate::error::Refusal;
 use crate::host::mounts::Mounts;
 use crate::host::{Fact, Host, Open};
+use crate::hosts::HostName;
+use crate::plan::network::Doors;
 use crate::profile::{Bound, Namespaces, NetworkMode};
 use crate::request::Request;
 use crate::sys::SyscallError;
@@ -247,7 +249,7 @@ fn each_network_says_who_reaches_out() {
         Request { connect: vec!["*:443".into(), "80".into()], bind: vec![8080], ..request("workspace") };
     let ports = of(&ports).unwrap();
     assert!(ports.mode == NetworkMode::Ports && ports.handles_tcp());
-    assert_eq!((ports.connect, ports.bind), (vec![443, 80], vec![8080]));
+    assert_eq!((ports.connect, ports.bind), (vec![80, 443], vec![8080]));
     let private = Request { net: Some(NetworkMode::Private), ..request("workspace") };
     let planned = plan(&private, &host).unwrap();
     assert!(!planned.network.handles_tcp() && planned.own.unwrap().kinds.network);
@@ -315,11 +317,7 @@ fn root_needs_a_user_namespace_only_where_a_socket_does_not_tell_its_network() {
 fn networks_that_cannot_be_enforced_are_refused() {
     let host = machine(9);
     let connects = |to: &str| Request { connect: vec![to.into()], ..request("workspace") };
-    refused(
-        plan(&connects("example.org:443"), &host),
-        &["cannot restrict connections to the host 'example.org'"],
-    );
-    refused(plan(&connects("*:0x1"), &host), &["cannot read --connect '*:0x1': '0x1' is no port"]);
+    refused(plan(&connects("*:0x1"), &host), &["cannot read the host '*:0x1': '0x1' is not a port"]);
     for (net, word) in
         [(NetworkMode::None, "none"), (NetworkMode::Private, "private"), (NetworkMode::Host, "host")]
     {
@@ -330,6 +328,43 @@ fn networks_that_cannot_be_enforced_are_refused() {
     let socket =
         Host { opened: |number| if number == 7 { Open::NetworkSocket } else { Open::Other }, ..host };
     refused(plan(&private, &socket), &["cannot pass descriptor 7 into a network of the run's own"]);
+}
+
+#[test]
+fn rules_about_hosts_take_a_network_of_the_runs_own() {
+    let host = machine(9);
+    let connects = |to: &[&str], profile| Request {
+        connect: to.iter().map(ToString::to_string).collect(),
+        ..request(profile)
+    };
+    for profile in ["workspace", "network", "minimal"] {
+        let planned = plan(&connects(&["Example.org", "10.0.0.0/8:22", "*:80"], profile), &host).unwrap();
+        assert!(planned.network.mode == NetworkMode::Private && planned.network.namespace);
+        let hosts = planned.network.hosts.as_ref().unwrap();
+        assert_eq!(hosts.doors.ports, [22, 80, 443]);
+        let name = HostName::parse("example.org").unwrap();
+        assert!(hosts.rules.allow_name(&name, 443) && !hosts.rules.allow_name(&name, 22));
+        // Also where Landlock tells UNIX sockets apart (ABI 9): the supervisor decides about hosts.
+        assert!(planned.calls.supervisor_connects() && !planned.calls.connects_outside());
+    }
+    let own = plan(&Request { host_port: vec![5432], ..request("workspace") }, &host).unwrap().network;
+    assert_eq!(own.hosts.unwrap().doors, Doors { ports: Vec::new(), host_ports: vec![5432] });
+    let exec = Request { exec: true, ..connects(&["example.org"], "minimal") };
+    refused(plan(&exec, &host), &["cannot reach named hosts together with --exec"]);
+    let bind = Request { bind: vec![80], ..connects(&["example.org"], "workspace") };
+    refused(plan(&bind, &host), &["leave --bind out"]);
+    for (rule, why) in [
+        ("localhost:5432", "with '--host-port 5432'"),
+        ("127.0.0.1:80", "with '--host-port 80'"),
+        ("[::1]", "with '--host-port 443'"),
+        ("198.18.0.0/16", "for the names of hosts"),
+        ("224.0.0.0/4", "connections go to one host"),
+    ] {
+        refused(plan(&connects(&[rule], "workspace"), &host), &["the rule '", "never applies", why]);
+    }
+    let takes_descriptors = host.takes_descriptors.known(false);
+    let without = Host { takes_descriptors, ..machine(9) };
+    refused(plan(&connects(&["example.org"], "workspace"), &without), &["refuses pidfd_getfd(2)"]);
 }
 
 #[test]

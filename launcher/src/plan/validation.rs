@@ -4,6 +4,7 @@
 use crate::error::EndsRun;
 use crate::host::Host;
 use crate::host::landlock::Version;
+use crate::hosts::RuleError;
 use crate::plan::OnViolation;
 use crate::plan::calls::Unix;
 use crate::plan::namespaces::Choice;
@@ -19,13 +20,27 @@ use std::path::Path;
 pub enum Invalid {
     #[error("{0} and {1} contradict each other: leave one of them out")]
     Contradiction(&'static str, &'static str),
-    #[error("cannot read --connect '{text}': '{port}' is no port; write '*:443'")]
-    NoPort { text: String, port: String },
+    #[error("cannot read the host '{text}': {why}")]
+    NoHost { text: String, why: RuleError },
     #[error(
-        "cannot restrict connections to the host '{0}': the kernel can check the port, not the address; \
-         allow the port on every host with '*:{1}'"
+        "cannot reach named hosts together with --exec: nobody is left to connect to them; leave --exec out, or \
+         allow the port on every host with '*:PORT'"
     )]
-    OneHost(String, u16),
+    HostsWithExec,
+    #[error(
+        "cannot restrict listening together with rules about hosts: the run has a network of its own, in which \
+         listening needs no flag; leave --bind out"
+    )]
+    HostsWithBind,
+    #[error(
+        "cannot reach named hosts: something around sbx refuses pidfd_getfd(2), by which it takes the sockets to \
+         connect; allow the port on every host with '*:PORT', or the whole network with --net host"
+    )]
+    HostsWithoutSockets,
+    #[error("the rules about hosts have {0} ports together; {1} are possible")]
+    ManyPorts(usize, usize),
+    #[error("the rule '{rule}' never applies: {why}")]
+    NeverApplies { rule: String, why: String },
     #[error(
         "cannot make a network of the run's own, which the profile asks for, together with --exec: \
          nobody is left to look after it; leave --exec out, or name another network with --net"
@@ -88,6 +103,7 @@ pub(crate) fn contradictions(request: &Request) -> Result<(), Invalid> {
     let private = net(NetworkMode::Private, "--net private");
     let connect = given(!request.connect.is_empty(), "--connect");
     let bind = given(!request.bind.is_empty(), "--bind");
+    let host_port = given(!request.host_port.is_empty(), "--host-port");
     let pairs = [
         (logs, exec),
         (logs, fails),
@@ -103,6 +119,9 @@ pub(crate) fn contradictions(request: &Request) -> Result<(), Invalid> {
         (keep, explain),
         (host, connect),
         (host, bind),
+        (host, host_port),
+        (none, host_port),
+        (exec, host_port),
         (none, connect),
         (none, bind),
         (private, connect),

@@ -45,7 +45,6 @@ pub(crate) use search::is_path;
 pub use search::{SIZE_LIMIT, Search};
 pub use show::{human, show};
 pub use units::Bound;
-pub use values::Endpoint;
 pub(crate) use values::{NOT_EXPANDED, ONLY_STAR};
 pub use words::{HomeMode, Level, Namespaces, NetworkMode, SettingsFormat, StaticMode, Variable, WhenMade};
 

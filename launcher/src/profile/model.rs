@@ -16,7 +16,8 @@ use crate::profile::pattern::Pattern;
 use crate::profile::syscalls;
 use crate::profile::units::{self, Bound};
 use crate::profile::values::{
-    Endpoint, command, copy, endpoint, limit, path_entry, port, protection, variable_name, variables, word,
+    command, copy, host_denial, host_rule, limit, path_entry, port, protection, variable_name, variables,
+    word,
 };
 use crate::profile::words::{
     HomeMode, Level, Namespaces, NetworkMode, SettingsFormat, StaticMode, Variable, WhenMade,
@@ -99,7 +100,9 @@ sections! {
         /// Which network there is.
         "mode" mode: Option<Given<NetworkMode>> = one(word(NetworkMode::WORDS)),
         /// Where TCP connections may go.
-        "connect" connect: List<Given<Endpoint>> = each(endpoint),
+        "connect" connect: List<Given<Text>> = each(host_rule),
+        /// Where they may not go, whatever else is allowed.
+        "deny" deny: List<Given<Text>> = each(host_denial),
         /// TCP ports that may be listened on.
         "bind" bind: List<Given<u16>> = each(port),
         /// AF_UNIX sockets that may be connected to.

@@ -1,8 +1,6 @@
 //! The values of a profile's keys, each read from its JSON.
 
-use std::fmt;
-use std::net::Ipv6Addr;
-
+use crate::hosts::HostRule;
 use crate::profile::error::{Fault, Place, Plain};
 use crate::profile::json::Node;
 use crate::profile::keys::Key;
@@ -12,7 +10,6 @@ use crate::profile::origin::{Given, List, Text};
 use crate::profile::pattern::Pattern;
 use crate::profile::units::Bound;
 use crate::profile::words::{SettingsFormat, WhenMade};
-use crate::text::tame;
 
 /// An entry of a list, with the reason that the profile gives.
 type Entry<T> = Result<(T, Option<Text>), Fault>;
@@ -80,49 +77,19 @@ pub(crate) fn copy(node: Node, place: &Place) -> Entry<SettingsCopy> {
     Ok((SettingsCopy { path, format, keep }, fields.take("why", Node::string)?))
 }
 
-/// Where a connection may go: a host (any, where it is `*`) and a port.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Endpoint {
-    /// A name, an address, or `*`.
-    pub host: Text,
-    /// The TCP port.
-    pub port: u16,
-}
-
-impl Endpoint {
-    /// A port: digits, and not zero.
-    pub fn port(text: &str) -> Option<u16> {
-        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse().ok().filter(|port| digits && *port != 0)
-    }
-
-    /// `HOST:PORT`, `[::1]:443`, `*:443`.
-    pub fn parse(text: &str) -> Option<Endpoint> {
-        let (host, port) = text.rsplit_once(':')?;
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        let host: Text = match bare {
-            Some(address) => address.parse::<Ipv6Addr>().ok()?.to_string().into(),
-            None => host.to_string().into(),
-        };
-        let odd = |c: char| {
-            tame(c) != c || c.is_whitespace() || matches!(c, '/' | '[' | ']') || (bare.is_none() && c == ':')
-        };
-        let port = Endpoint::port(port)?;
-        (!host.is_empty() && !host.contains(odd)).then_some(Endpoint { host, port })
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Endpoint { host, port } = self;
-        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
-    }
-}
-
-pub(crate) fn endpoint(node: Node, place: &Place) -> Entry<Endpoint> {
+/// Where connections may go, in the form that rules are shown in.
+pub(crate) fn host_rule(node: Node, place: &Place) -> Entry<Text> {
     let text = node.string(place)?;
-    let wrong = || place.fault(format!("'{}' is not HOST:PORT (a port is 1 to 65535)", Plain(&text)));
-    Ok((Endpoint::parse(&text).ok_or_else(wrong)?, None))
+    let rule = HostRule::parse(&text).map_err(|wrong| place.fault(format!("'{}': {wrong}", Plain(&text))))?;
+    Ok((rule.to_string().into(), None))
+}
+
+/// Where they may not go. Without a port, to no port.
+pub(crate) fn host_denial(node: Node, place: &Place) -> Entry<Text> {
+    let text = node.string(place)?;
+    let rule =
+        HostRule::parse_denial(&text).map_err(|wrong| place.fault(format!("'{}': {wrong}", Plain(&text))))?;
+    Ok((rule.to_string().into(), None))
 }
 
 pub(crate) fn port(node: Node, place: &Place) -> Entry<u16> {

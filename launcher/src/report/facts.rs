@@ -1,15 +1,19 @@
 //! Parts of a plan, and the kernel's usage counters, as parts of a report.
 
+use crate::hosts::{HostRule, HostRules};
 use crate::plan::Plan;
 use crate::plan::home::PrivateHome;
 use crate::plan::limits::Applied;
 use crate::profile::Source;
 use crate::supervise;
+use crate::supervise::hosts::Hosts;
 use crate::sys::usage::Usage;
 use sbx_client::report::{
-    Bytes, HomeUsed, Level, LimitUsed, NetworkMode, NetworkUsed, Output, ProfileUsed, Rusage, Stream,
+    Bytes, HomeUsed, HostUsed, Level, LimitUsed, NetworkMode, NetworkUsed, Output, ProfileUsed, Rusage,
+    Stream,
 };
 use std::path::Path;
+use std::time::SystemTime;
 
 pub fn profile(plan: &Plan) -> ProfileUsed {
     let profile = &plan.profile;
@@ -32,17 +36,47 @@ pub fn home(home: &PrivateHome) -> HomeUsed {
 }
 
 pub fn network(plan: &Plan) -> NetworkUsed {
+    let hosts = plan.network.hosts.as_deref();
+    let rules = |list: fn(&HostRules) -> &[HostRule]| {
+        hosts.map_or_else(Vec::new, |hosts| list(&hosts.rules).iter().map(HostRule::to_string).collect())
+    };
     NetworkUsed {
         mode: match plan.network.mode {
             crate::profile::NetworkMode::None | crate::profile::NetworkMode::Loopback => NetworkMode::None,
             crate::profile::NetworkMode::Ports => NetworkMode::Ports,
             crate::profile::NetworkMode::Host => NetworkMode::Host,
+            crate::profile::NetworkMode::Private if hosts.is_some() => NetworkMode::Hosts,
             crate::profile::NetworkMode::Private => NetworkMode::Private,
         },
         connect: plan.network.connect.clone(),
         bind: plan.network.bind.clone(),
         unix: plan.sockets.iter().map(|path| path.as_path().into()).collect(),
+        allow: rules(|rules| &rules.allow),
+        deny: rules(|rules| &rules.deny),
+        host_ports: hosts.map(|hosts| hosts.doors.host_ports.clone()).unwrap_or_default(),
+        hosts: Vec::new(),
+        hosts_unlisted: 0,
     }
+}
+
+/// What the run had of each host.
+pub fn hosts(hosts: &Hosts) -> Vec<HostUsed> {
+    let time = |time: Option<SystemTime>| {
+        humantime::format_rfc3339_micros(time.unwrap_or(SystemTime::UNIX_EPOCH)).to_string()
+    };
+    let used = hosts.used().into_iter();
+    let all = used.map(|((host, port), used)| HostUsed {
+        host,
+        port: (port != 0).then_some(port),
+        connections: used.connections,
+        failed: used.failed,
+        refused: used.refused,
+        sent: used.sent,
+        received: used.received,
+        first: time(used.first),
+        last: time(used.last),
+    });
+    all.collect()
 }
 
 pub fn level(plan: &Plan) -> Level {

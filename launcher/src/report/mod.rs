@@ -20,6 +20,7 @@ use crate::error::{EndsRun, Refusal};
 use crate::explain::decode::signal_name;
 use crate::plan::Plan;
 use crate::request::Request;
+use crate::supervise::hosts::Hosts;
 use crate::supervise::violation::Violations;
 use crate::supervise::{Ending, Stderr, Summary};
 use crate::sys::process::Pid;
@@ -151,6 +152,13 @@ impl Reporter {
     pub fn looked(&mut self, findings: Vec<Finding>, failures: Vec<String>) {
         self.report.findings = findings;
         self.report.degradations.extend(failures);
+    }
+
+    /// Records what the run had of the hosts that it reached.
+    pub fn reached(&mut self, hosts: &Hosts) {
+        if let Some(network) = &mut self.report.network {
+            (network.hosts, network.hosts_unlisted) = (facts::hosts(hosts), hosts.unlisted());
+        }
     }
 
     /// Records what was written to the home of the run's own.

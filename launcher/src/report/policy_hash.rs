@@ -38,6 +38,13 @@ pub fn of(plan: &Plan) -> Option<String> {
     }
     hash.part("connect", plan.network.connect.iter().map(|port| port.to_le_bytes().to_vec()));
     hash.part("bind", plan.network.bind.iter().map(|port| port.to_le_bytes().to_vec()));
+    let hosts = plan.network.hosts.as_deref();
+    let rules = hosts.into_iter().flat_map(|hosts| hosts.rules.allow.iter());
+    hash.part("hosts", rules.map(|rule| rule.to_string().into_bytes()));
+    let rules = hosts.into_iter().flat_map(|hosts| hosts.rules.deny.iter());
+    hash.part("denied hosts", rules.map(|rule| rule.to_string().into_bytes()));
+    let ports = hosts.into_iter().flat_map(|hosts| hosts.doors.host_ports.iter());
+    hash.part("host ports", ports.map(|port| port.to_le_bytes().to_vec()));
     hash.part("network", [vec![plan.network.mode as u8]]);
     hash.part("sockets", plan.sockets.iter().map(|path| path.as_os_str().as_bytes().to_vec()));
     hash.part("environment", names(plan));

@@ -107,6 +107,8 @@ impl Table {
             self.row("network", words::network(network));
             let sockets: Vec<String> = network.unix.iter().map(name).collect();
             self.list("sockets", BOLD, &sockets);
+            let hosts: Vec<String> = network.hosts.iter().map(words::host).collect();
+            self.list("hosts", BOLD, &hosts);
         }
         if let Some(home) = &report.home {
             let lasts = if home.lasts { "kept for later runs" } else { "removed with the run" };

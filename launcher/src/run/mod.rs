@@ -3,6 +3,7 @@
 mod aftermath;
 mod arguments;
 mod conclusion;
+mod hosts;
 mod messages;
 mod provide;
 mod signing;

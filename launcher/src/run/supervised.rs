@@ -16,7 +16,7 @@ use crate::plan::namespaces::{Layout, Missing};
 use crate::plan::notified::{Kinds, Notified};
 use crate::plan::rules::PathRule;
 use crate::plan::variables::Loudness;
-use crate::plan::{OnViolation, Plan};
+use crate::plan::{OnViolation, Plan, network};
 use crate::profile::NetworkMode;
 use crate::report::Reporter;
 use crate::run::aftermath::home::HomeBefore;
@@ -26,7 +26,7 @@ use crate::run::conclusion::{conclude, tell_placeholders};
 use crate::run::messages::Closing;
 use crate::run::provide::Resources;
 use crate::run::signing::Signing;
-use crate::run::{Stop, fill};
+use crate::run::{Stop, fill, hosts};
 use crate::supervise::dispatch::{Dispatcher, Table};
 use crate::supervise::handlers::attributes::Attributes;
 use crate::supervise::handlers::connect::{Connected, Connections};
@@ -36,6 +36,7 @@ use crate::supervise::handlers::null_device::NullDevice;
 use crate::supervise::handlers::refused_paths::{Refusals, RefusedPaths};
 use crate::supervise::handlers::task_limit::TaskLimiter;
 use crate::supervise::handlers::told::Told;
+use crate::supervise::hosts::Hosts;
 use crate::supervise::judge::{Judge, PolicyProgram};
 use crate::supervise::output::{self, Diverted, Pumps};
 use crate::supervise::terminal::Terminal;
@@ -107,6 +108,7 @@ pub fn run(
     };
     let listener = outcome.listener.map(seccomp::own_listener);
     let (unheard, network) = (outcome.no_listener.clone(), outcome.network);
+    let doors = outcome.doors.clone();
     if let Some(failure) = outcome.into_failure() {
         return Err(Refusal::from(failure).into());
     }
@@ -118,7 +120,10 @@ pub fn run(
     }
     say_what_does_not_hold(&violations, unheard.as_deref(), pumps.as_ref());
     settle_in(&violations)?;
-    let mut calls = case.dispatcher(granted, &watch, presence, network, violations);
+    let logs = case.on_violation == OnViolation::Log;
+    let hosts = case.hosts.clone().map(|hosts| hosts::start(hosts, logs, &doors)).transpose()?;
+    let ways = Ways { network, hosts: hosts.clone() };
+    let mut calls = case.dispatcher(granted, &watch, presence, ways, violations);
     let task = Task {
         memory: limits.watched.map(|bytes| memory::Watch::new(watch.root(), bytes)),
         watch,
@@ -131,10 +136,14 @@ pub fn run(
         group,
         keep_background: limits.keep_background,
         limits: limits.applied,
+        hosts: hosts.clone(),
     };
     let command = task.watch.command();
     let summary = supervise::run(task, &mut calls);
     calls.end();
+    if let Some(hosts) = &hosts {
+        hosts.end(&mut calls.judge);
+    }
     if let Some((arguments, summary)) = arguments.zip(summary.as_ref().ok()) {
         arguments.tell(summary, command, &mut calls.judge);
     }
@@ -148,6 +157,7 @@ pub fn run(
     let written = home_before.map(HomeBefore::written).unwrap_or_default();
     if let Some(reporter) = reporter {
         reporter.wrote_home(written.paths.iter().map(|path| path.as_path().into()).collect(), written.more);
+        hosts.iter().for_each(|hosts| reporter.reached(hosts));
         reporter.ended(summary.as_ref().ok(), &calls.judge.violations);
         reporter.looked(found.findings.clone(), found.failures.clone());
     }
@@ -197,6 +207,13 @@ impl Signals {
     }
 }
 
+/// What a network of the run's own is known by, and what leads out of it.
+struct Ways {
+    /// Its cookie.
+    network: Option<u64>,
+    hosts: Option<Rc<Hosts>>,
+}
+
 /// What answering notified calls takes of a plan, which the start uses up.
 struct Case {
     explainer: Explainer,
@@ -205,6 +222,7 @@ struct Case {
     /// Whether the supervisor has UNIX sockets wait for connections.
     listens: bool,
     own_network: bool,
+    hosts: Option<Rc<network::Hosts>>,
     on_violation: OnViolation,
     /// Whether refused paths are named although a program does without them.
     names_at_once: bool,
@@ -231,6 +249,7 @@ impl Case {
             mode: plan.network.mode,
             listens: plan.calls.supervisor_listens(),
             own_network: plan.network.namespace,
+            hosts: plan.network.hosts.clone(),
             on_violation: plan.on_violation,
             names_at_once: logs || plan.loudness == Loudness::Verbose,
             notified,
@@ -251,10 +270,10 @@ impl Case {
         granted: Vec<PathRule>,
         watch: &Watch,
         presence: Option<Rc<Presence>>,
-        network: Option<u64>,
+        ways: Ways,
         violations: Violations,
     ) -> Dispatcher {
-        let table = self.handlers(granted.into(), watch, presence, network);
+        let table = self.handlers(granted.into(), watch, presence, &ways);
         let judge = Judge {
             on_violation: self.on_violation,
             program: self.program,
@@ -271,7 +290,7 @@ impl Case {
         granted: Rc<[PathRule]>,
         watch: &Watch,
         presence: Option<Rc<Presence>>,
-        network: Option<u64>,
+        ways: &Ways,
     ) -> Table {
         let mut table = Table::default();
         for kind in self.notified.iter() {
@@ -287,13 +306,12 @@ impl Case {
                 }
                 Notified::Connect => {
                     let named = self.sockets.clone();
-                    let own_network = self.own_network.then_some(network);
+                    let own_network = self.own_network.then_some(ways.network);
                     let network = Connected::of(self.mode, own_network);
                     let domain = self.domain.clone();
-                    table.register(
-                        kind,
-                        Connections::new(granted, named, layout, (network, self.listens), domain),
-                    );
+                    let (network, hosts) = ((network, self.listens), ways.hosts.clone());
+                    let connections = Connections::new(granted, named, layout, network, domain, hosts);
+                    table.register(kind, connections);
                 }
                 Notified::DatagramPairs => {
                     let maker = match watch {

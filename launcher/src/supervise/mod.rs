@@ -8,6 +8,7 @@ mod deadline;
 pub mod dispatch;
 mod finish;
 pub mod handlers;
+pub mod hosts;
 pub mod judge;
 pub mod memory;
 pub mod output;
@@ -31,8 +32,10 @@ use crate::sys::signal::{self, Disposition};
 use crate::sys::{self, SyscallError, timer};
 use deadline::{Act, Deadline};
 use dispatch::{Dispatcher, Flow};
+use hosts::Hosts;
 use output::Pumps;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Signals that end the wait for a slow reader after the command has ended.
@@ -75,6 +78,8 @@ pub struct Task {
     pub keep_background: bool,
     /// The limits in force.
     pub limits: Vec<Applied>,
+    /// The hosts that it reaches, if rules name some.
+    pub hosts: Option<Rc<Hosts>>,
 }
 
 /// Supervises until the command, and what it left behind, have ended.
@@ -120,7 +125,10 @@ struct Supervisor<'t> {
 impl Supervisor<'_> {
     /// Waits until something happens, and handles it.
     fn turn(&mut self) -> Result<(), SyscallError> {
-        let [signals, listener, event, lines, streams @ ..] = self.wait()?;
+        let [signals, listener, event, lines, hosts, streams @ ..] = self.wait()?;
+        if hosts.now || hosts.gone {
+            self.hear_of_hosts();
+        }
         self.notifications(listener)?;
         if signals.now {
             while let Some(arrived) = signal::next(self.task.signals.as_fd()) {
@@ -139,9 +147,9 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    /// Waits: for signals, notifications, events of the reaper, room for lines on stderr, and the four ends
-    /// of the output.
-    fn wait(&mut self) -> Result<[Ready; 8], SyscallError> {
+    /// Waits: for signals, notifications, events of the reaper, room for lines on stderr, what the broker tells, and
+    /// the four ends of the output.
+    fn wait(&mut self) -> Result<[Ready; 9], SyscallError> {
         let task = &self.task;
         let events = match &task.watch {
             Watch::Reaper(reaper) => Some(reaper.events()),
@@ -153,6 +161,7 @@ impl Supervisor<'_> {
             Interest::read(task.listener.as_ref().map(AsRawFd::as_raw_fd)),
             Interest::read(events),
             Interest::write(self.calls.judge.violations.waits_for()),
+            Interest::read(task.hosts.as_ref().and_then(|hosts| hosts.told())),
             out,
             err,
             to_out,
@@ -174,6 +183,16 @@ impl Supervisor<'_> {
         let all =
             [first, self.deadline.pause(now), self.calls.pause(), memory.map(|memory| memory.pause(now))];
         all.into_iter().flatten().min()
+    }
+
+    /// Hears what the broker tells.
+    fn hear_of_hosts(&mut self) {
+        let Some(hosts) = &self.task.hosts else { return };
+        hosts.read(&mut self.calls.judge);
+        if hosts.told().is_none() {
+            let violations = &self.calls.judge.violations;
+            violations.line("the process that connects to hosts has ended: no host is reached any more");
+        }
     }
 
     fn notifications(&mut self, ready: Ready) -> Result<(), SyscallError> {

@@ -144,6 +144,25 @@ pub fn packet_pair() -> Result<[OwnedFd; 2], SyscallError> {
     Ok([pair.0, pair.1])
 }
 
+/// The next message, if there is one: its length, 0 at the end.
+pub fn receive_at_once(from: &OwnedFd, buffer: &mut [u8]) -> Result<Option<usize>, SyscallError> {
+    match rustix::net::recv(from, buffer, RecvFlags::DONTWAIT) {
+        Ok((_, length)) => Ok(Some(length)),
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(None),
+        Err(failed) => Err(failed).of("recv"),
+    }
+}
+
+/// Tells the other end that nothing more will be sent.
+pub fn send_no_more(socket: &OwnedFd) -> Result<(), SyscallError> {
+    rustix::net::shutdown(socket, rustix::net::Shutdown::Write).of("shutdown")
+}
+
+/// Whether it is an internet socket that has to be connected before it sends.
+pub fn is_internet_stream(socket: &OwnedFd) -> bool {
+    is_internet(socket.as_raw_fd()) && socket_type(socket) == Ok(SocketType::STREAM)
+}
+
 /// Sends copies of descriptors over a UNIX socket, with one byte. Waits for nobody.
 pub fn send_descriptors(over: BorrowedFd<'_>, descriptors: &[BorrowedFd<'_>; 2]) -> Result<(), SyscallError> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];

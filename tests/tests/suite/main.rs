@@ -22,6 +22,7 @@ mod harness;
 mod held_up;
 mod home_programs;
 mod homes;
+mod hosts;
 mod hygiene;
 mod installation;
 mod lifetime;

@@ -7,9 +7,9 @@ use crate::cli::print;
 use crate::error::Refusal;
 use crate::explain::query::{self, Answer, Destination, Question, Subject, Verdict, Wanted};
 use crate::host::Host;
+use crate::hosts::HostName;
 use crate::plan::namespaces::Unavailable;
 use crate::plan::{Draft, Inputs, Plan, Provided};
-use crate::profile::Endpoint;
 use crate::request::Request;
 use crate::selftest::status::{own_network, own_view};
 use crate::sys::seccomp;
@@ -71,7 +71,7 @@ fn question(flags: &Why) -> Option<Question> {
         Some(Question::Path(path, flags.op.unwrap_or(READ)))
     };
     let unix = || flags.unix.clone().map(Question::Unix);
-    let port = || flags.connect.map(Question::Connect).or(flags.bind.map(Question::Bind));
+    let port = || flags.connect.clone().map(Question::Connect).or(flags.bind.map(Question::Bind));
     let call = flags.call.map(|(call, arguments)| Question::Call(call, arguments));
     call.or_else(path).or_else(port).or_else(unix)
 }
@@ -81,12 +81,18 @@ const READ: Wanted = Wanted { read: true, write: false, execute: false };
 /// `--connect HOST:PORT`: of the host it matters only whether it is this machine.
 pub fn destination(text: &str) -> Result<Destination, String> {
     let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
-    let port = Endpoint::port(port).ok_or_else(|| "it has no port; write example.org:443".to_string())?;
+    let port = port
+        .parse()
+        .ok()
+        .filter(|port| *port != 0)
+        .ok_or_else(|| "it has no port; write example.org:443".to_string())?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let address: Option<IpAddr> = host.parse().ok();
     let is_loopback = address.map_or(host == "localhost", |address| address.is_loopback());
     let is_elsewhere = !is_loopback && !matches!(host, "" | "*");
-    Ok(Destination { port, is_elsewhere, is_name: is_elsewhere && address.is_none() })
+    let name = || HostName::parse(host).map_err(|why| format!("'{host}' is not the name of a host: {why}"));
+    let name = (is_elsewhere && address.is_none()).then(name).transpose()?;
+    Ok(Destination { port, is_elsewhere, name, address })
 }
 
 /// `--op rwx`.

@@ -2,6 +2,7 @@
 
 use crate::enforce::EnforceError;
 use crate::enforce::child::Progress;
+use crate::enforce::doors::{Door, Purpose};
 use crate::enforce::reaper::Event;
 use crate::plan::namespaces::Missing;
 use crate::sys::process::{Change, Pid};
@@ -67,6 +68,13 @@ pub fn write_progress(sender: RawFd, command: Pid, progress: &Progress) -> Resul
     let numbers = [command, progress.listener.unwrap_or(-1), exec, i32::from(progress.ready), missing];
     let mut body: Vec<u8> = numbers.into_iter().flat_map(i32::to_le_bytes).collect();
     body.extend(progress.network.unwrap_or(0).to_le_bytes());
+    body.extend((progress.doors.len() as i32).to_le_bytes());
+    for (purpose, number) in &progress.doors {
+        let (kind, port) = purpose.encode();
+        body.extend(i32::from(kind).to_le_bytes());
+        body.extend(i32::from(port).to_le_bytes());
+        body.extend(number.to_le_bytes());
+    }
     for text in texts {
         let length = text.as_ref().map_or(NONE, |text| text.len() as u32);
         body.extend(length.to_le_bytes());
@@ -92,12 +100,19 @@ pub fn read_progress(events: RawFd) -> Result<(Pid, Progress), SyscallError> {
         u64::from_le_bytes(*cookie)
     });
     let network = network.filter(|cookie| *cookie != 0);
+    let count = number(&mut rest).unwrap_or(0);
+    let doors = (0..count).map_while(|_| door(&mut rest)).collect();
     let (no_listener, why, no_overlays) = (text(&mut rest), text(&mut rest), text(&mut rest));
     let missing = missing.zip(why);
     let failure = text(&mut rest)
         .map(|sentence| EnforceError::Reported { sentence, exec: (exec != 0).then_some(exec) });
     let listener = (listener >= 0).then_some(listener);
-    Ok((pid, Progress { listener, no_listener, missing, no_overlays, network, failure, ready }))
+    Ok((pid, Progress { listener, no_listener, missing, no_overlays, network, doors, failure, ready }))
+}
+
+fn door(rest: &mut &[u8]) -> Option<Door> {
+    let (kind, port) = (u16::try_from(number(rest)?).ok()?, u16::try_from(number(rest)?).ok()?);
+    Some((Purpose::decode(kind, port)?, number(rest)?))
 }
 
 fn number(rest: &mut &[u8]) -> Option<i32> {
@@ -139,6 +154,7 @@ mod tests {
             listener: Some(7),
             missing: Some((Missing::Network, "why".to_string())),
             network: Some(1 << 40),
+            doors: vec![(Purpose::Port(443), 9), (Purpose::Datagrams, 10)],
             failure: Some(EnforceError::Exec(failed)),
             ready: true,
             ..Progress::default()
@@ -147,6 +163,7 @@ mod tests {
         let (pid, read) = read_progress(events.as_raw_fd()).unwrap();
         assert_eq!((pid, read.listener, read.ready), (42, Some(7), true));
         assert_eq!((read.no_listener, read.network), (None, Some(1 << 40)));
+        assert_eq!(read.doors, sent.doors);
         assert_eq!(read.missing, Some((Missing::Network, "why".to_string())));
         let failure = read.failure.unwrap();
         assert_eq!(failure.exec(), Some(libc::ENOENT));

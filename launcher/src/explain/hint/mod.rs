@@ -7,6 +7,7 @@
 mod attempt;
 mod capability;
 mod flags;
+mod host;
 mod limit;
 mod place;
 mod reason;
@@ -29,6 +30,7 @@ use crate::sys::process::Pid;
 use crate::sys::within::is_within;
 use crate::text::escape;
 use attempt::{Attempts, Change};
+pub use host::Host;
 pub use place::CHANGES;
 pub use reason::{Hint, Reason, Rule};
 use sbx_policy::bpf;
@@ -44,7 +46,7 @@ pub use together::{Together, shell_word};
 use topic::Topic;
 
 /// The port of name servers.
-const DNS: u16 = 53;
+pub const DNS: u16 = 53;
 
 /// Knows the profile in force and the other ones.
 pub struct Explainer {

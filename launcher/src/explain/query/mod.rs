@@ -133,7 +133,7 @@ pub fn answer(about: Subject<'_>, question: &Question) -> Result<Answer, Refusal
     match question {
         Question::Call(call, args) => call::answer(about.plan, *call, *args),
         Question::Path(path, wanted) => path::answer(about, path, *wanted),
-        Question::Connect(port) => Ok(network::connect(about, *port)),
+        Question::Connect(port) => Ok(network::connect(about, port.clone())),
         Question::Bind(port) => Ok(network::bind(about, *port)),
         Question::Unix(path) => network::unix(about, path),
     }

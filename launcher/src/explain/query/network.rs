@@ -4,33 +4,85 @@ use crate::error::Refusal;
 use crate::explain::hint::{Explainer, Hint};
 use crate::explain::query::{Answer, Rule, Subject, Verdict, network_rule, path};
 use crate::host::landlock::Version;
+use crate::hosts::{HostName, HostRule};
+use crate::plan::network::Hosts;
 use crate::plan::rules;
 use crate::profile::NetworkMode;
 use crate::sys::access;
+use std::net::IpAddr;
 use std::path::Path;
 
 /// Where somebody wants to connect to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
     /// The TCP port.
     pub port: u16,
     /// Whether it is on another machine.
     pub is_elsewhere: bool,
-    /// Whether it is named, so that somebody has to look the name up.
-    pub is_name: bool,
+    /// The host, if it is one: somebody has to look its name up.
+    pub name: Option<HostName>,
+    /// Its address, if that is given.
+    pub address: Option<IpAddr>,
 }
 
-pub fn connect(about: Subject<'_>, Destination { port, is_elsewhere, is_name }: Destination) -> Answer {
+pub fn connect(about: Subject<'_>, destination: Destination) -> Answer {
     let plan = about.plan;
+    let Destination { port, is_elsewhere, .. } = destination;
+    if let Some(hosts) = &plan.network.hosts {
+        return to_host(about, hosts, &destination);
+    }
+    let is_name = destination.name.is_some();
     if plan.network.mode == NetworkMode::Private && is_elsewhere {
         let refused = Answer::of(Verdict::Refused, "nothing else is in the run's own network");
         let mut answer = refused.by(network_rule(about));
         answer.hint = Some(Explainer::of(plan).connecting(port, !is_name));
         return answer;
     }
-    let entries = plan.profile.network.connect.iter();
-    let named = entries.filter(|entry| entry.port == port).map(|entry| Rule::of(&entry.origin)).next();
+    let names = |text: &str| HostRule::parse(text).is_ok_and(|rule| rule.has_port(port));
+    let named = plan.profile.network.connect.iter().find(|entry| names(&entry.value));
+    let named = named.map(|entry| Rule::of(&entry.origin));
     tcp(about, plan.network.connect.contains(&port), named, Hint::of(["--connect", &format!("*:{port}")]))
+}
+
+/// Out of a network of the run's own, to hosts that rules name.
+fn to_host(about: Subject<'_>, hosts: &Hosts, destination: &Destination) -> Answer {
+    let Destination { port, is_elsewhere, name, address } = destination;
+    let rules = &hosts.rules;
+    if !is_elsewhere && hosts.doors.host_ports.contains(port) {
+        return Answer::new(Verdict::Allowed).by(Rule::flag("--host-port"));
+    }
+    if !is_elsewhere {
+        return inside(network_rule(about), Hint::of(["--host-port", &port.to_string()]));
+    }
+    let allowed = name.as_ref().is_some_and(|name| rules.allow_name(name, *port))
+        || address.is_some_and(|address| rules.allow_address(address, *port));
+    let is_about = |rule: &&HostRule| {
+        let host = name.as_ref().is_some_and(|name| rule.is_about(name))
+            || address.is_some_and(|address| rule.is_about_address(address));
+        host && rule.has_port(*port)
+    };
+    let rule = |list: &str, rules: &[HostRule]| {
+        rules.iter().find(is_about).map(|rule| Rule::flag(&format!("{list} '{rule}'")))
+    };
+    let denied = rule("network.deny", &rules.deny);
+    if allowed {
+        return Answer::new(Verdict::Allowed)
+            .by(rule("connect", &rules.allow).unwrap_or(network_rule(about)));
+    }
+    let why = if denied.is_some() { "a rule denies it" } else { "no rule names it" };
+    let mut answer = Answer::of(Verdict::Refused, why);
+    answer = answer.by(denied.clone().unwrap_or(network_rule(about)));
+    answer.hint = denied.is_none().then(|| Hint::of(["--connect", &shown(destination)]));
+    answer
+}
+
+/// As a rule says it.
+fn shown(Destination { port, name, address, .. }: &Destination) -> String {
+    match (name, address) {
+        (Some(name), _) => format!("{name}:{port}"),
+        (None, Some(address)) => std::net::SocketAddr::new(*address, *port).to_string(),
+        (None, None) => format!("*:{port}"),
+    }
 }
 
 pub fn bind(about: Subject<'_>, port: u16) -> Answer {

@@ -2,9 +2,10 @@
 
 use crate::explain::decode::signal_name;
 use crate::report::show::{name, sentence};
+use crate::text::escape;
 use sbx_client::report::{
-    Cause, Exit, Finding, FindingKind, LimitUsed, NetworkMode, NetworkUsed, Output, Report, Rusage, Stream,
-    Unit,
+    Cause, Exit, Finding, FindingKind, HostUsed, LimitUsed, NetworkMode, NetworkUsed, Output, Report, Rusage,
+    Stream, Unit,
 };
 
 /// How the run ended, and its exit status where that is another one.
@@ -76,11 +77,26 @@ pub fn network(network: &NetworkUsed) -> String {
         NetworkMode::None => "none".to_string(),
         NetworkMode::Host => "the host's".to_string(),
         NetworkMode::Private => "its own loopback, and nothing else".to_string(),
+        NetworkMode::Hosts if network.allow.is_empty() => "its own loopback".to_string(),
+        NetworkMode::Hosts => format!("its own loopback, and {}", network.allow.join(", ")),
         NetworkMode::Ports => {
             format!("TCP to ports {}; listening on {}", ports(&network.connect), ports(&network.bind))
         }
         NetworkMode::Unknown => "of a kind that this sbx does not know".to_string(),
     }
+}
+
+/// What the run had of a host.
+pub fn host(used: &HostUsed) -> String {
+    let mut what = Vec::new();
+    if used.connections > 0 {
+        let (sent, received) = (bytes(used.sent), bytes(used.received));
+        what.push(format!("connections {}, {sent} sent, {received} received", used.connections));
+    }
+    what.extend((used.failed > 0).then(|| format!("failed {}", used.failed)));
+    what.extend((used.refused > 0).then(|| format!("refused {}", used.refused)));
+    let port = used.port.map_or_else(String::new, |port| format!(":{port}"));
+    format!("{}{port}: {}", escape(used.host.as_bytes(), 260), what.join("; "))
 }
 
 pub fn limit(limit: &LimitUsed) -> String {

@@ -19,15 +19,16 @@ mod own_network;
 mod under_way;
 
 use crate::enforce::landlock::restrict_connections;
-use crate::explain::caller;
+use crate::explain::caller::{self, Caller};
 use crate::explain::decode::{Address, Memory};
-use crate::explain::hint::Reason;
+use crate::explain::hint::{DNS, Host, Reason};
 use crate::explain::infer::{Beyond, Domain};
 use crate::plan::OnViolation;
 use crate::plan::namespaces::Layout;
 use crate::plan::rules::{self, PathRule};
 use crate::profile::NetworkMode;
 use crate::supervise::dispatch::{Flow, Handler, Step};
+use crate::supervise::hosts::{Hosts, Way, address_in, set_port};
 use crate::supervise::judge::{DecidedBy, Judge, Verdict, error};
 use crate::supervise::violation::Fate;
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
@@ -87,6 +88,8 @@ pub struct Connections {
     listens: bool,
     listener: OnceCell<Option<Arc<OwnedFd>>>,
     under_way: UnderWay,
+    /// The hosts that are reached out of a network of the run's own.
+    hosts: Option<Rc<Hosts>>,
 }
 
 /// Where connections that are to no socket file lead.
@@ -151,6 +154,8 @@ enum Outcome {
     Goes(OwnedFd, Target),
     /// It fails as it would without a sandbox.
     Fails(i32),
+    /// It is to a host that no rule names.
+    NoHost(Host),
     /// It is not allowed.
     Refused,
     /// It is not allowed, and nobody needs to know.
@@ -205,7 +210,14 @@ impl Handler for Connections {
     ) -> Result<Step, SyscallError> {
         let Attempt { socket, process, listener, destination, told, beyond } = attempt;
         let is_inside = matches!(destination, Destination::Inside { .. });
-        Ok(match self.judge(socket, destination) {
+        if let Some(hosts) = self.hosts.clone().filter(|_| is_inside) {
+            // An address that was just given to a name is known before it is connected to.
+            hosts.read(judge);
+            if matches!(told.decoded.address, Some(Address::Inet { port: DNS, .. })) {
+                hosts.asks(&told.caller.name, process);
+            }
+        }
+        Ok(match self.judge(socket, destination, &told.caller) {
             Outcome::Goes(socket, target) => {
                 if let Some(beyond) = beyond.filter(|_| socket::is_internet(socket.as_raw_fd())) {
                     let reason = judge.explainer.beyond_reason(beyond);
@@ -225,6 +237,16 @@ impl Handler for Connections {
                     judge.say(Fate::WouldBlock, call, &told, reason, DecidedBy::Filter);
                 }
                 Step::Answer(Answer::Continue)
+            }
+            Outcome::NoHost(host) => {
+                let reason = judge.explainer.host_reason(&host);
+                let (fate, step) = match judge.on_violation {
+                    OnViolation::Kill => (Fate::Ended, Step::EndRun),
+                    _ => (Fate::Blocked, Step::Answer(error(libc::ECONNREFUSED))),
+                };
+                judge.say(fate, call, &told, reason, DecidedBy::Filter);
+                self.hosts.iter().for_each(|hosts| hosts.refused(&host));
+                step
             }
             Outcome::Done => Step::Answer(Answer::Done),
             Outcome::Fails(errno) => {
@@ -264,15 +286,32 @@ impl Connections {
         layout: Option<Rc<Layout>>,
         (network, listens): (Connected, bool),
         domain: Domain,
+        hosts: Option<Rc<Hosts>>,
     ) -> Connections {
         let ports = (domain.network.mode == NetworkMode::Ports).then(|| domain.network.connect.clone());
         let prepare = move || ports.as_ref().is_none_or(|ports| restrict_connections(ports).is_ok());
         let under_way = UnderWay::new(Arc::new(prepare));
         let (named_servers, listener) = (BTreeSet::new(), OnceCell::new());
-        Connections { granted, named, layout, network, named_servers, domain, listens, listener, under_way }
+        Connections {
+            granted,
+            named,
+            layout,
+            network,
+            named_servers,
+            domain,
+            listens,
+            listener,
+            under_way,
+            hosts,
+        }
     }
 
-    fn judge(&self, socket: (Result<OwnedFd, SyscallError>, i32), destination: Destination) -> Outcome {
+    fn judge(
+        &self,
+        socket: (Result<OwnedFd, SyscallError>, i32),
+        destination: Destination,
+        caller: &Caller,
+    ) -> Outcome {
         let destination = match destination {
             Destination::Missing(errno) => return Outcome::Fails(errno),
             Destination::Listed => return Outcome::Listed,
@@ -302,7 +341,7 @@ impl Connections {
                 socket::listen(&socket, backlog).map_or_else(Outcome::Fails, |()| Outcome::Done)
             }
             Destination::Inside { address, network } if self.is_inside(&socket, &address, network) => {
-                Outcome::Goes(socket, Target::Address(address))
+                self.to_host(socket, address, caller)
             }
             Destination::Outside { address } if is_outside(&socket, &address) => {
                 Outcome::Goes(socket, Target::Address(address))
@@ -318,6 +357,21 @@ impl Connections {
         let reaches_no_file = socket::is_internet(socket.as_raw_fd())
             || (socket::is_unix_stream(socket) && is_abstract(address));
         reaches_no_file && is_of_network(socket, (cookie, network))
+    }
+
+    /// A connection in the run's network, which the broker takes where it leads to a host outside.
+    fn to_host(&self, socket: OwnedFd, mut address: Vec<u8>, caller: &Caller) -> Outcome {
+        let hosts = self.hosts.as_ref().filter(|_| socket::is_internet_stream(&socket));
+        let way = hosts.zip(address_in(&address)).map(|(hosts, to)| hosts.way(to));
+        match way {
+            None | Some(Way::Inside) => {}
+            Some(Way::Out(host, port)) => {
+                set_port(&mut address, port);
+                self.hosts.iter().for_each(|hosts| hosts.connects(&host, &caller.name, caller.process));
+            }
+            Some(Way::Refused(host)) => return Outcome::NoHost(host),
+        }
+        Outcome::Goes(socket, Target::Address(address))
     }
 
     /// The socket that a call has not found, because it is out of sight, with the reason. A name service is not missed.

@@ -1,0 +1,61 @@
+//! Reasons and hints about hosts that rules name, and others.
+
+use crate::explain::hint::{Explainer, Hint, Reason};
+use crate::hosts::{HostName, HostRule};
+use crate::text::escape;
+use std::net::IpAddr;
+
+/// How much of a name is shown.
+const MOST: usize = 260;
+
+/// A host outside, as a connection names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// The name that its address stands for.
+    pub name: Option<HostName>,
+    /// The address.
+    pub address: IpAddr,
+    /// The port.
+    pub port: u16,
+}
+
+impl Host {
+    /// The name, or the address.
+    pub fn shown(&self) -> String {
+        self.name.as_ref().map_or_else(|| self.address.to_string(), HostName::to_string)
+    }
+}
+
+/// As rules write it.
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_string() }
+}
+
+impl Explainer {
+    /// Why a connection to a host is refused that no rule names.
+    pub fn host_reason(&self, host: &Host) -> Reason {
+        let shown = host.shown();
+        let what = match &host.name {
+            Some(_) => format!("does not reach {shown} at this port"),
+            None => format!("does not reach {shown}"),
+        };
+        self.host_rule(&what, &format!("{}:{}", bracketed(&shown), host.port))
+    }
+
+    /// Why a question about a name is refused.
+    pub fn name_reason(&self, name: &str) -> Reason {
+        self.host_rule(&format!("does not reach {}", escape(name.as_bytes(), MOST)), name)
+    }
+
+    /// Why a connection is not let through that says another host than the one it goes to.
+    pub fn mismatch_reason(&self, protocol: &str, host: &str) -> Reason {
+        let shown = escape(host.as_bytes(), MOST);
+        let what = format!("reaches {shown}, and what is said in {protocol} has to name the same host");
+        Reason { rule: Some(self.rule(&what, "network.connect")), hint: None }
+    }
+
+    fn host_rule(&self, what: &str, rule: &str) -> Reason {
+        let hint = HostRule::parse(rule).ok().map(|rule| Hint::of(["--connect", &rule.to_string()]));
+        Reason { rule: Some(self.rule(what, "network.connect")), hint }
+    }
+}

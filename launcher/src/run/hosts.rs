@@ -1,0 +1,47 @@
+//! Starts the broker, the process that connects to the hosts that rules name.
+
+use crate::broker::{self, Doors, Listener, Resolver, Setup};
+use crate::enforce::doors::{Door, Purpose};
+use crate::error::{Refusal, cannot};
+use crate::plan::network;
+use crate::supervise::hosts::Hosts;
+use crate::sys::{descriptor, process, socket};
+use std::rc::Rc;
+
+/// Starts it, with the sockets that the first process of the run has made. It is a copy of this process, so it begins
+/// in the host's network, and confines itself.
+pub fn start(plan: Rc<network::Hosts>, logs: bool, doors: &[Door]) -> Result<Rc<Hosts>, Refusal> {
+    let [own, brokers] = socket::packet_pair().map_err(cannot("make a channel to the broker"))?;
+    let pid = process::fork().map_err(cannot("start the broker"))?;
+    if pid == 0 {
+        drop(own);
+        let setup = Setup { rules: plan.rules.clone(), resolver: Resolver::of_host(), watches: logs };
+        broker::serve(setup, taken(doors), brokers);
+    }
+    let hosts = Hosts::new(plan, logs, doors, own, pid);
+    // Nobody but the broker has them now. If it ends, they end, and nobody is reached.
+    drop(taken(doors));
+    Ok(Rc::new(hosts))
+}
+
+/// The sockets behind the numbers.
+fn taken(doors: &[Door]) -> Doors {
+    let mut all = Doors { datagrams: Vec::new(), questions: Vec::new(), listeners: Vec::new() };
+    for (purpose, number) in doors {
+        let socket = descriptor::own(*number);
+        let kind = match purpose {
+            Purpose::Datagrams => {
+                all.datagrams.push(socket);
+                continue;
+            }
+            Purpose::Questions => {
+                all.questions.push(socket);
+                continue;
+            }
+            Purpose::Port(port) => broker::Door::Rule(*port),
+            Purpose::HostPort(port) => broker::Door::HostPort(*port),
+        };
+        all.listeners.push(Listener { kind, socket });
+    }
+    all
+}

@@ -1,0 +1,297 @@
+//! The hosts that a run reaches: which names have addresses inside, where a connection may go, and what came of it.
+//!
+//! The broker answers questions about names, and dials. It tells of both over a channel. The supervisor decides about
+//! each connection before it is made, so that a refusal has its error at once, and a line. The broker decides again, by
+//! the same rules.
+
+use crate::broker::{Event, Protocol};
+use crate::enforce::doors::{self, Door, Purpose};
+use crate::explain::hint::{DNS, Host};
+use crate::hosts::{HostName, Range};
+use crate::plan::network;
+use crate::supervise::judge::Judge;
+use crate::supervise::violation::{Confidence, Fate, Kind, Violation};
+use crate::sys::process::Pid;
+use crate::sys::{descriptor, process, socket};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Maximum number of hosts that are told apart, with their ports.
+const MOST: usize = 4096;
+
+/// The hosts of a run.
+pub struct Hosts {
+    plan: Rc<network::Hosts>,
+    /// Log mode: what no rule names is reached as well.
+    logs: bool,
+    /// The port of the socket that connections go to, by whether it is of IPv6, and the port that it stands for.
+    ports: HashMap<(bool, u16), u16>,
+    channel: OwnedFd,
+    broker: Pid,
+    state: RefCell<State>,
+}
+
+/// The name of a process, and its number.
+type Program = (Vec<u8>, Pid);
+
+#[derive(Default)]
+struct State {
+    names: HashMap<Ipv4Addr, HostName>,
+    used: BTreeMap<(String, u16), Used>,
+    /// How many events are in none of them.
+    unlisted: u64,
+    /// Who asked a name server last.
+    asker: Option<Program>,
+    /// Who connected to a host last, by its name or address, and the port.
+    callers: HashMap<(String, u16), Program>,
+    is_gone: bool,
+}
+
+/// What a run had of a host, at one port.
+#[derive(Clone, Debug, Default)]
+pub struct Used {
+    /// Connections that were made.
+    pub connections: u64,
+    /// Connections that could not be made, or were not let through.
+    pub failed: u64,
+    /// Connections and questions that were refused.
+    pub refused: u64,
+    /// Bytes that the run sent.
+    pub sent: u64,
+    /// Bytes that it received.
+    pub received: u64,
+    /// When it was first and last reached, or tried.
+    pub first: Option<SystemTime>,
+    /// The same of the last time.
+    pub last: Option<SystemTime>,
+}
+
+/// Where a connection goes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Where its address says: it stays in the run's network.
+    Inside,
+    /// To this host, by this port of the address, where the broker takes it.
+    Out(Host, u16),
+    /// Nowhere.
+    Refused(Host),
+}
+
+impl Hosts {
+    /// Of a run whose first process has made these sockets, and whose broker is at the other end of the channel.
+    pub fn new(plan: Rc<network::Hosts>, logs: bool, doors: &[Door], channel: OwnedFd, broker: Pid) -> Hosts {
+        let mut ports = HashMap::new();
+        for (purpose, number) in doors {
+            if let (Purpose::Port(port), Some(address)) = (purpose, doors::address_of(*number)) {
+                ports.insert((address.is_ipv6(), *port), address.port());
+            }
+        }
+        Hosts { plan, logs, ports, channel, broker, state: RefCell::default() }
+    }
+
+    /// Where a connection goes.
+    pub fn way(&self, address: SocketAddr) -> Way {
+        let (ip, port) = (address.ip().to_canonical(), address.port());
+        if ip.is_loopback() || ip.is_unspecified() {
+            return Way::Inside;
+        }
+        let name = match ip {
+            IpAddr::V4(ip) => self.state.borrow().names.get(&ip).cloned(),
+            IpAddr::V6(_) => None,
+        };
+        let rules = &self.plan.rules;
+        let is_allowed = match &name {
+            Some(name) => rules.allow_name(name, port),
+            None => rules.allow_address(ip, port) && !Range::of_names().has(ip),
+        };
+        // A socket of IPv6 that goes to an IPv4 address arrives at the socket for that.
+        let door = self.ports.get(&(ip.is_ipv6(), port));
+        let host = Host { name, address: ip, port };
+        match door.filter(|_| is_allowed || self.logs) {
+            Some(door) => Way::Out(host, *door),
+            // Whichever name server is asked, the broker answers.
+            None if port == DNS => Way::Inside,
+            None => Way::Refused(host),
+        }
+    }
+
+    /// Remembers who asks name servers: a refused name is told of that program.
+    pub fn asks(&self, program: &[u8], process: Pid) {
+        self.state.borrow_mut().asker = Some((program.to_vec(), process));
+    }
+
+    /// Remembers who connects to a host: what the broker does not let through is told of that program.
+    pub fn connects(&self, host: &Host, program: &[u8], process: Pid) {
+        let mut state = self.state.borrow_mut();
+        let key = (host.shown(), host.port);
+        if state.callers.len() < MOST || state.callers.contains_key(&key) {
+            state.callers.insert(key, (program.to_vec(), process));
+        }
+    }
+
+    /// A connection was refused.
+    pub fn refused(&self, host: &Host) {
+        self.state.borrow_mut().of(&host.shown(), host.port, |used| used.refused += 1);
+    }
+
+    /// The descriptor that can be read when the broker has told something.
+    pub fn told(&self) -> Option<RawFd> {
+        (!self.state.borrow().is_gone).then(|| self.channel.as_raw_fd())
+    }
+
+    /// Reads what the broker has told.
+    pub fn read(&self, judge: &mut Judge) {
+        // The broker tells more only when this has been read.
+        const MOST_AT_ONCE: usize = 256;
+        for _ in 0..MOST_AT_ONCE {
+            match self.next() {
+                Some(Some(event)) => self.hear(event, judge),
+                Some(None) => {}
+                None => return,
+            }
+        }
+    }
+
+    /// The next event; an inner `None` for what cannot be read.
+    fn next(&self) -> Option<Option<Event>> {
+        if self.state.borrow().is_gone {
+            return None;
+        }
+        let mut buffer = [0; 2048];
+        match socket::receive_at_once(&self.channel, &mut buffer) {
+            Ok(Some(0)) | Err(_) => {
+                self.state.borrow_mut().is_gone = true;
+                None
+            }
+            Ok(Some(length)) => Some(buffer.get(..length).and_then(Event::decode)),
+            Ok(None) => None,
+        }
+    }
+
+    fn hear(&self, event: Event, judge: &mut Judge) {
+        let mut state = self.state.borrow_mut();
+        match event {
+            Event::Assigned { name, address } => {
+                if Range::of_names().has(address.into()) {
+                    state.names.entry(address).or_insert(name);
+                }
+            }
+            Event::Refused { name, kind } => {
+                state.of(&name, 0, |used| used.refused += 1);
+                let (program, process) = state.asker.clone().unwrap_or_default();
+                drop(state);
+                let reason = judge.explainer.name_reason(&name);
+                self.tell(judge, (&program, process), "dns", format!("{kind} {name}"), reason);
+            }
+            Event::Opened { host, port, .. } => state.of(&host, port, |used| used.connections += 1),
+            Event::Failed { host, port, .. } => state.of(&host, port, |used| used.failed += 1),
+            Event::Mismatch { host, port, said, protocol } => {
+                state.of(&host, port, |used| used.refused += 1);
+                let (program, process) =
+                    state.callers.get(&(host.clone(), port)).cloned().unwrap_or_default();
+                drop(state);
+                let word = match protocol {
+                    Protocol::Tls => "TLS",
+                    Protocol::Http => "HTTP",
+                };
+                let said = said.map_or_else(|| "no host".to_string(), |said| format!("'{said}'"));
+                let reason = judge.explainer.mismatch_reason(word, &host);
+                let what = format!("{host}:{port}, {word} to {said}");
+                self.tell(judge, (&program, process), "connection", what, reason);
+            }
+            Event::Closed { host, port, sent, received } => state.of(&host, port, |used| {
+                used.sent += sent;
+                used.received += received;
+            }),
+            Event::Lost { count } => state.unlisted += count,
+        }
+    }
+
+    fn tell(
+        &self,
+        judge: &mut Judge,
+        (program, process): (&[u8], Pid),
+        call: &str,
+        arguments: String,
+        reason: crate::explain::hint::Reason,
+    ) {
+        let fate = if self.logs { Fate::WouldBlock } else { Fate::Blocked };
+        let (kind, confidence) = (Kind::Address, Confidence::Observed);
+        let (call, path, address) = (call.to_string(), None, None);
+        let violation = Violation { fate, kind, confidence, call, arguments, path, address, reason };
+        judge.violations.tell_of(violation, program, process);
+    }
+
+    /// Ends the broker. What it has still to tell is heard. Returns whether it was there to the end.
+    pub fn end(&self, judge: &mut Judge) -> bool {
+        const LONGEST: Duration = Duration::from_millis(200);
+        let was_there = !self.state.borrow().is_gone;
+        let _ = socket::send_no_more(&self.channel);
+        let deadline = Instant::now() + LONGEST;
+        while let Some(number) = self.told() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let interest = descriptor::Interest::read(Some(number));
+            let ready = descriptor::poll([interest], Some(left)).map(|[ready]| ready.now || ready.gone);
+            if left.is_zero() || !ready.unwrap_or(false) {
+                break;
+            }
+            self.read(judge);
+        }
+        process::signal(self.broker, libc::SIGKILL);
+        process::wait(Some(self.broker), true, false);
+        was_there
+    }
+
+    /// What the run had of each host and port. Port 0: its name was asked for.
+    pub fn used(&self) -> Vec<((String, u16), Used)> {
+        self.state.borrow().used.iter().map(|(host, used)| (host.clone(), used.clone())).collect()
+    }
+
+    /// How many events are in none of them.
+    pub fn unlisted(&self) -> u64 {
+        self.state.borrow().unlisted
+    }
+}
+
+impl State {
+    fn of(&mut self, host: &str, port: u16, change: impl FnOnce(&mut Used)) {
+        let key = (host.to_string(), port);
+        if self.used.len() >= MOST && !self.used.contains_key(&key) {
+            self.unlisted += 1;
+            return;
+        }
+        let used = self.used.entry(key).or_default();
+        let now = SystemTime::now();
+        used.first.get_or_insert(now);
+        used.last = Some(now);
+        change(used);
+    }
+}
+
+/// The address of an internet socket in the bytes of a call.
+pub fn address_in(bytes: &[u8]) -> Option<SocketAddr> {
+    let word = |at: usize| -> Option<[u8; 2]> { bytes.get(at..at + 2)?.try_into().ok() };
+    let (family, port) = (u16::from_ne_bytes(word(0)?), u16::from_be_bytes(word(2)?));
+    match i32::from(family) {
+        libc::AF_INET => {
+            let ip: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
+            Some(SocketAddr::new(Ipv4Addr::from(ip).into(), port))
+        }
+        libc::AF_INET6 => {
+            let ip: [u8; 16] = bytes.get(8..24)?.try_into().ok()?;
+            Some(SocketAddr::new(std::net::Ipv6Addr::from(ip).into(), port))
+        }
+        _ => None,
+    }
+}
+
+/// Puts another port into such bytes.
+pub fn set_port(bytes: &mut [u8], port: u16) {
+    if let Some(place) = bytes.get_mut(2..4) {
+        place.copy_from_slice(&port.to_be_bytes());
+    }
+}

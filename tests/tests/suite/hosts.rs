@@ -1,0 +1,308 @@
+//! Rules about hosts: what they name is reached, nothing else is, and nothing outside sees that it was tried.
+//!
+//! Each test has an internet of its own (`tests/hosts/internet.py`): name server, web servers, and a log of whatever
+//! arrives there.
+
+use sbx_tests::command::Output;
+use sbx_tests::{World, as_users, need, stage};
+use std::path::Path;
+
+/// Where the internet is, and what arrived there.
+struct Internet<'w> {
+    world: &'w World,
+    log: String,
+}
+
+/// Runs `body` as each user that there is to try.
+fn in_internets(body: impl Fn(&mut Internet<'_>)) {
+    need!("unshare", "mount", "openssl", "curl");
+    as_users(|user| {
+        let world = World::new(user);
+        for name in ["internet.py", "attacks.py"] {
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("hosts").join(name);
+            world.script(name, std::fs::read(script).unwrap());
+        }
+        body(&mut Internet { world: &world, log: String::new() });
+    });
+}
+
+impl Internet<'_> {
+    /// Runs a shell script in the internet. `$SBX` is `sbx run`, and `$CA` the certificate of all servers.
+    fn run(&mut self, script: &str) -> Output {
+        let front = [&self.world.user.unshare(&["--net"])[..], &["/usr/bin/python3", "./internet.py", "log"]]
+            .concat();
+        let words = ["sh", "-c", script];
+        let _ = std::fs::remove_file(self.world.path("log"));
+        let sbx = format!("{} run", stage::sbx().display());
+        let out = self.world.bare([&front[..], &words].concat()).env("SBX", sbx).run();
+        self.log = self.world.read("log").unwrap_or_default();
+        out
+    }
+
+    /// Whether something arrived outside.
+    fn saw(&self, what: &str) -> bool {
+        self.log.lines().any(|line| line == what || line.starts_with(&format!("{what} ")))
+    }
+
+    /// Nothing that tells of this name, or reaches this address, has arrived.
+    #[track_caller]
+    fn saw_nothing_of(&self, what: &str) {
+        assert!(!self.log.contains(what), "{what} was seen outside: {}", self.log);
+    }
+}
+
+const FROM_ALLOWED: &str = "hello from 203.0.113.10\n";
+
+#[test]
+fn a_name_that_a_rule_has_is_reached_and_the_next_one_is_not() {
+    in_internets(|internet| {
+        for profile in ["workspace", "network", "minimal"] {
+            let out = internet.run(&format!(
+                "$SBX -p {profile} --ro $CA --connect allowed.example -- curl -sS --cacert $CA https://allowed.example/"
+            ));
+            out.success().prints(FROM_ALLOWED).silent();
+            assert!(
+                internet.saw("question allowed.example A") && internet.saw("connection 203.0.113.10 443")
+            );
+            let out = internet.run(&format!(
+                "$SBX -p {profile} --ro $CA --connect allowed.example -- curl -sS --cacert $CA https://other.example/"
+            ));
+            out.failed().says("other.example").says("allow it with --connect other.example:443");
+            internet.saw_nothing_of("other.example");
+            internet.saw_nothing_of("connection");
+        }
+        // Without a sandbox it is there.
+        internet.run("curl -sS --cacert $CA https://other.example/").success();
+        assert!(internet.saw("question other.example A"));
+    });
+}
+
+#[test]
+fn a_rule_is_about_its_ports() {
+    in_internets(|internet| {
+        let out = internet.run(
+            "$SBX --connect allowed.example:7,80 -- sh -c 'curl -sS http://allowed.example/; \
+             curl -sS http://allowed.example:443/'",
+        );
+        out.failed().prints(FROM_ALLOWED).says("allow it with --connect allowed.example:443");
+        assert!(internet.saw("connection 203.0.113.10 80"));
+        internet.saw_nothing_of("connection 203.0.113.10 443");
+    });
+}
+
+#[test]
+fn patterns_match_what_is_below_a_name() {
+    in_internets(|internet| {
+        let curl = "$SBX --connect '*.wild.example:80' -- curl -sS";
+        for host in ["www.wild.example", "deep.www.wild.example", "WWW.Wild.Example."] {
+            internet.run(&format!("{curl} http://{host}/")).success().prints("hello from 203.0.113.12\n");
+        }
+        internet.run(&format!("{curl} http://wild.example/")).failed().says("wild.example");
+        internet.saw_nothing_of("wild.example");
+        internet.run(&format!("{curl} http://www.wild.example.other.example/")).failed();
+        internet.saw_nothing_of("example");
+    });
+}
+
+#[test]
+fn addresses_are_reached_where_a_rule_has_them() {
+    in_internets(|internet| {
+        let curl = "$SBX --connect 203.0.113.8/29:80 --connect '[2001:db8::]/32:80' -- curl -sS";
+        internet.run(&format!("{curl} http://203.0.113.11/")).success().prints("hello from 203.0.113.11\n");
+        internet.run(&format!("{curl} http://[2001:db8::10]/")).success().prints("hello from 2001:db8::10\n");
+        for other in
+            ["http://203.0.113.16/", "http://203.0.113.10:7/", "http://10.0.0.1/", "http://169.254.169.254/"]
+        {
+            let out = internet.run(&format!("{curl} {other}")).failed();
+            out.says("allow it with --connect");
+            internet.saw_nothing_of("connection");
+        }
+    });
+}
+
+/// A name leads to what its owner says. What is private is not reached by that.
+#[test]
+fn names_lead_to_no_private_address() {
+    in_internets(|internet| {
+        for name in ["private.example", "metadata.example", "loop.example"] {
+            internet.run(&format!("$SBX --connect {name}:80 -- curl -sS http://{name}/")).failed();
+            assert!(internet.saw(&format!("question {name} A")));
+            internet.saw_nothing_of("connection");
+        }
+        let out = internet.run(
+            "$SBX --connect private.example:80 --connect 10.0.0.0/8:80 -- curl -sS http://private.example/",
+        );
+        out.success().prints("hello from 10.0.0.1\n");
+        // Looked up twice, the second answer leads to this machine.
+        let out = internet.run(
+            "$SBX --connect rebinding.example:80 -- sh -c 'curl -sS http://rebinding.example/; sleep 6; \
+             curl -sS http://rebinding.example/'",
+        );
+        out.failed().prints("hello from 203.0.113.13\n");
+        internet.saw_nothing_of("connection 127.0.0.1");
+    });
+}
+
+/// A connection to an allowed name may not speak to another host behind the same address.
+#[test]
+fn what_is_said_has_to_name_the_host() {
+    in_internets(|internet| {
+        let tls = |name: &str| {
+            format!(
+                "$SBX --ro $CA --connect allowed.example -- \
+                 curl -sS --cacert $CA --connect-to {name}:443:allowed.example:443 https://{name}/"
+            )
+        };
+        internet.run(&tls("allowed.example")).success();
+        internet.run(&tls("shared.example")).failed().says("in curl[").says("'shared.example'");
+        internet.saw_nothing_of("bytes");
+        let http = |host: &str| {
+            format!("$SBX --connect allowed.example:80 -- curl -sS -H 'Host: {host}' http://allowed.example/")
+        };
+        internet.run(&http("allowed.example")).success();
+        internet.run(&http("shared.example")).failed().says("in curl[").says("'shared.example'");
+        internet.saw_nothing_of("bytes");
+        // Where no protocol is known, nothing is looked at.
+        let echo = "import socket\ns = socket.create_connection((\"allowed.example\", 7))\n\
+                    s.sendall(b\"shared.example\")\ns.shutdown(1)\nprint(s.makefile().read())";
+        let out = internet.run(&format!("$SBX --connect allowed.example:7 -- /usr/bin/python3 -c '{echo}'"));
+        out.success().prints("shared.example\n");
+    });
+}
+
+#[test]
+fn datagrams_are_refused_at_once() {
+    in_internets(|internet| {
+        let send = "import socket, time\nbegun = time.monotonic()\n\
+                    s = socket.socket(type=socket.SOCK_DGRAM)\ns.connect((\"203.0.113.10\", 9))\ns.send(b\"x\")\n\
+                    try: s.recv(9)\nexcept ConnectionRefusedError: print(\"refused\", time.monotonic() - begun < 2)";
+        let out = internet.run(&format!("$SBX --connect 203.0.113.0/24:9 -- /usr/bin/python3 -c '{send}'"));
+        out.success().prints("refused True\n");
+        internet.saw_nothing_of("datagram");
+    });
+}
+
+#[test]
+fn questions_are_answered_whatever_server_is_asked() {
+    in_internets(|internet| {
+        let ask = r#"import socket, struct, sys
+def ask(server, name, kind, tcp):
+    question = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0)
+    question += b"".join(bytes([len(l)]) + l.encode() for l in name.split(".")) + struct.pack(">BHH", 0, kind, 1)
+    s = socket.socket(type=socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM)
+    s.settimeout(5)
+    if tcp:
+        s.connect((server, 53))
+        s.sendall(struct.pack(">H", len(question)) + question)
+        s.recv(2)
+        answer = s.recv(512)
+    else:
+        s.sendto(question, (server, 53))
+        answer, sender = s.recvfrom(512)
+        assert sender[0] == server, sender
+    return answer[3] & 15, struct.unpack(">H", answer[6:8])[0]
+for server in ("203.0.113.53", "8.8.8.8", "127.0.0.53"):
+    for tcp in (False, True):
+        print(*ask(server, "allowed.example", 1, tcp), *ask(server, "allowed.example", 28, tcp),
+              *ask(server, "allowed.example", 65, tcp), *ask(server, "secret.evil.example", 1, tcp))
+"#;
+        internet.world.write("ask.py", ask);
+        let out = internet.run("$SBX --connect allowed.example -- /usr/bin/python3 ask.py");
+        out.success().prints(&"0 1 0 0 0 0 5 0\n".repeat(6)).says("secret.evil.example");
+        assert_eq!(internet.log, "", "nothing is asked outside before something is connected");
+    });
+}
+
+#[test]
+fn servers_of_the_run_are_as_they_were() {
+    in_internets(|internet| {
+        let serve = "import socket, threading\nserver = socket.create_server((\"0.0.0.0\", 443))\n\
+                     def one():\n c, _ = server.accept()\n c.sendall(b\"own\")\n c.close()\n\
+                     threading.Thread(target=one).start()\n\
+                     print(socket.create_connection((\"127.0.0.1\", 443)).recv(9))";
+        let out = internet.run(&format!("$SBX --connect allowed.example -- /usr/bin/python3 -c '{serve}'"));
+        out.success().prints("b'own'\n");
+        assert_eq!(internet.log, "");
+    });
+}
+
+#[test]
+fn a_port_of_this_machine_is_brought_inside() {
+    in_internets(|internet| {
+        let curl = "-- curl -sS http://127.0.0.1/";
+        internet.run(&format!("$SBX --host-port 80 {curl}")).success().prints("hello from 127.0.0.1\n");
+        internet.run(&format!("$SBX --host-port 443 {curl}")).failed();
+        internet.saw_nothing_of("connection");
+    });
+}
+
+#[test]
+fn the_report_has_every_host() {
+    in_internets(|internet| {
+        let out = internet.run(
+            "$SBX --report report.json --connect allowed.example:80 -- sh -c 'curl -sS http://allowed.example/; \
+             curl -s http://other.example/; curl -s http://allowed.example:7/; true'",
+        );
+        out.success();
+        let report: serde_json::Value =
+            serde_json::from_str(&internet.world.read("report.json").unwrap()).unwrap();
+        let network = &report["network"];
+        assert_eq!((&network["mode"], &network["allow"][0]), (&"hosts".into(), &"allowed.example:80".into()));
+        let of = |host: &str, port: serde_json::Value| {
+            let hosts = network["hosts"].as_array().unwrap();
+            let found = hosts.iter().find(|used| used["host"] == host && used["port"] == port);
+            found.unwrap_or_else(|| panic!("{host} {port}: {network}")).clone()
+        };
+        let reached = of("allowed.example", 80.into());
+        assert_eq!((&reached["connections"], &reached["refused"]), (&1.into(), &0.into()));
+        assert!(reached["sent"].as_u64().unwrap() > 50 && reached["received"].as_u64().unwrap() > 50);
+        assert!(reached["first"].as_str().unwrap() <= reached["last"].as_str().unwrap());
+        assert_eq!(of("allowed.example", 7.into())["refused"], 1);
+        assert!(of("other.example", serde_json::Value::Null)["refused"].as_u64().unwrap() > 0);
+    });
+}
+
+#[test]
+fn if_the_broker_is_killed_nobody_is_reached() {
+    in_internets(|internet| {
+        // The broker is the supervisor's other child: the one that is not the first process of the namespaces.
+        let out = internet.run(
+            "$SBX --connect allowed.example:80 -- sh -c 'until test -e go; do sleep 0.05; done; \
+             curl -sS http://allowed.example/' & \
+             until broker=$(pgrep -f '^.*sbx run --connect' -P $! | head -1) && test -n \"$broker\"; do sleep 0.05; done; \
+             for child in $(pgrep -P $!); do test \"$(readlink /proc/$child/ns/net)\" = \"$(readlink /proc/self/ns/net)\" \
+             && kill -KILL $child; done; sleep 0.2; : > go; wait $!",
+        );
+        out.failed().says("no host is reached any more");
+        internet.saw_nothing_of("connection");
+    });
+}
+
+/// `tests/hosts/attacks.py` has the attempts.
+#[test]
+fn no_attempt_gets_out() {
+    in_internets(|internet| {
+        let sbx = stage::sbx();
+        let out = internet.run(&format!("/usr/bin/python3 attacks.py log {}", sbx.display()));
+        assert!(out.out().ends_with(" attempts, 0 through\n"), "{out}");
+        out.success();
+    });
+}
+
+#[test]
+fn rules_that_say_nothing_are_refused() {
+    in_internets(|internet| {
+        for (flags, why) in [
+            ("--connect localhost:80", "--host-port 80"),
+            ("--connect 127.0.0.1", "--host-port 443"),
+            ("--connect 0x7f.1", "is a number"),
+            ("--connect allowed.example --exec", "--exec"),
+            ("--connect allowed.example --bind 80", "leave --bind out"),
+            ("--connect allowed.example --net host", "contradict"),
+            ("--connect 'evil.example/.allowed.example'", "is not a range"),
+        ] {
+            internet.run(&format!("$SBX {flags} -- touch ran")).refused(125, &[why]);
+            assert!(!internet.world.exists("ran"));
+        }
+    });
+}
