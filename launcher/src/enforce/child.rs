@@ -51,6 +51,8 @@ pub struct Steps {
     pub session: bool,
     /// Where the child waits until all path rules are added; `None` where they are already.
     pub barrier: Option<StartBarrier>,
+    /// Where the reaper waits until all placeholders are made, if there are any.
+    pub placed: Option<StartBarrier>,
     /// Whether the parent has taken the steps of [`drop_early`] already.
     pub dropped_early: bool,
     /// The filter; `None` for a run without any.

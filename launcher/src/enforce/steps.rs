@@ -101,6 +101,7 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             library,
             layout,
             barrier: None,
+            placed: None,
             dropped_early: false,
             guard: (!plan.unconfined).then_some(guard),
             permit,

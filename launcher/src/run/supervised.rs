@@ -74,7 +74,6 @@ pub fn run(
     let closed_streams = parts.closed.clone();
     let view = View { layout: layout.as_deref(), ..View::default() };
     let (mut steps, view) = steps::lay_out(plan, parts, view)?;
-    let placeholders = layout.as_ref().map(|layout| Placeholders::make(layout)).transpose()?;
     let presence = layout.as_ref().map(|layout| Presence::of(layout)).transpose()?.flatten().map(Rc::new);
     (steps.mask, steps.broken_pipe) = (signals.mask, signals.broken_pipe);
     let afterwards = Afterwards {
@@ -82,7 +81,7 @@ pub fn run(
         scratch: scratch.iter().chain(&in_memory).map(|scratch| scratch.path().to_path_buf()).collect(),
         group: group.as_ref().map(|group| group.path().to_path_buf()),
         introduces: reporter.is_some() && layout.is_some(),
-        placeholders: placeholders.unwrap_or_default(),
+        placeholders: layout.as_deref().map(Placeholders::of).unwrap_or_default(),
         presence: presence.clone(),
         home,
     };
