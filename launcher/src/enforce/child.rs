@@ -45,6 +45,8 @@ pub struct Steps {
     pub own: Option<Own>,
     /// The mounts of the run, which the reaper makes.
     pub layout: Option<Rc<Layout>>,
+    /// The limit of process numbers outside.
+    pub number_limit: Option<String>,
     /// Where in it the explainer library is to be, if there.
     pub library: Option<PathBuf>,
     /// Whether the command gets a session of its own, without a controlling terminal.

@@ -43,7 +43,7 @@ use crate::supervise::violation::Violations;
 use crate::supervise::{self, Ending, Task, Watch, memory};
 use crate::sys::namespace::{self, Own};
 use crate::sys::signal::{self, Disposition, Set};
-use crate::sys::{descriptor, privilege, process, seccomp};
+use crate::sys::{descriptor, privilege, process, seccomp, timer};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -89,6 +89,8 @@ pub fn run(
     let (pumps, diverted) = diverted.map_err(cannot("lead the output through a pipe"))?.unzip();
     let terminal = Terminal::of_caller().map_err(cannot("remember the terminal"))?;
     let started = Instant::now();
+    // Before there is a command that could stop us.
+    limits.timeout.map_or(Ok(()), timer::continue_after).map_err(cannot("start the clock"))?;
     let result = start(steps, tree, &afterwards, view);
     // Whatever there is to say is said to the caller, not to ourselves.
     diverted.map_or(Ok(()), Diverted::restore).map_err(cannot("put standard output back"))?;

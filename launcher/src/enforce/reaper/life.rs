@@ -15,7 +15,7 @@ use crate::enforce::replaced::Overlays;
 use crate::enforce::scratch;
 use crate::plan::namespaces::Layout;
 use crate::sys::process::{self, Change, Pid, SignalScope};
-use crate::sys::{descriptor, probe, signal, socket};
+use crate::sys::{descriptor, namespace, probe, signal, socket};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
@@ -132,6 +132,7 @@ fn enter(steps: &mut Steps, progress: &mut Progress) -> Result<Entered, ViewErro
         placed.wait().step("wait for the placeholders")?;
     }
     let entered = mounts::enter(layout, steps.library.as_deref())?;
+    namespace::keep_number_limit(steps.number_limit.as_deref());
     // The process is in its working directory already, and this descriptor is about the one outside.
     std::mem::forget(steps.directory.take());
     if let Some(landlock) = &mut steps.landlock {
