@@ -22,6 +22,7 @@ use crate::report::Reporter;
 use crate::run::aftermath::home::HomeBefore;
 use crate::run::aftermath::{self, Aftermath};
 use crate::run::arguments::Arguments;
+use crate::run::compiling::Compiling;
 use crate::run::conclusion::{conclude, tell_placeholders};
 use crate::run::messages::Closing;
 use crate::run::provide::Resources;
@@ -69,6 +70,7 @@ pub fn run(
     let aftermath = aftermath.map_err(cannot("open the workspace, to look at it afterwards"))?;
     let case = Case::of(&plan, layout.clone());
     let signing = Signing::of(&plan);
+    let compiling = Compiling::of(&plan);
     let arguments = Arguments::of(&plan);
     let signals = Signals::take()?;
     let closed_streams = parts.closed.clone();
@@ -159,6 +161,7 @@ pub fn run(
         let result = conclude(&summary, &calls.judge.violations, scratch);
         let hint = signing.and_then(|signing| signing.hint(summary.ending));
         hint.iter().for_each(|hint| calls.judge.violations.line(hint));
+        compiling.hint(summary.ending).iter().for_each(|hint| calls.judge.violations.line(hint));
         written.line().iter().for_each(|line| calls.judge.violations.line(line));
         if let Some(closing) = closing {
             calls.judge.violations.line(&closing.line(summary.ending));
