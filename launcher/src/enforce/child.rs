@@ -49,12 +49,16 @@ pub struct Steps {
     pub doors: Option<Rc<Hosts>>,
     /// The mounts of the run, which the reaper makes.
     pub layout: Option<Rc<Layout>>,
+    /// The limit of process numbers outside.
+    pub number_limit: Option<String>,
     /// Where in it the explainer library is to be, if there.
     pub library: Option<PathBuf>,
     /// Whether the command gets a session of its own, without a controlling terminal.
     pub session: bool,
     /// Where the child waits until all path rules are added; `None` where they are already.
     pub barrier: Option<StartBarrier>,
+    /// Where the reaper waits until all placeholders are made, if there are any.
+    pub placed: Option<StartBarrier>,
     /// Whether the parent has taken the steps of [`drop_early`] already.
     pub dropped_early: bool,
     /// The filter; `None` for a run without any.

@@ -19,6 +19,7 @@ use crate::sys::beneath::{Directory, from_root};
 use crate::sys::file::{self, Times};
 use crate::sys::path::{self, says_missing};
 use crate::sys::{OfCall, SyscallError, memory, process};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -37,42 +38,52 @@ pub struct Placeholders {
     placeholders: Vec<Placeholder>,
     /// Where links may come.
     watched: BTreeSet<PathBuf>,
-    locks: Vec<File>,
+    locks: RefCell<Vec<File>>,
 }
 
 impl Placeholders {
-    /// Makes them.
-    pub fn make(layout: &Layout) -> Result<Placeholders, EnforceError> {
+    /// Those of a layout, which are yet to be made.
+    pub fn of(layout: &Layout) -> Placeholders {
         let Layout { placeholders, watched, .. } = layout;
-        let mut made = Placeholders {
+        Placeholders {
             placeholders: placeholders.clone(),
             watched: watched
                 .iter()
                 .flat_map(|watched| watched.places().map(|place| watched.above.join(place)))
                 .collect(),
-            locks: Vec::new(),
-        };
-        let by_directory = by_directory(placeholders);
+            locks: RefCell::default(),
+        }
+    }
+
+    /// Whether there are none to be made.
+    pub fn is_empty(&self) -> bool {
+        self.placeholders.is_empty()
+    }
+
+    /// Makes them.
+    pub fn make(&self) -> Result<(), EnforceError> {
+        let by_directory = by_directory(&self.placeholders);
+        let mut locks = self.locks.borrow_mut();
         // A placeholder is recognised by its mode, from its first moment on.
         let _mask = process::without_umask();
         for directory in by_directory.keys() {
             const KEEP: &str = "keep names in '{}' from being made";
             let lock = File::open(directory).step_at(KEEP, directory)?;
             share(&lock).step_at(KEEP, directory)?;
-            made.locks.push(lock);
+            locks.push(lock);
         }
-        for (own, lock) in by_directory.values().zip(&made.locks) {
+        for (own, lock) in by_directory.values().zip(locks.iter()) {
             let times = Times::of(lock);
             let kept = own.iter().try_for_each(|placeholder| placeholder.keep(lock));
             times.restore(lock);
             kept?;
         }
-        Ok(made)
+        Ok(())
     }
 
     /// Removes those that no other run uses. Returns those that are left although no run uses them.
     pub fn end(mut self) -> Vec<PathBuf> {
-        self.locks.clear();
+        self.locks.get_mut().clear();
         let left = self.remove();
         self.placeholders.clear();
         self.watched.clear();
@@ -91,7 +102,7 @@ impl Placeholders {
 
 impl Drop for Placeholders {
     fn drop(&mut self) {
-        self.locks.clear();
+        self.locks.get_mut().clear();
         self.remove();
     }
 }

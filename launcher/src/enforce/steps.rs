@@ -8,7 +8,7 @@ use crate::enforce::guard::Guard;
 use crate::enforce::landlock::{self, Report, View};
 use crate::plan::{LibraryPlace, OnViolation, Plan, rules};
 use crate::profile::NetworkMode;
-use crate::sys::{descriptor, process, signal};
+use crate::sys::{descriptor, namespace, process, signal};
 use sbx_policy::env;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -100,8 +100,10 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             own: plan.own,
             doors: plan.network.hosts.clone(),
             library,
+            number_limit: layout.as_ref().and_then(|_| namespace::number_limit()),
             layout,
             barrier: None,
+            placed: None,
             dropped_early: false,
             guard: (!plan.unconfined).then_some(guard),
             permit,

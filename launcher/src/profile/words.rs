@@ -85,6 +85,8 @@ pub enum SettingsFormat {
     Npm,
     /// TOML.
     Toml,
+    /// A strict part of YAML.
+    Yaml,
 }
 
 /// `when_made`: what happens if something makes a protected path that did not exist.
@@ -136,7 +138,7 @@ words! {
     Level { "full" = Full, "standard" = Standard, "minimal" = Minimal, }
     NetworkMode { "none" = None, "host" = Host, "allow" = Ports, "private" = Private, "loopback" = Loopback, }
     HomeMode { "closed" = Closed, "private" = Private, "temporary" = Temporary, }
-    SettingsFormat { "git" = Git, "ini" = Ini, "npm" = Npm, "toml" = Toml, }
+    SettingsFormat { "git" = Git, "ini" = Ini, "npm" = Npm, "toml" = Toml, "yaml" = Yaml, }
     WhenMade { "refuse" = Refuse, "set-aside" = SetAside, }
     Variable { "WORKSPACE" = Workspace, "HOME" = Home, "TMP" = Tmp, "CACHE" = Cache, }
 }

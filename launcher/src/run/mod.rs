@@ -2,6 +2,7 @@
 
 mod aftermath;
 mod arguments;
+mod compiling;
 mod conclusion;
 mod hosts;
 mod messages;

@@ -22,6 +22,7 @@ use crate::report::Reporter;
 use crate::run::aftermath::home::HomeBefore;
 use crate::run::aftermath::{self, Aftermath};
 use crate::run::arguments::Arguments;
+use crate::run::compiling::Compiling;
 use crate::run::conclusion::{conclude, tell_placeholders};
 use crate::run::messages::Closing;
 use crate::run::provide::Resources;
@@ -44,7 +45,7 @@ use crate::supervise::violation::Violations;
 use crate::supervise::{self, Ending, Task, Watch, memory};
 use crate::sys::namespace::{self, Own};
 use crate::sys::signal::{self, Disposition, Set};
-use crate::sys::{descriptor, privilege, process, seccomp};
+use crate::sys::{descriptor, privilege, process, seccomp, timer};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -70,12 +71,12 @@ pub fn run(
     let aftermath = aftermath.map_err(cannot("open the workspace, to look at it afterwards"))?;
     let case = Case::of(&plan, layout.clone());
     let signing = Signing::of(&plan);
+    let compiling = Compiling::of(&plan);
     let arguments = Arguments::of(&plan);
     let signals = Signals::take()?;
     let closed_streams = parts.closed.clone();
     let view = View { layout: layout.as_deref(), ..View::default() };
     let (mut steps, view) = steps::lay_out(plan, parts, view)?;
-    let placeholders = layout.as_ref().map(|layout| Placeholders::make(layout)).transpose()?;
     let presence = layout.as_ref().map(|layout| Presence::of(layout)).transpose()?.flatten().map(Rc::new);
     (steps.mask, steps.broken_pipe) = (signals.mask, signals.broken_pipe);
     let afterwards = Afterwards {
@@ -83,7 +84,7 @@ pub fn run(
         scratch: scratch.iter().chain(&in_memory).map(|scratch| scratch.path().to_path_buf()).collect(),
         group: group.as_ref().map(|group| group.path().to_path_buf()),
         introduces: reporter.is_some() && layout.is_some(),
-        placeholders: placeholders.unwrap_or_default(),
+        placeholders: layout.as_deref().map(Placeholders::of).unwrap_or_default(),
         presence: presence.clone(),
         home,
     };
@@ -91,6 +92,8 @@ pub fn run(
     let (pumps, diverted) = diverted.map_err(cannot("lead the output through a pipe"))?.unzip();
     let terminal = Terminal::of_caller().map_err(cannot("remember the terminal"))?;
     let started = Instant::now();
+    // Before there is a command that could stop us.
+    limits.timeout.map_or(Ok(()), timer::continue_after).map_err(cannot("start the clock"))?;
     let result = start(steps, tree, &afterwards, view);
     // Whatever there is to say is said to the caller, not to ourselves.
     diverted.map_or(Ok(()), Diverted::restore).map_err(cannot("put standard output back"))?;
@@ -168,6 +171,7 @@ pub fn run(
         let result = conclude(&summary, &calls.judge.violations, scratch);
         let hint = signing.and_then(|signing| signing.hint(summary.ending));
         hint.iter().for_each(|hint| calls.judge.violations.line(hint));
+        compiling.hint(summary.ending).iter().for_each(|hint| calls.judge.violations.line(hint));
         written.line().iter().for_each(|line| calls.judge.violations.line(line));
         if let Some(closing) = closing {
             calls.judge.violations.line(&closing.line(summary.ending));

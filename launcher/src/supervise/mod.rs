@@ -29,7 +29,7 @@ use crate::plan::limits::Applied;
 use crate::sys::descriptor::{self, Interest, Ready};
 use crate::sys::process::{self, Change};
 use crate::sys::signal::{self, Disposition};
-use crate::sys::{self, SyscallError, timer};
+use crate::sys::{self, SyscallError};
 use deadline::{Act, Deadline};
 use dispatch::{Dispatcher, Flow};
 use hosts::Hosts;
@@ -86,9 +86,6 @@ pub struct Task {
 pub fn run(task: Task, calls: &mut Dispatcher) -> Result<Summary, SyscallError> {
     let now = Instant::now();
     let left = task.timeout.map(|time| time.saturating_sub(now.duration_since(task.started)));
-    if let Some(left) = left {
-        timer::continue_after(left)?;
-    }
     let deadline = Deadline::new(now, left, task.kill_after);
     let mut supervisor = Supervisor {
         task,

@@ -3,7 +3,7 @@
 
 use crate::sys::descriptor::poll_entries;
 use crate::sys::new_names::NewNames;
-use crate::sys::{OfCall, SyscallError, checked};
+use crate::sys::{OfCall, SyscallError, checked, process};
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
 use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
 use std::ffi::CString;
@@ -46,7 +46,15 @@ pub fn new(kind: Kind, on: &Path) -> Result<(), SyscallError> {
         Kind::Nothing => (c"tmpfs", nodev | MountFlags::RDONLY, Some(c"mode=000,size=4k")),
         Kind::Terminals => (c"devpts", noexec, Some(c"newinstance,ptmxmode=0666,mode=620")),
     };
-    rustix::mount::mount(name, on, name, flags | MountFlags::NOSUID, options).of("mount")
+    let mount = |options| rustix::mount::mount(name, on, name, flags | MountFlags::NOSUID, options);
+    // The group that terminals have outside: for root, screen(1) insists on it, and has no capability to give it. In a
+    // user namespace it has no number.
+    if kind == Kind::Terminals && process::user() == 0 {
+        return mount(Some(c"newinstance,ptmxmode=0666,mode=620,gid=5"))
+            .or_else(|_| mount(options))
+            .of("mount");
+    }
+    mount(options).of("mount")
 }
 
 /// The same, on a directory that is held open.

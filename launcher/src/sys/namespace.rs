@@ -4,7 +4,7 @@ use crate::sys::privilege::set_dumpable;
 use crate::sys::process::{self, Change, Pid};
 use crate::sys::{OfCall, SyscallError, checked, probe, socket};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
@@ -66,7 +66,7 @@ fn mark_of_network() -> Result<Mark, SyscallError> {
     if let Ok(cookie) = socket::cookie(&socket) {
         return Ok(Mark::Cookie(cookie));
     }
-    let meta = std::fs::metadata("/proc/self/ns/net").of("stat")?;
+    let meta = fs::metadata("/proc/self/ns/net").of("stat")?;
     Ok(Mark::File(meta.dev(), meta.ino()))
 }
 
@@ -135,6 +135,22 @@ pub fn loopback_up() -> Result<Option<u64>, SyscallError> {
 pub fn open_low_ports() -> Result<(), SyscallError> {
     write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")
 }
+
+/// One more than the largest process number of the calling process's pid namespace (proc(5)), whosever /proc is there.
+pub fn number_limit() -> Option<String> {
+    fs::read_to_string(NUMBER_LIMIT).ok()
+}
+
+/// Gives the calling process's pid namespace this limit, unless it has it. Namespaces have one each since Linux 6.14,
+/// the largest there can be. Programs that show process numbers go by it (ps(1) makes its column as wide).
+pub fn keep_number_limit(limit: Option<&str>) {
+    if let Some(limit) = limit.filter(|limit| number_limit().is_some_and(|own| own != *limit)) {
+        // Nothing depends on it.
+        let _ = write(NUMBER_LIMIT, limit);
+    }
+}
+
+const NUMBER_LIMIT: &str = "/proc/sys/kernel/pid_max";
 
 /// Starts a new session: in a new pid namespace the caller's process group and session have no numbers.
 pub fn new_session() -> Result<(), SyscallError> {

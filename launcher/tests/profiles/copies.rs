@@ -242,11 +242,63 @@ fn no_pattern_is_for_everything() {
             for pattern in copy.keep.iter() {
                 let name = pattern.trim_start_matches("*.");
                 assert!(
-                    name.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '@'),
+                    name.starts_with(
+                        |first: char| first.is_ascii_alphanumeric() || matches!(first, '@' | ':')
+                    ),
                     "{pattern}"
                 );
                 assert!(pattern.chars().all(|letter| letter.is_ascii_graphic()), "{pattern}");
             }
         }
     }
+}
+
+#[test]
+fn settings_of_yarn_gem_and_bundler() {
+    let yarn = "\
+nodeLinker: node-modules
+npmRegistryServer: \"https://mirror.example.org/\"
+npmAuthToken: hunter2
+npmAuthIdent: \"me:hunter2\"
+npmScopes:
+  company:
+    npmRegistryServer: https://me:hunter2@example.org/
+    npmAuthToken: \"hunter2\"
+plugins:
+  - ~/hunter2.js
+yarnPath: ~/hunter2.cjs
+httpsProxy: http://me:hunter2@proxy/
+enableTelemetry: false
+";
+    holds(
+        ".yarnrc.yml",
+        yarn,
+        &[
+            "nodeLinker: node-modules",
+            "npmRegistryServer: \"https://mirror.example.org/\"",
+            "enableTelemetry: false",
+        ],
+    );
+    let registry = "npmRegistryServer: https://me:hunter2@mirror.example.org/\nnmMode: classic\n";
+    holds(".yarnrc.yml", registry, &["nmMode: classic"]);
+    let gem = "---\n:rubygems_api_key: hunter2\n:sources:\n- https://rubygems.org/\ngem: --no-document\n";
+    holds(".gemrc", gem, &[":sources:", "- https://rubygems.org/", "gem: --no-document"]);
+    holds(".gemrc", ":sources:\n- https://rubygems.org/\n- https://me:hunter2@example.org/\n", &[]);
+    let bundler = "\
+---
+BUNDLE_JOBS: \"4\"
+BUNDLE_GITHUB__COM: \"me:hunter2\"
+BUNDLE_GEMS__EXAMPLE__ORG: hunter2
+BUNDLE_BUILD__NOKOGIRI: \"--use-system-libraries\"
+BUNDLE_WITHOUT: \"development:test\"
+";
+    holds(
+        ".bundle/config",
+        bundler,
+        &[
+            "BUNDLE_JOBS: \"4\"",
+            "BUNDLE_BUILD__NOKOGIRI: \"--use-system-libraries\"",
+            "BUNDLE_WITHOUT: \"development:test\"",
+        ],
+    );
 }

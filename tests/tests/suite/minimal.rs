@@ -1,7 +1,7 @@
 //! `minimal`: reading and computing.
 
 use sbx_tests::world::SECRET;
-use sbx_tests::{World, as_users, in_worlds, kernel, promise};
+use sbx_tests::{World, as_users, in_worlds, kernel, need, promise};
 
 use crate::corpus;
 
@@ -189,5 +189,19 @@ fn a_directory_of_the_home_directory_can_be_allowed_by_name() {
         assert!(world.outside.join("kept").exists());
         world.sbx(["run", "--rw", dir, "--", "rm", "-f", &file]).run().success();
         assert!(!world.outside.join("kept").exists());
+    });
+}
+
+#[test]
+fn who_compiles_while_it_runs_learns_what_it_lacks() {
+    need!("node");
+    in_worlds(|world| {
+        for profile in ["minimal", "network", "write", "no-exec"] {
+            let node = ["node", "-e", "console.log(1 + 1)"];
+            world.run(profile, node).run().failed().says("refuses executable memory").says("--jitless");
+            world.run(profile, ["node", "--jitless", "-e", node[2]]).run().success().prints("2\n");
+        }
+        let traps = ["sh", "-c", "kill -TRAP $$"];
+        assert!(!world.run("workspace", traps).run().failed().err().contains("executable memory"));
     });
 }

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use sbx_tests::{User, World, in_worlds, kernel, processes, promise};
 
+const PYTHON: &str = "/usr/bin/python3";
+
 #[test]
 fn a_timeout_ends_a_slow_command_and_not_a_quick_one() {
     in_worlds(|world| {
@@ -96,11 +98,10 @@ fn a_stopped_supervisor_does_not_stop_the_clock() {
     in_worlds(|world| {
         for profile in ["minimal", "workspace"] {
             let marker = processes::marker();
-            let script = format!("echo up; sleep 1000; # {marker}");
-            let words = ["sh", "-c", &script];
-            let words = if profile == "minimal" { vec!["sleep", "1000"] } else { words.to_vec() };
-            let running = world.sbx(["run", "-p", profile, "-t", "2s", "--"]).args(words).start();
-            std::thread::sleep(Duration::from_millis(500));
+            let script = format!("import time; print('up', flush=True); time.sleep(1000) # {marker}");
+            let words = ["run", "-p", profile, "-t", "2s", "--", PYTHON, "-c", &script];
+            let running = world.sbx(words).start();
+            running.wait_for("up");
             running.signal(libc::SIGSTOP);
             running.wait().exited(124);
             processes::none_left(&marker);

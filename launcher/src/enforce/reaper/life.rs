@@ -15,7 +15,7 @@ use crate::enforce::replaced::Overlays;
 use crate::enforce::scratch;
 use crate::plan::namespaces::Layout;
 use crate::sys::process::{self, Change, Pid, SignalScope};
-use crate::sys::{descriptor, probe, signal, socket};
+use crate::sys::{descriptor, namespace, probe, signal, socket};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
@@ -78,7 +78,7 @@ pub fn reap(
         if overseer.is_gone() {
             // This also closes our copies of the supervisor's placeholder locks.
             descriptor::close_all_but(&mut kept);
-            tidy(layout.as_deref(), afterwards);
+            tidy(&overseer, layout.as_deref(), afterwards);
         }
         return 1;
     }
@@ -105,14 +105,15 @@ pub fn reap(
     reaping.wait_for_the_rest();
     end_all(KILLING, reaping.scope.as_ref());
     if reaping.is_orphaned() {
-        tidy(layout.as_deref(), afterwards);
+        tidy(&reaping.supervisor, layout.as_deref(), afterwards);
     }
     // Processes that could not be ended are left to the supervisor.
     i32::from(process::has_children())
 }
 
 /// Removes, in place of the supervisor, which has ended, what it would have removed.
-fn tidy(layout: Option<&Layout>, afterwards: &Afterwards) {
+fn tidy(supervisor: &Supervisor, layout: Option<&Layout>, afterwards: &Afterwards) {
+    supervisor.wait_for_end();
     layout.iter().for_each(|layout| mounts::leave(layout));
     afterwards.placeholders.remove();
     // In this order: the group is empty now, and can be removed.
@@ -130,7 +131,11 @@ fn enter(steps: &mut Steps, progress: &mut Progress) -> Result<Entered, ViewErro
         (progress.network, progress.doors) = mounts::settle(own, doors)?;
     }
     let Some(layout) = &steps.layout else { return Ok(Entered::default()) };
+    if let Some(placed) = &steps.placed {
+        placed.wait().step("wait for the placeholders")?;
+    }
     let entered = mounts::enter(layout, steps.library.as_deref())?;
+    namespace::keep_number_limit(steps.number_limit.as_deref());
     // The process is in its working directory already, and this descriptor is about the one outside.
     std::mem::forget(steps.directory.take());
     if let Some(landlock) = &mut steps.landlock {
@@ -174,6 +179,13 @@ impl Supervisor {
         match self {
             Supervisor::Number(pid) => process::parent() != *pid,
             Supervisor::Held(held) => probe::readable(*held, Duration::ZERO),
+        }
+    }
+
+    /// Its main thread, of whose end the kernel tells, ends before the last one that has its locks open.
+    fn wait_for_end(&self) {
+        if let Supervisor::Held(held) = self {
+            probe::readable(*held, KILLING);
         }
     }
 }

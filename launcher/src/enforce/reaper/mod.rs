@@ -171,6 +171,10 @@ impl Reaper {
             Err(failed) if steps.layout.is_some() => return Err(unsupported(failed)),
             Err(_) => None,
         };
+        steps.placed = match &steps.barrier {
+            Some(barrier) if !afterwards.placeholders.is_empty() => Some(barrier.another()?),
+            _ => None,
+        };
         let mut add_rules = |steps: &mut Steps| add_rules(steps).map_err(Unstarted::Refused);
         // A sandbox around us can refuse what the barrier needs. Then the rules are added first.
         let added = if steps.barrier.is_none() { Some(add_rules(&mut steps)?) } else { None };
@@ -191,7 +195,14 @@ impl Reaper {
             let status = reap(&mut steps, (supervisor, held), (sender.as_raw_fd(), maker), afterwards);
             process::exit_now(status);
         }
-        let added = added.map_or_else(|| add_rules(&mut steps), Ok);
+        // From here on there is somebody who removes them if this process is killed.
+        let placed = steps.placed.as_ref().map_or(Ok(()), |placed| {
+            let made = afterwards.placeholders.make().map_err(|error| Unstarted::Refused(error.into()));
+            // If this fails, the reaper notices our end.
+            let _ = placed.open(made.is_ok());
+            made
+        });
+        let added = placed.and_then(|()| added.map_or_else(|| add_rules(&mut steps), Ok));
         // If this fails, the reaper notices our end.
         let told = steps.barrier.as_ref().map_or(Ok(()), |barrier| barrier.open(added.is_ok()));
         told.inspect_err(|_| end_all(KILLING, None))?;
@@ -206,7 +217,7 @@ impl Reaper {
         std::mem::forget(steps.spare.take());
         let (number, progress) = heard.inspect_err(|_| end_all(KILLING, None))?;
         // Not earlier: while the reaper shares our descriptors, closing ours closes its own.
-        drop((sender, maker, steps.barrier.take()));
+        drop((sender, maker, steps.barrier.take(), steps.placed.take()));
         // If the command does not run, the reaper ends, and releases what is to be cleaned up.
         if !progress.ready || progress.failure.is_some() {
             process::wait(Some(pid), true, false);

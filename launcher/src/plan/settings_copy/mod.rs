@@ -14,6 +14,7 @@ mod secret;
 #[cfg(test)]
 mod tests;
 mod toml;
+mod yaml;
 
 use crate::profile::{Name, Pattern, SettingsFormat};
 
@@ -32,6 +33,7 @@ pub fn filtered(format: SettingsFormat, keep: &[Pattern], text: &[u8]) -> Result
         SettingsFormat::Ini => ini::filtered(keep, plain_text(text)?).map(String::into_bytes),
         SettingsFormat::Npm => Ok(npm::filtered(keep, plain_text(text)?).into_bytes()),
         SettingsFormat::Toml => toml::filtered(keep, plain_text(text)?).map(String::into_bytes),
+        SettingsFormat::Yaml => yaml::filtered(keep, plain_text(text)?).map(String::into_bytes),
     }
 }
 

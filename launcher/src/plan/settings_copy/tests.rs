@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::testing::{Random, listed_by_git};
-use SettingsFormat::{Git, Ini, Npm, Toml};
+use SettingsFormat::{Git, Ini, Npm, Toml, Yaml};
 use std::io::Write;
 use std::process::{Command, Stdio};
+
+mod yaml;
 
 /// A key as a service gives one out, and a password as a person makes one up.
 const SECRET: &str = "hunter2";
@@ -209,6 +211,10 @@ fn files_without_measure_end() {
         (Toml, format!("[{}]\nx = 1", many("a.", "a"))),
         (Toml, format!("x = {}", many("{a=", ""))),
         (Toml, format!("x = \"{}\"", many("\\u0041", ""))),
+        (Yaml, many("x: y\n", "")),
+        (Yaml, format!("x: {}", many("y ", "\n"))),
+        (Yaml, format!("x:\n{}", many("- y\n", ""))),
+        (Yaml, (0..2_000).map(|n| format!("{}x:\n", " ".repeat(n))).collect()),
     ] {
         let _ = filtered(format, &keep(&["*", "*a*b*c", "user.*", "x*x*x*x"]), text.as_bytes());
     }
@@ -247,6 +253,28 @@ fn pieces(format: SettingsFormat) -> Vec<&'static str> {
             "[1, ",
             "kept.b",
         ],
+        Yaml => &[
+            "kept: a",
+            "kept2:\n",
+            "other:\n",
+            "  - b\n",
+            "- c",
+            "  name: d\n",
+            ": ",
+            ":",
+            "'",
+            "  ",
+            "\n  ",
+            "- ",
+            "---\n",
+            "\\",
+            "'x' # y\n",
+            "\"z\"\n",
+            "[",
+            "| ",
+            "&a ",
+            "!x ",
+        ],
     };
     let common = [
         "name",
@@ -272,7 +300,10 @@ fn pieces(format: SettingsFormat) -> Vec<&'static str> {
 
 fn made(format: SettingsFormat, random: &mut Random) -> String {
     let pieces = pieces(format);
-    let starts = ["", "[kept]\n", "[kept]\nname = ", "kept.name=", "[other]\nx = "];
+    let starts: &[&str] = match format {
+        Yaml => &["", "kept: ", "kept:\n- ", "kept:\n  - x\n", "other: ", "other:\n  name: x\nkept: "],
+        _ => &["", "[kept]\n", "[kept]\nname = ", "kept.name=", "[other]\nx = "],
+    };
     let mut text = starts[random.below(starts.len())].to_string();
     (0..random.below(16)).for_each(|_| text.push_str(pieces[random.below(pieces.len())]));
     text

@@ -180,6 +180,17 @@ fn limits_hold_inside() {
 }
 
 #[test]
+fn process_numbers_are_as_long_as_outside() {
+    in_namespaces(|world| {
+        let limit = ["cat", "/proc/sys/kernel/pid_max"];
+        let outside = world.bare(limit).run().success().out().to_owned();
+        shell(world, &["-q"], &limit.join(" ")).run().success().prints(&outside);
+        shell(world, &["-q"], "echo 400000 > /proc/sys/kernel/pid_max").run().failed();
+        world.bare(limit).run().success().prints(&outside);
+    });
+}
+
+#[test]
 fn the_hosts_name_and_message_queues_are_out_of_reach() {
     need!("hostname", "ipcs");
     in_namespaces(|world| {

@@ -246,3 +246,31 @@ fn directories_of_services_cannot_be_changed() {
         }
     });
 }
+
+/// Changes the mode of a terminal that it makes, and of the caller's, and says of which the mode is another one.
+const TERMINALS: &str = "
+import os, pty
+made = pty.openpty()
+for name in os.ttyname(made[1]), os.ttyname(0):
+    before = os.stat(name).st_mode
+    try: os.chmod(name, 0o604)
+    except PermissionError: pass
+    print('changed' if os.stat(name).st_mode != before else 'same')
+";
+
+#[test]
+fn terminals_of_the_run_can_be_changed_and_the_callers_cannot() {
+    in_namespaces(|world| {
+        let on_terminal = |cmd: Cmd| {
+            let (running, terminal) = cmd.start_on_terminal();
+            let out = running.wait().success();
+            drop(terminal);
+            out
+        };
+        on_terminal(world.sbx(["run", "-q", "--", PYTHON, "-c", TERMINALS])).prints("changed\r\nsame\r\n");
+        // The terminal is root's.
+        let callers = if world.user.is_root() { "changed" } else { "same" };
+        let outside = format!("changed\r\n{callers}\r\n");
+        on_terminal(world.bare([PYTHON, "-c", TERMINALS])).prints(&outside);
+    });
+}

@@ -11,6 +11,7 @@ mod extended;
 use crate::explain::caller;
 use crate::explain::decode::{Access, Decoded, Memory, PathArgument, array};
 use crate::explain::hint::Reason;
+use crate::plan::namespaces::renewed::TERMINALS;
 use crate::plan::namespaces::{CONFIG, Layout};
 use crate::plan::notified::{self, mode_at};
 use crate::plan::rules::{self, PathRule};
@@ -21,6 +22,7 @@ use crate::supervise::violation::Fate;
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
 use crate::sys::access::Permission;
 use crate::sys::attributes::{self, GET_FLAGS, NOW_BOTH, SET_FLAGS, Times};
+use crate::sys::process::Pid;
 use crate::sys::seccomp::{Answer, Notification};
 use crate::sys::{SyscallError, access, bounded, descriptor, process};
 use extended::Extended;
@@ -73,6 +75,8 @@ struct Wish {
     /// The caller finds this file at this place. A descriptor from outside may have a name that is another
     /// file's inside.
     is_there: bool,
+    /// It is a terminal that the run has made, in a file system of its own.
+    is_own_terminal: bool,
 }
 
 enum Change {
@@ -92,7 +96,8 @@ impl Handler for Attributes {
             return None;
         }
         let told = waiting.told();
-        let change = wish(name, call, &told.decoded, &waiting.memory);
+        let layout = self.layout.as_deref();
+        let change = wish(name, call, &told.decoded, &waiting.memory, layout);
         Some(Wanted { change, told })
     }
 
@@ -132,7 +137,7 @@ impl Attributes {
     /// Makes the change, if the command may.
     fn change(&self, wish: Wish) -> Outcome {
         let layout = self.layout.as_deref();
-        if !writable(&self.granted, layout, &wish.place)
+        if !(writable(&self.granted, layout, &wish.place) || wish.is_own_terminal)
             || !wish.is_there
             || layout.is_some_and(|layout| closes(&wish, layout))
         {
@@ -194,7 +199,13 @@ fn sets_flags(name: &str, args: &[u64; 6]) -> bool {
 }
 
 /// The change that a call asks for, and the file.
-fn wish(name: &str, call: &Notification, decoded: &Decoded, memory: &dyn Memory) -> Result<Wish, Outcome> {
+fn wish(
+    name: &str,
+    call: &Notification,
+    decoded: &Decoded,
+    memory: &dyn Memory,
+    layout: Option<&Layout>,
+) -> Result<Wish, Outcome> {
     let failed = |error: io::Error| Outcome::Fails(error.raw_os_error().unwrap_or(libc::EIO));
     let change = read(name, &call.args, memory)?;
     let (file, place) = hold(name, call, decoded).map_err(failed)?;
@@ -202,7 +213,19 @@ fn wish(name: &str, call: &Notification, decoded: &Decoded, memory: &dyn Memory)
         return Err(Outcome::Never);
     }
     let is_there = !place.is_absolute() || caller::is_at(call.pid, &file, &place);
-    Ok(Wish { change, file, place, is_there })
+    let is_own_terminal = layout.is_some_and(|layout| is_own_terminal(layout, call.pid, &file, &place));
+    Ok(Wish { change, file, place, is_there, is_own_terminal })
+}
+
+/// Whether a file is on the file system of terminals that the run has for itself. The caller's terminals, which keep
+/// their names there, are on another one.
+fn is_own_terminal(layout: &Layout, thread: Pid, file: &File, place: &Path) -> bool {
+    let terminals = Path::new(TERMINALS);
+    let device = |file: &File| file.metadata().ok().map(|meta| meta.dev());
+    let top = || caller::hold(thread, None, TERMINALS.as_bytes(), false).ok();
+    place.parent() == Some(terminals)
+        && layout.renews(terminals)
+        && top().and_then(|top| device(&top)).is_some_and(|own| device(file) == Some(own))
 }
 
 /// Whether git tries, on a configuration, whether the file system knows modes, as `git init` does in a
