@@ -11,6 +11,7 @@ use crate::plan::explainer::{self, LibraryPlace};
 use crate::plan::files::{self, Directories, Executed, Paths};
 use crate::plan::home::{self, PrivateHome};
 use crate::plan::limits::{self, Means};
+use crate::plan::listings::Listings;
 use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, Unavailable, record};
 use crate::plan::rules::Network;
 use crate::plan::variables::Loudness;
@@ -143,6 +144,8 @@ impl<'a> Draft<'a> {
         let mut warnings = std::mem::take(&mut self.warnings);
         let Inputs { request, host, ref profile, ref program, ref directory, .. } = self.inputs;
         let private_home = self.private_home(&provided);
+        let homes = [host.home().map(Path::to_path_buf), private_home.as_ref().map(|home| home.at.clone())];
+        let listings = Listings::below(homes.into_iter().chain([self.workspace.clone()]).flatten());
         let variables = Variables {
             workspace: self.workspace.as_deref(),
             home: host.home(),
@@ -185,8 +188,8 @@ impl<'a> Draft<'a> {
         let denied = paths.as_ref().map_or(&[][..], |paths| &paths.denied);
         let sockets = files::but_denied(sockets, denied, &mut warnings);
         let replaced = Replaced { scratch: inside, home: private_home.as_ref() };
-        let namespaces =
-            self.layout(&variables, replaced, paths.as_ref(), &sockets, repository, &mut warnings)?;
+        let said = (&listings, &mut warnings);
+        let namespaces = self.layout(&variables, replaced, paths.as_ref(), &sockets, repository, said)?;
         let rules = paths.as_ref().map_or(&[][..], |paths| &paths.rules);
         warnings.extend(
             self.workspace
@@ -205,7 +208,8 @@ impl<'a> Draft<'a> {
         let missing = match &namespaces {
             Ok(layout) => layout.watched.iter().cloned().collect(),
             Err(_) if record.is_some() => {
-                namespaces::missing(&self.inputs.profile, &variables, &self.inputs.directory, rules)
+                let Inputs { profile, directory, .. } = &self.inputs;
+                namespaces::missing(profile, &variables, directory, rules, &listings)
             }
             Err(_) => Vec::new(),
         };
@@ -360,7 +364,7 @@ impl<'a> Draft<'a> {
         paths: Option<&Paths>,
         sockets: &[PathBuf],
         repository: Option<Repository>,
-        warnings: &mut Vec<String>,
+        (listings, warnings): (&Listings, &mut Vec<String>),
     ) -> Result<Result<Rc<Layout>, String>, Refusal> {
         let Inputs { request, host, ref profile, ref directory, .. } = self.inputs;
         let paths = match (&self.view, paths) {
@@ -378,6 +382,7 @@ impl<'a> Draft<'a> {
                 repository,
                 &host.search().dirs,
                 record::directory(host).as_deref().and_then(Path::parent),
+                listings,
             ),
             named: &paths.named,
             mounts: host.mounts()?,
@@ -385,9 +390,12 @@ impl<'a> Draft<'a> {
             scratch,
             home,
             links: home.map(|home| home::named_links(&self.inputs, &home.at)).unwrap_or_default(),
-            stores: home.map(|home| home.stores(&profile.home.stores, variables)).unwrap_or_default(),
+            stores: home
+                .map(|home| home.stores(&profile.home.stores, variables, listings))
+                .unwrap_or_default(),
             directory,
             host,
+            listings,
         };
         let layout = Layout::of(given, warnings);
         namespaces::check_passed(&request.pass_fd, host, &layout)?;

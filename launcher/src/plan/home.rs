@@ -4,6 +4,7 @@
 use crate::error::Refusal;
 use crate::host::Host;
 use crate::plan::files::{self, tidy};
+use crate::plan::listings::Listings;
 use crate::plan::namespaces::Choice;
 use crate::plan::namespaces::record::short_digest;
 use crate::plan::rules::{PathRights, PathRule};
@@ -256,12 +257,17 @@ impl PrivateHome {
 
     /// The stores that exist. Those that are in the user's home under their own names are parts of one overlay, laid
     /// over the home: each overlay takes a dozen changes of the disk. They come first.
-    pub fn stores(&self, entries: &[PathEntry], variables: &Variables<'_>) -> Vec<Store> {
+    pub fn stores(
+        &self,
+        entries: &[PathEntry],
+        variables: &Variables<'_>,
+        listings: &Listings,
+    ) -> Vec<Store> {
         let Some((layers, home)) = self.layers.as_ref().zip(variables.home) else { return Vec::new() };
         let mut mount_of_home = None;
         let mut store = |entry: &PathEntry| {
             let named = entry.expand_path(variables)?;
-            if !path::is_directory_or_link(&named) {
+            if listings.lack(&named) || !path::is_directory_or_link(&named) {
                 return None;
             }
             // An earlier command may have put a link into the workspace, over which the user's own link leads.

@@ -18,6 +18,7 @@ mod flag_warnings;
 pub mod home;
 mod inputs;
 pub mod limits;
+pub mod listings;
 pub mod namespaces;
 mod needs;
 pub mod network;
