@@ -4,7 +4,7 @@
 
 use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
-use crate::enforce::replaced::{self, Overlays};
+use crate::enforce::replaced::{self, Ground, Overlays};
 use crate::plan::namespaces::Missing;
 use crate::plan::namespaces::git::{HOOKS, NEW_CONFIG};
 use crate::plan::namespaces::layout::{DEVICES, Layout};
@@ -135,7 +135,10 @@ pub fn enter(layout: &Layout, library: Option<&Path>) -> Result<Entered, ViewErr
         const MOUNT: &str = "mount '{}'";
         let kept = replaced::take(keep, MOUNT, at)?;
         mount::new(*kind, at).basic_at(MOUNT, at)?;
-        replaced::put_back(kept, MOUNT, at)?;
+        if !kept.is_empty() {
+            let ground = Ground::below(at).basic_at(MOUNT, at)?;
+            replaced::put_back(&ground, kept, MOUNT, at)?;
+        }
         closed.iter().try_for_each(|path| deny(path))?;
     }
     let mut entered =
@@ -148,7 +151,9 @@ pub fn enter(layout: &Layout, library: Option<&Path>) -> Result<Entered, ViewErr
     }
     let directory = &layout.directory;
     if layout.hides(directory) {
-        replaced::make_place(directory, true, |_| false).basic_at("make '{}'", directory)?;
+        let made = Ground::below(Path::new("/"))
+            .and_then(|anywhere| replaced::make_place(&anywhere, directory, true, |_| false));
+        made.basic_at("make '{}'", directory)?;
     }
     std::env::set_current_dir(directory).step_at("enter '{}'", directory)?;
     Ok(entered)

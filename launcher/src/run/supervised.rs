@@ -133,7 +133,10 @@ pub fn run(
         limits: limits.applied,
     };
     let command = task.watch.command();
-    let summary = supervise::run(task, &mut calls);
+    let mut summary = supervise::run(task, &mut calls);
+    // What is looked at meanwhile is outside, where none of the run's mounts are. A report counts what the reaper used.
+    let departing = summary.as_mut().ok().and_then(|summary| summary.departing.take());
+    let departing = departing.filter(|_| reporter.is_none());
     calls.end();
     if let Some((arguments, summary)) = arguments.zip(summary.as_ref().ok()) {
         arguments.tell(summary, command, &mut calls.judge);
@@ -154,6 +157,8 @@ pub fn run(
     calls.judge.violations.sum_up();
     let found = found.findings.iter().map(aftermath::line).chain(found.failures.iter().cloned());
     found.for_each(|line| calls.judge.violations.line(&line));
+    // What something is mounted on takes long to remove.
+    drop(departing);
     let result = summary.map_err(cannot("supervise the command")).and_then(|summary| {
         let result = conclude(&summary, &calls.judge.violations, scratch);
         let hint = signing.and_then(|signing| signing.hint(summary.ending));

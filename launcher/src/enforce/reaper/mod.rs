@@ -13,7 +13,7 @@ mod orders;
 mod protection;
 mod watched_names;
 
-pub use ending::end_all;
+pub use ending::{Departing, end_all};
 
 use crate::enforce::child::{Progress, Steps};
 use crate::enforce::home::Held;
@@ -116,6 +116,8 @@ pub enum Event {
     ConfigProtected(u32),
     /// The tree continues, as ordered.
     Resumed,
+    /// No process of the tree is left. The reaper itself ends, and does nothing more.
+    Gone,
     /// The reaper is done, or gone.
     End,
 }
@@ -273,6 +275,11 @@ impl Reaper {
     /// Has the reaper end the tree, and itself.
     pub fn kill(&self) {
         process::signal(self.pid, kill());
+    }
+
+    /// The reaper after [`Event::Gone`].
+    pub fn departing(&self) -> Departing {
+        Departing::of(self.pid)
     }
 
     /// Ends the reaper, which leaves its descendants to the supervisor.
