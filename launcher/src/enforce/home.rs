@@ -41,6 +41,11 @@ impl Held {
         &self.0
     }
 
+    /// The one on the layers of the stores, which is no other run's.
+    pub fn of_layers(&self) -> Option<&File> {
+        self.0.get(1)
+    }
+
     /// Does something while no other run uses the home; `None` if one does. `home` is the home itself.
     pub fn alone<T>(&self, home: &Path, act: impl FnOnce() -> T) -> io::Result<Option<T>> {
         let (Some(lock), Some(directory)) = (self.0.first(), home.parent()) else { return Ok(None) };

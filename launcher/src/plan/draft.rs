@@ -110,6 +110,7 @@ impl<'a> Draft<'a> {
         Needs {
             // A home that does not last is beside the scratch directory.
             scratch: (uses(Variable::Tmp) || home.is_some()) && !request.exec,
+            is_tmp: self.has_own_tmp() && !request.keep_background,
             cache: (uses(Variable::Cache) && home.is_none())
                 .then(|| cache_of(profile, self.workspace.as_deref())),
             home,
@@ -295,6 +296,15 @@ impl<'a> Draft<'a> {
             let kinds = Kinds { user: owns(), view, network };
             Own { kinds, identity: *host.identity.get() }
         })
+    }
+
+    /// Whether the scratch directory takes the place of /tmp inside.
+    fn has_own_tmp(&self) -> bool {
+        let Inputs { request, profile, host, directory, .. } = &self.inputs;
+        let (workspace, home) = (self.workspace.as_deref(), host.home());
+        let variables = Variables { workspace, home, ..Variables::default() };
+        let directories = Directories { variables: &variables, working: directory };
+        self.view == Choice::Made && namespaces::has_own_tmp(request, profile, directories)
     }
 
     /// The scratch directory, where it takes the place of /tmp inside.
