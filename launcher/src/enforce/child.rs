@@ -9,7 +9,7 @@ use crate::enforce::start_barrier::StartBarrier;
 use crate::enforce::{Cause, EnforceError};
 use crate::plan::limits::Resource;
 use crate::plan::namespaces::{Layout, Missing};
-use crate::sys::namespace::Own;
+use crate::sys::namespace::{Ahead, Made, Own};
 use crate::sys::process::{self, Pid};
 use crate::sys::signal::{self, Disposition};
 use crate::sys::{SyscallError, descriptor, namespace, privilege, seccomp};
@@ -43,6 +43,10 @@ pub struct Steps {
     pub nested: bool,
     /// The namespaces of the run, in which the reaper is the first process.
     pub own: Option<Own>,
+    /// Makes the network of these ahead.
+    pub ahead: Option<Ahead>,
+    /// That network, where it was made ahead.
+    pub made: Option<Rc<Made>>,
     /// The mounts of the run, which the reaper makes.
     pub layout: Option<Rc<Layout>>,
     /// Where in it the explainer library is to be, if there.

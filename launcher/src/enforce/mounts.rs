@@ -11,7 +11,7 @@ use crate::plan::namespaces::layout::{DEVICES, Layout};
 use crate::plan::namespaces::placeholder::is_link;
 use crate::plan::namespaces::renewed::{System, TERMINALS};
 use crate::sys::mount::{self, Kind, Tree};
-use crate::sys::namespace::Own;
+use crate::sys::namespace::{Made, Own};
 use crate::sys::{OfCall, SyscallError, descriptor, file, namespace, path, terminal};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -104,11 +104,15 @@ impl HookDirectories {
 
 /// Settles in the new namespaces: as the same user, in a network whose loopback interface is up. Returns the network's
 /// cookie.
-pub fn settle(own: &Own) -> Result<Option<u64>, ViewError> {
+pub fn settle(own: &Own, made: Option<&Made>) -> Result<Option<u64>, ViewError> {
     let failed = |missing, what, failed: SyscallError| match failed.is_passing() {
         true => ViewError::Failed(EnforceError::new(what, failed)),
         false => ViewError::Unsupported(missing, EnforceError::new(what, failed)),
     };
+    if let Some(made) = made {
+        let cookie = made.settle();
+        return cookie.map_err(|error| failed(Missing::Network, "enter the network namespace", error));
+    }
     if own.kinds.user {
         let mapped = namespace::keep_identity(own.identity);
         mapped.map_err(|error| failed(Missing::Both, "map the user", error))?;

@@ -3,7 +3,7 @@
 
 use crate::error::Refusal;
 use crate::host::landlock::Version;
-use crate::plan::calls::{Calls, Unix};
+use crate::plan::calls::{Calls, calls_of_run};
 use crate::plan::commands;
 use crate::plan::directories::inside_variables;
 use crate::plan::environment::{self, command_environment};
@@ -24,10 +24,7 @@ use crate::profile::{Given, NetworkMode, Profile, SettingsCopy, Source, Variable
 use crate::sys::namespace::{Kinds, Own};
 use crate::sys::plain;
 use crate::text::shown;
-use sbx_policy::calls::Arch;
-use sbx_policy::list::List;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -64,7 +61,7 @@ impl<'a> Draft<'a> {
         let logs = on_violation == OnViolation::Log;
         let network = network::settle(asked, choices.network, logs, (request, host));
         let view = choices.view;
-        let calls = calls(&inputs, &network, &view, landlock)?;
+        let calls = calls_of_run(&inputs, &network, &view, landlock)?;
         validation::level(request, profile, host, landlock, &view, &mut warnings)?;
         warnings.extend(static_programs::without_seal(&inputs, &calls, on_violation)?);
         let working = Working { directory, is_own: request.cwd.is_none() };
@@ -184,6 +181,7 @@ impl<'a> Draft<'a> {
             more: &repository.as_ref().map(Repository::rules).unwrap_or_default(),
             masks: self.view == Choice::Made,
             home: private_home.as_ref(),
+            listings: &listings,
         };
         let paths = self.paths(given, &mut warnings)?;
         let denied = paths.as_ref().map_or(&[][..], |paths| &paths.denied);
@@ -281,6 +279,12 @@ impl<'a> Draft<'a> {
             program: self.inputs.program,
             directory: self.inputs.directory,
         })
+    }
+
+    /// The namespaces of a run that will have a network of its own: it can be made while the rest is decided.
+    pub fn own_ahead(&self) -> Option<Own> {
+        let starts = self.network.namespace && !self.inputs.asks() && !self.inputs.request.exec;
+        starts.then(|| self.own(self.view == Choice::Made)).flatten()
     }
 
     /// The namespaces of the run.
@@ -420,7 +424,6 @@ struct Replaced<'a> {
     home: Option<&'a PrivateHome>,
 }
 
-/// The calls of a run, with what the flags say about them.
 /// Whose caches and home the run has.
 fn cache_of(profile: &Profile, workspace: Option<&Path>) -> CacheOf {
     let profile = match &profile.source {
@@ -428,42 +431,4 @@ fn cache_of(profile: &Profile, workspace: Option<&Path>) -> CacheOf {
         Source::File(path) => path.into(),
     };
     CacheOf { workspace: workspace.map(Path::to_path_buf), profile }
-}
-
-fn calls(inputs: &Inputs<'_>, network: &Network, view: &Choice, landlock: Version) -> Result<Calls, Refusal> {
-    let Inputs { request, profile, .. } = inputs;
-    let unix = unix(inputs, network, landlock);
-    let has_view = *view == Choice::Made;
-    let own_ipc = has_view || network.namespace;
-    let calls = crate::plan::calls::calls(profile, network, own_ipc, unix, Arch::HOST)?;
-    // A view comes with a namespace for process numbers; it is what some calls need.
-    let mut calls = calls.inside(has_view);
-    if !request.rw.is_empty() || !request.rwx.is_empty() {
-        calls.add_writing()?;
-    }
-    let lists = [
-        (List::Allow, "--allow-calls", &request.allow_calls),
-        (List::Deny, "--deny-calls", &request.deny_calls),
-    ];
-    for (list, flag, texts) in lists {
-        texts.iter().try_for_each(|text: &OsString| calls.add(list, flag, text.as_bytes()))?;
-    }
-    if validation::names_sockets(request, profile, network, unix, landlock)? {
-        calls.add_sockets(landlock < Version::UNIX && !inputs.itself)?;
-    }
-    Ok(calls)
-}
-
-/// Who tells UNIX sockets apart.
-fn unix(inputs: &Inputs<'_>, network: &Network, landlock: Version) -> Unix {
-    let Inputs { request, profile, host, itself, .. } = inputs;
-    let listens = !request.exec && !itself && !profile.is_unrestricted() && !host.nested.get();
-    match network.mode {
-        _ if landlock >= Version::UNIX => Unix::ByPath,
-        // Only an open network has something to lose where the supervisor could not connect.
-        NetworkMode::Host | NetworkMode::Ports if listens && *host.takes_descriptors.get() => {
-            Unix::Supervised
-        }
-        _ => Unix::Refused,
-    }
 }

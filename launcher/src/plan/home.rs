@@ -211,7 +211,13 @@ impl PrivateHome {
 
     /// What a home changes of the rules of a profile: what it has copies of, and stores that the run can write to, need
     /// none of their own; programs on PATH do.
-    pub fn adapt(&self, inputs: &Inputs<'_>, variables: &Variables<'_>, rules: &mut Vec<PathRule>) {
+    pub fn adapt(
+        &self,
+        inputs: &Inputs<'_>,
+        variables: &Variables<'_>,
+        listings: &Listings,
+        rules: &mut Vec<PathRule>,
+    ) {
         let home = &inputs.profile.home;
         let copies = home.copies.iter().filter_map(|copy| copy.path.expand_path(variables));
         let stores = home.stores.iter().filter_map(|entry| entry.expand_path(variables));
@@ -224,7 +230,8 @@ impl PrivateHome {
         if self.layers.is_none() {
             let read =
                 |path: PathBuf| PathRule { path, rights: PathRights::EXECUTE, optional: true, follows: true };
-            rules.extend(stores.into_iter().filter(|path| path::is_there(path)).map(read));
+            let is_there = |path: &PathBuf| !listings.lack(path) && path::is_there(path);
+            rules.extend(stores.into_iter().filter(is_there).map(read));
         }
         let rights = PathRights { execute: true, ..PathRights::WRITE };
         rules.push(PathRule::new(self.directory.clone(), rights));

@@ -92,8 +92,22 @@ fn stop_here() -> ! {
 /// A copy of this process that shares its descriptors, in these new namespaces (flags of clone(2)). Returns
 /// 0 in the copy.
 pub fn fork_sharing_descriptors(namespaces: libc::c_int) -> Result<Pid, SyscallError> {
+    copy(namespaces | libc::CLONE_FILES)
+}
+
+/// The same as a child of this process's parent.
+pub fn fork_beside(namespaces: libc::c_int) -> Result<Pid, SyscallError> {
+    copy(namespaces | libc::CLONE_FILES | libc::CLONE_PARENT)
+}
+
+/// A copy of this process. Returns 0 in the copy.
+pub fn fork() -> Result<Pid, SyscallError> {
+    copy(0)
+}
+
+fn copy(flags: libc::c_int) -> Result<Pid, SyscallError> {
     let none: *const c_void = std::ptr::null();
-    let flags = namespaces | libc::CLONE_FILES | libc::SIGCHLD;
+    let flags = flags | libc::SIGCHLD;
     // SAFETY: a fork without a new stack: the copy returns here too. This program has a single thread.
     #[cfg(target_arch = "x86_64")]
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, 0) };

@@ -12,8 +12,8 @@ pub const STORM: usize = 256;
 /// Pause between two attempts.
 pub const TICK: Duration = Duration::from_millis(2);
 
-/// A reaper that has nothing left to do. Until it is gone the kernel takes its namespaces apart, with their mounts. It is
-/// waited for when this is dropped.
+/// A reaper that has nothing left to do. Until it is gone the kernel takes its namespaces apart, with their mounts. It
+/// is waited for when this is dropped.
 #[derive(Debug)]
 pub struct Departing(Pid);
 

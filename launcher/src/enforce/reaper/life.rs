@@ -130,7 +130,8 @@ const START: &str = "start the command";
 /// Settles in the run's namespaces, and makes its own view, if it has such. The result must not be closed before the
 /// end of the run.
 fn enter(steps: &mut Steps, progress: &mut Progress) -> Result<Entered, ViewError> {
-    progress.network = steps.own.as_ref().map(mounts::settle).transpose()?.flatten();
+    let settle = |own| mounts::settle(own, steps.made.as_deref());
+    progress.network = steps.own.as_ref().map(settle).transpose()?.flatten();
     let Some(layout) = &steps.layout else { return Ok(Entered::default()) };
     let entered = mounts::enter(layout, steps.library.as_deref())?;
     // The process is in its working directory already, and this descriptor is about the one outside.

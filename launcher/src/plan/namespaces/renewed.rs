@@ -112,9 +112,13 @@ fn resolve_links(home: &Path, given: &Given<'_>, places: &[Placed]) -> (Vec<Plac
     let mut resolve = |(path, rights): &Placed| {
         // The home is a real path.
         let below = path.strip_prefix(home).ok().filter(|below| !below.as_os_str().is_empty());
-        let is_there = |path: &Path| !given.listings.lack(path) && path::is_there(path);
-        let Some(below) = below.filter(|_| is_there(path)) else { return (path.clone(), *rights) };
+        let Some(below) = below.filter(|_| !given.listings.lack(path)) else {
+            return (path.clone(), *rights);
+        };
         let way = path::way_from(home, below);
+        if !way.links.is_empty() && !path::is_there(path) {
+            return (path.clone(), *rights);
+        }
         links.extend(way.links.into_iter().filter(|link| is_below(link, home)));
         (way.real, *rights)
     };
