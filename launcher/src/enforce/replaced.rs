@@ -264,7 +264,7 @@ pub fn make_place(
     }
     let below = path.strip_prefix(ground.at).map_err(io::Error::other).of("openat2")?;
     let mut above = ground.at.to_path_buf();
-    let mut place = ground.held.try_clone().of("fcntl")?;
+    let mut place = None;
     let mut parts = below.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name),
         _ => None,
@@ -272,10 +272,11 @@ pub fn make_place(
     let mut next = parts.next();
     while let Some(name) = next {
         next = parts.next();
-        place = entry(&place, name, is_directory || next.is_some(), is_ours(&above))?;
+        let directory = place.as_ref().unwrap_or(&ground.held);
+        place = Some(entry(directory, name, is_directory || next.is_some(), is_ours(&above))?);
         above.push(name);
     }
-    Ok(place)
+    place.map_or_else(|| ground.held.try_clone().of("fcntl"), Ok)
 }
 
 /// A symbolic link. What is in its way gets another name.
