@@ -212,6 +212,8 @@ impl<'a> Draft<'a> {
             }
             Err(_) => Vec::new(),
         };
+        let absent = rules.iter().filter(|rule| rule.optional && listings.lack(&rule.path));
+        let absent = absent.map(|rule| rule.path.clone()).collect();
         let (paths, denied) = paths.map(|paths| (paths.rules, paths.denied)).unzip();
         let unconfined = profile.is_unrestricted();
         let own = self.own(namespaces.is_ok());
@@ -261,6 +263,7 @@ impl<'a> Draft<'a> {
             calls: Rc::new(self.calls),
             on_violation: self.on_violation,
             paths,
+            absent,
             denied: denied.unwrap_or_default(),
             denied_by_flag: request.deny.clone(),
             landlock: self.landlock,

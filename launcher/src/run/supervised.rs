@@ -51,7 +51,7 @@ use std::time::Instant;
 
 /// Starts the command and waits for it.
 pub fn run(
-    plan: Plan,
+    mut plan: Plan,
     parts: Parts,
     resources: Resources,
     violations: Violations,
@@ -72,7 +72,8 @@ pub fn run(
     let arguments = Arguments::of(&plan);
     let signals = Signals::take()?;
     let closed_streams = parts.closed.clone();
-    let view = View { layout: layout.as_deref(), ..View::default() };
+    let absent = std::mem::take(&mut plan.absent);
+    let view = View { layout: layout.as_deref(), absent: Some(&absent), ..View::default() };
     let (mut steps, view) = steps::lay_out(plan, parts, view)?;
     let placeholders = layout.as_ref().map(|layout| Placeholders::make(layout)).transpose()?;
     let presence = layout.as_ref().map(|layout| Presence::of(layout)).transpose()?.flatten().map(Rc::new);
