@@ -11,7 +11,7 @@ use crate::enforce::{Cause, EnforceError};
 use crate::plan::limits::Resource;
 use crate::plan::namespaces::{Layout, Missing};
 use crate::plan::network::Hosts;
-use crate::sys::namespace::Own;
+use crate::sys::namespace::{Ahead, Made, Own};
 use crate::sys::process::{self, Pid};
 use crate::sys::signal::{self, Disposition};
 use crate::sys::{SyscallError, descriptor, namespace, privilege, seccomp};
@@ -47,6 +47,10 @@ pub struct Steps {
     pub own: Option<Own>,
     /// The ways out of the run's network to hosts that rules name.
     pub doors: Option<Rc<Hosts>>,
+    /// Makes the network of these ahead.
+    pub ahead: Option<Ahead>,
+    /// That network, where it was made ahead.
+    pub made: Option<Rc<Made>>,
     /// The mounts of the run, which the reaper makes.
     pub layout: Option<Rc<Layout>>,
     /// The limit of process numbers outside.

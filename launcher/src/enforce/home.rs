@@ -26,6 +26,9 @@ pub const STAMPS: &str = "stamps";
 /// How often, and after which pause, it is tried to hold a home that is being looked at or removed.
 const ATTEMPTS: usize = 20;
 const PAUSE: Duration = Duration::from_millis(1);
+/// How long ago a use may be that nobody has to write down again: homes are removed by their age in hours and days, and
+/// a change of a time is one of the disk.
+const RECENT: Duration = Duration::from_secs(10);
 const MAKE: &str = "make a home in '{}'";
 
 /// The locks of a run. They go with it, and with its reaper.
@@ -36,6 +39,11 @@ impl Held {
     /// The descriptors, which hold the locks.
     pub fn files(&self) -> &[File] {
         &self.0
+    }
+
+    /// The one on the layers of the stores, which is no other run's.
+    pub fn of_layers(&self) -> Option<&File> {
+        self.0.get(1)
     }
 
     /// Does something while no other run uses the home; `None` if one does. `home` is the home itself.
@@ -134,7 +142,12 @@ fn note_use(about: &Path, owner: &CacheOf) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(about) {
         Ok(file) => serde_json::to_writer(file, &About::of(owner)).map_err(io::Error::from),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            OpenOptions::new().write(true).open(about)?.set_modified(SystemTime::now())
+            let (file, now) = (OpenOptions::new().write(true).open(about)?, SystemTime::now());
+            let last = file.metadata()?.modified()?;
+            match now.duration_since(last) {
+                Ok(age) if age < RECENT => Ok(()),
+                _ => file.set_modified(now),
+            }
         }
         Err(error) => Err(error),
     }

@@ -15,6 +15,7 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -62,11 +63,17 @@ pub struct View<'a> {
     pub layout: Option<&'a Layout>,
     /// The rules whose real paths are wanted.
     pub report: Report,
+    /// The paths at which nothing was, of rules that are optional.
+    pub absent: Option<&'a BTreeSet<PathBuf>>,
 }
 
 impl View<'_> {
     fn is_late(&self, rule: &PathRule) -> bool {
         self.layout.is_some_and(|layout| layout.renews(&rule.path))
+    }
+
+    fn is_absent(&self, rule: &PathRule) -> bool {
+        rule.optional && self.absent.is_some_and(|absent| absent.contains(&rule.path))
     }
 
     fn reports(&self, rule: &PathRule) -> bool {
@@ -130,7 +137,7 @@ impl Prepared {
         let mut granted: Vec<PathRule> =
             self.late.iter().filter(|rule| view.reports(rule)).cloned().collect();
         for rule in &self.wanted {
-            if is_covered_link(rule, &self.wanted) {
+            if view.is_absent(rule) || is_covered_link(rule, &self.wanted) {
                 continue;
             }
             let Some(file) = open(rule)? else { continue };

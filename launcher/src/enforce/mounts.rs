@@ -5,7 +5,7 @@
 use crate::enforce::EnforceError;
 use crate::enforce::doors::{self, Door};
 use crate::enforce::error::Named;
-use crate::enforce::replaced::{self, Overlays};
+use crate::enforce::replaced::{self, Ground, Overlays};
 use crate::plan::namespaces::Missing;
 use crate::plan::namespaces::git::{HOOKS, NEW_CONFIG};
 use crate::plan::namespaces::layout::{DEVICES, Layout};
@@ -13,7 +13,7 @@ use crate::plan::namespaces::placeholder::is_link;
 use crate::plan::namespaces::renewed::{System, TERMINALS};
 use crate::plan::network::Doors;
 use crate::sys::mount::{self, Kind, Tree};
-use crate::sys::namespace::Own;
+use crate::sys::namespace::{Made, Own};
 use crate::sys::{OfCall, SyscallError, descriptor, file, namespace, path, terminal};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -106,17 +106,29 @@ impl HookDirectories {
 
 /// Settles in the new namespaces: as the same user, in a network whose loopback interface is up. Returns the network's
 /// cookie, and the sockets that lead out of it.
-pub fn settle(own: &Own, doors: Option<&Doors>) -> Result<(Option<u64>, Vec<Door>), ViewError> {
-    let failed = |missing, what, failed: SyscallError| match failed.is_passing() {
-        true => ViewError::Failed(EnforceError::new(what, failed)),
-        false => ViewError::Unsupported(missing, EnforceError::new(what, failed)),
+pub fn settle(
+    own: &Own,
+    made: Option<&Made>,
+    doors: Option<&Doors>,
+) -> Result<(Option<u64>, Vec<Door>), ViewError> {
+    let cookie = match made {
+        Some(made) => {
+            made.settle().map_err(|error| failed(Missing::Network, "enter the network namespace", error))?
+        }
+        None => make_network(own)?,
     };
+    let doors = doors.filter(|_| own.kinds.network).map(doors::open).transpose()?.unwrap_or_default();
+    Ok((cookie, doors))
+}
+
+/// Becomes the same user in the new user namespace, and makes the network. Returns its cookie.
+fn make_network(own: &Own) -> Result<Option<u64>, ViewError> {
     if own.kinds.user {
         let mapped = namespace::keep_identity(own.identity);
         mapped.map_err(|error| failed(Missing::Both, "map the user", error))?;
     }
     if !own.kinds.network {
-        return Ok((None, Vec::new()));
+        return Ok(None);
     }
     let made = namespace::new_network();
     made.map_err(|error| failed(Missing::Network, "make a network namespace", error))?;
@@ -124,8 +136,14 @@ pub fn settle(own: &Own, doors: Option<&Doors>) -> Result<(Option<u64>, Vec<Door
     let cookie = cookie.map_err(|error| failed(Missing::Network, "start the loopback interface", error))?;
     // A container with a read-only /proc/sys refuses it, which makes nothing less safe.
     let _ = namespace::open_low_ports();
-    let doors = doors.map(doors::open).transpose()?.unwrap_or_default();
-    Ok((cookie, doors))
+    Ok(cookie)
+}
+
+fn failed(missing: Missing, what: &'static str, failed: SyscallError) -> ViewError {
+    match failed.is_passing() {
+        true => ViewError::Failed(EnforceError::new(what, failed)),
+        false => ViewError::Unsupported(missing, EnforceError::new(what, failed)),
+    }
 }
 
 /// Makes the view, with the explainer library at this path.
@@ -138,7 +156,10 @@ pub fn enter(layout: &Layout, library: Option<&Path>) -> Result<Entered, ViewErr
         const MOUNT: &str = "mount '{}'";
         let kept = replaced::take(keep, MOUNT, at)?;
         mount::new(*kind, at).basic_at(MOUNT, at)?;
-        replaced::put_back(kept, MOUNT, at)?;
+        if !kept.is_empty() {
+            let ground = Ground::below(at).basic_at(MOUNT, at)?;
+            replaced::put_back(&ground, kept, MOUNT, at)?;
+        }
         closed.iter().try_for_each(|path| deny(path))?;
     }
     let mut entered =
@@ -151,7 +172,9 @@ pub fn enter(layout: &Layout, library: Option<&Path>) -> Result<Entered, ViewErr
     }
     let directory = &layout.directory;
     if layout.hides(directory) {
-        replaced::make_place(directory, true, |_| false).basic_at("make '{}'", directory)?;
+        let made = Ground::below(Path::new("/"))
+            .and_then(|anywhere| replaced::make_place(&anywhere, directory, true, |_| false));
+        made.basic_at("make '{}'", directory)?;
     }
     std::env::set_current_dir(directory).step_at("enter '{}'", directory)?;
     Ok(entered)

@@ -10,6 +10,8 @@ use crate::sys::mount::{self, Kind, Tree};
 use crate::sys::path::says_missing;
 use crate::sys::within::is_within;
 use crate::sys::{OfCall, SyscallError, descriptor, file, memory, process};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;
@@ -19,6 +21,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
 const REPLACE: &str = "replace '{}'";
+const ANYWHERE: &str = "replace directories";
 const OVERLAY: &str = "lay a directory of the run's own over '{}'";
 
 /// The part of layers that the kernel works with.
@@ -68,34 +71,71 @@ fn unmark(work: &File) {
 struct Replacement<'a> {
     private: &'a Private,
     tree: Option<Tree>,
-    stores: Vec<Laid<'a>>,
+    layers: Vec<Layers<'a>>,
     kept: Vec<Taken<'a>>,
+}
+
+/// What an overlay is made of.
+struct Layers<'a> {
+    /// The stores that are parts of it.
+    stores: &'a [Store],
+    /// What it is laid over, and in whose place it is mounted.
+    at: &'a Path,
+    below: File,
+    upper: File,
+    work: File,
+}
+
+/// Where places for mounts are looked for and made.
+pub struct Ground<'a> {
+    at: &'a Path,
+    held: File,
+    /// Directories that the user was let into.
+    open: RefCell<BTreeSet<PathBuf>>,
+}
+
+impl<'a> Ground<'a> {
+    /// Below a directory by its real path.
+    pub fn below(at: &'a Path) -> Result<Ground<'a>, SyscallError> {
+        Ok(Ground { at, held: place(at)?, open: RefCell::default() })
+    }
 }
 
 /// Replaces directories, parents first, and writes the explainer library at its path in one of them. Returns the
 /// overlays that were laid for that.
 pub fn replace(all: &[Private], library: Option<&Path>) -> Result<Overlays, ViewError> {
     let mut overlays = Overlays::default();
-    let held = all.iter().map(|private| hold(private, &mut overlays)).collect::<Result<Vec<_>, _>>()?;
-    for Replacement { private, tree, stores, kept } in held {
+    let mut held = all.iter().map(hold).collect::<Result<Vec<_>, _>>()?;
+    let mut laid = Vec::new();
+    for Replacement { private, layers, .. } in &mut held {
+        // The one over the whole home is the first, and hides what the others are laid over.
+        let of_one = std::mem::take(layers).into_iter().rev();
+        let stores = of_one.map(|layers| lay_over(layers, &private.at, &mut overlays));
+        let mut stores = stores.collect::<Result<Vec<_>, _>>()?;
+        stores.reverse();
+        laid.push(stores);
+    }
+    let anywhere = Ground::below(Path::new("/")).basic(ANYWHERE)?;
+    for (Replacement { private, tree, kept, .. }, stores) in held.into_iter().zip(laid) {
         let at = &private.at;
         match tree {
             Some(tree) => {
                 // Below another one it may be gone.
-                let place = make_place(at, true, |_| false).basic_at(REPLACE, at)?;
+                let place = make_place(&anywhere, at, true, |_| false).basic_at(REPLACE, at)?;
                 tree.cover(place.as_fd()).basic_at(REPLACE, at)?;
             }
             None => mount::new(Kind::Directories, at).basic_at(REPLACE, at)?,
         }
+        let ground = Ground::below(at).basic_at(REPLACE, at)?;
         let is_ours = |directory: &Path| is_within(directory, at);
         for (link, text) in &private.links {
-            make_link(link, text, is_ours).basic_at(REPLACE, link)?;
+            make_link(&ground, link, text, is_ours).basic_at(REPLACE, link)?;
         }
-        for Laid { store, tree } in stores {
-            let place = make_place(&store.at, true, is_ours).basic_at(OVERLAY, &store.at)?;
+        for Laid { store, tree } in stores.into_iter().flatten() {
+            let place = make_place(&ground, &store.at, true, is_ours).basic_at(OVERLAY, &store.at)?;
             tree.cover(place.as_fd()).basic_at(OVERLAY, &store.at)?;
         }
-        put_back(kept, REPLACE, at)?;
+        put_back(&ground, kept, REPLACE, at)?;
         if let Some(library) = library.filter(|library| library.parent() == Some(at)) {
             {
                 let _umask = process::without_umask();
@@ -110,25 +150,35 @@ pub fn replace(all: &[Private], library: Option<&Path>) -> Result<Overlays, View
     Ok(overlays)
 }
 
-fn hold<'a>(private: &'a Private, overlays: &mut Overlays) -> Result<Replacement<'a>, ViewError> {
+/// Takes hold of everything before anything is mounted.
+fn hold(private: &Private) -> Result<Replacement<'_>, ViewError> {
     let at = &private.at;
     let tree = |from: &Path| place(from).and_then(|held| Tree::of(held.as_fd()));
     let tree = private.from.as_deref().map(tree).transpose().basic_at(REPLACE, at)?;
-    let mut stores = Vec::with_capacity(private.stores.len());
-    for together in private.stores.chunk_by(|one, next| one.layers == next.layers) {
-        stores.extend(lay_over(together, overlays)?);
-    }
+    let together = private.stores.chunk_by(|one, next| one.layers == next.layers);
+    let layers = together.filter_map(layers).collect::<Result<_, _>>()?;
     let kept = take(&private.keep, REPLACE, at)?;
-    Ok(Replacement { private, tree, stores, kept })
+    Ok(Replacement { private, tree, layers, kept })
 }
 
-/// Lays the overlay that these stores are parts of. It is mounted in the place of what it is laid over for as long as
-/// it takes to copy them: the rest of it is nobody's business.
-fn lay_over<'a>(stores: &'a [Store], overlays: &mut Overlays) -> Result<Vec<Laid<'a>>, ViewError> {
-    let Some(Store { below: at, layers, .. }) = stores.first() else { return Ok(Vec::new()) };
-    let below = place(at).basic_at(OVERLAY, at)?;
-    let [upper, work] = [UPPER, WORK].map(|name| layer(&layers.join(name)));
-    let (upper, work) = (upper.basic_at(OVERLAY, at)?, work.basic_at(OVERLAY, at)?);
+/// The layers of the overlay that these stores are parts of.
+fn layers(stores: &[Store]) -> Option<Result<Layers<'_>, ViewError>> {
+    let Store { below: at, layers, .. } = stores.first()?;
+    let held = place(at).and_then(|below| {
+        let [upper, work] = [UPPER, WORK].map(|name| layer(&layers.join(name)));
+        Ok(Layers { stores, at, below, upper: upper?, work: work? })
+    });
+    Some(held.basic_at(OVERLAY, at))
+}
+
+/// Lays an overlay, and copies the stores that are parts of it. It is mounted in the place of what it is laid over. The
+/// rest of it is nobody's business: where that is the directory that is `replaced` afterwards, it is out of sight then,
+/// else it is unmounted. The kernel takes its time for that.
+fn lay_over<'a>(
+    Layers { stores, at, below, upper, work }: Layers<'a>,
+    replaced: &Path,
+    overlays: &mut Overlays,
+) -> Result<Vec<Laid<'a>>, ViewError> {
     // Those of a run that was killed.
     unmark(&work);
     mount::overlay(below.as_fd(), upper.as_fd(), work.as_fd()).map_err(|failed| {
@@ -145,7 +195,9 @@ fn lay_over<'a>(stores: &'a [Store], overlays: &mut Overlays) -> Result<Vec<Laid
         Ok(Laid { store, tree })
     };
     let laid = stores.iter().map(lay).collect::<Result<_, ViewError>>()?;
-    mount::detach(top.as_fd()).basic_at(OVERLAY, at)?;
+    if at != replaced {
+        mount::detach(top.as_fd()).basic_at(OVERLAY, at)?;
+    }
     Ok(laid)
 }
 
@@ -169,13 +221,18 @@ pub fn take<'a>(keep: &'a [Kept], what: &'static str, at: &Path) -> Result<Vec<T
 }
 
 /// Mounts what stays where it was.
-pub fn put_back(taken: Vec<Taken<'_>>, what: &'static str, at: &Path) -> Result<(), ViewError> {
+pub fn put_back(
+    ground: &Ground<'_>,
+    taken: Vec<Taken<'_>>,
+    what: &'static str,
+    at: &Path,
+) -> Result<(), ViewError> {
     let mut done: Vec<&Path> = Vec::new();
     for Taken { path, is_directory, tree } in taken {
         let is_ours = |directory: &Path| {
             is_within(directory, at) && !done.iter().any(|kept| is_within(directory, kept))
         };
-        let place = make_place(path, is_directory, is_ours).basic_at(what, at)?;
+        let place = make_place(ground, path, is_directory, is_ours).basic_at(what, at)?;
         tree.cover(place.as_fd()).basic_at(what, at)?;
         done.push(path);
     }
@@ -186,37 +243,51 @@ pub fn put_back(taken: Vec<Taken<'_>>, what: &'static str, at: &Path) -> Result<
 /// directory above it is to be: no link is followed. What is in the way in a directory of the run's own gets another
 /// name.
 pub fn make_place(
+    ground: &Ground<'_>,
     path: &Path,
     is_directory: bool,
     is_ours: impl Fn(&Path) -> bool,
 ) -> Result<File, SyscallError> {
     let ours = path.ancestors().skip(1).filter(|directory| is_ours(directory));
-    ours.for_each(let_in);
+    for directory in ours {
+        // One that was let into, all above it were too.
+        if !ground.open.borrow_mut().insert(directory.to_path_buf()) {
+            break;
+        }
+        let_in(directory);
+    }
     // The usual case: it is there.
     if let Ok(held) = descriptor::hold(path)
         && held.metadata().is_ok_and(|meta| !meta.is_symlink() && meta.is_dir() == is_directory)
     {
         return Ok(held);
     }
-    let mut above = PathBuf::from("/");
-    let mut place = descriptor::hold(Path::new("/")).of("openat2")?;
-    let mut parts = path.components().filter_map(|part| match part {
+    let below = path.strip_prefix(ground.at).map_err(io::Error::other).of("openat2")?;
+    let mut above = ground.at.to_path_buf();
+    let mut place = None;
+    let mut parts = below.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name),
         _ => None,
     });
     let mut next = parts.next();
     while let Some(name) = next {
         next = parts.next();
-        place = entry(&place, name, is_directory || next.is_some(), is_ours(&above))?;
+        let directory = place.as_ref().unwrap_or(&ground.held);
+        place = Some(entry(directory, name, is_directory || next.is_some(), is_ours(&above))?);
         above.push(name);
     }
-    Ok(place)
+    place.map_or_else(|| ground.held.try_clone().of("fcntl"), Ok)
 }
 
 /// A symbolic link. What is in its way gets another name.
-fn make_link(link: &Path, text: &OsStr, is_ours: impl Fn(&Path) -> bool) -> Result<(), SyscallError> {
+fn make_link(
+    ground: &Ground<'_>,
+    link: &Path,
+    text: &OsStr,
+    is_ours: impl Fn(&Path) -> bool,
+) -> Result<(), SyscallError> {
     let Some((above, name)) = link.parent().zip(link.file_name()) else { return Ok(()) };
-    let directory = make_place(above, true, is_ours)?;
+    let directory = make_place(ground, above, true, is_ours)?;
     match file::make_link(text, directory.as_fd(), name) {
         Err(failed) if failed.errno() == libc::EEXIST => {}
         made => return made,

@@ -21,7 +21,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A run that lasts longer removes what others left behind.
 const LONG: Duration = Duration::from_secs(1);
@@ -30,6 +30,9 @@ const SETTLED: Duration = Duration::from_secs(60);
 /// Maximum number of names that one run looks at, and of directories that it removes.
 const MOST_LOOKED_AT: usize = 10_000;
 const MOST_REMOVED: usize = 8;
+
+/// Where temporary files are outside.
+const TMP_OUTSIDE: &str = "/tmp";
 
 /// The part of a scratch directory that takes the place of /tmp, where a home is beside it.
 pub const TMP: &str = "tmp";
@@ -48,6 +51,8 @@ pub struct Scratch {
     /// system without locks, no directory counts as left behind.
     _lock: Option<File>,
     since: Instant,
+    /// Where it is left for the next run: its last change as it was at the start.
+    unchanged: Option<SystemTime>,
 }
 
 impl Scratch {
@@ -57,14 +62,14 @@ impl Scratch {
         let base = tmpdir
             .map(Path::new)
             .filter(|path| path.is_absolute() && path.is_dir())
-            .unwrap_or(Path::new("/tmp"));
+            .unwrap_or(Path::new(TMP_OUTSIDE));
         // The names that lead there are not looked up again: they may be in another run's workspace.
         let real = path::real(base).step_at(MAKE, base).map_err(EnforceError::advising_tmpdir)?;
         for _ in 0..8 {
             let path = real.join(memory::random_name("sbx-").step_at(MAKE, base)?);
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
-                    let mut scratch = Scratch { path, _lock: None, since: Instant::now() };
+                    let mut scratch = Scratch { path, _lock: None, since: Instant::now(), unchanged: None };
                     scratch._lock = lock(&scratch.path).step_at(MAKE, base)?;
                     return Ok(scratch);
                 }
@@ -77,6 +82,26 @@ impl Scratch {
             }
         }
         Err(EnforceError::at(MAKE, base, "every name that was tried exists").advising_tmpdir())
+    }
+
+    /// One that takes the place of /tmp and is left for the next run, if nothing in it or about it has changed: to make
+    /// and to remove a directory are the longest calls of a short run. It is in a directory that only this run uses as
+    /// long as it has the `lock`, on the same file system as /tmp; else there is none.
+    pub fn again(held: &Path, lock: &File) -> Option<Scratch> {
+        let lock = Some(lock.try_clone().ok()?);
+        let device = |path: &Path| path.symlink_metadata().ok().map(|meta| meta.dev());
+        if device(held)? != device(Path::new(TMP_OUTSIDE))? {
+            return None;
+        }
+        let path = held.join(TMP);
+        let mut unchanged = changed(&path).filter(|_| is_empty(&path));
+        if unchanged.is_none() {
+            // What a run has left that was killed.
+            remove(&path);
+            DirBuilder::new().mode(0o700).create(&path).ok()?;
+            unchanged = Some(changed(&path)?);
+        }
+        Some(Scratch { path, _lock: lock, since: Instant::now(), unchanged })
     }
 
     /// Its path.
@@ -96,10 +121,29 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if self.since.elapsed() > LONG {
-            sweep(&self.path);
+            let others = self.unchanged.map(|_| Path::new(TMP_OUTSIDE));
+            sweep(&self.path, others.or_else(|| self.path.parent()));
         }
-        remove(&self.path);
+        let is_clean =
+            self.unchanged.is_some() && self.unchanged == changed(&self.path) && is_empty(&self.path);
+        if !is_clean {
+            remove(&self.path);
+        }
     }
+}
+
+/// When a directory of the user's alone changed last, or its mode, or what is said about it; `None` if it is no such.
+fn changed(path: &Path) -> Option<SystemTime> {
+    const PERMISSIONS: u32 = 0o7777;
+    let meta = path.symlink_metadata().ok()?;
+    let is_own = meta.is_dir() && meta.uid() == process::user() && meta.mode() & PERMISSIONS == 0o700;
+    let nanoseconds = u32::try_from(meta.ctime_nsec()).ok()?;
+    let since = Duration::new(u64::try_from(meta.ctime()).ok()?, nanoseconds);
+    SystemTime::UNIX_EPOCH.checked_add(since).filter(|_| is_own)
+}
+
+fn is_empty(path: &Path) -> bool {
+    path.read_dir().is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// A lock on a new directory; `None` on a file system without locks. Any other failure is an error: others
@@ -146,8 +190,8 @@ pub fn remove(path: &Path) {
 }
 
 /// Removes what killed supervisors of this user have left behind beside `own`.
-fn sweep(own: &Path) {
-    let entries = own.parent().and_then(|base| base.read_dir().ok());
+fn sweep(own: &Path, base: Option<&Path>) {
+    let entries = base.and_then(|base| base.read_dir().ok());
     let names = entries.into_iter().flatten().take(MOST_LOOKED_AT).flatten();
     let stale = names.filter(|entry| is_ours(&entry.file_name())).map(|entry| entry.path());
     for path in stale.filter(|path| path != own && is_stale(path)).take(MOST_REMOVED) {
@@ -245,9 +289,42 @@ mod tests {
     fn aged(base: &Path, name: &str, seconds: u64) -> PathBuf {
         let path = base.join(name);
         fs::create_dir_all(path.join("inner")).unwrap();
-        let then = std::time::SystemTime::now() - Duration::from_secs(seconds);
+        let then = SystemTime::now() - Duration::from_secs(seconds);
         File::open(&path).unwrap().set_modified(then).unwrap();
         path
+    }
+
+    #[test]
+    fn one_that_nothing_was_done_to_serves_again() {
+        let base = Scratch::create(None).unwrap();
+        let lock = open_directory(base.path()).unwrap();
+        let number = |scratch: &Scratch| scratch.path().metadata().unwrap().ino();
+        let Some(scratch) = Scratch::again(base.path(), &lock) else { return };
+        // The clock that files go by has moved on when the next one begins.
+        std::thread::sleep(Duration::from_millis(20));
+        let (path, first) = (scratch.path().to_path_buf(), number(&scratch));
+        drop(scratch);
+        let again = || Scratch::again(base.path(), &lock).unwrap();
+        let scratch = again();
+        assert_eq!(number(&scratch), first);
+        drop(scratch);
+        let changes: [&dyn Fn(&Path); 4] = [
+            &|path| fs::write(path.join("left"), "").unwrap(),
+            &|path| {
+                fs::write(path.join("gone"), "").and_then(|()| fs::remove_file(path.join("gone"))).unwrap()
+            },
+            &|path| fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap(),
+            &|path| fs::set_permissions(path, Permissions::from_mode(0o700)).unwrap(),
+        ];
+        for change in changes {
+            let scratch = again();
+            change(scratch.path());
+            drop(scratch);
+            assert!(!path.exists());
+        }
+        // What a killed run left.
+        fs::create_dir_all(path.join("a/b")).unwrap();
+        assert!(is_empty(again().path()));
     }
 
     #[test]
@@ -260,17 +337,17 @@ mod tests {
         let lock = open_directory(&living).unwrap();
         lock.try_lock_shared().unwrap();
         let kept = aged(base.path(), "sbx-00112233445566ee", 3600);
-        Scratch { path: kept.clone(), _lock: None, since: Instant::now() }.keep();
+        Scratch { path: kept.clone(), _lock: None, since: Instant::now(), unchanged: None }.keep();
         let others = ["sbx-00112233445566AA", "sbx-1", "sbx-00112233445566aaa", "other"];
         let others = others.map(|name| aged(base.path(), name, 3600));
         let link = base.path().join("sbx-00112233445566dd");
         std::os::unix::fs::symlink(&others[3], &link).unwrap();
-        sweep(own.path());
+        sweep(own.path(), Some(base.path()));
         assert!(!stale.exists());
         assert!(new.exists() && living.exists() && kept.exists() && own.path().exists() && link.exists());
         assert!(others.iter().all(|path| path.join("inner").exists()));
         drop(lock);
-        sweep(own.path());
+        sweep(own.path(), Some(base.path()));
         assert!(!living.exists());
     }
 

@@ -8,6 +8,7 @@ use crate::enforce::guard::Guard;
 use crate::enforce::landlock::{self, Report, View};
 use crate::plan::{LibraryPlace, OnViolation, Plan, rules};
 use crate::profile::NetworkMode;
+use crate::sys::namespace::Ahead;
 use crate::sys::{descriptor, namespace, process, signal};
 use sbx_policy::env;
 use std::ffi::{OsStr, OsString};
@@ -33,12 +34,14 @@ pub struct Parts {
     pub cgroup_procs: Option<OwnedFd>,
     /// Whether violations are notified.
     pub listens: bool,
+    /// Makes the run's network.
+    pub ahead: Option<Ahead>,
 }
 
 /// Lays out everything that the child needs, except the path rules: [`landlock::Prepared::fill`] adds them,
 /// with the view that is returned.
 pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, View<'a>), EnforceError> {
-    let Parts { closed, spare, cgroup_procs, listens } = parts;
+    let Parts { closed, spare, cgroup_procs, listens, ahead } = parts;
     let logs = plan.on_violation == OnViolation::Log;
     let extras = plan.extras();
     let mut environment = plan.environment;
@@ -99,6 +102,8 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             session: layout.is_some() && !(0..3).any(descriptor::is_terminal),
             own: plan.own,
             doors: plan.network.hosts.clone(),
+            ahead,
+            made: None,
             library,
             number_limit: layout.as_ref().and_then(|_| namespace::number_limit()),
             layout,

@@ -3,7 +3,7 @@
 
 use crate::error::Refusal;
 use crate::host::landlock::Version;
-use crate::plan::calls::{Calls, Unix};
+use crate::plan::calls::{Calls, calls_of_run};
 use crate::plan::commands;
 use crate::plan::directories::inside_variables;
 use crate::plan::environment::{self, command_environment};
@@ -11,6 +11,7 @@ use crate::plan::explainer::{self, LibraryPlace};
 use crate::plan::files::{self, Directories, Executed, Paths};
 use crate::plan::home::{self, PrivateHome};
 use crate::plan::limits::{self, Means};
+use crate::plan::listings::Listings;
 use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, Unavailable, record};
 use crate::plan::rules::Network;
 use crate::plan::variables::Loudness;
@@ -23,10 +24,7 @@ use crate::profile::{Given, NetworkMode, Profile, SettingsCopy, Source, Variable
 use crate::sys::namespace::{Kinds, Own};
 use crate::sys::plain;
 use crate::text::shown;
-use sbx_policy::calls::Arch;
-use sbx_policy::list::List;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -63,7 +61,7 @@ impl<'a> Draft<'a> {
         let logs = on_violation == OnViolation::Log;
         let network = network::settle(asked, choices.network, logs, (request, host));
         let view = choices.view;
-        let calls = calls(&inputs, &network, &view, landlock)?;
+        let calls = calls_of_run(&inputs, &network, &view, landlock)?;
         validation::level(request, profile, host, landlock, &view, &mut warnings)?;
         warnings.extend(static_programs::without_seal(&inputs, &calls, on_violation)?);
         let working = Working { directory, is_own: request.cwd.is_none() };
@@ -109,6 +107,7 @@ impl<'a> Draft<'a> {
         Needs {
             // A home that does not last is beside the scratch directory.
             scratch: (uses(Variable::Tmp) || home.is_some()) && !request.exec,
+            is_tmp: self.has_own_tmp() && !request.keep_background,
             cache: (uses(Variable::Cache) && home.is_none())
                 .then(|| cache_of(profile, self.workspace.as_deref())),
             home,
@@ -143,6 +142,8 @@ impl<'a> Draft<'a> {
         let mut warnings = std::mem::take(&mut self.warnings);
         let Inputs { request, host, ref profile, ref program, ref directory, .. } = self.inputs;
         let private_home = self.private_home(&provided);
+        let homes = [host.home().map(Path::to_path_buf), private_home.as_ref().map(|home| home.at.clone())];
+        let listings = Listings::below(homes.into_iter().chain([self.workspace.clone()]).flatten());
         let variables = Variables {
             workspace: self.workspace.as_deref(),
             home: host.home(),
@@ -180,13 +181,14 @@ impl<'a> Draft<'a> {
             more: &repository.as_ref().map(Repository::rules).unwrap_or_default(),
             masks: self.view == Choice::Made,
             home: private_home.as_ref(),
+            listings: &listings,
         };
         let paths = self.paths(given, &mut warnings)?;
         let denied = paths.as_ref().map_or(&[][..], |paths| &paths.denied);
         let sockets = files::but_denied(sockets, denied, &mut warnings);
         let replaced = Replaced { scratch: inside, home: private_home.as_ref() };
-        let namespaces =
-            self.layout(&variables, replaced, paths.as_ref(), &sockets, repository, &mut warnings)?;
+        let said = (&listings, &mut warnings);
+        let namespaces = self.layout(&variables, replaced, paths.as_ref(), &sockets, repository, said)?;
         let rules = paths.as_ref().map_or(&[][..], |paths| &paths.rules);
         warnings.extend(
             self.workspace
@@ -205,10 +207,13 @@ impl<'a> Draft<'a> {
         let missing = match &namespaces {
             Ok(layout) => layout.watched.iter().cloned().collect(),
             Err(_) if record.is_some() => {
-                namespaces::missing(&self.inputs.profile, &variables, &self.inputs.directory, rules)
+                let Inputs { profile, directory, .. } = &self.inputs;
+                namespaces::missing(profile, &variables, directory, rules, &listings)
             }
             Err(_) => Vec::new(),
         };
+        let absent = rules.iter().filter(|rule| rule.optional && listings.lack(&rule.path));
+        let absent = absent.map(|rule| rule.path.clone()).collect();
         let (paths, denied) = paths.map(|paths| (paths.rules, paths.denied)).unzip();
         let unconfined = profile.is_unrestricted();
         let own = self.own(namespaces.is_ok());
@@ -258,6 +263,7 @@ impl<'a> Draft<'a> {
             calls: Rc::new(self.calls),
             on_violation: self.on_violation,
             paths,
+            absent,
             denied: denied.unwrap_or_default(),
             denied_by_flag: request.deny.clone(),
             landlock: self.landlock,
@@ -278,6 +284,12 @@ impl<'a> Draft<'a> {
         })
     }
 
+    /// The namespaces of a run that will have a network of its own: it can be made while the rest is decided.
+    pub fn own_ahead(&self) -> Option<Own> {
+        let starts = self.network.namespace && !self.inputs.asks() && !self.inputs.request.exec;
+        starts.then(|| self.own(self.view == Choice::Made)).flatten()
+    }
+
     /// The namespaces of the run.
     fn own(&self, view: bool) -> Option<Own> {
         let (host, network) = (self.inputs.host, self.network.namespace);
@@ -291,6 +303,15 @@ impl<'a> Draft<'a> {
             let kinds = Kinds { user: owns(), view, network };
             Own { kinds, identity: *host.identity.get() }
         })
+    }
+
+    /// Whether the scratch directory takes the place of /tmp inside.
+    fn has_own_tmp(&self) -> bool {
+        let Inputs { request, profile, host, directory, .. } = &self.inputs;
+        let (workspace, home) = (self.workspace.as_deref(), host.home());
+        let variables = Variables { workspace, home, ..Variables::default() };
+        let directories = Directories { variables: &variables, working: directory };
+        self.view == Choice::Made && namespaces::has_own_tmp(request, profile, directories)
     }
 
     /// The scratch directory, where it takes the place of /tmp inside.
@@ -360,7 +381,7 @@ impl<'a> Draft<'a> {
         paths: Option<&Paths>,
         sockets: &[PathBuf],
         repository: Option<Repository>,
-        warnings: &mut Vec<String>,
+        (listings, warnings): (&Listings, &mut Vec<String>),
     ) -> Result<Result<Rc<Layout>, String>, Refusal> {
         let Inputs { request, host, ref profile, ref directory, .. } = self.inputs;
         let paths = match (&self.view, paths) {
@@ -378,6 +399,7 @@ impl<'a> Draft<'a> {
                 repository,
                 &host.search().dirs,
                 record::directory(host).as_deref().and_then(Path::parent),
+                listings,
             ),
             named: &paths.named,
             mounts: host.mounts()?,
@@ -385,9 +407,12 @@ impl<'a> Draft<'a> {
             scratch,
             home,
             links: home.map(|home| home::named_links(&self.inputs, &home.at)).unwrap_or_default(),
-            stores: home.map(|home| home.stores(&profile.home.stores, variables)).unwrap_or_default(),
+            stores: home
+                .map(|home| home.stores(&profile.home.stores, variables, listings))
+                .unwrap_or_default(),
             directory,
             host,
+            listings,
         };
         let layout = Layout::of(given, warnings);
         namespaces::check_passed(&request.pass_fd, host, &layout)?;
@@ -402,7 +427,6 @@ struct Replaced<'a> {
     home: Option<&'a PrivateHome>,
 }
 
-/// The calls of a run, with what the flags say about them.
 /// Whose caches and home the run has.
 fn cache_of(profile: &Profile, workspace: Option<&Path>) -> CacheOf {
     let profile = match &profile.source {
@@ -410,43 +434,4 @@ fn cache_of(profile: &Profile, workspace: Option<&Path>) -> CacheOf {
         Source::File(path) => path.into(),
     };
     CacheOf { workspace: workspace.map(Path::to_path_buf), profile }
-}
-
-fn calls(inputs: &Inputs<'_>, network: &Network, view: &Choice, landlock: Version) -> Result<Calls, Refusal> {
-    let Inputs { request, profile, .. } = inputs;
-    let unix = unix(inputs, network, landlock);
-    let has_view = *view == Choice::Made;
-    let own_ipc = has_view || network.namespace;
-    let calls = crate::plan::calls::calls(profile, network, own_ipc, unix, Arch::HOST)?;
-    // A view comes with a namespace for process numbers; it is what some calls need.
-    let mut calls = calls.inside(has_view);
-    if !request.rw.is_empty() || !request.rwx.is_empty() {
-        calls.add_writing()?;
-    }
-    let lists = [
-        (List::Allow, "--allow-calls", &request.allow_calls),
-        (List::Deny, "--deny-calls", &request.deny_calls),
-    ];
-    for (list, flag, texts) in lists {
-        texts.iter().try_for_each(|text: &OsString| calls.add(list, flag, text.as_bytes()))?;
-    }
-    if validation::names_sockets(request, profile, network, unix, landlock)? {
-        calls.add_sockets(landlock < Version::UNIX && !inputs.itself)?;
-    }
-    Ok(calls)
-}
-
-/// Who tells UNIX sockets apart.
-fn unix(inputs: &Inputs<'_>, network: &Network, landlock: Version) -> Unix {
-    let Inputs { request, profile, host, itself, .. } = inputs;
-    let listens = !request.exec && !itself && !profile.is_unrestricted() && !host.nested.get();
-    match network.mode {
-        // Connections to hosts that are named are the supervisor's business everywhere.
-        _ if landlock >= Version::UNIX && network.hosts.is_none() => Unix::ByPath,
-        // Only an open network has something to lose where the supervisor could not connect.
-        NetworkMode::Host | NetworkMode::Ports if listens && *host.takes_descriptors.get() => {
-            Unix::Supervised
-        }
-        _ => Unix::Refused,
-    }
 }

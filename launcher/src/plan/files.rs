@@ -4,6 +4,7 @@ use crate::error::{Outcome, Refusal};
 use crate::host::Host;
 use crate::plan::commands::Commands;
 use crate::plan::home::PrivateHome;
+use crate::plan::listings::Listings;
 use crate::plan::namespaces::Roots;
 use crate::plan::rules::{PathRights, PathRule};
 use crate::plan::writable_roots::{self, Found, WritableRoots};
@@ -68,6 +69,8 @@ pub struct Given<'a> {
     pub masks: bool,
     /// A home of the run's own.
     pub home: Option<&'a PrivateHome>,
+    /// What is not there.
+    pub listings: &'a Listings,
 }
 
 /// The path rules of a run.
@@ -87,7 +90,7 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
     let mut rules = given.more.to_vec();
     rules.extend(of_profile(&inputs.profile.paths, variables)?);
     if let Some(home) = given.home {
-        home.adapt(inputs, variables, &mut rules);
+        home.adapt(inputs, variables, given.listings, &mut rules);
     }
     let of_flags = of_flags(inputs, variables)?;
     rules.extend(of_flags.iter().map(|(_, rule)| rule.clone()));

@@ -4,6 +4,7 @@
 use crate::error::Refusal;
 use crate::host::Host;
 use crate::plan::files::{self, tidy};
+use crate::plan::listings::Listings;
 use crate::plan::namespaces::Choice;
 use crate::plan::namespaces::record::short_digest;
 use crate::plan::rules::{PathRights, PathRule};
@@ -210,7 +211,13 @@ impl PrivateHome {
 
     /// What a home changes of the rules of a profile: what it has copies of, and stores that the run can write to, need
     /// none of their own; programs on PATH do.
-    pub fn adapt(&self, inputs: &Inputs<'_>, variables: &Variables<'_>, rules: &mut Vec<PathRule>) {
+    pub fn adapt(
+        &self,
+        inputs: &Inputs<'_>,
+        variables: &Variables<'_>,
+        listings: &Listings,
+        rules: &mut Vec<PathRule>,
+    ) {
         let home = &inputs.profile.home;
         let copies = home.copies.iter().filter_map(|copy| copy.path.expand_path(variables));
         let stores = home.stores.iter().filter_map(|entry| entry.expand_path(variables));
@@ -223,7 +230,8 @@ impl PrivateHome {
         if self.layers.is_none() {
             let read =
                 |path: PathBuf| PathRule { path, rights: PathRights::EXECUTE, optional: true, follows: true };
-            rules.extend(stores.into_iter().filter(|path| path::is_there(path)).map(read));
+            let is_there = |path: &PathBuf| !listings.lack(path) && path::is_there(path);
+            rules.extend(stores.into_iter().filter(is_there).map(read));
         }
         let rights = PathRights { execute: true, ..PathRights::WRITE };
         rules.push(PathRule::new(self.directory.clone(), rights));
@@ -256,12 +264,17 @@ impl PrivateHome {
 
     /// The stores that exist. Those that are in the user's home under their own names are parts of one overlay, laid
     /// over the home: each overlay takes a dozen changes of the disk. They come first.
-    pub fn stores(&self, entries: &[PathEntry], variables: &Variables<'_>) -> Vec<Store> {
+    pub fn stores(
+        &self,
+        entries: &[PathEntry],
+        variables: &Variables<'_>,
+        listings: &Listings,
+    ) -> Vec<Store> {
         let Some((layers, home)) = self.layers.as_ref().zip(variables.home) else { return Vec::new() };
         let mut mount_of_home = None;
         let mut store = |entry: &PathEntry| {
             let named = entry.expand_path(variables)?;
-            if !path::is_directory_or_link(&named) {
+            if listings.lack(&named) || !path::is_directory_or_link(&named) {
                 return None;
             }
             // An earlier command may have put a link into the workspace, over which the user's own link leads.

@@ -18,6 +18,7 @@ mod flag_warnings;
 pub mod home;
 mod inputs;
 pub mod limits;
+pub mod listings;
 pub mod namespaces;
 mod needs;
 pub mod network;
@@ -54,6 +55,7 @@ use namespaces::placeholder::Watched;
 use namespaces::{Layout, Record};
 use notified::{Kinds, Notified};
 use rules::{Network, PathRule};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -85,6 +87,8 @@ pub struct Plan {
     pub watch_paths: bool,
     /// The path rules; `None` where the kernel has none, or none are wanted.
     pub paths: Option<Vec<PathRule>>,
+    /// Those of them, of built-in profiles, about which nothing is there.
+    pub absent: BTreeSet<PathBuf>,
     /// Denied paths, whatever the rules say.
     pub denied: Vec<PathBuf>,
     /// Those that flags name, as given.

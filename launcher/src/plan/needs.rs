@@ -18,6 +18,8 @@ pub struct GroupLimits {
 pub struct Needs {
     /// A scratch directory, removed afterwards.
     pub scratch: bool,
+    /// Whether it takes the place of /tmp, and no process uses it after the run: then it may be anywhere.
+    pub is_tmp: bool,
     /// A directory for tool caches.
     pub cache: Option<CacheOf>,
     /// A home of the run's own.

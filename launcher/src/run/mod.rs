@@ -24,6 +24,7 @@ use crate::plan::{Draft, Inputs, Plan};
 use crate::report::Reporter;
 use crate::request::Request;
 use crate::supervise::violation::{Show, Violations};
+use crate::sys::namespace::Ahead;
 use crate::sys::signal::{self, Disposition};
 use crate::sys::{descriptor, privilege, process, stream};
 use messages::Closing;
@@ -126,6 +127,7 @@ fn attempt(
     let spare = limited.then(|| stream::duplicate(0)).transpose();
     let spare = spare.map_err(cannot("keep a descriptor free"))?;
     let draft = Draft::new(inputs, unavailable)?;
+    let ahead = draft.own_ahead().and_then(Ahead::begin);
     let (resources, provided) = provide(&draft, host, unavailable)?;
     let mut plan = draft.complete(provided)?;
     if let (Some(home), Ok(layout)) = (plan.private_home.as_ref().filter(|home| home.lasts), &plan.namespaces)
@@ -159,7 +161,7 @@ fn attempt(
     }
     can_end()?;
     let cgroup_procs = resources.group.as_ref().map(|group| group.procs()).transpose()?;
-    let parts = Parts { closed, spare, cgroup_procs, listens: !plan.unconfined };
+    let parts = Parts { closed, spare, cgroup_procs, listens: !plan.unconfined, ahead };
     supervised::run(plan, parts, resources, violations, closing, reporter)
 }
 

@@ -6,10 +6,9 @@ use crate::enforce::home_copies;
 use crate::enforce::scratch::{self, Scratch};
 use crate::error::{Refusal, cannot};
 use crate::host::Host;
-use crate::plan::home::PrivateHome;
 use crate::plan::namespaces::renewed::SHARED_MEMORY;
 use crate::plan::namespaces::{Record, Unavailable};
-use crate::plan::{CacheOf, Draft, HomeOf, Provided};
+use crate::plan::{CacheOf, Draft, HomeOf, Needs, Provided};
 use crate::supervise::memory;
 use crate::sys::path::is_there;
 use crate::sys::{OfCall, access, file, plain, process};
@@ -40,32 +39,34 @@ pub fn provide(
 ) -> Result<(Resources, Provided), Refusal> {
     let needs = draft.needs();
     let mut provided = Provided::default();
-    let scratch = needs.scratch.then(|| Scratch::create(host.variable("TMPDIR"))).transpose()?;
-    provided.scratch = scratch.as_ref().map(|scratch| scratch.path().to_path_buf());
-    let (mut home, mut in_memory) = (Held::default(), None);
-    if let (Some(of), Some(scratch)) = (&needs.home, &scratch) {
-        // Whatever mask the caller has, the user may enter these directories.
+    let mut resources = Resources::default();
+    match &needs.home {
+        Some(of) => make_home(of, &needs, host, unavailable, (&mut resources, &mut provided))?,
+        None if needs.scratch => {
+            let scratch = Scratch::create(host.variable("TMPDIR"))?;
+            provided.scratch = Some(scratch.path().to_path_buf());
+            resources.scratch = Some(scratch);
+        }
+        None => {}
+    }
+    if let Some(home) = &provided.home {
         let _mask = process::without_umask();
-        in_memory = memory_for(of, host);
-        let (made, held) = make_home(of, scratch, in_memory.as_ref(), unavailable, &mut provided)?;
         let (copies, variables) = draft.copies();
-        let stamps = made.directory.with_file_name(home::STAMPS);
-        let said = home_copies::refresh(copies, &variables, &made.at, &made.directory, &stamps);
+        let stamps = home.directory.with_file_name(home::STAMPS);
+        let said = home_copies::refresh(copies, &variables, &home.at, &home.directory, &stamps);
         provided.warnings.extend(said);
-        home = held;
-        provided.home = Some(made);
     }
     if let Some(of) = &needs.cache {
-        provided.cache = cache(of, scratch.as_ref(), host, &mut provided.warnings);
+        provided.cache = cache(of, resources.scratch.as_ref(), host, &mut provided.warnings);
     }
     if let Some(record) = needs.record.filter(|record| !is_there(record)) {
         // Where that fails, the end of the run says so.
         let _ = begin(&record, host);
     }
-    let group = needs.group.and_then(cgroup::create);
-    provided.group = group.as_ref().map(|group| group.limits).unwrap_or_default();
+    resources.group = needs.group.and_then(cgroup::create);
+    provided.group = resources.group.as_ref().map(|group| group.limits).unwrap_or_default();
     provided.watches_memory = draft.watches_memory(provided.group) && memory::can_be_watched();
-    Ok((Resources { scratch, in_memory, group, home }, provided))
+    Ok((resources, provided))
 }
 
 /// Writes down when the first command began: whatever it makes is younger, even if nobody can look afterwards.
@@ -87,32 +88,58 @@ fn memory_for(of: &HomeOf, host: &Host) -> Option<Scratch> {
     usable.then(|| Scratch::create(Some(shared.as_os_str())).ok()).flatten()
 }
 
-/// The home of the run's own. One that cannot last is made in memory, or else in the scratch directory, of which
-/// another part takes the place of /tmp then.
+/// The home of the run's own, and a directory for temporary files. As far as that takes the place of /tmp, it is one
+/// that is there already beside a home that lasts, and in memory beside a home in memory. A home that can be made
+/// nowhere else is in the scratch directory, of which another part takes the place of /tmp then.
 fn make_home(
     of: &HomeOf,
-    scratch: &Scratch,
-    in_memory: Option<&Scratch>,
+    needs: &Needs,
+    host: &Host,
     unavailable: &Unavailable,
-    provided: &mut Provided,
-) -> Result<(PrivateHome, Held), Refusal> {
-    let no_layers = unavailable.overlays.as_deref();
-    if of.directory.is_some() {
-        match home::make(of, no_layers) {
-            Ok(made) => return Ok(made),
-            Err(error) => {
-                provided.warnings.push(format!("the home of this run does not last beyond it: {error}"));
-            }
+    (resources, provided): (&mut Resources, &mut Provided),
+) -> Result<(), Refusal> {
+    // Whatever mask the caller has, the user may enter these directories.
+    let _mask = process::without_umask();
+    let tmpdir = host.variable("TMPDIR");
+    let is_tmp = needs.is_tmp && tmpdir.is_none();
+    let lasting = of.directory.as_ref().map(|_| home::make(of, unavailable.overlays.as_deref()));
+    let (home, tmp) = match lasting.transpose() {
+        Ok(Some((home, held))) => {
+            let layers = home.layers.as_deref().zip(held.of_layers()).filter(|_| is_tmp);
+            let tmp = layers.and_then(|(layers, lock)| Scratch::again(layers, lock));
+            resources.home = held;
+            (Some(home), tmp.map(|tmp| (tmp.path().to_path_buf(), tmp)).unzip())
         }
+        Ok(None) => {
+            resources.in_memory = memory_for(of, host);
+            let memory = resources.in_memory.as_ref();
+            let tmp = memory.filter(|_| is_tmp).map(tmp_in).transpose()?;
+            (memory.map(|memory| home::make_temporary(of, memory.path())).transpose()?, (tmp, None))
+        }
+        Err(error) => {
+            provided.warnings.push(format!("the home of this run does not last beyond it: {error}"));
+            (None, (None, None))
+        }
+    };
+    (provided.home, (provided.scratch, resources.scratch)) = (home, tmp);
+    if provided.scratch.is_none() {
+        let scratch = Scratch::create(tmpdir)?;
+        provided.scratch = Some(scratch.path().to_path_buf());
+        if provided.home.is_none() {
+            provided.scratch = Some(tmp_in(&scratch)?);
+            provided.home = Some(home::make_temporary(of, scratch.path())?);
+        }
+        resources.scratch = Some(scratch);
     }
-    if let Some(memory) = in_memory {
-        return Ok((home::make_temporary(of, memory.path())?, Held::default()));
-    }
+    Ok(())
+}
+
+/// The part of a scratch directory that takes the place of /tmp.
+fn tmp_in(scratch: &Scratch) -> Result<PathBuf, Refusal> {
     let tmp = scratch.path().join(scratch::TMP);
     let made = DirBuilder::new().mode(0o700).create(&tmp);
     made.of("mkdir").map_err(cannot("make a directory for temporary files"))?;
-    provided.scratch = Some(tmp);
-    Ok((home::make_temporary(of, scratch.path())?, Held::default()))
+    Ok(tmp)
 }
 
 /// The tool caches. Where they cannot be made they are part of the scratch directory, and do not last.

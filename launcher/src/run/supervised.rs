@@ -53,7 +53,7 @@ use std::time::Instant;
 
 /// Starts the command and waits for it.
 pub fn run(
-    plan: Plan,
+    mut plan: Plan,
     parts: Parts,
     resources: Resources,
     violations: Violations,
@@ -75,7 +75,8 @@ pub fn run(
     let arguments = Arguments::of(&plan);
     let signals = Signals::take()?;
     let closed_streams = parts.closed.clone();
-    let view = View { layout: layout.as_deref(), ..View::default() };
+    let absent = std::mem::take(&mut plan.absent);
+    let view = View { layout: layout.as_deref(), absent: Some(&absent), ..View::default() };
     let (mut steps, view) = steps::lay_out(plan, parts, view)?;
     let presence = layout.as_ref().map(|layout| Presence::of(layout)).transpose()?.flatten().map(Rc::new);
     (steps.mask, steps.broken_pipe) = (signals.mask, signals.broken_pipe);
@@ -142,7 +143,10 @@ pub fn run(
         hosts: hosts.clone(),
     };
     let command = task.watch.command();
-    let summary = supervise::run(task, &mut calls);
+    let mut summary = supervise::run(task, &mut calls);
+    // What is looked at meanwhile is outside, where none of the run's mounts are. A report counts what the reaper used.
+    let departing = summary.as_mut().ok().and_then(|summary| summary.departing.take());
+    let departing = departing.filter(|_| reporter.is_none());
     calls.end();
     if let Some(hosts) = &hosts {
         hosts.end(&mut calls.judge);
@@ -167,6 +171,8 @@ pub fn run(
     calls.judge.violations.sum_up();
     let found = found.findings.iter().map(aftermath::line).chain(found.failures.iter().cloned());
     found.for_each(|line| calls.judge.violations.line(&line));
+    // What something is mounted on takes long to remove.
+    drop(departing);
     let result = summary.map_err(cannot("supervise the command")).and_then(|summary| {
         let result = conclude(&summary, &calls.judge.violations, scratch);
         let hint = signing.and_then(|signing| signing.hint(summary.ending));

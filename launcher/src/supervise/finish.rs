@@ -14,7 +14,7 @@ impl Supervisor<'_> {
     /// Waits for the end of the tree, and says how the run ended.
     pub(super) fn end(mut self) -> Result<Summary, SyscallError> {
         let mut kept_background = false;
-        if let Watch::Reaper(reaper) = &self.task.watch {
+        if let (Watch::Reaper(reaper), None) = (&self.task.watch, &self.departing) {
             let ended = process::wait(Some(reaper.pid), true, false);
             if self.keeps_background() {
                 kept_background = process::has_children();
@@ -37,6 +37,7 @@ impl Supervisor<'_> {
             killed: self.killed,
             kept_background,
             failure: self.failure,
+            departing: self.departing,
         })
     }
 

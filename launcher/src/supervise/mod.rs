@@ -24,7 +24,7 @@ pub use summary::{Ending, Killed, Summary};
 pub use watch::{Watch, watched_signals};
 
 use crate::enforce::cgroup::Group;
-use crate::enforce::reaper::Event;
+use crate::enforce::reaper::{Departing, Event};
 use crate::plan::limits::Applied;
 use crate::sys::descriptor::{self, Interest, Ready};
 use crate::sys::process::{self, Change};
@@ -97,6 +97,7 @@ pub fn run(task: Task, calls: &mut Dispatcher) -> Result<Summary, SyscallError> 
         failure: None,
         settled: false,
         finished: false,
+        departing: None,
     };
     while !supervisor.finished {
         supervisor.turn()?;
@@ -117,6 +118,8 @@ struct Supervisor<'t> {
     settled: bool,
     /// Whether the whole tree has ended, not the command alone.
     finished: bool,
+    /// The reaper that has said so.
+    departing: Option<Departing>,
 }
 
 impl Supervisor<'_> {
@@ -225,6 +228,10 @@ impl Supervisor<'_> {
                     self.calls.covered(listener, number)?;
                 }
                 Event::Resumed => {}
+                Event::Gone => {
+                    self.departing = Some(reaper.departing());
+                    self.finished = true;
+                }
                 Event::End => self.finished = true,
             },
             Watch::Reaper(_) => {}

@@ -1,5 +1,6 @@
 //! How a run ended.
 
+use crate::enforce::reaper::Departing;
 use crate::plan::limits::Applied;
 use crate::supervise::output::{self, Stream};
 use std::time::Duration;
@@ -66,4 +67,6 @@ pub struct Summary {
     pub kept_background: bool,
     /// Why output could not be passed on, where that failed.
     pub failure: Option<output::Failure>,
+    /// The reaper, where it has only itself to end.
+    pub departing: Option<Departing>,
 }

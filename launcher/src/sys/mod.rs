@@ -15,6 +15,7 @@ pub mod datagram;
 pub mod descriptor;
 pub mod executable;
 pub mod file;
+pub mod listing;
 #[allow(unsafe_code)] // mmap(2), madvise(2).
 pub mod memory;
 #[allow(unsafe_code)] // mount_setattr(2), statmount(2), listmount(2).

@@ -2,12 +2,13 @@
 
 use crate::sys::privilege::set_dumpable;
 use crate::sys::process::{self, Change, Pid};
-use crate::sys::{OfCall, SyscallError, checked, probe, socket};
+use crate::sys::{OfCall, SyscallError, checked, descriptor, probe, socket};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 /// The namespaces that are made together. One for IPC is among them always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,116 @@ impl Kinds {
         ];
         let wanted = wanted.into_iter().filter(|(wanted, _)| *wanted);
         wanted.fold(libc::CLONE_NEWIPC, |flags, (_, flag)| flags | flag)
+    }
+}
+
+/// A helper that makes a network namespace, and the user namespace that gives the right to it, while this process has
+/// something else to do. If anything fails, there is none, and the first process of the run tries it and tells why.
+pub struct Ahead {
+    own: Own,
+    helper: Pid,
+    answer: OwnedFd,
+}
+
+impl Ahead {
+    /// How long the helper may take; on an idle machine it is half a millisecond.
+    const LONGEST: Duration = Duration::from_secs(1);
+
+    /// Starts the helper.
+    pub fn begin(own: Own) -> Option<Ahead> {
+        let [answer, sender] = socket::packet_pair().ok()?;
+        let helper = process::fork().ok()?;
+        if helper == 0 {
+            let told = process::die_with_parent(libc::SIGKILL).and_then(|()| make_ahead(own, sender.as_fd()));
+            process::exit_now(i32::from(told.is_err()));
+        }
+        Some(Ahead { own, helper, answer })
+    }
+
+    /// What it has made, if that is what is wanted.
+    pub fn made(self, own: Option<&Own>) -> Option<Made> {
+        if own != Some(&self.own) {
+            return None;
+        }
+        let interest = descriptor::Interest::read(Some(self.answer.as_raw_fd()));
+        let [ready] = descriptor::poll([interest], Some(Ahead::LONGEST)).ok()?;
+        let received = if ready.now { socket::receive_descriptors(self.answer.as_fd()).ok()? } else { None };
+        received.map(|[user, network]| Made { user: self.own.kinds.user.then_some(user), network })
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        process::signal(self.helper, libc::SIGKILL);
+        process::wait(Some(self.helper), true, false);
+    }
+}
+
+fn make_ahead(own: Own, answer: BorrowedFd<'_>) -> Result<(), SyscallError> {
+    if own.kinds.user {
+        probe::unshare(libc::CLONE_NEWUSER)?;
+        keep_identity(own.identity)?;
+    }
+    new_network()?;
+    loopback_up()?;
+    // A container with a read-only /proc/sys refuses it, which makes nothing less safe.
+    let _ = open_low_ports();
+    let open = |path: &'static str| File::open(path).of(path);
+    let (user, network) = (open("/proc/self/ns/user")?, open(NETWORK)?);
+    socket::send_descriptors(answer, &[user.as_fd(), network.as_fd()])
+}
+
+/// The network of the calling process.
+const NETWORK: &str = "/proc/self/ns/net";
+
+/// A network namespace that was made ahead.
+pub struct Made {
+    /// The user namespace that gives the right to it, where one is needed.
+    user: Option<OwnedFd>,
+    network: OwnedFd,
+}
+
+impl Made {
+    /// Moves the calling process into them.
+    fn enter(&self) -> Result<(), SyscallError> {
+        if let Some(user) = &self.user {
+            probe::enter(user.as_fd(), libc::CLONE_NEWUSER)?;
+        }
+        probe::enter(self.network.as_fd(), libc::CLONE_NEWNET)
+    }
+
+    /// Has `body` run as the first process of further namespaces, a child of this one. It ends with the status that
+    /// `body` returns. Namespaces of a user's can only be made by a process that is in that user's: one that shares
+    /// this one's memory enters it and starts the first process in its parent's place.
+    pub fn fork_into(&self, kinds: Kinds, body: &mut dyn FnMut() -> i32) -> Result<Pid, SyscallError> {
+        let mut started = Err(io::Error::from(io::ErrorKind::Other)).of("clone");
+        let between = process::spawn_sharing(&mut || {
+            let flags = Kinds { user: false, ..kinds }.flags();
+            started = self.enter().and_then(|()| process::fork_beside(flags));
+            if matches!(started, Ok(0)) {
+                process::exit_now(body());
+            }
+            process::exit_now(0)
+        })?;
+        process::wait(Some(between), true, false);
+        started
+    }
+
+    /// Settles in it: the first process that [`Made::fork_into`] has started is there already. Returns the cookie of
+    /// the network, where the kernel has such. An error if the calling process is not in it: a filter around us may
+    /// answer with success, and nothing has happened.
+    pub fn settle(&self) -> Result<Option<u64>, SyscallError> {
+        if self.user.is_none() {
+            self.enter()?;
+        }
+        let here = fs::metadata(NETWORK).of("stat")?;
+        let made = rustix::fs::fstat(&self.network).of("fstat")?;
+        if (here.dev(), here.ino()) != (made.st_dev, made.st_ino) {
+            return Err(io::Error::other("it was answered with success, and nothing has happened"))
+                .of("setns");
+        }
+        let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).of("socket")?;
+        Ok(socket::cookie(&socket).ok())
     }
 }
 
@@ -66,7 +177,7 @@ fn mark_of_network() -> Result<Mark, SyscallError> {
     if let Ok(cookie) = socket::cookie(&socket) {
         return Ok(Mark::Cookie(cookie));
     }
-    let meta = fs::metadata("/proc/self/ns/net").of("stat")?;
+    let meta = fs::metadata(NETWORK).of("stat")?;
     Ok(Mark::File(meta.dev(), meta.ino()))
 }
 

@@ -3,15 +3,31 @@
 //! A file that is to be protected must not count as missing because it could not be looked at: a command
 //! may remove the permission to look, and restore it in its next run.
 
+use crate::sys::resolve::openat2;
+use crate::sys::within::is_within;
+use rustix::fs::{CWD, OFlags, ResolveFlags};
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// Whether a path is the real path of something: no symbolic link is on the way, and it has no name twice. The kernel
+/// walks it at once, where the functions below look at each name. False too where it cannot be told.
+fn is_real(path: &Path) -> bool {
+    let text = path.as_os_str().as_bytes();
+    let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+    let names = text.strip_prefix(b"/").unwrap_or_default();
+    names.split(|byte| *byte == b'/').all(is_name)
+        && openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::NO_SYMLINKS).is_ok()
+}
+
 /// realpath(3) with a buffer of ours. [`Path::canonicalize`] has it allocate the result, which takes
 /// several system calls with some C libraries.
 pub fn real(path: &Path) -> io::Result<PathBuf> {
+    if is_real(path) {
+        return Ok(path.to_path_buf());
+    }
     let text = CString::new(path.as_os_str().as_bytes())?;
     let mut buffer = [0_u8; libc::PATH_MAX as usize];
     // SAFETY: a NUL-terminated string, and a buffer of the size that realpath(3) asks for.
@@ -47,11 +63,31 @@ impl Way {
 
 /// Walks a path once, so that the results belong together even if its links change meanwhile.
 pub fn way(path: &Path) -> Way {
-    way_from(Path::new("/"), path)
+    if is_real(path) {
+        return straight(Path::new("/"), path.to_path_buf());
+    }
+    walk(Path::new("/"), path)
+}
+
+/// The way to a real path from a directory above it.
+fn straight(directory: &Path, real: PathBuf) -> Way {
+    let above = real.ancestors().skip(1);
+    let mut directories: Vec<PathBuf> =
+        above.take_while(|above| is_within(above, directory)).map(Path::to_path_buf).collect();
+    directories.reverse();
+    Way { real, links: Vec::new(), directories }
 }
 
 /// The same from a directory on, by its real path.
 pub fn way_from(directory: &Path, path: &Path) -> Way {
+    let whole = directory.join(path);
+    if path.is_relative() && is_real(&whole) {
+        return straight(directory, whole);
+    }
+    walk(directory, path)
+}
+
+fn walk(directory: &Path, path: &Path) -> Way {
     let parts =
         |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
     let mut way = Way { real: directory.to_path_buf(), ..Way::default() };
@@ -127,4 +163,55 @@ pub fn is_directory_or_link(path: &Path) -> bool {
 /// A canonical path, or the path itself where it cannot be resolved.
 pub fn canonical(path: &Path) -> PathBuf {
     real(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforce::scratch::Scratch;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn one_look_says_the_same_as_a_walk() {
+        let scratch = Scratch::create(None).unwrap();
+        let base = scratch.path();
+        fs::create_dir_all(base.join("a/b")).unwrap();
+        fs::write(base.join("a/file"), "").unwrap();
+        symlink("a/b", base.join("link")).unwrap();
+        symlink("nowhere", base.join("a/dangling")).unwrap();
+        symlink("..", base.join("a/b/up")).unwrap();
+        let below = [
+            "",
+            "a",
+            "a/b",
+            "a/file",
+            "a/file/x",
+            "a/none",
+            "a/none/x",
+            "link",
+            "link/up/file",
+            "a/dangling",
+            "a/b/up",
+            "a/./b",
+            "a/b/..",
+            "a//b",
+            "a/",
+            "a/b/../file",
+            ".",
+            "..",
+        ];
+        for below in below {
+            let path = PathBuf::from(format!("{}/{below}", base.display()));
+            assert_eq!(real(&path).ok(), path.canonicalize().ok(), "{below}");
+            for (one, other) in [
+                (way(&path), walk(Path::new("/"), &path)),
+                (way_from(base, Path::new(below)), walk(base, Path::new(below))),
+            ] {
+                assert_eq!(one.real, other.real, "{below}");
+                assert_eq!(one.links, other.links, "{below}");
+                assert_eq!(one.directories, other.directories, "{below}");
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use crate::sys::descriptor::{self, poll_entries};
 use crate::sys::process::{self, Change, Pid};
 use crate::sys::{OfCall, SyscallError, checked};
 use rustix::mount::MountPropagationFlags;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// Most bytes that are read of a child's answer.
@@ -82,6 +82,12 @@ pub fn readable(number: RawFd, limit: Duration) -> bool {
 pub fn unshare(flags: libc::c_int) -> Result<(), SyscallError> {
     // SAFETY: affects the calling process only.
     checked("unshare", unsafe { libc::unshare(flags) }).map(drop)
+}
+
+/// Moves the calling process into a namespace (setns(2)).
+pub fn enter(namespace: BorrowedFd<'_>, kind: libc::c_int) -> Result<(), SyscallError> {
+    // SAFETY: affects the calling process only.
+    checked("setns", unsafe { libc::setns(namespace.as_raw_fd(), kind) }).map(drop)
 }
 
 /// Stops the mounts of this process's namespace from spreading to others. It takes CAP_SYS_ADMIN there.

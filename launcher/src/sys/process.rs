@@ -95,7 +95,12 @@ pub fn fork_sharing_descriptors(namespaces: libc::c_int) -> Result<Pid, SyscallE
     copy(namespaces | libc::CLONE_FILES)
 }
 
-/// A copy of this process, with descriptors of its own. Returns 0 in the copy.
+/// The same as a child of this process's parent.
+pub fn fork_beside(namespaces: libc::c_int) -> Result<Pid, SyscallError> {
+    copy(namespaces | libc::CLONE_FILES | libc::CLONE_PARENT)
+}
+
+/// A copy of this process. Returns 0 in the copy.
 pub fn fork() -> Result<Pid, SyscallError> {
     copy(0)
 }

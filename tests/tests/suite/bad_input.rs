@@ -63,7 +63,9 @@ fn profile_check_finds_what_a_run_would_refuse() {
     let world = world();
     let named = |host: &str| format!(r#"{{"network": {{"mode": "allow", "connect": ["{host}:443"]}}}}"#);
     world.write("host.json", named("example.org"));
-    world.sbx(["profile", "check", "host.json"]).run().refused(125, &["example.org", "'*:443'"]);
+    world.sbx(["profile", "check", "host.json"]).run().success().prints("host.json: ok\n");
+    world.write("never.json", named("localhost"));
+    world.sbx(["profile", "check", "never.json"]).run().refused(125, &["localhost", "--host-port 443"]);
     world.write("any.json", named("*"));
     world.sbx(["profile", "check", "any.json"]).run().success().prints("any.json: ok\n");
     world.write("empty.json", "\n");

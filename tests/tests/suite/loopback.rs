@@ -350,7 +350,7 @@ fn tools_of_every_day_serve_and_are_reached() {
     });
 }
 
-/// A filter around us may answer unshare(2) with success and do nothing. What is done to a network of the run's own
+/// A filter around us may answer unshare(2) or setns(2) with success and do nothing. What is done to a network of the run's own
 /// would be done to the host's, and its connections would lead there.
 #[test]
 fn a_network_that_was_only_promised_is_not_the_hosts() {
@@ -362,8 +362,10 @@ fn a_network_that_was_only_promised_is_not_the_hosts() {
         let before = std::fs::read_to_string(PORTS).unwrap();
         let fetch =
             |flags: &[&str]| world.sbx([&["run"], flags, &["--", "curl", "-s", &server.url()]].concat());
-        fetch(&[]).answering(&[(libc::SYS_unshare, 0)]).run().failed();
-        fetch(&["--net", "private"]).answering(&[(libc::SYS_unshare, 0)]).run().failed();
+        for call in [libc::SYS_unshare, libc::SYS_setns] {
+            fetch(&[]).answering(&[(call, 0)]).run().failed();
+            fetch(&["--net", "private"]).answering(&[(call, 0)]).run().failed();
+        }
         assert_eq!((server.connections(), std::fs::read_to_string(PORTS).unwrap()), (0, before));
         fetch(&["--net", "host"]).run().success();
         assert_eq!(server.connections(), 1);

@@ -12,6 +12,23 @@ pub const STORM: usize = 256;
 /// Pause between two attempts.
 pub const TICK: Duration = Duration::from_millis(2);
 
+/// A reaper that has nothing left to do. Until it is gone the kernel takes its namespaces apart, with their mounts. It
+/// is waited for when this is dropped.
+#[derive(Debug)]
+pub struct Departing(Pid);
+
+impl Departing {
+    pub(super) fn of(reaper: Pid) -> Departing {
+        Departing(reaper)
+    }
+}
+
+impl Drop for Departing {
+    fn drop(&mut self) {
+        process::wait(Some(self.0), true, false);
+    }
+}
+
 /// Sends every descendant a signal.
 pub fn signal_all(scope: Option<&SignalScope>, number: i32) {
     match scope {

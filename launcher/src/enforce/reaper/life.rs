@@ -5,7 +5,7 @@ use crate::enforce::child::{self, Progress, Steps};
 use crate::enforce::error::Named;
 use crate::enforce::mounts::{self, Entered, HookDirectories, ViewError};
 use crate::enforce::reaper::ending::{self, KILLING, STORM, TICK, end_all, reap_some, signal_all};
-use crate::enforce::reaper::messages::{RESUMED, encode, encode_protected, write_progress};
+use crate::enforce::reaper::messages::{GONE, RESUMED, encode, encode_protected, write_progress};
 use crate::enforce::reaper::orders::{
     acquainted, kill, looked_at, make_pair, orphaned, protect_config, resume, suspend, terminate,
 };
@@ -108,7 +108,12 @@ pub fn reap(
         tidy(&reaping.supervisor, layout.as_deref(), afterwards);
     }
     // Processes that could not be ended are left to the supervisor.
-    i32::from(process::has_children())
+    let all_gone = !process::has_children();
+    if all_gone {
+        // It need not wait until the namespaces are gone too.
+        let _ = descriptor::write_all(reaping.sender, &GONE);
+    }
+    i32::from(!all_gone)
 }
 
 /// Removes, in place of the supervisor, which has ended, what it would have removed.
@@ -128,7 +133,7 @@ const START: &str = "start the command";
 fn enter(steps: &mut Steps, progress: &mut Progress) -> Result<Entered, ViewError> {
     if let Some(own) = &steps.own {
         let doors = steps.doors.as_ref().map(|hosts| &hosts.doors);
-        (progress.network, progress.doors) = mounts::settle(own, doors)?;
+        (progress.network, progress.doors) = mounts::settle(own, steps.made.as_deref(), doors)?;
     }
     let Some(layout) = &steps.layout else { return Ok(Entered::default()) };
     if let Some(placed) = &steps.placed {

@@ -15,6 +15,9 @@ pub type Message = [u8; 5];
 /// The tree continues.
 pub const RESUMED: Message = [b'r', 0, 0, 0, 0];
 
+/// No process of the run is left.
+pub const GONE: Message = [b'g', 0, 0, 0, 0];
+
 fn message(kind: u8, number: [u8; 4]) -> Message {
     let [a, b, c, d] = number;
     [kind, a, b, c, d]
@@ -42,6 +45,7 @@ pub fn decode([kind, number @ ..]: Message) -> Option<Event> {
     Some(match kind {
         b'm' => Event::ConfigProtected(u32::from_le_bytes(number)),
         b'r' => Event::Resumed,
+        b'g' => Event::Gone,
         b'e' => Event::Command(Change::Exited(status)),
         b'k' => Event::Command(Change::Killed(status)),
         b's' => Event::Command(Change::Stopped(status)),

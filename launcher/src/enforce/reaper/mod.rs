@@ -13,7 +13,7 @@ mod orders;
 mod protection;
 mod watched_names;
 
-pub use ending::end_all;
+pub use ending::{Departing, end_all};
 
 use crate::enforce::child::{Progress, Steps};
 use crate::enforce::home::Held;
@@ -23,8 +23,9 @@ use crate::enforce::presence::Presence;
 use crate::enforce::start_barrier::StartBarrier;
 use crate::error::Refusal;
 use crate::sys::descriptor::{self, Interest};
+use crate::sys::namespace::{self, Own};
 use crate::sys::process::{self, Change, Pid};
-use crate::sys::{OfCall, SyscallError, namespace, signal, socket};
+use crate::sys::{OfCall, SyscallError, signal, socket};
 use ending::{KILLING, TICK};
 use life::reap;
 use messages::{decode, read_progress};
@@ -116,6 +117,8 @@ pub enum Event {
     ConfigProtected(u32),
     /// The tree continues, as ordered.
     Resumed,
+    /// No process of the tree is left. The reaper itself ends, and does nothing more.
+    Gone,
     /// The reaper is done, or gone.
     End,
 }
@@ -163,7 +166,8 @@ impl Reaper {
         let (events, sender) = descriptor::pipe()?;
         // Only a network of the run's own needs somebody in it to make sockets.
         let own_network = steps.own.is_some_and(|own| own.kinds.network);
-        let (pairs, maker) = own_network.then(socket::packet_pair).transpose()?.map(<(_, _)>::from).unzip();
+        let (pairs, mut maker) =
+            own_network.then(socket::packet_pair).transpose()?.map(<(_, _)>::from).unzip();
         let supervisor = process::id();
         process::become_subreaper()?;
         steps.barrier = match StartBarrier::new(supervisor) {
@@ -181,19 +185,19 @@ impl Reaper {
         // Blocks all signals before the reaper starts: those for the command or the supervisor must not end
         // it, and those for the reaper must wait until it looks.
         let mask = signal::set_mask(&signal::Set::full())?;
-        let forked = match &steps.own {
-            Some(own) => namespace::fork_into(own.kinds).map_err(unsupported),
-            None => process::fork_sharing_descriptors(0).map_err(Unstarted::Failed),
+        steps.made = steps.ahead.take().and_then(|ahead| ahead.made(steps.own.as_ref())).map(Rc::new);
+        let mut life = |steps: &mut Steps| {
+            let barrier = steps.barrier.as_ref().filter(|_| steps.layout.is_some());
+            let held = barrier.map(StartBarrier::supervisor);
+            reap(steps, (supervisor, held), (sender.as_raw_fd(), maker.take()), afterwards)
         };
+        let forked = fork(&mut steps, &mut life);
         if !matches!(forked, Ok(0)) {
             signal::set_mask(&mask)?;
         }
         let pid = forked?;
         if pid == 0 {
-            let barrier = steps.barrier.as_ref().filter(|_| steps.layout.is_some());
-            let held = barrier.map(StartBarrier::supervisor);
-            let status = reap(&mut steps, (supervisor, held), (sender.as_raw_fd(), maker), afterwards);
-            process::exit_now(status);
+            process::exit_now(life(&mut steps));
         }
         // From here on there is somebody who removes them if this process is killed.
         let placed = steps.placed.as_ref().map_or(Ok(()), |placed| {
@@ -217,7 +221,7 @@ impl Reaper {
         std::mem::forget(steps.spare.take());
         let (number, progress) = heard.inspect_err(|_| end_all(KILLING, None))?;
         // Not earlier: while the reaper shares our descriptors, closing ours closes its own.
-        drop((sender, maker, steps.barrier.take(), steps.placed.take()));
+        drop((sender, maker, steps.barrier.take(), steps.placed.take(), steps.made.take()));
         // If the command does not run, the reaper ends, and releases what is to be cleaned up.
         if !progress.ready || progress.failure.is_some() {
             process::wait(Some(pid), true, false);
@@ -286,6 +290,11 @@ impl Reaper {
         process::signal(self.pid, kill());
     }
 
+    /// The reaper after [`Event::Gone`].
+    pub fn departing(&self) -> Departing {
+        Departing::of(self.pid)
+    }
+
     /// Ends the reaper, which leaves its descendants to the supervisor.
     pub fn dismiss(&self) {
         process::signal(self.pid, libc::SIGKILL);
@@ -307,6 +316,21 @@ impl Reaper {
         }
         event
     }
+}
+
+/// Starts the reaper as the first process of the run's namespaces. Returns 0 there, or has it live there.
+fn fork(steps: &mut Steps, life: &mut dyn FnMut(&mut Steps) -> i32) -> Result<Pid, Unstarted> {
+    let Some(Own { kinds, .. }) = steps.own else {
+        return process::fork_sharing_descriptors(0).map_err(Unstarted::Failed);
+    };
+    if let Some(made) = steps.made.clone().filter(|_| kinds.user) {
+        if let Ok(pid) = made.fork_into(kinds, &mut || life(steps)) {
+            return Ok(pid);
+        }
+        // The usual way tells why, if it fails too.
+        steps.made = None;
+    }
+    namespace::fork_into(kinds).map_err(unsupported)
 }
 
 fn unsupported(failed: SyscallError) -> Unstarted {

@@ -2,6 +2,7 @@
 
 mod loader;
 mod network;
+mod of_run;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ use std::ffi::OsStr;
 
 pub use loader::{Needs, Seal};
 pub use network::mode;
+pub use of_run::of_run as calls_of_run;
 
 /// Whether AF_UNIX sockets may be connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,11 @@
 use crate::host::Host;
 use crate::host::mounts::Mounts;
 use crate::plan::home::{PrivateHome, Store};
+use crate::plan::listings::Listings;
 use crate::plan::namespaces::placeholder::{Placeholder, Watched};
 use crate::plan::namespaces::places::{Roots, places};
 use crate::plan::namespaces::protect::Protected;
+use crate::plan::namespaces::protected::Looked;
 use crate::plan::namespaces::renewed::{self, Private, System, changed};
 use crate::plan::rules::PathRule;
 use crate::sys::mount::Kind;
@@ -81,6 +83,8 @@ pub struct Given<'a> {
     pub directory: &'a Path,
     /// What was found on this machine.
     pub host: &'a Host,
+    /// What is not there.
+    pub listings: &'a Listings,
 }
 
 impl Layout {
@@ -99,6 +103,7 @@ impl Layout {
             links: Vec::new(),
             directory: Path::new("/"),
             host,
+            listings: &Listings::default(),
         };
         Layout::of(given, &mut Vec::new())
     }
@@ -129,12 +134,13 @@ impl Layout {
         for path in given.denied {
             layout.deny(path, &roots, given.rules);
         }
-        let mounts = given.mounts;
+        let (mounts, listings) = (given.mounts, given.listings);
+        let looked = Looked { roots: &roots, rules: given.rules, listings };
         for protected in given.protected {
             for path in mounts.other_names(&protected.path) {
-                layout.protect(Protected { path, ..protected.clone() }, &roots, given.rules, warnings);
+                layout.protect(Protected { path, ..protected.clone() }, looked, warnings);
             }
-            layout.protect(protected, &roots, given.rules, warnings);
+            layout.protect(protected, looked, warnings);
         }
         layout.keep_protected_configs(mounts);
         layout.shield_elsewhere(mounts);

@@ -28,6 +28,7 @@ pub use record::Record;
 use crate::error::Refusal;
 use crate::host::{Host, Open};
 use crate::plan::files::{self, Directories};
+use crate::plan::listings::Listings;
 use crate::plan::rules::PathRule;
 use crate::plan::{Inputs, deny_expansion};
 use crate::profile::{Location, Namespaces, Profile, Variable, Variables, WhenMade};
@@ -55,8 +56,9 @@ pub fn protected(
     repository: Option<Repository>,
     own: &[PathBuf],
     records: Option<&Path>,
+    listings: &Listings,
 ) -> Vec<Protected> {
-    let mut all = of_others(profile, variables, directory, repository);
+    let mut all = of_others(profile, variables, directory, repository, listings);
     all.extend(own.iter().flat_map(|directory| profiles(directory)));
     all.extend(records.map(deny_expansion::resolve).map(Protected::new));
     all.extend(profile.files.iter().cloned().map(Protected::existing));
@@ -69,11 +71,12 @@ fn of_others(
     variables: &Variables<'_>,
     directory: &Path,
     repository: Option<Repository>,
+    listings: &Listings,
 ) -> Vec<Protected> {
-    let mut all = named(profile, variables);
+    let mut all = named(profile, variables, listings);
     let package = variables.workspace.filter(|workspace| is_below(directory, workspace)).map(|_| directory);
     for workspace in repository.iter().flat_map(Repository::workspaces).chain(package) {
-        let more = named(profile, &Variables { workspace: Some(workspace), ..*variables });
+        let more = named(profile, &Variables { workspace: Some(workspace), ..*variables }, listings);
         let is_known = |path: &Path| all.iter().any(|known| known.path == path);
         let more: Vec<Protected> = more.into_iter().filter(|more| !is_known(&more.path)).collect();
         all.extend(more);
@@ -92,14 +95,15 @@ fn profiles(directory: &Path) -> [Protected; 2] {
 }
 
 /// What a profile names for a workspace.
-fn named(profile: &Profile, variables: &Variables<'_>) -> Vec<Protected> {
+fn named(profile: &Profile, variables: &Variables<'_>, listings: &Listings) -> Vec<Protected> {
     let mut paths = RealPaths { variables, known: Vec::new() };
     let mut looked_for = Vec::new();
     let mut all = Vec::with_capacity(profile.paths.protect.len());
     for entry in profile.paths.protect.iter() {
         let Some(path) = paths.place(&entry.path) else { continue };
         let mut readers = entry.readers.iter();
-        let read = entry.readers.is_empty() || readers.any(|of| is_there(of, variables, &mut looked_for));
+        let mut is_there = |of| is_there(of, variables, listings, &mut looked_for);
+        let read = entry.readers.is_empty() || readers.any(&mut is_there);
         let missing = match entry.when_made {
             _ if !read => IfMissing::MadeFreely,
             WhenMade::Refuse => IfMissing::Placeholder(Shape::Directory),
@@ -114,13 +118,15 @@ fn named(profile: &Profile, variables: &Variables<'_>) -> Vec<Protected> {
 fn is_there<'a>(
     place: &'a Location,
     variables: &Variables<'_>,
+    listings: &Listings,
     looked_for: &mut Vec<(&'a Location, bool)>,
 ) -> bool {
     if let Some((_, there)) = looked_for.iter().find(|(known, _)| *known == place) {
         return *there;
     }
     // Where nobody knows what the variable stands for, nobody knows that nothing reads it either.
-    let there = place.expand_path(variables).is_none_or(|path| path::is_there(&path));
+    let is_there = |path: PathBuf| !listings.lack(&path) && path::is_there(&path);
+    let there = place.expand_path(variables).is_none_or(is_there);
     looked_for.push((place, there));
     there
 }
@@ -212,7 +218,8 @@ fn unprotected(
     let roots = Roots::of(rules);
     let repository = variables.workspace.map(|workspace| Repository::of(workspace, variables.home));
     // First what is sure to be there.
-    let mut all = of_others(profile, variables, directory, repository);
+    let listings = Listings::below(variables.home.into_iter().map(Path::to_path_buf));
+    let mut all = of_others(profile, variables, directory, repository, &listings);
     all.sort_by_key(|protected| !path::is_there(&protected.path));
     let at_stake = |protected: &&Protected| {
         let there = path::is_there(&protected.path);
@@ -237,9 +244,10 @@ pub fn missing(
     variables: &Variables<'_>,
     directory: &Path,
     rules: &[PathRule],
+    listings: &Listings,
 ) -> Vec<Watched> {
     let roots = Roots::of(rules);
-    let all = of_others(profile, variables, directory, None)
+    let all = of_others(profile, variables, directory, None, listings)
         .into_iter()
         .filter(|protected| protected.missing != IfMissing::MadeFreely);
     let real = all.map(|protected| deny_expansion::resolve(&protected.path));

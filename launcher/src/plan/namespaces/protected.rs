@@ -3,6 +3,7 @@
 
 use crate::host::mounts::Mounts;
 use crate::plan::deny_expansion;
+use crate::plan::listings::{Lacking, Listings};
 use crate::plan::namespaces::git::HOOKS;
 use crate::plan::namespaces::layout::Layout;
 use crate::plan::namespaces::placeholder::{self, Placeholder, Shape, Watched};
@@ -18,6 +19,17 @@ use std::path::{Path, PathBuf};
 /// Maximum number of repositories with a replaceable configuration: the reaper holds a descriptor of each `hooks`
 /// directory.
 const MOST_CONFIGS: usize = 64;
+
+/// What is known of files when what is protected is looked for.
+#[derive(Clone, Copy)]
+pub struct Looked<'a> {
+    /// What may be changed.
+    pub roots: &'a Roots,
+    /// The path rules.
+    pub rules: &'a [PathRule],
+    /// What is not there.
+    pub listings: &'a Listings,
+}
 
 impl Layout {
     /// Hides a denied path by a mount, or keeps a missing one from being made. Nothing is done if no rule above grants
@@ -38,34 +50,34 @@ impl Layout {
             self.pin(&path, roots);
             self.denied.insert(path);
         } else if roots.above(&path).is_some() {
-            self.placeholder(&path, Shape::Directory, roots);
+            self.placeholder(&path, None, Shape::Directory, roots);
         }
     }
 
     /// What is there is kept as it is; what is not, from being made.
-    pub fn protect(
-        &mut self,
-        protected: Protected,
-        roots: &Roots,
-        rules: &[PathRule],
-        warnings: &mut Vec<String>,
-    ) {
+    pub fn protect(&mut self, protected: Protected, looked: Looked<'_>, warnings: &mut Vec<String>) {
+        let Looked { roots, rules, listings } = looked;
         if roots.above(&protected.path).is_none() {
             if protected.itself && roots.are(&protected.path) {
                 self.read_only.insert(protected.path);
                 return;
             }
             // A file elsewhere may be a link to one that can be changed: ~/.bashrc to that of a project.
-            let leads_elsewhere = match protected.path.symlink_metadata() {
-                Ok(meta) => meta.is_symlink(),
-                Err(error) => !path::says_missing(&error),
-            };
+            let leads_elsewhere = !listings.lack(&protected.path)
+                && match protected.path.symlink_metadata() {
+                    Ok(meta) => meta.is_symlink(),
+                    Err(error) => !path::says_missing(&error),
+                };
             // Walked by its names: a command can close a directory on the way, and open it again in its next run.
             let target = leads_elsewhere.then(|| path::way(&protected.path).real);
             if let Some(path) = target.filter(|target| roots.above(target).is_some()) {
-                self.protect(Protected { path, replaced: false, ..protected }, roots, rules, warnings);
+                self.protect(Protected { path, replaced: false, ..protected }, looked, warnings);
             }
             return;
+        }
+        // An empty directory may be a placeholder, which goes with its run.
+        if let Some(Lacking { at, alone: false }) = listings.first_missing(&protected.path) {
+            return self.keep_missing(&protected.path, Some(at), protected.missing, roots);
         }
         let Some((protected, found)) = find(protected, roots, warnings) else { return };
         if let Found::Unseen(why) = &found {
@@ -75,7 +87,7 @@ impl Layout {
             ));
         }
         match found {
-            Found::Nothing => self.keep_missing(protected.path, protected.missing, roots),
+            Found::Nothing => self.keep_missing(&protected.path, None, protected.missing, roots),
             Found::There | Found::Unseen(_) => {
                 self.pin(&protected.path, roots);
                 let repository = protected.path.parent().filter(|_| protected.replaced);
@@ -92,11 +104,12 @@ impl Layout {
         }
     }
 
-    /// Keeps a missing path from being made, or from staying.
-    fn keep_missing(&mut self, path: PathBuf, missing: IfMissing, roots: &Roots) {
+    /// Keeps a missing path from being made, or from staying. `known` is the first component that is not there, where
+    /// that is known.
+    fn keep_missing(&mut self, path: &Path, known: Option<&Path>, missing: IfMissing, roots: &Roots) {
         match missing {
-            IfMissing::Placeholder(shape) => self.placeholder(&path, shape, roots),
-            IfMissing::SetAside => self.watch(path, roots),
+            IfMissing::Placeholder(shape) => self.placeholder(path, known, shape, roots),
+            IfMissing::SetAside => self.watch(path, known, roots),
             IfMissing::MadeFreely => {}
         }
     }
@@ -111,7 +124,7 @@ impl Layout {
                 IfMissing::MadeFreely => IfMissing::SetAside,
                 missing => missing,
             };
-            self.keep_missing(target, missing, roots);
+            self.keep_missing(&target, None, missing, roots);
         }
     }
 
@@ -205,35 +218,41 @@ impl Layout {
     }
 
     /// Keeps a missing path from being created: puts a placeholder at its first missing component.
-    fn placeholder(&mut self, path: &Path, wanted: Shape, roots: &Roots) {
-        let Some(missing) = self.first_missing(path, wanted, roots) else { return };
+    fn placeholder(&mut self, path: &Path, known: Option<&Path>, wanted: Shape, roots: &Roots) {
+        let Some(missing) = self.first_missing(path, known, wanted, roots) else { return };
+        let missing = missing.to_path_buf();
         let wanted = if missing == path { wanted } else { Shape::Directory };
         // Another run's serves as well.
-        let standing = placeholder::standing(missing, wanted).ok().flatten();
-        self.pin(missing, roots);
-        let path = missing.to_path_buf();
-        self.placeholders.push(Placeholder { path, shape: standing.unwrap_or(wanted) });
+        let standing = || placeholder::standing(&missing, wanted).ok().flatten();
+        let standing = if known.is_some() { None } else { standing() };
+        self.pin(&missing, roots);
+        self.placeholders.push(Placeholder { path: missing, shape: standing.unwrap_or(wanted) });
     }
 
     /// Has a missing path watched. Where the link of another run stands, it is held, and goes with that run.
-    fn watch(&mut self, path: PathBuf, roots: &Roots) {
-        let Some(missing) = self.first_missing(&path, Shape::Link, roots).map(Path::to_path_buf) else {
-            return;
-        };
-        if placeholder::standing(&missing, Shape::Link).is_ok_and(|shape| shape == Some(Shape::Directory)) {
-            return self.placeholder(&path, Shape::Directory, roots);
+    fn watch(&mut self, path: &Path, known: Option<&Path>, roots: &Roots) {
+        let Some(missing) = self.first_missing(path, known, Shape::Link, roots) else { return };
+        let standing = || placeholder::standing(missing, Shape::Link).ok().flatten();
+        if known.is_none() && standing() == Some(Shape::Directory) {
+            return self.placeholder(path, None, Shape::Directory, roots);
         }
-        self.pin(&missing, roots);
-        self.watched.insert(Watched::of(&path, &missing));
+        self.pin(missing, roots);
+        self.watched.insert(Watched::of(path, missing));
     }
 
     /// The first component of a path that does not exist and could be made; `None` too if it has a placeholder
     /// already.
-    fn first_missing<'p>(&mut self, path: &'p Path, wanted: Shape, roots: &Roots) -> Option<&'p Path> {
+    fn first_missing<'p>(
+        &mut self,
+        path: &'p Path,
+        known: Option<&'p Path>,
+        wanted: Shape,
+        roots: &Roots,
+    ) -> Option<&'p Path> {
         // Where something has come there meanwhile, making the placeholder fails.
-        let missing = placeholder::first_missing(path, wanted).unwrap_or(path);
-        let above = missing.parent().and_then(|above| above.symlink_metadata().ok());
-        if above.is_some_and(|above| !above.is_dir()) {
+        let missing = known.or_else(|| placeholder::first_missing(path, wanted)).unwrap_or(path);
+        let is_file = |above: &Path| above.symlink_metadata().is_ok_and(|meta| !meta.is_dir());
+        if known.is_none() && missing.parent().is_some_and(is_file) {
             // Below a file nothing can be made, as long as it stays where it is.
             self.pin(missing, roots);
             return None;

@@ -112,8 +112,13 @@ fn resolve_links(home: &Path, given: &Given<'_>, places: &[Placed]) -> (Vec<Plac
     let mut resolve = |(path, rights): &Placed| {
         // The home is a real path.
         let below = path.strip_prefix(home).ok().filter(|below| !below.as_os_str().is_empty());
-        let Some(below) = below.filter(|_| path::is_there(path)) else { return (path.clone(), *rights) };
+        let Some(below) = below.filter(|_| !given.listings.lack(path)) else {
+            return (path.clone(), *rights);
+        };
         let way = path::way_from(home, below);
+        if !way.links.is_empty() && !path::is_there(path) {
+            return (path.clone(), *rights);
+        }
         links.extend(way.links.into_iter().filter(|link| is_below(link, home)));
         (way.real, *rights)
     };
@@ -137,7 +142,8 @@ fn keep(at: &Path, given: &Given<'_>, places: &[Placed]) -> Vec<Kept> {
     let inner = given.home.map(|home| &*home.at).filter(|home| is_below(home, at));
     let elsewhere: Vec<&Path> = made.into_iter().chain([inner]).flatten().collect();
     let own = |path: &PathBuf| !elsewhere.iter().any(|other| is_within(path, other));
-    let below = places.iter().filter(|(path, _)| is_below(path, at) && own(path) && path.exists());
+    let is_there = |path: &Path| !given.listings.lack(path) && path.exists();
+    let below = places.iter().filter(|(path, _)| is_below(path, at) && own(path) && is_there(path));
     let rules: Vec<&Placed> = below.collect();
     let sockets = given.sockets.iter().filter(|path| is_below(path, at));
     let mut paths: BTreeMap<&PathBuf, PathRights> =

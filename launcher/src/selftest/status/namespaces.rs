@@ -50,7 +50,7 @@ where
     let (reader, writer) = descriptor::pipe()?;
     let child = namespace::fork_into(kinds)?;
     if child == 0 {
-        let settled = mounts::settle(&own, None).map_err(|stop| stop.to_string());
+        let settled = mounts::settle(&own, None, None).map_err(|stop| stop.to_string());
         let told = settled.and_then(|_| then().map_err(|stop| stop.to_string()));
         let why = told.err().unwrap_or_default();
         let sent = descriptor::write_all(writer.as_raw_fd(), why.as_bytes());

@@ -1,0 +1,139 @@
+//! What is certainly not there, by listings of directories. A plan asks for hundreds of names in two directories, of
+//! which nearly none exists: a listing answers all of them.
+//!
+//! A listing is read once for one plan, when some names have been asked for, and is as old as a look at the first of
+//! them would be. It is only believed about what it does not have. What it has is looked at, as is everything where it
+//! cannot be read.
+
+use crate::sys::listing::{Entry, Listing};
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// So many names of a directory are looked at one by one: reading it takes five calls.
+const FEW: u32 = 3;
+
+/// Directories that may have been listed.
+#[derive(Debug, Default)]
+pub struct Listings {
+    /// The real paths of those that names are asked below.
+    bases: Vec<PathBuf>,
+    known: RefCell<Vec<(PathBuf, Known)>>,
+}
+
+#[derive(Debug)]
+enum Known {
+    /// How many names were asked for.
+    Asked(u32),
+    /// What it has, as far as that tells.
+    Listed(Option<Listing>),
+}
+
+/// The first component of a path that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lacking<'p> {
+    /// Where it would be.
+    pub at: &'p Path,
+    /// Whether the directory above it is empty.
+    pub alone: bool,
+}
+
+impl Listings {
+    /// For names below these directories, as far as their paths are real ones.
+    pub fn below(bases: impl IntoIterator<Item = PathBuf>) -> Listings {
+        Listings { bases: bases.into_iter().collect(), known: RefCell::default() }
+    }
+
+    /// Whether there is certainly nothing at a path.
+    pub fn lack(&self, path: &Path) -> bool {
+        self.first_missing(path).is_some()
+    }
+
+    /// The first component of a path that is certainly not there. All above it are directories, and no links.
+    pub fn first_missing<'p>(&self, path: &'p Path) -> Option<Lacking<'p>> {
+        let text = path.as_os_str().as_bytes();
+        let is_above = |base: &&PathBuf| {
+            text.strip_prefix(base.as_os_str().as_bytes()).is_some_and(|rest| rest.first() == Some(&b'/'))
+        };
+        let mut above = self.bases.iter().filter(is_above).map(|base| base.as_os_str().len()).max()?;
+        while above < text.len() {
+            let name = text.get(above + 1..)?;
+            let name = name.split(|byte| *byte == b'/').next()?;
+            if matches!(name, b"" | b"." | b"..") {
+                return None;
+            }
+            let next = above + 1 + name.len();
+            let (directory, here) = (part(text, above)?, part(text, next)?);
+            match self.entry(directory, name)? {
+                (Entry::Missing, alone) => return Some(Lacking { at: here, alone }),
+                (Entry::Directory, _) => above = next,
+                (Entry::Other, _) => return None,
+            }
+        }
+        None
+    }
+
+    /// What a directory has of a name, and whether it has nothing at all.
+    fn entry(&self, directory: &Path, name: &[u8]) -> Option<(Entry, bool)> {
+        let mut known = self.known.borrow_mut();
+        let place = match known.iter().position(|(path, _)| path.as_os_str() == directory.as_os_str()) {
+            Some(place) => place,
+            None => {
+                known.push((directory.to_path_buf(), Known::Asked(0)));
+                known.len() - 1
+            }
+        };
+        let (_, state) = known.get_mut(place)?;
+        if let Known::Asked(times) = state {
+            *times += 1;
+            if *times <= FEW {
+                return None;
+            }
+            *state = Known::Listed(Listing::of(directory));
+        }
+        match state {
+            Known::Listed(Some(listing)) => Some((listing.entry(name), listing.is_empty())),
+            Known::Listed(None) | Known::Asked(_) => None,
+        }
+    }
+}
+
+fn part(text: &[u8], length: usize) -> Option<&Path> {
+    text.get(..length).map(|text| Path::new(OsStr::from_bytes(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforce::scratch::Scratch;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_is_there_or_may_be_is_never_lacking() {
+        let scratch = Scratch::create(None).unwrap();
+        let base = scratch.path().canonicalize().unwrap();
+        fs::create_dir_all(base.join("a/b")).unwrap();
+        fs::create_dir(base.join("empty")).unwrap();
+        fs::write(base.join("file"), "").unwrap();
+        symlink("a", base.join("link")).unwrap();
+        let listings = Listings::below([base.clone()]);
+        let Some(_) = Listing::of(&base) else { return };
+        let missing = |path: &str| {
+            let path = base.join(path);
+            let ask = || listings.first_missing(&path).map(|found| (found.at.to_path_buf(), found.alone));
+            (0..=FEW * 3).map(|_| ask()).last().flatten()
+        };
+        for there in ["", "a", "a/b", "file", "file/x", "link", "link/none", "A", "a/../none", "./none"] {
+            assert_eq!(missing(there), None, "{there}");
+        }
+        assert_eq!(missing("none"), Some((base.join("none"), false)));
+        assert_eq!(missing("none/x/y"), Some((base.join("none"), false)));
+        assert_eq!(missing("a/x/y"), Some((base.join("a/x"), false)));
+        assert_eq!(missing("empty/x"), Some((base.join("empty/x"), true)));
+        // Nobody asked for names there.
+        assert!(!listings.lack(Path::new("/no/such")));
+        assert!(!listings.lack(&base));
+    }
+}
