@@ -48,6 +48,8 @@ pub struct Link {
     look: Option<Look>,
     up: Flow,
     down: Flow,
+    /// It has its turn anyway.
+    pub is_busy: bool,
 }
 
 /// What is to be told or done about a connection.
@@ -84,7 +86,7 @@ impl Link {
         let until = now + said::TIME;
         let look = look.map(|protocol| Look { protocol, until, is_new: true, ended: false });
         let (up, down) = (Flow::default(), Flow::default());
-        Link { id, host, port, inside: End::new(socket), way: Way::Resolving, look, up, down }
+        Link { id, host, port, inside: End::new(socket), way: Way::Resolving, look, up, down, is_busy: false }
     }
 
     /// Waits for it.

@@ -11,7 +11,7 @@ use crate::hosts::HostName;
 use crate::sys::memory;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketType};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub type Outcome = Result<Vec<IpAddr>, i32>;
 /// Who waits for an outcome: numbers of connections.
 pub struct Finished {
     /// They.
-    pub waiting: Vec<u64>,
+    pub waiting: HashSet<u64>,
     /// It.
     pub outcome: Outcome,
 }
@@ -55,7 +55,7 @@ struct Query {
 }
 
 struct Lookup {
-    waiting: Vec<u64>,
+    waiting: HashSet<u64>,
     queries: Vec<u64>,
     found: Vec<IpAddr>,
     /// When the rest is no longer waited for.
@@ -108,11 +108,11 @@ impl Lookups {
             return Some(Ok(addresses.clone()));
         }
         if let Some(lookup) = self.lookups.get_mut(name) {
-            lookup.waiting.push(connection);
+            lookup.waiting.insert(connection);
             return None;
         }
         let mut lookup = Lookup {
-            waiting: vec![connection],
+            waiting: HashSet::from([connection]),
             queries: Vec::new(),
             found: Vec::new(),
             soon: None,
@@ -130,6 +130,16 @@ impl Lookups {
         }
         self.lookups.insert(name.clone(), lookup);
         None
+    }
+
+    /// A connection does not wait any longer.
+    pub fn leave(&mut self, name: &HostName, connection: u64) {
+        self.lookups.get_mut(name).map(|lookup| lookup.waiting.remove(&connection));
+    }
+
+    /// Whether a time of this number is of something that is still there.
+    pub fn has(&self, id: u64) -> bool {
+        self.queries.contains_key(&id) || self.names.contains_key(&id)
     }
 
     /// Sends a question to the next server that takes it.

@@ -87,7 +87,7 @@ fn outcome(lookups: &mut Lookups, name: &str) -> Outcome {
         let due = poller.due(now);
         for (token, ready) in ready {
             if let Some(finished) = lookups.on_ready(token.id, ready, &mut poller, now) {
-                assert_eq!(finished.waiting, [1]);
+                assert_eq!(finished.waiting, HashSet::from([1]));
                 return finished.outcome;
             }
         }

@@ -1,14 +1,15 @@
 use super::*;
-use crate::broker::Listener;
 use crate::broker::events;
+use crate::broker::relay::End;
 use crate::broker::resolver::Resolver;
 use crate::broker::said::tests as hellos;
+use crate::broker::{Door, Listener};
 use crate::hosts::HostRule;
 use crate::sys::socket::packet_pair;
 use simple_dns::rdata::{A, RData};
 use simple_dns::{CLASS, Name, Packet, PacketFlag, ResourceRecord, TYPE};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::thread::{self, JoinHandle};
 
 /// In place of 198.18.0.0/15: of loopback every address is local, as in the run's network all are.
