@@ -37,6 +37,8 @@ pub struct Settings {
     pub names: Names,
     /// The ports on which the first bytes are looked at, for what.
     pub spoken: Vec<(u16, Protocol)>,
+    /// For how long the first bytes are waited for.
+    pub look_time: Duration,
     /// The limit of descriptors.
     pub descriptors: u64,
 }
@@ -45,7 +47,7 @@ impl Settings {
     /// With so many descriptors.
     pub fn new(descriptors: u64) -> Settings {
         let spoken = vec![(443, Protocol::Tls), (80, Protocol::Http)];
-        Settings { names: Names::default(), spoken, descriptors }
+        Settings { names: Names::default(), spoken, look_time: said::TIME, descriptors }
     }
 }
 
@@ -54,6 +56,7 @@ pub struct Loop {
     rules: HostRules,
     watches: bool,
     spoken: Vec<(u16, Protocol)>,
+    look_time: Duration,
     doors: Doors,
     poller: Poller,
     teller: Teller,
@@ -97,6 +100,7 @@ impl Loop {
             rules: setup.rules,
             watches: setup.watches,
             spoken: settings.spoken,
+            look_time: settings.look_time,
             doors,
             poller,
             teller,

@@ -5,7 +5,7 @@ use crate::broker::Door;
 use crate::broker::events::Event;
 use crate::broker::link::Link;
 use crate::broker::poll::{Interest, Kind, Token};
-use crate::broker::relay::{End, local_address};
+use crate::broker::relay::{local_address, reset};
 use crate::broker::said::Host;
 use crate::sys::SyscallError;
 use rustix::io::Errno;
@@ -56,8 +56,7 @@ impl Loop {
             Door::HostPort(port) => (Some(Host::Loopback), port),
             Door::Rule(port) => (self.host_of(&socket), port),
         };
-        // An address of the range that stands for no name, at least not yet.
-        let Some(host) = host else { return End::new(socket).reset() };
+        let Some(host) = host else { return self.refuse_stranger(&socket, port) };
         let is_allowed = match &host {
             Host::Name(name) => self.watches || self.rules.allow_name(name, port),
             Host::Address(address) => self.allow_address(*address, port),
@@ -65,12 +64,12 @@ impl Loop {
         };
         if !is_allowed {
             self.teller.tell(&Event::Failed { host: host.to_string(), port, errno: libc::EACCES });
-            return End::new(socket).reset();
+            return reset(&socket);
         }
         let spoken = self.spoken.iter().find(|(spoken, _)| *spoken == port && host != Host::Loopback);
-        let look = spoken.map(|(_, protocol)| *protocol);
+        let look = spoken.map(|(_, protocol)| (*protocol, now + self.look_time));
         let id = self.id();
-        let link = Link::new(id, socket, host.clone(), port, look, now);
+        let link = Link::new(id, socket, host.clone(), port, look);
         if !link.register(&mut self.poller) {
             return link.reset();
         }
@@ -85,6 +84,16 @@ impl Loop {
             Host::Address(address) => self.dial(id, &[address], now),
             Host::Loopback => self.dial(id, &[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()], now),
         }
+    }
+
+    /// A connection to an address of the range that stands for no name, as one that a program has kept from an earlier
+    /// run.
+    fn refuse_stranger(&mut self, socket: &OwnedFd, port: u16) {
+        if let Some(address) = local_address(socket) {
+            let host = address.ip().to_string();
+            self.teller.tell(&Event::Failed { host, port, errno: libc::EADDRNOTAVAIL });
+        }
+        reset(socket);
     }
 
     /// Whom a connection is meant for: the address that it was made to is its local one here.

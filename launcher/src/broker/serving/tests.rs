@@ -1,15 +1,17 @@
 use super::*;
 use crate::broker::events;
-use crate::broker::relay::End;
+use crate::broker::relay::reset;
 use crate::broker::resolver::Resolver;
 use crate::broker::said::tests as hellos;
 use crate::broker::{Door, Listener};
 use crate::hosts::HostRule;
 use crate::sys::socket::packet_pair;
+use crate::sys::{privilege, process};
 use simple_dns::rdata::{A, RData};
 use simple_dns::{CLASS, Name, Packet, PacketFlag, ResourceRecord, TYPE};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::thread::{self, JoinHandle};
 
 /// In place of 198.18.0.0/15: of loopback every address is local, as in the run's network all are.
@@ -63,7 +65,8 @@ impl Made {
         resolver.servers = vec![nameserver()];
         let setup = Setup { rules, resolver, watches: self.watches };
         let names = Names::from(RANGE);
-        let settings = Settings { names, spoken: self.spoken, descriptors: self.descriptors };
+        let look_time = Duration::from_millis(300);
+        let settings = Settings { names, spoken: self.spoken, look_time, descriptors: self.descriptors };
         // Made by the thread itself, as it holds pointers of epoll's.
         let serve = move || Loop::new(setup, settings, doors, channel)?.run();
         Broker {
@@ -260,6 +263,8 @@ fn what_no_rule_allows_is_reset() {
     }
     // An address that stands for nothing, a private one behind an allowed name, and one of another machine's.
     assert!(is_reset(&mut broker.connect_to(Ipv4Addr::new(127, 18, 7, 7), 0)));
+    let (host, errno) = ("127.18.7.7".to_string(), libc::EADDRNOTAVAIL);
+    assert_eq!(broker.next(), Event::Failed { host, port, errno });
     assert!(is_reset(&mut broker.connect("private.test", 0)));
     let (host, errno) = ("private.test".to_string(), libc::EACCES);
     assert_eq!(broker.next(), Event::Failed { host, port, errno });
@@ -323,7 +328,7 @@ fn half_an_end_is_passed_on_and_so_is_a_reset() {
     });
     let breaks = server(|mut stream| {
         stream.read_exact(&mut [0; 5]).unwrap();
-        End::new(stream.into()).reset();
+        reset(&stream.into());
     });
     let (tell, told) = std::sync::mpsc::channel();
     let waits = server(move |mut stream| {
@@ -349,7 +354,7 @@ fn half_an_end_is_passed_on_and_so_is_a_reset() {
     assert!(is_reset(&mut connect(2)));
     let stream = connect(3);
     while !matches!(broker.next(), Event::Opened { port, .. } if port == waits) {}
-    End::new(stream.into()).reset();
+    reset(&stream.into());
     assert!(told.recv_timeout(Duration::from_secs(10)).unwrap());
 }
 
@@ -408,9 +413,9 @@ fn what_is_said_has_to_match() {
     // Slowly, in small records.
     let mut stream = broker.connect("a.here.test", 0);
     let split: Vec<u8> = good[5..].chunks(9).flat_map(hellos::record).collect();
-    for byte in &split {
-        stream.write_all(&[*byte]).unwrap();
-        thread::sleep(Duration::from_micros(200));
+    for bytes in split.chunks(3) {
+        stream.write_all(bytes).unwrap();
+        thread::sleep(Duration::from_micros(100));
     }
     let mut back = vec![0; split.len()];
     stream.read_exact(&mut back).unwrap();
@@ -442,6 +447,13 @@ fn what_is_said_has_to_match() {
     assert_eq!(mismatch(b"SSH-2.0-x\r\n", 0), None);
     assert_eq!(mismatch(b"GET / HTTP/1.1\r\nHost: b.here.test\r\n\r\n", 1).as_deref(), Some("b.here.test"));
     assert_eq!(mismatches, 4);
+    // It says nothing, or not enough in time.
+    for begun in [0, 30] {
+        let mut stream = broker.connect("a.here.test", 0);
+        stream.write_all(&good[..begun]).unwrap();
+        let start = Instant::now();
+        assert!(is_reset(&mut stream) && start.elapsed() > Duration::from_millis(200));
+    }
     // It ends in the middle.
     let mut stream = broker.connect("a.here.test", 0);
     stream.write_all(&good[..30]).unwrap();
@@ -478,6 +490,57 @@ fn without_room_connections_wait_their_turn() {
     for mut stream in streams {
         stream.read_exact(&mut [0; 5]).unwrap();
     }
+}
+
+#[test]
+fn without_descriptors_it_goes_on_later() {
+    let port = echo();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let [channel, supervisor] = packet_pair().unwrap();
+    let mut parts = Some((listener, channel));
+    let child = crate::sys::probe::fork().unwrap();
+    if child == 0 {
+        let Some((listener, channel)) = parts.take() else { process::exit_now(9) };
+        let listener = Listener { kind: Door::HostPort(port), socket: listener.into() };
+        let (datagrams, questions) = (Vec::new(), Vec::new());
+        let doors = Doors { datagrams, questions, listeners: vec![listener] };
+        crate::sys::descriptor::close_all_but(&mut vec![
+            channel.as_raw_fd(),
+            doors.listeners[0].socket.as_raw_fd(),
+        ]);
+        let _ = privilege::limit(privilege::Limit::OpenFiles, 300, 300);
+        let _ = crate::sys::signal::dispose(libc::SIGPIPE, crate::sys::signal::Disposition::Ignore);
+        let setup = Setup {
+            rules: HostRules::default(),
+            resolver: Resolver::read("", String::new()),
+            watches: false,
+        };
+        // It believes that there are more than the kernel gives.
+        let ended = Loop::new(setup, Settings::new(100_000), doors, channel).and_then(|mut new| new.run());
+        process::exit_now(i32::from(ended.is_err()));
+    }
+    drop(parts);
+    let connect = || {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream
+    };
+    // More than have room, and fewer than the queue of the listener takes besides.
+    let mut streams: Vec<TcpStream> = (0..240).map(|_| connect()).collect();
+    let served =
+        |stream: &mut TcpStream| stream.write_all(b"hello").is_ok() && stream.read_exact(&mut [0; 5]).is_ok();
+    let count = streams.iter_mut().take(50).filter_map(|stream| served(stream).then_some(())).count();
+    assert!(count > 0, "{count}");
+    drop(streams);
+    let again = (0..50).any(|_| {
+        thread::sleep(Duration::from_millis(100));
+        served(&mut connect())
+    });
+    assert!(again);
+    drop(supervisor);
+    assert_eq!(process::wait(Some(child), true, false), Some((child, process::Change::Exited(0))));
 }
 
 #[test]
