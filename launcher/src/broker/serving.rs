@@ -74,6 +74,8 @@ pub struct Loop {
     starved: Vec<u64>,
     /// Nothing is accepted at present.
     is_paused: bool,
+    /// No connection with questions is accepted at present, as there are too many.
+    questions_wait: bool,
     next_id: u64,
     buffer: Vec<u8>,
 }
@@ -114,6 +116,7 @@ impl Loop {
             busy: VecDeque::new(),
             starved: Vec::new(),
             is_paused: true,
+            questions_wait: false,
             next_id: 0,
             buffer: vec![0; said::LONGEST],
         };

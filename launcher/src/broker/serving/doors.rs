@@ -18,7 +18,8 @@ impl Loop {
     pub(super) fn accept_askers(&mut self, place: usize, now: Instant) {
         for _ in 0..AT_ONCE {
             if self.askers.are_full() {
-                return self.pause(now);
+                self.questions_wait = true;
+                return self.doors.questions.iter().for_each(|socket| self.poller.remove(socket));
             }
             let Some(socket) = self.doors.questions.get(place) else { return };
             let accepted = accept(socket);
@@ -124,13 +125,14 @@ impl Loop {
     pub(super) fn has_room(&mut self) {
         self.pipes.refresh();
         // Where the kernel has no memory for that, the next time will do.
-        if self.is_paused && self.resume().is_err() {
+        if (self.is_paused || self.questions_wait) && self.resume().is_err() {
             self.poller.wake_at(Instant::now() + PAUSE, Token::new(Kind::Pause, 0));
         }
     }
 
     pub(super) fn resume(&mut self) -> Result<(), SyscallError> {
-        for (place, socket) in self.doors.questions.iter().enumerate() {
+        self.questions_wait = self.askers.are_full();
+        for (place, socket) in self.doors.questions.iter().enumerate().filter(|_| !self.questions_wait) {
             let token = Token::new(Kind::Questions, place as u64);
             again(self.poller.add(socket, token, Interest::Reads))?;
         }
