@@ -11,6 +11,7 @@ mod draw;
 mod env_text;
 mod git;
 mod model;
+mod network;
 mod policy;
 mod profile;
 mod program;
@@ -26,6 +27,7 @@ mod values;
 pub use decode::decode;
 pub use env_text::env_text;
 pub use git::git;
+pub use network::{dns, hello, hosts, request};
 pub use policy::policy;
 pub use profile::profile;
 pub use program::program;
@@ -36,7 +38,7 @@ pub use values::values;
 pub type Property = fn(&[u8]);
 
 /// All properties, by the names of their fuzz targets.
-pub const TARGETS: [(&str, Property); 8] = [
+pub const TARGETS: [(&str, Property); 12] = [
     ("env_text", env_text),
     ("profile", profile),
     ("policy", policy),
@@ -45,6 +47,10 @@ pub const TARGETS: [(&str, Property); 8] = [
     ("values", values),
     ("git", git),
     ("settings", settings),
+    ("dns", dns),
+    ("hello", hello),
+    ("request", request),
+    ("hosts", hosts),
 ];
 
 /// The maximum length of a message, whatever it quotes.

@@ -73,14 +73,23 @@ impl Askers {
             self.askers.remove(&id);
             return true;
         }
-        poller.wake_at(asker.until, token);
         false
     }
 
     /// Time has passed for one. Returns whether it is gone.
-    pub fn on_time(&mut self, id: u64, now: Instant) -> bool {
-        let is_idle = self.askers.get(&id).is_some_and(|asker| now >= asker.until);
-        is_idle && self.askers.remove(&id).is_some()
+    pub fn on_time(&mut self, id: u64, poller: &mut Poller, now: Instant) -> bool {
+        let Some(asker) = self.askers.get(&id) else { return false };
+        if now < asker.until {
+            // It was served meanwhile. Each has one time only, however often it is served.
+            poller.wake_at(asker.until, Token::new(Kind::Asker, id));
+            return false;
+        }
+        self.askers.remove(&id).is_some()
+    }
+
+    /// Whether one is there.
+    pub fn has(&self, id: u64) -> bool {
+        self.askers.contains_key(&id)
     }
 }
 

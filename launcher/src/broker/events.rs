@@ -53,7 +53,9 @@ pub enum Event {
         /// Where the connection leads.
         address: SocketAddr,
     },
-    /// A connection could not be made. ENOENT: the name does not exist. EACCES: no address of it may be reached.
+    /// A connection could not be made. EACCES: no rule allows it, or no address of the name. ENOENT: the name has no
+    /// address. EREMOTEIO: the nameservers fail. EADDRNOTAVAIL: an address of ours that stands for no name. Others are
+    /// those of connect(2).
     Failed {
         /// Whom the command asked for.
         host: String,

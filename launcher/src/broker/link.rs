@@ -7,7 +7,7 @@ use crate::broker::dial::{Dial, Progress};
 use crate::broker::events::Protocol;
 use crate::broker::pipes::Pipes;
 use crate::broker::poll::{Interest, Kind, Poller, Ready, Token};
-use crate::broker::relay::{End, Flow, Turn};
+use crate::broker::relay::{End, Flow, Turn, reset};
 use crate::broker::said::{self, Host, Verdict};
 use crate::hosts::HostRules;
 use rustix::io::Errno;
@@ -48,6 +48,8 @@ pub struct Link {
     look: Option<Look>,
     up: Flow,
     down: Flow,
+    /// It has its turn anyway.
+    pub is_busy: bool,
 }
 
 /// What is to be told or done about a connection.
@@ -69,22 +71,14 @@ pub enum Step {
 }
 
 impl Link {
-    /// An accepted connection.
-    pub fn new(
-        id: u64,
-        socket: OwnedFd,
-        host: Host,
-        port: u16,
-        look: Option<Protocol>,
-        now: Instant,
-    ) -> Link {
+    /// An accepted connection, whose first bytes are looked at until some time.
+    pub fn new(id: u64, socket: OwnedFd, host: Host, port: u16, look: Option<(Protocol, Instant)>) -> Link {
         End::prepare(&socket);
         // What is looked at and what is forwarded are the same bytes, urgent ones among them.
         let _ = rustix::net::sockopt::set_socket_oobinline(&socket, true);
-        let until = now + said::TIME;
-        let look = look.map(|protocol| Look { protocol, until, is_new: true, ended: false });
+        let look = look.map(|(protocol, until)| Look { protocol, until, is_new: true, ended: false });
         let (up, down) = (Flow::default(), Flow::default());
-        Link { id, host, port, inside: End::new(socket), way: Way::Resolving, look, up, down }
+        Link { id, host, port, inside: End::new(socket), way: Way::Resolving, look, up, down, is_busy: false }
     }
 
     /// Waits for it.
@@ -97,9 +91,9 @@ impl Link {
 
     /// The command sees an error when it is dropped.
     pub fn reset(&self) {
-        self.inside.reset();
+        reset(&self.inside.socket);
         if let Way::Made(outside) = &self.way {
-            outside.reset();
+            reset(&outside.socket);
         }
     }
 

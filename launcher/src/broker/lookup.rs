@@ -11,7 +11,7 @@ use crate::hosts::HostName;
 use crate::sys::memory;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketType};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub type Outcome = Result<Vec<IpAddr>, i32>;
 /// Who waits for an outcome: numbers of connections.
 pub struct Finished {
     /// They.
-    pub waiting: Vec<u64>,
+    pub waiting: HashSet<u64>,
     /// It.
     pub outcome: Outcome,
 }
@@ -55,7 +55,7 @@ struct Query {
 }
 
 struct Lookup {
-    waiting: Vec<u64>,
+    waiting: HashSet<u64>,
     queries: Vec<u64>,
     found: Vec<IpAddr>,
     /// When the rest is no longer waited for.
@@ -108,11 +108,11 @@ impl Lookups {
             return Some(Ok(addresses.clone()));
         }
         if let Some(lookup) = self.lookups.get_mut(name) {
-            lookup.waiting.push(connection);
+            lookup.waiting.insert(connection);
             return None;
         }
         let mut lookup = Lookup {
-            waiting: vec![connection],
+            waiting: HashSet::from([connection]),
             queries: Vec::new(),
             found: Vec::new(),
             soon: None,
@@ -120,7 +120,7 @@ impl Lookups {
             errno: None,
         };
         for family in [Family::V6, Family::V4] {
-            match self.ask(name, family, 0, self.resolver.only_tcp, poller, now) {
+            match self.ask(name, family, (0, self.resolver.only_tcp, libc::ENETUNREACH), poller, now) {
                 Ok(id) => lookup.queries.push(id),
                 Err(errno) => lookup.errno = Some(errno),
             }
@@ -132,18 +132,27 @@ impl Lookups {
         None
     }
 
-    /// Sends a question to the next server that takes it.
+    /// A connection does not wait any longer.
+    pub fn leave(&mut self, name: &HostName, connection: u64) {
+        self.lookups.get_mut(name).map(|lookup| lookup.waiting.remove(&connection));
+    }
+
+    /// Whether a time of this number is of something that is still there.
+    pub fn has(&self, id: u64) -> bool {
+        self.queries.contains_key(&id) || self.names.contains_key(&id)
+    }
+
+    /// Sends a question to the next server that takes it: how many have been asked, whether it is to be TCP, and why
+    /// the one before failed.
     fn ask(
         &mut self,
         name: &HostName,
         family: Family,
-        mut tried: usize,
-        over_tcp: bool,
+        (mut tried, over_tcp, mut failed): (usize, bool, i32),
         poller: &mut Poller,
         now: Instant,
     ) -> Result<u64, i32> {
         let servers = self.resolver.servers.len().max(1);
-        let mut failed = libc::ETIMEDOUT;
         while tried < servers * self.resolver.attempts as usize {
             let server = self.resolver.servers.get(tried % servers).copied();
             match server.ok_or(Errno::NXIO).and_then(|server| {
@@ -177,8 +186,8 @@ impl Lookups {
         };
         match reply? {
             Reply::Foreign => None,
-            Reply::Failed => self.ask_again(id, false, poller, now),
-            Reply::Truncated => self.ask_again(id, true, poller, now),
+            Reply::Failed => self.ask_again(id, false, libc::EREMOTEIO, poller, now),
+            Reply::Truncated => self.ask_again(id, true, libc::EREMOTEIO, poller, now),
             Reply::Addresses(addresses) => self.answered(id, Ok(addresses), poller, now),
             Reply::NoName => self.answered(id, Err(None), poller, now),
         }
@@ -191,17 +200,24 @@ impl Lookups {
             return if self.lookups.get(&name).is_some_and(is_due) { self.finish(&name, now) } else { None };
         }
         let is_late = self.queries.get(&id).is_some_and(|query| now >= query.until);
-        if is_late { self.ask_again(id, false, poller, now) } else { None }
+        if is_late { self.ask_again(id, false, libc::ETIMEDOUT, poller, now) } else { None }
     }
 
     /// Asks the next server, or the same one over TCP.
-    fn ask_again(&mut self, id: u64, over_tcp: bool, poller: &mut Poller, now: Instant) -> Option<Finished> {
+    fn ask_again(
+        &mut self,
+        id: u64,
+        over_tcp: bool,
+        failed: i32,
+        poller: &mut Poller,
+        now: Instant,
+    ) -> Option<Finished> {
         let query = self.queries.remove(&id)?;
         // An answer that did not fit over TCP either is no answer.
         let same = over_tcp && !query.over_tcp;
         let tried = if same { query.tried } else { query.tried + 1 };
         let over_tcp = same || self.resolver.only_tcp;
-        match self.ask(&query.name, query.family, tried, over_tcp, poller, now) {
+        match self.ask(&query.name, query.family, (tried, over_tcp, failed), poller, now) {
             Ok(new) => {
                 let lookup = self.lookups.get_mut(&query.name)?;
                 lookup.queries.iter_mut().filter(|own| **own == id).for_each(|own| *own = new);

@@ -8,20 +8,20 @@
 mod askers;
 mod confine;
 mod dial;
-mod dns;
+pub mod dns;
 mod events;
 mod link;
 mod lookup;
-mod message;
-mod names;
+pub mod message;
+pub mod names;
 mod pipes;
 mod poll;
 mod relay;
 mod resolver;
-mod said;
+pub mod said;
 mod serving;
 
-pub use events::{Event, LONGEST as LONGEST_EVENT, Protocol};
+pub use events::{Event, LONGEST as LONGEST_EVENT, Protocol, Teller};
 pub use resolver::Resolver;
 pub use serving::{Loop, Settings};
 

@@ -121,13 +121,23 @@ pub struct Poller {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
     times: BinaryHeap<Reverse<(Instant, Token)>>,
+    /// With so many times, those of what is gone are looked for.
+    most_times: usize,
 }
+
+/// So many times need no looking through.
+const FEW_TIMES: usize = 4096;
 
 impl Poller {
     /// None.
     pub fn new() -> Result<Poller, SyscallError> {
         let epoll = epoll::create(CreateFlags::CLOEXEC).of("epoll_create1")?;
-        Ok(Poller { epoll, events: Vec::with_capacity(AT_ONCE), times: BinaryHeap::new() })
+        Ok(Poller {
+            epoll,
+            events: Vec::with_capacity(AT_ONCE),
+            times: BinaryHeap::new(),
+            most_times: FEW_TIMES,
+        })
     }
 
     /// Waits for one more. It is forgotten when it is closed.
@@ -155,6 +165,14 @@ impl Poller {
     /// Tells this token when the time has come. It may tell too often; what it belongs to looks at the clock.
     pub fn wake_at(&mut self, time: Instant, token: Token) {
         self.times.push(Reverse((time, token)));
+    }
+
+    /// Forgets the times of what is gone, if there are many.
+    pub fn forget(&mut self, is_there: impl Fn(Token) -> bool) {
+        if self.times.len() > self.most_times {
+            self.times.retain(|Reverse((_, token))| is_there(*token));
+            self.most_times = FEW_TIMES + 2 * self.times.len();
+        }
     }
 
     /// The tokens whose time has come.
@@ -222,6 +240,9 @@ mod tests {
         while poller.due(Instant::now()).is_empty() {
             assert_eq!(poller.wait(false).unwrap(), []);
         }
+        (0..FEW_TIMES as u64 * 2).for_each(|id| poller.wake_at(Instant::now(), Token::new(Kind::Query, id)));
+        poller.forget(|token| token.id == 7);
+        assert_eq!(poller.due(Instant::now()), [Token::new(Kind::Query, 7)]);
         rustix::io::write(&other, b"x").unwrap();
         let ready = poller.wait(false).unwrap();
         assert!(matches!(ready[..], [(token, Ready { read: true, .. })] if token == of_pipe));

@@ -31,11 +31,6 @@ impl End {
         End { socket, readable: true, writable: true }
     }
 
-    /// Has the other side see the connection end as by an error, when the socket is closed.
-    pub fn reset(&self) {
-        let _ = rustix::net::sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
-    }
-
     /// Options of both sockets of a connection: nothing is held back, and a side that is gone without a word is
     /// noticed.
     pub fn prepare(socket: &OwnedFd) {
@@ -145,6 +140,11 @@ impl Flow {
 fn transfer(from: &OwnedFd, to: &OwnedFd, length: usize) -> rustix::io::Result<usize> {
     let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
     rustix::io::retry_on_intr(|| splice(from, None, to, None, length, flags))
+}
+
+/// Has the other side see the connection end as by an error, when the socket is closed.
+pub fn reset(socket: &OwnedFd) {
+    let _ = rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO));
 }
 
 /// The address of this end of a connection, with IPv4 addresses as such.

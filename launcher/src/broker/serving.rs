@@ -8,15 +8,14 @@ use crate::broker::lookup::{Finished, Lookups, Outcome};
 use crate::broker::names::Names;
 use crate::broker::pipes::Pipes;
 use crate::broker::poll::{Interest, Kind, Poller, Ready, Token};
-use crate::broker::relay::{End, local_address};
 use crate::broker::said::{self, Host};
-use crate::broker::{Door, Doors, Setup};
+use crate::broker::{Doors, Setup};
 use crate::hosts::HostRules;
 use crate::sys::{SyscallError, datagram};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SocketFlags};
+use rustix::net::RecvFlags;
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -38,6 +37,8 @@ pub struct Settings {
     pub names: Names,
     /// The ports on which the first bytes are looked at, for what.
     pub spoken: Vec<(u16, Protocol)>,
+    /// For how long the first bytes are waited for.
+    pub look_time: Duration,
     /// The limit of descriptors.
     pub descriptors: u64,
 }
@@ -46,7 +47,7 @@ impl Settings {
     /// With so many descriptors.
     pub fn new(descriptors: u64) -> Settings {
         let spoken = vec![(443, Protocol::Tls), (80, Protocol::Http)];
-        Settings { names: Names::default(), spoken, descriptors }
+        Settings { names: Names::default(), spoken, look_time: said::TIME, descriptors }
     }
 }
 
@@ -55,6 +56,7 @@ pub struct Loop {
     rules: HostRules,
     watches: bool,
     spoken: Vec<(u16, Protocol)>,
+    look_time: Duration,
     doors: Doors,
     poller: Poller,
     teller: Teller,
@@ -72,6 +74,8 @@ pub struct Loop {
     starved: Vec<u64>,
     /// Nothing is accepted at present.
     is_paused: bool,
+    /// No connection with questions is accepted at present, as there are too many.
+    questions_wait: bool,
     next_id: u64,
     buffer: Vec<u8>,
 }
@@ -98,6 +102,7 @@ impl Loop {
             rules: setup.rules,
             watches: setup.watches,
             spoken: settings.spoken,
+            look_time: settings.look_time,
             doors,
             poller,
             teller,
@@ -111,6 +116,7 @@ impl Loop {
             busy: VecDeque::new(),
             starved: Vec::new(),
             is_paused: true,
+            questions_wait: false,
             next_id: 0,
             buffer: vec![0; said::LONGEST],
         };
@@ -148,8 +154,15 @@ impl Loop {
             self.go_on(id);
         }
         if self.pipes.has_one() {
-            self.busy.extend(self.starved.drain(..));
+            std::mem::take(&mut self.starved).into_iter().for_each(|id| self.is_busy(id));
         }
+        let (links, askers, lookups) = (&self.links, &self.askers, &self.lookups);
+        self.poller.forget(|token| match token.kind {
+            Kind::Attempt => links.contains_key(&token.id),
+            Kind::Asker => askers.has(token.id),
+            Kind::Query => lookups.has(token.id),
+            _ => true,
+        });
         self.watch_channel()?;
         Ok(true)
     }
@@ -194,7 +207,7 @@ impl Loop {
                 let Some(link) = self.links.get_mut(&token.id) else { return };
                 let step = link.on_ready(token, ready, &mut self.poller, now);
                 self.step(token.id, step);
-                self.busy.push_back(token.id);
+                self.is_busy(token.id);
             }
             Kind::Channel | Kind::Pause => {}
         }
@@ -202,7 +215,7 @@ impl Loop {
 
     fn on_time(&mut self, token: Token, now: Instant) {
         match token.kind {
-            Kind::Asker if self.askers.on_time(token.id, now) => self.has_room(),
+            Kind::Asker if self.askers.on_time(token.id, &mut self.poller, now) => self.has_room(),
             Kind::Query => {
                 let finished = self.lookups.on_time(token.id, &mut self.poller, now);
                 self.resolved(finished, now);
@@ -232,93 +245,6 @@ impl Loop {
                 Err(_) => return,
             }
         }
-    }
-
-    fn accept_askers(&mut self, place: usize, now: Instant) {
-        for _ in 0..AT_ONCE {
-            if self.askers.are_full() {
-                return self.pause(now);
-            }
-            let Some(socket) = self.doors.questions.get(place) else { return };
-            let accepted = accept(socket);
-            match accepted {
-                Ok(socket) => {
-                    let id = self.id();
-                    self.askers.add(socket, id, &mut self.poller, now);
-                }
-                Err(errno) if is_passing(errno) => {}
-                Err(Errno::AGAIN) => return,
-                Err(_) => return self.pause(now),
-            }
-        }
-    }
-
-    fn accept_links(&mut self, place: usize, now: Instant) {
-        for _ in 0..AT_ONCE {
-            if self.links.len() >= self.most_links {
-                return self.pause(now);
-            }
-            let Some(listener) = self.doors.listeners.get(place) else { return };
-            let kind = listener.kind;
-            match accept(&listener.socket) {
-                Ok(socket) => self.open(kind, socket, now),
-                Err(errno) if is_passing(errno) => {}
-                Err(Errno::AGAIN) => return,
-                Err(_) => return self.pause(now),
-            }
-        }
-    }
-
-    /// A connection of the command's.
-    fn open(&mut self, door: Door, socket: OwnedFd, now: Instant) {
-        let (host, port) = match door {
-            Door::HostPort(port) => (Some(Host::Loopback), port),
-            Door::Rule(port) => (self.host_of(&socket), port),
-        };
-        // An address of the range that stands for no name, at least not yet.
-        let Some(host) = host else { return End::new(socket).reset() };
-        let is_allowed = match &host {
-            Host::Name(name) => self.watches || self.rules.allow_name(name, port),
-            Host::Address(address) => self.allow_address(*address, port),
-            Host::Loopback => true,
-        };
-        if !is_allowed {
-            self.teller.tell(&Event::Failed { host: host.to_string(), port, errno: libc::EACCES });
-            return End::new(socket).reset();
-        }
-        let spoken = self.spoken.iter().find(|(spoken, _)| *spoken == port && host != Host::Loopback);
-        let look = spoken.map(|(_, protocol)| *protocol);
-        let id = self.id();
-        let link = Link::new(id, socket, host.clone(), port, look, now);
-        if !link.register(&mut self.poller) {
-            return link.reset();
-        }
-        self.links.insert(id, link);
-        self.busy.push_back(id);
-        match host {
-            Host::Name(name) => {
-                if let Some(outcome) = self.lookups.start(&name, id, &mut self.poller, now) {
-                    self.resolved_for(id, &outcome, now);
-                }
-            }
-            Host::Address(address) => self.dial(id, &[address], now),
-            Host::Loopback => self.dial(id, &[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()], now),
-        }
-    }
-
-    /// Whom a connection is meant for: the address that it was made to is its local one here.
-    fn host_of(&self, socket: &OwnedFd) -> Option<Host> {
-        let address = local_address(socket)?.ip();
-        if self.book.names.is_synthetic(address) {
-            return self.book.names.name_of(address).cloned().map(Host::Name);
-        }
-        Some(Host::Address(address))
-    }
-
-    /// In log mode, too, an address of loopback means the command's own machine, not this one.
-    fn allow_address(&self, address: IpAddr, port: u16) -> bool {
-        let is_own = address.is_loopback() || address.is_unspecified();
-        self.rules.allow_address(address, port) || self.watches && !is_own
     }
 
     fn resolved(&mut self, finished: Option<Finished>, now: Instant) {
@@ -351,36 +277,46 @@ impl Loop {
         self.step(id, step);
     }
 
+    /// A connection has its turn, once.
+    fn is_busy(&mut self, id: u64) {
+        if let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_busy) {
+            link.is_busy = true;
+            self.busy.push_back(id);
+        }
+    }
+
     fn go_on(&mut self, id: u64) {
         let Some(link) = self.links.get_mut(&id) else { return };
+        link.is_busy = false;
         let step = link.go_on(&self.rules, &mut self.buffer, &mut self.pipes);
         self.step(id, step);
     }
 
     fn step(&mut self, id: u64, step: Step) {
         let Some(link) = self.links.get_mut(&id) else { return };
-        let (host, port) = (link.host.to_string(), link.port);
+        let port = link.port;
+        let host = || link.host.to_string();
         match step {
             Step::Waits => {}
-            Step::Again => self.busy.push_back(id),
+            Step::Again => self.is_busy(id),
             Step::NoPipe => {
                 self.starved.push(id);
                 self.poller.wake_at(Instant::now() + PAUSE, Token::new(Kind::Pause, 0));
             }
             Step::Opened(address) => {
-                self.teller.tell(&Event::Opened { host, port, address });
-                self.busy.push_back(id);
+                self.teller.tell(&Event::Opened { host: host(), port, address });
+                self.is_busy(id);
             }
             Step::Failed(errno) => {
-                self.teller.tell(&Event::Failed { host, port, errno });
+                self.teller.tell(&Event::Failed { host: host(), port, errno });
                 link.reset();
                 self.close(id);
             }
             Step::Mismatch(protocol, said) => {
-                self.teller.tell(&Event::Mismatch { host, port, said, protocol });
+                self.teller.tell(&Event::Mismatch { host: host(), port, said, protocol });
                 if self.watches {
                     link.overlook();
-                    self.busy.push_back(id);
+                    self.is_busy(id);
                 } else {
                     link.reset();
                     self.close(id);
@@ -395,6 +331,8 @@ impl Loop {
         if let Some((sent, received)) = link.counts() {
             let (host, port) = (link.host.to_string(), link.port);
             self.teller.tell(&Event::Closed { host, port, sent, received });
+        } else if let Host::Name(name) = &link.host {
+            self.lookups.leave(name, id);
         }
         link.release(&mut self.pipes);
         drop(link);
@@ -405,52 +343,8 @@ impl Loop {
         self.next_id += 1;
         self.next_id
     }
-
-    /// Accepts nothing until there is room again. What waits stays in the queues of the sockets.
-    fn pause(&mut self, now: Instant) {
-        self.poller.wake_at(now + PAUSE, Token::new(Kind::Pause, 0));
-        if !std::mem::replace(&mut self.is_paused, true) {
-            self.doors.questions.iter().for_each(|socket| self.poller.remove(socket));
-            self.doors.listeners.iter().for_each(|listener| self.poller.remove(&listener.socket));
-        }
-    }
-
-    /// A descriptor has become free, or time has passed.
-    fn has_room(&mut self) {
-        self.pipes.refresh();
-        // Where the kernel has no memory for that, the next time will do.
-        if self.is_paused && self.resume().is_err() {
-            self.poller.wake_at(Instant::now() + PAUSE, Token::new(Kind::Pause, 0));
-        }
-    }
-
-    fn resume(&mut self) -> Result<(), SyscallError> {
-        for (place, socket) in self.doors.questions.iter().enumerate() {
-            let token = Token::new(Kind::Questions, place as u64);
-            again(self.poller.add(socket, token, Interest::Reads))?;
-        }
-        for (place, listener) in self.doors.listeners.iter().enumerate() {
-            let token = Token::new(Kind::Listener, place as u64);
-            again(self.poller.add(&listener.socket, token, Interest::Reads))?;
-        }
-        self.is_paused = false;
-        Ok(())
-    }
 }
 
-/// What is waited for already, as the first try came so far.
-fn again(added: Result<(), SyscallError>) -> Result<(), SyscallError> {
-    added.or_else(|failed| if failed.errno() == libc::EEXIST { Ok(()) } else { Err(failed) })
-}
-
-fn accept(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
-    rustix::net::accept_with(socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
-}
-
-/// Whether an error is about the connection that was to be accepted, and the next one may do (accept(2)).
-fn is_passing(errno: Errno) -> bool {
-    matches!(errno, Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::NETDOWN | Errno::HOSTUNREACH)
-}
-
+mod doors;
 #[cfg(test)]
 mod tests;

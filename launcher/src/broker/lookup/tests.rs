@@ -87,7 +87,7 @@ fn outcome(lookups: &mut Lookups, name: &str) -> Outcome {
         let due = poller.due(now);
         for (token, ready) in ready {
             if let Some(finished) = lookups.on_ready(token.id, ready, &mut poller, now) {
-                assert_eq!(finished.waiting, [1]);
+                assert_eq!(finished.waiting, HashSet::from([1]));
                 return finished.outcome;
             }
         }
@@ -163,7 +163,7 @@ fn the_next_server_is_asked() {
     assert_eq!(outcome(&mut lookups(&[bad, nobody, silent, good], 200), "a.test"), is(&["192.0.2.1"]));
     assert_eq!(count.load(Ordering::SeqCst), 2);
     assert_eq!(outcome(&mut lookups(&[silent], 100), "a.test"), Err(libc::ETIMEDOUT));
-    assert!(outcome(&mut lookups(&[bad], 100), "a.test").is_err());
+    assert_eq!(outcome(&mut lookups(&[bad], 5000), "a.test"), Err(libc::EREMOTEIO));
 }
 
 #[test]

@@ -111,4 +111,4 @@ fn address_in(text: &[u8]) -> Option<IpAddr> {
 }
 
 #[cfg(test)]
-pub mod tests;
+pub(super) mod tests;

@@ -3,11 +3,11 @@ use crate::hosts::HostRule;
 use crate::testing::Random;
 
 /// An extension with one server name.
-pub fn server_name(name: &[u8]) -> Vec<u8> {
+pub(in crate::broker) fn server_name(name: &[u8]) -> Vec<u8> {
     extension(0, &long(&[&[0][..], &long(name)].concat()))
 }
 
-pub fn extension(kind: u16, contents: &[u8]) -> Vec<u8> {
+pub(in crate::broker) fn extension(kind: u16, contents: &[u8]) -> Vec<u8> {
     [&kind.to_be_bytes()[..], &long(contents)].concat()
 }
 
@@ -16,7 +16,7 @@ fn long(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The handshake message with these extensions.
-pub fn hello(extensions: &[u8]) -> Vec<u8> {
+pub(in crate::broker) fn hello(extensions: &[u8]) -> Vec<u8> {
     let mut body = vec![3, 3];
     body.extend([7; 32]);
     body.extend([0, 0, 2, 0x13, 1, 1, 0]);
@@ -25,7 +25,7 @@ pub fn hello(extensions: &[u8]) -> Vec<u8> {
     [&[1][..], &length[1..], &body].concat()
 }
 
-pub fn record(contents: &[u8]) -> Vec<u8> {
+pub(in crate::broker) fn record(contents: &[u8]) -> Vec<u8> {
     [&[22, 3, 1][..], &long(contents)].concat()
 }
 

@@ -1,0 +1,160 @@
+//! What comes in through the doors, and when they are closed.
+
+use super::{AT_ONCE, Loop, PAUSE};
+use crate::broker::Door;
+use crate::broker::events::Event;
+use crate::broker::link::Link;
+use crate::broker::poll::{Interest, Kind, Token};
+use crate::broker::relay::{local_address, reset};
+use crate::broker::said::Host;
+use crate::sys::SyscallError;
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+impl Loop {
+    pub(super) fn accept_askers(&mut self, place: usize, now: Instant) {
+        for _ in 0..AT_ONCE {
+            if self.askers.are_full() {
+                self.questions_wait = true;
+                return self.doors.questions.iter().for_each(|socket| self.poller.remove(socket));
+            }
+            let Some(socket) = self.doors.questions.get(place) else { return };
+            let accepted = accept(socket);
+            match accepted {
+                Ok(socket) => {
+                    let id = self.id();
+                    self.askers.add(socket, id, &mut self.poller, now);
+                }
+                Err(errno) if is_passing(errno) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => return self.pause(now),
+            }
+        }
+    }
+
+    pub(super) fn accept_links(&mut self, place: usize, now: Instant) {
+        for _ in 0..AT_ONCE {
+            if self.links.len() >= self.most_links {
+                return self.pause(now);
+            }
+            let Some(listener) = self.doors.listeners.get(place) else { return };
+            let kind = listener.kind;
+            match accept(&listener.socket) {
+                Ok(socket) => self.open(kind, socket, now),
+                Err(errno) if is_passing(errno) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => return self.pause(now),
+            }
+        }
+    }
+
+    /// A connection of the command's.
+    fn open(&mut self, door: Door, socket: OwnedFd, now: Instant) {
+        let (host, port) = match door {
+            Door::HostPort(port) => (Some(Host::Loopback), port),
+            Door::Rule(port) => (self.host_of(&socket), port),
+        };
+        let Some(host) = host else { return self.refuse_stranger(&socket, port) };
+        let is_allowed = match &host {
+            Host::Name(name) => self.watches || self.rules.allow_name(name, port),
+            Host::Address(address) => self.allow_address(*address, port),
+            Host::Loopback => true,
+        };
+        if !is_allowed {
+            self.teller.tell(&Event::Failed { host: host.to_string(), port, errno: libc::EACCES });
+            return reset(&socket);
+        }
+        let spoken = self.spoken.iter().find(|(spoken, _)| *spoken == port && host != Host::Loopback);
+        let look = spoken.map(|(_, protocol)| (*protocol, now + self.look_time));
+        let id = self.id();
+        let link = Link::new(id, socket, host.clone(), port, look);
+        if !link.register(&mut self.poller) {
+            return link.reset();
+        }
+        self.links.insert(id, link);
+        self.is_busy(id);
+        match host {
+            Host::Name(name) => {
+                if let Some(outcome) = self.lookups.start(&name, id, &mut self.poller, now) {
+                    self.resolved_for(id, &outcome, now);
+                }
+            }
+            Host::Address(address) => self.dial(id, &[address], now),
+            Host::Loopback => self.dial(id, &[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()], now),
+        }
+    }
+
+    /// A connection to an address of the range that stands for no name, as one that a program has kept from an earlier
+    /// run.
+    fn refuse_stranger(&mut self, socket: &OwnedFd, port: u16) {
+        if let Some(address) = local_address(socket) {
+            let host = address.ip().to_string();
+            self.teller.tell(&Event::Failed { host, port, errno: libc::EADDRNOTAVAIL });
+        }
+        reset(socket);
+    }
+
+    /// Whom a connection is meant for: the address that it was made to is its local one here.
+    fn host_of(&self, socket: &OwnedFd) -> Option<Host> {
+        let address = local_address(socket)?.ip();
+        if self.book.names.is_synthetic(address) {
+            return self.book.names.name_of(address).cloned().map(Host::Name);
+        }
+        Some(Host::Address(address))
+    }
+
+    /// In log mode, too, an address of loopback means the command's own machine, not this one.
+    fn allow_address(&self, address: IpAddr, port: u16) -> bool {
+        let is_own = address.is_loopback() || address.is_unspecified();
+        self.rules.allow_address(address, port) || self.watches && !is_own
+    }
+
+    /// Accepts nothing until there is room again. What waits stays in the queues of the sockets.
+    pub(super) fn pause(&mut self, now: Instant) {
+        self.poller.wake_at(now + PAUSE, Token::new(Kind::Pause, 0));
+        if !std::mem::replace(&mut self.is_paused, true) {
+            self.doors.questions.iter().for_each(|socket| self.poller.remove(socket));
+            self.doors.listeners.iter().for_each(|listener| self.poller.remove(&listener.socket));
+        }
+    }
+
+    /// A descriptor has become free, or time has passed.
+    pub(super) fn has_room(&mut self) {
+        self.pipes.refresh();
+        // Where the kernel has no memory for that, the next time will do.
+        if (self.is_paused || self.questions_wait) && self.resume().is_err() {
+            self.poller.wake_at(Instant::now() + PAUSE, Token::new(Kind::Pause, 0));
+        }
+    }
+
+    pub(super) fn resume(&mut self) -> Result<(), SyscallError> {
+        self.questions_wait = self.askers.are_full();
+        for (place, socket) in self.doors.questions.iter().enumerate().filter(|_| !self.questions_wait) {
+            let token = Token::new(Kind::Questions, place as u64);
+            again(self.poller.add(socket, token, Interest::Reads))?;
+        }
+        for (place, listener) in self.doors.listeners.iter().enumerate() {
+            let token = Token::new(Kind::Listener, place as u64);
+            again(self.poller.add(&listener.socket, token, Interest::Reads))?;
+        }
+        self.is_paused = false;
+        Ok(())
+    }
+}
+
+/// What is waited for already, as the first try came so far.
+fn again(added: Result<(), SyscallError>) -> Result<(), SyscallError> {
+    added.or_else(|failed| if failed.errno() == libc::EEXIST { Ok(()) } else { Err(failed) })
+}
+
+fn accept(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
+    rustix::net::accept_with(socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+}
+
+/// Whether an error is about the connection that was to be accepted, and the next one may do (accept(2)).
+fn is_passing(errno: Errno) -> bool {
+    matches!(errno, Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::NETDOWN | Errno::HOSTUNREACH)
+}

@@ -1,0 +1,200 @@
+use super::*;
+use crate::broker::events;
+use crate::broker::relay::reset;
+use crate::broker::resolver::Resolver;
+use crate::broker::said::tests as hellos;
+use crate::broker::{Door, Listener};
+use crate::hosts::HostRule;
+use crate::sys::socket::packet_pair;
+use crate::sys::{privilege, process};
+use simple_dns::rdata::{A, RData};
+use simple_dns::{CLASS, Name, Packet, PacketFlag, ResourceRecord, TYPE};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::thread::{self, JoinHandle};
+
+/// In place of 198.18.0.0/15: of loopback every address is local, as in the run's network all are.
+const RANGE: Ipv4Addr = Ipv4Addr::new(127, 18, 0, 0);
+
+/// A broker in a thread, with a nameserver that says 127.0.0.1 for each name of `here`, and 10.0.0.1 for others.
+struct Broker {
+    supervisor: Option<OwnedFd>,
+    dns: SocketAddr,
+    listeners: Vec<SocketAddr>,
+    thread: Option<JoinHandle<Result<(), SyscallError>>>,
+}
+
+struct Made {
+    rules: Vec<String>,
+    denied: Vec<String>,
+    doors: Vec<Door>,
+    spoken: Vec<(u16, Protocol)>,
+    watches: bool,
+    descriptors: u64,
+}
+
+impl Made {
+    fn new(rules: &[String], doors: &[Door]) -> Made {
+        let (rules, doors) = (rules.to_vec(), doors.to_vec());
+        Made { rules, denied: Vec::new(), doors, spoken: Vec::new(), watches: false, descriptors: 1000 }
+    }
+
+    fn start(self) -> Broker {
+        let [channel, supervisor] = packet_pair().unwrap();
+        let datagrams = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let dns_port = datagrams.local_addr().unwrap().port();
+        let questions = TcpListener::bind(("0.0.0.0", dns_port)).unwrap();
+        let listeners: Vec<TcpListener> =
+            self.doors.iter().map(|_| TcpListener::bind("0.0.0.0:0").unwrap()).collect();
+        let ports = listeners.iter().map(|listener| listener.local_addr().unwrap()).collect();
+        questions.set_nonblocking(true).unwrap();
+        listeners.iter().for_each(|listener| listener.set_nonblocking(true).unwrap());
+        let listeners = self.doors.iter().zip(listeners);
+        let listeners = listeners.map(|(kind, socket)| Listener { kind: *kind, socket: socket.into() });
+        let doors = Doors {
+            datagrams: vec![datagrams.into()],
+            questions: vec![questions.into()],
+            listeners: listeners.collect(),
+        };
+        let rules = HostRules {
+            allow: self.rules.iter().map(|rule| HostRule::parse(rule).unwrap()).collect(),
+            deny: self.denied.iter().map(|rule| HostRule::parse_denial(rule).unwrap()).collect(),
+        };
+        let mut resolver = Resolver::read("", "127.0.0.1 hosts.test\n".to_string());
+        resolver.servers = vec![nameserver()];
+        let setup = Setup { rules, resolver, watches: self.watches };
+        let names = Names::from(RANGE);
+        let look_time = Duration::from_millis(300);
+        let settings = Settings { names, spoken: self.spoken, look_time, descriptors: self.descriptors };
+        // Made by the thread itself, as it holds pointers of epoll's.
+        let serve = move || Loop::new(setup, settings, doors, channel)?.run();
+        Broker {
+            supervisor: Some(supervisor),
+            dns: SocketAddr::new(Ipv4Addr::new(127, 9, 9, 9).into(), dns_port),
+            listeners: ports,
+            thread: Some(thread::spawn(serve)),
+        }
+    }
+}
+
+/// A server of DNS that answers in order: nothing for AAAA.
+fn nameserver() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    thread::spawn(move || {
+        let mut buffer = [0; 512];
+        while let Ok((count, from)) = socket.recv_from(&mut buffer) {
+            let mut packet = Packet::parse(&buffer[..count]).unwrap().into_reply();
+            let question = packet.questions.first().unwrap().clone();
+            let name = question.qname.to_string();
+            if question.qtype == TYPE::A.into() {
+                let address =
+                    if name.contains("here") { Ipv4Addr::LOCALHOST } else { Ipv4Addr::new(10, 0, 0, 1) };
+                let data = RData::A(A { address: address.to_bits() });
+                packet.answers.push(ResourceRecord::new(question.qname, CLASS::IN, 5, data));
+            }
+            packet.set_flags(PacketFlag::RECURSION_AVAILABLE);
+            let _ = socket.send_to(&packet.build_bytes_vec().unwrap(), from);
+        }
+    });
+    address
+}
+
+impl Broker {
+    fn question(name: &str) -> Vec<u8> {
+        let mut packet = Packet::new_query(9);
+        let name = Name::new_unchecked(name);
+        packet.questions.push(simple_dns::Question::new(name, TYPE::A.into(), CLASS::IN.into(), false));
+        packet.build_bytes_vec().unwrap()
+    }
+
+    /// The address that stands for a name.
+    fn ask(&self, name: &str) -> Option<Ipv4Addr> {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        socket.connect(self.dns).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        socket.send(&Broker::question(name)).unwrap();
+        let mut buffer = [0; 512];
+        let count = socket.recv(&mut buffer).unwrap();
+        first_address(&buffer[..count])
+    }
+
+    /// A connection to a name through a door.
+    fn connect(&self, name: &str, door: usize) -> TcpStream {
+        let address = self.ask(name).unwrap();
+        self.connect_to(address, door)
+    }
+
+    fn connect_to(&self, address: Ipv4Addr, door: usize) -> TcpStream {
+        let stream = TcpStream::connect((address, self.listeners[door].port())).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
+    fn told(&self) -> Event {
+        let mut buffer = [0; events::LONGEST];
+        let supervisor = self.supervisor.as_ref().unwrap();
+        let count = rustix::io::read(supervisor, &mut buffer).unwrap();
+        Event::decode(&buffer[..count]).unwrap()
+    }
+
+    /// The next event that is not about names.
+    fn next(&self) -> Event {
+        loop {
+            match self.told() {
+                Event::Assigned { .. } => {}
+                event => return event,
+            }
+        }
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        drop(self.supervisor.take());
+        let ended = self.thread.take().unwrap().join();
+        assert!(thread::panicking() || ended.unwrap().is_ok());
+    }
+}
+
+fn first_address(message: &[u8]) -> Option<Ipv4Addr> {
+    let packet = Packet::parse(message).unwrap();
+    let record = packet.answers.first()?;
+    match &record.rdata {
+        RData::A(record) => Some(Ipv4Addr::from_bits(record.address)),
+        _ => None,
+    }
+}
+
+/// A server outside that handles one connection after the other.
+fn server(serve: impl Fn(TcpStream) + Send + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || listener.incoming().for_each(|stream| serve(stream.unwrap())));
+    port
+}
+
+/// Sends back what it gets, and ends when that ends.
+fn echo() -> u16 {
+    server(|mut stream| {
+        thread::spawn(move || {
+            let mut other = stream.try_clone().unwrap();
+            let _ = std::io::copy(&mut stream, &mut other);
+            let _ = other.shutdown(Shutdown::Write);
+        });
+    })
+}
+
+/// Rules for names whose addresses are this machine's.
+fn here(port: u16) -> Vec<String> {
+    vec![format!("*.here.test:{port}"), format!("127.0.0.1:{port}"), format!("private.test:{port}")]
+}
+
+fn is_reset(stream: &mut TcpStream) -> bool {
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).is_err_and(|error| error.kind() == ErrorKind::ConnectionReset)
+}
+
+mod bounds;
+mod relaying;
