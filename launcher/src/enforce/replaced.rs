@@ -213,7 +213,7 @@ fn layer(path: &Path) -> Result<File, SyscallError> {
 pub fn take<'a>(keep: &'a [Kept], what: &'static str, at: &Path) -> Result<Vec<Taken<'a>>, ViewError> {
     let take = |kept: &'a Kept| {
         let held = place(&kept.path).basic_at(what, at)?;
-        let is_directory = held.metadata().is_ok_and(|meta| meta.is_dir());
+        let is_directory = held.metadata().of("fstat").basic_at(what, at)?.is_dir();
         let tree = Tree::of(held.as_fd()).and_then(|tree| tree.restricted(!kept.write, !kept.execute));
         Ok(Taken { path: &kept.path, is_directory, tree: tree.basic_at(what, at)? })
     };

@@ -193,7 +193,7 @@ impl Reaper {
         };
         let forked = fork(&mut steps, &mut life);
         if !matches!(forked, Ok(0)) {
-            signal::set_mask(&mask)?;
+            signal::set_mask(&mask).inspect_err(|_| end_all(KILLING, None))?;
         }
         let pid = forked?;
         if pid == 0 {
