@@ -8,6 +8,7 @@
 mod calls;
 mod end;
 mod next;
+mod others;
 #[cfg(feature = "library")]
 mod objects;
 mod raw;
@@ -17,6 +18,8 @@ mod routines;
 #[cfg(feature = "library")]
 mod start;
 mod waits;
+
+pub use others::last_datagram;
 
 use crate::record::Kept;
 use core::ffi::{CStr, c_char, c_int};

@@ -39,7 +39,7 @@ pub struct Domain {
 }
 
 /// A denial of Landlock that is not about a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beyond {
     /// Connecting to a TCP port.
     Connect(u16),
@@ -53,6 +53,15 @@ pub enum Beyond {
     Limit(LimitKey),
     /// The program's file would give it rights, and in a sandbox no program gains any.
     Gain,
+    /// A capability that the user has outside, for this path if it is for one.
+    Capability(Option<PathBuf>),
+    /// A datagram that is lost in a network of the run's own.
+    Datagram {
+        /// Whether it was meant for a server of the host, on a loopback that is not the run's.
+        hosts: bool,
+        /// The port.
+        port: u16,
+    },
 }
 
 impl Domain {
@@ -143,7 +152,7 @@ fn denied_by_mount(layout: &Layout, decoded: &Decoded, viewer: &Viewer<'_>, new:
 }
 
 /// Whether permissions allow this access outside the sandbox.
-fn permitted(path: &Path, access: Access) -> bool {
+pub fn permitted(path: &Path, access: Access) -> bool {
     let there = path::is_there(path);
     let of_name = access.intersects(Access::REMOVE | Access::REFER);
     let makes = !there && access.intersects(Access::CREATE);
@@ -271,6 +280,7 @@ fn opened(entry: &Entry, access: Access, exclusive: bool, version: Version) -> O
         || (!kind.is_dir() && (access.intersects(Access::LIST) || entry.slash))
         || kind.is_symlink()
         || kind.is_socket()
+        || is_kept_log(&entry.path)
         || (creates && is_protected(entry, meta));
     let reads = access.intersects(Access::READ | Access::LIST);
     if fails
@@ -289,6 +299,12 @@ fn opened(entry: &Entry, access: Access, exclusive: bool, version: Version) -> O
         needs.push(need(&entry.path, WRITES, &entry.path, access));
     }
     Some(needs)
+}
+
+/// Whether it is the kernel's log, where this machine keeps that to administrators, whatever its permissions are.
+fn is_kept_log(path: &Path) -> bool {
+    let is_kept = || std::fs::read_to_string("/proc/sys/kernel/dmesg_restrict").is_ok_and(|text| text.trim() != "0");
+    path == Path::new("/dev/kmsg") && is_kept()
 }
 
 /// Whether it is O_TMPFILE, which names a directory but writes a file without a name in it.
@@ -328,6 +344,14 @@ fn is_removable(entry: &Entry) -> bool {
 fn changeable(directory: &Path) -> bool {
     // The root of another process is a link, which the slash leads through.
     directory.is_dir() && access::allows(&directory.join(""), Permission::CHANGE)
+}
+
+/// Whether a call gives a file another name that permissions keep from losing its own. Programs that get EXDEV copy it
+/// then, which outside they would not have come to.
+pub fn cannot_move(name: &str, decoded: &Decoded, viewer: &Viewer<'_>) -> bool {
+    let Some(from) = decoded.paths.first().filter(|_| name.starts_with("rename")) else { return false };
+    let entry = viewer.follow(from.dirfd, &from.path, from.follow);
+    entry.is_some_and(|entry| entry.meta.is_some() && !is_removable(&entry))
 }
 
 /// Whether a directory is empty. One that cannot be listed counts as empty.

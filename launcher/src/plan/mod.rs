@@ -46,6 +46,7 @@ use crate::host::landlock::Version;
 use crate::profile::{Level, Profile};
 use crate::program::Program;
 use crate::sys::namespace::Own;
+use crate::sys::privilege::CapabilitySet;
 use calls::{Calls, Extras, Seal};
 use commands::Commands;
 use home::{PrivateHome, Store};
@@ -128,6 +129,8 @@ pub struct Plan {
     pub cache: Option<PathBuf>,
     /// A home of the run's own.
     pub private_home: Option<PrivateHome>,
+    /// The capabilities that the user has outside. The command has none of them.
+    pub outside: CapabilitySet,
     /// How much is said on standard error.
     pub loudness: Loudness,
     /// Warnings printed before the start.

@@ -137,7 +137,8 @@ fn attempt(
         Loudness::Quiet => Show::Nothing,
         Loudness::Normal | Loudness::Verbose if request.explain => Show::Groups,
         Loudness::Normal | Loudness::Verbose => Show::Lines,
-    });
+    })
+    .showing_all(plan.loudness == Loudness::Verbose);
     for warning in &plan.warnings {
         if !said.contains(warning) {
             violations.line(warning);

@@ -42,6 +42,7 @@ use crate::supervise::terminal::Terminal;
 use crate::supervise::violation::Violations;
 use crate::supervise::{self, Ending, Task, Watch, memory};
 use crate::sys::namespace::{self, Own};
+use crate::sys::privilege::CapabilitySet;
 use crate::sys::signal::{self, Disposition, Set};
 use crate::sys::{descriptor, privilege, process, seccomp};
 use std::os::fd::OwnedFd;
@@ -215,6 +216,8 @@ struct Case {
     calls: Rc<Calls>,
     program: Option<PolicyProgram>,
     domain: Domain,
+    /// The capabilities that the user has outside.
+    outside: CapabilitySet,
     null_device: NullDevice,
 }
 
@@ -240,6 +243,7 @@ impl Case {
             program: looks.then(|| PolicyProgram::new(plan.calls.clone(), unsealed)),
             // In log mode the ports are not restricted.
             domain: Domain { version: plan.landlock, network: steps::logged(&plan.network, logs), scoped },
+            outside: plan.outside,
             null_device: NullDevice::new(plan.paths.as_deref(), plan.denied.clone()),
             layout,
         }
@@ -305,12 +309,14 @@ impl Case {
                 Notified::NullDevice => table.register(kind, self.null_device.clone()),
                 Notified::Attributes => table.register(kind, Attributes { granted, layout }),
                 Notified::Told => {
-                    let paths = RefusedPaths { granted, layout, domain: self.domain.clone() };
+                    let (domain, outside) = (self.domain.clone(), self.outside);
+                    let paths = RefusedPaths { granted, layout, domain, outside };
                     let all = self.notified.has(Notified::RefusedPaths);
                     table.register(kind, Told::new(paths, self.calls.clone(), all));
                 }
                 Notified::RefusedPaths => {
-                    let paths = RefusedPaths { granted, layout, domain: self.domain.clone() };
+                    let (domain, outside) = (self.domain.clone(), self.outside);
+                    let paths = RefusedPaths { granted, layout, domain, outside };
                     table.register(kind, Refusals::new(paths, self.names_at_once));
                 }
             }

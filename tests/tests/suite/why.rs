@@ -369,7 +369,7 @@ fn a_silently_refused_call_is_reported_as_refused() {
     let world = World::new(&User::ordinary());
     // `workspace` does start programs.
     let out = why(&world, &["--call", "clone3"]).exited(REFUSED).out();
-    assert!(out.starts_with("refused: profile 'workspace' answers it with ENOSYS\n"), "{out}");
+    assert!(out.starts_with("refused: clone3: profile 'workspace' answers it with ENOSYS\n"), "{out}");
     let out = why(&world, &["-p", "minimal", "--call", "vfork"]).exited(REFUSED).out();
-    assert!(out.starts_with("refused: profile 'minimal' starts no programs\n"), "{out}");
+    assert!(out.starts_with("refused: vfork: profile 'minimal' starts no programs\n"), "{out}");
 }

@@ -29,7 +29,10 @@ pub fn run(flags: Why) -> Result<i32, Refusal> {
     let (request, host) = (policy(flags), Host::of_this_process());
     let plan = plan(&request, &host)?;
     let answer = query::answer(Subject { request: &request, host: &host, plan: &plan }, &question)?;
-    let text = if json { as_json(&answer, Some(&plan.profile.name)) } else { as_text(&answer) };
+    let text = match json {
+        true => as_json(&answer, Some(&plan.profile.name)),
+        false => as_text(&answer, subject(&question).as_deref()),
+    };
     print(text.as_bytes())?;
     Ok(status(answer.verdict))
 }
@@ -71,12 +74,12 @@ fn question(flags: &Why) -> Option<Question> {
         Some(Question::Path(path, flags.op.unwrap_or(READ)))
     };
     let unix = || flags.unix.clone().map(Question::Unix);
-    let port = || flags.connect.map(Question::Connect).or(flags.bind.map(Question::Bind));
+    let port = || flags.connect.clone().map(Question::Connect).or(flags.bind.map(Question::Bind));
     let call = flags.call.map(|(call, arguments)| Question::Call(call, arguments));
     call.or_else(path).or_else(port).or_else(unix)
 }
 
-const READ: Wanted = Wanted { read: true, write: false, execute: false };
+const READ: Wanted = Wanted { read: true, write: false, execute: false, remove: false };
 
 /// `--connect HOST:PORT`: of the host it matters only whether it is this machine.
 pub fn destination(text: &str) -> Result<Destination, String> {
@@ -86,16 +89,17 @@ pub fn destination(text: &str) -> Result<Destination, String> {
     let address: Option<IpAddr> = host.parse().ok();
     let is_loopback = address.map_or(host == "localhost", |address| address.is_loopback());
     let is_elsewhere = !is_loopback && !matches!(host, "" | "*");
-    Ok(Destination { port, is_elsewhere, is_name: is_elsewhere && address.is_none() })
+    let is_name = is_elsewhere && address.is_none();
+    Ok(Destination { text: text.to_string(), port, is_elsewhere, is_name })
 }
 
-/// `--op rwx`.
+/// `--op rwxd`.
 pub fn access(text: &str) -> Result<Wanted, String> {
-    if text.is_empty() || text.contains(|letter| !"rwx".contains(letter)) {
-        return Err("it is made of r, w and x".to_string());
+    if text.is_empty() || text.contains(|letter| !"rwxd".contains(letter)) {
+        return Err("it is made of r, w, x and d".to_string());
     }
-    let [read, write, execute] = ['r', 'w', 'x'].map(|letter| text.contains(letter));
-    Ok(Wanted { read, write, execute })
+    let [read, write, execute, remove] = ['r', 'w', 'x', 'd'].map(|letter| text.contains(letter));
+    Ok(Wanted { read, write, execute, remove })
 }
 
 /// A system call, and its arguments if they matter.
@@ -146,9 +150,22 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
+/// What is asked about, where the reason does not say it: it speaks of a path by its name.
+fn subject(question: &Question) -> Option<String> {
+    match question {
+        Question::Call(call, _) => Some(call.name().to_string()),
+        Question::Connect(destination) => Some(destination.text.clone()),
+        Question::Bind(port) => Some(format!("TCP port {port}")),
+        Question::Path(..) | Question::Unix(_) => None,
+    }
+}
+
 /// One line for the verdict, one for each thing that there is to know.
-fn as_text(answer: &Answer) -> String {
+fn as_text(answer: &Answer, subject: Option<&str>) -> String {
     let mut text = word(answer.verdict).to_string();
+    if let Some(subject) = subject.filter(|_| answer.verdict != Verdict::Allowed) {
+        let _ = write!(text, ": {}", plain(subject));
+    }
     if let Some(reason) = &answer.reason {
         let _ = write!(text, ": {}", plain(reason));
     }

@@ -10,8 +10,10 @@ use crate::sys::access;
 use std::path::Path;
 
 /// Where somebody wants to connect to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
+    /// As it was given.
+    pub text: String,
     /// The TCP port.
     pub port: u16,
     /// Whether it is on another machine.
@@ -20,7 +22,8 @@ pub struct Destination {
     pub is_name: bool,
 }
 
-pub fn connect(about: Subject<'_>, Destination { port, is_elsewhere, is_name }: Destination) -> Answer {
+pub fn connect(about: Subject<'_>, destination: &Destination) -> Answer {
+    let Destination { port, is_elsewhere, is_name, .. } = *destination;
     let plan = about.plan;
     if plan.network.mode == NetworkMode::Private && is_elsewhere {
         let refused = Answer::of(Verdict::Refused, "nothing else is in the run's own network");
