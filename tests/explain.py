@@ -63,6 +63,8 @@ WARNING = re.compile(r"sbx: warning: (.* can be changed by the command, for the 
                      r"|itself cannot be listed, and nothing new be made|tool caches do not last beyond this run")
 # What a report says of a call that fails outside too. People are not told of it.
 FAILS_OUTSIDE = re.compile(r"it fails outside as well|to this user as well")
+# How often something was that a line has said.
+SUM = re.compile(r" \d+ times in .*")
 NOT_OF_WHY = {"--cwd", "--log-violations", "--explain"}
 SECONDS = 20
 
@@ -307,9 +309,11 @@ class Examined:
         naming = re.compile("|".join(names) or r"(?!)")
         hits = [text for text in answer.texts if naming.search(text)]
         if mode != "why":
+            known = hits + [text for text in answer.texts if also and re.search(also, text)]
             self.wrong[mode] = [text for text in answer.texts
                                 if text not in hits and not WARNING.search(text) and not (also and re.search(also, text))
-                                and not (mode == "report" and FAILS_OUTSIDE.search(text))]
+                                and not (mode == "report" and FAILS_OUTSIDE.search(text))
+                                and not any(SUM.sub("", text) in one for one in known if SUM.search(text))]
         if self.case.innocent:
             return
         says, never = self.said("says"), self.said("not")

@@ -100,6 +100,8 @@ pub static SETRESGID: Kind = kind([119, 149], &[]);
 pub static SETGROUPS: Kind = kind([116, 159], &[]);
 /// capset(2).
 pub static CAPSET: Kind = kind([126, 91], &[]);
+/// ptrace(2).
+pub static PTRACE: Kind = kind([101, 117], &[]);
 /// prlimit64(2).
 pub static PRLIMIT64: Kind = kind([302, 261], &[]);
 /// pipe2(2).

@@ -15,14 +15,15 @@ const SAME: u8 = 101;
 /// Calls the next function of a name, and remembers the call if that fails. The arguments are words, which is how
 /// numbers and addresses are passed; `places` says which of them the system call has, in its order.
 #[inline(never)]
-fn pass(next: &Next, name: &CStr, words: [u64; 5], kind: &Kind, places: &[u8]) -> c_int {
+fn pass(next: &Next, name: &CStr, words: [u64; 5], kind: &Kind, places: &[u8]) -> c_long {
     let Some(address) = next.address(name) else { return -1 };
-    // SAFETY: the function of this name takes at most so many arguments, all of them words, and returns an int.
-    let function: unsafe extern "C" fn(u64, u64, u64, u64, u64) -> c_int = unsafe { transmute(address) };
+    // SAFETY: the function of this name takes at most so many arguments, all of them words, and returns one.
+    let function: unsafe extern "C" fn(u64, u64, u64, u64, u64) -> c_long = unsafe { transmute(address) };
     let [a, b, c, d, e] = words;
     // SAFETY: these are the caller's arguments, and by the contract of the function they are right.
     let result = unsafe { function(a, b, c, d, e) };
-    if result == -1 {
+    // Of most the result is an int, and the upper half of the word means nothing.
+    if result as c_int == -1 {
         let mut args = [0; 6];
         for (to, place) in args.iter_mut().zip(places) {
             *to = match *place {
@@ -45,7 +46,7 @@ macro_rules! seldom {
         ///
         /// As for libc's.
         #[cfg_attr(feature = "library", unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name(a: u64, b: u64, c: u64, d: u64, e: u64) -> c_int {
+        pub unsafe extern "C" fn $name(a: u64, b: u64, c: u64, d: u64, e: u64) -> c_long {
             const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(name) => name,
                 Err(_) => c"",
@@ -77,6 +78,7 @@ seldom! {
     initgroups => SETGROUPS;
     capset => CAPSET(0, 1);
     prlimit => PRLIMIT64(0, 1, 2, 3);
+    ptrace => PTRACE(0, 1, 2, 3);
 }
 
 /// As libc's function of this name, which makes any call.

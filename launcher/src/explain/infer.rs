@@ -117,6 +117,9 @@ pub fn refused(
     let (version, has_failed) = (granted.version, granted.has_failed);
     let granted: Grants<'_> =
         &|path: &Path, right: fn(PathRights) -> bool| granted.grants(&viewer.inside(path), right);
+    if decoded.paths.iter().any(|argument| is_kept_log(&argument.path)) {
+        return None;
+    }
     let new = makes_a_new_name(name, call, decoded);
     if let Some(denied) = viewer.layout.and_then(|layout| denied_by_mount(layout, decoded, &viewer, new)) {
         return Some(denied);
@@ -145,7 +148,8 @@ fn denied_by_mount(layout: &Layout, decoded: &Decoded, viewer: &Viewer<'_>, new:
             entry.is_some_and(|entry| entry.meta.is_some()) && !layout.stands_in(&path)
         };
         let fails = new && argument.access.intersects(Access::CREATE) && !layout.denies(&path) && taken();
-        let is_permitted = || layout.stands_in(&path) || permitted(&path, argument.access);
+        let stands_in = |path: &Path| path.ancestors().any(|above| layout.stands_in(above));
+        let is_permitted = || stands_in(&path) || permitted(&path, argument.access);
         let denied = layout.refuses(&path, changes) && !fails && is_permitted();
         denied.then_some((path, argument.access))
     })
@@ -280,7 +284,6 @@ fn opened(entry: &Entry, access: Access, exclusive: bool, version: Version) -> O
         || (!kind.is_dir() && (access.intersects(Access::LIST) || entry.slash))
         || kind.is_symlink()
         || kind.is_socket()
-        || is_kept_log(&entry.path)
         || (creates && is_protected(entry, meta));
     let reads = access.intersects(Access::READ | Access::LIST);
     if fails
@@ -302,9 +305,9 @@ fn opened(entry: &Entry, access: Access, exclusive: bool, version: Version) -> O
 }
 
 /// Whether it is the kernel's log, where this machine keeps that to administrators, whatever its permissions are.
-fn is_kept_log(path: &Path) -> bool {
+fn is_kept_log(path: &[u8]) -> bool {
     let is_kept = || std::fs::read_to_string("/proc/sys/kernel/dmesg_restrict").is_ok_and(|text| text.trim() != "0");
-    path == Path::new("/dev/kmsg") && is_kept()
+    path == b"/dev/kmsg" && is_kept()
 }
 
 /// Whether it is O_TMPFILE, which names a directory but writes a file without a name in it.

@@ -53,6 +53,7 @@ pub fn wanted(name: &str, data: &Data) -> Option<Wanted> {
         "clock_settime" | "settimeofday" => machine(Set::SYS_TIME),
         "delete_module" | "finit_module" | "init_module" => machine(Set::SYS_MODULE),
         "iopl" => machine(Set::SYS_RAWIO),
+        "fanotify_init" if data.args[0] & FAN_REPORT_FID == 0 => machine(Set::SYS_ADMIN),
         "kexec_file_load" | "kexec_load" => machine(Set::SYS_BOOT),
         "open_by_handle_at" => machine(Set::DAC_READ_SEARCH),
         "quotactl" | "swapoff" | "swapon" => machine(Set::SYS_ADMIN),
@@ -110,6 +111,9 @@ pub fn reason(path: Option<&Path>) -> Reason {
     };
     Reason::always(&format!("{what}, and the command has none of its user's"))
 }
+
+/// Watches that name files by handles: those are for every user.
+const FAN_REPORT_FID: u64 = 0x200;
 
 /// CLONE_NEWTIME, which clone(2) takes for a part of the signal.
 const TIME: u64 = 0x80;

@@ -9,6 +9,7 @@ use crate::explain::infer;
 use crate::explain::hint::{Explainer, Hint, Refused, matches, place};
 use crate::plan::calls;
 use crate::profile::{self, Grants, NetworkMode, Search, When};
+use crate::sys::path;
 use crate::sys::privilege::CapabilitySet;
 use crate::sys::process::Pid;
 use sbx_policy::calls::Call;
@@ -40,7 +41,11 @@ impl Explainer {
         let base = self.workspace.as_deref();
         let is_closed = |argument: &PathArgument| {
             let path = place::absolute(argument, refused.thread, base);
-            path.is_some_and(|path| !infer::permitted(&path, argument.access))
+            // What is changed and not there has to be made first.
+            path.is_some_and(|path| {
+                let makes = if path::is_there(&path) { Access::NONE } else { Access::CREATE };
+                !infer::permitted(&path, argument.access | makes)
+            })
         };
         let is_looked_at = refused.thread.is_some() && self.layout.is_none() && self.outside.is_empty();
         is_looked_at && place::changed(refused.decoded).any(is_closed)

@@ -397,6 +397,9 @@ impl Explainer {
             _ if refused.name == "listen" => "waits for no connections",
             Topic::Internet => "makes no internet sockets of this type",
             Topic::Netlink => "allows no netlink sockets",
+            Topic::SetId if self.attempts.has_path_rules() => {
+                "makes no set-user-ID or set-group-ID files, and no flag helps"
+            }
             Topic::SetId => "makes no set-user-ID or set-group-ID files",
             Topic::OtherFamily => "makes no sockets of this family",
             _ if !self.granted_write && place::changed(refused.decoded).next().is_some() => "writes no files",

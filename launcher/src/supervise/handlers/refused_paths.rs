@@ -21,6 +21,7 @@ use crate::sys::SyscallError;
 use crate::sys::path::is_of_process;
 use crate::sys::privilege::CapabilitySet;
 use crate::sys::process::{self, Pid};
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -72,18 +73,18 @@ impl RefusedPaths {
         };
         let mut beyond = self.domain.refused(name, notification, &told.decoded);
         let mut path = path;
-        if has_failed && let Some(outside) = self.process_outside(path.as_ref(), &told) {
+        if has_failed && let Some(outside) = self.process_outside(&told) {
             (path, beyond) = (None, Some(Beyond::Process(outside)));
         }
         (path.is_some() || beyond.is_some()).then_some(Findings { path, beyond, by_filter: false, is_weak: false, told })
     }
 
     /// The process that a caller has not found, by a file of it or by its number: its own /proc has no such number.
-    fn process_outside(&self, path: Option<&DeniedPath>, told: &Told) -> Option<Pid> {
+    fn process_outside(&self, told: &Told) -> Option<Pid> {
         self.layout.as_ref()?;
         let named = told.decoded.process;
         let of_path = || {
-            let (path, _) = path.filter(|(path, _)| is_of_process(path))?;
+            let path = Path::new(OsStr::from_bytes(&told.decoded.paths.first()?.path));
             path.strip_prefix("/proc").ok()?.iter().next()?.to_str()?.parse().ok()
         };
         let process: Pid = named.or_else(of_path).filter(|process| *process > 0)?;
