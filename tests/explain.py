@@ -256,7 +256,9 @@ class Examined:
             self.invalid = "is not refused inside"
             return self
         self.mark("plain", self.lines(plain.err))
-        self.mark("report", entries)
+        # Reports are about calls, and none is refused where a variable does not pass.
+        if self.case.kind != "variables":
+            self.mark("report", entries)
         self.mark("explain", self.lines(self.run(self.flags, ["--explain"]).err))
         if self.said("why") and not self.case.innocent:
             asked = self.area.run([self.area.sbx, "why", *shlex.split(self.said("why")), *self.of_policy()], {},

@@ -43,7 +43,7 @@ pub use needs::{CacheOf, GroupLimits, HomeOf, Needs, Provided};
 pub use on_violation::OnViolation;
 
 use crate::host::landlock::Version;
-use crate::profile::{Level, Profile};
+use crate::profile::{Level, NetworkMode, Profile};
 use crate::program::Program;
 use crate::sys::namespace::Own;
 use crate::sys::privilege::CapabilitySet;
@@ -175,6 +175,11 @@ impl Plan {
             Notified::DatagramPairs => self.calls.packets_stand_in(),
             Notified::NullDevice => self.on_violation != OnViolation::Log,
             Notified::Attributes => self.attributes,
+            Notified::Ports => {
+                let restricts = self.network.mode == NetworkMode::Ports && self.landlock >= Version::TCP;
+                let is_silent = self.on_violation == OnViolation::Log || self.loudness == Loudness::Quiet;
+                restricts && !is_silent && !self.unconfined && !self.watch_paths && !self.calls.supervisor_connects()
+            }
             Notified::Told => self.explainer.is_some(),
             Notified::RefusedPaths => self.watch_paths,
         })

@@ -26,6 +26,7 @@ use crate::run::conclusion::{conclude, tell_placeholders};
 use crate::run::messages::Closing;
 use crate::run::provide::Resources;
 use crate::run::signing::Signing;
+use crate::run::withheld::Withheld;
 use crate::run::{Stop, fill};
 use crate::supervise::dispatch::{Dispatcher, Table};
 use crate::supervise::handlers::attributes::Attributes;
@@ -33,6 +34,7 @@ use crate::supervise::handlers::connect::{Connected, Connections};
 use crate::supervise::handlers::datagram_pairs::DatagramPairs;
 use crate::supervise::handlers::git_config::Configs;
 use crate::supervise::handlers::null_device::NullDevice;
+use crate::supervise::handlers::ports::Ports;
 use crate::supervise::handlers::refused_paths::{Refusals, RefusedPaths};
 use crate::supervise::handlers::task_limit::TaskLimiter;
 use crate::supervise::handlers::told::Told;
@@ -56,7 +58,7 @@ pub fn run(
     parts: Parts,
     resources: Resources,
     violations: Violations,
-    closing: Option<Closing>,
+    (closing, withheld): (Option<Closing>, Withheld),
     mut reporter: Option<&mut Reporter>,
 ) -> Result<i32, Stop> {
     let layout = plan.namespaces.as_ref().ok().cloned();
@@ -159,6 +161,7 @@ pub fn run(
         let result = conclude(&summary, &calls.judge.violations, scratch);
         let hint = signing.and_then(|signing| signing.hint(summary.ending));
         hint.iter().for_each(|hint| calls.judge.violations.line(hint));
+        withheld.lines(summary.ending).iter().for_each(|line| calls.judge.violations.line(line));
         written.line().iter().for_each(|line| calls.judge.violations.line(line));
         if let Some(closing) = closing {
             calls.judge.violations.line(&closing.line(summary.ending));
@@ -308,6 +311,10 @@ impl Case {
                 }
                 Notified::NullDevice => table.register(kind, self.null_device.clone()),
                 Notified::Attributes => table.register(kind, Attributes { granted, layout }),
+                Notified::Ports => {
+                    let (domain, outside) = (self.domain.clone(), self.outside);
+                    table.register(kind, Ports(RefusedPaths { granted, layout, domain, outside }));
+                }
                 Notified::Told => {
                     let (domain, outside) = (self.domain.clone(), self.outside);
                     let paths = RefusedPaths { granted, layout, domain, outside };

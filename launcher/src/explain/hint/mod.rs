@@ -184,6 +184,12 @@ impl Explainer {
         Reason::of(self.rule(what, "network.mode"), Some(hint))
     }
 
+    /// Why a UNIX socket without a file is not there. Landlock keeps such apart in every network.
+    pub fn name_reason(&self) -> Reason {
+        let what = "has a network of its own, and reaches no UNIX sockets without a file outside";
+        Reason::of(self.rule(what, "network.mode"), None)
+    }
+
     /// The flag that lets a connection out: Landlock tells ports of TCP apart, and nothing else.
     pub fn connecting(&self, port: u16, is_tcp: bool) -> Hint {
         match is_tcp && self.has_port_rules {
@@ -230,6 +236,13 @@ impl Explainer {
         let hidden = self.out_of_sight(path)?;
         let rule = self.rule(&format!("may not connect to {}{hidden}", place::quoted(path)), "network.unix");
         Some(Reason::of(rule, Some(Hint::default().and("--unix", path))))
+    }
+
+    /// Why a UNIX socket is not connected to, and what would allow it.
+    pub fn socket_reason(&self, path: &Path) -> Reason {
+        let rule = self.rule(&format!("may not connect to {}", place::quoted(path)), "network.unix");
+        let usable = self.attempts.connects_unix();
+        Reason::of(rule, usable.then(|| Hint::default().and("--unix", path)))
     }
 
     /// That a path which is there outside is not there inside.

@@ -100,6 +100,13 @@ impl RefusedPaths {
         (is_outside && is_meant && !is_closed()).then_some(process)
     }
 
+    /// The TCP port that is going to be refused.
+    pub fn find_port(&self, waiting: &Waiting<'_>) -> Option<Findings> {
+        let NotifiedCall { notification, name, .. } = waiting.call;
+        let beyond = self.domain.refused(name, notification, waiting.decoded())?;
+        Some(Findings::of(beyond, waiting.told()))
+    }
+
     /// The file that a call cannot give another name, here or outside.
     pub fn immovable(&self, waiting: &Waiting<'_>) -> Option<Vec<u8>> {
         let NotifiedCall { notification, name, .. } = waiting.call;
