@@ -8,9 +8,9 @@
 mod calls;
 mod end;
 mod next;
-mod others;
 #[cfg(feature = "library")]
 mod objects;
+mod others;
 mod raw;
 #[cfg(feature = "library")]
 #[path = "../../../shim/src/sys/routines.rs"]

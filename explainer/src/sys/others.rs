@@ -6,7 +6,7 @@ use crate::kinds::{self, Kind};
 use core::ffi::{CStr, c_int, c_long, c_uint, c_void};
 use core::mem::transmute;
 use core::ptr;
-use core::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 
 /// Stands for AT_FDCWD among the places of arguments, and for an identity that stays as it is.
 const WORKING: u8 = 100;
@@ -116,13 +116,14 @@ static ADDRESS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 /// The bytes of an address of IPv6 (`struct sockaddr_in6`).
 const LONGEST: usize = 28;
 
+/// AF_INET and AF_INET6.
+const IP: [u16; 2] = [2, 10];
+
 /// Remembers where a datagram was sent.
 fn sent(address: *const c_void, length: c_uint) {
-    const AF_INET: u16 = 2;
-    const AF_INET6: u16 = 10;
     let bytes = super::bytes(address as u64, length.into());
     let family = bytes.first_chunk().map_or(0, |family| u16::from_ne_bytes(*family));
-    if matches!(family, AF_INET | AF_INET6) && bytes.len() >= 16 {
+    if IP.contains(&family) && bytes.len() >= 16 {
         for (place, chunk) in ADDRESS.iter().zip(bytes.chunks(8)) {
             let mut word = [0; 8];
             word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
@@ -132,9 +133,35 @@ fn sent(address: *const c_void, length: c_uint) {
     }
 }
 
+/// Whether the program waits at a port itself. Where its datagrams went, nobody could tell then when it ends.
+static SERVES: AtomicBool = AtomicBool::new(false);
+
+/// As libc's function of this name.
+///
+/// # Safety
+///
+/// As for libc's.
+#[cfg_attr(feature = "library", unsafe(no_mangle))]
+pub unsafe extern "C" fn bind(socket: c_int, address: *const c_void, length: c_uint) -> c_int {
+    static NEXT: Next = Next::new();
+    let Some(next) = NEXT.address(c"bind") else { return -1 };
+    // SAFETY: bind(2) has these arguments.
+    let next: unsafe extern "C" fn(c_int, *const c_void, c_uint) -> c_int = unsafe { transmute(next) };
+    // SAFETY: by the contract.
+    let result = unsafe { next(socket, address, length) };
+    let bytes = super::bytes(address as u64, length.into());
+    if result == -1 {
+        failed(&kinds::BIND, &[socket as u64, address as u64, length.into()]);
+    } else if matches!(bytes, [family, 0, port @ ..] if IP.contains(&u16::from(*family)) && !port.starts_with(&[0, 0]))
+    {
+        SERVES.store(true, Ordering::Relaxed);
+    }
+    result
+}
+
 /// The call that sent the last datagram, if there was one.
 pub fn last_datagram() -> Option<(&'static Kind, [u64; 6])> {
-    (FAMILY.load(Ordering::Relaxed) != 0)
+    (FAMILY.load(Ordering::Relaxed) != 0 && !SERVES.load(Ordering::Relaxed))
         .then(|| (&kinds::SENDTO, [0, 0, 0, 0, ADDRESS.as_ptr() as u64, LONGEST as u64]))
 }
 
@@ -154,8 +181,7 @@ pub unsafe extern "C" fn sendto(
 ) -> isize {
     static NEXT: Next = Next::new();
     let Some(next) = NEXT.address(c"sendto") else { return -1 };
-    type Function =
-        unsafe extern "C" fn(c_int, *const c_void, usize, c_int, *const c_void, c_uint) -> isize;
+    type Function = unsafe extern "C" fn(c_int, *const c_void, usize, c_int, *const c_void, c_uint) -> isize;
     // SAFETY: sendto(2) has these arguments.
     let next: Function = unsafe { transmute(next) };
     // SAFETY: by the contract.

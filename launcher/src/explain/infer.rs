@@ -306,7 +306,8 @@ fn opened(entry: &Entry, access: Access, exclusive: bool, version: Version) -> O
 
 /// Whether it is the kernel's log, where this machine keeps that to administrators, whatever its permissions are.
 fn is_kept_log(path: &[u8]) -> bool {
-    let is_kept = || std::fs::read_to_string("/proc/sys/kernel/dmesg_restrict").is_ok_and(|text| text.trim() != "0");
+    let is_kept =
+        || std::fs::read_to_string("/proc/sys/kernel/dmesg_restrict").is_ok_and(|text| text.trim() != "0");
     path == b"/dev/kmsg" && is_kept()
 }
 

@@ -66,9 +66,7 @@ fn closed(viewer: &Viewer<'_>, argument: &PathArgument) -> Option<Closed> {
     let whole = viewer.named(argument.dirfd, &argument.path)?;
     let mut above: Vec<_> = whole.ancestors().skip(1).collect();
     above.reverse();
-    let search = |directory: &Path| {
-        closed(viewer.outside(directory), Permission::EXECUTE, reading)
-    };
+    let search = |directory: &Path| closed(viewer.outside(directory), Permission::EXECUTE, reading);
     if let Some(directory) = above.into_iter().find_map(search) {
         return Some(directory);
     }

@@ -178,7 +178,11 @@ impl Plan {
             Notified::Ports => {
                 let restricts = self.network.mode == NetworkMode::Ports && self.landlock >= Version::TCP;
                 let is_silent = self.on_violation == OnViolation::Log || self.loudness == Loudness::Quiet;
-                restricts && !is_silent && !self.unconfined && !self.watch_paths && !self.calls.supervisor_connects()
+                restricts
+                    && !is_silent
+                    && !self.unconfined
+                    && !self.watch_paths
+                    && !self.calls.supervisor_connects()
             }
             Notified::Told => self.explainer.is_some(),
             Notified::RefusedPaths => self.watch_paths,

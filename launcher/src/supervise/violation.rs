@@ -126,9 +126,11 @@ impl Violations {
         Violations { shows_all, ..self }
     }
 
-    /// Whether people are told of a violation: what fails outside too is for reports, unless it has ended the run.
+    /// Whether people are told of a violation: what fails outside too, or is done without, is for reports, unless it has
+    /// ended the run.
     fn tells(&self, violation: &Violation) -> bool {
-        !violation.reason.fails_outside || self.shows_all || violation.fate == Fate::Ended
+        let Reason { fails_outside, is_done_without, .. } = violation.reason;
+        !(fails_outside || is_done_without) || self.shows_all || violation.fate == Fate::Ended
     }
 
     /// Counts a violation, and writes the line of one that is new.

@@ -3,8 +3,8 @@
 use crate::sys::{OfCall, SyscallError, checked};
 use rustix::io::Errno;
 use rustix::process::DumpableBehavior;
-use rustix::thread::CapabilitySets;
 pub use rustix::thread::CapabilitySet;
+use rustix::thread::CapabilitySets;
 
 /// Every kernel since Linux 3.16 has the capabilities up to CAP_AUDIT_READ.
 const ALWAYS_KNOWN: u32 = 37;

@@ -169,7 +169,8 @@ impl Explainer {
             let text = format!("{why}; permissions close it to this user as well");
             return Reason { fails_outside: true, ..Reason::of(self.rule(&text, key), None) };
         }
-        Reason::of(self.rule(&why, key), self.hint(&refused))
+        let is_done_without = is_done_without(name, &data.args);
+        Reason { is_done_without, ..Reason::of(self.rule(&why, key), self.hint(&refused)) }
     }
 
     /// Why a connection from a network of the run's own comes to nothing, and what would allow it. `hosts`: it is to
@@ -431,6 +432,12 @@ impl Explainer {
             named && entry.restriction.is_none_or(|place| matches(place, data))
         })
     }
+}
+
+/// Whether programs do without a call: ss(8) and others ask the kernel for sockets, and read /proc where it does not tell.
+pub fn is_done_without(name: &str, args: &[u64; 6]) -> bool {
+    let [family, _, protocol, ..] = *args;
+    name == "socket" && family == libc::AF_NETLINK as u64 && protocol == libc::NETLINK_SOCK_DIAG as u64
 }
 
 /// Whether a named restriction matches these arguments.

@@ -73,9 +73,9 @@ fn tcp(about: Subject<'_>, listed: bool, named: Option<Rule>, hint: Hint) -> Ans
                 Some(lacks) => format!("{why}, and no loopback of the run's own: {lacks}"),
                 None => why.to_string(),
             });
-            // Single ports take Landlock ABI 4.
-            answer.hint =
-                Some(if plan.landlock >= Version::TCP { hint } else { Hint::of(["--net", "host"]) });
+            // Single ports take Landlock ABI 4. A flag that says otherwise has to be taken back.
+            let by_port = plan.landlock >= Version::TCP && about.request.net.is_none();
+            answer.hint = Some(if by_port { hint } else { Hint::of(["--net", "host"]) });
             answer
         }
     }

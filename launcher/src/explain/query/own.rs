@@ -35,13 +35,12 @@ pub fn answer(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Option
     }
     let is_hidden = exists || place.parent().is_some_and(|parent| parent != at && is_there(parent));
     if is_hidden && at != place {
-        let access =
-            [
-                (wanted.read, Access::READ),
-                (wanted.write, Access::WRITE),
-                (wanted.execute, Access::EXECUTE),
-                (wanted.remove, Access::REMOVE),
-            ];
+        let access = [
+            (wanted.read, Access::READ),
+            (wanted.write, Access::WRITE),
+            (wanted.execute, Access::EXECUTE),
+            (wanted.remove, Access::REMOVE),
+        ];
         let access = access.into_iter().filter(|(wanted, _)| *wanted);
         let access = access.fold(Access::NONE, |all, (_, access)| all | access);
         return Some(path::told(Answer::new(Verdict::Refused), plan, place, access));

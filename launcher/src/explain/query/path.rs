@@ -111,7 +111,8 @@ fn without_rules(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Res
 /// The answer where a mount decides, whatever the rules grant.
 fn protected(about: Subject<'_>, sources: &Sources, place: &Path, wanted: Wanted) -> Option<Answer> {
     let plan = about.plan;
-    let layout = plan.namespaces.as_ref().ok().filter(|layout| layout.shuts(place, wanted.write || wanted.remove))?;
+    let layout =
+        plan.namespaces.as_ref().ok().filter(|layout| layout.shuts(place, wanted.write || wanted.remove))?;
     if layout.only_holds(place) && place.is_dir() {
         return None;
     }

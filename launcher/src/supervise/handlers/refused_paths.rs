@@ -76,7 +76,13 @@ impl RefusedPaths {
         if has_failed && let Some(outside) = self.process_outside(&told) {
             (path, beyond) = (None, Some(Beyond::Process(outside)));
         }
-        (path.is_some() || beyond.is_some()).then_some(Findings { path, beyond, by_filter: false, is_weak: false, told })
+        (path.is_some() || beyond.is_some()).then_some(Findings {
+            path,
+            beyond,
+            by_filter: false,
+            is_weak: false,
+            told,
+        })
     }
 
     /// The process that a caller has not found, by a file of it or by its number: its own /proc has no such number.
@@ -95,8 +101,9 @@ impl RefusedPaths {
             named.is_none() || process::about(told.caller.process, "cmdline").ok()?.contains(&number);
         let is_outside = !inside.exists() && Path::new("/proc").join(&number).exists();
         // Outside the user could do no more with it.
-        let is_closed =
-            || named.is_some() && !process::can_signal(process) && !self.outside.contains(CapabilitySet::KILL);
+        let is_closed = || {
+            named.is_some() && !process::can_signal(process) && !self.outside.contains(CapabilitySet::KILL)
+        };
         (is_outside && is_meant && !is_closed()).then_some(process)
     }
 
@@ -151,7 +158,7 @@ impl RefusedPaths {
     pub fn say(&self, findings: Findings, call: &NotifiedCall, judge: &mut Judge) {
         let Findings { path, beyond, by_filter, told, .. } = findings;
         if by_filter {
-            let reason = judge.reason(call, &told);
+            let reason = Reason { is_done_without: false, ..judge.reason(call, &told) };
             judge.say(Fate::Blocked, call, &told, reason, DecidedBy::Filter);
         }
         if let Some((path, access)) = path {
@@ -216,9 +223,10 @@ impl Findings {
         };
         let explainer = &judge.explainer;
         (self.is_weak && judge.violations.has_observed(process))
-            || self.path.as_ref().is_some_and(|(path, access)| {
-                known(Some(path), &explainer.path_reason(path, *access))
-            })
+            || self
+                .path
+                .as_ref()
+                .is_some_and(|(path, access)| known(Some(path), &explainer.path_reason(path, *access)))
             || self.beyond.as_ref().is_some_and(|beyond| {
                 let path = if let Beyond::Capability(path) = beyond { path.as_deref() } else { None };
                 known(path, &explainer.beyond_reason(beyond.clone()))

@@ -9,6 +9,7 @@
 
 use crate::explain::caller;
 use crate::explain::decode::Memory;
+use crate::explain::hint::is_done_without;
 use crate::explain::infer::Beyond;
 use crate::plan::calls::Calls;
 use crate::plan::limits::LimitKey;
@@ -17,10 +18,10 @@ use crate::supervise::dispatch::{Flow, Handler, Step};
 use crate::supervise::handlers::refused_paths::{Findings, RefusedPaths};
 use crate::supervise::judge::{Judge, PolicyProgram, Verdict, error};
 use crate::supervise::waiting::{NotifiedCall, Waiting};
+use crate::sys::SyscallError;
 use crate::sys::path;
 use crate::sys::process::Pid;
 use crate::sys::seccomp::{Answer, Notification};
-use crate::sys::SyscallError;
 use sbx_policy::tell::{GAINS, MOST, Record, SIZE, SPOKEN, TELL};
 use std::cell::OnceCell;
 use std::os::fd::BorrowedFd;
@@ -79,10 +80,12 @@ impl Told {
     fn finding(&self, waiting: &Waiting<'_>, record: &Record) -> Option<(NotifiedCall, Findings)> {
         let notification = of(waiting, record);
         let is_allowed = self.program.allows(&notification);
-        if !is_allowed && !self.program.refuses_unseen(&notification) {
+        let call = NotifiedCall::new(notification, Verdict::Allowed);
+        let is_unsaid =
+            || self.program.refuses_unseen(&notification) || is_done_without(&call.name, &notification.args);
+        if !is_allowed && !is_unsaid() {
             return None;
         }
-        let call = NotifiedCall::new(notification, Verdict::Allowed);
         let about = Waiting::new(&call, waiting.listener());
         if !is_allowed {
             let findings = Findings::by_filter(about.told());
@@ -174,7 +177,8 @@ impl Handler for Told {
             findings.is_weak = is_missing && !is_meant();
             (!findings.is_weak || is_last()).then_some((call, findings))
         };
-        let immovable: Vec<Vec<u8>> = records.iter().filter_map(|record| self.immovable(waiting, record)).collect();
+        let immovable: Vec<Vec<u8>> =
+            records.iter().filter_map(|record| self.immovable(waiting, record)).collect();
         let mut found: Vec<_> = records.iter().filter_map(found).collect();
         found.retain(|(_, findings)| !immovable.iter().any(|path| findings.given() == Some(path)));
         // Whatever else it was refused is of no use to a program without the rights that it counts on.
