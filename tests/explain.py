@@ -58,8 +58,13 @@ NO_FLAG = re.compile(r"\bno (flag|rule|profile)\b|never|capabilit|outside|nothin
 BY_OPERATION = {"r": ("--ro", r"may not (change|write|execute)"), "w": ("--rw", r"may not (read|execute)"),
                 "x": ("--rox", r"may not (change|write)"), "rw": ("--rw", r"may not (read|execute)\b(?! and)")}
 # Warnings about the run itself. They are true whatever is refused.
-WARNING = re.compile(r"sbx: warning: .* (can be changed by the command, for the run has no namespaces|belongs to user)"
+WARNING = re.compile(r"sbx: warning: (.* can be changed by the command, for the run has no namespaces|.* belongs to user"
+                     r"|the command can change its profile)"
                      r"|itself cannot be listed, and nothing new be made|tool caches do not last beyond this run")
+# What a report says of a call that fails outside too. People are not told of it.
+FAILS_OUTSIDE = re.compile(r"it fails outside as well|to this user as well")
+# How often something was that a line has said.
+SUM = re.compile(r" \d+ times in .*")
 NOT_OF_WHY = {"--cwd", "--log-violations", "--explain"}
 SECONDS = 20
 
@@ -229,6 +234,8 @@ class Examined:
     def run(self, flags=None, extra=(), seconds=SECONDS):
         """In a new tree. Without `flags`, outside."""
         self.area.renew(self.said("setup"))
+        # A process that was disturbed outside is another one now.
+        self.command = self.case.split(self.area)[1]
         inside = [] if flags is None else [self.area.sbx, "run", *extra, *flags, "--"]
         variables = dict(pairs.split("=", 1) for pairs in shlex.split(self.said("env")))
         return self.area.run([*inside, *self.command], variables, seconds)
@@ -249,7 +256,9 @@ class Examined:
             self.invalid = "is not refused inside"
             return self
         self.mark("plain", self.lines(plain.err))
-        self.mark("report", entries)
+        # Reports are about calls, and none is refused where a variable does not pass.
+        if self.case.kind != "variables":
+            self.mark("report", entries)
         self.mark("explain", self.lines(self.run(self.flags, ["--explain"]).err))
         if self.said("why") and not self.case.innocent:
             asked = self.area.run([self.area.sbx, "why", *shlex.split(self.said("why")), *self.of_policy()], {},
@@ -302,8 +311,11 @@ class Examined:
         naming = re.compile("|".join(names) or r"(?!)")
         hits = [text for text in answer.texts if naming.search(text)]
         if mode != "why":
+            known = hits + [text for text in answer.texts if also and re.search(also, text)]
             self.wrong[mode] = [text for text in answer.texts
-                                if text not in hits and not WARNING.search(text) and not (also and re.search(also, text))]
+                                if text not in hits and not WARNING.search(text) and not (also and re.search(also, text))
+                                and not (mode == "report" and FAILS_OUTSIDE.search(text))
+                                and not any(SUM.sub("", text) in one for one in known if SUM.search(text))]
         if self.case.innocent:
             return
         says, never = self.said("says"), self.said("not")

@@ -72,10 +72,38 @@ pub static CHDIR: Kind = kind([80, 49], &[at(0)]);
 pub static STATFS: Kind = kind([137, 43], &[at(0)]);
 /// execve(2).
 pub static EXECVE: Kind = kind([59, 221], &[at(0)]);
+/// fchmodat(2).
+pub static FCHMODAT: Kind = kind([268, 53], &[below(0)]);
+/// fchownat(2).
+pub static FCHOWNAT: Kind = kind([260, 54], &[below(0)]);
+/// setxattr(2).
+pub static SETXATTR: Kind = kind([188, 5], &[at(0)]);
+/// lsetxattr(2).
+pub static LSETXATTR: Kind = kind([189, 6], &[at(0)]);
 /// wait4(2), for a child that a limit ended.
 pub static WAIT4: Kind = kind([61, 260], &[]);
+/// sendto(2).
+pub static SENDTO: Kind = kind([44, 206], &[Path { at: 4, directory: None, is_text: true, length: Some(5) }]);
 /// kill(2).
 pub static KILL: Kind = kind([62, 129], &[]);
+/// getpriority(2).
+pub static GETPRIORITY: Kind = kind([140, 141], &[]);
+/// setpriority(2).
+pub static SETPRIORITY: Kind = kind([141, 140], &[]);
+/// sched_setscheduler(2).
+pub static SCHED_SETSCHEDULER: Kind = kind([144, 119], &[]);
+/// setresuid(2), and what sets less.
+pub static SETRESUID: Kind = kind([117, 147], &[]);
+/// setresgid(2), and what sets less.
+pub static SETRESGID: Kind = kind([119, 149], &[]);
+/// setgroups(2).
+pub static SETGROUPS: Kind = kind([116, 159], &[]);
+/// capset(2).
+pub static CAPSET: Kind = kind([126, 91], &[]);
+/// ptrace(2).
+pub static PTRACE: Kind = kind([101, 117], &[]);
+/// prlimit64(2).
+pub static PRLIMIT64: Kind = kind([302, 261], &[]);
 /// pipe2(2).
 pub static PIPE2: Kind = kind([293, 59], &[]);
 /// socket(2).
@@ -84,3 +112,10 @@ pub static SOCKET: Kind = kind([41, 198], &[]);
 pub static WRITE: Kind = kind([1, 64], &[]);
 /// bind(2).
 pub static BIND: Kind = kind([49, 200], &[Path { at: 1, directory: None, is_text: true, length: Some(2) }]);
+
+/// A call by its number, as programs make it that libc has no function for.
+pub fn numbered(number: u32) -> Kind {
+    const KNOWN: [&Kind; 6] = [&OPENAT, &EXECVE, &TRUNCATE, &RENAMEAT2, &STATX, &FACCESSAT];
+    let known = KNOWN.iter().find(|kind| kind.number == number);
+    known.map_or(Kind { number, paths: &[], moves: false }, |kind| Kind { ..**kind })
+}

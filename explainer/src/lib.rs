@@ -31,16 +31,16 @@ const EXDEV: c_int = 18;
 const EMFILE: c_int = 24;
 const EFBIG: c_int = 27;
 const EROFS: c_int = 30;
+const ENOSYS: c_int = 38;
+const ENETUNREACH: c_int = 101;
 
 /// What an error may mean: a sandbox or a limit refused the call, or the file is out of sight.
 fn why(error: c_int, kind: &kinds::Kind) -> Option<Why> {
     match error {
-        EMFILE | EFBIG => Some(Why::Refused),
-        // A process outside has no number inside.
-        ESRCH => Some(Why::Missing),
-        // Of others than calls on paths, only limits are told.
+        EMFILE | EFBIG | EACCES | EPERM | EROFS | ENETUNREACH => Some(Why::Refused),
+        // A process outside has no number inside. Some calls are refused as if the kernel did not know them.
+        ESRCH | ENOSYS => Some(Why::Missing),
         _ if kind.paths.is_empty() => None,
-        EACCES | EPERM | EROFS => Some(Why::Refused),
         // What is mounted for the run alone can be neither removed nor renamed.
         EBUSY => Some(Why::Refused),
         // Landlock's answer to a file that would gain rights in another directory.
@@ -73,7 +73,7 @@ fn spoken(error: c_int) {
     let kept = sys::error();
     match error {
         EACCES | EPERM | EROFS | EMFILE | EFBIG | EBUSY => Kept::with(|all| all.tell(Why::Refused, true)),
-        ENOENT | ESRCH => Kept::with(Kept::speak),
+        ENOENT | ESRCH | ENOSYS => Kept::with(|all| all.speak(error)),
         _ => {}
     }
     sys::set_error(kept);
@@ -105,6 +105,9 @@ fn ends(status: c_int) {
     if status != 0 && ENDED.swap(process, Ordering::Relaxed) != process {
         if sys::would_gain() {
             Kept::begin(Kept::remember_program);
+        }
+        if let Some((kind, args)) = sys::last_datagram() {
+            Kept::begin(|kept| kept.remember(Why::Missing, kind, args, 0));
         }
         Kept::with(|kept| {
             kept.tell(Why::Refused, false);

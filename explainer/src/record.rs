@@ -99,9 +99,10 @@ impl Kept {
         }
     }
 
-    /// The program speaks of the last call that found nothing.
-    pub fn speak(&mut self) {
-        let mut known = self.missing.records.iter_mut().filter(|record| record.number != 0);
+    /// The program speaks of the last call that had this error.
+    pub fn speak(&mut self, error: c_int) {
+        let has_error = |record: &&mut Record| record.number != 0 && record.error == error as u32;
+        let mut known = self.missing.records.iter_mut().filter(has_error);
         let Some(mut last) = known.next() else { return };
         for record in known {
             if record.order > last.order {

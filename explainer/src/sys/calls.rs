@@ -184,7 +184,6 @@ functions! {
     pipe2(to: Place, flags: c_int) -> c_int => PIPE2(to, flags);
     socket(family: c_int, kind: c_int, protocol: c_int) -> c_int => SOCKET(family, kind, protocol);
     write(file: c_int, from: Place, length: isize) -> isize => WRITE(file, 0_u32, length);
-    bind(socket: c_int, address: Place, length: c_uint) -> c_int => BIND(socket, address, length);
     realpath(path: Text, to: Place) -> Place => NEWFSTATAT(AT_FDCWD, path, to);
 }
 

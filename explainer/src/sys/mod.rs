@@ -10,6 +10,7 @@ mod end;
 mod next;
 #[cfg(feature = "library")]
 mod objects;
+mod others;
 mod raw;
 #[cfg(feature = "library")]
 #[path = "../../../shim/src/sys/routines.rs"]
@@ -17,6 +18,8 @@ mod routines;
 #[cfg(feature = "library")]
 mod start;
 mod waits;
+
+pub use others::last_datagram;
 
 use crate::record::Kept;
 use core::ffi::{CStr, c_char, c_int};

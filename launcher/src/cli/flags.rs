@@ -242,8 +242,8 @@ pub struct Why {
     /// The same as --path PATH
     #[arg(help_heading = "Question", value_name = "PATH", groups = ["question", "place"])]
     pub file: Option<PathBuf>,
-    /// Access wanted to PATH: r, w, x or several [default: r]
-    #[arg(help_heading = "Question", long, value_name = "rwx", requires = "place", value_parser = why::access)]
+    /// Access wanted to PATH: r, w, x, d (removing or renaming it) or several [default: r]
+    #[arg(help_heading = "Question", long, value_name = "rwxd", requires = "place", value_parser = why::access)]
     pub op: Option<Wanted>,
     /// A TCP connection
     #[arg(help_heading = "Question", long, value_name = "HOST:PORT", group = "question")]

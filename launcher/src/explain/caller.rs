@@ -1,7 +1,7 @@
 //! What /proc says about the process that made a call. The process is hostile, and may be gone at any moment.
 
 use crate::sys::process::{self, Pid};
-use crate::sys::{descriptor, path};
+use crate::sys::{descriptor, executable, path};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
@@ -41,6 +41,14 @@ pub fn caller(thread: Pid) -> Caller {
 /// Whether a thread has any capability in its user namespace.
 pub fn has_capabilities(thread: Pid) -> bool {
     process::status(thread, "CapEff:").is_some_and(|mask| mask.bytes().any(|digit| digit != b'0'))
+}
+
+/// Whether the file of a process would give it rights outside a sandbox (execve(2)).
+pub fn would_gain(process: Pid) -> bool {
+    const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
+    let program = PathBuf::from(format!("/proc/{process}/exe"));
+    let is_set_id = program.metadata().is_ok_and(|meta| meta.mode() & SET_ID != 0);
+    is_set_id || executable::path_has_capabilities(&program).is_ok_and(|has| has)
 }
 
 /// The network namespace of a process, by device and inode. `self` is this process.

@@ -39,7 +39,7 @@ pub struct Domain {
 }
 
 /// A denial of Landlock that is not about a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beyond {
     /// Connecting to a TCP port.
     Connect(u16),
@@ -53,6 +53,15 @@ pub enum Beyond {
     Limit(LimitKey),
     /// The program's file would give it rights, and in a sandbox no program gains any.
     Gain,
+    /// A capability that the user has outside, for this path if it is for one.
+    Capability(Option<PathBuf>),
+    /// A datagram that is lost in a network of the run's own.
+    Datagram {
+        /// Whether it was meant for a server of the host, on a loopback that is not the run's.
+        hosts: bool,
+        /// The port.
+        port: u16,
+    },
 }
 
 impl Domain {
@@ -108,6 +117,9 @@ pub fn refused(
     let (version, has_failed) = (granted.version, granted.has_failed);
     let granted: Grants<'_> =
         &|path: &Path, right: fn(PathRights) -> bool| granted.grants(&viewer.inside(path), right);
+    if decoded.paths.iter().any(|argument| is_kept_log(&argument.path)) {
+        return None;
+    }
     let new = makes_a_new_name(name, call, decoded);
     if let Some(denied) = viewer.layout.and_then(|layout| denied_by_mount(layout, decoded, &viewer, new)) {
         return Some(denied);
@@ -136,14 +148,15 @@ fn denied_by_mount(layout: &Layout, decoded: &Decoded, viewer: &Viewer<'_>, new:
             entry.is_some_and(|entry| entry.meta.is_some()) && !layout.stands_in(&path)
         };
         let fails = new && argument.access.intersects(Access::CREATE) && !layout.denies(&path) && taken();
-        let is_permitted = || layout.stands_in(&path) || permitted(&path, argument.access);
+        let stands_in = |path: &Path| path.ancestors().any(|above| layout.stands_in(above));
+        let is_permitted = || stands_in(&path) || permitted(&path, argument.access);
         let denied = layout.refuses(&path, changes) && !fails && is_permitted();
         denied.then_some((path, argument.access))
     })
 }
 
 /// Whether permissions allow this access outside the sandbox.
-fn permitted(path: &Path, access: Access) -> bool {
+pub fn permitted(path: &Path, access: Access) -> bool {
     let there = path::is_there(path);
     let of_name = access.intersects(Access::REMOVE | Access::REFER);
     let makes = !there && access.intersects(Access::CREATE);
@@ -291,6 +304,13 @@ fn opened(entry: &Entry, access: Access, exclusive: bool, version: Version) -> O
     Some(needs)
 }
 
+/// Whether it is the kernel's log, where this machine keeps that to administrators, whatever its permissions are.
+fn is_kept_log(path: &[u8]) -> bool {
+    let is_kept =
+        || std::fs::read_to_string("/proc/sys/kernel/dmesg_restrict").is_ok_and(|text| text.trim() != "0");
+    path == b"/dev/kmsg" && is_kept()
+}
+
 /// Whether it is O_TMPFILE, which names a directory but writes a file without a name in it.
 fn is_temporary(access: Access, entry: &Entry) -> bool {
     entry.is_dir() && !access.intersects(Access::CREATE | Access::TRUNCATE)
@@ -328,6 +348,14 @@ fn is_removable(entry: &Entry) -> bool {
 fn changeable(directory: &Path) -> bool {
     // The root of another process is a link, which the slash leads through.
     directory.is_dir() && access::allows(&directory.join(""), Permission::CHANGE)
+}
+
+/// Whether a call gives a file another name that permissions keep from losing its own. Programs that get EXDEV copy it
+/// then, which outside they would not have come to.
+pub fn cannot_move(name: &str, decoded: &Decoded, viewer: &Viewer<'_>) -> bool {
+    let Some(from) = decoded.paths.first().filter(|_| name.starts_with("rename")) else { return false };
+    let entry = viewer.follow(from.dirfd, &from.path, from.follow);
+    entry.is_some_and(|entry| entry.meta.is_some() && !is_removable(&entry))
 }
 
 /// Whether a directory is empty. One that cannot be listed counts as empty.

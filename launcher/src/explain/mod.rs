@@ -7,4 +7,5 @@ pub mod infer;
 pub mod query;
 pub mod servers;
 pub mod total;
+pub mod unprivileged;
 pub mod walk;

@@ -31,6 +31,16 @@ pub fn waits(process: &str, protocol: Protocol, address: SocketAddr) -> bool {
     })
 }
 
+/// Whether this network has a UNIX socket of this name, which is no file's.
+pub fn has_name(name: &[u8]) -> bool {
+    let shown = [b"@", name].concat();
+    // The table shows the bytes that are NUL like the first one.
+    let shown: Vec<u8> = shown.iter().map(|byte| if *byte == 0 { b'@' } else { *byte }).collect();
+    let file = File::open("/proc/self/net/unix");
+    let mut rows = file.map(|file| BufReader::new(file.take(MOST)).split(b'\n')).into_iter().flatten();
+    rows.any(|row| row.is_ok_and(|row| row.rsplit(|byte| *byte == b' ').next() == Some(&shown[..])))
+}
+
 /// Whether a table has a socket in this state to which packets for the address go.
 fn holds(table: impl BufRead, protocol: Protocol, state: &str, wanted: SocketAddr) -> bool {
     let rows = table.lines().map_while(Result::ok).skip(1);
@@ -86,6 +96,17 @@ mod tests {
             drop((listener, datagrams));
             assert!(!waits("self", Protocol::Tcp, tcp) && !waits("self", Protocol::Udp, udp), "{host}");
         }
+    }
+
+    #[test]
+    fn a_name_without_a_file_is_found_and_another_is_not() {
+        use std::os::linux::net::SocketAddrExt;
+        let name = format!("sbx-test-{}", std::process::id());
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+        let listener = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
+        assert!(has_name(name.as_bytes()) && !has_name(b"sbx-test") && !has_name(b""));
+        drop(listener);
+        assert!(!has_name(name.as_bytes()));
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Viewer<'_> {
     /// Our path to what the thread finds at its path. Only where the run mounts something else do we look
     /// through its root: a file that it sees mounted read-only would not show whether the file system itself
     /// allows a change.
-    fn outside(&self, path: &Path) -> PathBuf {
+    pub fn outside(&self, path: &Path) -> PathBuf {
         let below = path.strip_prefix("/").unwrap_or(path);
         let apart = self.layout.is_some_and(|layout| !layout.keeps_unchanged(path));
         if apart { self.root().join(below) } else { path.to_path_buf() }

@@ -12,7 +12,7 @@ pub use fact::Fact;
 use crate::error::Refusal;
 use crate::profile::Search;
 use crate::sys::namespace::{self, Identity};
-use crate::sys::privilege::Limit;
+use crate::sys::privilege::{CapabilitySet, Limit};
 use crate::sys::{account, descriptor, plain, privilege, process, seccomp, socket};
 use landlock::Version;
 use mounts::Mounts;
@@ -69,6 +69,8 @@ pub struct Host {
     pub largest_file: Fact<u64>,
     /// Whether this process has CAP_SYS_ADMIN.
     pub administrator: Fact<bool>,
+    /// The capabilities of this process. The command gets none of them.
+    pub capabilities: Fact<CapabilitySet>,
     /// Whether descriptors of other processes can be taken (pidfd_getfd(2)), as far as filters are concerned.
     pub takes_descriptors: Fact<bool>,
     /// Whether the kernel tells by a socket alone which network it is of.
@@ -107,6 +109,7 @@ impl Host {
             one_identity: Fact::read_by(process::has_one_identity),
             largest_file: Fact::read_by(|| Limit::FileSize.soft().unwrap_or(0)),
             administrator: Fact::read_by(privilege::is_administrator),
+            capabilities: Fact::read_by(privilege::effective),
             takes_descriptors: Fact::read_by(socket::can_take),
             network_cookies: Fact::read_by(socket::has_cookies),
             identity: Fact::read_by(namespace::identity),

@@ -274,6 +274,7 @@ impl<'a> Draft<'a> {
             namespaces,
             own,
             nested: self.nested,
+            outside: *host.capabilities.get(),
             scratch: provided.scratch,
             cache: provided.cache,
             private_home,

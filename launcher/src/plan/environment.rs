@@ -237,6 +237,11 @@ fn any(patterns: &[Given<Pattern>], name: Name<'_>) -> bool {
     patterns.iter().any(|pattern| pattern.value.matches(name))
 }
 
+/// Whether a variable passes with --allow-dangerous-env only.
+pub fn is_kept_back(name: &OsStr) -> bool {
+    is_dangerous(Name::new(name.as_bytes()))
+}
+
 fn is_dangerous(name: Name<'_>) -> bool {
     DANGEROUS.iter().any(|pattern| pattern.matches(name))
 }

@@ -44,9 +44,10 @@ pub use needs::{CacheOf, GroupLimits, HomeOf, Needs, Provided};
 pub use on_violation::OnViolation;
 
 use crate::host::landlock::Version;
-use crate::profile::{Level, Profile};
+use crate::profile::{Level, NetworkMode, Profile};
 use crate::program::Program;
 use crate::sys::namespace::Own;
+use crate::sys::privilege::CapabilitySet;
 use calls::{Calls, Extras, Seal};
 use commands::Commands;
 use home::{PrivateHome, Store};
@@ -132,6 +133,8 @@ pub struct Plan {
     pub cache: Option<PathBuf>,
     /// A home of the run's own.
     pub private_home: Option<PrivateHome>,
+    /// The capabilities that the user has outside. The command has none of them.
+    pub outside: CapabilitySet,
     /// How much is said on standard error.
     pub loudness: Loudness,
     /// Warnings printed before the start.
@@ -176,6 +179,15 @@ impl Plan {
             Notified::DatagramPairs => self.calls.packets_stand_in(),
             Notified::NullDevice => self.on_violation != OnViolation::Log,
             Notified::Attributes => self.attributes,
+            Notified::Ports => {
+                let restricts = self.network.mode == NetworkMode::Ports && self.landlock >= Version::TCP;
+                let is_silent = self.on_violation == OnViolation::Log || self.loudness == Loudness::Quiet;
+                restricts
+                    && !is_silent
+                    && !self.unconfined
+                    && !self.watch_paths
+                    && !self.calls.supervisor_connects()
+            }
             Notified::Told => self.explainer.is_some(),
             Notified::RefusedPaths => self.watch_paths,
         })

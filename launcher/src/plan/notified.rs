@@ -25,6 +25,8 @@ pub enum Notified {
     NullDevice,
     /// Changes of modes, owners, times, extended attributes and flags.
     Attributes,
+    /// TCP ports that Landlock is going to refuse, where nobody else looks at connections.
+    Ports,
     /// The prctl(2) by which the explainer library says where it keeps refused calls.
     Told,
     /// Calls that Landlock is going to refuse, to be named. Last, because this is about what the kernel
@@ -43,13 +45,14 @@ pub enum Answers {
 
 impl Notified {
     /// All kinds, in their order.
-    pub const ORDER: [Notified; 8] = [
+    pub const ORDER: [Notified; 9] = [
         Notified::Tasks,
         Notified::GitConfig,
         Notified::Connect,
         Notified::DatagramPairs,
         Notified::NullDevice,
         Notified::Attributes,
+        Notified::Ports,
         Notified::Told,
         Notified::RefusedPaths,
     ];
@@ -66,6 +69,7 @@ impl Notified {
             Notified::DatagramPairs => Answers::These(&[&["socketpair"]]),
             Notified::NullDevice => Answers::These(&[&["open", "openat", "creat"]]),
             Notified::Attributes => Answers::These(&[&ATTRIBUTES, &XATTRS, &["ioctl"]]),
+            Notified::Ports => Answers::These(&[&PORTS]),
             Notified::Told => Answers::These(&[&["prctl"]]),
             Notified::RefusedPaths => Answers::Every,
         }
@@ -75,7 +79,11 @@ impl Notified {
     /// notified call is a violation.
     pub const fn notifies_allowed(self) -> bool {
         match self {
-            Notified::Tasks | Notified::GitConfig | Notified::Attributes | Notified::RefusedPaths => true,
+            Notified::Tasks
+            | Notified::GitConfig
+            | Notified::Attributes
+            | Notified::Ports
+            | Notified::RefusedPaths => true,
             Notified::Connect | Notified::DatagramPairs | Notified::NullDevice | Notified::Told => false,
         }
     }
@@ -83,13 +91,13 @@ impl Notified {
 
 /// The kinds of notified calls that a run has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kinds(u8);
+pub struct Kinds(u16);
 
 impl Kinds {
     /// The kinds of which this holds.
     pub fn of(has: impl Fn(Notified) -> bool) -> Kinds {
         const { Notified::COMPLETE };
-        let bits = |all: u8, kind: Notified| all | u8::from(has(kind)) << kind as u8;
+        let bits = |all: u16, kind: Notified| all | u16::from(has(kind)) << kind as u8;
         Kinds(Notified::ORDER.into_iter().fold(0, bits))
     }
 
@@ -142,6 +150,8 @@ pub const XATTRS: [&str; 8] = [
 pub const UNSUPPORTED: [&str; 1] = ["file_setattr"];
 /// The calls that put one file in the place of another, where both have to be files.
 pub const REPLACING: [&str; 2] = ["rename", "renameat"];
+/// The calls on TCP ports.
+pub const PORTS: [&str; 2] = ["connect", "bind"];
 /// The calls that make a task.
 pub const TASKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
 /// The calls that Landlock decides about.

@@ -9,6 +9,7 @@ mod messages;
 mod provide;
 mod signing;
 mod supervised;
+mod withheld;
 
 use crate::enforce::EnforceError;
 use crate::enforce::child::{self, Progress, Steps};
@@ -29,6 +30,7 @@ use crate::sys::signal::{self, Disposition};
 use crate::sys::{descriptor, privilege, process, stream};
 use messages::Closing;
 use provide::provide;
+use withheld::Withheld;
 
 /// What is done before a run that asks for `--verify`.
 pub type Check = fn(&Request) -> Result<(), Refusal>;
@@ -141,7 +143,8 @@ fn attempt(
         Loudness::Quiet => Show::Nothing,
         Loudness::Normal | Loudness::Verbose if request.explain => Show::Groups,
         Loudness::Normal | Loudness::Verbose => Show::Lines,
-    });
+    })
+    .showing_all(plan.loudness == Loudness::Verbose);
     for warning in &plan.warnings {
         if !said.contains(warning) {
             violations.line(warning);
@@ -162,7 +165,8 @@ fn attempt(
     can_end()?;
     let cgroup_procs = resources.group.as_ref().map(|group| group.procs()).transpose()?;
     let parts = Parts { closed, spare, cgroup_procs, listens: !plan.unconfined, ahead };
-    supervised::run(plan, parts, resources, violations, closing, reporter)
+    let withheld = Withheld::of(&plan, host);
+    supervised::run(plan, parts, resources, violations, (closing, withheld), reporter)
 }
 
 /// Where a caller that does not wait for its children had SIGCHLD ignored, the kernel would tell of the end

@@ -27,6 +27,7 @@ use crate::run::conclusion::{conclude, tell_placeholders};
 use crate::run::messages::Closing;
 use crate::run::provide::Resources;
 use crate::run::signing::Signing;
+use crate::run::withheld::Withheld;
 use crate::run::{Stop, fill, hosts};
 use crate::supervise::dispatch::{Dispatcher, Table};
 use crate::supervise::handlers::attributes::Attributes;
@@ -34,6 +35,7 @@ use crate::supervise::handlers::connect::{Connected, Connections};
 use crate::supervise::handlers::datagram_pairs::DatagramPairs;
 use crate::supervise::handlers::git_config::Configs;
 use crate::supervise::handlers::null_device::NullDevice;
+use crate::supervise::handlers::ports::Ports;
 use crate::supervise::handlers::refused_paths::{Refusals, RefusedPaths};
 use crate::supervise::handlers::task_limit::TaskLimiter;
 use crate::supervise::handlers::told::Told;
@@ -44,6 +46,7 @@ use crate::supervise::terminal::Terminal;
 use crate::supervise::violation::Violations;
 use crate::supervise::{self, Ending, Task, Watch, memory};
 use crate::sys::namespace::{self, Own};
+use crate::sys::privilege::CapabilitySet;
 use crate::sys::signal::{self, Disposition, Set};
 use crate::sys::{descriptor, privilege, process, seccomp, timer};
 use std::os::fd::OwnedFd;
@@ -57,7 +60,7 @@ pub fn run(
     parts: Parts,
     resources: Resources,
     violations: Violations,
-    closing: Option<Closing>,
+    (closing, withheld): (Option<Closing>, Withheld),
     mut reporter: Option<&mut Reporter>,
 ) -> Result<i32, Stop> {
     let layout = plan.namespaces.as_ref().ok().cloned();
@@ -178,6 +181,7 @@ pub fn run(
         let hint = signing.and_then(|signing| signing.hint(summary.ending));
         hint.iter().for_each(|hint| calls.judge.violations.line(hint));
         compiling.hint(summary.ending).iter().for_each(|hint| calls.judge.violations.line(hint));
+        withheld.lines(summary.ending).iter().for_each(|line| calls.judge.violations.line(line));
         written.line().iter().for_each(|line| calls.judge.violations.line(line));
         if let Some(closing) = closing {
             calls.judge.violations.line(&closing.line(summary.ending));
@@ -243,6 +247,8 @@ struct Case {
     calls: Rc<Calls>,
     program: Option<PolicyProgram>,
     domain: Domain,
+    /// The capabilities that the user has outside.
+    outside: CapabilitySet,
     null_device: NullDevice,
 }
 
@@ -269,6 +275,7 @@ impl Case {
             program: looks.then(|| PolicyProgram::new(plan.calls.clone(), unsealed)),
             // In log mode the ports are not restricted.
             domain: Domain { version: plan.landlock, network: steps::logged(&plan.network, logs), scoped },
+            outside: plan.outside,
             null_device: NullDevice::new(plan.paths.as_deref(), plan.denied.clone()),
             layout,
         }
@@ -332,13 +339,19 @@ impl Case {
                 }
                 Notified::NullDevice => table.register(kind, self.null_device.clone()),
                 Notified::Attributes => table.register(kind, Attributes { granted, layout }),
+                Notified::Ports => {
+                    let (domain, outside) = (self.domain.clone(), self.outside);
+                    table.register(kind, Ports(RefusedPaths { granted, layout, domain, outside }));
+                }
                 Notified::Told => {
-                    let paths = RefusedPaths { granted, layout, domain: self.domain.clone() };
+                    let (domain, outside) = (self.domain.clone(), self.outside);
+                    let paths = RefusedPaths { granted, layout, domain, outside };
                     let all = self.notified.has(Notified::RefusedPaths);
                     table.register(kind, Told::new(paths, self.calls.clone(), all));
                 }
                 Notified::RefusedPaths => {
-                    let paths = RefusedPaths { granted, layout, domain: self.domain.clone() };
+                    let (domain, outside) = (self.domain.clone(), self.outside);
+                    let paths = RefusedPaths { granted, layout, domain, outside };
                     table.register(kind, Refusals::new(paths, self.names_at_once));
                 }
             }

@@ -184,7 +184,7 @@ impl Hosts {
                 state.of(&name, 0, |used| used.refused += 1);
                 let (program, process) = state.asker.clone().unwrap_or_default();
                 drop(state);
-                let reason = judge.explainer.name_reason(&name);
+                let reason = judge.explainer.host_name_reason(&name);
                 self.tell(judge, (&program, process), "dns", format!("{kind} {name}"), reason);
             }
             Event::Opened { host, port, .. } => state.of(&host, port, |used| used.connections += 1),

@@ -64,6 +64,12 @@ impl PolicyProgram {
         PolicyProgram { calls, unsealed, program: OnceCell::new() }
     }
 
+    /// Whether the filter refuses a call by itself, so that nobody is notified.
+    pub fn refuses_unseen(&self, notification: &Notification) -> bool {
+        const ACTION: u32 = 0xffff_0000;
+        self.run(&data(notification)).is_some_and(|action| action & ACTION == bpf::RET_ERRNO)
+    }
+
     /// Whether the profile allows a call.
     pub fn allows(&self, notification: &Notification) -> bool {
         matches!(self.run(&data(notification)), Some(bpf::RET_ALLOW | bpf::RET_LOG))

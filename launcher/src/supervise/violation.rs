@@ -94,6 +94,8 @@ pub struct Record<'a> {
 /// All violations of a run.
 pub struct Violations {
     show: Show,
+    /// Whether calls that fail outside too get a line.
+    shows_all: bool,
     seen: HashMap<Rc<Key>, u64>,
     order: Vec<(Rc<Key>, Pid)>,
     /// How many violations there were beyond those in `order`.
@@ -114,7 +116,21 @@ impl Violations {
         let stderr = RefCell::default();
         let (seen, order) = (HashMap::new(), Vec::new());
         let (lines, groups) = (Vec::new(), HashMap::new());
-        Violations { show, seen, order, unremembered: 0, lines, groups, prefix, stderr }
+        let (shows_all, unremembered) = (false, 0);
+        Violations { show, shows_all, seen, order, unremembered, lines, groups, prefix, stderr }
+    }
+
+    /// Shows also what the sandbox is not to blame for.
+    #[must_use]
+    pub fn showing_all(self, shows_all: bool) -> Violations {
+        Violations { shows_all, ..self }
+    }
+
+    /// Whether people are told of a violation: what fails outside too, or is done without, is for reports, unless it has
+    /// ended the run.
+    fn tells(&self, violation: &Violation) -> bool {
+        let Reason { fails_outside, is_done_without, .. } = violation.reason;
+        !(fails_outside || is_done_without) || self.shows_all || violation.fate == Fate::Ended
     }
 
     /// Counts a violation, and writes the line of one that is new.
@@ -129,7 +145,9 @@ impl Violations {
             Some(count) => *count += 1,
             None if self.order.len() >= MOST => self.unremembered += 1,
             None => {
-                self.join(&key.0, name, process);
+                if self.tells(&key.0) {
+                    self.join(&key.0, name, process);
+                }
                 let key = Rc::new(key);
                 self.order.push((Rc::clone(&key), process));
                 self.seen.insert(key, 1);
@@ -145,6 +163,18 @@ impl Violations {
                 && program == name
         };
         self.order.iter().any(|(key, _)| said(key))
+    }
+
+    /// Whether a refusal for the same reason has been counted for a process, of whatever call at this path.
+    pub fn has_reason(&self, path: Option<&[u8]>, reason: &Reason, process: Pid) -> bool {
+        let same = |violation: &Violation| violation.reason == *reason && violation.path.as_deref() == path;
+        self.order.iter().any(|(key, of)| *of == process && same(&key.0))
+    }
+
+    /// Whether the supervisor has seen a call of this process refused.
+    pub fn has_observed(&self, process: Pid) -> bool {
+        let observed = |violation: &Violation| violation.confidence == Confidence::Observed;
+        self.order.iter().any(|(key, of)| *of == process && observed(&key.0))
     }
 
     /// Whether a refusal at this path has been counted for a program of this name.
@@ -208,7 +238,7 @@ impl Violations {
             return;
         }
         let mut total = Total::default();
-        for Record { violation, .. } in self.records() {
+        for Record { violation, .. } in self.records().filter(|record| self.tells(record.violation)) {
             total.add(&violation.refused());
         }
         if total.count() > 1 {

@@ -31,6 +31,12 @@ pub fn allows(path: &Path, wanted: Permission) -> bool {
     matches!(rustix::fs::accessat(CWD, path, wanted.0, flags), Ok(()) | Err(Errno::NOSYS))
 }
 
+/// Whether permissions are what refuses it to the effective user; a capability would open it.
+pub fn closes(path: &Path, wanted: Permission) -> bool {
+    let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
+    rustix::fs::accessat(CWD, path, wanted.0, flags) == Err(Errno::ACCESS)
+}
+
 /// Whether a process without capabilities can make something in a directory: as its owner, or where others
 /// may write.
 pub fn may_change(directory: &Metadata) -> bool {

@@ -3,7 +3,8 @@
 use crate::sys::{OfCall, SyscallError, checked};
 use rustix::io::Errno;
 use rustix::process::DumpableBehavior;
-use rustix::thread::{CapabilitySet, CapabilitySets};
+pub use rustix::thread::CapabilitySet;
+use rustix::thread::CapabilitySets;
 
 /// Every kernel since Linux 3.16 has the capabilities up to CAP_AUDIT_READ.
 const ALWAYS_KNOWN: u32 = 37;
@@ -49,7 +50,12 @@ pub fn drop_own_capabilities() -> Result<(), SyscallError> {
 
 /// Whether the calling thread may administrate the system: make namespaces without a user namespace.
 pub fn is_administrator() -> bool {
-    capabilities().is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
+    effective().contains(CapabilitySet::SYS_ADMIN)
+}
+
+/// The capabilities that count for the calling thread; none where the kernel does not tell.
+pub fn effective() -> CapabilitySet {
+    capabilities().map_or(CapabilitySet::empty(), |sets| sets.effective)
 }
 
 fn is_empty(sets: &CapabilitySets) -> bool {

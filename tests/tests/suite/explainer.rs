@@ -1,6 +1,6 @@
 //! What a plain run names: the library that programs load, the words of a command, limits and rights.
 
-use sbx_tests::{World, in_worlds, need, promise, stage};
+use sbx_tests::{World, in_worlds, kernel, need, promise, stage};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 
@@ -135,6 +135,154 @@ fn a_process_outside_is_said_to_be_outside() {
         none(&lines(world, &[], "kill -0 4194303"));
         none(&lines(world, &[], "sleep 0 & wait; kill -0 $!"));
         outside.kill();
+    });
+}
+
+#[test]
+fn every_call_on_a_process_outside_says_so() {
+    need!("python3");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let outside = world.bare(["sleep", "60"]).start();
+        let number = outside.pid().to_string();
+        let words = [&*format!("process {number} is outside")];
+        let python = |text: &str| format!("/usr/bin/python3 -c \"import ctypes, os; {text}\" {number}");
+        let checked = "libc = ctypes.CDLL(None, use_errno=True); n =";
+        for line in [
+            format!("/usr/bin/kill -TERM {number}"),
+            format!("ls -l /proc/{number}/fd"),
+            python(&format!("os.setpriority(os.PRIO_PROCESS, {number}, 19)")),
+            // By syscall(2): ptrace(PTRACE_SEIZE), pidfd_open.
+            python(&format!("{checked} libc.syscall(101, 0x4206, {number}, 0, 0); os._exit(n + 2)")),
+            python(&format!("{checked} libc.syscall(434, {number}, 0); os._exit(n + 2)")),
+        ] {
+            if cfg!(target_arch = "x86_64") || !line.contains("syscall") {
+                one(&lines(world, &[], &line), &words);
+            }
+        }
+        // Where all processes have numbers, signals stay inside.
+        let line = python(&format!("os.kill({number}, 0)"));
+        let said = lines(world, &["--namespaces", "none"], &line);
+        let said: Vec<_> = said.into_iter().filter(|line| !line.contains("warning")).collect();
+        if !said.is_empty() {
+            one(&said, &[&number, "outside"]);
+        }
+        outside.kill();
+    });
+}
+
+#[test]
+fn what_fails_outside_too_is_for_reports_only() {
+    need!("python3", "chroot");
+    promise!(namespaces);
+    in_worlds(|world| {
+        for line in ["chroot / true", "/usr/bin/python3 -c 'import socket; socket.socket(2, 3, 1)'"] {
+            let said = lines(world, &[], line);
+            let report = world.path("report.json");
+            let words = ["run", "--report", report.to_str().unwrap(), "--", "sh", "-c", line];
+            world.sbx(words).run().failed();
+            let report = world.read(&report).unwrap();
+            if world.user.is_root() {
+                one(&said, &["it takes a capability, and the command has none"]);
+            } else {
+                none(&said);
+                assert!(report.contains("this user has none, so it fails outside as well"), "{report}");
+                let said = lines(world, &["-v"], line);
+                assert!(said.iter().any(|line| line.contains("fails outside as well")), "{said:?}");
+            }
+        }
+        // A file in the place of another, which permissions keep there: what follows is not to blame.
+        if !world.user.is_root() {
+            let fixed = world.outside.join("fixed");
+            world.write(fixed.join("file"), "x\n");
+            std::fs::set_permissions(&fixed, std::fs::Permissions::from_mode(0o555)).unwrap();
+            let line = format!("mv {}/file here", fixed.display());
+            none(&lines(world, &[], &line));
+            none(&lines(world, &["--explain"], &line));
+            std::fs::set_permissions(&fixed, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    });
+}
+
+#[test]
+fn root_is_told_what_takes_its_capabilities() {
+    need!("chown", "setpriv");
+    promise!(namespaces);
+    in_worlds(|world| {
+        world.write("file", "x\n");
+        world.write("closed", "x\n");
+        std::fs::set_permissions(world.path("closed"), std::fs::Permissions::from_mode(0)).unwrap();
+        for (line, named) in [
+            ("chown 65534 file", "file"),
+            ("cat closed", "closed"),
+            ("echo x > closed", "closed"),
+            ("setpriv --reuid 65533 true", "setresuid"),
+        ] {
+            let said = lines(world, &[], line);
+            if world.user.is_root() {
+                one(&said, &[named, "capability", "the command has none of its user's"]);
+                assert!(!said[0].contains("allow it with"), "{said:?}");
+            } else {
+                none(&said);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_datagram_for_a_server_of_the_host_is_named_where_the_program_fails() {
+    need!("python3");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let server = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = server.local_addr().unwrap().port();
+        let program = |then: &str| {
+            format!(
+                "/usr/bin/python3 -c \"import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); \
+                 {then}s.sendto(b'x', ('127.0.0.1', {port})); sys.exit(1)\""
+            )
+        };
+        let said = lines(world, &[], &program(""));
+        one(&said, &[&format!("127.0.0.1:{port}"), "the server on this port is the host's", "--net host"]);
+        // It was for a socket of the run's own.
+        let own =
+            format!("t = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); t.bind(('127.0.0.1', {port})); ");
+        none(&lines(world, &[], &program(&own)));
+    });
+}
+
+#[test]
+fn a_variable_that_does_not_pass_is_named_where_the_command_names_it() {
+    in_worlds(|world| {
+        let run = |flags: &[&str], line: &str| {
+            let words = [&["run"][..], flags, &["--", "sh", "-c", line]].concat();
+            world.sbx(words).env("SOME_TOKEN", "secret").run().sbx_lines()
+        };
+        let said = run(&[], "test \"$SOME_TOKEN\" = secret");
+        one(&said, &["'SOME_TOKEN'", "does not pass", "pass it with --env SOME_TOKEN"]);
+        none(&run(&["--env", "SOME_TOKEN"], "test \"$SOME_TOKEN\" = other"));
+        none(&run(&[], "test -z \"$SOME_TOKEN\""));
+        none(&run(&[], "SOME_TOKEN=x; test \"$SOME_TOKEN\" = secret"));
+        none(&run(&[], "test -n \"$NO_SUCH_VARIABLE\""));
+    });
+}
+
+#[test]
+fn ports_and_sockets_are_named_under_profiles_of_one_program() {
+    need!("python3");
+    promise!(kernel::TCP_PORTS);
+    in_worlds(|world| {
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = server.local_addr().unwrap().port();
+        let program = format!("import socket; socket.create_connection(('127.0.0.1', {port}))");
+        let run = |flags: &[&str]| {
+            let words =
+                [&["run", "-p", "minimal"], flags, &["--", "/usr/bin/python3", "-c", &program]].concat();
+            world.sbx(words).run().sbx_lines()
+        };
+        let own = format!("*:{port}");
+        one(&run(&["--connect", "*:1"]), &[&format!("may not connect to TCP port {port}"), "--connect"]);
+        none(&run(&["--connect", &own]));
     });
 }
 

@@ -224,6 +224,11 @@ fn rules_and_their_reasons_are_named() {
     says(&["--call", "setxattr"], DEPENDS, &["where the file may be written", "only user.*"]);
     says(&["--path", "/etc/passwd"], ALLOWED, &["paths.read[", "names of users"]);
     says(&["--path", "/etc/shadow"], REFUSED, &["--ro /etc/shadow"]);
+    // The removal of a file is its directory's.
+    says(&["--path", "/etc/passwd", "--op", "d"], REFUSED, &["may not change /etc/passwd", "--rw /etc\n"]);
+    says(&["--path", "../../outside/x", "--op", "w"], REFUSED, &["outside/x", "--rw "]);
+    says(&["--path", "x", "--op", "w", "-p", "minimal"], REFUSED, &["/x: profile 'minimal'", "--rw "]);
+    says(&["--call", "keyctl"], REFUSED, &["refused: keyctl: "]);
     says(&["--path", ".", "--deny", "."], REFUSED, &["by --deny ."]);
     says(&["--path", "../../outside/x", "--op", "wx", "-p", "minimal"], REFUSED, &["--rwx "]);
     let custom = &["--connect", "a.example:443", "-p", "custom"];
@@ -369,7 +374,7 @@ fn a_silently_refused_call_is_reported_as_refused() {
     let world = World::new(&User::ordinary());
     // `workspace` does start programs.
     let out = why(&world, &["--call", "clone3"]).exited(REFUSED).out();
-    assert!(out.starts_with("refused: profile 'workspace' answers it with ENOSYS\n"), "{out}");
+    assert!(out.starts_with("refused: clone3: profile 'workspace' answers it with ENOSYS\n"), "{out}");
     let out = why(&world, &["-p", "minimal", "--call", "vfork"]).exited(REFUSED).out();
-    assert!(out.starts_with("refused: profile 'minimal' starts no programs\n"), "{out}");
+    assert!(out.starts_with("refused: vfork: profile 'minimal' starts no programs\n"), "{out}");
 }

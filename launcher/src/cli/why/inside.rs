@@ -70,7 +70,7 @@ pub fn try_it(question: &Question, json: bool) -> Result<i32, Refusal> {
         _ => cannot_tell(),
     };
     answer.notes.push("sbx confines this process; with -p the answer would be that profile's".to_string());
-    let text = if json { as_json(&answer, None) } else { as_text(&answer) };
+    let text = if json { as_json(&answer, None) } else { as_text(&answer, None) };
     print(text.as_bytes())?;
     Ok(status(answer.verdict))
 }
@@ -88,7 +88,7 @@ fn opened(path: &Path, wanted: Wanted) -> Answer {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return cannot_tell(),
         Err(error) => return by_itself(path, &error),
     };
-    if wanted.execute || !(file || directory) || (directory && wanted.write) {
+    if wanted.execute || wanted.remove || !(file || directory) || (directory && wanted.write) {
         return cannot_tell();
     }
     let mut how = File::options();

@@ -29,7 +29,10 @@ pub fn run(flags: Why) -> Result<i32, Refusal> {
     let (request, host) = (policy(flags), Host::of_this_process());
     let plan = plan(&request, &host)?;
     let answer = query::answer(Subject { request: &request, host: &host, plan: &plan }, &question)?;
-    let text = if json { as_json(&answer, Some(&plan.profile.name)) } else { as_text(&answer) };
+    let text = match json {
+        true => as_json(&answer, Some(&plan.profile.name)),
+        false => as_text(&answer, subject(&question).as_deref()),
+    };
     print(text.as_bytes())?;
     Ok(status(answer.verdict))
 }
@@ -76,7 +79,7 @@ fn question(flags: &Why) -> Option<Question> {
     call.or_else(path).or_else(port).or_else(unix)
 }
 
-const READ: Wanted = Wanted { read: true, write: false, execute: false };
+const READ: Wanted = Wanted { read: true, write: false, execute: false, remove: false };
 
 /// `--connect HOST:PORT`: of the host it matters only whether it is this machine.
 pub fn destination(text: &str) -> Result<Destination, String> {
@@ -92,16 +95,16 @@ pub fn destination(text: &str) -> Result<Destination, String> {
     let is_elsewhere = !is_loopback && !matches!(host, "" | "*");
     let name = || HostName::parse(host).map_err(|why| format!("'{host}' is not the name of a host: {why}"));
     let name = (is_elsewhere && address.is_none()).then(name).transpose()?;
-    Ok(Destination { port, is_elsewhere, name, address })
+    Ok(Destination { text: text.to_string(), port, is_elsewhere, name, address })
 }
 
-/// `--op rwx`.
+/// `--op rwxd`.
 pub fn access(text: &str) -> Result<Wanted, String> {
-    if text.is_empty() || text.contains(|letter| !"rwx".contains(letter)) {
-        return Err("it is made of r, w and x".to_string());
+    if text.is_empty() || text.contains(|letter| !"rwxd".contains(letter)) {
+        return Err("it is made of r, w, x and d".to_string());
     }
-    let [read, write, execute] = ['r', 'w', 'x'].map(|letter| text.contains(letter));
-    Ok(Wanted { read, write, execute })
+    let [read, write, execute, remove] = ['r', 'w', 'x', 'd'].map(|letter| text.contains(letter));
+    Ok(Wanted { read, write, execute, remove })
 }
 
 /// A system call, and its arguments if they matter.
@@ -152,9 +155,22 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
+/// What is asked about, where the reason does not say it: it speaks of a path by its name.
+fn subject(question: &Question) -> Option<String> {
+    match question {
+        Question::Call(call, _) => Some(call.name().to_string()),
+        Question::Connect(destination) => Some(destination.text.clone()),
+        Question::Bind(port) => Some(format!("TCP port {port}")),
+        Question::Path(..) | Question::Unix(_) => None,
+    }
+}
+
 /// One line for the verdict, one for each thing that there is to know.
-fn as_text(answer: &Answer) -> String {
+fn as_text(answer: &Answer, subject: Option<&str>) -> String {
     let mut text = word(answer.verdict).to_string();
+    if let Some(subject) = subject.filter(|_| answer.verdict != Verdict::Allowed) {
+        let _ = write!(text, ": {}", plain(subject));
+    }
     if let Some(reason) = &answer.reason {
         let _ = write!(text, ": {}", plain(reason));
     }

@@ -46,6 +46,9 @@ impl Decoder<'_> {
             Argument::Skip | Argument::DirFd => return None,
             Argument::Hex => flags::hex(value),
             Argument::Int => flags::int(value),
+            Argument::Process => self.process(value),
+            Argument::ProcessIf(other, is) if self.arg(other) == is => self.process(value),
+            Argument::ProcessIf(..) => flags::int(value),
             Argument::Size => size(value),
             Argument::Pointer => pointer(value),
             Argument::Path(rule) => self.path(index, rule, value),
@@ -64,6 +67,11 @@ impl Decoder<'_> {
             Argument::Clone => flags::clone(value),
             Argument::Clone3(size) => self.clone3(value, self.arg(size)),
         })
+    }
+
+    fn process(&mut self, value: u64) -> String {
+        self.out.process = Some(value as i32).filter(|process| *process > 0);
+        flags::int(value)
     }
 
     fn arg(&self, index: usize) -> u64 {

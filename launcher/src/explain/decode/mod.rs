@@ -56,6 +56,8 @@ pub struct Decoded {
     pub paths: Vec<PathArgument>,
     /// Where `connect`, `bind`, `sendto`, `sendmsg` or the first message of `sendmmsg` goes.
     pub address: Option<Address>,
+    /// The process that the call is about, by its number.
+    pub process: Option<i32>,
     /// Whether some memory could not be read, so that a path or the address of the call may be missing here.
     pub unreadable: bool,
 }

@@ -16,6 +16,10 @@ pub enum Argument {
     Hex,
     /// A C `int`: a number of anything, a descriptor, a process.
     Int,
+    /// A process, by its number.
+    Process,
+    /// The same, if the given argument has this value.
+    ProcessIf(usize, u64),
     /// A size or offset.
     Size,
     /// An address, not looked into.

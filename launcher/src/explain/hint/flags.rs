@@ -3,11 +3,15 @@
 use crate::explain::caller;
 use crate::explain::decode::{Access, Address, PathArgument};
 use crate::explain::hint::attempt::Change;
-use crate::explain::hint::capability::{self, Wanted};
+use crate::explain::hint::capability::{self, Lacking, Wanted, Whose};
 use crate::explain::hint::topic::Topic;
 use crate::explain::hint::{Explainer, Hint, Refused, matches, place};
+use crate::explain::infer;
 use crate::plan::calls;
 use crate::profile::{self, Grants, NetworkMode, Search, When};
+use crate::sys::path;
+use crate::sys::privilege::CapabilitySet;
+use crate::sys::process::Pid;
 use sbx_policy::calls::Call;
 use sbx_policy::restrictions::{self, RESTRICTIONS};
 use sbx_policy::shadow;
@@ -19,15 +23,39 @@ use std::path::PathBuf;
 const FOR_DENIALS: [&str; 2] = ["exec", "jit"];
 
 impl Explainer {
-    /// Whether the call would fail for want of a capability, whatever the filter allowed.
-    pub(super) fn lacks_capability(&self, refused: &Refused<'_>) -> bool {
-        match capability::wanted(refused.name, refused.data) {
-            Some(Wanted::OfTheMachine) => true,
+    /// Whether the call would fail for want of a capability, whatever the filter allowed, and who lacks that.
+    pub(super) fn lacks_capability(&self, refused: &Refused<'_>) -> Option<Lacking> {
+        let Wanted { any_of, whose } = capability::wanted(refused.name, refused.data)?;
+        let lacks = match whose {
+            Whose::Machine => true,
             // Landlock refuses these even to who has it.
-            Some(Wanted::ForMounts) if self.attempts.has_path_rules() => true,
+            Whose::Mounts if self.attempts.has_path_rules() => true,
             // In a user namespace that it was let make, the command has them all.
-            Some(_) => !refused.thread.is_some_and(caller::has_capabilities),
-            None => false,
+            Whose::Mounts | Whose::Namespace => !refused.thread.is_some_and(caller::has_capabilities),
+        };
+        lacks.then(|| self.lacking(any_of, refused.thread))
+    }
+
+    /// Whether the call would change a file that permissions close to the user outside too.
+    pub(super) fn is_closed(&self, refused: &Refused<'_>) -> bool {
+        let base = self.workspace.as_deref();
+        let is_closed = |argument: &PathArgument| {
+            let path = place::absolute(argument, refused.thread, base);
+            // What is changed and not there has to be made first.
+            path.is_some_and(|path| {
+                let makes = if path::is_there(&path) { Access::NONE } else { Access::CREATE };
+                !infer::permitted(&path, argument.access | makes)
+            })
+        };
+        let is_looked_at = refused.thread.is_some() && self.layout.is_none() && self.outside.is_empty();
+        is_looked_at && place::changed(refused.decoded).any(is_closed)
+    }
+
+    /// Who lacks all of these capabilities. A program that gains rights outside may be one that has them there.
+    pub(super) fn lacking(&self, any_of: CapabilitySet, thread: Option<Pid>) -> Lacking {
+        match self.outside.intersects(any_of) || thread.is_some_and(caller::would_gain) {
+            true => Lacking::Inside,
+            false => Lacking::OutsideToo,
         }
     }
 

@@ -43,7 +43,7 @@ impl Explainer {
     }
 
     /// Why a question about a name is refused.
-    pub fn name_reason(&self, name: &str) -> Reason {
+    pub fn host_name_reason(&self, name: &str) -> Reason {
         self.host_rule(&format!("does not reach {}", escape(name.as_bytes(), MOST)), name)
     }
 
@@ -51,11 +51,11 @@ impl Explainer {
     pub fn mismatch_reason(&self, protocol: &str, host: &str) -> Reason {
         let shown = escape(host.as_bytes(), MOST);
         let what = format!("reaches {shown}, and what is said in {protocol} has to name the same host");
-        Reason { rule: Some(self.rule(&what, "network.connect")), hint: None }
+        Reason::of(self.rule(&what, "network.connect"), None)
     }
 
     fn host_rule(&self, what: &str, rule: &str) -> Reason {
         let hint = HostRule::parse(rule).ok().map(|rule| Hint::of(["--connect", &rule.to_string()]));
-        Reason { rule: Some(self.rule(what, "network.connect")), hint }
+        Reason::of(self.rule(what, "network.connect"), hint)
     }
 }

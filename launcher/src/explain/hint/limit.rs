@@ -28,5 +28,5 @@ pub fn reason(key: LimitKey, limits: &[Applied]) -> Reason {
         }
     };
     let rule = Rule { text: format!("{what}; allow more with {flag}"), profile: None, key: Some(key) };
-    Reason { rule: Some(rule), hint: None }
+    Reason::of(rule, None)
 }

@@ -16,6 +16,7 @@ mod tests;
 mod together;
 mod topic;
 
+use crate::explain::caller;
 use crate::explain::decode::{Access, Decoded};
 use crate::explain::infer::Beyond;
 use crate::host::landlock::Version;
@@ -26,10 +27,12 @@ use crate::plan::limits::{Applied, LimitKey};
 use crate::plan::namespaces::Layout;
 use crate::profile::{Grants, NetworkMode, Source, Text};
 use crate::sys::path::{self, canonical, is_of_process};
-use crate::sys::process::Pid;
+use crate::sys::privilege::CapabilitySet;
+use crate::sys::process::{self, Pid};
 use crate::sys::within::is_within;
 use crate::text::escape;
 use attempt::{Attempts, Change};
+use capability::Lacking;
 pub use host::Host;
 pub use place::CHANGES;
 pub use reason::{Hint, Reason, Rule};
@@ -56,6 +59,8 @@ pub struct Explainer {
     lacks: Option<String>,
     /// Whether the kernel has rules about TCP ports.
     has_port_rules: bool,
+    /// Whether the kernel keeps signals in the sandbox.
+    has_scopes: bool,
     granted_write: bool,
     denied_calls: Vec<String>,
     /// The limits in force.
@@ -67,6 +72,8 @@ pub struct Explainer {
     workspace: Option<PathBuf>,
     commands: Option<Rc<Commands>>,
     layout: Option<Rc<Layout>>,
+    /// The capabilities that the user has outside.
+    outside: CapabilitySet,
     attempts: Attempts,
 }
 
@@ -89,6 +96,7 @@ impl Explainer {
             network: plan.network.mode,
             lacks: plan.network.lacks.clone(),
             has_port_rules: plan.landlock >= Version::TCP,
+            has_scopes: plan.paths.is_some() && plan.landlock >= Version::SCOPES,
             granted_write: plan.paths.iter().flatten().any(|rule| rule.rights.changes_files()),
             denied_calls: plan.denied_calls.clone(),
             limits: plan.limits.applied.clone(),
@@ -100,6 +108,7 @@ impl Explainer {
             workspace: plan.workspace.clone(),
             commands: plan.commands.clone(),
             layout: plan.namespaces.as_ref().ok().cloned(),
+            outside: plan.outside,
             attempts: Attempts::new(
                 &plan.profile.name,
                 own,
@@ -110,13 +119,14 @@ impl Explainer {
         }
     }
 
-    /// For a run of a profile in a workspace, without a plan: for tests and the fuzzer.
+    /// For a run of a profile in a workspace, without a plan: for tests and the fuzzer. The user is root.
     pub fn of_profile(profile: &'static str, network: NetworkMode, workspace: &Path) -> Explainer {
         Explainer {
             profile: profile.into(),
             network,
             lacks: None,
             has_port_rules: true,
+            has_scopes: true,
             granted_write: false,
             denied_calls: Vec::new(),
             limits: Vec::new(),
@@ -125,6 +135,7 @@ impl Explainer {
             workspace: Some(workspace.to_path_buf()),
             commands: None,
             layout: None,
+            outside: CapabilitySet::all(),
             attempts: Attempts::new(profile, None, (network, Unix::Refused), Version::SCOPES),
         }
     }
@@ -140,22 +151,28 @@ impl Explainer {
         };
         if self.denies(call, data) {
             let text = "--deny-calls refuses it".to_string();
-            return Reason {
-                rule: Some(Rule { text, profile: None, key: Some("--deny-calls") }),
-                hint: None,
-            };
+            return Reason::of(Rule { text, profile: None, key: Some("--deny-calls") }, None);
+        }
+        if let Some(process) = thread.and(decoded.process).filter(|process| self.is_apart(name, *process)) {
+            return self.beyond_reason(Beyond::Process(process));
         }
         let refused = Refused { name, data, decoded, thread, topic: topic::of(call, data, decoded) };
         let (why, key) = (self.why(&refused), self.key(call, &refused));
-        if self.lacks_capability(&refused) {
-            let text = format!("{why}; it takes a capability, and the command has none");
-            return Reason { rule: Some(self.rule(&text, key)), hint: None };
+        if let Some(lacking) = self.lacks_capability(&refused) {
+            let fails_outside = lacking == Lacking::OutsideToo;
+            let text = format!("{why}; it takes a capability, and {}", lacking.who());
+            return Reason { fails_outside, ..Reason::of(self.rule(&text, key), None) };
         }
         let why = match &self.lacks {
             Some(lacks) if key == "network.mode" => format!("{why}, and no loopback of its own: {lacks}"),
             _ => why.to_string(),
         };
-        Reason { rule: Some(self.rule(&why, key)), hint: self.hint(&refused) }
+        if self.is_closed(&refused) {
+            let text = format!("{why}; permissions close it to this user as well");
+            return Reason { fails_outside: true, ..Reason::of(self.rule(&text, key), None) };
+        }
+        let is_done_without = is_done_without(name, &data.args);
+        Reason { is_done_without, ..Reason::of(self.rule(&why, key), self.hint(&refused)) }
     }
 
     /// Why a connection from a network of the run's own comes to nothing, and what would allow it. `hosts`: it is to
@@ -167,7 +184,13 @@ impl Explainer {
             (_, false) => "has a network of its own, and nothing else is in it",
         };
         let hint = self.connecting(port, is_tcp);
-        Reason { rule: Some(self.rule(what, "network.mode")), hint: Some(hint) }
+        Reason::of(self.rule(what, "network.mode"), Some(hint))
+    }
+
+    /// Why a UNIX socket without a file is not there. Landlock keeps such apart in every network.
+    pub fn name_reason(&self) -> Reason {
+        let what = "has a network of its own, and reaches no UNIX sockets without a file outside";
+        Reason::of(self.rule(what, "network.mode"), None)
     }
 
     /// The flag that lets a connection out: Landlock tells ports of TCP apart, and nothing else.
@@ -205,17 +228,24 @@ impl Explainer {
             what.push_str(&hidden);
         }
         let rule = self.rule(&what, key);
-        Reason { rule: Some(rule), hint: target.map(|target| Hint::default().and(flag, &target)) }
+        Reason::of(rule, target.map(|target| Hint::default().and(flag, &target)))
     }
 
     /// Why a connection to a UNIX socket finds nothing that is there outside, and what would allow it.
     pub fn hidden_socket(&self, path: &Path) -> Option<Reason> {
         if let Some(rule) = self.denial(path) {
-            return Some(Reason { rule: Some(rule), hint: None });
+            return Some(Reason::of(rule, None));
         }
         let hidden = self.out_of_sight(path)?;
         let rule = self.rule(&format!("may not connect to {}{hidden}", place::quoted(path)), "network.unix");
-        Some(Reason { rule: Some(rule), hint: Some(Hint::default().and("--unix", path)) })
+        Some(Reason::of(rule, Some(Hint::default().and("--unix", path))))
+    }
+
+    /// Why a UNIX socket is not connected to, and what would allow it.
+    pub fn socket_reason(&self, path: &Path) -> Reason {
+        let rule = self.rule(&format!("may not connect to {}", place::quoted(path)), "network.unix");
+        let usable = self.attempts.connects_unix();
+        Reason::of(rule, usable.then(|| Hint::default().and("--unix", path)))
     }
 
     /// That a path which is there outside is not there inside.
@@ -232,7 +262,7 @@ impl Explainer {
         let of_entry = access.intersects(Access::CREATE | Access::REMOVE | Access::REFER);
         let parent = path.parent().filter(|_| of_entry && self.layout.is_none());
         if let Some(rule) = self.denial(path).or_else(|| self.denial(parent?)) {
-            return Some(Reason { rule: Some(rule), hint: None });
+            return Some(Reason::of(rule, None));
         }
         let layout = layout.filter(|layout| layout.shuts(path, writes))?;
         let shown = place::quoted(path);
@@ -244,7 +274,7 @@ impl Explainer {
                 "paths.protect",
             )
         };
-        Some(Reason { rule: Some(self.rule(&what, key)), hint: None })
+        Some(Reason::of(self.rule(&what, key), None))
     }
 
     /// The rule that denies a path. Without mounts, what leads to a denied path is closed too.
@@ -270,7 +300,7 @@ impl Explainer {
             Obstacle::Blocked(place) => {
                 let text = format!("{} blocks {}", place.rule, place::quoted(&place.file.path));
                 let rule = Rule { text, profile: None, key: Some("commands.block") };
-                Some(Reason { rule: Some(rule), hint: None })
+                Some(Reason::of(rule, None))
             }
             Obstacle::NotAllowed => {
                 let shown = place::quoted(path);
@@ -283,7 +313,7 @@ impl Explainer {
                     },
                     false => self.rule(&format!("may not execute {shown}"), "commands.allow"),
                 };
-                Some(Reason { rule: Some(rule), hint: Some(Hint::default().and("--allow-command", path)) })
+                Some(Reason::of(rule, Some(Hint::default().and("--allow-command", path))))
             }
         }
     }
@@ -331,18 +361,29 @@ impl Explainer {
                 ));
             }
             Beyond::Limit(key) => return limit::reason(key, &self.limits),
+            Beyond::Capability(path) => return capability::reason(path.as_deref()),
+            Beyond::Datagram { hosts, port } => return self.connection_reason(hosts, port, false),
             Beyond::Gain => {
                 return Reason::always(
                     "this program is set-user-ID or has capabilities, and no program gains rights in a sandbox",
                 );
             }
         };
-        Reason { rule: Some(self.rule(&what, key)), hint }
+        Reason::of(self.rule(&what, key), hint)
     }
 
     /// Whether the run has this limit.
     pub fn has_limit(&self, key: LimitKey) -> bool {
         self.limits.iter().any(|applied| applied.limit == key)
+    }
+
+    /// Whether Landlock keeps a call from this process, whatever the filter allows: it is outside.
+    fn is_apart(&self, name: &str, process: Pid) -> bool {
+        const CLOSED: [&str; 3] = ["ptrace", "process_vm_readv", "process_vm_writev"];
+        const SIGNALS: [&str; 4] = ["kill", "tkill", "tgkill", "rt_sigqueueinfo"];
+        let closes = (CLOSED.contains(&name) && self.attempts.has_path_rules())
+            || (SIGNALS.contains(&name) && self.has_scopes);
+        closes && self.layout.is_none() && process::exists(process) && !caller::is_ours(process)
     }
 
     fn why(&mut self, refused: &Refused<'_>) -> &'static str {
@@ -372,6 +413,9 @@ impl Explainer {
             _ if refused.name == "listen" => "waits for no connections",
             Topic::Internet => "makes no internet sockets of this type",
             Topic::Netlink => "allows no netlink sockets",
+            Topic::SetId if self.attempts.has_path_rules() => {
+                "makes no set-user-ID or set-group-ID files, and no flag helps"
+            }
             Topic::SetId => "makes no set-user-ID or set-group-ID files",
             Topic::OtherFamily => "makes no sockets of this family",
             _ if !self.granted_write && place::changed(refused.decoded).next().is_some() => "writes no files",
@@ -390,6 +434,12 @@ impl Explainer {
             named && entry.restriction.is_none_or(|place| matches(place, data))
         })
     }
+}
+
+/// Whether programs do without a call: ss(8) and others ask the kernel for sockets, and read /proc where it does not tell.
+pub fn is_done_without(name: &str, args: &[u64; 6]) -> bool {
+    let [family, _, protocol, ..] = *args;
+    name == "socket" && family == libc::AF_NETLINK as u64 && protocol == libc::NETLINK_SOCK_DIAG as u64
 }
 
 /// Whether a named restriction matches these arguments.

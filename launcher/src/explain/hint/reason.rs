@@ -12,6 +12,10 @@ pub struct Reason {
     pub rule: Option<Rule>,
     /// The narrowest hint, where there is one.
     pub hint: Option<Hint>,
+    /// Whether it fails outside too, so that the sandbox is not to blame. Reports have it, and no line is printed.
+    pub fails_outside: bool,
+    /// Whether programs do without it. Reports have it, and a line is printed where a program fails.
+    pub is_done_without: bool,
 }
 
 /// What decides about a call.
@@ -35,10 +39,14 @@ pub struct Hint {
 }
 
 impl Reason {
+    /// A rule, and what would allow the call, if something would.
+    pub fn of(rule: Rule, hint: Option<Hint>) -> Reason {
+        Reason { rule: Some(rule), hint, ..Reason::default() }
+    }
+
     /// Nobody's rule: it holds for every run.
     pub fn always(text: &str) -> Reason {
-        let rule = Rule { text: text.to_string(), profile: None, key: None };
-        Reason { rule: Some(rule), hint: None }
+        Reason::of(Rule { text: text.to_string(), profile: None, key: None }, None)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a policy says about a system call.
 
 use crate::error::Refusal;
-use crate::explain::decode::{self, Memory};
+use crate::explain::decode::{self, Access, Memory, PathArgument};
 use crate::explain::hint::Explainer;
 use crate::explain::query::{Answer, Rule, Verdict};
 use crate::plan::calls::Extras;
@@ -14,6 +14,8 @@ use sbx_policy::interpret::{self, Data};
 use sbx_policy::restrictions::{self, RESTRICTIONS};
 use sbx_policy::rules::{Actions, Grant, Row};
 use sbx_policy::shadow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Nobody's memory: what a pointer leads to is not known.
 struct Unknown;
@@ -25,6 +27,16 @@ impl Memory for Unknown {
 }
 
 pub fn answer(plan: &Plan, call: Call, args: Option<[u64; 6]>) -> Result<Answer, Refusal> {
+    answer_for(plan, call, args, None)
+}
+
+/// The same, of a call for this access to a path.
+pub fn answer_for(
+    plan: &Plan,
+    call: Call,
+    args: Option<[u64; 6]>,
+    path: Option<(&Path, Access)>,
+) -> Result<Answer, Refusal> {
     let Some(number) = call.number(Arch::HOST) else {
         let mut answer = Answer::new(Verdict::Refused);
         answer.reason = Some("this architecture has no such call".to_string());
@@ -53,7 +65,7 @@ pub fn answer(plan: &Plan, call: Call, args: Option<[u64; 6]>) -> Result<Answer,
     }
     let mut answer = match decided {
         Some(true) => by_allowing(Answer::new(Verdict::Allowed), plan, call, args),
-        Some(false) => refused(plan, call, &data, args.is_some()),
+        Some(false) => refused(plan, call, &data, args.is_some(), path),
         None => depends(plan, call, &row),
     };
     if answer.verdict != Verdict::Refused {
@@ -81,9 +93,16 @@ fn by_allowing(answer: Answer, plan: &Plan, call: Call, args: Option<[u64; 6]>) 
     if answer.rules.is_empty() { answer.by(Rule::flag("the network that is open")) } else { answer }
 }
 
-fn refused(plan: &Plan, call: Call, data: &Data, exact: bool) -> Answer {
+fn refused(plan: &Plan, call: Call, data: &Data, exact: bool, path: Option<(&Path, Access)>) -> Answer {
     let shown = decode::Call { name: call.name(), args: data.args, foreign: false };
-    let decoded = decode::decode(&shown, &Unknown);
+    let mut decoded = decode::decode(&shown, &Unknown);
+    decoded.paths.extend(path.map(|(path, access)| PathArgument {
+        dirfd: None,
+        path: path.as_os_str().as_bytes().to_vec(),
+        access,
+        follow: false,
+        empty_path_ok: false,
+    }));
     let mut answer =
         Answer::new(Verdict::Refused).told(Explainer::of(plan).reason_of(None, call.name(), data, &decoded));
     // What is answered like this is no part of what the profile is for: `workspace` without clone3 starts programs.

@@ -40,6 +40,8 @@ pub struct Wanted {
     pub write: bool,
     /// Execute.
     pub execute: bool,
+    /// Remove it, or give it another name.
+    pub remove: bool,
 }
 
 /// What the policy says.
@@ -133,7 +135,7 @@ pub fn answer(about: Subject<'_>, question: &Question) -> Result<Answer, Refusal
     match question {
         Question::Call(call, args) => call::answer(about.plan, *call, *args),
         Question::Path(path, wanted) => path::answer(about, path, *wanted),
-        Question::Connect(port) => Ok(network::connect(about, port.clone())),
+        Question::Connect(destination) => Ok(network::connect(about, destination)),
         Question::Bind(port) => Ok(network::bind(about, *port)),
         Question::Unix(path) => network::unix(about, path),
     }

@@ -15,6 +15,8 @@ use std::path::Path;
 /// Where somebody wants to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
+    /// As it was given.
+    pub text: String,
     /// The TCP port.
     pub port: u16,
     /// Whether it is on another machine.
@@ -25,11 +27,11 @@ pub struct Destination {
     pub address: Option<IpAddr>,
 }
 
-pub fn connect(about: Subject<'_>, destination: Destination) -> Answer {
+pub fn connect(about: Subject<'_>, destination: &Destination) -> Answer {
     let plan = about.plan;
-    let Destination { port, is_elsewhere, .. } = destination;
+    let Destination { port, is_elsewhere, .. } = *destination;
     if let Some(hosts) = &plan.network.hosts {
-        return to_host(about, hosts, &destination);
+        return to_host(about, hosts, destination);
     }
     let is_name = destination.name.is_some();
     if plan.network.mode == NetworkMode::Private && is_elsewhere {
@@ -46,7 +48,7 @@ pub fn connect(about: Subject<'_>, destination: Destination) -> Answer {
 
 /// Out of a network of the run's own, to hosts that rules name.
 fn to_host(about: Subject<'_>, hosts: &Hosts, destination: &Destination) -> Answer {
-    let Destination { port, is_elsewhere, name, address } = destination;
+    let Destination { port, is_elsewhere, name, address, .. } = destination;
     let rules = &hosts.rules;
     if !is_elsewhere && hosts.doors.host_ports.contains(port) {
         return Answer::new(Verdict::Allowed).by(Rule::flag("--host-port"));
@@ -122,9 +124,9 @@ fn tcp(about: Subject<'_>, listed: bool, named: Option<Rule>, hint: Hint) -> Ans
                 Some(lacks) => format!("{why}, and no loopback of the run's own: {lacks}"),
                 None => why.to_string(),
             });
-            // Single ports take Landlock ABI 4.
-            answer.hint =
-                Some(if plan.landlock >= Version::TCP { hint } else { Hint::of(["--net", "host"]) });
+            // Single ports take Landlock ABI 4. A flag that says otherwise has to be taken back.
+            let by_port = plan.landlock >= Version::TCP && about.request.net.is_none();
+            answer.hint = Some(if by_port { hint } else { Hint::of(["--net", "host"]) });
             answer
         }
     }

@@ -35,8 +35,12 @@ pub fn answer(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Option
     }
     let is_hidden = exists || place.parent().is_some_and(|parent| parent != at && is_there(parent));
     if is_hidden && at != place {
-        let access =
-            [(wanted.read, Access::READ), (wanted.write, Access::WRITE), (wanted.execute, Access::EXECUTE)];
+        let access = [
+            (wanted.read, Access::READ),
+            (wanted.write, Access::WRITE),
+            (wanted.execute, Access::EXECUTE),
+            (wanted.remove, Access::REMOVE),
+        ];
         let access = access.into_iter().filter(|(wanted, _)| *wanted);
         let access = access.fold(Access::NONE, |all, (_, access)| all | access);
         return Some(path::told(Answer::new(Verdict::Refused), plan, place, access));
@@ -95,26 +99,36 @@ fn is_below_hidden(place: &Path, home: &PrivateHome, inside: &Path) -> bool {
 }
 
 /// The refusal where the rules grant a path, and the filter none of the calls that it takes.
-pub fn by_calls(plan: &Plan, place: &Path, wanted: Wanted) -> Result<Option<Answer>, Refusal> {
+pub fn by_calls(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Result<Option<Answer>, Refusal> {
     const AT_FDCWD: u64 = -100_i64 as u64;
     let flags = match (wanted.read, wanted.write) {
         (_, false) => libc::O_RDONLY,
         (false, true) => libc::O_WRONLY,
         (true, true) => libc::O_RDWR,
     } as u64;
+    let access = match (wanted.write, exists) {
+        (true, true) => Access::WRITE,
+        (true, false) => Access::WRITE | Access::CREATE,
+        (false, _) => Access::READ,
+    };
     let opens = [("openat", [AT_FDCWD, 0, flags, 0, 0, 0]), ("open", [0, flags, 0, 0, 0, 0])];
     let executes = [("execve", [0; 6]), ("execveat", [AT_FDCWD, 0, 0, 0, 0, 0])];
+    let removes = [("unlinkat", [AT_FDCWD, 0, 0, 0, 0, 0]), ("unlink", [0; 6])];
     // The supervisor opens it where the filter does not.
     let served = place == Path::new("/dev/null");
-    let ways = [((wanted.read || wanted.write) && !served, opens), (wanted.execute, executes)];
-    for (_, calls) in ways.into_iter().filter(|(wanted, _)| *wanted) {
+    let ways = [
+        ((wanted.read || wanted.write) && !served, opens, access),
+        (wanted.execute, executes, Access::EXECUTE),
+        (wanted.remove, removes, Access::REMOVE),
+    ];
+    for (_, calls, access) in ways.into_iter().filter(|(wanted, ..)| *wanted) {
         let mut refused = None;
         for (name, args) in calls {
             let Some(call) = Call::named(name.as_bytes()).filter(|call| call.number(Arch::HOST).is_some())
             else {
                 continue;
             };
-            let answer = call::answer(plan, call, Some(args))?;
+            let answer = call::answer_for(plan, call, Some(args), Some((place, access)))?;
             if answer.verdict != Verdict::Refused {
                 refused = None;
                 break;
@@ -122,6 +136,7 @@ pub fn by_calls(plan: &Plan, place: &Path, wanted: Wanted) -> Result<Option<Answ
             refused.get_or_insert(answer);
         }
         if let Some(mut answer) = refused {
+            answer.reason = answer.reason.map(|reason| format!("{}: {reason}", shown(place)));
             if plan.paths.is_some() {
                 answer.notes.push("the path rules alone would allow it".to_string());
             }

@@ -23,10 +23,11 @@ struct Want {
     permission: Permission,
 }
 
-fn wants(wanted: Wanted) -> Vec<Want> {
+fn wants(wanted: Wanted, exists: bool) -> Vec<Want> {
+    let write = if exists { Access::WRITE } else { Access::WRITE | Access::CREATE };
     let all = [
         (wanted.read, "read", (|r| r.read) as fn(PathRights) -> bool, Access::READ, Permission::READ),
-        (wanted.write, "write", |r| r.write, Access::WRITE, Permission::WRITE),
+        (wanted.write, "write", |r| r.write, write, Permission::WRITE),
         (wanted.execute, "execute", |r| r.execute, Access::EXECUTE, Permission::EXECUTE),
     ];
     let all = all.into_iter().filter(|(wanted, ..)| *wanted);
@@ -52,7 +53,11 @@ pub fn answer(about: Subject<'_>, path: &Path, wanted: Wanted) -> Result<Answer,
     if let Some(answer) = protected(about, &sources, &place, wanted) {
         return Ok(answer);
     }
-    for want in wants(wanted) {
+    // A name is its directory's.
+    if wanted.remove && !granted.grants(place.parent().unwrap_or(&place), |rights| rights.write) {
+        missing = missing | Access::REMOVE;
+    }
+    for want in wants(wanted, exists) {
         if granted.grants(at, want.right) {
             answer = sources.granting(at, want.right).into_iter().fold(answer, Answer::by);
         } else {
@@ -62,7 +67,7 @@ pub fn answer(about: Subject<'_>, path: &Path, wanted: Wanted) -> Result<Answer,
     }
     if !missing.is_empty() {
         answer = refused(answer, plan, &sources, &place, missing);
-    } else if let Some(refused) = own::by_calls(plan, &place, wanted)? {
+    } else if let Some(refused) = own::by_calls(plan, &place, exists, wanted)? {
         return Ok(refused);
     } else if let Some(whose) = own::of_process(&place) {
         answer.verdict = Verdict::Depends;
@@ -93,11 +98,11 @@ fn of_user(place: &Path, want: &Want) -> Option<String> {
 
 /// The answer where there are no path rules: calls are refused all the same.
 fn without_rules(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Result<Answer, Refusal> {
-    if let Some(refused) = own::by_calls(plan, place, wanted)? {
+    if let Some(refused) = own::by_calls(plan, place, exists, wanted)? {
         return Ok(refused);
     }
     let mut answer = Answer::of(Verdict::Allowed, "without Landlock files are not restricted");
-    let wants = wants(wanted);
+    let wants = wants(wanted, exists);
     answer.notes = wants.iter().filter(|_| exists).filter_map(|want| of_user(place, want)).collect();
     answer.notes.extend((!exists).then(|| NOTHING.to_string()));
     Ok(answer)
@@ -106,11 +111,16 @@ fn without_rules(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Res
 /// The answer where a mount decides, whatever the rules grant.
 fn protected(about: Subject<'_>, sources: &Sources, place: &Path, wanted: Wanted) -> Option<Answer> {
     let plan = about.plan;
-    let layout = plan.namespaces.as_ref().ok().filter(|layout| layout.shuts(place, wanted.write))?;
+    let layout =
+        plan.namespaces.as_ref().ok().filter(|layout| layout.shuts(place, wanted.write || wanted.remove))?;
     if layout.only_holds(place) && place.is_dir() {
         return None;
     }
-    let access = if wanted.write { Access::WRITE } else { Access::READ };
+    let access = match (wanted.write, wanted.remove) {
+        (_, true) => Access::REMOVE,
+        (true, false) => Access::WRITE,
+        (false, false) => Access::READ,
+    };
     let answer = Answer::new(Verdict::Refused).told(Explainer::of(plan).path_reason(place, access));
     if let Some(rule) = sources.denying(place) {
         return Some(answer.by(rule));

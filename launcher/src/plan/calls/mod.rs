@@ -373,6 +373,7 @@ impl Table<'_> {
                 self.replace(&notified::UNSUPPORTED, unsupported);
             }
             Notified::GitConfig => self.note(&notified::REPLACING),
+            Notified::Ports => self.note(&notified::PORTS),
             Notified::RefusedPaths => {
                 self.note(&notified::DECIDED_BY_LANDLOCK);
                 // Whether a program has done without what it was refused, its end tells.

@@ -6,6 +6,7 @@ pub mod connect;
 pub mod datagram_pairs;
 pub mod git_config;
 pub mod null_device;
+pub mod ports;
 pub mod refused_paths;
 pub mod task_limit;
 pub mod told;

@@ -3,8 +3,13 @@
 //!
 //! The kernel decides about the call afterwards. A wrong guess changes nothing but a line.
 
-use crate::explain::decode::Access;
+use crate::explain::caller;
+use crate::explain::decode::{Access, Address};
+use crate::explain::hint::Reason;
 use crate::explain::infer::{self, Beyond, DeniedPath, Domain, InForce};
+use crate::explain::servers::{self, Protocol};
+use crate::explain::unprivileged;
+use crate::explain::walk::Viewer;
 use crate::plan::namespaces::Layout;
 use crate::plan::rules::PathRule;
 use crate::supervise::dispatch::{Flow, Handler, Step};
@@ -14,7 +19,10 @@ use crate::supervise::violation::{Fate, Violations};
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
 use crate::sys::SyscallError;
 use crate::sys::path::is_of_process;
+use crate::sys::privilege::CapabilitySet;
 use crate::sys::process::{self, Pid};
+use std::ffi::OsStr;
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -35,12 +43,18 @@ pub struct RefusedPaths {
     pub layout: Option<Rc<Layout>>,
     /// What Landlock restricts besides.
     pub domain: Domain,
+    /// The capabilities that the user has outside.
+    pub outside: CapabilitySet,
 }
 
 /// What is going to be refused of a call.
 pub struct Findings {
     path: Option<DeniedPath>,
     beyond: Option<Beyond>,
+    /// Whether the filter refuses it, and nobody was notified.
+    by_filter: bool,
+    /// Whether it may be that the program did without: nothing shows that it missed it.
+    pub is_weak: bool,
     told: Told,
 }
 
@@ -59,18 +73,24 @@ impl RefusedPaths {
         };
         let mut beyond = self.domain.refused(name, notification, &told.decoded);
         let mut path = path;
-        let named = (name == "kill").then_some(notification.args[0] as Pid);
-        if has_failed && let Some(outside) = self.process_outside(path.as_ref(), named, &told) {
+        if has_failed && let Some(outside) = self.process_outside(&told) {
             (path, beyond) = (None, Some(Beyond::Process(outside)));
         }
-        (path.is_some() || beyond.is_some()).then_some(Findings { path, beyond, told })
+        (path.is_some() || beyond.is_some()).then_some(Findings {
+            path,
+            beyond,
+            by_filter: false,
+            is_weak: false,
+            told,
+        })
     }
 
     /// The process that a caller has not found, by a file of it or by its number: its own /proc has no such number.
-    fn process_outside(&self, path: Option<&DeniedPath>, named: Option<Pid>, told: &Told) -> Option<Pid> {
+    fn process_outside(&self, told: &Told) -> Option<Pid> {
         self.layout.as_ref()?;
+        let named = told.decoded.process;
         let of_path = || {
-            let (path, _) = path.filter(|(path, _)| is_of_process(path))?;
+            let path = Path::new(OsStr::from_bytes(&told.decoded.paths.first()?.path));
             path.strip_prefix("/proc").ok()?.iter().next()?.to_str()?.parse().ok()
         };
         let process: Pid = named.or_else(of_path).filter(|process| *process > 0)?;
@@ -80,12 +100,67 @@ impl RefusedPaths {
         let is_meant =
             named.is_none() || process::about(told.caller.process, "cmdline").ok()?.contains(&number);
         let is_outside = !inside.exists() && Path::new("/proc").join(&number).exists();
-        (is_outside && is_meant).then_some(process)
+        // Outside the user could do no more with it.
+        let is_closed = || {
+            named.is_some() && !process::can_signal(process) && !self.outside.contains(CapabilitySet::KILL)
+        };
+        (is_outside && is_meant && !is_closed()).then_some(process)
+    }
+
+    /// The TCP port that is going to be refused.
+    pub fn find_port(&self, waiting: &Waiting<'_>) -> Option<Findings> {
+        let NotifiedCall { notification, name, .. } = waiting.call;
+        let beyond = self.domain.refused(name, notification, waiting.decoded())?;
+        Some(Findings::of(beyond, waiting.told()))
+    }
+
+    /// The file that a call cannot give another name, here or outside.
+    pub fn immovable(&self, waiting: &Waiting<'_>) -> Option<Vec<u8>> {
+        let NotifiedCall { notification, name, .. } = waiting.call;
+        if !name.starts_with("rename") {
+            return None;
+        }
+        let told = waiting.told();
+        let viewer =
+            Viewer { thread: notification.pid, caller: &told.caller, layout: self.layout.as_deref() };
+        let path = || told.decoded.paths.first().map(|argument| argument.path.clone());
+        infer::cannot_move(name, &told.decoded, &viewer).then(path).flatten()
+    }
+
+    /// A datagram that is lost, because its receiver is not in the run's own network.
+    pub fn find_datagram(&self, waiting: &Waiting<'_>) -> Option<Findings> {
+        let told = waiting.told();
+        let Some(Address::Inet { ip, port }) = told.decoded.address else { return None };
+        let address = SocketAddr::new(ip, port);
+        let inside = told.caller.process.to_string();
+        let own = caller::network("self").ok()? != caller::network(&inside).ok()?;
+        let waits = |process: &str| servers::waits(process, Protocol::Udp, address);
+        let hosts = ip.to_canonical().is_loopback();
+        let is_lost = own && port != 0 && if hosts { !waits(&inside) && waits("self") } else { true };
+        is_lost.then(|| Findings::of(Beyond::Datagram { hosts, port }, told))
+    }
+
+    /// What a call lacked that has failed with EPERM or EACCES, where it is a capability that the user has outside.
+    pub fn find_capability(&self, waiting: &Waiting<'_>) -> Option<Findings> {
+        if self.outside.is_empty() {
+            return None;
+        }
+        let NotifiedCall { notification, name, .. } = waiting.call;
+        let told = waiting.told();
+        let viewer =
+            Viewer { thread: notification.pid, caller: &told.caller, layout: self.layout.as_deref() };
+        let closed = unprivileged::refused(name, &told.decoded, &viewer)?;
+        let is_lacking = self.outside.intersects(closed.any_of);
+        is_lacking.then(|| Findings::of(Beyond::Capability(closed.path), told))
     }
 
     /// Reports what is going to be refused of a call.
     pub fn say(&self, findings: Findings, call: &NotifiedCall, judge: &mut Judge) {
-        let Findings { path, beyond, told } = findings;
+        let Findings { path, beyond, by_filter, told, .. } = findings;
+        if by_filter {
+            let reason = Reason { is_done_without: false, ..judge.reason(call, &told) };
+            judge.say(Fate::Blocked, call, &told, reason, DecidedBy::Filter);
+        }
         if let Some((path, access)) = path {
             let reason = judge.explainer.path_reason(&path, access);
             judge.say(Fate::Blocked, call, &told, reason, DecidedBy::PathRules(path));
@@ -96,8 +171,12 @@ impl RefusedPaths {
             _ => true,
         };
         if let Some(beyond) = beyond.filter(is_ours) {
+            let by = match &beyond {
+                Beyond::Capability(Some(path)) => DecidedBy::PathRules(path.clone()),
+                _ => DecidedBy::Domain,
+            };
             let reason = judge.explainer.beyond_reason(beyond);
-            judge.say(Fate::Blocked, call, &told, reason, DecidedBy::Domain);
+            judge.say(Fate::Blocked, call, &told, reason, by);
         }
     }
 }
@@ -105,7 +184,25 @@ impl RefusedPaths {
 impl Findings {
     /// That something else than a rule about paths refused the call.
     pub fn of(beyond: Beyond, told: Told) -> Findings {
-        Findings { path: None, beyond: Some(beyond), told }
+        Findings { path: None, beyond: Some(beyond), by_filter: false, is_weak: false, told }
+    }
+
+    /// That the filter refused the call, and nobody was notified.
+    pub fn by_filter(told: Told) -> Findings {
+        Findings { path: None, beyond: None, by_filter: true, is_weak: false, told }
+    }
+
+    /// Whether the filter refused the call.
+    pub fn is_by_filter(&self) -> bool {
+        self.by_filter
+    }
+
+    /// The process that the call is about, where that is outside.
+    pub fn process(&self) -> Option<Pid> {
+        match self.beyond {
+            Some(Beyond::Process(process) | Beyond::Signal(process)) => Some(process),
+            _ => None,
+        }
     }
 
     /// Whether a line has told as much: the supervisor refused the call itself, or the program was refused to use what
@@ -115,6 +212,40 @@ impl Findings {
         let path = self.path.as_ref().filter(|_| self.only_looks());
         violations.has_said(arguments, program)
             || path.is_some_and(|(path, _)| violations.has_named(path.as_os_str().as_bytes(), program))
+    }
+
+    /// Whether it adds nothing to what has been said of the process: the same reason, or one of several that it may
+    /// have done without.
+    pub fn adds_nothing(&self, judge: &Judge) -> bool {
+        let process = self.told.caller.process;
+        let known = |path: Option<&Path>, reason: &Reason| {
+            judge.violations.has_reason(path.map(|path| path.as_os_str().as_bytes()), reason, process)
+        };
+        let explainer = &judge.explainer;
+        (self.is_weak && judge.violations.has_observed(process))
+            || self
+                .path
+                .as_ref()
+                .is_some_and(|(path, access)| known(Some(path), &explainer.path_reason(path, *access)))
+            || self.beyond.as_ref().is_some_and(|beyond| {
+                let path = if let Beyond::Capability(path) = beyond { path.as_deref() } else { None };
+                known(path, &explainer.beyond_reason(beyond.clone()))
+            })
+    }
+
+    /// The file of a process of the run, which its owner or the kernel closes, that the call is about.
+    pub fn of_process(&self) -> bool {
+        self.path.as_ref().is_some_and(|(path, _)| is_of_process(path))
+    }
+
+    /// Whether the path or process is among the words of the command line: many programs look for files that they do
+    /// without.
+    pub fn is_argument(&self) -> bool {
+        let words = process::about(self.told.caller.process, "cmdline").unwrap_or_default();
+        if let Some(number) = self.process() {
+            return words.contains(&number.to_string());
+        }
+        self.given().is_some_and(|path| words.contains(&*String::from_utf8_lossy(path)))
     }
 
     /// Whether the file is there outside and not inside.
@@ -131,6 +262,7 @@ impl Findings {
     /// Whether the call only looks at its files, and opens none.
     pub fn only_looks(&self) -> bool {
         self.beyond.is_none()
+            && !self.by_filter
             && self.told.decoded.paths.iter().all(|argument| argument.access == Access::METADATA)
     }
 
@@ -148,6 +280,8 @@ pub struct Refusals {
     at_once: bool,
     /// What waits for the end of its program, or for its time.
     held: Vec<(Instant, NotifiedCall, Findings)>,
+    /// Files that processes could not rename outside either.
+    immovable: Vec<(Pid, Vec<u8>)>,
 }
 
 /// What a call is to the handler.
@@ -156,6 +290,8 @@ pub enum Seen {
     Refused(Findings, Hold),
     /// The process ends, and has failed or not.
     Ended(Pid, bool),
+    /// It tries to rename a file that permissions keep in its place.
+    Immovable(Pid, Vec<u8>),
 }
 
 /// Whether a refusal may wait.
@@ -170,13 +306,15 @@ pub enum Hold {
 impl Refusals {
     /// By these rules.
     pub fn new(paths: RefusedPaths, at_once: bool) -> Refusals {
-        Refusals { paths, shells: Shells::default(), at_once, held: Vec::new() }
+        Refusals { paths, shells: Shells::default(), at_once, held: Vec::new(), immovable: Vec::new() }
     }
 
     fn say_of(&mut self, judge: &mut Judge, chosen: impl Fn(Instant, &Findings) -> bool) {
         let chosen = self.held.extract_if(.., |(due, _, findings)| chosen(*due, findings));
         for (_, call, findings) in chosen.collect::<Vec<_>>() {
-            self.paths.say(findings, &call, judge);
+            if !(findings.is_weak && judge.violations.has_observed(findings.told.caller.process)) {
+                self.paths.say(findings, &call, judge);
+            }
         }
     }
 }
@@ -193,7 +331,16 @@ impl Handler for Refusals {
             let failed = waiting.call.notification.args[0] & 0xff != 0;
             return (!self.held.is_empty()).then(|| Seen::Ended(waiting.caller().process, failed));
         }
-        let findings = self.paths.find(waiting, false)?;
+        let Some(mut findings) = self.paths.find(waiting, false) else {
+            let path = self.paths.immovable(waiting)?;
+            return Some(Seen::Immovable(waiting.caller().process, path));
+        };
+        let process = waiting.caller().process;
+        let is_copied = |path| self.immovable.iter().any(|(of, from)| (*of, &**from) == (process, path));
+        if findings.given().is_some_and(is_copied) {
+            return None;
+        }
+        findings.is_weak = findings.is_hidden(&self.paths) && !findings.is_argument();
         let waits = findings.is_hidden(&self.paths) || !self.shells.is_one(waiting.call.notification.pid);
         let waits = waits && !self.at_once && self.held.len() < MOST;
         let hold = if waits { Hold::Yes } else { Hold::No };
@@ -208,6 +355,12 @@ impl Handler for Refusals {
             }
             Seen::Ended(process, true) => {
                 self.say_of(judge, |_, findings| findings.told.caller.process == process);
+                self.immovable.retain(|(of, _)| *of != process);
+            }
+            Seen::Immovable(process, path) => {
+                if self.immovable.len() < MOST {
+                    self.immovable.push((process, path));
+                }
             }
             Seen::Ended(process, false) => {
                 self.held.retain(|(_, _, findings)| findings.told.caller.process != process);

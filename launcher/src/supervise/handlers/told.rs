@@ -7,22 +7,24 @@
 //! Only a shell goes on after its user was refused something: it is about to write the words, so the line comes a
 //! moment later, and not in the middle of its own.
 
+use crate::explain::caller;
 use crate::explain::decode::Memory;
+use crate::explain::hint::is_done_without;
 use crate::explain::infer::Beyond;
 use crate::plan::calls::Calls;
 use crate::plan::limits::LimitKey;
+use crate::plan::notified;
 use crate::supervise::dispatch::{Flow, Handler, Step};
 use crate::supervise::handlers::refused_paths::{Findings, RefusedPaths};
 use crate::supervise::judge::{Judge, PolicyProgram, Verdict, error};
 use crate::supervise::waiting::{NotifiedCall, Waiting};
+use crate::sys::SyscallError;
 use crate::sys::path;
-use crate::sys::process::{self, Pid};
+use crate::sys::process::Pid;
 use crate::sys::seccomp::{Answer, Notification};
-use crate::sys::{SyscallError, executable};
 use sbx_policy::tell::{GAINS, MOST, Record, SIZE, SPOKEN, TELL};
 use std::cell::OnceCell;
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -61,26 +63,49 @@ impl Told {
         // Programs look at a file before they use it: that is one refusal.
         due.sort_by_key(|(_, _, findings)| findings.only_looks());
         for (_, call, findings) in due {
-            if !findings.are_known(&judge.violations) {
+            if !findings.are_known(&judge.violations) && !findings.adds_nothing(judge) {
                 self.paths.say(findings, &call, judge);
             }
         }
     }
 
+    /// The file that a call could not give another name, where that fails outside too.
+    fn immovable(&self, waiting: &Waiting<'_>, record: &Record) -> Option<Vec<u8>> {
+        let is_moving = record.error == libc::EXDEV as u32;
+        let call = is_moving.then(|| NotifiedCall::new(of(waiting, record), Verdict::Allowed))?;
+        self.paths.immovable(&Waiting::new(&call, waiting.listener()))
+    }
+
     /// What the rules refuse of a call.
     fn finding(&self, waiting: &Waiting<'_>, record: &Record) -> Option<(NotifiedCall, Findings)> {
-        let Notification { id, pid, arch, .. } = waiting.call.notification;
-        let notification = Notification { id, pid, arch, nr: record.number, args: record.args };
-        if !self.program.allows(&notification) {
+        let notification = of(waiting, record);
+        let is_allowed = self.program.allows(&notification);
+        let call = NotifiedCall::new(notification, Verdict::Allowed);
+        let is_unsaid =
+            || self.program.refuses_unseen(&notification) || is_done_without(&call.name, &notification.args);
+        if !is_allowed && !is_unsaid() {
             return None;
         }
-        let call = NotifiedCall::new(notification, Verdict::Allowed);
         let about = Waiting::new(&call, waiting.listener());
+        if !is_allowed {
+            let findings = Findings::by_filter(about.told());
+            return Some((call, findings));
+        }
         if let Some(beyond) = beyond_paths(record, &call) {
             let findings = Findings::of(beyond, about.told());
             return Some((call, findings));
         }
-        let findings = self.paths.find(&about, true)?;
+        if call.name == "sendto" {
+            let findings = self.paths.find_datagram(&about)?;
+            return Some((call, findings));
+        }
+        let is_of_attributes = notified::changes_attributes(&call.name);
+        let findings = if is_of_attributes { None } else { self.paths.find(&about, true) };
+        let Some(findings) = findings else {
+            let is_refused = matches!(record.error as i32, libc::EPERM | libc::EACCES);
+            let findings = is_refused.then(|| self.paths.find_capability(&about)).flatten()?;
+            return Some((call, findings));
+        };
         let is_known =
             self.all_are_notified && !findings.only_looks() && self.paths.find(&about, false).is_some();
         (!is_known).then_some((call, findings))
@@ -134,18 +159,28 @@ impl Handler for Told {
         records.sort_by_key(|record| record.order);
         let last = records.last().map(|record| record.order);
         let found = |record: &Record| {
-            let (call, findings) = self.finding(waiting, record)?;
-            let is_missing = record.error == libc::ENOENT as u32;
+            let (call, mut findings) = self.finding(waiting, record)?;
+            let is_missing = matches!(record.error as i32, libc::ENOENT | libc::ENOSYS | libc::ESRCH)
+                || call.name == "sendto"
+                || findings.is_by_filter();
             // A shell looks for commands and files that it does without.
+            let only_looks = findings.only_looks();
             let is_last = || {
                 let process = call.notification.pid;
-                last == Some(record.order) && !(findings.only_looks() && self.shells.is_one(process))
+                last == Some(record.order) && !(only_looks && self.shells.is_one(process))
             };
-            let is_meant =
-                || record.flags & SPOKEN != 0 || is_last() || is_argument(call.notification.pid, &findings);
-            (!is_missing || is_meant()).then_some((call, findings))
+            let is_meant = || record.flags & SPOKEN != 0 || findings.is_argument();
+            // What the kernel closes of other processes of the run, programs that list processes do without.
+            if findings.of_process() && !findings.is_argument() {
+                return None;
+            }
+            findings.is_weak = is_missing && !is_meant();
+            (!findings.is_weak || is_last()).then_some((call, findings))
         };
+        let immovable: Vec<Vec<u8>> =
+            records.iter().filter_map(|record| self.immovable(waiting, record)).collect();
         let mut found: Vec<_> = records.iter().filter_map(found).collect();
+        found.retain(|(_, findings)| !immovable.iter().any(|path| findings.given() == Some(path)));
         // Whatever else it was refused is of no use to a program without the rights that it counts on.
         if found.iter().any(|(_, findings)| findings.wants_rights()) {
             found.retain(|(_, findings)| findings.wants_rights());
@@ -177,29 +212,20 @@ impl Handler for Told {
     }
 }
 
+/// The call of a record, as one that its caller is about to make.
+fn of(waiting: &Waiting<'_>, record: &Record) -> Notification {
+    let Notification { id, pid, arch, .. } = waiting.call.notification;
+    Notification { id, pid, arch, nr: record.number, args: record.args }
+}
+
 /// What else than a rule about paths refused a call, or ended a child.
 fn beyond_paths(record: &Record, call: &NotifiedCall) -> Option<Beyond> {
     match (&*call.name, record.error as i32) {
-        _ if record.flags & GAINS != 0 => would_gain(call.notification.pid).then_some(Beyond::Gain),
+        _ if record.flags & GAINS != 0 => caller::would_gain(call.notification.pid).then_some(Beyond::Gain),
         ("wait4", libc::SIGXFSZ) => Some(Beyond::Limit(LimitKey::FileSize)),
         ("wait4", libc::SIGXCPU) => Some(Beyond::Limit(LimitKey::Cpu)),
         (_, libc::EFBIG) => Some(Beyond::Limit(LimitKey::FileSize)),
         (_, libc::EMFILE) => Some(Beyond::Limit(LimitKey::OpenFiles)),
         _ => None,
     }
-}
-
-/// Whether the file of a process would give it rights outside a sandbox (execve(2)).
-fn would_gain(process: Pid) -> bool {
-    const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
-    let program = PathBuf::from(format!("/proc/{process}/exe"));
-    let is_set_id = program.metadata().is_ok_and(|meta| meta.mode() & SET_ID != 0);
-    is_set_id || executable::path_has_capabilities(&program).is_ok_and(|has| has)
-}
-
-/// Whether the path is among the words of the command line: many programs look for files that they do without.
-fn is_argument(process: Pid, findings: &Findings) -> bool {
-    let Some(path) = findings.given() else { return false };
-    let words = process::about(process, "cmdline").unwrap_or_default();
-    words.contains(&*String::from_utf8_lossy(path))
 }

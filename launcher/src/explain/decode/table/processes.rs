@@ -2,7 +2,7 @@
 
 use crate::explain::decode::names;
 use crate::explain::decode::table::Argument::{
-    Choice, Clone, Clone3, Flags, Hex, Int, Mode, Pointer, Signal, Size, Skip, Text,
+    Choice, Clone, Clone3, Flags, Hex, Int, Mode, Pointer, Process, ProcessIf, Signal, Size, Skip, Text,
 };
 use crate::explain::decode::table::Signature;
 
@@ -23,11 +23,14 @@ pub static CALLS: &[Signature] = &[
     ("set_tid_address set_robust_list rseq futex_wake futex_wait futex_requeue", &[Pointer]),
     ("futex", &[Pointer, Hex, Int]),
     ("futex_waitv", &[Pointer, Int]),
-    ("membarrier pidfd_open", &[Int, Hex]),
+    ("membarrier", &[Int, Hex]),
+    ("pidfd_open", &[Process, Hex]),
     ("restart_syscall rseq_slice_yield uretprobe uprobe", &[]),
     // Other processes.
-    ("process_vm_readv process_vm_writev process_mrelease get_robust_list", &[Int]),
-    ("ptrace pidfd_getfd", &[Int, Int]),
+    ("process_vm_readv process_vm_writev get_robust_list", &[Process]),
+    ("process_mrelease", &[Int]),
+    ("ptrace", &[Int, Process]),
+    ("pidfd_getfd", &[Int, Int]),
     ("kcmp", &[Int, Int, Int]),
     ("process_madvise", &[Int, Skip, Size, Int]),
     // Users and other facts.
@@ -37,26 +40,27 @@ pub static CALLS: &[Signature] = &[
         &[],
     ),
     (
-        "getpgid getsid getgroups setgroups setuid setgid setfsuid setfsgid getrusage sched_getaffinity \
-         sched_setaffinity sched_getparam sched_setparam sched_getscheduler sched_getattr sched_setattr \
-         sched_rr_get_interval",
-        &[Int],
+        "getpgid getsid sched_getaffinity sched_setaffinity sched_getparam sched_setparam sched_getscheduler \
+         sched_getattr sched_setattr sched_rr_get_interval",
+        &[Process],
     ),
+    ("getgroups setgroups setuid setgid setfsuid setfsgid getrusage", &[Int]),
     ("setpgid setreuid setregid", &[Int, Int]),
     ("setresuid setresgid", &[Int, Int, Int]),
     ("capget capset", &[Pointer]),
     ("getrandom", &[Skip, Size, Hex]),
     ("getrlimit setrlimit", &[Choice(names::RESOURCES)]),
-    ("prlimit64", &[Int, Choice(names::RESOURCES), Pointer]),
-    ("getpriority", &[Choice(names::PRIORITY_WHO), Int]),
-    ("setpriority", &[Choice(names::PRIORITY_WHO), Int, Int]),
-    ("ioprio_get", &[Choice(names::IOPRIO_WHO), Int]),
-    ("ioprio_set", &[Choice(names::IOPRIO_WHO), Int, Hex]),
-    ("sched_setscheduler", &[Int, Choice(names::SCHEDULERS)]),
+    ("prlimit64", &[Process, Choice(names::RESOURCES), Pointer]),
+    ("getpriority", &[Choice(names::PRIORITY_WHO), ProcessIf(0, 0)]),
+    ("setpriority", &[Choice(names::PRIORITY_WHO), ProcessIf(0, 0), Int]),
+    ("ioprio_get", &[Choice(names::IOPRIO_WHO), ProcessIf(0, 1)]),
+    ("ioprio_set", &[Choice(names::IOPRIO_WHO), ProcessIf(0, 1), Hex]),
+    ("sched_setscheduler", &[Process, Choice(names::SCHEDULERS)]),
     ("sched_get_priority_max sched_get_priority_min", &[Choice(names::SCHEDULERS)]),
     // Signals.
-    ("kill tkill rt_sigqueueinfo pidfd_send_signal", &[Int, Signal]),
-    ("tgkill rt_tgsigqueueinfo", &[Int, Int, Signal]),
+    ("kill tkill rt_sigqueueinfo", &[Process, Signal]),
+    ("pidfd_send_signal", &[Int, Signal]),
+    ("tgkill rt_tgsigqueueinfo", &[Process, Int, Signal]),
     ("rt_sigaction", &[Signal, Pointer]),
     ("rt_sigprocmask", &[Int]),
     ("rt_sigpending rt_sigsuspend rt_sigtimedwait rt_sigreturn sigaltstack pause", &[]),
@@ -83,9 +87,10 @@ pub static CALLS: &[Signature] = &[
     ("map_shadow_stack", &[Hex, Size, Hex]),
     ("pkey_alloc", &[Hex, Hex]),
     ("mlockall", &[Hex]),
-    ("pkey_free set_mempolicy migrate_pages", &[Int]),
+    ("pkey_free set_mempolicy", &[Int]),
+    ("migrate_pages", &[Process]),
     ("munlockall get_mempolicy", &[]),
-    ("move_pages", &[Int, Size]),
+    ("move_pages", &[Process, Size]),
     // System V IPC.
     ("shmget", &[Hex, Size, Mode]),
     ("shmat", &[Int, Pointer, Hex]),

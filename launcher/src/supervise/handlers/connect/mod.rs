@@ -315,6 +315,12 @@ impl Connections {
         let destination = match destination {
             Destination::Missing(errno) => return Outcome::Fails(errno),
             Destination::Listed => return Outcome::Listed,
+            // In the place of a denied socket something else is mounted, which nobody connects to.
+            Destination::File { file, .. }
+                if self.layout.as_deref().is_some_and(|layout| layout.denies(&file.path)) =>
+            {
+                return Outcome::Fails(libc::ECONNREFUSED);
+            }
             Destination::File { file, is_there } => {
                 if !self.allow(&file.path) || !is_there {
                     return if self.is_name_service(&file.path) {
@@ -380,7 +386,7 @@ impl Connections {
         let path = Path::new(OsStr::from_bytes(name));
         let is_service = NAME_SERVICES.iter().any(|place| is_within(path, Path::new(place)));
         let is_socket = || path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket());
-        let fails = matches!(errno, libc::ENOENT | libc::EACCES);
+        let fails = matches!(errno, libc::ENOENT | libc::EACCES | libc::ECONNREFUSED);
         let is_missed = fails && path.is_absolute() && !is_service && is_socket();
         let reason = is_missed.then(|| judge.explainer.hidden_socket(path)).flatten()?;
         Some((path.to_path_buf(), reason))

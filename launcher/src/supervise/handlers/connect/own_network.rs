@@ -36,6 +36,8 @@ pub struct Watched {
 pub enum Lead {
     /// One that leads out of the run's network.
     Out,
+    /// One to a UNIX socket without a file: those belong to a network too.
+    ToAName,
     /// One to the loopback interface, meant for a server of the host.
     ToTheHost {
         /// What is sent there.
@@ -55,7 +57,14 @@ impl Watched {
         told: Told,
         named: &BTreeSet<Server>,
     ) -> Option<Watched> {
-        let Some(Address::Inet { ip, port }) = told.decoded.address else { return None };
+        let (ip, port) = match &told.decoded.address {
+            Some(Address::Inet { ip, port }) => (*ip, *port),
+            Some(Address::UnixAbstract(_)) => {
+                let (lead, protocol, port) = (Lead::ToAName, Protocol::Tcp, 0);
+                return Some(Watched { lead, protocol, port, call: call.clone(), told });
+            }
+            _ => return None,
+        };
         let sends = socket::sends(socket);
         let protocol = match sends {
             Some(Sends::Stream) => Protocol::Tcp,
@@ -88,6 +97,17 @@ impl Watched {
                 }
                 Flow::GoOn
             }
+            Lead::ToAName => {
+                let is_there = match &self.told.decoded.address {
+                    Some(Address::UnixAbstract(name)) => servers::has_name(name),
+                    _ => false,
+                };
+                if is_there {
+                    let reason = judge.explainer.name_reason();
+                    judge.say(Fate::Blocked, &self.call, &self.told, reason, DecidedBy::Filter);
+                }
+                Flow::GoOn
+            }
             // Without a way there it has failed by itself.
             Lead::Out => {
                 let (fate, flow) = match judge.on_violation {
@@ -108,6 +128,7 @@ impl Lead {
         let fails = |errno| result == error(errno);
         match self {
             Lead::Out => fails(libc::ENETUNREACH),
+            Lead::ToAName => fails(libc::ECONNREFUSED),
             Lead::ToTheHost { protocol: Protocol::Tcp, address, .. } => {
                 let is_refused =
                     fails(libc::ECONNREFUSED) || (fails(libc::EINPROGRESS) && socket::is_closed(socket));
