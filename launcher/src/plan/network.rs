@@ -58,7 +58,10 @@ pub fn asked(
     if network.mode == NetworkMode::Ports {
         rules.deny = read(&profile.network.deny, HostRule::parse_denial)?;
     }
-    let names_hosts = !rules.deny.is_empty() || rules.allow.iter().any(|rule| rule.hosts != HostPattern::Any);
+    // With `--net private` ports are those of hosts as well: the run stays in a network of its own.
+    let names_hosts = !rules.deny.is_empty()
+        || (request.net == Some(NetworkMode::Private) && !rules.allow.is_empty())
+        || rules.allow.iter().any(|rule| rule.hosts != HostPattern::Any);
     if names_hosts || !request.host_port.is_empty() {
         return named(rules, &network, request, host);
     }

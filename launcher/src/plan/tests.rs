@@ -318,9 +318,7 @@ fn networks_that_cannot_be_enforced_are_refused() {
     let host = machine(9);
     let connects = |to: &str| Request { connect: vec![to.into()], ..request("workspace") };
     refused(plan(&connects("*:0x1"), &host), &["cannot read the host '*:0x1': '0x1' is not a port"]);
-    for (net, word) in
-        [(NetworkMode::None, "none"), (NetworkMode::Private, "private"), (NetworkMode::Host, "host")]
-    {
+    for (net, word) in [(NetworkMode::None, "none"), (NetworkMode::Host, "host")] {
         let both = Request { net: Some(net), ..connects("*:443") };
         refused(plan(&both, &host), &[word, "--connect contradict each other"]);
     }
@@ -347,6 +345,8 @@ fn rules_about_hosts_take_a_network_of_the_runs_own() {
         // Also where Landlock tells UNIX sockets apart (ABI 9): the supervisor decides about hosts.
         assert!(planned.calls.supervisor_connects() && !planned.calls.connects_outside());
     }
+    let private = Request { net: Some(NetworkMode::Private), ..connects(&["*:443"], "workspace") };
+    assert!(plan(&private, &host).unwrap().network.hosts.is_some());
     let own = plan(&Request { host_port: vec![5432], ..request("workspace") }, &host).unwrap().network;
     assert_eq!(own.hosts.unwrap().doors, Doors { ports: Vec::new(), host_ports: vec![5432] });
     let exec = Request { exec: true, ..connects(&["example.org"], "minimal") };

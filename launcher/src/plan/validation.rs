@@ -124,7 +124,6 @@ pub(crate) fn contradictions(request: &Request) -> Result<(), Invalid> {
         (exec, host_port),
         (none, connect),
         (none, bind),
-        (private, connect),
         (private, bind),
         (private, exec),
         (unconfined, given(restricts(request), "flags that confine")),

@@ -176,8 +176,17 @@ impl Hosts {
         let mut state = self.state.borrow_mut();
         match event {
             Event::Assigned { name, address } => {
-                if Range::of_names().has(address.into()) {
-                    state.names.entry(address).or_insert(name);
+                if !Range::of_names().has(address.into()) {
+                    return;
+                }
+                let is_listed = self.logs && !self.plan.rules.know_name(&name);
+                let shown = name.to_string();
+                state.names.entry(address).or_insert(name);
+                let (program, process) = state.asker.clone().unwrap_or_default();
+                drop(state);
+                if is_listed {
+                    let reason = judge.explainer.host_name_reason(&shown);
+                    self.tell(judge, (&program, process), "dns", format!("A {shown}"), reason);
                 }
             }
             Event::Refused { name, kind } => {
@@ -187,7 +196,13 @@ impl Hosts {
                 let reason = judge.explainer.host_name_reason(&name);
                 self.tell(judge, (&program, process), "dns", format!("{kind} {name}"), reason);
             }
-            Event::Opened { host, port, .. } => state.of(&host, port, |used| used.connections += 1),
+            Event::Opened { host, port, .. } => {
+                state.of(&host, port, |used| used.connections += 1);
+                let (program, process) =
+                    state.callers.get(&(host.clone(), port)).cloned().unwrap_or_default();
+                drop(state);
+                self.list(judge, (&program, process), &host, port);
+            }
             Event::Failed { host, port, .. } => state.of(&host, port, |used| used.failed += 1),
             Event::Mismatch { host, port, said, protocol } => {
                 state.of(&host, port, |used| used.refused += 1);
@@ -208,6 +223,20 @@ impl Hosts {
                 used.received += received;
             }),
             Event::Lost { count } => state.unlisted += count,
+        }
+    }
+
+    /// Names a connection that only log mode has let through.
+    fn list(&self, judge: &mut Judge, program: (&[u8], Pid), shown: &str, port: u16) {
+        let (name, address) = (HostName::parse(shown).ok(), shown.parse().ok());
+        let rules = &self.plan.rules;
+        let is_allowed = name.as_ref().is_some_and(|name| rules.allow_name(name, port))
+            || address
+                .is_some_and(|address: IpAddr| rules.allow_address(address, port) || address.is_loopback());
+        if self.logs && !is_allowed {
+            let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+            let reason = judge.explainer.host_reason(&Host { name, address, port });
+            self.tell(judge, program, "connection", format!("{shown}:{port}"), reason);
         }
     }
 

@@ -263,6 +263,21 @@ fn the_report_has_every_host() {
 }
 
 #[test]
+fn log_mode_lets_every_host_through_and_lists_it() {
+    in_internets(|internet| {
+        let out = internet.run(
+            "$SBX --log-violations --connect allowed.example:80 -- sh -c 'curl -sS http://allowed.example/; \
+             curl -sS http://other.example/; curl -sS http://203.0.113.12/'",
+        );
+        let out = out.success();
+        assert_eq!(out.out(), "hello from 203.0.113.10\nhello from 203.0.113.11\nhello from 203.0.113.12\n");
+        let out =
+            out.says("would block dns(A other.example)").says("would block connection(203.0.113.12:80)");
+        out.says("--connect 203.0.113.12:80");
+    });
+}
+
+#[test]
 fn if_the_broker_is_killed_nobody_is_reached() {
     in_internets(|internet| {
         // The broker is the supervisor's other child: the one that is not the first process of the namespaces.

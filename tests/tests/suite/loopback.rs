@@ -98,7 +98,7 @@ fn a_server_of_the_host_is_named_once_and_gets_nothing() {
             let out = connect(world, &["-p", profile], &to).prints("ECONNREFUSED\nECONNREFUSED\nconnected\n");
             let lines = named(&out);
             assert_eq!(lines.len(), 2, "{profile}: {out}");
-            let flags = [format!("--connect '*:{tcp}'"), "--net host".to_string()];
+            let flags = [format!("--host-port {tcp}"), "--net host".to_string()];
             for ((line, port), flags) in lines.iter().zip([&tcp, &udp]).zip(&flags) {
                 let words = [&format!("127.0.0.1:{port}"), "the server on this port is the host's", flags];
                 assert!(words.iter().all(|word| line.contains(*word)), "{line}");
@@ -147,9 +147,9 @@ fn a_connection_that_leads_out_is_named_with_the_way_to_allow_it() {
         let out = connect(world, &[], &to).prints(&"ENETUNREACH\n".repeat(3));
         let lines = named(&out);
         let expected = [
-            ("192.0.2.1:443", "allow it with --connect '*:443'"),
-            ("192.0.2.1:53", "no server looks up names; allow it with --net host"),
-            ("[2001:db8::1]:80", "allow it with --connect '*:80'"),
+            ("192.0.2.1:443", "allow it with --connect 192.0.2.1:443"),
+            ("192.0.2.1:53", "looks up only the hosts that --connect names; allow it with --net host"),
+            ("[2001:db8::1]:80", "allow it with --connect '[2001:db8::1]:80'"),
         ];
         for (line, (address, hint)) in lines.iter().zip(expected) {
             assert!(line.contains(address) && line.contains(hint), "{line}");

@@ -240,11 +240,11 @@ fn rules_and_their_reasons_are_named() {
             &[
                 "network.mode of profile 'read-only'",
                 "nothing else is in the run's own network",
-                "--net host",
+                "--connect a.example:443",
             ],
         );
         for own in ["localhost:443", "127.0.0.1:443", "[::1]:443", "443"] {
-            says(&["--connect", own], DEPENDS, &["between the processes of the run", "--connect '*:443'"]);
+            says(&["--connect", own], DEPENDS, &["between the processes of the run", "--host-port 443"]);
         }
     }
     says(&["--connect", "a.example:443", "-p", "network"], ALLOWED, &["network.mode of profile 'network'"]);

@@ -1,6 +1,6 @@
 //! Reasons and hints about hosts that rules name, and others.
 
-use crate::explain::hint::{Explainer, Hint, Reason};
+use crate::explain::hint::{DNS, Explainer, Hint, Reason};
 use crate::hosts::{HostName, HostRule};
 use crate::text::escape;
 use std::net::IpAddr;
@@ -31,7 +31,48 @@ fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_string() }
 }
 
+/// Where a connection out of a network of the run's own was to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside<'a> {
+    /// To a server of this machine, on a loopback that is not the run's.
+    ThisMachine,
+    /// To an address.
+    Address(IpAddr),
+    /// To a host by its name.
+    Name(&'a HostName),
+    /// Nobody knows.
+    Unknown,
+}
+
 impl Explainer {
+    /// Why a connection from a network of the run's own comes to nothing, and what would allow it.
+    pub fn connection_reason(&self, to: Outside<'_>, port: u16, is_tcp: bool) -> Reason {
+        let what = match (port, to) {
+            (DNS, _) => "has a network of its own, and looks up only the hosts that --connect names",
+            (_, Outside::ThisMachine) => {
+                "has a loopback of its own, and the server on this port is the host's"
+            }
+            _ => "has a network of its own, and nothing else is in it",
+        };
+        Reason::of(self.rule(what, "network.mode"), Some(self.connecting(to, port, is_tcp)))
+    }
+
+    /// The flag that lets a connection out. Rules about hosts are about TCP.
+    pub fn connecting(&self, to: Outside<'_>, port: u16, is_tcp: bool) -> Hint {
+        let whole = || Hint::of(["--net", "host"]);
+        let to_address = |address: IpAddr| {
+            let rule = HostRule::parse(&format!("{}:{port}", bracketed(&address.to_canonical().to_string())));
+            rule.map_or_else(|_| whole(), |rule| Hint::of(["--connect", &rule.to_string()]))
+        };
+        match to {
+            _ if !is_tcp => whole(),
+            Outside::ThisMachine => Hint::of(["--host-port", &port.to_string()]),
+            Outside::Address(address) => to_address(address),
+            Outside::Name(name) => Hint::of(["--connect", &format!("{name}:{port}")]),
+            Outside::Unknown => whole(),
+        }
+    }
+
     /// Why a connection to a host is refused that no rule names.
     pub fn host_reason(&self, host: &Host) -> Reason {
         let shown = host.shown();

@@ -33,7 +33,7 @@ use crate::sys::within::is_within;
 use crate::text::escape;
 use attempt::{Attempts, Change};
 use capability::Lacking;
-pub use host::Host;
+pub use host::{Host, Outside};
 pub use place::CHANGES;
 pub use reason::{Hint, Reason, Rule};
 use sbx_policy::bpf;
@@ -57,8 +57,6 @@ pub struct Explainer {
     network: NetworkMode,
     /// Why the run has no loopback of its own, though its profile asks for one.
     lacks: Option<String>,
-    /// Whether the kernel has rules about TCP ports.
-    has_port_rules: bool,
     /// Whether the kernel keeps signals in the sandbox.
     has_scopes: bool,
     granted_write: bool,
@@ -95,7 +93,6 @@ impl Explainer {
             profile: plan.profile.name.clone(),
             network: plan.network.mode,
             lacks: plan.network.lacks.clone(),
-            has_port_rules: plan.landlock >= Version::TCP,
             has_scopes: plan.paths.is_some() && plan.landlock >= Version::SCOPES,
             granted_write: plan.paths.iter().flatten().any(|rule| rule.rights.changes_files()),
             denied_calls: plan.denied_calls.clone(),
@@ -125,7 +122,6 @@ impl Explainer {
             profile: profile.into(),
             network,
             lacks: None,
-            has_port_rules: true,
             has_scopes: true,
             granted_write: false,
             denied_calls: Vec::new(),
@@ -175,30 +171,10 @@ impl Explainer {
         Reason { is_done_without, ..Reason::of(self.rule(&why, key), self.hint(&refused)) }
     }
 
-    /// Why a connection from a network of the run's own comes to nothing, and what would allow it. `hosts`: it is to
-    /// a server of the host, on a loopback that is not the run's.
-    pub fn connection_reason(&self, hosts: bool, port: u16, is_tcp: bool) -> Reason {
-        let what = match (port, hosts) {
-            (DNS, _) => "has a network of its own, in which no server looks up names",
-            (_, true) => "has a loopback of its own, and the server on this port is the host's",
-            (_, false) => "has a network of its own, and nothing else is in it",
-        };
-        let hint = self.connecting(port, is_tcp);
-        Reason::of(self.rule(what, "network.mode"), Some(hint))
-    }
-
     /// Why a UNIX socket without a file is not there. Landlock keeps such apart in every network.
     pub fn name_reason(&self) -> Reason {
         let what = "has a network of its own, and reaches no UNIX sockets without a file outside";
         Reason::of(self.rule(what, "network.mode"), None)
-    }
-
-    /// The flag that lets a connection out: Landlock tells ports of TCP apart, and nothing else.
-    pub fn connecting(&self, port: u16, is_tcp: bool) -> Hint {
-        match is_tcp && self.has_port_rules {
-            true => Hint::of(["--connect", &format!("*:{port}")]),
-            false => Hint::of(["--net", "host"]),
-        }
     }
 
     /// Why a path was refused and what would allow it.
@@ -362,7 +338,10 @@ impl Explainer {
             }
             Beyond::Limit(key) => return limit::reason(key, &self.limits),
             Beyond::Capability(path) => return capability::reason(path.as_deref()),
-            Beyond::Datagram { hosts, port } => return self.connection_reason(hosts, port, false),
+            Beyond::Datagram { hosts, port } => {
+                let to = if hosts { Outside::ThisMachine } else { Outside::Unknown };
+                return self.connection_reason(to, port, false);
+            }
             Beyond::Gain => {
                 return Reason::always(
                     "this program is set-user-ID or has capabilities, and no program gains rights in a sandbox",

@@ -108,7 +108,8 @@ impl Together {
         }
         for (flag, value) in &self.others {
             // With the host's network all ports are open, and naming some contradicts it.
-            let moot = net.is_some_and(|net| net == "host") && (flag == "--connect" || flag == "--bind");
+            let about_ports = ["--connect", "--bind", "--host-port"].iter().any(|port| flag == port);
+            let moot = net.is_some_and(|net| net == "host") && about_ports;
             if !moot {
                 put(flag, value.as_deref());
             }
@@ -241,7 +242,8 @@ mod tests {
                 &["--connect *:80", "--bind 1", "--connect *:443"],
                 "--connect '*:80' --bind 1 --connect '*:443'",
             ),
-            (&["--connect *:80", "--net host", "--bind 1"], "--net host"),
+            (&["--connect *:80", "--net host", "--bind 1", "--host-port 2"], "--net host"),
+            (&["--connect 192.0.2.1:80", "--host-port 80"], "--connect 192.0.2.1:80 --host-port 80"),
             (&["--net host", "--net private"], "--net host"),
             (&["--profile network", "--profile network"], "--profile network"),
             (&["--profile network", "--profile write"], "--profile workspace --net host"),

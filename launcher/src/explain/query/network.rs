@@ -1,7 +1,7 @@
 //! What a policy says about ports and sockets.
 
 use crate::error::Refusal;
-use crate::explain::hint::{Explainer, Hint};
+use crate::explain::hint::{Explainer, Hint, Outside};
 use crate::explain::query::{Answer, Rule, Subject, Verdict, network_rule, path};
 use crate::host::landlock::Version;
 use crate::hosts::{HostName, HostRule};
@@ -33,17 +33,28 @@ pub fn connect(about: Subject<'_>, destination: &Destination) -> Answer {
     if let Some(hosts) = &plan.network.hosts {
         return to_host(about, hosts, destination);
     }
-    let is_name = destination.name.is_some();
     if plan.network.mode == NetworkMode::Private && is_elsewhere {
         let refused = Answer::of(Verdict::Refused, "nothing else is in the run's own network");
         let mut answer = refused.by(network_rule(about));
-        answer.hint = Some(Explainer::of(plan).connecting(port, !is_name));
+        answer.hint = Some(Explainer::of(plan).connecting(outside(destination), port, true));
         return answer;
     }
     let names = |text: &str| HostRule::parse(text).is_ok_and(|rule| rule.has_port(port));
     let named = plan.profile.network.connect.iter().find(|entry| names(&entry.value));
     let named = named.map(|entry| Rule::of(&entry.origin));
-    tcp(about, plan.network.connect.contains(&port), named, Hint::of(["--connect", &format!("*:{port}")]))
+    let hint = match plan.network.mode {
+        NetworkMode::Private => Explainer::of(plan).connecting(Outside::ThisMachine, port, true),
+        _ => Hint::of(["--connect", &format!("*:{port}")]),
+    };
+    tcp(about, plan.network.connect.contains(&port), named, hint)
+}
+
+fn outside(destination: &Destination) -> Outside<'_> {
+    match (&destination.name, destination.address) {
+        (Some(name), _) => Outside::Name(name),
+        (None, Some(address)) => Outside::Address(address),
+        (None, None) => Outside::Unknown,
+    }
 }
 
 /// Out of a network of the run's own, to hosts that rules name.

@@ -21,7 +21,7 @@ mod under_way;
 use crate::enforce::landlock::restrict_connections;
 use crate::explain::caller::{self, Caller};
 use crate::explain::decode::{Address, Memory};
-use crate::explain::hint::{DNS, Host, Reason};
+use crate::explain::hint::{DNS, Host, Outside, Reason};
 use crate::explain::infer::{Beyond, Domain};
 use crate::plan::OnViolation;
 use crate::plan::namespaces::Layout;
@@ -233,7 +233,7 @@ impl Handler for Connections {
                     && !is_loopback(ip)
                 {
                     // Nobody has looked of which kind the socket is.
-                    let reason = judge.explainer.connection_reason(false, port, false);
+                    let reason = judge.explainer.connection_reason(Outside::Address(ip), port, false);
                     judge.say(Fate::WouldBlock, call, &told, reason, DecidedBy::Filter);
                 }
                 Step::Answer(Answer::Continue)

@@ -5,6 +5,7 @@
 //! probably meant. A program that tries a port of its own before its server is up is not bothered.
 
 use crate::explain::decode::Address;
+use crate::explain::hint::Outside;
 use crate::explain::servers::{self, Protocol};
 use crate::plan::OnViolation;
 use crate::supervise::dispatch::Flow;
@@ -85,15 +86,15 @@ impl Watched {
 
     /// Says what the connection turned out to be.
     pub fn tell(&self, named: &mut BTreeSet<Server>, judge: &mut Judge) -> Flow {
-        let say = |judge: &mut Judge, fate, to_the_host| {
+        let say = |judge: &mut Judge, fate, to: Outside<'_>| {
             let is_tcp = self.protocol == Protocol::Tcp;
-            let reason = judge.explainer.connection_reason(to_the_host, self.port, is_tcp);
+            let reason = judge.explainer.connection_reason(to, self.port, is_tcp);
             judge.say(fate, &self.call, &self.told, reason, DecidedBy::Filter);
         };
         match self.lead {
             Lead::ToTheHost { protocol, address, .. } => {
                 if named.insert((protocol, address.port())) {
-                    say(judge, Fate::Blocked, true);
+                    say(judge, Fate::Blocked, Outside::ThisMachine);
                 }
                 Flow::GoOn
             }
@@ -115,7 +116,11 @@ impl Watched {
                     OnViolation::Log => (Fate::WouldBlock, Flow::GoOn),
                     OnViolation::Errno(_) => (Fate::Blocked, Flow::GoOn),
                 };
-                say(judge, fate, false);
+                let to = match self.told.decoded.address {
+                    Some(Address::Inet { ip, .. }) => Outside::Address(ip),
+                    _ => Outside::Unknown,
+                };
+                say(judge, fate, to);
                 flow
             }
         }
