@@ -1,7 +1,8 @@
-//! A strict part of YAML: what a file of settings is mostly written in, and what its readers (libyaml, js-yaml, and those
-//! of yarn and bundler, which know no more) understand alike. Each line is a setting with at most one value, or an item
-//! of a list. A value is plain, or in quotes that end in the same line without anything escaped in between. There is no
-//! copy of a file that has anything else: values of several lines, anchors, tags, collections in brackets, a key twice.
+//! A strict part of YAML: what a file of settings is mostly written in, and what its readers (libyaml, js-yaml, and
+//! those of yarn and bundler, which know no more) understand alike. Each line is a setting with at most one value,
+//! or an item of a list. A value is plain, or in quotes that end in the same line without anything escaped in
+//! between. There is no copy of a file that has anything else: values of several lines, anchors, tags, collections
+//! in brackets, a key twice.
 //!
 //! Settings of the first level are kept, with a value or a list of them. What is deeper is left out.
 

@@ -2,6 +2,30 @@
 
 use super::*;
 
+/// Pieces of which files are made that are nearly right.
+pub const PIECES: [&str; 20] = [
+    "kept: a",
+    "kept2:\n",
+    "other:\n",
+    "  - b\n",
+    "- c",
+    "  name: d\n",
+    ": ",
+    ":",
+    "'",
+    "  ",
+    "\n  ",
+    "- ",
+    "---\n",
+    "\\",
+    "'x' # y\n",
+    "\"z\"\n",
+    "[",
+    "| ",
+    "&a ",
+    "!x ",
+];
+
 #[test]
 fn what_is_kept_of_yaml() {
     let patterns = ["kept*", ":sources"];
