@@ -323,6 +323,7 @@ mod tests {
             assert!(!path.exists());
         }
         // What a killed run left.
+        DirBuilder::new().mode(0o700).create(&path).unwrap();
         fs::create_dir_all(path.join("a/b")).unwrap();
         assert!(is_empty(again().path()));
     }

@@ -123,7 +123,8 @@ mod tests {
         let missing = |path: &str| {
             let path = base.join(path);
             let ask = || listings.first_missing(&path).map(|found| (found.at.to_path_buf(), found.alone));
-            (0..=FEW * 3).map(|_| ask()).last().flatten()
+            (0..FEW * 3).for_each(|_| drop(ask()));
+            ask()
         };
         for there in ["", "a", "a/b", "file", "file/x", "link", "link/none", "A", "a/../none", "./none"] {
             assert_eq!(missing(there), None, "{there}");

@@ -350,8 +350,8 @@ fn tools_of_every_day_serve_and_are_reached() {
     });
 }
 
-/// A filter around us may answer unshare(2) or setns(2) with success and do nothing. What is done to a network of the run's own
-/// would be done to the host's, and its connections would lead there.
+/// A filter around us may answer unshare(2) or setns(2) with success and do nothing. What is done to a network of the
+/// run's own would be done to the host's, and its connections would lead there.
 #[test]
 fn a_network_that_was_only_promised_is_not_the_hosts() {
     promise!(namespaces);

@@ -40,6 +40,7 @@ mod open_network;
 mod output_limit;
 mod private_home;
 mod private_network;
+mod private_tmp;
 mod read_only;
 mod readme;
 mod report;

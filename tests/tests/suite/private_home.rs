@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use sbx_tests::{Cmd, User, World, need, processes};
+use sbx_tests::{Cmd, User, World, need};
 
 use crate::namespaces::with_namespaces;
 
@@ -192,41 +192,6 @@ fn runs_at_once_do_not_share_layers() {
         assert_eq!(first.wait().success().out(), "ready\nmine\n");
         assert_eq!(sh(&world, &[], "cat ~/.npm/package").run().success().out(), "mine\n");
         assert_eq!(read(&world, ".npm/package"), "theirs\n");
-    });
-}
-
-/// What takes the place of /tmp may be an earlier run's directory, of which nothing is left.
-#[test]
-fn nothing_in_tmp_lasts_or_is_shared() {
-    with_namespaces(|user| {
-        let world = World::new(user);
-        for profile in ["workspace", "read-only"] {
-            let run = |script: &str| sh(&world, &["-p", profile], script);
-            let empty = || assert_eq!(run("ls -A /tmp; stat -c %a /tmp").run().success().out(), "700\n");
-            empty();
-            for leave in [
-                "mkdir -p /tmp/a/b && echo x > /tmp/a/b/c && chmod 0 /tmp/a && touch /tmp/x",
-                "chmod 755 /tmp",
-                "mkfifo /tmp/pipe; ln -s / /tmp/link",
-            ] {
-                run(leave).run().success();
-                empty();
-            }
-            let waits = "echo mine > /tmp/mine; echo ready; while [ ! -e go ]; do sleep 0.02; done; ls /tmp";
-            let first = run(waits).start();
-            first.wait_for("ready");
-            empty();
-            world.write("go", "");
-            assert_eq!(first.wait().success().out(), "ready\nmine\n");
-            empty();
-            let marker = processes::marker();
-            let killed = run(&format!("echo x > /tmp/left; echo ready; sleep 60; : {marker}")).start();
-            killed.wait_for("ready");
-            killed.signal(libc::SIGKILL);
-            killed.wait().died_of(libc::SIGKILL);
-            processes::none_left(&marker);
-            empty();
-        }
     });
 }
 

@@ -1,0 +1,41 @@
+//! What takes the place of /tmp beside a home of the run's own.
+
+use sbx_tests::{World, processes};
+
+use crate::namespaces::with_namespaces;
+
+/// What takes the place of /tmp may be an earlier run's directory, of which nothing is left.
+#[test]
+fn nothing_in_tmp_lasts_or_is_shared() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        for profile in ["workspace", "read-only"] {
+            let run = |script: &str| world.sbx(["run", "-q", "-p", profile, "--", "sh", "-c", script]);
+            let empty = || assert_eq!(run("ls -A /tmp; stat -c %a /tmp").run().success().out(), "700\n");
+            empty();
+            for leave in [
+                "mkdir -p /tmp/a/b && echo x > /tmp/a/b/c && chmod 0 /tmp/a && touch /tmp/x",
+                "chmod 755 /tmp",
+                "mkfifo /tmp/pipe; ln -s / /tmp/link",
+            ] {
+                run(leave).run().success();
+                empty();
+            }
+            let waits = "echo mine > /tmp/mine; echo ready; while [ ! -e go ]; do sleep 0.02; done; ls /tmp";
+            let first = run(waits).start();
+            first.wait_for("ready");
+            empty();
+            world.write("go", "");
+            assert_eq!(first.wait().success().out(), "ready\nmine\n");
+            std::fs::remove_file(world.workspace.join("go")).unwrap();
+            empty();
+            let marker = processes::marker();
+            let killed = run(&format!("echo x > /tmp/left; echo ready; sleep 60; : {marker}")).start();
+            killed.wait_for("ready");
+            killed.signal(libc::SIGKILL);
+            killed.wait().died_of(libc::SIGKILL);
+            processes::none_left(&marker);
+            empty();
+        }
+    });
+}
