@@ -5,7 +5,7 @@
 //! not proposed, and where nothing would, nothing is.
 
 mod attempt;
-mod capability;
+pub mod capability;
 mod files;
 mod flags;
 mod limit;
@@ -317,7 +317,8 @@ impl Explainer {
     }
 }
 
-/// Whether programs do without a call: ss(8) and others ask the kernel for sockets, and read /proc where it does not tell.
+/// Whether programs do without a call: ss(8) and others ask the kernel for sockets, and read /proc where it does not
+/// tell.
 pub fn is_done_without(name: &str, args: &[u64; 6]) -> bool {
     let [family, _, protocol, ..] = *args;
     name == "socket" && family == libc::AF_NETLINK as u64 && protocol == libc::NETLINK_SOCK_DIAG as u64
