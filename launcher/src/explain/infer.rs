@@ -8,7 +8,7 @@
 
 use crate::explain::caller::{self, Caller};
 use crate::explain::decode::{Access, Address, Decoded};
-use crate::explain::hint::CHANGES;
+use crate::explain::hint::{CHANGES, capability};
 use crate::explain::walk::{Entry, Viewer};
 use crate::host::landlock::Version;
 use crate::plan::limits::LimitKey;
@@ -117,7 +117,7 @@ pub fn refused(
     let (version, has_failed) = (granted.version, granted.has_failed);
     let granted: Grants<'_> =
         &|path: &Path, right: fn(PathRights) -> bool| granted.grants(&viewer.inside(path), right);
-    if decoded.paths.iter().any(|argument| is_kept_log(&argument.path)) {
+    if decoded.paths.iter().any(|argument| capability::is_kept_log(&argument.path)) {
         return None;
     }
     let new = makes_a_new_name(name, call, decoded);
@@ -222,9 +222,7 @@ fn of_paths(
     viewer: &Viewer<'_>,
 ) -> Option<Vec<Need>> {
     // The walk does not know these ways to resolve a path.
-    if name == "openat2" && decoded.text.contains("RESOLVE_") {
-        return None;
-    }
+    (name != "openat2" || !decoded.text.contains("RESOLVE_")).then_some(())?;
     let mut entries = Vec::with_capacity(2);
     for argument in &decoded.paths {
         if argument.path.is_empty() && !argument.empty_path_ok {
@@ -304,13 +302,6 @@ fn opened(entry: &Entry, access: Access, exclusive: bool, version: Version) -> O
     Some(needs)
 }
 
-/// Whether it is the kernel's log, where this machine keeps that to administrators, whatever its permissions are.
-fn is_kept_log(path: &[u8]) -> bool {
-    let is_kept =
-        || std::fs::read_to_string("/proc/sys/kernel/dmesg_restrict").is_ok_and(|text| text.trim() != "0");
-    path == b"/dev/kmsg" && is_kept()
-}
-
 /// Whether it is O_TMPFILE, which names a directory but writes a file without a name in it.
 fn is_temporary(access: Access, entry: &Entry) -> bool {
     entry.is_dir() && !access.intersects(Access::CREATE | Access::TRUNCATE)
@@ -350,8 +341,7 @@ fn changeable(directory: &Path) -> bool {
     directory.is_dir() && access::allows(&directory.join(""), Permission::CHANGE)
 }
 
-/// Whether a call gives a file another name that permissions keep from losing its own. Programs that get EXDEV copy it
-/// then, which outside they would not have come to.
+/// Whether a call moves a file that permissions keep in its place. With EXDEV programs copy it; outside they do not.
 pub fn cannot_move(name: &str, decoded: &Decoded, viewer: &Viewer<'_>) -> bool {
     let Some(from) = decoded.paths.first().filter(|_| name.starts_with("rename")) else { return false };
     let entry = viewer.follow(from.dirfd, &from.path, from.follow);

@@ -1,8 +1,8 @@
 //! Variables that a failing command's words name, and that do not pass.
 //!
-//! Nothing is refused there: a program that asks for a variable looks into its own memory, and finds none. Most programs
-//! copy their environment, so not even a library before libc would see them ask. But where a command that names a
-//! variable fails, and that variable is set outside, its user should know that it does not pass.
+//! Nothing is refused there: a program that asks for a variable looks into its own memory, and finds none. Most
+//! programs copy their environment, so not even a library before libc would see them ask. But where a command that
+//! names a variable fails, and that variable is set outside, its user should know that it does not pass.
 
 use crate::host::Host;
 use crate::plan::Plan;

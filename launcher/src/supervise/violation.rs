@@ -126,8 +126,8 @@ impl Violations {
         Violations { shows_all, ..self }
     }
 
-    /// Whether people are told of a violation: what fails outside too, or is done without, is for reports, unless it has
-    /// ended the run.
+    /// Whether people are told of a violation: what fails outside too, or is done without, is for reports, unless it
+    /// has ended the run.
     fn tells(&self, violation: &Violation) -> bool {
         let Reason { fails_outside, is_done_without, .. } = violation.reason;
         !(fails_outside || is_done_without) || self.shows_all || violation.fate == Fate::Ended

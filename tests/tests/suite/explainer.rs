@@ -211,7 +211,7 @@ fn root_is_told_what_takes_its_capabilities() {
     in_worlds(|world| {
         world.write("file", "x\n");
         world.write("closed", "x\n");
-        std::fs::set_permissions(world.path("closed"), std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(world.path("closed"), std::fs::Permissions::from_mode(0o000)).unwrap();
         for (line, named) in [
             ("chown 65534 file", "file"),
             ("cat closed", "closed"),

@@ -112,6 +112,13 @@ pub fn reason(path: Option<&Path>) -> Reason {
     Reason::always(&format!("{what}, and the command has none of its user's"))
 }
 
+/// Whether it is the kernel's log, where this machine keeps that to administrators, whatever its permissions are.
+pub fn is_kept_log(path: &[u8]) -> bool {
+    let is_kept =
+        || std::fs::read_to_string("/proc/sys/kernel/dmesg_restrict").is_ok_and(|text| text.trim() != "0");
+    path == b"/dev/kmsg" && is_kept()
+}
+
 /// Watches that name files by handles: those are for every user.
 const FAN_REPORT_FID: u64 = 0x200;
 

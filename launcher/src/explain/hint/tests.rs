@@ -2,7 +2,7 @@
 //! through the very call that was refused.
 
 use crate::cli::{Cli, Command};
-use crate::explain::decode::{Address, PathArgument};
+use crate::explain::decode::{Access, Address, PathArgument};
 use crate::explain::hint::*;
 use crate::plan::calls::{self, Unix};
 use crate::plan::rules::Network;

@@ -1,0 +1,127 @@
+//! Why a file, directory, program or socket was refused, and what would allow it.
+
+use crate::explain::decode::Access;
+use crate::explain::hint::{CHANGES, Explainer, Hint, Reason, Rule, place};
+use crate::plan::commands::{Obstacle, Place};
+use crate::sys::path::{self, is_of_process};
+use crate::sys::within::is_within;
+use std::path::{Path, PathBuf};
+
+impl Explainer {
+    /// Why a path was refused and what would allow it.
+    pub fn path_reason(&self, path: &Path, access: Access) -> Reason {
+        let writes = access.intersects(CHANGES);
+        let executes = access.intersects(Access::EXECUTE);
+        if let Some(reason) = self.shield_reason(path, access) {
+            return reason;
+        }
+        if executes
+            && !writes
+            && let Some(reason) = self.command_reason(path)
+        {
+            return reason;
+        }
+        let (verb, flag, key) = match (writes, executes) {
+            (true, _) => ("change", "--rw", "paths.write"),
+            (_, true) => ("execute", "--rox", "paths.execute"),
+            _ => ("read", "--ro", "paths.read"),
+        };
+        let target = match writes {
+            true => place::to_open(path, access),
+            false => Some(path.to_path_buf()).filter(|path| !is_of_process(path)),
+        };
+        let mut what = format!("may not {verb} {}", place::quoted(path));
+        if let Some(hidden) = self.out_of_sight(path) {
+            what.push_str(&hidden);
+        }
+        let rule = self.rule(&what, key);
+        Reason::of(rule, target.map(|target| Hint::default().and(flag, &target)))
+    }
+
+    /// Why a connection to a UNIX socket finds nothing that is there outside, and what would allow it.
+    pub fn hidden_socket(&self, path: &Path) -> Option<Reason> {
+        if let Some(rule) = self.denial(path) {
+            return Some(Reason::of(rule, None));
+        }
+        let hidden = self.out_of_sight(path)?;
+        let rule = self.rule(&format!("may not connect to {}{hidden}", place::quoted(path)), "network.unix");
+        Some(Reason::of(rule, Some(Hint::default().and("--unix", path))))
+    }
+
+    /// Why a UNIX socket is not connected to, and what would allow it.
+    pub fn socket_reason(&self, path: &Path) -> Reason {
+        let rule = self.rule(&format!("may not connect to {}", place::quoted(path)), "network.unix");
+        let usable = self.attempts.connects_unix();
+        Reason::of(rule, usable.then(|| Hint::default().and("--unix", path)))
+    }
+
+    /// That a path which is there outside is not there inside.
+    fn out_of_sight(&self, path: &Path) -> Option<String> {
+        let is_there = || path::is_there(path) || path.parent().is_some_and(path::is_there);
+        let at = self.layout.as_ref()?.replaces(path).filter(|_| is_there())?;
+        Some(format!(", which is out of sight: the run has a directory of its own at {}", place::quoted(at)))
+    }
+
+    /// Why no rule can open a path: it is denied, or something outside relies on it.
+    fn shield_reason(&self, path: &Path, access: Access) -> Option<Reason> {
+        let layout = self.layout.as_ref();
+        let writes = access.intersects(CHANGES);
+        let of_entry = access.intersects(Access::CREATE | Access::REMOVE | Access::REFER);
+        let parent = path.parent().filter(|_| of_entry && self.layout.is_none());
+        if let Some(rule) = self.denial(path).or_else(|| self.denial(parent?)) {
+            return Some(Reason::of(rule, None));
+        }
+        let layout = layout.filter(|layout| layout.shuts(path, writes))?;
+        let shown = place::quoted(path);
+        let (what, key) = if layout.denies(path) {
+            (format!("denies {shown}"), "paths.deny")
+        } else {
+            (
+                format!("protects {shown}, which something outside could execute or trust later"),
+                "paths.protect",
+            )
+        };
+        Some(Reason::of(self.rule(&what, key), None))
+    }
+
+    /// The rule that denies a path. Without mounts, what leads to a denied path is closed too.
+    fn denial(&self, path: &Path) -> Option<Rule> {
+        let closes =
+            |denied: &PathBuf| is_within(path, denied) || (self.layout.is_none() && is_within(denied, path));
+        let said = |denied: &Path| match is_within(path, denied) {
+            true => format!("denies {}", place::quoted(path)),
+            false => format!("denies {}, so {} is closed", place::quoted(denied), place::quoted(path)),
+        };
+        if let Some((given, real)) = self.denied_by_flag.iter().find(|(_, real)| closes(real)) {
+            let text = format!("--deny {} {}", place::quoted(given), said(real));
+            return Some(Rule { text, profile: None, key: Some("--deny") });
+        }
+        let denied = self.denied.iter().find(|denied| closes(denied))?;
+        Some(self.rule(&said(denied), "paths.deny"))
+    }
+
+    /// Why a program may not be executed, where that is a rule about programs.
+    fn command_reason(&self, path: &Path) -> Option<Reason> {
+        let commands = self.commands.as_ref()?;
+        match commands.obstacle(path)? {
+            Obstacle::Blocked(place) => {
+                let text = format!("{} blocks {}", place.rule, place::quoted(&place.file.path));
+                let rule = Rule { text, profile: None, key: Some("commands.block") };
+                Some(Reason::of(rule, None))
+            }
+            Obstacle::NotAllowed => {
+                let shown = place::quoted(path);
+                let by_flag = |place: &Place| place.rule.starts_with("--allow-command");
+                let rule = match commands.allow.iter().flatten().any(by_flag) {
+                    true => Rule {
+                        text: format!("--allow-command names other programs than {shown}"),
+                        profile: None,
+                        key: Some("--allow-command"),
+                    },
+                    false => self.rule(&format!("may not execute {shown}"), "commands.allow"),
+                };
+                Some(Reason::of(rule, Some(Hint::default().and("--allow-command", path))))
+            }
+        }
+    }
+}
