@@ -347,4 +347,4 @@ impl Loop {
 
 mod doors;
 #[cfg(test)]
-mod tests;
+pub mod tests;

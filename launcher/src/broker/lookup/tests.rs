@@ -1,8 +1,9 @@
 use super::*;
+use crate::broker::serving::tests::one_port;
 use simple_dns::rdata::{A, AAAA, RData};
 use simple_dns::{CLASS, Packet, PacketFlag, QTYPE, RCODE, ResourceRecord, TYPE};
 use std::io::{Read, Write};
-use std::net::{Ipv6Addr, TcpListener, UdpSocket};
+use std::net::{Ipv6Addr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -12,9 +13,8 @@ type Answers = fn(&Packet<'_>, bool) -> Vec<Vec<u8>>;
 
 /// A server over UDP and TCP, and how many questions it got.
 fn server(answers: Answers) -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (listener, socket) = one_port("127.0.0.1");
     let address = listener.local_addr().unwrap();
-    let socket = UdpSocket::bind(address).unwrap();
     let count = Arc::new(AtomicUsize::new(0));
     let (of_udp, of_tcp) = (Arc::clone(&count), Arc::clone(&count));
     thread::spawn(move || {

@@ -42,9 +42,8 @@ impl Made {
 
     fn start(self) -> Broker {
         let [channel, supervisor] = packet_pair().unwrap();
-        let datagrams = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let (questions, datagrams) = one_port("0.0.0.0");
         let dns_port = datagrams.local_addr().unwrap().port();
-        let questions = TcpListener::bind(("0.0.0.0", dns_port)).unwrap();
         let listeners: Vec<TcpListener> =
             self.doors.iter().map(|_| TcpListener::bind("0.0.0.0:0").unwrap()).collect();
         let ports = listeners.iter().map(|listener| listener.local_addr().unwrap()).collect();
@@ -76,6 +75,17 @@ impl Made {
             thread: Some(thread::spawn(serve)),
         }
     }
+}
+
+/// A TCP and a UDP socket of one port.
+pub fn one_port(host: &str) -> (TcpListener, UdpSocket) {
+    let pair = || {
+        let listener = TcpListener::bind((host, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        // Another program may have this one.
+        UdpSocket::bind((host, port)).ok().map(|datagrams| (listener, datagrams))
+    };
+    (0..100).find_map(|_| pair()).unwrap()
 }
 
 /// A server of DNS that answers in order: nothing for AAAA.
