@@ -162,7 +162,7 @@ pub unsafe extern "C" fn bind(socket: c_int, address: *const c_void, length: c_u
 /// The call that sent the last datagram, if there was one.
 pub fn last_datagram() -> Option<(&'static Kind, [u64; 6])> {
     (FAMILY.load(Ordering::Relaxed) != 0 && !SERVES.load(Ordering::Relaxed))
-        .then(|| (&kinds::SENDTO, [0, 0, 0, 0, ADDRESS.as_ptr() as u64, LONGEST as u64]))
+        .then_some((&kinds::SENDTO, [0, 0, 0, 0, ADDRESS.as_ptr() as u64, LONGEST as u64]))
 }
 
 /// As libc's function of this name.
