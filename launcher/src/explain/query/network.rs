@@ -75,7 +75,7 @@ fn to_host(about: Subject<'_>, hosts: &Hosts, destination: &Destination) -> Answ
         host && rule.has_port(*port)
     };
     let rule = |list: &str, rules: &[HostRule]| {
-        rules.iter().find(is_about).map(|rule| Rule::flag(&format!("{list} '{rule}'")))
+        rules.iter().find(is_about).map(|rule| Rule::flag(format!("{list} '{rule}'")))
     };
     let denied = rule("network.deny", &rules.deny);
     if allowed {
