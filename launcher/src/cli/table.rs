@@ -96,7 +96,8 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
             ("host", |r| r.net = Some(NetworkMode::Host)),
         ], "Network: none, a private one with loopback alone, or the host's [default: the profile's]").asks(),
         valued("connect", Texts(|r| &mut r.connect), "HOST[:PORT]",
-            "Allow TCP connections only to the hosts listed ('example.org', '*.example.org:443', '10.0.0.0/8:22', '*:80')"),
+            "Allow TCP connections only to the hosts listed ('example.org', '*.example.org:80', '10.0.0.0/8:22', \
+             '*:8080')"),
         valued("host-port", Ports(|r| &mut r.host_port), "PORT",
             "Bring a TCP port of this machine's loopback into the run's own network"),
         valued("bind", Ports(|r| &mut r.bind), "PORT", "Allow listening only on the TCP ports listed"),

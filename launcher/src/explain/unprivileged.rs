@@ -7,7 +7,7 @@ use crate::explain::decode::{Access, Decoded, PathArgument};
 use crate::explain::walk::Viewer;
 use crate::sys::access::{self, Permission};
 use crate::sys::privilege::CapabilitySet as Set;
-use crate::sys::process;
+use crate::sys::{account, process};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -87,5 +87,5 @@ fn closed(viewer: &Viewer<'_>, argument: &PathArgument) -> Option<Closed> {
 /// Whether the user namespace knows the owner of a file: over files of others its root has no power.
 fn is_known(path: &Path) -> bool {
     let owner = || path.symlink_metadata().map(|meta| meta.uid());
-    process::knows_all_users() || owner().is_ok_and(|owner| owner != NOBODY)
+    account::knows_all_users() || owner().is_ok_and(|owner| owner != NOBODY)
 }

@@ -26,3 +26,10 @@ fn home_where(field: usize, value: &[u8]) -> Option<PathBuf> {
     let home = own.nth(HOME).map(|home| PathBuf::from(OsStr::from_bytes(home)))?;
     home.is_absolute().then_some(home)
 }
+
+/// Whether the user namespace of this process knows every user, as the first one does.
+pub fn knows_all_users() -> bool {
+    const ALL: &str = "4294967295";
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_whitespace().nth(2) == Some(ALL)
+}

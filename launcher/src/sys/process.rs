@@ -290,13 +290,6 @@ pub fn leads_session() -> bool {
     session().is_ok_and(|session| session == id())
 }
 
-/// Whether the user namespace of this process knows every user, as the first one does.
-pub fn knows_all_users() -> bool {
-    const ALL: &str = "4294967295";
-    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    map.split_whitespace().nth(2) == Some(ALL)
-}
-
 /// Whether there is a process of this number.
 pub fn exists(pid: Pid) -> bool {
     !matches!(test_signal(pid), Err(Errno::SRCH | Errno::INVAL))

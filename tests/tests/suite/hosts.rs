@@ -18,9 +18,9 @@ fn in_internets(body: impl Fn(&mut Internet<'_>)) {
     need!("unshare", "mount", "openssl", "curl");
     as_users(|user| {
         let world = World::new(user);
-        for name in ["internet.py", "attacks.py"] {
-            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("hosts").join(name);
-            world.script(name, std::fs::read(script).unwrap());
+        let scripts = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("hosts")).unwrap();
+        for script in scripts.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+            world.script(script.file_name().unwrap(), std::fs::read(&script).unwrap());
         }
         body(&mut Internet { world: &world, log: String::new() });
     });
