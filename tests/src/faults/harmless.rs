@@ -47,6 +47,7 @@ const HARMLESS: &[(&str, &str)] = &[
         "limits are then held by other means, which the report names (`limits`, `mechanism`)",
     ),
     ("mmap(0x3, 0x20022)", "memory for the stack of a process: as `clone(0x4511)`"),
+    ("mount '/dev/pts'", "of root's terminals with the group that they have outside: they then have none"),
     ("newfstatat", "as `statx`"),
     ("open", "as `openat`"),
     (

@@ -223,7 +223,10 @@ fn no_hint_suggests_what_would_stay_refused() {
             let world = World::new(user);
             let file = world.write("file", "");
             for (more, why) in [
-                (&[][..], "profile 'workspace' makes no set-user-ID or set-group-ID files\n"),
+                (
+                    &[][..],
+                    "profile 'workspace' makes no set-user-ID or set-group-ID files, and no flag helps\n",
+                ),
                 (&ALLOWED[..], "no file gets a set-user-ID or set-group-ID bit\n"),
             ] {
                 let run = |mode: &str| {

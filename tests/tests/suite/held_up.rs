@@ -13,14 +13,14 @@ fn without_terminal(world: &World, words: &[&str]) -> Output {
 
 /// Fills its standard error without waiting, and then makes a call that is refused.
 const FILLS: &str = "\
-import os, sys, time
+import os, socket, sys, time
 os.set_blocking(2, False)
 for size in 4096, 1:
     try:
         while True: os.write(2, b'x' * size)
     except BlockingIOError: pass
 os.set_blocking(2, True)
-try: os.chroot('/')
+try: socket.socket(40)
 except OSError: pass
 time.sleep(1000)
 ";
@@ -42,7 +42,7 @@ fn a_late_reader_delays_lines_and_not_the_end() {
         reader.read_to_string(&mut said).unwrap();
         running.wait().exited(124);
         let lines = said.trim_start_matches('x');
-        assert!(said.len() > 60_000 && lines.starts_with("sbx: blocked chroot(\"/\")"), "{lines}");
+        assert!(said.len() > 60_000 && lines.starts_with("sbx: blocked socket(AF_VSOCK"), "{lines}");
         assert!(lines.contains("timed out after 1s"), "{lines}");
     });
 }
@@ -77,8 +77,8 @@ fn a_reader_that_does_not_take_the_last_sentence_delays_nothing() {
 #[test]
 fn a_terminal_that_takes_no_output_delays_nothing() {
     let world = World::new(&User::ordinary());
-    let stops = "import os, termios, time\ntermios.tcflow(1, termios.TCOOFF)\n\
-                 try: os.chroot('/')\nexcept OSError: pass\ntime.sleep(1000)";
+    let stops = "import os, socket, termios, time\ntermios.tcflow(1, termios.TCOOFF)\n\
+                 try: socket.socket(40)\nexcept OSError: pass\ntime.sleep(1000)";
     let (running, _terminal) =
         world.sbx(["run", "-t", "1s", "--", "python3", "-c", stops]).start_on_terminal();
     running.wait().exited(124);
@@ -87,19 +87,19 @@ fn a_terminal_that_takes_no_output_delays_nothing() {
 #[test]
 fn a_terminal_that_stops_background_writers_delays_nothing() {
     let world = World::new(&User::ordinary());
-    let program = "import os, signal, termios, time\n\
+    let program = "import os, signal, socket, termios, time\n\
                    signal.signal(signal.SIGTTOU, signal.SIG_IGN)\n\
                    modes = termios.tcgetattr(0)\nmodes[3] |= termios.TOSTOP\n\
                    termios.tcsetattr(0, termios.TCSANOW, modes)\n\
                    os.setpgid(0, 0)\nos.tcsetpgrp(0, os.getpid())\n\
-                   try: os.chroot('/')\nexcept OSError: pass\ntime.sleep(1000)";
+                   try: socket.socket(40)\nexcept OSError: pass\ntime.sleep(1000)";
     let program = world.write("program.py", program);
     let sbx = stage::sbx();
     let script =
         format!("set -m; {} run -t 1s -- python3 {}; echo \"ended $?\"", sbx.display(), program.display());
     let (running, _terminal) = world.bare(["bash", "-c", &script]).start_on_terminal();
     running.wait_for("ended 124");
-    assert!(running.wait().out().contains("sbx: blocked chroot"));
+    assert!(running.wait().out().contains("sbx: blocked socket(AF_VSOCK"));
 }
 
 #[test]
