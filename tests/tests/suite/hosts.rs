@@ -280,13 +280,16 @@ fn log_mode_lets_every_host_through_and_lists_it() {
 #[test]
 fn if_the_broker_is_killed_nobody_is_reached() {
     in_internets(|internet| {
-        // The broker is the supervisor's other child: the one that is not the first process of the namespaces.
+        // The broker is a child of the supervisor's in the same network. It is there soon after the command is.
         let out = internet.run(
-            "$SBX --connect allowed.example:80 -- sh -c 'until test -e go; do sleep 0.05; done; \
+            "rm -f started go; $SBX --connect allowed.example:80 -- sh -c ': > started; n=0; \
+             until test -e go || test $n -gt 400; do n=$((n+1)); sleep 0.05; done; \
              curl -sS http://allowed.example/' & \
-             until broker=$(pgrep -f '^.*sbx run --connect' -P $! | head -1) && test -n \"$broker\"; do sleep 0.05; done; \
-             for child in $(pgrep -P $!); do test \"$(readlink /proc/$child/ns/net)\" = \"$(readlink /proc/self/ns/net)\" \
-             && kill -KILL $child; done; sleep 0.2; : > go; wait $!",
+             n=0; killed=; own=$(readlink /proc/self/ns/net); \
+             until test \"$killed\" || test $n -gt 400; do n=$((n+1)); sleep 0.05; test -e started || continue; \
+             for child in $(pgrep -P $!); do \
+             test \"$(readlink /proc/$child/ns/net)\" = \"$own\" && kill -KILL $child && killed=1; done; done; \
+             sleep 0.3; : > go; wait $!",
         );
         out.failed().says("no host is reached any more");
         internet.saw_nothing_of("connection");
