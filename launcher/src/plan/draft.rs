@@ -17,13 +17,12 @@ use crate::plan::rules::Network;
 use crate::plan::variables::Loudness;
 use crate::plan::workspace::{self, Working};
 use crate::plan::{
-    CacheOf, HomeOf, Inputs, Needs, OnViolation, Plan, Provided, deny_expansion, network, notified,
-    static_programs, validation, variables,
+    CacheOf, HomeOf, Inputs, Needs, OnViolation, Plan, Provided, network, notified, static_programs,
+    validation, variables,
 };
 use crate::profile::{Given, NetworkMode, Profile, SettingsCopy, Source, Variable, Variables};
 use crate::sys::namespace::{Kinds, Own};
 use crate::sys::plain;
-use crate::sys::within::is_within;
 use crate::text::shown;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -108,10 +107,7 @@ impl<'a> Draft<'a> {
         Needs {
             // A home that does not last is beside the scratch directory.
             scratch: (uses(Variable::Tmp) || home.is_some()) && !request.exec,
-            // A denial of /tmp has to hold for what takes its place, and does where that is in /tmp.
-            is_tmp: self.has_own_tmp()
-                && !request.keep_background
-                && !self.denies(Path::new(namespaces::TMP)),
+            is_tmp: self.has_own_tmp() && !request.keep_background,
             cache: (uses(Variable::Cache) && home.is_none())
                 .then(|| cache_of(profile, self.workspace.as_deref())),
             home,
@@ -185,6 +181,7 @@ impl<'a> Draft<'a> {
             more: &repository.as_ref().map(Repository::rules).unwrap_or_default(),
             masks: self.view == Choice::Made,
             home: private_home.as_ref(),
+            scratch_inside: inside,
             listings: &listings,
         };
         let paths = self.paths(given, &mut warnings)?;
@@ -308,17 +305,6 @@ impl<'a> Draft<'a> {
             let kinds = Kinds { user: owns(), view, network };
             Own { kinds, identity: *host.identity.get() }
         })
-    }
-
-    /// Whether a path is denied, or something above it.
-    fn denies(&self, path: &Path) -> bool {
-        let Inputs { request, profile, host, directory, .. } = &self.inputs;
-        let (workspace, home) = (self.workspace.as_deref(), host.home());
-        let variables = Variables { workspace, home, ..Variables::default() };
-        let flags = request.deny.iter().map(|word| directory.join(word));
-        let entries = profile.paths.deny.iter().filter_map(|entry| entry.expand_path(&variables));
-        let real = deny_expansion::resolve(path);
-        flags.chain(entries).any(|denied| is_within(&real, &deny_expansion::resolve(&denied)))
     }
 
     /// Whether the scratch directory takes the place of /tmp inside.

@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::plan::commands::Commands;
 use crate::plan::home::PrivateHome;
 use crate::plan::listings::Listings;
-use crate::plan::namespaces::Roots;
+use crate::plan::namespaces::{Roots, TMP};
 use crate::plan::rules::{PathRights, PathRule};
 use crate::plan::writable_roots::{self, Found, WritableRoots};
 use crate::plan::{Inputs, deny_expansion, flag_warnings};
@@ -69,6 +69,8 @@ pub struct Given<'a> {
     pub masks: bool,
     /// A home of the run's own.
     pub home: Option<&'a PrivateHome>,
+    /// The scratch directory, where it takes the place of /tmp.
+    pub scratch_inside: Option<&'a Path>,
     /// What is not there.
     pub listings: &'a Listings,
 }
@@ -114,6 +116,11 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
     );
     if let Some((commands, (roots, files))) = executed.commands.zip(reached) {
         commands.only_allowed(&mut rules, &files, &roots, warnings)?;
+    }
+    // Wherever what takes the place of /tmp is outside: inside it is /tmp.
+    let is_tmp_denied = || denied.iter().any(|denied| is_within(Path::new(TMP), denied));
+    if let Some(scratch) = given.scratch_inside.filter(|_| is_tmp_denied()) {
+        rules.retain(|rule| !is_within(&rule.path, scratch));
     }
     let rules = hold_denied(merge(rules), &denied, given.masks, warnings)?;
     let rules = match executed.commands {

@@ -39,3 +39,25 @@ fn nothing_in_tmp_lasts_or_is_shared() {
         }
     });
 }
+
+/// Wherever what takes the place of /tmp is outside.
+#[test]
+fn a_denial_of_tmp_holds_for_what_takes_its_place() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let elsewhere = world.home.join("elsewhere");
+        world.make_dir(&elsewhere);
+        for profile in ["workspace", "read-only"] {
+            let run = |flags: &[&str]| {
+                let command = ["--", "sh", "-c", "ls /tmp && : > /tmp/made && ls /tmp"];
+                world.sbx([&["run", "-q", "-p", profile][..], flags, &command].concat())
+            };
+            for denied in [&["--deny", "/tmp"][..], &["--deny", "/tmp", "--home", "closed"]] {
+                run(denied).run().failed().prints("");
+                run(denied).env("TMPDIR", &elsewhere).run().failed().prints("");
+            }
+            run(&[]).run().success().prints("made\n");
+            run(&[]).env("TMPDIR", &elsewhere).run().success().prints("made\n");
+        }
+    });
+}
