@@ -32,6 +32,7 @@ use std::os::fd::OwnedFd;
 /// The sockets in the run's network.
 pub struct Doors {
     /// UDP sockets for questions, at port 53 of all addresses: one for IPv4, and one for IPv6 only, if there is one.
+    /// They tell where each datagram was sent.
     pub datagrams: Vec<OwnedFd>,
     /// Listening TCP sockets for questions.
     pub questions: Vec<OwnedFd>,

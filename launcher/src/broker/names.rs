@@ -3,52 +3,45 @@
 //! They are of 198.18.0.0/15, which is set aside for benchmarks (RFC 2544) and so leads nowhere. An address is given to
 //! one name and never to another one in the same run: whoever keeps an address keeps the name.
 
-use crate::hosts::HostName;
+use crate::hosts::{HostName, Range};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Maximum number of names in a run.
 pub const MOST: usize = 16_384;
 
-/// The first bits of the addresses that are in a range as large as 198.18.0.0/15.
-const PREFIX: u32 = 15;
-
 /// Names, and the addresses that stand for them.
 pub struct Names {
-    base: Ipv4Addr,
+    range: Range,
     numbers: HashMap<HostName, u32>,
     /// By number.
     names: Vec<HostName>,
 }
 
-/// The number of the first address behind the base: that one and the next are left out.
+/// The number of the first address that is given: the two before it are left out.
 const FIRST: u32 = 2;
 
 impl Default for Names {
     fn default() -> Names {
-        Names::from(Ipv4Addr::new(198, 18, 0, 0))
+        Names::from(Range::of_names())
     }
 }
 
 impl Names {
-    /// With another range as large as 198.18.0.0/15.
-    pub fn from(base: Ipv4Addr) -> Names {
-        let base = Ipv4Addr::from_bits(base.to_bits() & (u32::MAX << (32 - PREFIX)));
-        Names { base, numbers: HashMap::new(), names: Vec::new() }
+    /// With another range of IPv4 that is as large.
+    pub fn from(range: Range) -> Names {
+        Names { range, numbers: HashMap::new(), names: Vec::new() }
     }
 
     /// Whether an address is of the range.
     pub fn is_synthetic(&self, address: IpAddr) -> bool {
-        match address.to_canonical() {
-            IpAddr::V4(address) => (address.to_bits() ^ self.base.to_bits()) >> (32 - PREFIX) == 0,
-            IpAddr::V6(_) => false,
-        }
+        self.range.has(address)
     }
 
     /// The name that an address stands for.
     pub fn name_of(&self, address: IpAddr) -> Option<&HostName> {
         let IpAddr::V4(address) = address.to_canonical() else { return None };
-        let number = address.to_bits().checked_sub(self.base.to_bits())?.checked_sub(FIRST)?;
+        let number = address.to_bits().checked_sub(self.base())?.checked_sub(FIRST)?;
         self.names.get(number as usize)
     }
 
@@ -71,7 +64,14 @@ impl Names {
     }
 
     fn address(&self, number: u32) -> Ipv4Addr {
-        Ipv4Addr::from_bits(self.base.to_bits() + FIRST + number)
+        Ipv4Addr::from_bits(self.base() + FIRST + number)
+    }
+
+    fn base(&self) -> u32 {
+        match self.range.first() {
+            IpAddr::V4(first) => first.to_bits(),
+            IpAddr::V6(_) => 0,
+        }
     }
 }
 

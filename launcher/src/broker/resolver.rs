@@ -1,6 +1,6 @@
 //! The host's resolver, as its configuration says.
 
-use crate::hosts::HostName;
+use crate::hosts::{DNS_PORT, HostName};
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -11,8 +11,6 @@ const MOST_SERVERS: usize = 3;
 
 /// Maximum length of a file that is read.
 const LONGEST_FILE: u64 = 1024 * 1024;
-
-const PORT: u16 = 53;
 
 /// Whom names are asked of, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +41,7 @@ impl Resolver {
             match words.next() {
                 Some("nameserver") => {
                     let address = words.next().and_then(|word| word.parse::<IpAddr>().ok());
-                    servers.extend(address.map(|address| SocketAddr::new(address, PORT)));
+                    servers.extend(address.map(|address| SocketAddr::new(address, DNS_PORT)));
                 }
                 Some("options") => {
                     for word in words {
@@ -58,7 +56,7 @@ impl Resolver {
             }
         }
         if servers.is_empty() {
-            servers.push(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT));
+            servers.push(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), DNS_PORT));
         }
         servers.truncate(MOST_SERVERS);
         let timeout = Duration::from_secs(u64::clamp(timeout, 1, 30));

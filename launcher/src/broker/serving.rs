@@ -95,7 +95,6 @@ impl Loop {
         let teller = Teller::new(channel);
         poller.add(teller.channel(), Token::new(Kind::Channel, 0), Interest::Reads)?;
         for (place, socket) in doors.datagrams.iter().enumerate() {
-            datagram::tell_destinations(socket)?;
             poller.add(socket, Token::new(Kind::Datagrams, place as u64), Interest::Reads)?;
         }
         let mut new = Loop {

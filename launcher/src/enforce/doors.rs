@@ -5,14 +5,12 @@
 
 use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
+use crate::hosts::DNS_PORT;
 use crate::plan::network::Doors;
-use crate::sys::{OfCall, SyscallError, descriptor, route};
+use crate::sys::{OfCall, SyscallError, datagram, descriptor, route};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
-
-/// The port of name servers.
-const DNS: u16 = 53;
 
 /// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -62,7 +60,7 @@ pub fn open(doors: &Doors) -> Result<Vec<Door>, EnforceError> {
     let mut made = Vec::new();
     for family in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
         let wildcard = |port| SocketAddr::new(family, port);
-        let Some(datagrams) = datagrams(wildcard(DNS)).step("answer questions about names")? else {
+        let Some(datagrams) = datagrams(wildcard(DNS_PORT)).step("answer questions about names")? else {
             continue;
         };
         made.push((Purpose::Datagrams, datagrams));
@@ -71,7 +69,7 @@ pub fn open(doors: &Doors) -> Result<Vec<Door>, EnforceError> {
             made.extend(socket.map(|socket| (purpose, socket)));
             Ok(())
         };
-        listening(Purpose::Questions, wildcard(DNS))?;
+        listening(Purpose::Questions, wildcard(DNS_PORT))?;
         for port in &doors.ports {
             // Port 0: one of the kernel's choice.
             listening(Purpose::Port(*port), wildcard(0))?;
@@ -96,7 +94,7 @@ pub fn address_of(number: RawFd) -> Option<SocketAddr> {
 /// A datagram socket that tells where each datagram was sent; `None` without IPv6.
 fn datagrams(address: SocketAddr) -> Result<Option<OwnedFd>, SyscallError> {
     let Some(socket) = new(address, SocketType::DGRAM)? else { return Ok(None) };
-    route::tell_destinations(&socket, address.is_ipv6())?;
+    datagram::tell_destinations(&socket)?;
     bind(&socket, &address).of("bind")?;
     Ok(Some(socket))
 }

@@ -12,3 +12,6 @@ pub use name::{HostName, NameError};
 pub use range::Range;
 pub use rule::{DEFAULT_PORT, HostPattern, HostRule, RuleError};
 pub use rules::HostRules;
+
+/// The port of name servers.
+pub const DNS_PORT: u16 = 53;

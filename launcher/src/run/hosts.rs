@@ -5,14 +5,14 @@ use crate::enforce::doors::{Door, Purpose};
 use crate::error::{Refusal, cannot};
 use crate::plan::network;
 use crate::supervise::hosts::Hosts;
-use crate::sys::{descriptor, process, socket};
+use crate::sys::{descriptor, probe, socket};
 use std::rc::Rc;
 
 /// Starts it, with the sockets that the first process of the run has made. It is a copy of this process, so it begins
 /// in the host's network, and confines itself.
 pub fn start(plan: Rc<network::Hosts>, logs: bool, doors: &[Door]) -> Result<Rc<Hosts>, Refusal> {
     let [own, brokers] = socket::packet_pair().map_err(cannot("make a channel to the broker"))?;
-    let pid = process::fork().map_err(cannot("start the broker"))?;
+    let pid = probe::fork().map_err(cannot("start the broker"))?;
     if pid == 0 {
         drop(own);
         let setup = Setup { rules: plan.rules.clone(), resolver: Resolver::of_host(), watches: logs };

@@ -6,8 +6,8 @@
 
 use crate::broker::{Event, Protocol};
 use crate::enforce::doors::{self, Door, Purpose};
-use crate::explain::hint::{DNS, Host};
-use crate::hosts::{HostName, Range};
+use crate::explain::hint::{Host, Reason};
+use crate::hosts::{DNS_PORT, HostName, Range};
 use crate::plan::network;
 use crate::supervise::judge::Judge;
 use crate::supervise::violation::{Confidence, Fate, Kind, Violation};
@@ -48,7 +48,10 @@ struct State {
     asker: Option<Program>,
     /// Who connected to a host last, by its name or address, and the port.
     callers: HashMap<(String, u16), Program>,
+    /// The broker has closed the channel.
     is_gone: bool,
+    /// That is known: it has been said, or the run has ended.
+    is_over: bool,
 }
 
 /// What a run had of a host, at one port.
@@ -103,19 +106,23 @@ impl Hosts {
             IpAddr::V4(ip) => self.state.borrow().names.get(&ip).cloned(),
             IpAddr::V6(_) => None,
         };
-        let rules = &self.plan.rules;
-        let is_allowed = match &name {
-            Some(name) => rules.allow_name(name, port),
-            None => rules.allow_address(ip, port) && !Range::of_names().has(ip),
-        };
         // A socket of IPv6 that goes to an IPv4 address arrives at the socket for that.
         let door = self.ports.get(&(ip.is_ipv6(), port));
         let host = Host { name, address: ip, port };
-        match door.filter(|_| is_allowed || self.logs) {
+        match door.filter(|_| self.logs || self.allows(&host)) {
             Some(door) => Way::Out(host, *door),
             // Whichever name server is asked, the broker answers.
-            None if port == DNS => Way::Inside,
+            None if port == DNS_PORT => Way::Inside,
             None => Way::Refused(host),
+        }
+    }
+
+    /// Whether rules name a host. An address that stands for names is none by itself.
+    fn allows(&self, Host { name, address, port }: &Host) -> bool {
+        let rules = &self.plan.rules;
+        match name {
+            Some(name) => rules.allow_name(name, *port),
+            None => rules.allow_address(*address, *port) && !Range::of_names().has(*address),
         }
     }
 
@@ -151,8 +158,13 @@ impl Hosts {
             match self.next() {
                 Some(Some(event)) => self.hear(event, judge),
                 Some(None) => {}
-                None => return,
+                None => break,
             }
+        }
+        let mut state = self.state.borrow_mut();
+        if state.is_gone && !std::mem::replace(&mut state.is_over, true) {
+            let line = "the process that connects to hosts has ended: no host is reached any more";
+            judge.violations.line(line);
         }
     }
 
@@ -182,32 +194,30 @@ impl Hosts {
                 let is_listed = self.logs && !self.plan.rules.know_name(&name);
                 let shown = name.to_string();
                 state.names.entry(address).or_insert(name);
-                let (program, process) = state.asker.clone().unwrap_or_default();
+                let asker = state.asker();
                 drop(state);
                 if is_listed {
                     let reason = judge.explainer.host_name_reason(&shown);
-                    self.tell(judge, (&program, process), "dns", format!("A {shown}"), reason);
+                    self.tell(judge, &asker, "dns", format!("A {shown}"), reason);
                 }
             }
             Event::Refused { name, kind } => {
                 state.of(&name, 0, |used| used.refused += 1);
-                let (program, process) = state.asker.clone().unwrap_or_default();
+                let asker = state.asker();
                 drop(state);
                 let reason = judge.explainer.host_name_reason(&name);
-                self.tell(judge, (&program, process), "dns", format!("{kind} {name}"), reason);
+                self.tell(judge, &asker, "dns", format!("{kind} {name}"), reason);
             }
             Event::Opened { host, port, .. } => {
                 state.of(&host, port, |used| used.connections += 1);
-                let (program, process) =
-                    state.callers.get(&(host.clone(), port)).cloned().unwrap_or_default();
+                let caller = state.caller(&host, port);
                 drop(state);
-                self.list(judge, (&program, process), &host, port);
+                self.list(judge, &caller, &host, port);
             }
             Event::Failed { host, port, .. } => state.of(&host, port, |used| used.failed += 1),
             Event::Mismatch { host, port, said, protocol } => {
                 state.of(&host, port, |used| used.refused += 1);
-                let (program, process) =
-                    state.callers.get(&(host.clone(), port)).cloned().unwrap_or_default();
+                let caller = state.caller(&host, port);
                 drop(state);
                 let word = match protocol {
                     Protocol::Tls => "TLS",
@@ -216,7 +226,7 @@ impl Hosts {
                 let said = said.map_or_else(|| "no host".to_string(), |said| format!("'{said}'"));
                 let reason = judge.explainer.mismatch_reason(word, &host);
                 let what = format!("{host}:{port}, {word} to {said}");
-                self.tell(judge, (&program, process), "connection", what, reason);
+                self.tell(judge, &caller, "connection", what, reason);
             }
             Event::Closed { host, port, sent, received } => state.of(&host, port, |used| {
                 used.sent += sent;
@@ -227,15 +237,11 @@ impl Hosts {
     }
 
     /// Names a connection that only log mode has let through.
-    fn list(&self, judge: &mut Judge, program: (&[u8], Pid), shown: &str, port: u16) {
-        let (name, address) = (HostName::parse(shown).ok(), shown.parse().ok());
-        let rules = &self.plan.rules;
-        let is_allowed = name.as_ref().is_some_and(|name| rules.allow_name(name, port))
-            || address
-                .is_some_and(|address: IpAddr| rules.allow_address(address, port) || address.is_loopback());
-        if self.logs && !is_allowed {
-            let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-            let reason = judge.explainer.host_reason(&Host { name, address, port });
+    fn list(&self, judge: &mut Judge, program: &Program, shown: &str, port: u16) {
+        let address = shown.parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let host = Host { name: HostName::parse(shown).ok(), address, port };
+        if self.logs && !address.is_loopback() && !self.allows(&host) {
+            let reason = judge.explainer.host_reason(&host);
             self.tell(judge, program, "connection", format!("{shown}:{port}"), reason);
         }
     }
@@ -243,22 +249,24 @@ impl Hosts {
     fn tell(
         &self,
         judge: &mut Judge,
-        (program, process): (&[u8], Pid),
+        (program, process): &Program,
         call: &str,
         arguments: String,
-        reason: crate::explain::hint::Reason,
+        reason: Reason,
     ) {
         let fate = if self.logs { Fate::WouldBlock } else { Fate::Blocked };
         let (kind, confidence) = (Kind::Address, Confidence::Observed);
         let (call, path, address) = (call.to_string(), None, None);
         let violation = Violation { fate, kind, confidence, call, arguments, path, address, reason };
-        judge.violations.tell_of(violation, program, process);
+        judge.violations.tell_of(violation, program, *process);
     }
 
-    /// Ends the broker. What it has still to tell is heard. Returns whether it was there to the end.
-    pub fn end(&self, judge: &mut Judge) -> bool {
+    /// Ends the broker. What it has still to tell is heard.
+    pub fn end(&self, judge: &mut Judge) {
         const LONGEST: Duration = Duration::from_millis(200);
-        let was_there = !self.state.borrow().is_gone;
+        // What happened before is heard, and is news.
+        self.read(judge);
+        self.state.borrow_mut().is_over = true;
         let _ = socket::send_no_more(&self.channel);
         let deadline = Instant::now() + LONGEST;
         while let Some(number) = self.told() {
@@ -272,7 +280,6 @@ impl Hosts {
         }
         process::signal(self.broker, libc::SIGKILL);
         process::wait(Some(self.broker), true, false);
-        was_there
     }
 
     /// What the run had of each host and port. Port 0: its name was asked for.
@@ -287,6 +294,14 @@ impl Hosts {
 }
 
 impl State {
+    fn asker(&self) -> Program {
+        self.asker.clone().unwrap_or_default()
+    }
+
+    fn caller(&self, host: &str, port: u16) -> Program {
+        self.callers.get(&(host.to_string(), port)).cloned().unwrap_or_default()
+    }
+
     fn of(&mut self, host: &str, port: u16, change: impl FnOnce(&mut Used)) {
         let key = (host.to_string(), port);
         if self.used.len() >= MOST && !self.used.contains_key(&key) {

@@ -127,7 +127,7 @@ impl Supervisor<'_> {
     fn turn(&mut self) -> Result<(), SyscallError> {
         let [signals, listener, event, lines, hosts, streams @ ..] = self.wait()?;
         if hosts.now || hosts.gone {
-            self.hear_of_hosts();
+            self.task.hosts.iter().for_each(|hosts| hosts.read(&mut self.calls.judge));
         }
         self.notifications(listener)?;
         if signals.now {
@@ -183,16 +183,6 @@ impl Supervisor<'_> {
         let all =
             [first, self.deadline.pause(now), self.calls.pause(), memory.map(|memory| memory.pause(now))];
         all.into_iter().flatten().min()
-    }
-
-    /// Hears what the broker tells.
-    fn hear_of_hosts(&mut self) {
-        let Some(hosts) = &self.task.hosts else { return };
-        hosts.read(&mut self.calls.judge);
-        if hosts.told().is_none() {
-            let violations = &self.calls.judge.violations;
-            violations.line("the process that connects to hosts has ended: no host is reached any more");
-        }
     }
 
     fn notifications(&mut self, ready: Ready) -> Result<(), SyscallError> {

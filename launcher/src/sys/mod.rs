@@ -34,7 +34,6 @@ pub mod probe;
 #[allow(unsafe_code)] // clone(2), execve(2), waitid(2), kill(2) and others.
 pub mod process;
 pub mod resolve;
-#[allow(unsafe_code)] // setsockopt(2) for the addresses of datagrams.
 pub mod route;
 #[allow(unsafe_code)] // seccomp(2) and its ioctls, the version of Landlock.
 pub mod seccomp;

@@ -49,7 +49,7 @@ impl Ahead {
     /// Starts the helper.
     pub fn begin(own: Own) -> Option<Ahead> {
         let [answer, sender] = socket::packet_pair().ok()?;
-        let helper = process::fork().ok()?;
+        let helper = probe::fork().ok()?;
         if helper == 0 {
             let told = process::die_with_parent(libc::SIGKILL).and_then(|()| make_ahead(own, sender.as_fd()));
             process::exit_now(i32::from(told.is_err()));

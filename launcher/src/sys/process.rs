@@ -100,11 +100,6 @@ pub fn fork_beside(namespaces: libc::c_int) -> Result<Pid, SyscallError> {
     copy(namespaces | libc::CLONE_FILES | libc::CLONE_PARENT)
 }
 
-/// A copy of this process. Returns 0 in the copy.
-pub fn fork() -> Result<Pid, SyscallError> {
-    copy(0)
-}
-
 fn copy(flags: libc::c_int) -> Result<Pid, SyscallError> {
     let none: *const c_void = std::ptr::null();
     let flags = flags | libc::SIGCHLD;

@@ -1,9 +1,9 @@
 //! Routes of the calling process's network namespace (rtnetlink(7)).
 
-use crate::sys::{OfCall, SyscallError, checked};
+use crate::sys::{OfCall, SyscallError};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 /// The loopback interface has this number in every network namespace: it is made first.
 const LOOPBACK: u32 = 1;
@@ -54,18 +54,4 @@ fn local_route(family: i32) -> Vec<u8> {
     message.extend(libc::RTA_OIF.to_ne_bytes());
     message.extend(LOOPBACK.to_ne_bytes());
     message
-}
-
-/// Has a datagram socket tell to which address each datagram was sent (ip(7), ipv6(7)).
-pub fn tell_destinations(socket: &OwnedFd, is_ipv6: bool) -> Result<(), SyscallError> {
-    let (level, option) = match is_ipv6 {
-        true => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
-        false => (libc::IPPROTO_IP, libc::IP_PKTINFO),
-    };
-    let on: libc::c_int = 1;
-    let length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: a number, and its length.
-    let result =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const on).cast(), length) };
-    checked("setsockopt", result).map(drop)
 }

@@ -5,13 +5,13 @@ const HARMLESS: &[(&str, &str)] = &[
     ("access", "looks whether a file is there to be chosen; the next one is taken"),
     ("capget", "the run is then made as for an ordinary user, with a user namespace"),
     (
-        "clone(0x11)",
+        "clone(0x1200011)",
         "of the helper that makes the run's network while it is planned: the first process then makes it",
     ),
-    ("clone(0x2c028411)", "of the first process in a network that is there: as `clone(0x11)`"),
+    ("clone(0x2c028411)", "of the first process in a network that is there: as `clone(0x1200011)`"),
     (
         "clone(0x4511)",
-        "of the process that starts the first one in a network that is there: as `clone(0x11)`",
+        "of the process that starts the first one in a network that is there: as `clone(0x1200011)`",
     ),
     ("close_range", "descriptors are then marked one by one"),
     (
@@ -27,7 +27,7 @@ const HARMLESS: &[(&str, &str)] = &[
         "of seeds for tables of the C library; where an address has to be random, the run is refused",
     ),
     ("getsockopt", "asks who is at the other end of standard input"),
-    ("ioctl(0x8914)", "starts the interface of a network that is made ahead: as `clone(0x11)`"),
+    ("ioctl(0x8914)", "starts the interface of a network that is made ahead: as `clone(0x1200011)`"),
     ("ioctl(0x5401)", "asks whether a descriptor is a terminal; it then counts as none"),
     ("ioctl(0x5413)", "as `ioctl(0x5401)`"),
     ("ioctl(0x802c542a)", "as `ioctl(0x5401)`"),
@@ -63,8 +63,8 @@ const HARMLESS: &[(&str, &str)] = &[
     ("pidfd_open", "as `eventfd2`, where the run has no namespaces"),
     ("poll", "is made again (EINTR)"),
     ("pread64", "is made again (EINTR)"),
-    ("prctl(0x1, 0x9)", "of the helper that makes the network: as `clone(0x11)`"),
-    ("prctl(0x4, ", "of the helper that makes the network, while it maps the user: as `clone(0x11)`"),
+    ("prctl(0x1, 0x9)", "of the helper that makes the network: as `clone(0x1200011)`"),
+    ("prctl(0x4, ", "of the helper that makes the network, while it maps the user: as `clone(0x1200011)`"),
     ("prctl(0x18)", "past the last capability"),
     ("prctl(0x26, 0x1)", "of the helper: as `kill`"),
     ("prctl(0x53425831", "asks whether an `sbx` is around; every error but one says no"),
@@ -75,7 +75,7 @@ const HARMLESS: &[(&str, &str)] = &[
     ("prlimit64(0x3, 0x0)", "the C library asks for the size of the stack"),
     ("read", "is made again (EINTR), or looks for what may not be there"),
     ("readlink", "asks whether a name is a link; it is then used as it is"),
-    ("recvmsg", "of what the helper that makes the network hands over: as `clone(0x11)`"),
+    ("recvmsg", "of what the helper that makes the network hands over: as `clone(0x1200011)`"),
     ("rt_sigaction(0xd, 0x0)", "asks what the caller had set; the command gets the default"),
     ("rt_sigprocmask(0x0, 0x0)", "asks what the caller had blocked; the command gets the default"),
     (
@@ -84,8 +84,8 @@ const HARMLESS: &[(&str, &str)] = &[
     ),
     ("sendmsg", "as `recvmsg`"),
     ("set_robust_list", "of a fork by the C library: nobody shares locks with that process"),
-    ("setns", "of the process that starts the first one in a network that is there: as `clone(0x11)`"),
-    ("socket", "of the helper that makes the network: as `clone(0x11)`"),
+    ("setns", "of the process that starts the first one in a network that is there: as `clone(0x1200011)`"),
+    ("socket", "of the helper that makes the network: as `clone(0x1200011)`"),
     ("socketpair", "as `recvmsg`"),
     ("statmount", "as `listmount`"),
     (
@@ -93,7 +93,7 @@ const HARMLESS: &[(&str, &str)] = &[
         "looks what is there: what is to be protected, hidden or denied counts as there, what is to be \
          allowed does not",
     ),
-    ("unshare", "of the helper that makes the network: as `clone(0x11)`"),
+    ("unshare", "of the helper that makes the network: as `clone(0x1200011)`"),
     (
         "utimensat",
         "gives back to a directory the times that it had before something was in it for a moment; a build may \

@@ -1,9 +1,9 @@
 use super::*;
 use crate::broker::{Resolver, Setup, serve};
 use crate::hosts::HostRules;
-use crate::sys::probe;
 use crate::sys::process::Change;
 use crate::sys::socket::packet_pair;
+use crate::sys::{datagram, probe};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType};
 use std::net::UdpSocket;
@@ -64,7 +64,9 @@ fn it_serves_while_it_is_confined_and_ends_with_the_channel() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     let [channel, supervisor] = packet_pair().unwrap();
-    let mut parts = Some((OwnedFd::from(socket), channel));
+    let socket = OwnedFd::from(socket);
+    datagram::tell_destinations(&socket).unwrap();
+    let mut parts = Some((socket, channel));
     let child = probe::fork().unwrap();
     if child == 0 {
         let Some((socket, channel)) = parts.take() else { process::exit_now(9) };

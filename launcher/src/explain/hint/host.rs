@@ -1,7 +1,7 @@
 //! Reasons and hints about hosts that rules name, and others.
 
-use crate::explain::hint::{DNS, Explainer, Hint, Reason};
-use crate::hosts::{HostName, HostRule};
+use crate::explain::hint::{Explainer, Hint, Reason};
+use crate::hosts::{DNS_PORT, HostName, HostRule};
 use crate::text::escape;
 use std::net::IpAddr;
 
@@ -48,7 +48,7 @@ impl Explainer {
     /// Why a connection from a network of the run's own comes to nothing, and what would allow it.
     pub fn connection_reason(&self, to: Outside<'_>, port: u16, is_tcp: bool) -> Reason {
         let what = match (port, to) {
-            (DNS, _) => "has a network of its own, and looks up only the hosts that --connect names",
+            (DNS_PORT, _) => "has a network of its own, and looks up only the hosts that --connect names",
             (_, Outside::ThisMachine) => {
                 "has a loopback of its own, and the server on this port is the host's"
             }

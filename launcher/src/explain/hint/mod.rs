@@ -48,9 +48,6 @@ use std::rc::Rc;
 pub use together::{Together, shell_word};
 use topic::Topic;
 
-/// The port of name servers.
-pub const DNS: u16 = 53;
-
 /// Knows the profile in force and the other ones.
 pub struct Explainer {
     profile: Text,

@@ -4,7 +4,7 @@ use crate::broker::relay::reset;
 use crate::broker::resolver::Resolver;
 use crate::broker::said::tests as hellos;
 use crate::broker::{Door, Listener};
-use crate::hosts::HostRule;
+use crate::hosts::{HostRule, Range};
 use crate::sys::socket::packet_pair;
 use crate::sys::{privilege, process};
 use simple_dns::rdata::{A, RData};
@@ -15,7 +15,7 @@ use std::os::fd::AsRawFd;
 use std::thread::{self, JoinHandle};
 
 /// In place of 198.18.0.0/15: of loopback every address is local, as in the run's network all are.
-const RANGE: Ipv4Addr = Ipv4Addr::new(127, 18, 0, 0);
+const RANGE: &str = "127.18.0.0/15";
 
 /// A broker in a thread, with a nameserver that says 127.0.0.1 for each name of `here`, and 10.0.0.1 for others.
 struct Broker {
@@ -51,8 +51,10 @@ impl Made {
         listeners.iter().for_each(|listener| listener.set_nonblocking(true).unwrap());
         let listeners = self.doors.iter().zip(listeners);
         let listeners = listeners.map(|(kind, socket)| Listener { kind: *kind, socket: socket.into() });
+        let datagrams = OwnedFd::from(datagrams);
+        datagram::tell_destinations(&datagrams).unwrap();
         let doors = Doors {
-            datagrams: vec![datagrams.into()],
+            datagrams: vec![datagrams],
             questions: vec![questions.into()],
             listeners: listeners.collect(),
         };
@@ -63,7 +65,7 @@ impl Made {
         let mut resolver = Resolver::read("", "127.0.0.1 hosts.test\n".to_string());
         resolver.servers = vec![nameserver()];
         let setup = Setup { rules, resolver, watches: self.watches };
-        let names = Names::from(RANGE);
+        let names = Names::from(Range::parse(RANGE).unwrap());
         let look_time = Duration::from_millis(300);
         let settings = Settings { names, spoken: self.spoken, look_time, descriptors: self.descriptors };
         // Made by the thread itself, as it holds pointers of epoll's.

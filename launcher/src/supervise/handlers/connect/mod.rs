@@ -22,8 +22,9 @@ mod under_way;
 use crate::enforce::landlock::restrict_connections;
 use crate::explain::caller::{self, Caller};
 use crate::explain::decode::{Address, Memory};
-use crate::explain::hint::{DNS, Host, Outside, Reason};
+use crate::explain::hint::{Host, Outside, Reason};
 use crate::explain::infer::{Beyond, Domain};
+use crate::hosts::DNS_PORT;
 use crate::plan::OnViolation;
 use crate::plan::namespaces::Layout;
 use crate::plan::rules::{self, PathRule};
@@ -212,7 +213,7 @@ impl Handler for Connections {
         if let Some(hosts) = self.hosts.clone().filter(|_| is_inside) {
             // An address that was just given to a name is known before it is connected to.
             hosts.read(judge);
-            if matches!(told.decoded.address, Some(Address::Inet { port: DNS, .. })) {
+            if matches!(told.decoded.address, Some(Address::Inet { port: DNS_PORT, .. })) {
                 hosts.asks(&told.caller.name, process);
             }
         }
