@@ -1,9 +1,9 @@
 //! Writes the built-in profiles as Rust source: values that need neither parsing nor memory at run time.
 
 use crate::profile::{
-    Alternative, Bound, CallRules, CallTable, DefaultAction, Given, Grants, HomeMode, Level, List, Location,
-    Namespaces, NetworkMode, Origin, Pattern, Protection, Search, SettingsCopy, SettingsFormat, Shared,
-    Source, StaticMode, Syscalls, Text, Variable, When, WhenMade,
+    Alternative, Bound, CallRules, CallTable, DefaultAction, Given, Grants, HomeMode, HostGroup, Level, List,
+    Location, Namespaces, NetworkMode, Origin, Pattern, Protection, Search, SettingsCopy, SettingsFormat,
+    Shared, Source, StaticMode, Syscalls, Text, Variable, When, WhenMade,
 };
 use sbx_policy::calls::Call;
 use sbx_policy::restrictions::{Condition, Op, Width};
@@ -137,6 +137,7 @@ structs! {
     CallRules { allow, inside, deny, errno, log }
     Condition { arg, width, op, value }
     Given<T> { value, origin }
+    HostGroup { rules }
     Location { base, rest }
     Origin { profile, built_in, key, index, entry, why }
     Protection { path, readers, when_made }

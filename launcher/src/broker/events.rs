@@ -2,7 +2,7 @@
 //!
 //! The supervisor does not trust the broker: a message is bounded, and what is not well-formed is no event.
 
-use crate::hosts::HostName;
+use crate::hosts::{HostName, Protocol};
 use crate::sys::{OfCall, SyscallError};
 use rustix::net::SendFlags;
 use std::collections::VecDeque;
@@ -17,15 +17,6 @@ pub const LONGEST: usize = 600;
 
 /// Maximum number of bytes of events that wait for the supervisor.
 const MOST_WAITING: usize = 256 * 1024;
-
-/// What is looked at in the first bytes of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// The server name in a ClientHello.
-    Tls,
-    /// The host of a request.
-    Http,
-}
 
 /// What happened. Hosts are names or addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +113,11 @@ impl Event {
             }
             Event::Mismatch { host, port, said, protocol } => {
                 begin(&mut to, 5, host, *port);
-                to.push(u8::from(*protocol == Protocol::Http));
+                to.push(match protocol {
+                    Protocol::Tls => 0,
+                    Protocol::Http => 1,
+                    Protocol::Tcp => 2,
+                });
                 to.push(u8::from(said.is_some()));
                 text(&mut to, said.as_deref().unwrap_or_default());
             }
@@ -160,7 +155,12 @@ impl Event {
             }
             5 => {
                 let (host, port) = from.host()?;
-                let protocol = if from.flag()? { Protocol::Http } else { Protocol::Tls };
+                let protocol = match from.byte()? {
+                    0 => Protocol::Tls,
+                    1 => Protocol::Http,
+                    2 => Protocol::Tcp,
+                    _ => return None,
+                };
                 let (is_said, said) = (from.flag()?, from.text()?);
                 let said = match (is_said, said.is_empty()) {
                     (true, _) => Some(said),

@@ -4,12 +4,11 @@
 //! is to be done. When both have come out well, bytes flow.
 
 use crate::broker::dial::{Dial, Progress};
-use crate::broker::events::Protocol;
 use crate::broker::pipes::Pipes;
 use crate::broker::poll::{Interest, Kind, Poller, Ready, Token};
 use crate::broker::relay::{End, Flow, Turn, reset};
 use crate::broker::said::{self, Host, Verdict};
-use crate::hosts::HostRules;
+use crate::hosts::{HostRules, Protocol};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use std::net::SocketAddr;
@@ -28,7 +27,8 @@ enum Way {
 
 /// What the first bytes are looked at for, and until when.
 struct Look {
-    protocol: Protocol,
+    /// There is one at least.
+    protocols: Vec<Protocol>,
     until: Instant,
     /// Bytes have arrived since they were last looked at.
     is_new: bool,
@@ -72,11 +72,17 @@ pub enum Step {
 
 impl Link {
     /// An accepted connection, whose first bytes are looked at until some time.
-    pub fn new(id: u64, socket: OwnedFd, host: Host, port: u16, look: Option<(Protocol, Instant)>) -> Link {
+    pub fn new(
+        id: u64,
+        socket: OwnedFd,
+        host: Host,
+        port: u16,
+        look: Option<(Vec<Protocol>, Instant)>,
+    ) -> Link {
         End::prepare(&socket);
         // What is looked at and what is forwarded are the same bytes, urgent ones among them.
         let _ = rustix::net::sockopt::set_socket_oobinline(&socket, true);
-        let look = look.map(|(protocol, until)| Look { protocol, until, is_new: true, ended: false });
+        let look = look.map(|(protocols, until)| Look { protocols, until, is_new: true, ended: false });
         let (up, down) = (Flow::default(), Flow::default());
         Link { id, host, port, inside: End::new(socket), way: Way::Resolving, look, up, down, is_busy: false }
     }
@@ -164,7 +170,7 @@ impl Link {
     /// Time has passed.
     pub fn on_time(&mut self, poller: &mut Poller, now: Instant) -> Step {
         if let Some(look) = self.look.as_ref().filter(|look| now >= look.until) {
-            return Step::Mismatch(look.protocol, None);
+            return Step::Mismatch(said::spoken(&look.protocols, &[]), None);
         }
         match &mut self.way {
             Way::Dialling(dial) => {
@@ -214,10 +220,11 @@ impl Link {
             return self.broken();
         }
         let bytes = buffer.get(..count).unwrap_or_default();
-        match said::judge(look.protocol, bytes, &self.host, self.port, rules) {
-            Verdict::Unfinished if look.ended => Step::Mismatch(look.protocol, None),
+        let protocol = said::spoken(&look.protocols, bytes);
+        match said::judge(protocol, bytes, &self.host, self.port, rules) {
+            Verdict::Unfinished if look.ended => Step::Mismatch(protocol, None),
             Verdict::Unfinished => Step::Waits,
-            Verdict::Mismatch(said) => Step::Mismatch(look.protocol, said),
+            Verdict::Mismatch(said) => Step::Mismatch(protocol, said),
             Verdict::Matches => {
                 self.look = None;
                 Step::Waits

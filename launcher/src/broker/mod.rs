@@ -21,7 +21,7 @@ mod resolver;
 pub mod said;
 mod serving;
 
-pub use events::{Event, LONGEST as LONGEST_EVENT, Protocol, Teller};
+pub use events::{Event, LONGEST as LONGEST_EVENT, Teller};
 pub use resolver::Resolver;
 pub use serving::{Loop, Settings};
 

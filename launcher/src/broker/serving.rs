@@ -2,7 +2,7 @@
 
 use crate::broker::askers::Askers;
 use crate::broker::dns::{self, Book};
-use crate::broker::events::{Event, Protocol, Teller};
+use crate::broker::events::{Event, Teller};
 use crate::broker::link::{Link, Step};
 use crate::broker::lookup::{Finished, Lookups, Outcome};
 use crate::broker::names::Names;
@@ -35,8 +35,6 @@ const MOST_LINKS: usize = 65_536;
 pub struct Settings {
     /// The addresses that stand for names.
     pub names: Names,
-    /// The ports on which the first bytes are looked at, for what.
-    pub spoken: Vec<(u16, Protocol)>,
     /// For how long the first bytes are waited for.
     pub look_time: Duration,
     /// The limit of descriptors.
@@ -46,8 +44,7 @@ pub struct Settings {
 impl Settings {
     /// With so many descriptors.
     pub fn new(descriptors: u64) -> Settings {
-        let spoken = vec![(443, Protocol::Tls), (80, Protocol::Http)];
-        Settings { names: Names::default(), spoken, look_time: said::TIME, descriptors }
+        Settings { names: Names::default(), look_time: said::TIME, descriptors }
     }
 }
 
@@ -55,7 +52,6 @@ impl Settings {
 pub struct Loop {
     rules: HostRules,
     watches: bool,
-    spoken: Vec<(u16, Protocol)>,
     look_time: Duration,
     doors: Doors,
     poller: Poller,
@@ -100,7 +96,6 @@ impl Loop {
         let mut new = Loop {
             rules: setup.rules,
             watches: setup.watches,
-            spoken: settings.spoken,
             look_time: settings.look_time,
             doors,
             poller,

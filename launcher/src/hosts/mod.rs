@@ -10,7 +10,7 @@ mod rules;
 
 pub use name::{HostName, NameError};
 pub use range::Range;
-pub use rule::{DEFAULT_PORT, HostPattern, HostRule, RuleError};
+pub use rule::{DEFAULT_PORT, HostPattern, HostRule, Protocol, RuleError};
 pub use rules::HostRules;
 
 /// The port of name servers.

@@ -25,20 +25,63 @@ pub enum HostPattern {
     Range(Range),
 }
 
-/// Hosts and TCP ports: `example.org`, `*.example.org:443,8443`, `203.0.113.0/24:22`, `[2001:db8::]/32:443`, `*:8080`.
+/// What is spoken on a connection: how its first bytes name the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Protocol {
+    /// TLS: the server name in the ClientHello.
+    Tls,
+    /// HTTP: the host of the first request.
+    Http,
+    /// Anything: the bytes are not looked at.
+    Tcp,
+}
+
+impl Protocol {
+    /// The protocols by their words.
+    const WORDS: [(&'static str, Protocol); 3] =
+        [("tls", Protocol::Tls), ("http", Protocol::Http), ("tcp", Protocol::Tcp)];
+
+    /// What is spoken at a port of which no rule says it.
+    pub fn usual(port: u16) -> Protocol {
+        match port {
+            443 => Protocol::Tls,
+            80 => Protocol::Http,
+            _ => Protocol::Tcp,
+        }
+    }
+
+    fn parse(text: &str) -> Result<Protocol, RuleError> {
+        let known = Protocol::WORDS.iter().find(|(word, _)| *word == text);
+        known.map(|(_, protocol)| *protocol).ok_or_else(|| RuleError::Protocol(text.to_string()))
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = Protocol::WORDS.iter().find(|(_, protocol)| protocol == self);
+        f.write_str(word.map_or("", |(word, _)| word))
+    }
+}
+
+/// Hosts and TCP ports: `example.org`, `*.example.org:443,8443`, `203.0.113.0/24:22`, `[2001:db8::]/32:443`, `*:8080`,
+/// `example.org:8443/tls`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostRule {
     /// The hosts.
     pub hosts: HostPattern,
     /// The ports, sorted. Empty for all, which only a denial may mean.
     pub ports: Vec<u16>,
+    /// What is spoken there, if the rule says it.
+    pub speaks: Option<Protocol>,
 }
 
 /// Why a text is no rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RuleError {
     /// Not HOST or HOST:PORT.
-    #[error("expected HOST[:PORT[,PORT...]]; the host is a name, '*.NAME', an address, a range or '*'")]
+    #[error(
+        "expected HOST[:PORT[,PORT...][/PROTOCOL]]; the host is a name, '*.NAME', an address, a range or '*'"
+    )]
     Form,
     /// The host is no name.
     #[error("'{0}' is not the name of a host: {1}")]
@@ -58,6 +101,12 @@ pub enum RuleError {
     /// A pattern in the middle of a name.
     #[error("'{0}' has a '*' where none may be; expected '*.NAME', or '*' for every host")]
     Pattern(String),
+    /// A protocol that is none.
+    #[error("'{0}' is not a protocol; expected 'tls', 'http' or 'tcp'")]
+    Protocol(String),
+    /// A denial with a protocol.
+    #[error("what is denied is denied whatever is spoken there; leave the protocol out")]
+    ProtocolOfDenial,
     /// Every host without a port.
     #[error("'*' needs a port, as in '*:8080'")]
     AnyWithoutPort,
@@ -67,19 +116,27 @@ impl HostRule {
     /// Reads a rule. Without a port it is about 443.
     pub fn parse(text: &str) -> Result<HostRule, RuleError> {
         let (hosts, ports) = parts(text)?;
-        let ports = match ports {
+        let (ports, speaks) = match ports {
             Some(ports) => read_ports(ports)?,
             None if hosts == HostPattern::Any => return Err(RuleError::AnyWithoutPort),
-            None => vec![DEFAULT_PORT],
+            None => (vec![DEFAULT_PORT], None),
         };
-        Ok(HostRule { hosts, ports })
+        Ok(HostRule { hosts, ports, speaks })
     }
 
     /// Reads a denial. Without a port it is about all.
     pub fn parse_denial(text: &str) -> Result<HostRule, RuleError> {
         let (hosts, ports) = parts(text)?;
-        let ports = ports.map_or(Ok(Vec::new()), read_ports)?;
-        Ok(HostRule { hosts, ports })
+        let (ports, speaks) = ports.map_or(Ok((Vec::new(), None)), read_ports)?;
+        if speaks.is_some() {
+            return Err(RuleError::ProtocolOfDenial);
+        }
+        Ok(HostRule { hosts, ports, speaks })
+    }
+
+    /// What is spoken at one of its ports.
+    pub fn protocol_at(&self, port: u16) -> Protocol {
+        self.speaks.unwrap_or_else(|| Protocol::usual(port))
     }
 
     /// Whether it is about a name.
@@ -132,7 +189,7 @@ impl fmt::Display for HostRule {
         for (index, port) in self.ports.iter().enumerate() {
             write!(f, "{}{port}", if index == 0 { ':' } else { ',' })?;
         }
-        Ok(())
+        self.speaks.map_or(Ok(()), |protocol| write!(f, "/{protocol}"))
     }
 }
 
@@ -184,14 +241,18 @@ fn pattern(host: &str) -> Result<HostPattern, RuleError> {
     name(host).map(HostPattern::Name)
 }
 
-fn read_ports(text: &str) -> Result<Vec<u16>, RuleError> {
-    let mut ports = text.split(',').map(port).collect::<Result<Vec<_>, _>>()?;
+fn read_ports(text: &str) -> Result<(Vec<u16>, Option<Protocol>), RuleError> {
+    let (ports, protocol) = match text.split_once('/') {
+        Some((ports, protocol)) => (ports, Some(Protocol::parse(protocol)?)),
+        None => (text, None),
+    };
+    let mut ports = ports.split(',').map(port).collect::<Result<Vec<_>, _>>()?;
     if ports.len() > MOST_PORTS {
         return Err(RuleError::ManyPorts);
     }
     ports.sort_unstable();
     ports.dedup();
-    Ok(ports)
+    Ok((ports, protocol))
 }
 
 fn port(text: &str) -> Result<u16, RuleError> {
@@ -216,6 +277,9 @@ mod tests {
             ("[2001:db8::]/32:443", "[2001:db8::]/32:443"),
             ("[2001:db8::1]", "[2001:db8::1]:443"),
             ("*:8080", "*:8080"),
+            ("example.org:8443,22/tls", "example.org:22,8443/tls"),
+            ("203.0.113.0/24:443/tcp", "203.0.113.0/24:443/tcp"),
+            ("[2001:db8::]/32:8080/http", "[2001:db8::]/32:8080/http"),
         ] {
             let rule = HostRule::parse(text).unwrap();
             assert_eq!(rule.to_string(), shown);
@@ -243,15 +307,25 @@ mod tests {
             ("1.2.3.4.5", "is not a range"),
             ("127.1", "is not a range"),
             ("0x7f.1", "is a number"),
-            ("https://example.org", "'//example.org' is not a port"),
+            ("https://example.org", "'/example.org' is not a protocol"),
             ("exam*le.org", "has a '*'"),
             ("*.*.org", "has a '*'"),
             ("**", "has a '*'"),
             ("example.org/x", "is not a range"),
             ("evil.example\0.example.org", "letters, digits"),
+            ("example.org:443/", "'' is not a protocol; expected 'tls', 'http' or 'tcp'"),
+            ("example.org:443/TLS", "'TLS' is not a protocol"),
+            ("example.org:443/tls/tcp", "'tls/tcp' is not a protocol"),
+            ("example.org:/tls", "'' is not a port"),
         ] {
             assert!(error(text).contains(part), "{text:?}: {}", error(text));
         }
+    }
+
+    #[test]
+    fn a_denial_says_nothing_of_protocols() {
+        let denied = HostRule::parse_denial("example.org:8443/tls");
+        assert_eq!(denied, Err(RuleError::ProtocolOfDenial));
     }
 
     #[test]

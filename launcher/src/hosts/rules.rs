@@ -1,7 +1,7 @@
 //! The rules of a run.
 
 use crate::hosts::name::HostName;
-use crate::hosts::rule::{HostPattern, HostRule};
+use crate::hosts::rule::{HostPattern, HostRule, Protocol};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Where connections may go. What a denial is about is refused whatever else is allowed.
@@ -43,6 +43,31 @@ impl HostRules {
     pub fn allow_resolved(&self, address: IpAddr, port: u16) -> bool {
         let address = address.to_canonical();
         (is_public(address) || self.name_address(address, port)) && !self.deny_address(address, port)
+    }
+
+    /// What may be spoken with a name at a port. Empty: anything. What one rule allows, another does not take away.
+    pub fn protocols_of_name(&self, name: &HostName, port: u16) -> Vec<Protocol> {
+        self.protocols(port, |rule| rule.is_about(name))
+    }
+
+    /// The same of an address that is given instead of a name.
+    pub fn protocols_of_address(&self, address: IpAddr, port: u16) -> Vec<Protocol> {
+        self.protocols(port, |rule| rule.is_about_address(address))
+    }
+
+    fn protocols(&self, port: u16, is_about: impl Fn(&HostRule) -> bool) -> Vec<Protocol> {
+        let rules = self.allow.iter().filter(|rule| rule.has_port(port) && is_about(rule));
+        let mut protocols: Vec<Protocol> = rules.map(|rule| rule.protocol_at(port)).collect();
+        // Log mode lets through what no rule is about.
+        if protocols.is_empty() {
+            protocols.push(Protocol::usual(port));
+        }
+        if protocols.contains(&Protocol::Tcp) {
+            protocols.clear();
+        }
+        protocols.sort_unstable();
+        protocols.dedup();
+        protocols
     }
 
     /// All ports of rules.
@@ -142,6 +167,22 @@ mod tests {
         }
         assert!(!rules.know_name(&name("x.b.example")));
         assert_eq!(rules.ports(), [25, 80, 443]);
+    }
+
+    #[test]
+    fn rules_say_what_is_spoken_and_add_up() {
+        let rules = rules(
+            &["*.a.example:443,22,80", "ssh.a.example:443/tcp", "x.a.example:80/tls", "10.0.0.0/8:8443/tls"],
+            &[],
+        );
+        let of = |host: &str, port| rules.protocols_of_name(&name(host), port);
+        assert_eq!(of("b.a.example", 443), [Protocol::Tls]);
+        assert_eq!(of("b.a.example", 80), [Protocol::Http]);
+        assert_eq!(of("x.a.example", 80), [Protocol::Tls, Protocol::Http]);
+        assert!(of("b.a.example", 22).is_empty() && of("ssh.a.example", 443).is_empty());
+        assert_eq!(rules.protocols_of_address("10.0.0.1".parse().unwrap(), 8443), [Protocol::Tls]);
+        // What no rule is about, as log mode meets it.
+        assert_eq!(of("other.example", 443), [Protocol::Tls]);
     }
 
     #[test]

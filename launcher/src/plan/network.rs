@@ -7,7 +7,7 @@ use crate::plan::calls;
 use crate::plan::namespaces::Choice;
 use crate::plan::rules::Network;
 use crate::plan::validation::Invalid;
-use crate::profile::{Given, NetworkMode, Profile, Text};
+use crate::profile::{Given, NetworkMode, Profile, Text, groups};
 use crate::request::Request;
 use std::rc::Rc;
 
@@ -51,7 +51,7 @@ pub fn asked(
     if !request.connect.is_empty() || !request.bind.is_empty() {
         network.mode = NetworkMode::Ports;
         for text in &request.connect {
-            rules.allow.push(flag(text)?);
+            rules.allow.extend(flag(text, profile)?);
         }
         network.bind.extend(&request.bind);
     }
@@ -61,7 +61,7 @@ pub fn asked(
     // With `--net private` ports are those of hosts as well: the run stays in a network of its own.
     let names_hosts = !rules.deny.is_empty()
         || (request.net == Some(NetworkMode::Private) && !rules.allow.is_empty())
-        || rules.allow.iter().any(|rule| rule.hosts != HostPattern::Any);
+        || rules.allow.iter().any(|rule| rule.hosts != HostPattern::Any || rule.speaks.is_some());
     if names_hosts || !request.host_port.is_empty() {
         return named(rules, &network, request, host);
     }
@@ -78,8 +78,18 @@ pub fn asked(
     Ok(network)
 }
 
-/// A rule of `--connect`. A number alone is a port.
-fn flag(text: &str) -> Result<HostRule, Invalid> {
+/// The rules of a `--connect`: one, or those of a group. A number alone is a port.
+fn flag(text: &str, profile: &Profile) -> Result<Vec<HostRule>, Invalid> {
+    let Some(name) = groups::name(text) else { return rule(text).map(|rule| vec![rule]) };
+    let network = &profile.network;
+    let Some(rules) = network.group(name) else {
+        let (name, known) = (name.to_string(), network.group_names());
+        return Err(Invalid::NoGroup { name, known });
+    };
+    rules.iter().map(|text| rule(text)).collect()
+}
+
+fn rule(text: &str) -> Result<HostRule, Invalid> {
     let is_port = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let rule = if is_port { HostRule::parse(&format!("*:{text}")) } else { HostRule::parse(text) };
     rule.map_err(|why| Invalid::NoHost { text: text.to_string(), why })

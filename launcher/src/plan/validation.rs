@@ -23,6 +23,13 @@ pub enum Invalid {
     #[error("cannot read the host '{text}': {why}")]
     NoHost { text: String, why: RuleError },
     #[error(
+        "cannot reach the hosts of '@{name}': the profile has {}", match known.as_slice() {
+            [] => "no groups in network.groups".to_string(),
+            known => format!("the groups {}", known.join(", ")),
+        }
+    )]
+    NoGroup { name: String, known: Vec<String> },
+    #[error(
         "cannot reach named hosts together with --exec: nobody is left to connect to them; leave --exec out, or \
          allow the port on every host with '*:PORT'"
     )]

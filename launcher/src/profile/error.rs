@@ -1,5 +1,6 @@
 //! Why a profile cannot be used: the facts, and the sentences made of them.
 
+use crate::hosts::RuleError;
 use crate::text::tame;
 use std::ffi::OsStr;
 use std::fmt::{self, Display, Write};
@@ -56,8 +57,19 @@ pub(crate) enum ProfileCause {
     Document(#[from] Fault),
     #[error("{entry} has no effect, for network.mode is '{mode}' and {opens}; add \"mode\": \"allow\"")]
     UselessPort { entry: String, mode: &'static str, opens: &'static str },
+    #[error("{entry} names the group '@{name}', which there is not; {}", groups(known))]
+    UnknownGroup { entry: String, name: String, known: Vec<String> },
+    #[error("{entry}: '{}': {why}", Plain(rule))]
+    Group { entry: String, rule: String, why: RuleError },
     #[error("compiling the conditions on {call}: {cause}")]
     Conditions { call: &'static str, cause: String },
+}
+
+fn groups(known: &[String]) -> String {
+    match known {
+        [] => "network.groups has none".to_string(),
+        known => format!("network.groups has {}", known.join(", ")),
+    }
 }
 
 fn shown(path: &Path) -> String {

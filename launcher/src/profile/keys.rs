@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use crate::profile::error::{Fault, Place};
 use crate::profile::json::{Fields, Node};
-use crate::profile::location::Location;
 use crate::profile::origin::{Given, List, Origin, Shared, Text};
 
 /// The document that is read: for the origin of its entries.
@@ -164,8 +163,8 @@ impl<T: Display + Eq + Hash + Clone> Part for List<Given<T>> {
     }
 }
 
-impl Part for List<(Text, Given<Location>)> {
-    /// The nearest value of a variable counts. The list is sorted by name.
+impl<T: Display + Clone> Part for List<(Text, Given<T>)> {
+    /// The nearest value of a name counts. The list is sorted by name.
     fn merge(&mut self, said: Self, _: &dyn Fn(&Origin) -> bool) {
         let list = self.to_mut();
         for (name, value) in said.into_owned() {

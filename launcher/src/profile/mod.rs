@@ -11,6 +11,7 @@ mod calls;
 mod conditions;
 mod document;
 mod error;
+pub mod groups;
 mod json;
 mod keys;
 mod location;
@@ -36,7 +37,8 @@ use error::ProfileCause;
 pub use error::ProfileError;
 pub use location::{Location, Variables};
 pub use model::{
-    Commands, Env, Home, Limits, Network, PathEntry, Paths, Profile, Protection, SettingsCopy, Source,
+    Commands, Env, Home, HostGroup, Limits, Network, PathEntry, Paths, Profile, Protection, SettingsCopy,
+    Source,
 };
 pub use origin::{Given, List, Origin, Shared, Text};
 pub use pattern::{Name, Pattern};

@@ -16,8 +16,8 @@ use crate::profile::pattern::Pattern;
 use crate::profile::syscalls;
 use crate::profile::units::{self, Bound};
 use crate::profile::values::{
-    command, copy, host_denial, host_rule, limit, path_entry, port, protection, variable_name, variables,
-    word,
+    command, copy, host_denial, host_groups, host_rule, limit, path_entry, port, protection, variable_name,
+    variables, word,
 };
 use crate::profile::words::{
     HomeMode, Level, Namespaces, NetworkMode, SettingsFormat, StaticMode, Variable, WhenMade,
@@ -99,6 +99,8 @@ sections! {
     Network "network." {
         /// Which network there is.
         "mode" mode: Option<Given<NetworkMode>> = one(word(NetworkMode::WORDS)),
+        /// Rules about hosts that a name stands for, sorted by it.
+        "groups" groups: List<(Text, Given<HostGroup>)> = host_groups,
         /// Where TCP connections may go.
         "connect" connect: List<Given<Text>> = each(host_rule),
         /// Where they may not go, whatever else is allowed.
@@ -183,6 +185,13 @@ impl fmt::Display for SettingsCopy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.path.fmt(f)
     }
+}
+
+/// The rules of one group of hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostGroup {
+    /// As they are written.
+    pub rules: List<Text>,
 }
 
 impl Profile {

@@ -13,7 +13,7 @@ use crate::profile::keys::{Author, Part};
 use crate::profile::model::{Profile, Source};
 use crate::profile::origin::{Origin, Shared, Text};
 use crate::profile::search::{self, Search};
-use crate::profile::{document, json, ports};
+use crate::profile::{document, groups, json, ports};
 
 /// How far parents of parents may go.
 const DEPTH: usize = 8;
@@ -84,6 +84,7 @@ fn merged(name: &OsStr, search: &Search) -> Result<Profile, ProfileCause> {
         profile.description = mem::take(&mut said.description);
         profile.merge(said, &|origin| loaded.inherits(origin, &documents));
     }
+    groups::expand(&mut profile)?;
     ports::check(&profile, &documents)?;
     Ok(profile)
 }

@@ -2,10 +2,11 @@
 
 use crate::hosts::HostRule;
 use crate::profile::error::{Fault, Place, Plain};
+use crate::profile::groups;
 use crate::profile::json::Node;
 use crate::profile::keys::Key;
 use crate::profile::location::Location;
-use crate::profile::model::{Protection, SettingsCopy};
+use crate::profile::model::{HostGroup, Protection, SettingsCopy};
 use crate::profile::origin::{Given, List, Text};
 use crate::profile::pattern::Pattern;
 use crate::profile::units::Bound;
@@ -77,9 +78,39 @@ pub(crate) fn copy(node: Node, place: &Place) -> Entry<SettingsCopy> {
     Ok((SettingsCopy { path, format, keep }, fields.take("why", Node::string)?))
 }
 
-/// Where connections may go, in the form that rules are shown in.
+/// An object of groups of hosts. What a rule may say depends on the list that names its group.
+pub(crate) fn host_groups(
+    node: Node,
+    place: &Place,
+    key: &Key,
+) -> Result<List<(Text, Given<HostGroup>)>, Fault> {
+    let mut groups = Vec::new();
+    for (name, node) in node.object(place)? {
+        let place = Place::Key(place, &name);
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || !name.chars().all(is_name) {
+            let wrong = "is no name of a group: letters, digits, '-', '_' and '.'";
+            return Err(place.fault(format!("'{}' {wrong}", Plain(&name))));
+        }
+        let rules = node.list(&place, |node, place| {
+            let text = node.string(place)?;
+            let read =
+                HostRule::parse(&text).or_else(|wrong| HostRule::parse_denial(&text).map_err(|_| wrong));
+            read.map_err(|wrong| place.fault(format!("'{}': {wrong}", Plain(&text))))?;
+            Ok(text)
+        })?;
+        groups.push((name.into(), key.given(HostGroup { rules: rules.into() })));
+    }
+    groups.sort_unstable_by(|(one, _): &(Text, _), (other, _)| one.cmp(other));
+    Ok(groups.into())
+}
+
+/// Where connections may go, in the form that rules are shown in; or the name of a group.
 pub(crate) fn host_rule(node: Node, place: &Place) -> Entry<Text> {
     let text = node.string(place)?;
+    if groups::name(&text).is_some() {
+        return Ok((text, None));
+    }
     let rule = HostRule::parse(&text).map_err(|wrong| place.fault(format!("'{}': {wrong}", Plain(&text))))?;
     Ok((rule.to_string().into(), None))
 }
@@ -87,6 +118,9 @@ pub(crate) fn host_rule(node: Node, place: &Place) -> Entry<Text> {
 /// Where they may not go. Without a port, to no port.
 pub(crate) fn host_denial(node: Node, place: &Place) -> Entry<Text> {
     let text = node.string(place)?;
+    if groups::name(&text).is_some() {
+        return Ok((text, None));
+    }
     let rule =
         HostRule::parse_denial(&text).map_err(|wrong| place.fault(format!("'{}': {wrong}", Plain(&text))))?;
     Ok((rule.to_string().into(), None))

@@ -4,10 +4,10 @@
 //! each connection before it is made, so that a refusal has its error at once, and a line. The broker decides again, by
 //! the same rules.
 
-use crate::broker::{Event, Protocol};
+use crate::broker::Event;
 use crate::enforce::doors::{self, Door, Purpose};
 use crate::explain::hint::{Host, Reason};
-use crate::hosts::{DNS_PORT, HostName, Range};
+use crate::hosts::{DNS_PORT, HostName, Protocol, Range};
 use crate::plan::network;
 use crate::supervise::judge::Judge;
 use crate::supervise::violation::{Confidence, Fate, Kind, Violation};
@@ -222,9 +222,10 @@ impl Hosts {
                 let word = match protocol {
                     Protocol::Tls => "TLS",
                     Protocol::Http => "HTTP",
+                    Protocol::Tcp => "TCP",
                 };
+                let reason = judge.explainer.mismatch_reason(word, &host, port, said.is_some());
                 let said = said.map_or_else(|| "no host".to_string(), |said| format!("'{said}'"));
-                let reason = judge.explainer.mismatch_reason(word, &host);
                 let what = format!("{host}:{port}, {word} to {said}");
                 self.tell(judge, &caller, "connection", what, reason);
             }

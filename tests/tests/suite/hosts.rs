@@ -170,6 +170,52 @@ fn what_is_said_has_to_name_the_host() {
     });
 }
 
+/// Elsewhere than at the usual ports, and not there.
+#[test]
+fn a_rule_says_what_is_spoken() {
+    in_internets(|internet| {
+        let say = "import socket, sys\ns = socket.create_connection((\"allowed.example\", 7))\n\
+                   s.sendall(sys.argv[1].encode())\ns.shutdown(1)\nprint(len(s.makefile().read()))";
+        let mut head = |rule: &str, host: &str| {
+            let head = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            internet.run(&format!("$SBX --connect {rule} -- /usr/bin/python3 -c '{say}' \"{head}\""))
+        };
+        head("allowed.example:7/http", "allowed.example").success().prints("38\n");
+        head("allowed.example:7/http", "shared.example").failed().says("HTTP to 'shared.example'");
+        let out = head("allowed.example:7/tls", "allowed.example").failed();
+        out.says("TLS to no host").says("allow it with --connect allowed.example:7/tcp");
+        head("allowed.example:7/tcp", "shared.example").success();
+        let shared = "-- curl -sS --cacert $CA --connect-to shared.example:443:allowed.example:443 \
+                      https://shared.example/";
+        internet.run(&format!("$SBX --ro $CA --connect allowed.example {shared}")).failed();
+        internet.saw_nothing_of("bytes");
+        internet.run(&format!("$SBX --ro $CA --connect allowed.example:443/tcp {shared}")).success();
+    });
+}
+
+#[test]
+fn a_name_stands_for_a_group_of_hosts() {
+    in_internets(|internet| {
+        internet.world.write(
+            "groups.json",
+            r#"{"extends": "workspace", "network": {"mode": "allow", "connect": ["@site", "203.0.113.12:80"],
+                "deny": ["@closed"], "groups": {"site": ["allowed.example:80", "*.wild.example:80"],
+                "closed": ["deep.www.wild.example"], "other": ["other.example:80"]}}}"#,
+        );
+        let mut curl = |flags: &str, host: &str| {
+            internet.run(&format!("$SBX -p ./groups.json {flags} -- curl -sS http://{host}/"))
+        };
+        curl("", "allowed.example").success().prints(FROM_ALLOWED);
+        curl("", "www.wild.example").success();
+        curl("", "deep.www.wild.example").failed();
+        curl("", "other.example").failed().says("--connect other.example");
+        curl("--connect @other", "other.example").success();
+        curl("--connect @sites", "allowed.example")
+            .refused(125, &["the profile has the groups @closed, @other, @site"]);
+        internet.run("$SBX --connect @site -- true").refused(125, &["no groups in network.groups"]);
+    });
+}
+
 #[test]
 fn datagrams_are_refused_at_once() {
     in_internets(|internet| {

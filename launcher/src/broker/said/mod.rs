@@ -1,18 +1,18 @@
 //! What the first bytes of a connection say about the host that it is meant for.
 //!
 //! Several hosts share an address, so the address alone does not tell which one is talked to: the server looks at
-//! what the client says. On the port of TLS this is the server name in the ClientHello, on that of HTTP the host of
-//! the first request. It has to be the host that the connection was made to. What is not of the protocol at all does
-//! not match either: on port 443 something else than TLS is a mismatch. On other ports nothing is looked at. Nothing is
-//! decrypted, and nothing is changed: the bytes are only looked at (MSG_PEEK), and forwarded with all that follow.
+//! what the client says. In TLS this is the server name in the ClientHello, in HTTP the host of the first request. It
+//! has to be the host that the connection was made to. What is not of the protocol at all does not match either: on
+//! port 443 something else than TLS is a mismatch, unless a rule says what is spoken there. On ports without a protocol
+//! nothing is looked at. Nothing is decrypted, and nothing is changed: the bytes are only looked at (MSG_PEEK), and
+//! forwarded with all that follow.
 //!
 //! What this does not show: the host that is named inside of an encrypted connection, or by a later request.
 
 pub mod http;
 pub mod tls;
 
-use crate::broker::events::Protocol;
-use crate::hosts::{HostName, HostRules};
+use crate::hosts::{HostName, HostRules, Protocol};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -67,11 +67,24 @@ pub enum Verdict {
     Mismatch(Option<String>),
 }
 
+/// The first byte of a record with a ClientHello (RFC 8446, 5.1). No request of HTTP begins with it.
+const HANDSHAKE: u8 = 22;
+
+/// Which of several protocols the first bytes are of.
+pub fn spoken(protocols: &[Protocol], bytes: &[u8]) -> Protocol {
+    match protocols {
+        [protocol] => *protocol,
+        _ if bytes.first() == Some(&HANDSHAKE) => Protocol::Tls,
+        _ => Protocol::Http,
+    }
+}
+
 /// Judges the first bytes of a connection.
 pub fn judge(protocol: Protocol, bytes: &[u8], host: &Host, port: u16, rules: &HostRules) -> Verdict {
     let said = match protocol {
         Protocol::Tls => tls::server_name(bytes),
         Protocol::Http => http::host(bytes),
+        Protocol::Tcp => return Verdict::Matches,
     };
     let text = match said {
         Said::Unfinished if bytes.len() < LONGEST => return Verdict::Unfinished,

@@ -67,8 +67,12 @@ impl Loop {
             self.teller.tell(&Event::Failed { host: host.to_string(), port, errno: libc::EACCES });
             return reset(&socket);
         }
-        let spoken = self.spoken.iter().find(|(spoken, _)| *spoken == port && host != Host::Loopback);
-        let look = spoken.map(|(_, protocol)| (*protocol, now + self.look_time));
+        let protocols = match &host {
+            Host::Name(name) => self.rules.protocols_of_name(name, port),
+            Host::Address(address) => self.rules.protocols_of_address(*address, port),
+            Host::Loopback => Vec::new(),
+        };
+        let look = (!protocols.is_empty()).then(|| (protocols, now + self.look_time));
         let id = self.id();
         let link = Link::new(id, socket, host.clone(), port, look);
         if !link.register(&mut self.poller) {

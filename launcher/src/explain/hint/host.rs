@@ -88,11 +88,14 @@ impl Explainer {
         self.host_rule(&format!("does not reach {}", escape(name.as_bytes(), MOST)), name)
     }
 
-    /// Why a connection is not let through that says another host than the one it goes to.
-    pub fn mismatch_reason(&self, protocol: &str, host: &str) -> Reason {
+    /// Why a connection is not let through that says another host than the one it goes to. One that says none may be
+    /// of another protocol, which a rule can allow.
+    pub fn mismatch_reason(&self, protocol: &str, host: &str, port: u16, says_host: bool) -> Reason {
         let shown = escape(host.as_bytes(), MOST);
         let what = format!("reaches {shown}, and what is said in {protocol} has to name the same host");
-        Reason::of(self.rule(&what, "network.connect"), None)
+        let rule = HostRule::parse(&format!("{}:{port}/tcp", bracketed(host))).ok().filter(|_| !says_host);
+        let hint = rule.map(|rule| Hint::of(["--connect", &rule.to_string()]));
+        Reason::of(self.rule(&what, "network.connect"), hint)
     }
 
     fn host_rule(&self, what: &str, rule: &str) -> Reason {

@@ -1,14 +1,14 @@
 //! What is looked at, and where it ends.
 
 use super::*;
+use crate::hosts::Protocol;
 
 #[test]
 fn what_is_said_has_to_match() {
     let (tls, http) = (echo(), echo());
-    let rules: Vec<String> = [tls, http].into_iter().flat_map(here).collect();
-    let spoken = vec![(tls, Protocol::Tls), (http, Protocol::Http)];
-    let made = Made { spoken, ..Made::new(&rules, &[Door::Rule(tls), Door::Rule(http)]) };
-    let broker = made.start();
+    let addresses = format!("127.0.0.1:{tls},{http}");
+    let rules = [format!("*.here.test:{tls}/tls"), format!("*.here.test:{http}/http"), addresses];
+    let broker = Made::new(&rules, &[Door::Rule(tls), Door::Rule(http)]).start();
     let hello = |name: &[u8]| hellos::record(&hellos::hello(&hellos::server_name(name)));
     let good = hello(b"a.here.test");
     let mut stream = broker.connect("a.here.test", 0);
@@ -68,10 +68,35 @@ fn what_is_said_has_to_match() {
 }
 
 #[test]
+fn one_of_several_protocols_will_do() {
+    let port = echo();
+    let address = format!("127.0.0.1:{port}");
+    let rules = [format!("*.here.test:{port}/tls"), format!("a.here.test:{port}/http"), address];
+    let broker = Made::new(&rules, &[Door::Rule(port)]).start();
+    let hello = |name: &[u8]| hellos::record(&hellos::hello(&hellos::server_name(name)));
+    let head = b"GET / HTTP/1.1\r\nHost: a.here.test\r\n\r\n";
+    for good in [&hello(b"a.here.test")[..], head] {
+        let mut stream = broker.connect("a.here.test", 0);
+        stream.write_all(good).unwrap();
+        stream.read_exact(&mut [0; 20]).unwrap();
+    }
+    for wrong in [&hello(b"b.here.test")[..], b"GET / HTTP/1.1\r\nHost: b.here.test\r\n\r\n", b"SSH-2.0\r\n"]
+    {
+        let mut stream = broker.connect("a.here.test", 0);
+        stream.write_all(wrong).unwrap();
+        assert!(is_reset(&mut stream));
+    }
+    // The other rule names this one, for TLS alone.
+    let mut stream = broker.connect("b.here.test", 0);
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: b.here.test\r\n\r\n").unwrap();
+    assert!(is_reset(&mut stream));
+}
+
+#[test]
 fn in_log_mode_all_is_let_through_and_told() {
     let port = echo();
-    let made =
-        Made { watches: true, spoken: vec![(port, Protocol::Tls)], ..Made::new(&[], &[Door::Rule(port)]) };
+    let rules = [format!("*.here.test:{port}/tls")];
+    let made = Made { watches: true, ..Made::new(&rules, &[Door::Rule(port)]) };
     let broker = made.start();
     let mut stream = broker.connect("any.here.test", 0);
     stream.write_all(b"hello").unwrap();

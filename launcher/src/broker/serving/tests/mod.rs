@@ -29,7 +29,6 @@ struct Made {
     rules: Vec<String>,
     denied: Vec<String>,
     doors: Vec<Door>,
-    spoken: Vec<(u16, Protocol)>,
     watches: bool,
     descriptors: u64,
 }
@@ -37,7 +36,7 @@ struct Made {
 impl Made {
     fn new(rules: &[String], doors: &[Door]) -> Made {
         let (rules, doors) = (rules.to_vec(), doors.to_vec());
-        Made { rules, denied: Vec::new(), doors, spoken: Vec::new(), watches: false, descriptors: 1000 }
+        Made { rules, denied: Vec::new(), doors, watches: false, descriptors: 1000 }
     }
 
     fn start(self) -> Broker {
@@ -67,7 +66,7 @@ impl Made {
         let setup = Setup { rules, resolver, watches: self.watches };
         let names = Names::from(Range::parse(RANGE).unwrap());
         let look_time = Duration::from_millis(300);
-        let settings = Settings { names, spoken: self.spoken, look_time, descriptors: self.descriptors };
+        let settings = Settings { names, look_time, descriptors: self.descriptors };
         // Made by the thread itself, as it holds pointers of epoll's.
         let serve = move || Loop::new(setup, settings, doors, channel)?.run();
         Broker {
