@@ -18,6 +18,7 @@ Then COMMAND is run, and its status returned. Names:
     rebinding.example                                    203.0.113.13, then 127.0.0.1
     six.example                                          AAAA 2001:db8::10 only
     closed.example                                       203.0.113.14, where nobody listens
+    silent.example                                       questions about it have no answer
 """
 import fcntl, os, pathlib, socket, ssl, struct, subprocess, sys, tempfile, threading
 
@@ -88,7 +89,9 @@ def resolve(question):
 def names_by_datagram(server):
     while True:
         question, sender = server.recvfrom(4096)
-        server.sendto(resolve(question), sender)
+        answer = resolve(question)
+        if b"\x06silent" not in question:
+            server.sendto(answer, sender)
 
 
 def names_by_connection(server):

@@ -4,7 +4,8 @@
 //! (as RFC 8305 has it); the first that answers is taken.
 
 use crate::broker::poll::{Interest, Kind, Poller, Token};
-use crate::broker::relay::{End, local_address, peer_address};
+use crate::broker::relay::End;
+use crate::sys::socket::{local_address, peer_address};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::collections::VecDeque;

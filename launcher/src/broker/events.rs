@@ -3,6 +3,7 @@
 //! The supervisor does not trust the broker: a message is bounded, and what is not well-formed is no event.
 
 use crate::hosts::{HostName, Protocol};
+use crate::sys::socket::Ends;
 use crate::sys::{OfCall, SyscallError};
 use rustix::net::SendFlags;
 use std::collections::VecDeque;
@@ -43,6 +44,8 @@ pub enum Event {
         port: u16,
         /// Where the connection leads.
         address: SocketAddr,
+        /// The ends of the command's own connection.
+        ends: Option<Ends>,
     },
     /// A connection could not be made. EACCES: no rule allows it, or no address of the name. ENOENT: the name has no
     /// address. EREMOTEIO: the nameservers fail. EADDRNOTAVAIL: an address of ours that stands for no name. Others are
@@ -54,6 +57,8 @@ pub enum Event {
         port: u16,
         /// The error number.
         errno: i32,
+        /// The ends of the command's own connection.
+        ends: Option<Ends>,
     },
     /// The first bytes of a connection do not name the host that it was made to.
     Mismatch {
@@ -99,17 +104,15 @@ impl Event {
                 text(&mut to, name);
                 text(&mut to, kind);
             }
-            Event::Opened { host, port, address } => {
+            Event::Opened { host, port, address, ends } => {
                 begin(&mut to, 3, host, *port);
-                match address.ip() {
-                    IpAddr::V4(address) => to.extend(address.to_ipv6_mapped().octets()),
-                    IpAddr::V6(address) => to.extend(address.octets()),
-                }
-                to.extend(address.port().to_be_bytes());
+                encode_address(&mut to, *address);
+                encode_ends(&mut to, *ends);
             }
-            Event::Failed { host, port, errno } => {
+            Event::Failed { host, port, errno, ends } => {
                 begin(&mut to, 4, host, *port);
                 to.extend(errno.to_be_bytes());
+                encode_ends(&mut to, *ends);
             }
             Event::Mismatch { host, port, said, protocol } => {
                 begin(&mut to, 5, host, *port);
@@ -145,13 +148,12 @@ impl Event {
             2 => Event::Refused { name: from.text()?, kind: from.text()? },
             3 => {
                 let (host, port) = from.host()?;
-                let ip = IpAddr::V6(Ipv6Addr::from(from.array::<16>()?)).to_canonical();
-                let address = SocketAddr::new(ip, u16::from_be_bytes(from.array()?));
-                Event::Opened { host, port, address }
+                Event::Opened { host, port, address: from.address()?, ends: from.ends()? }
             }
             4 => {
                 let (host, port) = from.host()?;
-                Event::Failed { host, port, errno: i32::from_be_bytes(from.array()?) }
+                let errno = i32::from_be_bytes(from.array()?);
+                Event::Failed { host, port, errno, ends: from.ends()? }
             }
             5 => {
                 let (host, port) = from.host()?;
@@ -186,6 +188,21 @@ fn begin(to: &mut Vec<u8>, kind: u8, host: &str, port: u16) {
     to.push(kind);
     text(to, host);
     to.extend(port.to_be_bytes());
+}
+
+fn encode_address(to: &mut Vec<u8>, address: SocketAddr) {
+    match address.ip() {
+        IpAddr::V4(address) => to.extend(address.to_ipv6_mapped().octets()),
+        IpAddr::V6(address) => to.extend(address.octets()),
+    }
+    to.extend(address.port().to_be_bytes());
+}
+
+fn encode_ends(to: &mut Vec<u8>, ends: Option<Ends>) {
+    to.push(u8::from(ends.is_some()));
+    for address in ends.into_iter().flat_map(|(near, far)| [near, far]) {
+        encode_address(to, address);
+    }
 }
 
 /// A text with its length. What is not printable ASCII becomes `?`, and what is too long is cut.
@@ -223,6 +240,15 @@ impl Reader<'_> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*first)
+    }
+
+    fn address(&mut self) -> Option<SocketAddr> {
+        let ip = IpAddr::V6(Ipv6Addr::from(self.array::<16>()?)).to_canonical();
+        Some(SocketAddr::new(ip, u16::from_be_bytes(self.array()?)))
+    }
+
+    fn ends(&mut self) -> Option<Option<Ends>> {
+        Some(if self.flag()? { Some((self.address()?, self.address()?)) } else { None })
     }
 
     fn text(&mut self) -> Option<String> {
@@ -313,12 +339,15 @@ mod tests {
     fn events() -> Vec<Event> {
         let (host, port) = ("example.org".to_string(), 443);
         let name = HostName::parse("example.org").unwrap();
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let ends = Some((address("198.18.0.1:40000"), address("[2001:db8::2]:50000")));
         vec![
             Event::Assigned { name, address: Ipv4Addr::new(198, 18, 0, 2) },
             Event::Refused { name: "evil.example".into(), kind: "AAAA".into() },
-            Event::Opened { host: host.clone(), port, address: "192.0.2.1:443".parse().unwrap() },
-            Event::Opened { host: host.clone(), port, address: "[2001:db8::1]:443".parse().unwrap() },
-            Event::Failed { host: host.clone(), port, errno: libc::ECONNREFUSED },
+            Event::Opened { host: host.clone(), port, address: address("192.0.2.1:443"), ends: None },
+            Event::Opened { host: host.clone(), port, address: address("[2001:db8::1]:443"), ends },
+            Event::Failed { host: host.clone(), port, errno: libc::ECONNREFUSED, ends },
+            Event::Failed { host: host.clone(), port, errno: libc::ETIMEDOUT, ends: None },
             Event::Mismatch { host: host.clone(), port, said: None, protocol: Protocol::Tls },
             Event::Mismatch { host: host.clone(), port, said: Some("a".into()), protocol: Protocol::Http },
             Event::Closed { host, port, sent: 1, received: u64::MAX },

@@ -9,6 +9,7 @@ use crate::broker::poll::{Interest, Kind, Poller, Ready, Token};
 use crate::broker::relay::{End, Flow, Turn, reset};
 use crate::broker::said::{self, Host, Verdict};
 use crate::hosts::{HostRules, Protocol};
+use crate::sys::socket::{Ends, local_address, peer_address};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use std::net::SocketAddr;
@@ -43,6 +44,8 @@ pub struct Link {
     pub host: Host,
     /// At which port.
     pub port: u16,
+    /// The ends of the command's own connection.
+    pub ends: Option<Ends>,
     inside: End,
     way: Way,
     look: Option<Look>,
@@ -50,6 +53,11 @@ pub struct Link {
     down: Flow,
     /// It has its turn anyway.
     pub is_busy: bool,
+}
+
+/// The ends of a connection that was accepted here.
+pub fn ends_of_accepted(socket: &OwnedFd) -> Option<Ends> {
+    Some((peer_address(socket)?, local_address(socket)?))
 }
 
 /// What is to be told or done about a connection.
@@ -84,7 +92,19 @@ impl Link {
         let _ = rustix::net::sockopt::set_socket_oobinline(&socket, true);
         let look = look.map(|(protocols, until)| Look { protocols, until, is_new: true, ended: false });
         let (up, down) = (Flow::default(), Flow::default());
-        Link { id, host, port, inside: End::new(socket), way: Way::Resolving, look, up, down, is_busy: false }
+        let ends = ends_of_accepted(&socket);
+        Link {
+            id,
+            host,
+            port,
+            ends,
+            inside: End::new(socket),
+            way: Way::Resolving,
+            look,
+            up,
+            down,
+            is_busy: false,
+        }
     }
 
     /// Waits for it.

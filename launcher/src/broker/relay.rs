@@ -8,7 +8,6 @@ use crate::broker::pipes::{Pipe, Pipes, SIZE};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
 use rustix::pipe::{SpliceFlags, splice};
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -145,16 +144,4 @@ fn transfer(from: &OwnedFd, to: &OwnedFd, length: usize) -> rustix::io::Result<u
 /// Has the other side see the connection end as by an error, when the socket is closed.
 pub fn reset(socket: &OwnedFd) {
     let _ = rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO));
-}
-
-/// The address of this end of a connection, with IPv4 addresses as such.
-pub fn local_address(socket: &OwnedFd) -> Option<SocketAddr> {
-    let address: SocketAddr = rustix::net::getsockname(socket).ok()?.try_into().ok()?;
-    Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
-}
-
-/// The address of the other end.
-pub fn peer_address(socket: &OwnedFd) -> Option<SocketAddr> {
-    let address: SocketAddr = rustix::net::getpeername(socket).ok()??.try_into().ok()?;
-    Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
 }

@@ -298,13 +298,11 @@ impl Loop {
                 self.poller.wake_at(Instant::now() + PAUSE, Token::new(Kind::Pause, 0));
             }
             Step::Opened(address) => {
-                self.teller.tell(&Event::Opened { host: host(), port, address });
+                self.teller.tell(&Event::Opened { host: host(), port, address, ends: link.ends });
                 self.is_busy(id);
             }
             Step::Failed(errno) => {
-                self.teller.tell(&Event::Failed { host: host(), port, errno });
-                link.reset();
-                self.close(id);
+                self.failed(id, errno);
             }
             Step::Mismatch(protocol, said) => {
                 self.teller.tell(&Event::Mismatch { host: host(), port, said, protocol });
@@ -320,12 +318,27 @@ impl Loop {
         }
     }
 
+    /// It cannot be made.
+    fn failed(&mut self, id: u64, errno: i32) {
+        let Some(link) = self.links.remove(&id) else { return };
+        link.reset();
+        self.ended(id, link, errno);
+    }
+
     fn close(&mut self, id: u64) {
-        let Some(mut link) = self.links.remove(&id) else { return };
-        if let Some((sent, received)) = link.counts() {
-            let (host, port) = (link.host.to_string(), link.port);
-            self.teller.tell(&Event::Closed { host, port, sent, received });
-        } else if let Host::Name(name) = &link.host {
+        // Who goes before the host has answered has given up.
+        let Some(link) = self.links.remove(&id) else { return };
+        self.ended(id, link, libc::ECONNABORTED);
+    }
+
+    /// `errno` counts for a connection that has not been made.
+    fn ended(&mut self, id: u64, mut link: Link, errno: i32) {
+        let (host, port) = (link.host.to_string(), link.port);
+        self.teller.tell(&match link.counts() {
+            Some((sent, received)) => Event::Closed { host, port, sent, received },
+            None => Event::Failed { host, port, errno, ends: link.ends },
+        });
+        if let Host::Name(name) = &link.host {
             self.lookups.leave(name, id);
         }
         link.release(&mut self.pipes);

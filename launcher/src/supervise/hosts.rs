@@ -9,6 +9,7 @@ use crate::enforce::doors::{self, Door, Purpose};
 use crate::explain::hint::{Host, Reason};
 use crate::hosts::{DNS_PORT, HostName, Protocol, Range};
 use crate::plan::network;
+use crate::supervise::dials::Dials;
 use crate::supervise::judge::Judge;
 use crate::supervise::violation::{Confidence, Fate, Kind, Violation};
 use crate::sys::process::Pid;
@@ -32,6 +33,8 @@ pub struct Hosts {
     ports: HashMap<(bool, u16), u16>,
     channel: OwnedFd,
     broker: Pid,
+    /// The calls that wait for their hosts.
+    pub dials: Dials,
     state: RefCell<State>,
 }
 
@@ -78,6 +81,8 @@ pub struct Used {
 pub enum Way {
     /// Where its address says: it stays in the run's network.
     Inside,
+    /// To a port of the host's own loopback that was brought inside.
+    ToThisMachine,
     /// To this host, by this port of the address, where the broker takes it.
     Out(Host, u16),
     /// Nowhere.
@@ -93,14 +98,15 @@ impl Hosts {
                 ports.insert((address.is_ipv6(), *port), address.port());
             }
         }
-        Hosts { plan, logs, ports, channel, broker, state: RefCell::default() }
+        Hosts { plan, logs, ports, channel, broker, dials: Dials::default(), state: RefCell::default() }
     }
 
     /// Where a connection goes.
     pub fn way(&self, address: SocketAddr) -> Way {
         let (ip, port) = (address.ip().to_canonical(), address.port());
         if ip.is_loopback() || ip.is_unspecified() {
-            return Way::Inside;
+            let is_brought = self.plan.doors.host_ports.contains(&port);
+            return if is_brought { Way::ToThisMachine } else { Way::Inside };
         }
         let name = match ip {
             IpAddr::V4(ip) => self.state.borrow().names.get(&ip).cloned(),
@@ -177,6 +183,7 @@ impl Hosts {
         match socket::receive_at_once(&self.channel, &mut buffer) {
             Ok(Some(0)) | Err(_) => {
                 self.state.borrow_mut().is_gone = true;
+                self.dials.release(true);
                 None
             }
             Ok(Some(length)) => Some(buffer.get(..length).and_then(Event::decode)),
@@ -208,13 +215,17 @@ impl Hosts {
                 let reason = judge.explainer.host_name_reason(&name);
                 self.tell(judge, &asker, "dns", format!("{kind} {name}"), reason);
             }
-            Event::Opened { host, port, .. } => {
+            Event::Opened { host, port, ends, .. } => {
+                ends.into_iter().for_each(|ends| self.dials.tell(ends, 0));
                 state.of(&host, port, |used| used.connections += 1);
                 let caller = state.caller(&host, port);
                 drop(state);
                 self.list(judge, &caller, &host, port);
             }
-            Event::Failed { host, port, .. } => state.of(&host, port, |used| used.failed += 1),
+            Event::Failed { host, port, errno, ends } => {
+                ends.into_iter().for_each(|ends| self.dials.tell(ends, as_of_connect(errno)));
+                state.of(&host, port, |used| used.failed += 1);
+            }
             Event::Mismatch { host, port, said, protocol } => {
                 state.of(&host, port, |used| used.refused += 1);
                 let caller = state.caller(&host, port);
@@ -233,7 +244,10 @@ impl Hosts {
                 used.sent += sent;
                 used.received += received;
             }),
-            Event::Lost { count } => state.unlisted += count,
+            Event::Lost { count } => {
+                self.dials.release(false);
+                state.unlisted += count;
+            }
         }
     }
 
@@ -314,6 +328,15 @@ impl State {
         used.first.get_or_insert(now);
         used.last = Some(now);
         change(used);
+    }
+}
+
+/// The error that connect(2) has for a failure that only the broker knows.
+fn as_of_connect(errno: i32) -> i32 {
+    match errno {
+        libc::EACCES | libc::EADDRNOTAVAIL => libc::ECONNREFUSED,
+        libc::ENOENT | libc::EREMOTEIO => libc::EHOSTUNREACH,
+        errno => errno,
     }
 }
 

@@ -5,6 +5,7 @@
 //! nothing here may wait for the command.
 
 mod deadline;
+pub mod dials;
 pub mod dispatch;
 mod finish;
 pub mod handlers;

@@ -11,6 +11,7 @@ use rustix::process::PidfdGetfdFlags;
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
@@ -120,6 +121,28 @@ pub fn connect(socket: &OwnedFd, address: &[u8]) -> Result<(), i32> {
     // SAFETY: so many bytes, which the kernel judges as an address.
     let result = unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), length) };
     checked("connect", result).map(drop).map_err(|failed| failed.errno())
+}
+
+/// The addresses of a connection: of the end that was connected, and of the one that was connected to. IPv4 addresses
+/// are such ones.
+pub type Ends = (SocketAddr, SocketAddr);
+
+/// The address of this end of a connection.
+pub fn local_address(socket: &OwnedFd) -> Option<SocketAddr> {
+    let address: SocketAddr = rustix::net::getsockname(socket).ok()?.try_into().ok()?;
+    Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
+}
+
+/// The address of the other end.
+pub fn peer_address(socket: &OwnedFd) -> Option<SocketAddr> {
+    let address: SocketAddr = rustix::net::getpeername(socket).ok()??.try_into().ok()?;
+    Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
+}
+
+/// Has a TCP socket be connected to nothing, as before it was connected (connect(2)).
+pub fn disconnect(socket: &OwnedFd) {
+    // AF_UNSPEC is 0.
+    let _ = connect(socket, &[0; 16]);
 }
 
 /// Has a socket wait for connections; an error number otherwise.

@@ -170,6 +170,38 @@ fn what_is_said_has_to_name_the_host() {
     });
 }
 
+/// A call that waits has the error of the host outside, and the socket can be connected again.
+#[test]
+fn a_connection_fails_as_it_does_outside() {
+    in_internets(|internet| {
+        let connect = r#"import errno, signal, socket, sys, time
+def connect(s, name, port=80):
+    try: s.connect((name, port)); return "made"
+    except OSError as error: return errno.errorcode[error.errno]
+s = socket.socket()
+print(connect(s, "closed.example"), connect(s, "missing.allowed.example"), connect(s, "allowed.example"))
+s.sendall(b"GET / HTTP/1.1\r\nHost: allowed.example\r\n\r\n")
+print(s.makefile().readline().strip())
+print(connect(socket.socket(), "127.0.0.1", 4), connect(socket.socket(), "private.example"))
+def late(*_): raise TimeoutError(errno.ETIME, "")
+signal.signal(signal.SIGALRM, late)
+signal.setitimer(signal.ITIMER_REAL, 0.5)
+begun = time.monotonic()
+print(connect(socket.socket(), "silent.example"), time.monotonic() - begun < 2)
+s = socket.socket()
+s.setblocking(False)
+begun = time.monotonic()
+print(s.connect_ex(("silent.example", 80)) in (0, errno.EINPROGRESS), time.monotonic() - begun < 1)
+"#;
+        internet.world.write("connect.py", connect);
+        let rules = "--connect '*.example:80' --host-port 4";
+        let out = internet.run(&format!("$SBX {rules} -- /usr/bin/python3 connect.py"));
+        out.success().prints(
+            "ECONNREFUSED EHOSTUNREACH made\nHTTP/1.1 200 OK\nECONNREFUSED ECONNREFUSED\nETIME True\nTrue True\n",
+        );
+    });
+}
+
 /// Elsewhere than at the usual ports, and not there.
 #[test]
 fn a_rule_says_what_is_spoken() {

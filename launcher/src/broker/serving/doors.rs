@@ -3,11 +3,12 @@
 use super::{AT_ONCE, Loop, PAUSE};
 use crate::broker::Door;
 use crate::broker::events::Event;
-use crate::broker::link::Link;
+use crate::broker::link::{Link, ends_of_accepted};
 use crate::broker::poll::{Interest, Kind, Token};
-use crate::broker::relay::{local_address, reset};
+use crate::broker::relay::reset;
 use crate::broker::said::Host;
 use crate::sys::SyscallError;
+use crate::sys::socket::local_address;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -64,8 +65,7 @@ impl Loop {
             Host::Loopback => true,
         };
         if !is_allowed {
-            self.teller.tell(&Event::Failed { host: host.to_string(), port, errno: libc::EACCES });
-            return reset(&socket);
+            return self.refuse(&socket, host.to_string(), port, libc::EACCES);
         }
         let protocols = match &host {
             Host::Name(name) => self.rules.protocols_of_name(name, port),
@@ -76,7 +76,8 @@ impl Loop {
         let id = self.id();
         let link = Link::new(id, socket, host.clone(), port, look);
         if !link.register(&mut self.poller) {
-            return link.reset();
+            link.reset();
+            return self.ended(id, link, libc::ENOMEM);
         }
         self.links.insert(id, link);
         self.is_busy(id);
@@ -94,10 +95,14 @@ impl Loop {
     /// A connection to an address of the range that stands for no name, as one that a program has kept from an earlier
     /// run.
     fn refuse_stranger(&mut self, socket: &OwnedFd, port: u16) {
-        if let Some(address) = local_address(socket) {
-            let host = address.ip().to_string();
-            self.teller.tell(&Event::Failed { host, port, errno: libc::EADDRNOTAVAIL });
+        match local_address(socket) {
+            Some(address) => self.refuse(socket, address.ip().to_string(), port, libc::EADDRNOTAVAIL),
+            None => reset(socket),
         }
+    }
+
+    fn refuse(&mut self, socket: &OwnedFd, host: String, port: u16, errno: i32) {
+        self.teller.tell(&Event::Failed { host, port, errno, ends: ends_of_accepted(socket) });
         reset(socket);
     }
 

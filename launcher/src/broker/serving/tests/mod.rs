@@ -143,6 +143,15 @@ impl Broker {
         stream
     }
 
+    /// A connection is reset, and this is told of it.
+    fn fails(&self, mut stream: TcpStream, host: &str, port: u16, errno: i32) {
+        let near = stream.local_addr().unwrap();
+        assert!(is_reset(&mut stream));
+        let told = self.next();
+        let Event::Failed { ends: ends @ Some((caller, _)), .. } = told else { panic!("{told:?}") };
+        assert_eq!((&told, caller), (&Event::Failed { host: host.into(), port, errno, ends }, near));
+    }
+
     fn told(&self) -> Event {
         let mut buffer = [0; events::LONGEST];
         let supervisor = self.supervisor.as_ref().unwrap();

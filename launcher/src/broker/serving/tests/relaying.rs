@@ -7,6 +7,7 @@ fn a_connection_to_a_name_reaches_its_host() {
     let port = echo();
     let broker = Made::new(&here(port), &[Door::Rule(port)]).start();
     let mut stream = broker.connect("a.here.test", 0);
+    let ends = Some((stream.local_addr().unwrap(), stream.peer_addr().unwrap()));
     let bytes: Vec<u8> = (0..3_000_000_u32).map(|number| (number * 7) as u8).collect();
     let mut other = stream.try_clone().unwrap();
     let sent = bytes.clone();
@@ -20,7 +21,7 @@ fn a_connection_to_a_name_reaches_its_host() {
     assert!(received == bytes, "{} bytes", received.len());
     let host = "a.here.test".to_string();
     let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
-    assert_eq!(broker.next(), Event::Opened { host: host.clone(), port, address });
+    assert_eq!(broker.next(), Event::Opened { host: host.clone(), port, address, ends });
     let (sent, received) = (bytes.len() as u64, bytes.len() as u64);
     assert_eq!(broker.next(), Event::Closed { host, port, sent, received });
 }
@@ -75,15 +76,10 @@ fn what_no_rule_allows_is_reset() {
         assert_eq!(broker.told(), Event::Refused { name: name.into(), kind: "A".into() });
     }
     // An address that stands for nothing, a private one behind an allowed name, and one of another machine's.
-    assert!(is_reset(&mut broker.connect_to(Ipv4Addr::new(127, 18, 7, 7), 0)));
-    let (host, errno) = ("127.18.7.7".to_string(), libc::EADDRNOTAVAIL);
-    assert_eq!(broker.next(), Event::Failed { host, port, errno });
-    assert!(is_reset(&mut broker.connect("private.test", 0)));
-    let (host, errno) = ("private.test".to_string(), libc::EACCES);
-    assert_eq!(broker.next(), Event::Failed { host, port, errno });
-    assert!(is_reset(&mut broker.connect_to(Ipv4Addr::new(127, 0, 0, 2), 0)));
-    let host = "127.0.0.2".to_string();
-    assert_eq!(broker.next(), Event::Failed { host, port, errno });
+    let fails = |stream, host, errno| broker.fails(stream, host, port, errno);
+    fails(broker.connect_to(Ipv4Addr::new(127, 18, 7, 7), 0), "127.18.7.7", libc::EADDRNOTAVAIL);
+    fails(broker.connect("private.test", 0), "private.test", libc::EACCES);
+    fails(broker.connect_to(Ipv4Addr::new(127, 0, 0, 2), 0), "127.0.0.2", libc::EACCES);
     // An address that a rule names.
     let mut stream = broker.connect_to(Ipv4Addr::LOCALHOST, 0);
     stream.write_all(b"hello").unwrap();
@@ -97,11 +93,8 @@ fn a_port_without_a_server_is_told_and_reset() {
     let port = listener.local_addr().unwrap().port();
     drop(listener);
     let broker = Made::new(&here(port), &[Door::Rule(port), Door::HostPort(port)]).start();
-    assert!(is_reset(&mut broker.connect("a.here.test", 0)));
-    let errno = libc::ECONNREFUSED;
-    assert_eq!(broker.next(), Event::Failed { host: "a.here.test".into(), port, errno });
-    assert!(is_reset(&mut broker.connect_to(Ipv4Addr::LOCALHOST, 1)));
-    assert_eq!(broker.next(), Event::Failed { host: "localhost".into(), port, errno });
+    broker.fails(broker.connect("a.here.test", 0), "a.here.test", port, libc::ECONNREFUSED);
+    broker.fails(broker.connect_to(Ipv4Addr::LOCALHOST, 1), "localhost", port, libc::ECONNREFUSED);
 }
 
 #[test]

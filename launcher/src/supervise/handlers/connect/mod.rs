@@ -368,16 +368,19 @@ impl Connections {
     /// A connection in the run's network, which the broker takes where it leads to a host outside.
     fn to_host(&self, socket: OwnedFd, mut address: Vec<u8>, caller: &Caller) -> Outcome {
         let hosts = self.hosts.as_ref().filter(|_| socket::is_internet_stream(&socket));
-        let way = hosts.zip(address_in(&address)).map(|(hosts, to)| hosts.way(to));
-        match way {
-            None | Some(Way::Inside) => {}
-            Some(Way::Out(host, port)) => {
+        let Some((hosts, to)) = hosts.zip(address_in(&address)) else {
+            return Outcome::Goes(socket, Target::Address(address));
+        };
+        match hosts.way(to) {
+            Way::Inside => Outcome::Goes(socket, Target::Address(address)),
+            Way::ToThisMachine => Outcome::Goes(socket, Target::Host { address, dials: hosts.dials.clone() }),
+            Way::Out(host, port) => {
                 set_port(&mut address, port);
-                self.hosts.iter().for_each(|hosts| hosts.connects(&host, &caller.name, caller.process));
+                hosts.connects(&host, &caller.name, caller.process);
+                Outcome::Goes(socket, Target::Host { address, dials: hosts.dials.clone() })
             }
-            Some(Way::Refused(host)) => return Outcome::NoHost(host),
+            Way::Refused(host) => Outcome::NoHost(host),
         }
-        Outcome::Goes(socket, Target::Address(address))
     }
 
     /// The socket that a call has not found, because it is out of sight, with the reason. A name service is not missed.

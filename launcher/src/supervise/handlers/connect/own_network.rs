@@ -154,7 +154,7 @@ pub fn is_loopback(ip: IpAddr) -> bool {
 }
 
 /// Where a connection to an address leads (ip(7)).
-fn reached(ip: IpAddr) -> IpAddr {
+pub fn reached(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

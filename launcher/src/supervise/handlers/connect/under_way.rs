@@ -3,8 +3,10 @@
 //! signal does not reach a thread whose call was notified. So the supervisor looks for signals that wait, and has
 //! the call give way.
 
+use crate::supervise::dials::{Dials, Held};
 use crate::supervise::dispatch::Step;
-use crate::supervise::handlers::connect::own_network::Watched;
+use crate::supervise::handlers::connect::own_network::{self, Watched};
+use crate::supervise::hosts::address_in;
 use crate::supervise::judge::error;
 use crate::sys::SyscallError;
 use crate::sys::crew::{Begun, Crew, Prepare};
@@ -13,6 +15,7 @@ use crate::sys::privilege::Limit;
 use crate::sys::process::Pid;
 use crate::sys::seccomp::{self, Answer};
 use crate::sys::socket::{self, SocketFile};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -58,6 +61,22 @@ pub enum Target {
     File(SocketFile),
     /// Whatever the address leads to.
     Address(Vec<u8>),
+    /// The broker, by this address. A call that waits is answered when the host outside has.
+    Host {
+        /// The address of the broker's socket.
+        address: Vec<u8>,
+        /// The calls that wait.
+        dials: Dials,
+    },
+}
+
+impl Target {
+    fn dials(&self) -> Option<&Dials> {
+        match self {
+            Target::Host { dials, .. } => Some(dials),
+            Target::File(_) | Target::Address(_) => None,
+        }
+    }
 }
 
 /// Connections that were begun and may still be waiting.
@@ -79,11 +98,25 @@ struct Waiting {
     watched: Option<Watched>,
     /// The answer, where something is to be said first.
     held_back: Arc<OnceLock<Answer>>,
+    /// Where the call may wait for a host.
+    dials: Option<Dials>,
 }
 
 impl Waiting {
     fn is_over(&self) -> bool {
-        self.begun.is_done() && self.held_back.get().is_none()
+        self.begun.is_done() && self.held_back.get().is_none() && !self.waits_for_host()
+    }
+
+    fn waits_for_host(&self) -> bool {
+        self.dials.as_ref().is_some_and(|dials| dials.holds(self.id))
+    }
+
+    /// Has the call end for a signal. As in the kernel, the connection goes on being made after EINTR; the call that is
+    /// made anew makes it anew.
+    fn give_host_up(&self, wish: u8) {
+        let begins_anew = wish == GIVES_WAY;
+        let answer = if begins_anew { Answer::Error(seccomp::GIVE_WAY) } else { error(libc::EINTR) };
+        self.dials.iter().for_each(|dials| dials.give_up(self.id, answer, begins_anew));
     }
 }
 
@@ -115,6 +148,7 @@ impl UnderWay {
         let held_back = Arc::new(OnceLock::new());
         let (wished, holds_back) = (wish.clone(), held_back.clone());
         let lead = watched.as_ref().map(|watched| watched.lead);
+        let dials = target.dials().cloned();
         let work = move |prepared: bool| {
             let answer = if prepared {
                 connect(&socket, &target, &wished)
@@ -123,7 +157,16 @@ impl UnderWay {
                 error(libc::EACCES)
             };
             let is_told = lead.is_some_and(|lead| lead.is_true(&socket, answer));
-            drop((socket, target));
+            if let Target::Host { address, dials } = &target {
+                let near = waits_for_host(&socket, answer).then(|| socket::local_address(&socket)).flatten();
+                let ends = near.zip(far_end(address));
+                let is_held = ends.is_some();
+                dials.made(ends.map(|ends| (ends, Held { listener: listener.clone(), id, socket })));
+                if is_held {
+                    return;
+                }
+            }
+            drop(target);
             if is_told {
                 let _ = holds_back.set(answer);
                 return;
@@ -131,15 +174,15 @@ impl UnderWay {
             // Whoever is gone needs no answer. Any other failure means that nobody listens any more.
             let _ = seccomp::answer(listener.as_fd(), id, answer);
         };
+        dials.iter().for_each(Dials::begin);
         let begun = if self.waiting.len() < most { self.crew.begin(work) } else { None };
-        match begun {
-            Some(begun) => {
-                let since = Instant::now();
-                self.waiting.push(Waiting { id, thread, process, begun, since, wish, watched, held_back });
-                Step::Settled
-            }
-            None => Step::Answer(error(libc::EAGAIN)),
-        }
+        let Some(begun) = begun else {
+            dials.iter().for_each(|dials| dials.made(None));
+            return Step::Answer(error(libc::EAGAIN));
+        };
+        let since = Instant::now();
+        self.waiting.push(Waiting { id, thread, process, begun, since, wish, watched, held_back, dials });
+        Step::Settled
     }
 
     /// The answers that were held back, with their calls and what they turned out to be.
@@ -178,12 +221,27 @@ impl UnderWay {
                 // The signal may have come just before the call.
                 asked => asked,
             };
+            if waiting.waits_for_host() {
+                waiting.give_host_up(wish);
+                continue;
+            }
             waiting.wish.store(wish, Ordering::Release);
             self.crew.interrupt(&waiting.begun);
         }
         self.looked = Instant::now();
         Ok(())
     }
+}
+
+/// Whether a call that has connected to the broker waits until the host has answered: the socket waits, and for as long
+/// as it takes.
+fn waits_for_host(socket: &OwnedFd, answer: Answer) -> bool {
+    answer == Answer::Done && socket::waits(socket) && !socket::has_timeout(socket)
+}
+
+/// The end that was connected to. The socket does not know it any more when the broker has ended the connection.
+fn far_end(address: &[u8]) -> Option<SocketAddr> {
+    address_in(address).map(|address| SocketAddr::new(own_network::reached(address.ip()), address.port()))
 }
 
 /// Connects, and returns the answer for the caller.
@@ -194,7 +252,7 @@ fn connect(socket: &OwnedFd, target: &Target, wish: &AtomicU8) -> Answer {
             own = socket::address_of(file);
             &own
         }
-        Target::Address(address) => address,
+        Target::Address(address) | Target::Host { address, .. } => address,
     };
     loop {
         match (socket::connect(socket, address), wish.load(Ordering::Acquire)) {

@@ -1,0 +1,116 @@
+//! Connections to hosts whose callers wait for what comes of them outside.
+//!
+//! Such a connection is made twice: by the supervisor to the broker, which takes no time, and by the broker to the host.
+//! A call that waits is answered when the broker has told of the second one, with its error. The two are matched by the
+//! ends of the first one. A thread of the supervisor's makes it, and the broker may be faster than that thread, so either
+//! of them finds what the other has left.
+
+use crate::supervise::judge::error;
+use crate::sys::seccomp::{self, Answer};
+use crate::sys::socket::{self, Ends};
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Maximum number of results that wait for the thread that made the connection.
+const MOST: usize = 1024;
+
+/// A call that waits for its host.
+pub struct Held {
+    /// Where the call waits.
+    pub listener: Arc<OwnedFd>,
+    /// Which call it is.
+    pub id: u64,
+    /// The caller's socket, connected to the broker.
+    pub socket: OwnedFd,
+}
+
+/// All of them, for the supervisor's loop and its threads.
+#[derive(Clone, Default)]
+pub struct Dials(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    waiting: HashMap<Ends, Held>,
+    told: HashMap<Ends, i32>,
+    /// Threads that make a connection to the broker.
+    under_way: usize,
+    /// Nobody tells any more.
+    is_over: bool,
+}
+
+impl Dials {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread is going to make a connection to the broker.
+    pub fn begin(&self) {
+        self.state().under_way += 1;
+    }
+
+    /// It has done so. `held`: its call waits for the host.
+    pub fn made(&self, held: Option<(Ends, Held)>) {
+        let mut state = self.state();
+        state.under_way = state.under_way.saturating_sub(1);
+        if let Some((ends, held)) = held {
+            match state.told.remove(&ends) {
+                Some(errno) => held.answer(errno),
+                None if state.is_over => held.answer(0),
+                None => drop(state.waiting.insert(ends, held)),
+            }
+        }
+        if state.under_way == 0 {
+            state.told.clear();
+        }
+    }
+
+    /// What came of the connection with these ends: 0, or an error number.
+    pub fn tell(&self, ends: Ends, errno: i32) {
+        let mut state = self.state();
+        match state.waiting.remove(&ends) {
+            Some(held) => held.answer(errno),
+            None if state.under_way > 0 && state.told.len() < MOST => {
+                state.told.insert(ends, errno);
+            }
+            None => {}
+        }
+    }
+
+    /// Nothing more is told, or something was missed: whoever waits goes on with the socket as it is.
+    pub fn release(&self, is_over: bool) {
+        let mut state = self.state();
+        state.is_over |= is_over;
+        state.waiting.drain().for_each(|(_, held)| held.answer(0));
+    }
+
+    /// Whether a call waits for its host.
+    pub fn holds(&self, id: u64) -> bool {
+        self.state().waiting.values().any(|held| held.id == id)
+    }
+
+    /// A call that waits is to end with this answer. `begins_anew`: it is going to be made again, by the kernel.
+    pub fn give_up(&self, id: u64, answer: Answer, begins_anew: bool) {
+        let mut state = self.state();
+        for (_, held) in state.waiting.extract_if(|_, held| held.id == id) {
+            if begins_anew {
+                socket::disconnect(&held.socket);
+            }
+            let _ = seccomp::answer(held.listener.as_fd(), id, answer);
+        }
+    }
+}
+
+impl Held {
+    fn answer(self, errno: i32) {
+        let answer = if errno == 0 {
+            Answer::Done
+        } else {
+            // It was connected to the broker. The caller may try again.
+            socket::disconnect(&self.socket);
+            error(errno)
+        };
+        // Whoever is gone needs no answer.
+        let _ = seccomp::answer(self.listener.as_fd(), self.id, answer);
+    }
+}
