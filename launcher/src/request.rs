@@ -5,6 +5,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// A TCP port of this machine that stands for one of the run's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortPair {
+    /// The port of this machine.
+    pub here: u16,
+    /// The port of the run.
+    pub inside: u16,
+}
+
 /// What is asked of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
@@ -44,6 +53,8 @@ pub struct Request {
     pub connect: Vec<String>,
     /// Ports of this machine's loopback that a run with a network of its own reaches.
     pub host_port: Vec<u16>,
+    /// Ports of the run's own loopback that this machine's shows.
+    pub publish: Vec<PortPair>,
     /// The only TCP ports that may be listened on.
     pub bind: Vec<u16>,
     /// The home directory, if not the profile's.

@@ -39,12 +39,25 @@ pub struct NetworkUsed {
     /// Ports of the host's loopback that were in the run's network.
     #[serde(default)]
     pub host_ports: Vec<u16>,
+    /// Ports of the run's own loopback that the host's showed.
+    #[serde(default)]
+    pub published: Vec<PublishedPort>,
     /// What the run had of each host and port, with mode hosts, sorted by them.
     #[serde(default)]
     pub hosts: Vec<HostUsed>,
     /// How much is in none of these entries: a report has at most 4096.
     #[serde(default)]
     pub hosts_unlisted: u64,
+}
+
+/// A port of the run's own loopback that the host's showed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct PublishedPort {
+    /// The port of the host.
+    pub port: u16,
+    /// The port of the run.
+    pub inside: u16,
 }
 
 /// What the run had of a host at one port.

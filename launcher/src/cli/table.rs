@@ -3,10 +3,10 @@
 
 use crate::profile::units::{self, Bound};
 use crate::profile::{HomeMode, Level, Namespaces, NetworkMode, StaticMode};
-use crate::request::{OnViolation, Request};
+use crate::request::{OnViolation, PortPair, Request};
 use Takes::{
-    Count, Descriptor, Descriptors, Duration, OneOf, Path, Paths, Patience, Ports, Size, Switch, Texts, Word,
-    Words,
+    Count, Descriptor, Descriptors, Duration, OneOf, Path, Paths, Patience, PortPairs, Ports, Size, Switch,
+    Texts, Word, Words,
 };
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -38,6 +38,7 @@ pub enum Takes {
     Path(Field<Option<PathBuf>>),
     Paths(Field<Vec<PathBuf>>),
     Ports(Field<Vec<u16>>),
+    PortPairs(Field<Vec<PortPair>>),
     Descriptor(Field<Option<i32>>),
     Descriptors(Field<Vec<i32>>),
     Duration(Field<Option<Bound<time::Duration>>>),
@@ -100,6 +101,8 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
              '*:8080')"),
         valued("host-port", Ports(|r| &mut r.host_port), "PORT",
             "Bring a TCP port of this machine's loopback into the run's own network"),
+        valued("publish", PortPairs(|r| &mut r.publish), "[PORT:]PORT",
+            "Show a TCP port of the run's own loopback on this machine's ('3000'; '8080:3000': as port 8080)"),
         valued("bind", Ports(|r| &mut r.bind), "PORT", "Allow listening only on the TCP ports listed"),
         valued("unix", Paths(|r| &mut r.unix), "PATH", "Allow connecting to the UNIX socket at PATH"),
     ]),
@@ -191,7 +194,7 @@ impl Flag {
 
     /// Whether it can be given several times.
     pub fn repeats(&self) -> bool {
-        matches!(self.takes, Words(_) | Texts(_) | Paths(_) | Ports(_) | Descriptors(_))
+        matches!(self.takes, Words(_) | Texts(_) | Paths(_) | Ports(_) | PortPairs(_) | Descriptors(_))
     }
 
     /// Sets the flag's field to a value, or adds the value to it. A switch looks at no value.
@@ -208,6 +211,7 @@ impl Flag {
             Path(field) => *field(r) = Some(path(value)?),
             Paths(field) => field(r).push(path(value)?),
             Ports(field) => field(r).push(units::port(text(value)?)?),
+            PortPairs(field) => field(r).push(port_pair(text(value)?)?),
             Descriptor(field) => *field(r) = Some(units::descriptor(text(value)?)?),
             Descriptors(field) => field(r).push(units::descriptor(text(value)?)?),
             Duration(field) => *field(r) = Some(units::duration(text(value)?)?),
@@ -217,6 +221,14 @@ impl Flag {
         }
         Ok(())
     }
+}
+
+/// `PORT`, or `PORT:PORT`: of this machine, and of the run.
+fn port_pair(text: &str) -> Result<PortPair, String> {
+    let (here, inside) = text.split_once(':').unwrap_or((text, text));
+    let port = |text: &str| units::port(text).ok().filter(|port| *port != 0);
+    let pair = port(here).zip(port(inside)).map(|(here, inside)| PortPair { here, inside });
+    pair.ok_or_else(|| "not PORT or PORT:PORT (1 to 65535, such as 3000 or 8080:3000)".to_string())
 }
 
 fn text(value: &OsStr) -> Result<&str, String> {

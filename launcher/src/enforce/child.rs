@@ -47,6 +47,8 @@ pub struct Steps {
     pub own: Option<Own>,
     /// The ways out of the run's network to hosts that rules name.
     pub doors: Option<Rc<Hosts>>,
+    /// Whether ports of the run's network are shown outside.
+    pub shows_ports: bool,
     /// Makes the network of these ahead.
     pub ahead: Option<Ahead>,
     /// That network, where it was made ahead.

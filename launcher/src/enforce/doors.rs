@@ -9,6 +9,7 @@ use crate::hosts::DNS_PORT;
 use crate::plan::network::Doors;
 use crate::sys::{OfCall, SyscallError, datagram, descriptor, route};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
+use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 
@@ -26,6 +27,10 @@ pub enum Purpose {
     Port(u16),
     /// Connections to this port of the host's own loopback.
     HostPort(u16),
+    /// No socket: the run's network itself, for who shows its ports outside.
+    Network,
+    /// The user namespace that gives the right to enter it.
+    User,
 }
 
 impl Purpose {
@@ -36,6 +41,8 @@ impl Purpose {
             Purpose::Questions => (1, 0),
             Purpose::Port(port) => (2, port),
             Purpose::HostPort(port) => (3, port),
+            Purpose::Network => (4, 0),
+            Purpose::User => (5, 0),
         }
     }
 
@@ -46,12 +53,14 @@ impl Purpose {
             1 => Purpose::Questions,
             2 => Purpose::Port(port),
             3 => Purpose::HostPort(port),
+            4 => Purpose::Network,
+            5 => Purpose::User,
             _ => return None,
         })
     }
 }
 
-/// A socket that was made, by its number in the table of descriptors that the supervisor shares.
+/// A descriptor that was made, by its number in the table of descriptors that the supervisor shares.
 pub type Door = (Purpose, RawFd);
 
 /// Makes the sockets, in the network namespace of the calling process.
@@ -83,6 +92,15 @@ pub fn open(doors: &Doors) -> Result<Vec<Door>, EnforceError> {
         }
     }
     Ok(made.into_iter().map(|(purpose, socket)| (purpose, socket.into_raw_fd())).collect())
+}
+
+/// Opens the network of the calling process, for a process that enters it.
+pub fn show_network() -> Result<[Door; 2], EnforceError> {
+    let open = |purpose, path: &str| -> Result<Door, EnforceError> {
+        let opened = File::open(path).of("open").step("show the run's network to who shows its ports")?;
+        Ok((purpose, OwnedFd::from(opened).into_raw_fd()))
+    };
+    Ok([open(Purpose::Network, "/proc/self/ns/net")?, open(Purpose::User, "/proc/self/ns/user")?])
 }
 
 /// The address that a socket has.

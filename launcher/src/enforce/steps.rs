@@ -102,6 +102,7 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             session: layout.is_some() && !(0..3).any(descriptor::is_terminal),
             own: plan.own,
             doors: plan.network.hosts.clone(),
+            shows_ports: !plan.publish.is_empty(),
             ahead,
             made: None,
             library,

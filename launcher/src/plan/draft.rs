@@ -270,6 +270,7 @@ impl<'a> Draft<'a> {
             landlock: self.landlock,
             network: self.network,
             sockets,
+            publish: request.publish.clone(),
             commands: commands.map(Rc::new),
             unconfined,
             namespaces,

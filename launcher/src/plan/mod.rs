@@ -46,6 +46,7 @@ pub use on_violation::OnViolation;
 use crate::host::landlock::Version;
 use crate::profile::{Level, NetworkMode, Profile};
 use crate::program::Program;
+use crate::request::PortPair;
 use crate::sys::namespace::Own;
 use crate::sys::privilege::CapabilitySet;
 use calls::{Calls, Extras, Seal};
@@ -98,6 +99,8 @@ pub struct Plan {
     pub landlock: Version,
     /// The network.
     pub network: Network,
+    /// Ports of its loopback that the host's shows.
+    pub publish: Vec<PortPair>,
     /// Whether changing modes, owners and times is the supervisor's business: where there are path rules, and
     /// calls that could get round them.
     pub attributes: bool,

@@ -66,6 +66,9 @@ pub fn asked(
         return named(rules, &network, request, host);
     }
     network.connect = rules.ports();
+    if !request.publish.is_empty() {
+        publishing(&mut network, profile)?;
+    }
     if network.mode == NetworkMode::Private && request.exec {
         return Err(Invalid::PrivateWithExec);
     }
@@ -76,6 +79,19 @@ pub fn asked(
         return Err(Invalid::PortsWithoutLandlock(landlock));
     }
     Ok(network)
+}
+
+/// Ports are shown out of a network of the run's own: where the profile wants one if it can be had, it has to be.
+fn publishing(network: &mut Network, profile: &Profile) -> Result<(), Invalid> {
+    let what = match network.mode {
+        NetworkMode::Private | NetworkMode::Loopback => {
+            (network.mode, network.asked) = (NetworkMode::Private, true);
+            return Ok(());
+        }
+        NetworkMode::None => "no network",
+        NetworkMode::Ports | NetworkMode::Host => "this machine's network",
+    };
+    Err(Invalid::PublishElsewhere { profile: profile.name.to_string(), network: what })
 }
 
 /// The rules of a `--connect`: one, or those of a group. A number alone is a port.

@@ -44,6 +44,11 @@ pub enum Invalid {
          connect; allow the port on every host with '*:PORT', or the whole network with --net host"
     )]
     HostsWithoutSockets,
+    #[error(
+        "cannot show ports of the run on this machine (--publish): under '{profile}' it has {network}, and what listens \
+         in it needs no flag; use --net private"
+    )]
+    PublishElsewhere { profile: String, network: &'static str },
     #[error("the rules about hosts have {0} ports together; {1} are possible")]
     ManyPorts(usize, usize),
     #[error("the rule '{rule}' never applies: {why}")]
@@ -111,6 +116,7 @@ pub(crate) fn contradictions(request: &Request) -> Result<(), Invalid> {
     let connect = given(!request.connect.is_empty(), "--connect");
     let bind = given(!request.bind.is_empty(), "--bind");
     let host_port = given(!request.host_port.is_empty(), "--host-port");
+    let publish = given(!request.publish.is_empty(), "--publish");
     let pairs = [
         (logs, exec),
         (logs, fails),
@@ -129,6 +135,10 @@ pub(crate) fn contradictions(request: &Request) -> Result<(), Invalid> {
         (host, host_port),
         (none, host_port),
         (exec, host_port),
+        (host, publish),
+        (none, publish),
+        (exec, publish),
+        (keep, publish),
         (none, connect),
         (none, bind),
         (private, bind),

@@ -9,8 +9,8 @@ use crate::supervise;
 use crate::supervise::hosts::Hosts;
 use crate::sys::usage::Usage;
 use sbx_client::report::{
-    Bytes, HomeUsed, HostUsed, Level, LimitUsed, NetworkMode, NetworkUsed, Output, ProfileUsed, Rusage,
-    Stream,
+    Bytes, HomeUsed, HostUsed, Level, LimitUsed, NetworkMode, NetworkUsed, Output, ProfileUsed,
+    PublishedPort, Rusage, Stream,
 };
 use std::path::Path;
 use std::time::SystemTime;
@@ -54,6 +54,11 @@ pub fn network(plan: &Plan) -> NetworkUsed {
         allow: rules(|rules| &rules.allow),
         deny: rules(|rules| &rules.deny),
         host_ports: hosts.map(|hosts| hosts.doors.host_ports.clone()).unwrap_or_default(),
+        published: plan
+            .publish
+            .iter()
+            .map(|pair| PublishedPort { port: pair.here, inside: pair.inside })
+            .collect(),
         hosts: Vec::new(),
         hosts_unlisted: 0,
     }

@@ -45,6 +45,8 @@ pub fn of(plan: &Plan) -> Option<String> {
     hash.part("denied hosts", rules.map(|rule| rule.to_string().into_bytes()));
     let ports = hosts.into_iter().flat_map(|hosts| hosts.doors.host_ports.iter());
     hash.part("host ports", ports.map(|port| port.to_le_bytes().to_vec()));
+    let published = plan.publish.iter().map(|pair| [pair.here, pair.inside].map(u16::to_le_bytes).concat());
+    hash.part("published", published);
     hash.part("network", [vec![plan.network.mode as u8]]);
     hash.part("sockets", plan.sockets.iter().map(|path| path.as_os_str().as_bytes().to_vec()));
     hash.part("environment", names(plan));

@@ -15,7 +15,8 @@ pub fn start(plan: Rc<network::Hosts>, logs: bool, doors: &[Door]) -> Result<Rc<
     let pid = probe::fork().map_err(cannot("start the broker"))?;
     if pid == 0 {
         drop(own);
-        let setup = Setup { rules: plan.rules.clone(), resolver: Resolver::of_host(), watches: logs };
+        let setup =
+            Setup { rules: plan.rules.clone(), resolver: Resolver::of_host(), watches: logs, tells: true };
         broker::serve(setup, taken(doors), brokers);
     }
     let hosts = Hosts::new(plan, logs, doors, own, pid);
@@ -28,20 +29,22 @@ pub fn start(plan: Rc<network::Hosts>, logs: bool, doors: &[Door]) -> Result<Rc<
 fn taken(doors: &[Door]) -> Doors {
     let mut all = Doors { datagrams: Vec::new(), questions: Vec::new(), listeners: Vec::new() };
     for (purpose, number) in doors {
-        let socket = descriptor::own(*number);
+        let own = || descriptor::own(*number);
         let kind = match purpose {
             Purpose::Datagrams => {
-                all.datagrams.push(socket);
+                all.datagrams.push(own());
                 continue;
             }
             Purpose::Questions => {
-                all.questions.push(socket);
+                all.questions.push(own());
                 continue;
             }
+            // Whoever shows the run's ports has them.
+            Purpose::Network | Purpose::User => continue,
             Purpose::Port(port) => broker::Door::Rule(*port),
             Purpose::HostPort(port) => broker::Door::HostPort(*port),
         };
-        all.listeners.push(Listener { kind, socket });
+        all.listeners.push(Listener { kind, socket: own() });
     }
     all
 }

@@ -93,6 +93,14 @@ pub fn unused_profile(plan: &Plan, request: &Request) -> Option<String> {
 }
 
 fn network(plan: &Plan) -> String {
+    let shown = plan.publish.iter().map(|pair| format!("{} as {}", pair.inside, pair.here));
+    match shown.collect::<Vec<_>>() {
+        none if none.is_empty() => reached(plan),
+        shown => format!("{}, which shows its ports {} on this machine", reached(plan), shown.join(", ")),
+    }
+}
+
+fn reached(plan: &Plan) -> String {
     let list = |ports: &[u16]| match ports {
         [] => "none".to_string(),
         ports => ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", "),

@@ -7,6 +7,7 @@ mod conclusion;
 mod hosts;
 mod messages;
 mod provide;
+mod publish;
 mod signing;
 mod supervised;
 mod withheld;

@@ -26,6 +26,7 @@ use crate::run::compiling::Compiling;
 use crate::run::conclusion::{conclude, tell_placeholders};
 use crate::run::messages::Closing;
 use crate::run::provide::Resources;
+use crate::run::publish::{Publisher, Publishing};
 use crate::run::signing::Signing;
 use crate::run::withheld::Withheld;
 use crate::run::{Stop, fill, hosts};
@@ -76,6 +77,7 @@ pub fn run(
     let signing = Signing::of(&plan);
     let compiling = Compiling::of(&plan);
     let arguments = Arguments::of(&plan);
+    let publishing = (!plan.publish.is_empty()).then(|| Publishing::of(&plan.publish)).transpose()?;
     let signals = Signals::take()?;
     let closed_streams = parts.closed.clone();
     let absent = std::mem::take(&mut plan.absent);
@@ -119,6 +121,8 @@ pub fn run(
     if let Some(failure) = outcome.into_failure() {
         return Err(Refusal::from(failure).into());
     }
+    // It takes the rights that this process is going to give up.
+    let publisher = publishing.map(|publishing| publishing.start(&doors)).transpose()?;
     if let Some(reporter) = &mut reporter {
         reporter.started(watch.command(), unheard.as_deref());
         if let Watch::Reaper(reaper) = &watch {
@@ -154,6 +158,8 @@ pub fn run(
     if let Some(hosts) = &hosts {
         hosts.end(&mut calls.judge);
     }
+    let shown_no_more = publisher.and_then(Publisher::end);
+    shown_no_more.iter().for_each(|line| calls.judge.violations.line(line));
     if let Some((arguments, summary)) = arguments.zip(summary.as_ref().ok()) {
         arguments.tell(summary, command, &mut calls.judge);
     }

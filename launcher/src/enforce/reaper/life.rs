@@ -2,6 +2,7 @@
 
 use crate::enforce::EnforceError;
 use crate::enforce::child::{self, Progress, Steps};
+use crate::enforce::doors;
 use crate::enforce::error::Named;
 use crate::enforce::mounts::{self, Entered, HookDirectories, ViewError};
 use crate::enforce::reaper::ending::{self, KILLING, STORM, TICK, end_all, reap_some, signal_all};
@@ -134,6 +135,9 @@ fn enter(steps: &mut Steps, progress: &mut Progress) -> Result<Entered, ViewErro
     if let Some(own) = &steps.own {
         let doors = steps.doors.as_ref().map(|hosts| &hosts.doors);
         (progress.network, progress.doors) = mounts::settle(own, steps.made.as_deref(), doors)?;
+        if steps.shows_ports && own.kinds.network {
+            progress.doors.extend(doors::show_network()?);
+        }
     }
     let Some(layout) = &steps.layout else { return Ok(Entered::default()) };
     if let Some(placed) = &steps.placed {

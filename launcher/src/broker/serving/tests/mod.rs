@@ -63,7 +63,7 @@ impl Made {
         };
         let mut resolver = Resolver::read("", "127.0.0.1 hosts.test\n".to_string());
         resolver.servers = vec![nameserver()];
-        let setup = Setup { rules, resolver, watches: self.watches };
+        let setup = Setup { rules, resolver, watches: self.watches, tells: true };
         let names = Names::from(Range::parse(RANGE).unwrap());
         let look_time = Duration::from_millis(300);
         let settings = Settings { names, look_time, descriptors: self.descriptors };

@@ -1,0 +1,117 @@
+//! Shows ports of the run's own loopback on this machine's (`--publish`).
+//!
+//! What does it is the broker turned around: its sockets are this machine's, and it lives in the run's network, where
+//! it connects to loopback. It is confined in the same way.
+
+use crate::broker::{self, Door, Doors, Listener, Resolver, Setup};
+use crate::enforce::doors::{self, Purpose};
+use crate::error::{Refusal, cannot};
+use crate::hosts::HostRules;
+use crate::request::PortPair;
+use crate::sys::process::Pid;
+use crate::sys::{OfCall, SyscallError, descriptor, probe, process, socket};
+use rustix::io::Errno;
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// The sockets on this machine's loopback, listening.
+pub struct Publishing(Vec<Listener>);
+
+impl Publishing {
+    /// Takes the ports, before there is a command. A machine without IPv6 has them for IPv4 alone.
+    pub fn of(ports: &[PortPair]) -> Result<Publishing, Refusal> {
+        let mut listeners = Vec::new();
+        for PortPair { here, inside } in ports {
+            for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+                let made = TcpListener::bind((address, *here)).and_then(|made| {
+                    made.set_nonblocking(true)?;
+                    Ok(made)
+                });
+                match made {
+                    Ok(made) => {
+                        listeners.push(Listener { kind: Door::HostPort(*inside), socket: made.into() });
+                    }
+                    Err(error) if address.is_ipv6() && has_no_ipv6(&error) => {}
+                    Err(cause) => {
+                        let failed = SyscallError { call: "bind", cause };
+                        let what = format!(
+                            "cannot show a port of the run at {address}, port {here}, of this machine"
+                        );
+                        return Err(Refusal::new(format!("{what}: {failed}")));
+                    }
+                }
+            }
+        }
+        Ok(Publishing(listeners))
+    }
+
+    /// Starts to serve them, in the run's network.
+    pub fn start(self, doors: &[doors::Door]) -> Result<Publisher, Refusal> {
+        let network = Network::of(doors).map_err(cannot("find the run's network for --publish"))?;
+        let [own, channel] = socket::packet_pair().map_err(cannot("make a channel for --publish"))?;
+        let pid = probe::fork().map_err(cannot("start the process for --publish"))?;
+        if pid == 0 {
+            drop(own);
+            if network.enter().is_err() {
+                process::exit_now(broker::NOT_STARTED);
+            }
+            let resolver = Resolver::none();
+            let setup = Setup { rules: HostRules::default(), resolver, watches: false, tells: false };
+            let doors = Doors { datagrams: Vec::new(), questions: Vec::new(), listeners: self.0 };
+            broker::serve(setup, doors, channel);
+        }
+        Ok(Publisher { pid, _channel: own })
+    }
+}
+
+fn has_no_ipv6(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
+}
+
+/// The run's network, and the user namespace that gives the right to it, unless that is this process's.
+struct Network {
+    user: Option<OwnedFd>,
+    network: OwnedFd,
+}
+
+impl Network {
+    /// As the first process of the run has opened it.
+    fn of(doors: &[doors::Door]) -> Result<Network, SyscallError> {
+        let find = |wanted| doors.iter().find(|(purpose, _)| *purpose == wanted);
+        let own = |wanted| find(wanted).map(|(_, number)| descriptor::own(*number)).ok_or(Errno::BADF);
+        let (user, network) = (own(Purpose::User).of("open")?, own(Purpose::Network).of("open")?);
+        let identity = |file: &OwnedFd| rustix::fs::fstat(file).map(|found| (found.st_dev, found.st_ino));
+        let here = OwnedFd::from(File::open("/proc/self/ns/user").of("open")?);
+        let is_own = identity(&here).of("fstat")? == identity(&user).of("fstat")?;
+        Ok(Network { user: (!is_own).then_some(user), network })
+    }
+
+    fn enter(&self) -> Result<(), SyscallError> {
+        if let Some(user) = &self.user {
+            probe::enter(user.as_fd(), libc::CLONE_NEWUSER)?;
+        }
+        probe::enter(self.network.as_fd(), libc::CLONE_NEWNET)
+    }
+}
+
+/// The process that serves them.
+pub struct Publisher {
+    pid: Pid,
+    /// It ends when this does.
+    _channel: OwnedFd,
+}
+
+impl Publisher {
+    /// Ends it. What there is to say, if it had ended before.
+    pub fn end(self) -> Option<&'static str> {
+        let early = process::wait(Some(self.pid), false, false).is_some();
+        if !early {
+            process::signal(self.pid, libc::SIGKILL);
+            process::wait(Some(self.pid), true, false);
+        }
+        early.then_some(
+            "the process for --publish had ended before the command: the ports were closed by then",
+        )
+    }
+}
