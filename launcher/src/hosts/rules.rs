@@ -88,14 +88,30 @@ impl HostRules {
     }
 
     /// Whether a range of a rule has an address.
-    fn name_address(&self, address: IpAddr, port: u16) -> bool {
+    pub fn name_address(&self, address: IpAddr, port: u16) -> bool {
         let is_range = |rule: &&HostRule| matches!(rule.hosts, HostPattern::Range(_));
         let mut ranges = self.allow.iter().filter(is_range);
         ranges.any(|rule| rule.is_about_address(address) && rule.has_port(port))
     }
 
+    /// Whether a denial has an address, or the one of IPv4 that packets to it end up at.
     fn deny_address(&self, address: IpAddr, port: u16) -> bool {
-        self.deny.iter().any(|rule| rule.is_about_address(address) && rule.has_port(port))
+        let embedded = embedded(address).map(IpAddr::V4);
+        let is_about = |rule: &HostRule| {
+            rule.is_about_address(address) || embedded.is_some_and(|inner| rule.is_about_address(inner))
+        };
+        self.deny.iter().any(|rule| is_about(rule) && rule.has_port(port))
+    }
+}
+
+/// The IPv4 address that an IPv6 one leads to: behind a translator (RFC 6052), or by 6to4 (RFC 3056).
+fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(address) = address else { return None };
+    let of = |high: u16, low: u16| Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
+    match address.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => of(high, low),
+        [0x2002, high, low, ..] => of(high, low),
+        _ => None,
     }
 }
 
@@ -109,7 +125,7 @@ pub fn is_public(address: IpAddr) -> bool {
 }
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
+    let [a, b, c, d] = address.octets();
     let special = match (a, b, c) {
         // This network; loopback; private; link-local; private.
         (0 | 10 | 127, ..) | (169, 254, _) | (192, 168, _) => true,
@@ -117,23 +133,20 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         (100, 64..=127, _) | (172, 16..=31, _) | (198, 18 | 19, _) => true,
         // Protocol assignments; relays of 6to4; several hosts, reserved, broadcast.
         (192, 0, 0) | (192, 88, 99) | (224..=255, ..) => true,
+        // Each virtual machine of Azure has its host there, which gives out keys. No registry has it.
+        (168, 63, 129) => d == 16,
         _ => false,
     };
     !special
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    let [a, b, c, d, e, f, g, h] = address.segments();
-    let embedded = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
-    match (a, b) {
-        // IPv4 addresses behind a translator (RFC 6052), and of 6to4.
-        (0x64, 0xff9b) => [c, d, e, f] == [0; 4] && is_public_v4(embedded(g, h)),
-        (0x2002, _) => is_public_v4(embedded(b, c)),
-        // Teredo, which has an IPv4 address in another form.
-        (0x2001, 0) => false,
-        // What is assigned to the internet.
-        _ => a & 0xe000 == 0x2000,
+    if let Some(inner) = embedded(address.into()) {
+        return is_public_v4(inner);
     }
+    let [a, b, ..] = address.segments();
+    // What is assigned to the internet, but for Teredo (RFC 4380), which has an IPv4 address in another form.
+    a & 0xe000 == 0x2000 && (a, b) != (0x2001, 0)
 }
 
 #[cfg(test)]
@@ -210,6 +223,23 @@ mod tests {
         assert!(!rules.allow_resolved(address("127.0.0.1"), 443));
     }
 
+    /// A name whose owner wants to reach what is denied may lead there by another kind of address.
+    #[test]
+    fn a_denied_range_has_its_addresses_in_ipv6_too() {
+        let rules = rules(&["*:80", "a.example:80"], &["192.0.2.0/24"]);
+        for (text, is_allowed) in [
+            ("64:ff9b::192.0.2.1", false),
+            ("2002:c000:0201::1", false),
+            ("::ffff:192.0.2.1", false),
+            ("64:ff9b::198.51.100.1", true),
+            ("2002:c633:6401::1", true),
+        ] {
+            let address = text.parse().unwrap();
+            let found = (rules.allow_address(address, 80), rules.allow_resolved(address, 80));
+            assert_eq!(found, (is_allowed, is_allowed), "{text}");
+        }
+    }
+
     #[test]
     fn special_addresses_are_not_public() {
         for text in [
@@ -225,6 +255,7 @@ mod tests {
             "192.0.0.192",
             "198.18.0.1",
             "198.19.255.255",
+            "168.63.129.16",
             "224.0.0.1",
             "255.255.255.255",
             "::",
