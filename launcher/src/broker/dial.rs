@@ -126,6 +126,14 @@ impl Dial {
     }
 }
 
+/// Whether an address is this machine's: packets to it come from it. A socket of UDP tells, and sends nothing.
+pub fn is_own(address: IpAddr) -> bool {
+    let Ok(probe) = socket(address, SocketType::DGRAM) else { return false };
+    // Where no route leads there, nobody is connected to either.
+    let is_led = rustix::net::connect(&probe, &SocketAddr::new(address, 9)).is_ok();
+    is_led && local_address(&probe).is_some_and(|local| local.ip() == address)
+}
+
 /// A socket for TCP that waits for nothing.
 pub fn stream_socket(address: IpAddr) -> Result<OwnedFd, Errno> {
     socket(address, SocketType::STREAM)

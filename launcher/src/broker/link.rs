@@ -7,7 +7,7 @@ use crate::broker::dial::{Dial, Progress};
 use crate::broker::pipes::Pipes;
 use crate::broker::poll::{Interest, Kind, Poller, Ready, Token};
 use crate::broker::relay::{End, Flow, Turn, reset};
-use crate::broker::said::{self, Host, Verdict};
+use crate::broker::said::{self, Host, Part, Verdict, tls};
 use crate::hosts::{HostRules, Protocol};
 use crate::sys::socket::{Ends, local_address, peer_address};
 use rustix::io::Errno;
@@ -26,9 +26,9 @@ enum Way {
     Made(End),
 }
 
-/// What the first bytes are looked at for, and until when.
+/// Bytes that are looked at, and until when.
 struct Look {
-    /// There is one at least.
+    /// What they may be. Empty: another ClientHello.
     protocols: Vec<Protocol>,
     until: Instant,
     /// Bytes have arrived since they were last looked at.
@@ -49,6 +49,9 @@ pub struct Link {
     inside: End,
     way: Way,
     look: Option<Look>,
+    /// The first ClientHello was let through. What follows it waits until the server's answer tells whether there is to
+    /// be another one.
+    awaits_answer: bool,
     up: Flow,
     down: Flow,
     /// It has its turn anyway.
@@ -90,21 +93,11 @@ impl Link {
         End::prepare(&socket);
         // What is looked at and what is forwarded are the same bytes, urgent ones among them.
         let _ = rustix::net::sockopt::set_socket_oobinline(&socket, true);
-        let look = look.map(|(protocols, until)| Look { protocols, until, is_new: true, ended: false });
-        let (up, down) = (Flow::default(), Flow::default());
+        let look = look.map(|(protocols, until)| Look::new(protocols, until));
         let ends = ends_of_accepted(&socket);
-        Link {
-            id,
-            host,
-            port,
-            ends,
-            inside: End::new(socket),
-            way: Way::Resolving,
-            look,
-            up,
-            down,
-            is_busy: false,
-        }
+        let (inside, way) = (End::new(socket), Way::Resolving);
+        let (up, down) = (Flow::default(), Flow::default());
+        Link { id, host, port, ends, inside, way, look, awaits_answer: false, up, down, is_busy: false }
     }
 
     /// Waits for it.
@@ -190,7 +183,7 @@ impl Link {
     /// Time has passed.
     pub fn on_time(&mut self, poller: &mut Poller, now: Instant) -> Step {
         if let Some(look) = self.look.as_ref().filter(|look| now >= look.until) {
-            return Step::Mismatch(said::spoken(&look.protocols, &[]), None);
+            return Step::Mismatch(look.part(&[]).protocol(), None);
         }
         match &mut self.way {
             Way::Dialling(dial) => {
@@ -202,7 +195,14 @@ impl Link {
     }
 
     /// Goes on with what can be done now.
-    pub fn go_on(&mut self, rules: &HostRules, buffer: &mut [u8], pipes: &mut Pipes) -> Step {
+    pub fn go_on(
+        &mut self,
+        rules: &HostRules,
+        buffer: &mut [u8],
+        pipes: &mut Pipes,
+        poller: &mut Poller,
+    ) -> Step {
+        self.look_at_answer(poller);
         match self.look(rules, buffer) {
             Step::Waits => {}
             step => return step,
@@ -213,7 +213,10 @@ impl Link {
             // What the host says first may come before: it knows nothing of the command yet.
             Some(_) => Turn::Waits,
         };
-        let down = self.down.pump(outside, &mut self.inside, pipes);
+        let down = match self.awaits_answer {
+            false => self.down.pump(outside, &mut self.inside, pipes),
+            true => Turn::Waits,
+        };
         match (up, down) {
             (Turn::Broken, _) | (_, Turn::Broken) => self.broken(),
             (Turn::Done, Turn::Done) => Step::Closed,
@@ -240,20 +243,62 @@ impl Link {
             return self.broken();
         }
         let bytes = buffer.get(..count).unwrap_or_default();
-        let protocol = said::spoken(&look.protocols, bytes);
-        match said::judge(protocol, bytes, &self.host, self.port, rules) {
-            Verdict::Unfinished if look.ended => Step::Mismatch(protocol, None),
+        let part = look.part(bytes);
+        match said::judge(part, bytes, &self.host, self.port, rules) {
+            Verdict::Unfinished if look.ended => Step::Mismatch(part.protocol(), None),
             Verdict::Unfinished => Step::Waits,
-            Verdict::Mismatch(said) => Step::Mismatch(protocol, said),
+            Verdict::Mismatch(said) => Step::Mismatch(part.protocol(), said),
             Verdict::Matches => {
+                if part == Part::First(Protocol::Tls) {
+                    self.up.most = Some(tls::length(bytes) as u64);
+                    self.awaits_answer = true;
+                }
                 self.look = None;
                 Step::Waits
             }
         }
     }
 
+    /// Looks at the first bytes of the server's, where what the client says next depends on them.
+    fn look_at_answer(&mut self, poller: &mut Poller) {
+        let Way::Made(outside) = &self.way else { return };
+        if !self.awaits_answer {
+            return;
+        }
+        let mut answer = [0; 64];
+        let asks_again =
+            match rustix::net::recv(&outside.socket, &mut answer, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+                Ok((0, _)) => Some(false),
+                Ok((count, _)) => tls::asks_again(answer.get(..count).unwrap_or_default()),
+                Err(Errno::AGAIN | Errno::INTR) => None,
+                // The flow meets the same error.
+                Err(_) => Some(false),
+            };
+        let Some(asks_again) = asks_again else { return };
+        (self.awaits_answer, self.up.most) = (false, None);
+        if asks_again {
+            let until = Instant::now() + said::TIME;
+            self.look = Some(Look::new(Vec::new(), until));
+            poller.wake_at(until, Token::new(Kind::Attempt, self.id));
+        }
+    }
+
     /// Lets it go on although its first bytes do not match.
     pub fn overlook(&mut self) {
         self.look = None;
+    }
+}
+
+impl Look {
+    fn new(protocols: Vec<Protocol>, until: Instant) -> Look {
+        Look { protocols, until, is_new: true, ended: false }
+    }
+
+    /// What the bytes that have come so far are.
+    fn part(&self, bytes: &[u8]) -> Part {
+        match self.protocols.is_empty() {
+            true => Part::SecondHello,
+            false => Part::First(said::spoken(&self.protocols, bytes)),
+        }
     }
 }

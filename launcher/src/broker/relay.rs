@@ -49,6 +49,8 @@ pub struct Flow {
     held: usize,
     /// Bytes that have arrived.
     pub total: u64,
+    /// So many bytes are moved, and what follows is not read yet.
+    pub most: Option<u64>,
     /// The sender has sent everything.
     pub ended: bool,
     /// And the receiver knows.
@@ -108,7 +110,8 @@ impl Flow {
                 self.is_done = true;
                 return Turn::Done;
             }
-            if !from.readable {
+            let left_of_most = self.most.map_or(SIZE as u64, |most| most.saturating_sub(self.total));
+            if !from.readable || left_of_most == 0 {
                 return Turn::Waits;
             }
             if left == 0 {
@@ -119,7 +122,7 @@ impl Flow {
             }
             let Some(pipe) = &self.pipe else { return Turn::NoPipe };
             // The pipe is empty: it is the socket that EAGAIN is about.
-            match transfer(&from.socket, &pipe.into, SIZE) {
+            match transfer(&from.socket, &pipe.into, SIZE.min(left_of_most as usize)) {
                 Ok(0) => self.ended = true,
                 Ok(count) => self.held = count,
                 Err(Errno::AGAIN) => from.readable = false,

@@ -1,6 +1,7 @@
 //! The broker's loop. It has one thread, and waits in one place.
 
 use crate::broker::askers::Askers;
+use crate::broker::dial;
 use crate::broker::dns::{self, Book};
 use crate::broker::events::{Event, Teller};
 use crate::broker::link::{Link, Step};
@@ -39,12 +40,14 @@ pub struct Settings {
     pub look_time: Duration,
     /// The limit of descriptors.
     pub descriptors: u64,
+    /// Rules may be about loopback: in tests, where there is no other network.
+    pub reaches_loopback: bool,
 }
 
 impl Settings {
     /// With so many descriptors.
     pub fn new(descriptors: u64) -> Settings {
-        Settings { names: Names::default(), look_time: said::TIME, descriptors }
+        Settings { names: Names::default(), look_time: said::TIME, descriptors, reaches_loopback: false }
     }
 }
 
@@ -53,6 +56,7 @@ pub struct Loop {
     rules: HostRules,
     watches: bool,
     look_time: Duration,
+    reaches_loopback: bool,
     doors: Doors,
     poller: Poller,
     teller: Teller,
@@ -97,6 +101,7 @@ impl Loop {
             rules: setup.rules,
             watches: setup.watches,
             look_time: settings.look_time,
+            reaches_loopback: settings.reaches_loopback,
             doors,
             poller,
             teller,
@@ -252,7 +257,10 @@ impl Loop {
         match outcome {
             Err(errno) => self.step(id, Step::Failed(*errno)),
             Ok(addresses) => {
-                let allowed = |address: &&IpAddr| self.watches || self.rules.allow_resolved(**address, port);
+                let allowed = |address: &&IpAddr| {
+                    self.watches
+                        || self.rules.allow_resolved(**address, port) && self.may_dial(**address, port)
+                };
                 let addresses: Vec<IpAddr> = addresses.iter().filter(allowed).copied().collect();
                 if addresses.is_empty() {
                     return self.step(id, Step::Failed(libc::EACCES));
@@ -260,6 +268,16 @@ impl Loop {
                 self.dial(id, &addresses, now);
             }
         }
+    }
+
+    /// Whether what rules allow leads to another machine, or to this one by a rule that says so. Its addresses are
+    /// public ones, too. Its loopback is out of reach however wide a range is: there, it is the run that has it.
+    fn may_dial(&self, address: IpAddr, port: u16) -> bool {
+        let address = address.to_canonical();
+        if address.is_loopback() || address.is_unspecified() {
+            return self.reaches_loopback;
+        }
+        self.rules.name_address(address, port) || !dial::is_own(address)
     }
 
     fn dial(&mut self, id: u64, addresses: &[IpAddr], now: Instant) {
@@ -282,7 +300,7 @@ impl Loop {
     fn go_on(&mut self, id: u64) {
         let Some(link) = self.links.get_mut(&id) else { return };
         link.is_busy = false;
-        let step = link.go_on(&self.rules, &mut self.buffer, &mut self.pipes);
+        let step = link.go_on(&self.rules, &mut self.buffer, &mut self.pipes, &mut self.poller);
         self.step(id, step);
     }
 

@@ -5,7 +5,8 @@
 //! has to be the host that the connection was made to. What is not of the protocol at all does not match either: on
 //! port 443 something else than TLS is a mismatch, unless a rule says what is spoken there. On ports without a protocol
 //! nothing is looked at. Nothing is decrypted, and nothing is changed: the bytes are only looked at (MSG_PEEK), and
-//! forwarded with all that follow.
+//! forwarded with all that follow. A server of TLS 1.3 may ask for a second ClientHello, and goes by the name in that
+//! one: it is looked at as well.
 //!
 //! What this does not show: the host that is named inside of an encrypted connection, or by a later request.
 
@@ -79,12 +80,32 @@ pub fn spoken(protocols: &[Protocol], bytes: &[u8]) -> Protocol {
     }
 }
 
-/// Judges the first bytes of a connection.
-pub fn judge(protocol: Protocol, bytes: &[u8], host: &Host, port: u16, rules: &HostRules) -> Verdict {
-    let said = match protocol {
-        Protocol::Tls => tls::server_name(bytes),
-        Protocol::Http => http::host(bytes),
-        Protocol::Tcp => return Verdict::Matches,
+/// Which bytes are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The first of a connection.
+    First(Protocol),
+    /// What follows a server's wish for another ClientHello.
+    SecondHello,
+}
+
+impl Part {
+    /// What they are read as.
+    pub fn protocol(self) -> Protocol {
+        match self {
+            Part::First(protocol) => protocol,
+            Part::SecondHello => Protocol::Tls,
+        }
+    }
+}
+
+/// Judges bytes of a connection.
+pub fn judge(part: Part, bytes: &[u8], host: &Host, port: u16, rules: &HostRules) -> Verdict {
+    let said = match part {
+        Part::First(Protocol::Tls) => tls::server_name(bytes),
+        Part::First(Protocol::Http) => http::host(bytes),
+        Part::First(Protocol::Tcp) => return Verdict::Matches,
+        Part::SecondHello => tls::second_server_name(bytes),
     };
     let text = match said {
         Said::Unfinished if bytes.len() < LONGEST => return Verdict::Unfinished,

@@ -65,7 +65,7 @@ fn what_is_no_hello_is_wrong() {
         [&[23], &good[1..]].concat(),
         record(&[&[2], &hello(&name)[1..]].concat()),
         vec![22, 3, 1, 0, 0],
-        vec![22, 3, 1, 0x40, 1],
+        vec![22, 3, 1, 0x41, 1],
         record(&[1, 1, 0, 0]),
         // Two names: in two extensions, in one list; none; of another type; with bytes behind.
         record(&hello(&[name.clone(), name.clone()].concat())),
@@ -81,6 +81,33 @@ fn what_is_no_hello_is_wrong() {
     }
     assert_eq!(tls::server_name(&record(&hello(&[]))), Said::Nothing);
     assert_eq!(tls::server_name(&record(&hello(&extension(10, b"x")))), Said::Nothing);
+}
+
+#[test]
+fn a_second_hello_is_found_where_the_server_asks_for_it() {
+    let asks = |random: &[u8]| {
+        let body = [&[3, 3][..], random, &[0, 0x13, 1, 0]].concat();
+        record(&[&[2, 0, 0, body.len() as u8][..], &body].concat())
+    };
+    // The word that the bytes are made of stands in RFC 8446, 4.1.3.
+    let retry = asks(&<sha2::Sha256 as sha2::Digest>::digest("HelloRetryRequest"));
+    assert_eq!((tls::asks_again(&retry), tls::asks_again(&asks(&[7; 32]))), (Some(true), Some(false)));
+    (0..43).for_each(|end| assert_eq!(tls::asks_again(&retry[..end]), None, "{end}"));
+    let alert = [21, 3, 3, 0, 2, 1, 112];
+    assert_eq!(tls::asks_again(&[&alert[..], &retry].concat()), Some(true));
+    assert_eq!(tls::asks_again(b"HTTP/1.1 400"), Some(false));
+    let second = record(&hello(&server_name(b"example.org")));
+    let skipped = [20, 3, 3, 0, 1, 1, 23, 3, 3, 0, 3, 1, 2, 3];
+    assert_eq!(tls::second_server_name(&[&skipped[..], &second].concat()), is_host("example.org"));
+    assert_eq!(tls::second_server_name(&second), is_host("example.org"));
+    (0..14).for_each(|end| assert_eq!(tls::second_server_name(&skipped[..end]), Said::Unfinished, "{end}"));
+    assert_eq!(tls::second_server_name(&[&skipped[..], &retry].concat()), Said::Wrong);
+    // What is behind a hello comes before the answer to it.
+    let both = [hello(&server_name(b"example.org")), hello(&server_name(b"evil.example"))].concat();
+    assert_eq!(tls::server_name(&record(&both)), Said::Wrong);
+    let longer = record(&both);
+    assert_eq!(tls::server_name(&longer[..longer.len() - 10]), Said::Wrong);
+    assert_eq!(tls::length(&[&second[..], b"more"].concat()), second.len());
 }
 
 #[test]
@@ -125,7 +152,7 @@ fn what_is_said_has_to_be_the_host() {
     let address = Host::Address("192.0.2.1".parse().unwrap());
     let tls = |said: &[u8], host: &Host| {
         let extensions = if said.is_empty() { Vec::new() } else { server_name(said) };
-        judge(Protocol::Tls, &record(&hello(&extensions)), host, 443, &rules)
+        judge(Part::First(Protocol::Tls), &record(&hello(&extensions)), host, 443, &rules)
     };
     let mismatch = |said: &str| Verdict::Mismatch(Some(said.to_string()));
     assert_eq!(tls(b"EXAMPLE.org.", &name), Verdict::Matches);
@@ -136,7 +163,8 @@ fn what_is_said_has_to_be_the_host() {
     assert_eq!(tls(b"a.example", &address), Verdict::Matches);
     assert_eq!(tls(b"evil.example", &address), mismatch("evil.example"));
     assert_eq!(tls(b"192.0.2.1", &address), Verdict::Matches);
-    let http = |text: &str, host: &Host| judge(Protocol::Http, text.as_bytes(), host, 80, &rules);
+    let http =
+        |text: &str, host: &Host| judge(Part::First(Protocol::Http), text.as_bytes(), host, 80, &rules);
     assert_eq!(http("GET / HTTP/1.1\r\nHost: example.org\r\n\r\n", &name), Verdict::Matches);
     assert_eq!(http("GET / HTTP/1.0\r\n\r\n", &name), Verdict::Mismatch(None));
     assert_eq!(http("GET / HTTP/1.0\r\n\r\n", &address), Verdict::Matches);
@@ -149,15 +177,15 @@ fn what_is_said_has_to_be_the_host() {
 fn looking_ends_at_some_length() {
     let name = Host::Name(HostName::parse("example.org").unwrap());
     let rules = HostRules::default();
-    let judge = |protocol, bytes: &[u8]| judge(protocol, bytes, &name, 443, &rules);
+    let judge = |part, bytes: &[u8]| judge(part, bytes, &name, 443, &rules);
     let head = format!("GET / HTTP/1.1\r\nA: {}", "b".repeat(LONGEST));
-    assert_eq!(judge(Protocol::Http, &head.as_bytes()[..LONGEST - 1]), Verdict::Unfinished);
-    assert_eq!(judge(Protocol::Http, &head.as_bytes()[..LONGEST]), Verdict::Mismatch(None));
+    assert_eq!(judge(Part::First(Protocol::Http), &head.as_bytes()[..LONGEST - 1]), Verdict::Unfinished);
+    assert_eq!(judge(Part::First(Protocol::Http), &head.as_bytes()[..LONGEST]), Verdict::Mismatch(None));
     let long = hello(&[extension(21, &vec![0; 15_000]), server_name(b"example.org")].concat());
     let records: Vec<u8> = long.chunks(2).flat_map(record).collect();
-    assert_eq!(judge(Protocol::Tls, &records[..LONGEST]), Verdict::Mismatch(None));
+    assert_eq!(judge(Part::First(Protocol::Tls), &records[..LONGEST]), Verdict::Mismatch(None));
     let one = hello(&[extension(21, &vec![0; 20_000]), server_name(b"example.org")].concat());
-    assert_eq!(judge(Protocol::Tls, &record(&one[..1000])), Verdict::Mismatch(None));
+    assert_eq!(judge(Part::First(Protocol::Tls), &record(&one[..1000])), Verdict::Mismatch(None));
 }
 
 #[test]

@@ -5,48 +5,115 @@
 
 use crate::broker::said::Said;
 
+/// Types of records.
+const CHANGE_CIPHER_SPEC: u8 = 20;
+const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
+const APPLICATION_DATA: u8 = 23;
+
+/// Types of messages.
 const CLIENT_HELLO: u8 = 1;
+const SERVER_HELLO: u8 = 2;
+
 const SERVER_NAME: u16 = 0;
 const HOST_NAME: u8 = 0;
 
-/// Maximum length of the contents of a record (RFC 8446, 5.1).
-const LONGEST_RECORD: usize = 1 << 14;
+/// Maximum length of the contents of a record (RFC 8446, 5.1), and what encryption adds (5.2).
+const LONGEST_RECORD: usize = (1 << 14) + 256;
+
+/// The random bytes of a HelloRetryRequest: the SHA-256 of this word.
+const RETRY: [u8; 32] = [
+    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2,
+    0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+];
 
 /// Reads the beginning of a connection. A ClientHello may be split over records and packets as its client likes.
 pub fn server_name(bytes: &[u8]) -> Said {
+    first(bytes).0
+}
+
+/// How many bytes the records of a ClientHello have that was read as a whole.
+pub fn length(bytes: &[u8]) -> usize {
+    first(bytes).1
+}
+
+/// What it says, and where its last record ends.
+fn first(bytes: &[u8]) -> (Said, usize) {
     let mut hello = Vec::new();
     let mut rest = bytes;
-    loop {
+    let said = loop {
         // What is wrong shows as early as can be: a client that waits for an answer sends nothing more.
-        let Some((kind, after)) = rest.split_first() else { return unfinished(&hello) };
+        let Some((kind, after)) = rest.split_first() else { break unfinished(&hello) };
         if *kind != HANDSHAKE {
-            return Said::Wrong;
+            break Said::Wrong;
         }
-        match after.first() {
-            Some(3) => {}
-            Some(_) => return Said::Wrong,
-            None => return unfinished(&hello),
-        }
-        let Some(length) = after.get(2..4).and_then(|two| two.first_chunk()) else {
-            return unfinished(&hello);
+        let length = match length_of(after) {
+            Ok(Some(length)) => length,
+            Ok(None) => break unfinished(&hello),
+            Err(Wrong) => break Said::Wrong,
         };
-        let length = usize::from(u16::from_be_bytes(*length));
-        if length == 0 || length > LONGEST_RECORD {
-            return Said::Wrong;
-        }
         let contents = after.get(4..).unwrap_or_default();
         hello.extend(contents.iter().take(length));
         match whole(&hello) {
-            Some(Ok(body)) => return name(body).unwrap_or(Said::Wrong),
-            Some(Err(Wrong)) => return Said::Wrong,
+            // Whatever else the record has would come before the answer.
+            Some(Ok(body)) if contents.len() < length || hello.len() > 4 + body.len() => break Said::Wrong,
+            Some(Ok(body)) => {
+                let end = bytes.len() - contents.len() + length;
+                return (name(body).unwrap_or(Said::Wrong), end);
+            }
+            Some(Err(Wrong)) => break Said::Wrong,
             None => {}
         }
         match contents.get(length..) {
             Some(next) => rest = next,
-            None => return unfinished(&hello),
+            None => break unfinished(&hello),
         }
+    };
+    (said, 0)
+}
+
+/// The length of a record, from behind its type.
+fn length_of(header: &[u8]) -> Result<Option<usize>, Wrong> {
+    if header.first().is_some_and(|version| *version != 3) {
+        return Err(Wrong);
     }
+    let Some(length) = header.get(2..4).and_then(|two| two.first_chunk()) else { return Ok(None) };
+    let length = usize::from(u16::from_be_bytes(*length));
+    if length == 0 || length > LONGEST_RECORD { Err(Wrong) } else { Ok(Some(length)) }
+}
+
+/// Whether a server's first message asks for another ClientHello, whose server name may be another one, too
+/// (HelloRetryRequest; RFC 8446, 4.1.4). `None`: it takes more bytes.
+pub fn asks_again(bytes: &[u8]) -> Option<bool> {
+    let mut rest = bytes;
+    // An alert may be in front: it has two bytes.
+    while rest.first() == Some(&ALERT) {
+        rest = rest.get(7..)?;
+    }
+    let header = [HANDSHAKE, 3].into_iter().zip(rest).all(|(wanted, byte)| wanted == *byte);
+    // Behind the header of the record: type and length of the message, its version, random bytes.
+    let message = rest.get(5..).unwrap_or_default();
+    let is_hello = message.first().is_none_or(|kind| *kind == SERVER_HELLO);
+    let random = message.get(6..).unwrap_or_default();
+    let is_retry = random.iter().zip(RETRY).all(|(byte, wanted)| *byte == wanted);
+    match header && is_hello && is_retry {
+        true if random.len() < RETRY.len() => None,
+        is_again => Some(is_again),
+    }
+}
+
+/// Reads what a client sends when it was asked again: a ClientHello, behind what the server skips.
+pub fn second_server_name(bytes: &[u8]) -> Said {
+    let mut rest = bytes;
+    while let [CHANGE_CIPHER_SPEC | APPLICATION_DATA, after @ ..] = rest {
+        let next = match length_of(after) {
+            Ok(length) => length.and_then(|length| after.get(4 + length..)),
+            Err(Wrong) => return Said::Wrong,
+        };
+        let Some(next) = next else { return Said::Unfinished };
+        rest = next;
+    }
+    server_name(rest)
 }
 
 fn unfinished(hello: &[u8]) -> Said {

@@ -118,7 +118,8 @@ impl Loop {
     /// In log mode, too, an address of loopback means the command's own machine, not this one.
     fn allow_address(&self, address: IpAddr, port: u16) -> bool {
         let is_own = address.is_loopback() || address.is_unspecified();
-        self.rules.allow_address(address, port) || self.watches && !is_own
+        let by_rules = || self.rules.allow_address(address, port) && self.may_dial(address, port);
+        by_rules() || self.watches && !is_own
     }
 
     /// Accepts nothing until there is room again. What waits stays in the queues of the sockets.

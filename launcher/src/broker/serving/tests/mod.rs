@@ -66,7 +66,8 @@ impl Made {
         let setup = Setup { rules, resolver, watches: self.watches, tells: true };
         let names = Names::from(Range::parse(RANGE).unwrap());
         let look_time = Duration::from_millis(300);
-        let settings = Settings { names, look_time, descriptors: self.descriptors };
+        let descriptors = self.descriptors;
+        let settings = Settings { names, look_time, descriptors, reaches_loopback: true };
         // Made by the thread itself, as it holds pointers of epoll's.
         let serve = move || Loop::new(setup, settings, doors, channel)?.run();
         Broker {
