@@ -11,7 +11,7 @@ BASH_COMPLETION = $(SHARE)/bash-completion/completions/sbx
 ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 
-.PHONY: help build install uninstall dist lint test test-escapes test-compat test-explain test-faults
+.PHONY: help build install uninstall dist lint test test-escapes test-hosts test-compat test-explain test-faults
 .PHONY: test-mutants test-projects coverage
 .PHONY: vm-test check-aarch64 fuzz fuzz-runs bench bench-peers
 
@@ -24,6 +24,7 @@ help:
 	@echo 'make lint           checks formatting, clippy, documentation and stale mutants; warnings are errors'
 	@echo 'make test           runs all tests; lists the missing tools first'
 	@echo 'make test-escapes   tries published sandbox escapes, each without sbx and in it'
+	@echo 'make test-hosts     tries published ways around rules about hosts, in an internet of its own'
 	@echo 'make test-compat    compares everyday commands in sbx with runs without it'
 	@echo 'make test-explain   examines what sbx says of hundreds of known refusals; ONLY=WORDS: these cases'
 	@echo 'make test-faults    makes each system call of a start fail'
@@ -38,8 +39,8 @@ help:
 	@echo 'make bench-peers    the same and everyday commands, under every other sandbox that is installed'
 	@echo
 	@echo 'DESTDIR=DIR with install or uninstall: a directory in front of PREFIX'
-	@echo 'UPDATE=1 with test-escapes, test-compat, test-explain, test-faults, test-projects, coverage or bench-peers:'
-	@echo '  writes the tables in docs'
+	@echo 'UPDATE=1 with test-escapes, test-hosts, test-compat, test-explain, test-faults, test-projects, coverage or'
+	@echo '  bench-peers: writes the tables in docs'
 
 build:
 	scripts/build-release.sh
@@ -53,6 +54,10 @@ test:
 test-escapes:
 	$(CARGO) build -p sbx
 	$(CARGO) run -p sbx-tests --bin escapes -- $(if $(UPDATE),--update) $(ESCAPES)
+
+test-hosts:
+	$(CARGO) build -p sbx
+	SBX_TEST_NO_SKIP=1 SBX_TEST_UPDATE_PAGE=$(UPDATE) $(CARGO) test -p sbx-tests --test suite -- hosts::
 
 # FAULTS: flags of the program: --every, --scenario NAME, --call NAME, -v.
 test-faults:

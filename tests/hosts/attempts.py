@@ -1,5 +1,5 @@
 """What attempts to get out are made of: a register, connections, questions, and first bytes of TLS and HTTP."""
-import ctypes, socket, struct, time
+import ctypes, pathlib, socket, struct, time
 
 RULES = ["--connect", "allowed.example:80,443", "--connect", "*.wild.example:80", "--connect", "203.0.113.15:80"]
 ALLOWED, OTHER, PRIVATE = "203.0.113.10", "203.0.113.11", "10.0.0.1"
@@ -7,11 +7,13 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 all = []
 
 
-def attempt(flags=(), seen=(), control=False):
-    """Registers a function. `seen`: lines of the log that the rules allow. `control`: at least one has to be there."""
+def attempt(source="", flags=(), seen=(), control=False):
+    """Registers a function. `source`: the published hole or class that it repeats, as "identifier: title"; without one
+    nobody has published it that we know of. `seen`: lines of the log that the rules allow. `control`: at least one of
+    them has to be there."""
 
     def register(function):
-        all.append((function.__name__, function, list(flags), list(seen), control))
+        all.append((function.__name__, function, source, list(flags), list(seen), control))
         return function
 
     return register
@@ -36,6 +38,13 @@ def tcp(address, port, data=b"GET / HTTP/1.0\r\n\r\n", family=socket.AF_INET, ki
     return quietly(talk)
 
 
+def listening():
+    """The TCP ports that somebody listens at: those of the broker's sockets, too."""
+    rows = [row.split() for table in ("/proc/net/tcp", "/proc/net/tcp6") for row in
+            pathlib.Path(table).read_text().splitlines()[1:]]
+    return {int(row[1].rsplit(":", 1)[1], 16) for row in rows if row[3] == "0A"}
+
+
 def question(labels, kind=1, ident=7):
     name = b"".join(bytes([len(label)]) + label for label in labels)
     return struct.pack(">HHHHHH", ident, 0x100, 1, 0, 0, 0) + name + struct.pack(">BHH", 0, kind, 1)
@@ -56,15 +65,33 @@ def address_of(name):
     return answer[0][4][0] if answer else None
 
 
+def extension(kind, contents):
+    return struct.pack(">HH", kind, len(contents)) + contents
+
+
+def counted(data, size=2):
+    return len(data).to_bytes(size, "big") + data
+
+
+def sni(*names):
+    """The extension with these server names."""
+    return extension(0, counted(b"".join(b"\0" + counted(name) for name in names)))
+
+
+def handshake(extensions):
+    """The message ClientHello of TLS 1.3."""
+    body = b"\3\3" + b"R" * 32 + counted(b"S" * 32, 1) + counted(b"\x13\1") + b"\1\0" + counted(extensions)
+    return b"\1" + counted(body, 3)
+
+
+def record(contents, kind=22):
+    return bytes([kind, 3, 1]) + counted(contents)
+
+
 def hello(names, pieces=None, pause=0.0, extensions=b""):
     """A ClientHello with these server names, sent to the address of allowed.example in pieces."""
-    entries = b"".join(b"\0" + struct.pack(">H", len(name)) + name for name in names)
-    sni = struct.pack(">HHH", 0, len(entries) + 2, len(entries)) + entries if names else b""
-    body = b"\3\3" + bytes(32) + b"\0" + struct.pack(">H", 2) + b"\x13\1" + b"\1\0"
-    body += struct.pack(">H", len(sni) + len(extensions)) + sni + extensions
-    handshake = b"\1" + struct.pack(">I", len(body))[1:] + body
-    record = b"\x16\3\1" + struct.pack(">H", len(handshake)) + handshake
-    send("allowed.example", 443, record, pieces, pause)
+    message = handshake((sni(*names) if names else b"") + extensions)
+    send("allowed.example", 443, record(message), pieces, pause)
 
 
 def send(host, port, data, pieces=None, pause=0.0):
@@ -84,7 +111,7 @@ def http(head):
     return send("allowed.example", 80, head.encode("latin-1"))
 
 
-SEEN_TLS = [f"connection {ALLOWED} 443", f"bytes {ALLOWED} 443", "question allowed.example"]
+SEEN_TLS = [f"connection {ALLOWED} 443", f"bytes {ALLOWED} 443", "question allowed.example", "name allowed.example"]
 SEEN_HTTP = [f"connection {ALLOWED} 80", f"bytes {ALLOWED} 80", "question allowed.example"]
 SEEN_ADDRESS = ["connection 203.0.113.15 80", "bytes 203.0.113.15 80"]
 SEEN_BELOW = ["connection 203.0.113.12 80", "bytes 203.0.113.12 80", "question www.wild.example"]

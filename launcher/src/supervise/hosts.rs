@@ -141,6 +141,8 @@ impl Hosts {
     pub fn connects(&self, host: &Host, program: &[u8], process: Pid) {
         let mut state = self.state.borrow_mut();
         let key = (host.shown(), host.port);
+        // It is listed whether or not the broker tells what came of it.
+        state.of(&key.0, key.1, |_| {});
         if state.callers.len() < MOST || state.callers.contains_key(&key) {
             state.callers.insert(key, (program.to_vec(), process));
         }

@@ -1,0 +1,82 @@
+//! The attempts to get out (`tests/hosts/attacks.py`), and the page that lists them.
+
+use super::in_internets;
+use sbx_tests::stage;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+/// What the page begins with is written by hand.
+const MARK: &str = "<!-- from here on made by make test-hosts UPDATE=1 -->\n";
+
+/// An attempt, what it repeats, and what became of it as which user.
+struct Row {
+    name: String,
+    source: String,
+    results: Vec<(&'static str, String)>,
+}
+
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/internals/testing/hosts.md")
+}
+
+/// The lines `NAME<tab>SOURCE` or `RESULT NAME` of a program's output.
+fn pairs(text: &str, between: char) -> Vec<(String, String)> {
+    let pair = |line: &str| line.split_once(between).map(|(one, other)| (one.to_string(), other.to_string()));
+    text.lines().filter_map(pair).collect()
+}
+
+/// Tries all attempts as each user that there is.
+fn rows() -> Vec<Row> {
+    let rows = RefCell::new(Vec::<Row>::new());
+    in_internets(|internet| {
+        let sbx = stage::sbx();
+        let sources = internet.run("/usr/bin/python3 attacks.py sources").success();
+        let out = internet.run(&format!("/usr/bin/python3 attacks.py log {}", sbx.display()));
+        assert!(out.out().ends_with(" attempts, 0 through\n"), "{out}");
+        let results = pairs(&out.success().out(), ' ');
+        let mut rows = rows.borrow_mut();
+        for (name, source) in pairs(&sources.out(), '\t') {
+            let found = results.iter().find(|(_, tried)| *tried == name);
+            let result = (internet.world.user.name, found.expect("each attempt has a result").0.clone());
+            match rows.iter_mut().find(|row| row.name == name) {
+                Some(row) => row.results.push(result),
+                None => rows.push(Row { name, source, results: vec![result] }),
+            }
+        }
+    });
+    rows.into_inner()
+}
+
+fn table(rows: &[Row]) -> String {
+    let heads: String = rows[0].results.iter().map(|(user, _)| format!(" as {user} |")).collect();
+    let published = rows.iter().filter(|row| !row.source.is_empty()).count();
+    let mut text = format!(
+        "{} attempts, {published} of which repeat something published.\n\n| attempt | repeats |{heads}\n|---|---|{}\n",
+        rows.len(),
+        "---|".repeat(rows[0].results.len())
+    );
+    for Row { name, source, results } in rows {
+        let cells: String = results.iter().map(|(_, result)| format!(" {result} |")).collect();
+        text += &format!("| `{name}` | {source} |{cells}\n");
+    }
+    text
+}
+
+/// The page lists what was found. With SBX_TEST_UPDATE_PAGE=1 it is written.
+#[test]
+fn no_attempt_gets_out() {
+    let rows = rows();
+    // Without a tool it was skipped. The page has the results of root, too.
+    if rows.first().is_none_or(|row| row.results.len() < 2) {
+        return;
+    }
+    assert!(rows.iter().filter(|row| !row.source.is_empty()).count() >= 60);
+    let old = std::fs::read_to_string(page()).unwrap();
+    let (front, _) = old.split_once(MARK).expect("the page has a place for the table");
+    let new = format!("{front}{MARK}\n{}", table(&rows));
+    if std::env::var_os("SBX_TEST_UPDATE_PAGE").is_some_and(|value| value == "1") {
+        std::fs::write(page(), new).unwrap();
+    } else {
+        assert!(new == old, "docs/internals/testing/hosts.md is old: 'make test-hosts UPDATE=1' writes it");
+    }
+}
