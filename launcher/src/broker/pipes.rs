@@ -7,6 +7,13 @@ use std::os::fd::OwnedFd;
 /// Size of a pipe. It is memory only while bytes are in it.
 pub const SIZE: usize = 256 * 1024;
 
+/// Size of the pipes beyond the first [`MOST_LARGE`]. A user's pipes may have so many pages in all (pipe(7)): a command
+/// whose connections get stuck would have the caller's own pipes be small ones.
+const SMALL: usize = 8 * 1024;
+
+/// Maximum number of pipes of the full size.
+const MOST_LARGE: usize = 64;
+
 /// Maximum number of empty pipes that are kept.
 const MOST_KEPT: usize = 16;
 
@@ -16,6 +23,7 @@ pub struct Pipe {
     pub out: OwnedFd,
     /// Where they are put in.
     pub into: OwnedFd,
+    is_large: bool,
 }
 
 /// Pipes for all connections. A connection has one only while its bytes are on their way, so idle connections cost no
@@ -24,6 +32,8 @@ pub struct Pipes {
     kept: Vec<Pipe>,
     /// How many more may be made.
     left: usize,
+    /// How many of them may be large.
+    large_left: usize,
     /// The last one could not be made.
     is_short: bool,
 }
@@ -31,7 +41,7 @@ pub struct Pipes {
 impl Pipes {
     /// At most so many.
     pub fn new(most: usize) -> Pipes {
-        Pipes { kept: Vec::new(), left: most, is_short: false }
+        Pipes { kept: Vec::new(), left: most, large_left: MOST_LARGE, is_short: false }
     }
 
     /// An empty pipe, if there may be one more.
@@ -40,9 +50,10 @@ impl Pipes {
             return Some(pipe);
         }
         let left = self.left.checked_sub(1)?;
-        match make() {
+        match make(self.large_left > 0) {
             Ok(pipe) => {
                 self.left = left;
+                self.large_left -= usize::from(pipe.is_large);
                 Some(pipe)
             }
             Err(_) => {
@@ -64,7 +75,7 @@ impl Pipes {
 
     /// Takes back an empty one.
     pub fn put(&mut self, pipe: Pipe) {
-        if self.kept.len() < MOST_KEPT {
+        if pipe.is_large && self.kept.len() < MOST_KEPT {
             self.kept.push(pipe);
         } else {
             self.discard(pipe);
@@ -73,22 +84,24 @@ impl Pipes {
 
     /// Closes one that bytes may be in.
     pub fn discard(&mut self, pipe: Pipe) {
+        self.large_left += usize::from(pipe.is_large);
         drop(pipe);
         self.left += 1;
     }
 }
 
-fn make() -> Result<Pipe, SyscallError> {
+fn make(is_large: bool) -> Result<Pipe, SyscallError> {
     use crate::sys::OfCall;
     let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).of("pipe2")?;
-    // A user may have only so many pages of pipes; a smaller pipe does as well.
-    let _ = fcntl_setpipe_size(&into, SIZE);
-    Ok(Pipe { out, into })
+    // Where the user has too many pages already, the kernel's choice does as well.
+    let _ = fcntl_setpipe_size(&into, if is_large { SIZE } else { SMALL });
+    Ok(Pipe { out, into, is_large })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::broker::serving::MOST_LINKS;
 
     #[test]
     fn there_are_only_so_many() {
@@ -101,5 +114,22 @@ mod tests {
         pipes.discard(second);
         pipes.discard(first);
         assert!(pipes.take().is_some() && pipes.kept.is_empty());
+    }
+
+    /// The limit of an ordinary user is 16,384 pages, of 4 KiB mostly (pipe(7)).
+    #[test]
+    fn most_of_what_a_user_may_have_is_left() {
+        let mut pipes = Pipes::new(MOST_LARGE + 3);
+        let mut all: Vec<Pipe> = std::iter::from_fn(|| pipes.take()).collect();
+        let size = |pipe: &Pipe| rustix::pipe::fcntl_getpipe_size(&pipe.into).unwrap();
+        // The tests of an ordinary user may have met the limit.
+        assert!(all.iter().skip(MOST_LARGE).all(|pipe| size(pipe) <= SMALL));
+        assert!((MOST_LARGE * SIZE + 2 * MOST_LINKS * SMALL) / 4096 <= 16_384 * 3 / 4);
+        let small = all.pop().unwrap();
+        pipes.put(small);
+        assert!(pipes.kept.is_empty(), "only large ones are kept");
+        let large = all.swap_remove(0);
+        pipes.put(large);
+        assert!(pipes.kept.len() == 1 && pipes.take().is_some_and(|pipe| pipe.is_large));
     }
 }

@@ -29,8 +29,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Descriptors that are not for connections.
 const RESERVED: u64 = 128;
 
-/// Maximum number of connections, whatever the limit of descriptors is.
-const MOST_LINKS: usize = 65_536;
+/// Maximum number of connections, whatever the limit of descriptors is. Others wait. What is stuck in them is memory of
+/// the kernel's, which no limit of the command's is about.
+pub(super) const MOST_LINKS: usize = 2048;
 
 /// What may differ in tests.
 pub struct Settings {
