@@ -13,7 +13,9 @@ address. Whatever arrives is written to LOG, a line each:
     name SERVERNAME           (of each ClientHello)
     datagram ADDRESS PORT BYTES
 
-Then COMMAND is run on the machine, and its status returned. Names:
+Then COMMAND is run on the machine, and its status returned. With SERVICES=1 there are also packages and repositories on
+the web servers (site_files.py), and further servers on the addresses of allowed.example and other.example
+(services.py). Names:
 
     allowed.example, other.example, www.wild.example    203.0.113.10, .11, .12
     shared.example                                       203.0.113.10, too
@@ -27,7 +29,9 @@ Then COMMAND is run on the machine, and its status returned. Names:
     closed.example                                       203.0.113.14, where nobody listens
     silent.example                                       questions about it have no answer
 """
-import ctypes, fcntl, os, pathlib, socket, ssl, struct, subprocess, sys, tempfile, threading
+import ctypes, fcntl, os, pathlib, re, socket, ssl, struct, subprocess, sys, tempfile, threading
+
+import services, site_files
 
 LOG = pathlib.Path(sys.argv[1])
 SERVER = "203.0.113.53"
@@ -192,8 +196,11 @@ def talk(connection, port, context):
     address = connection.getsockname()[0]
     log("connection", address, port)
     try:
-        if connection.recv(1, socket.MSG_PEEK):
+        beginning = connection.recv(4096, socket.MSG_PEEK)
+        if beginning:
             log("bytes", address, port)
+        if "SERVICES" in os.environ and b"\x02h2" in beginning and b"http/1.1" not in beginning:
+            return services.relay(connection, services.GRPC)
         if context:
             connection = context.wrap_socket(connection, server_side=True)
         with connection:
@@ -207,8 +214,17 @@ def talk(connection, port, context):
                 if not data:
                     return
                 head += data
-            body = f"hello from {address}\n".encode()
-            connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            head, body = head.split(b"\r\n\r\n", 1)
+            length = re.search(rb"\r\ncontent-length: *(\d+)", head, re.IGNORECASE)
+            while length and len(body) < int(length[1]):
+                body += connection.recv(65536) or b"\0" * int(length[1])
+            found = site_files.answer(head, body) if "SERVICES" in os.environ else None
+            if not found:
+                greeting = f"hello from {address}\n".encode()
+                found = b"Content-Length: %d\r\n\r\n" % len(greeting) + greeting
+            connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + found)
+            if context:
+                connection.unwrap()
     except OSError:
         pass
 
@@ -266,10 +282,14 @@ def main():
     machine = make_internet()
     servers = [(names_by_datagram, bound(SERVER, 53, socket.SOCK_DGRAM)), (names_by_connection, listener(SERVER, 53))]
     servers += serve_all(IN_USE, context)
+    of_services = {place: listener(*place) for place in services.places()} if "SERVICES" in os.environ else {}
     connect_machine(machine)
     servers += serve_all(OF_MACHINE, context)
     for server in servers:
         start(*server)
+    if "SERVICES" in os.environ:
+        site_files.make()
+        services.start(of_services, log, certificate, key)
     status = subprocess.run(sys.argv[2:], env={**os.environ, "CA": str(certificate)}).returncode
     subprocess.run(["umount", "/etc/resolv.conf"], check=False)
     sys.exit(status if status >= 0 else 128 - status)

@@ -92,7 +92,7 @@ pub fn program(name: &str) -> PathBuf {
             .arg(&target)
             .args(recipe.source.split(' ').map(source))
             .args(recipe.flags);
-        build(command);
+        build(&mut command);
         target
     })
 }
@@ -107,19 +107,47 @@ pub fn with_loader_named(loader: &Path, target: PathBuf) -> PathBuf {
     let mut command = Command::new("cc");
     command.arg("-o").arg(&target).arg(source("hello.c"));
     command.arg(format!("-Wl,--dynamic-linker={}", loader.display()));
-    build(command);
+    build(&mut command);
     target
 }
 
 /// The static Go program.
 pub fn go() -> PathBuf {
-    once("go", || {
-        let target = target("static-go");
+    go_build("static-go", "static.go", |command| {
+        command.env("CGO_ENABLED", "0");
+    })
+}
+
+/// The HTTP client in Go, with libc's resolver as well as its own. A static one is linked against libc too: the library
+/// of Go would have to be compiled to be without.
+pub fn go_client(is_static: bool) -> PathBuf {
+    let name = if is_static { "static-go-client" } else { "go-client" };
+    go_build(name, "client.go", |command| {
+        command.env("CGO_ENABLED", "1");
+        if is_static {
+            command.arg("-ldflags=-linkmode external -extldflags -static");
+        }
+    })
+}
+
+fn go_build(name: &str, from: &str, adapt: impl FnOnce(&mut Command)) -> PathBuf {
+    once(name, || {
+        let target = target(name);
         let mut command = Command::new("go");
-        command.args(["build", "-o"]).arg(&target).arg(source("static.go"));
-        command.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod").env("GO111MODULE", "off");
+        command.args(["build", "-o"]).arg(&target);
+        command.env("GOFLAGS", "-mod=mod").env("GO111MODULE", "off");
         command.env("GOCACHE", stage::base().join("go-cache"));
-        build(command);
+        adapt(&mut command);
+        build(command.arg(source(from)));
+        target
+    })
+}
+
+/// The directory with the classes of the HTTP client in Java.
+pub fn java_client() -> PathBuf {
+    once("java-client", || {
+        let target = target("java-client");
+        build(Command::new("javac").arg("-d").arg(&target).arg(source("Client.java")));
         target
     })
 }
@@ -144,7 +172,7 @@ fn target(name: &str) -> PathBuf {
     dir.join(name)
 }
 
-fn build(mut command: Command) {
+fn build(command: &mut Command) {
     let child = stage::spawn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()));
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));

@@ -1,5 +1,6 @@
 //! Which tools a test needs, and visible skips where one is missing.
 
+use crate::command::Cmd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -25,10 +26,21 @@ pub fn have(tool: &str) -> Option<PathBuf> {
     })
 }
 
+/// Whether a tool of a list is there: a program, or python:MODULE of /usr/bin/python3.
+pub fn is_there(tool: &str) -> bool {
+    match tool.strip_prefix("python:") {
+        Some(module) => {
+            let program = format!("import {module}");
+            Cmd::new("/usr/bin/python3").args(["-c", &program]).run().code == Some(0)
+        }
+        None => have(tool).is_some(),
+    }
+}
+
 /// Whether all tools are there; skips visibly where one is not.
 #[track_caller]
 pub fn need(tools: &[&str]) -> bool {
-    let missing: Vec<&str> = tools.iter().copied().filter(|tool| have(tool).is_none()).collect();
+    let missing: Vec<&str> = tools.iter().copied().filter(|tool| !is_there(tool)).collect();
     if !missing.is_empty() {
         skip(&format!("needs {}", missing.join(", ")));
     }

@@ -157,7 +157,8 @@ impl<'a> Draft<'a> {
         let means = environment::Means {
             // Where a store cannot be written to, its tool is led elsewhere.
             is_home_closed: private_home.as_ref().is_none_or(|home| home.layers.is_none()),
-            is_network_open: matches!(self.network.mode, NetworkMode::Host | NetworkMode::Ports),
+            is_network_open: matches!(self.network.mode, NetworkMode::Host | NetworkMode::Ports)
+                || self.network.hosts.as_ref().is_some_and(|hosts| !hosts.rules.allow.is_empty()),
         };
         let environment = command_environment(&self.inputs, &seen, means, &mut warnings)?;
         let commands =

@@ -3,6 +3,8 @@
 //! Each test has an internet of its own (`tests/hosts/internet.py`): name server, web servers, and a log of whatever
 //! arrives there.
 
+mod programs;
+
 use sbx_tests::command::Output;
 use sbx_tests::{World, as_users, need, stage};
 use std::path::Path;
@@ -32,12 +34,22 @@ fn in_internets(body: impl Fn(&mut Internet<'_>)) {
 impl Internet<'_> {
     /// Runs a shell script in the internet. `$SBX` is `sbx run`, and `$CA` the certificate of all servers.
     fn run(&mut self, script: &str) -> Output {
+        self.run_with(script, &[])
+    }
+
+    /// The same with further servers (`tests/hosts/services.py`).
+    fn run_with_services(&mut self, script: &str) -> Output {
+        self.run_with(script, &[("SERVICES", "1")])
+    }
+
+    fn run_with(&mut self, script: &str, variables: &[(&str, &str)]) -> Output {
         let front = [&self.world.user.unshare(&["--net"])[..], &["/usr/bin/python3", "./internet.py", "log"]]
             .concat();
         let words = ["sh", "-c", script];
         let _ = std::fs::remove_file(self.world.path("log"));
         let sbx = format!("{} run", stage::sbx().display());
-        let out = self.world.bare([&front[..], &words].concat()).env("SBX", sbx).run();
+        let cmd = self.world.bare([&front[..], &words].concat()).env("SBX", sbx);
+        let out = variables.iter().fold(cmd, |cmd, (name, value)| cmd.env(name, value)).run();
         self.log = self.world.read("log").unwrap_or_default();
         out
     }

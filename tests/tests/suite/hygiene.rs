@@ -99,12 +99,13 @@ fn addresses_pass_with_an_open_network_and_without_passwords() {
             (names.iter().filter(has).count(), out.sbx_lines().len())
         };
         let secret = format!("https://user:{SECRET}@index.example/simple");
-        for open in [&["--net", "host"][..], &["-p", "network"]] {
+        for open in [&["--net", "host"][..], &["-p", "network"], &["--connect", "example.org"]] {
             assert_eq!(passed(open, "https://index.example/simple"), (4, 0), "{open:?}");
             assert_eq!(passed(open, &secret), (3, 1), "{open:?}");
             assert_eq!(passed(&[open, &["--env", "PIP_INDEX_URL"]].concat(), &secret), (4, 0), "{open:?}");
         }
         assert_eq!(passed(&[], &secret), (0, 0));
+        assert_eq!(passed(&["--host-port", "5432"], &secret), (0, 0));
         assert_eq!(passed(&["--inherit-env"], &secret).0, 3);
     });
 }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use sbx_tests::tools::is_there;
 use sbx_tests::tree::{Tree, differences, snapshot};
-use sbx_tests::{Cmd, Output, have};
+use sbx_tests::{Cmd, Output};
 
 use crate::list::{Case, argv};
 use crate::place::{Place, surroundings};
@@ -70,14 +71,7 @@ impl Way<'_> {
 
 /// Why a command cannot be tried, if so.
 fn missing(case: &Case) -> Option<Verdict> {
-    let lacks = |tool: &&String| match tool.strip_prefix("python:") {
-        Some(module) => {
-            let program = format!("import {module}");
-            Cmd::new("/usr/bin/python3").args(["-c", &program]).run().code != Some(0)
-        }
-        None => have(tool).is_none(),
-    };
-    let missing: Vec<&str> = case.needs.iter().filter(lacks).map(String::as_str).collect();
+    let missing: Vec<&str> = case.needs.iter().map(String::as_str).filter(|tool| !is_there(tool)).collect();
     (!missing.is_empty()).then(|| Verdict::Skipped(format!("needs {}", missing.join(", "))))
 }
 

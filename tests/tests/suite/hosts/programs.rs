@@ -1,0 +1,240 @@
+//! Real programs: each reaches the name that a rule has, and is refused the next one, of which nothing is seen outside.
+//! None of them is told of a proxy or of a certificate authority of `sbx`'s.
+
+use super::{Internet, in_internets};
+use sbx_tests::{need, subjects};
+use std::fmt::Write;
+
+const ALLOWED: &str = "allowed.example";
+const OTHER: &str = "other.example";
+
+/// A program, and what it does.
+struct Program {
+    name: &'static str,
+    /// The port that it connects to.
+    port: u16,
+    /// A shell script. The host is `$1`.
+    script: &'static str,
+    /// What it prints if it reaches the host.
+    prints: &'static str,
+}
+
+const fn program(name: &'static str, port: u16, script: &'static str, prints: &'static str) -> Program {
+    Program { name, port, script, prints }
+}
+
+/// What the web servers say.
+const HELLO: &str = "hello from 203.0.113.1";
+
+/// Runs the programs in an internet with all services, as each user that there is to try.
+fn each(programs: &[Program], prepare: impl Fn(&Internet<'_>)) {
+    need!("git", "ssh", "ssh-keygen", "sshd", "redis-server", "setpriv", "python:grpc");
+    in_internets(|internet| {
+        prepare(internet);
+        let mut script = String::new();
+        for Program { name, port, script: own, .. } in programs {
+            let body = format!("cd {name}.d\nfor host; do\n(set -- $host\n{own}\n)\necho \"== $?\"\ndone\n");
+            internet.world.write(format!("{name}.sh"), body);
+            internet.world.make_dir(&internet.world.path(format!("{name}.d")));
+            let run = format!("timeout 40 $SBX --env CA --ro $CA --connect");
+            writeln!(
+                script,
+                "echo '== {name}' >> log; {run} {ALLOWED}:{port} -- sh {name}.sh {ALLOWED} {OTHER} >{name}.out 2>&1\n\
+                 echo '== {name}, allowed' >> log; {run} {OTHER}:{port} -- sh {name}.sh {OTHER} >{name}.other 2>&1"
+            )
+            .unwrap();
+        }
+        internet.run_with_services(&script).success();
+        programs.iter().for_each(|program| program.judge(internet));
+    });
+}
+
+impl Program {
+    /// The first host was reached, and nothing of the other one was seen until a rule had it.
+    fn judge(&self, internet: &Internet<'_>) {
+        let Program { name, port, prints, .. } = self;
+        let said = |file: &str| internet.world.read(format!("{name}.{file}")).unwrap();
+        let (both, other) = (said("out"), said("other"));
+        let mut parts = both.split("== ");
+        let (first, second) = (parts.next().unwrap(), parts.next().unwrap_or_default());
+        assert!(first.contains(prints) && second.starts_with("0\n"), "{name} is not let through: {both}");
+        assert!(!second.contains(prints), "{name} reaches what no rule has: {both}");
+        assert!(parts.next().is_some_and(|status| !status.starts_with("0\n")), "{name} succeeded: {both}");
+        // A question about a name does not tell the port.
+        assert!(
+            second.contains(&format!("does not reach {OTHER}; allow it with --connect {OTHER}:443")),
+            "{name} is not told: {both}"
+        );
+        assert!(other.contains(prints) && other.ends_with("== 0\n"), "{name} cannot reach {OTHER}: {other}");
+
+        let section = |title: &str| {
+            let mut sections = internet.log.split("== ");
+            sections.find_map(|section| section.strip_prefix(title)?.strip_prefix('\n')).unwrap().to_owned()
+        };
+        let (seen, seen_allowed) = (section(name), section(&format!("{name}, allowed")));
+        assert!(seen.contains(&format!("question {ALLOWED} A\n")), "{name}: {seen}");
+        assert!(seen.contains(&format!("connection 203.0.113.10 {port}\n")), "{name}: {seen}");
+        assert!(!seen.contains(OTHER) && !seen.contains("203.0.113.11"), "{name} was seen outside: {seen}");
+        assert!(
+            seen_allowed.contains(&format!("connection 203.0.113.11 {port}\n")),
+            "{name}: {seen_allowed}"
+        );
+    }
+}
+
+#[test]
+fn clients_of_the_web() {
+    need!("wget", "busybox");
+    let programs = [
+        program("curl", 443, "curl -sS --cacert $CA https://$1/", HELLO),
+        program("wget", 443, "wget -t 2 -qO- --ca-certificate=$CA https://$1/", HELLO),
+        program("busybox", 80, "busybox wget -qO- http://$1/", HELLO),
+        program("no-variables", 443, "env -i /usr/bin/curl -sS --cacert $CA https://$1/", HELLO),
+        program(
+            "git",
+            443,
+            "git -c http.sslCAInfo=$CA clone -q https://$1/repository $1; cat $1/greeting",
+            "hello",
+        ),
+    ];
+    each(&programs, |_| {});
+}
+
+#[test]
+fn secure_shells() {
+    const SSH: &str = "ssh -F none -o BatchMode=yes -i ../ssh_key -o UserKnownHostsFile=../known_hosts";
+    let git =
+        format!("GIT_SSH_COMMAND='{SSH}' git clone -q guest@$1:$OLDPWD/site/repository $1; cat $1/greeting");
+    let ssh = format!("{SSH} guest@$1 'echo in as $(id -un)'");
+    let programs =
+        [program("ssh", 22, ssh.leak(), "in as guest"), program("git-ssh", 22, git.leak(), "hello")];
+    each(&programs, |_| {});
+}
+
+#[test]
+fn package_managers() {
+    need!("npm", "cargo", "go", "python:pip");
+    let programs = [
+        program(
+            "pip",
+            443,
+            "/usr/bin/python3 -m pip install -q --retries 0 --cert $CA --index-url https://$1/simple \
+             --target $1 thing 2>&1 && cd $1 && /usr/bin/python3 -c 'import thing'",
+            "imported",
+        ),
+        program(
+            "npm",
+            443,
+            "npm install --no-audit --fetch-retries 0 --cafile $CA --registry https://$1 --prefix $1 thing && \
+             grep version $1/node_modules/thing/package.json",
+            "1.0.0",
+        ),
+        program(
+            "cargo",
+            443,
+            "mkdir -p $1/src; : > $1/src/lib.rs; cd $1\n\
+             printf '[package]\\nname=\"a\"\\nversion=\"1.0.0\"\\n[dependencies]\\nthing={version=\"1\", \
+             registry=\"test\"}\\n' > Cargo.toml\n\
+             cargo fetch --config net.retry=0 --config \"http.cainfo='$CA'\" \
+             --config \"registries.test.index='https://$1/index-$1'\" && cat Cargo.lock",
+            "checksum",
+        ),
+        program(
+            "go-modules",
+            443,
+            "mkdir -p $1; cd $1; printf 'module a\\n' > go.mod; export GOPROXY=https://$1/go GONOSUMDB=* SSL_CERT_FILE=$CA \
+             GOFLAGS=-modcacherw GOMODCACHE=$PWD/modules\n\
+             go get site.example/thing@v1.0.0 && cat go.mod",
+            "site.example/thing v1.0.0",
+        ),
+    ];
+    each(&programs, |_| {});
+}
+
+#[test]
+fn clients_in_go() {
+    need!("go", "cc");
+    let programs = [
+        program("go", 443, "SSL_CERT_FILE=$CA GODEBUG=netdns=go ../go-client $1", HELLO),
+        program("go-libc", 443, "SSL_CERT_FILE=$CA GODEBUG=netdns=cgo ../go-client $1", HELLO),
+        program("go-static", 443, "SSL_CERT_FILE=$CA GODEBUG=netdns=go ../static-go-client $1", HELLO),
+    ];
+    each(&programs, |internet| {
+        internet.world.install(&subjects::go_client(false), "go-client");
+        internet.world.install(&subjects::go_client(true), "static-go-client");
+    });
+}
+
+#[test]
+fn clients_in_java() {
+    need!("java", "javac");
+    let programs = [
+        program("java", 443, "java -cp .. Client HttpClient $1", HELLO),
+        program("java-old", 80, "java -cp .. Client HttpURLConnection $1", HELLO),
+    ];
+    each(&programs, |internet| {
+        for class in std::fs::read_dir(subjects::java_client()).unwrap().map(|entry| entry.unwrap().path()) {
+            internet.world.install(&class, class.file_name().unwrap().to_str().unwrap());
+        }
+    });
+}
+
+#[test]
+fn clients_in_node() {
+    need!("node");
+    let programs = [
+        program("node-fetch", 443, "NODE_EXTRA_CA_CERTS=$CA node ../client.js fetch $1", HELLO),
+        program("node-http", 80, "node ../client.js http $1", HELLO),
+    ];
+    each(&programs, |_| {});
+}
+
+#[test]
+fn clients_in_python() {
+    need!("python:requests", "python:aiohttp", "python:grpc");
+    let programs = [
+        program("requests", 443, "/usr/bin/python3 ../client.py requests $1", HELLO),
+        program("aiohttp", 443, "/usr/bin/python3 ../client.py aiohttp $1", HELLO),
+        program("asyncio", 7, "/usr/bin/python3 ../client.py asyncio $1", "echoed"),
+        program("grpc", 443, "/usr/bin/python3 ../client.py grpc $1", "hello you"),
+    ];
+    each(&programs, |_| {});
+}
+
+#[test]
+fn clients_of_databases() {
+    need!("psql", "redis-cli");
+    let programs = [
+        program("psql", 5432, "psql -h $1 -U guest -tc 'select answer' base", "stored"),
+        program("redis", 6379, "redis-cli -h $1 ping", "PONG"),
+    ];
+    each(&programs, |_| {});
+}
+
+/// A proxy variable opens nothing, whether a program goes by it or not.
+#[test]
+fn proxies_that_no_rule_names() {
+    need!("node");
+    in_internets(|internet| {
+        let run = |proxy: &str, command: &str| {
+            format!(
+                "export HTTPS_PROXY=http://{proxy} NODE_EXTRA_CA_CERTS=$CA; \
+                 $SBX --ro $CA --connect {ALLOWED} -- sh -c 'echo $HTTPS_PROXY; {command}'"
+            )
+        };
+        let curl = format!("curl -sS --cacert $0 https://{ALLOWED}/' $CA '");
+        let out = internet.run(&run("other.example:443", &curl)).failed();
+        out.prints("http://other.example:443\n").says("allow it with --connect other.example:443");
+        assert_eq!(internet.log, "");
+        let out = internet.run(&run("203.0.113.11:80", &curl)).failed();
+        out.says("allow it with --connect 203.0.113.11:80");
+        assert_eq!(internet.log, "");
+        for proxy in ["other.example:443", "203.0.113.11:80"] {
+            let fetch = format!("node client.js fetch {ALLOWED}");
+            let out = internet.run(&run(proxy, &fetch)).success();
+            out.silent().prints(&format!("http://{proxy}\nhello from 203.0.113.10\n\n"));
+            assert!(internet.saw("connection 203.0.113.10 443"));
+            internet.saw_nothing_of("203.0.113.11");
+        }
+    });
+}
