@@ -12,6 +12,9 @@ pub const DEFAULT_PORT: u16 = 443;
 /// Maximum number of ports of one rule.
 const MOST_PORTS: usize = 32;
 
+/// Maximum length of a rule. With it, an error may quote any part.
+const LONGEST: usize = 1024;
+
 /// Which hosts a rule is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HostPattern {
@@ -83,6 +86,9 @@ pub enum RuleError {
         "expected HOST[:PORT[,PORT...][/PROTOCOL]]; the host is a name, '*.NAME', an address, a range or '*'"
     )]
     Form,
+    /// No rule is as long.
+    #[error("it is longer than {LONGEST} bytes")]
+    TooLong,
     /// The host is no name.
     #[error("'{0}' is not the name of a host: {1}")]
     Name(String, NameError),
@@ -195,6 +201,9 @@ impl fmt::Display for HostRule {
 
 /// The hosts of a rule, and the text of its ports.
 fn parts(text: &str) -> Result<(HostPattern, Option<&str>), RuleError> {
+    if text.len() > LONGEST {
+        return Err(RuleError::TooLong);
+    }
     if let Some(rest) = text.strip_prefix('[') {
         let (address, rest) = rest.split_once(']').ok_or(RuleError::Form)?;
         let (prefix, ports) = match rest.split_once(':') {
@@ -317,6 +326,7 @@ mod tests {
             ("example.org:443/TLS", "'TLS' is not a protocol"),
             ("example.org:443/tls/tcp", "'tls/tcp' is not a protocol"),
             ("example.org:/tls", "'' is not a port"),
+            (&"a.".repeat(1000), "longer than 1024 bytes"),
         ] {
             assert!(error(text).contains(part), "{text:?}: {}", error(text));
         }
