@@ -4,15 +4,17 @@ use crate::sys::SyscallError;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use std::os::fd::OwnedFd;
 
-/// Size of a pipe. It is memory only while bytes are in it.
-pub const SIZE: usize = 256 * 1024;
+/// Size of the first pipes. The more goes through at once, the less often the other processes have to be waited for.
+/// It is memory only while bytes are in it.
+const LARGE: usize = 1024 * 1024;
 
-/// Size of the pipes beyond the first [`MOST_LARGE`]. A user's pipes may have so many pages in all (pipe(7)): a command
-/// whose connections get stuck would have the caller's own pipes be small ones.
+/// Maximum number of these. Connections whose receivers keep up give their pipe back at each turn, so that a few do for
+/// many.
+const MOST_LARGE: usize = 16;
+
+/// Size of the others. A user's pipes may have so many pages in all (pipe(7)): a command whose connections get stuck
+/// would have the caller's own pipes be small ones.
 const SMALL: usize = 8 * 1024;
-
-/// Maximum number of pipes of the full size.
-const MOST_LARGE: usize = 64;
 
 /// Maximum number of empty pipes that are kept.
 const MOST_KEPT: usize = 16;
@@ -23,7 +25,8 @@ pub struct Pipe {
     pub out: OwnedFd,
     /// Where they are put in.
     pub into: OwnedFd,
-    is_large: bool,
+    /// How many bytes go in at once.
+    pub size: usize,
 }
 
 /// Pipes for all connections. A connection has one only while its bytes are on their way, so idle connections cost no
@@ -32,8 +35,8 @@ pub struct Pipes {
     kept: Vec<Pipe>,
     /// How many more may be made.
     left: usize,
-    /// How many of them may be large.
-    large_left: usize,
+    /// How many there are of the large ones.
+    large: usize,
     /// The last one could not be made.
     is_short: bool,
 }
@@ -41,7 +44,7 @@ pub struct Pipes {
 impl Pipes {
     /// At most so many.
     pub fn new(most: usize) -> Pipes {
-        Pipes { kept: Vec::new(), left: most, large_left: MOST_LARGE, is_short: false }
+        Pipes { kept: Vec::new(), left: most, large: 0, is_short: false }
     }
 
     /// An empty pipe, if there may be one more.
@@ -50,10 +53,11 @@ impl Pipes {
             return Some(pipe);
         }
         let left = self.left.checked_sub(1)?;
-        match make(self.large_left > 0) {
+        let size = if self.large < MOST_LARGE { LARGE } else { SMALL };
+        match make(size) {
             Ok(pipe) => {
                 self.left = left;
-                self.large_left -= usize::from(pipe.is_large);
+                self.large += usize::from(pipe.size == LARGE);
                 Some(pipe)
             }
             Err(_) => {
@@ -75,7 +79,7 @@ impl Pipes {
 
     /// Takes back an empty one.
     pub fn put(&mut self, pipe: Pipe) {
-        if pipe.is_large && self.kept.len() < MOST_KEPT {
+        if pipe.size == LARGE && self.kept.len() < MOST_KEPT {
             self.kept.push(pipe);
         } else {
             self.discard(pipe);
@@ -84,18 +88,18 @@ impl Pipes {
 
     /// Closes one that bytes may be in.
     pub fn discard(&mut self, pipe: Pipe) {
-        self.large_left += usize::from(pipe.is_large);
-        drop(pipe);
+        self.large -= usize::from(pipe.size == LARGE);
         self.left += 1;
     }
 }
 
-fn make(is_large: bool) -> Result<Pipe, SyscallError> {
+fn make(size: usize) -> Result<Pipe, SyscallError> {
     use crate::sys::OfCall;
     let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).of("pipe2")?;
     // Where the user has too many pages already, the kernel's choice does as well.
-    let _ = fcntl_setpipe_size(&into, if is_large { SIZE } else { SMALL });
-    Ok(Pipe { out, into, is_large })
+    let size =
+        [size, SMALL].into_iter().find(|size| fcntl_setpipe_size(&into, *size).is_ok()).unwrap_or(SMALL);
+    Ok(Pipe { out, into, size })
 }
 
 #[cfg(test)]
@@ -122,14 +126,17 @@ mod tests {
         let mut pipes = Pipes::new(MOST_LARGE + 3);
         let mut all: Vec<Pipe> = std::iter::from_fn(|| pipes.take()).collect();
         let size = |pipe: &Pipe| rustix::pipe::fcntl_getpipe_size(&pipe.into).unwrap();
-        // The tests of an ordinary user may have met the limit.
+        // The tests of an ordinary user may have met the limit, so that none is large.
+        let most = all.iter().filter(|pipe| pipe.size == LARGE).count();
+        assert!(most <= MOST_LARGE && pipes.large == most);
         assert!(all.iter().skip(MOST_LARGE).all(|pipe| size(pipe) <= SMALL));
-        assert!((MOST_LARGE * SIZE + 2 * MOST_LINKS * SMALL) / 4096 <= 16_384 * 3 / 4);
+        assert!((MOST_LARGE * LARGE + 2 * MOST_LINKS * SMALL) / 4096 <= 16_384 * 3 / 4);
         let small = all.pop().unwrap();
         pipes.put(small);
         assert!(pipes.kept.is_empty(), "only large ones are kept");
         let large = all.swap_remove(0);
+        let is_large = large.size == LARGE;
         pipes.put(large);
-        assert!(pipes.kept.len() == 1 && pipes.take().is_some_and(|pipe| pipe.is_large));
+        assert_eq!((pipes.kept.len(), pipes.large), (usize::from(is_large), most));
     }
 }

@@ -4,7 +4,7 @@
 //! keeps its pipe full, and nothing is read for it: so the sender meets the window of TCP as if there were nobody in
 //! between.
 
-use crate::broker::pipes::{Pipe, Pipes, SIZE};
+use crate::broker::pipes::{Pipe, Pipes};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
 use rustix::pipe::{SpliceFlags, splice};
@@ -110,7 +110,7 @@ impl Flow {
                 self.is_done = true;
                 return Turn::Done;
             }
-            let left_of_most = self.most.map_or(SIZE as u64, |most| most.saturating_sub(self.total));
+            let left_of_most = self.most.map_or(u64::MAX, |most| most.saturating_sub(self.total));
             if !from.readable || left_of_most == 0 {
                 return Turn::Waits;
             }
@@ -122,7 +122,11 @@ impl Flow {
             }
             let Some(pipe) = &self.pipe else { return Turn::NoPipe };
             // The pipe is empty: it is the socket that EAGAIN is about.
-            match transfer(&from.socket, &pipe.into, SIZE.min(left_of_most as usize)) {
+            match transfer(
+                &from.socket,
+                &pipe.into,
+                pipe.size.min(usize::try_from(left_of_most).unwrap_or(usize::MAX)),
+            ) {
                 Ok(0) => self.ended = true,
                 Ok(count) => self.held = count,
                 Err(Errno::AGAIN) => from.readable = false,
