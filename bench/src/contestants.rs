@@ -102,6 +102,11 @@ impl Contestant {
         Ok(())
     }
 
+    /// The same under another name.
+    pub(crate) fn named(self, name: &str) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
     fn new(id: &'static str, name: &str, prefix: Availability) -> Self {
         Self { id, name: name.into(), confined: false, prefix, env: Vec::new(), form: None }
     }

@@ -3,7 +3,7 @@
 //! `startup` starts each contestant once a round, in a new random order each time, so that disturbances of the
 //! machine affect all of them alike; the ratio to a bare exec is taken inside each round. `calls` measures what
 //! single system calls cost inside and outside, `load` how many runs per second several threads can start,
-//! `memory` the processes beside a command while it runs, and `peers` does most of this, and everyday commands, under
+//! `memory` the processes beside a command while it runs, `network` what connections through the broker cost, and `peers` does most of this, and everyday commands, under
 //! every other sandbox that is installed. All print Markdown, or JSON with `--json`.
 //!
 //! Figures are never assertions: tests check that the drivers work, not what they find.
@@ -13,6 +13,7 @@ mod contestants;
 mod document;
 mod load;
 mod memory;
+mod network;
 mod options;
 mod peers;
 mod race;
@@ -64,6 +65,10 @@ fn perform(job: Job) -> Result<bool> {
         Job::Calls(options) => measure(&options, calls::measure),
         Job::Load(options) => measure(&options, load::measure),
         Job::Memory(options) => measure(&options, memory::measure),
+        Job::Network(options) => measure(&options, network::measure),
+        Job::Relay(port) => network::relay::child(port).map(|()| true),
+        Job::Hold(port) => network::child::hold(port).map(|()| true),
+        Job::Connect(port, work) => network::child::child(port, &work).map(|()| true),
     }
 }
 

@@ -1,5 +1,5 @@
 //! The processes beside a command while it runs: the private memory and the threads of the supervisor, and of the
-//! reaper where there is one.
+//! reaper and the broker where there are any.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,10 +13,13 @@ use crate::options::Options;
 use crate::report::{Column, Outcome, Report, Row, Target};
 use crate::scratch::Scratch;
 use crate::stats::{self, Sorted};
-use crate::{Result, race, report, run, sys};
+use crate::{Result, network, race, report, run, sys};
 
 /// The most private memory that a supervisor should take.
 const LIMIT_MIB: f64 = 1.5;
+
+/// The same of a broker with a hundred connections.
+const BROKER_LIMIT_MIB: f64 = 4.0;
 
 /// The figures of a row.
 const COLUMNS: [Column; 4] = [
@@ -27,7 +30,7 @@ const COLUMNS: [Column; 4] = [
 ];
 
 /// The processes that may run beside a command, as rows are named.
-const ROLES: [&str; 2] = ["supervisor", "reaper"];
+const ROLES: [&str; 3] = ["supervisor", "reaper", "broker"];
 
 /// The figures of one process.
 type Figures = [f64; COLUMNS.len()];
@@ -53,7 +56,7 @@ pub(crate) fn measure(options: &Options) -> Result<Report> {
         title: "Memory beside a command that waits".into(),
         facts: report::facts(&sbx, options, seed),
         columns: COLUMNS.to_vec(),
-        targets: entries.iter().map(target).collect(),
+        targets: entries.iter().flat_map(targets).collect(),
         rows: entries.iter().flat_map(Entry::rows).collect(),
         ..Report::default()
     })
@@ -62,16 +65,30 @@ pub(crate) fn measure(options: &Options) -> Result<Report> {
 fn admit(sbx: &Path, scratch: &Scratch) -> Result<Vec<Entry>> {
     let command: [OsString; 1] = [contestants::first_program(&["/bin/cat", "/usr/bin/cat"])?.into()];
     let env = contestants::environment(scratch);
-    let entry = |contestant: Contestant, ids| {
-        let state = contestant.tried(&env).and_then(|_| contestant.words(&command, &env));
+    let entry = |contestant: Contestant, ids, command: &[OsString]| {
+        let state = contestant.tried(&env).and_then(|_| contestant.words(command, &env));
         Entry { contestant, ids, state, samples: Default::default() }
     };
+    let port = network::server::start()?;
+    let holding = [scratch.copy_of_self()?.into(), network::child::HOLD.into(), port.to_string().into()];
+    let flags = format!("--host-port {port}");
     Ok(vec![
         entry(
             contestants::sbx("minimal", sbx, "--profile minimal"),
-            ["minimal-supervisor", "minimal-reaper"],
+            ["minimal-supervisor", "minimal-reaper", "minimal-broker"],
+            &command,
         ),
-        entry(contestants::sbx("workspace", sbx, ""), ["workspace-supervisor", "workspace-reaper"]),
+        entry(
+            contestants::sbx("workspace", sbx, ""),
+            ["workspace-supervisor", "workspace-reaper", "workspace-broker"],
+            &command,
+        ),
+        entry(
+            contestants::sbx("connections", sbx, &flags)
+                .named("`sbx run --host-port PORT --`, 100 connections:"),
+            ["connections-supervisor", "connections-reaper", "connections-broker"],
+            &holding,
+        ),
     ])
 }
 
@@ -137,15 +154,20 @@ fn look(words: &Words) -> std::result::Result<[Option<Figures>; ROLES.len()], Ou
     }
 }
 
-/// The supervisor, and its child if that is the same program: then the command is the grandchild.
+/// The supervisor, and its children that are the same program: the reaper, which the command is a child of, and the
+/// broker, which has no child.
 fn around(supervisor: libc::pid_t) -> std::result::Result<[Option<Figures>; ROLES.len()], Outcome> {
     let name = |pid: &str| fs::read(format!("/proc/{pid}/comm"));
     let process = supervisor.to_string();
-    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"))
+    let children_of = |pid: &str| fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children_of(&process)
         .map_err(|e| Outcome::Failed(format!("cannot list the children of sbx: {e}")))?;
     let own = name(&process).map_err(|e| Outcome::Failed(format!("cannot read the name of sbx: {e}")))?;
-    let reaper = children.split_whitespace().find(|child| name(child).is_ok_and(|name| name == own));
-    Ok([Some(figures(&process)?), reaper.map(figures).transpose()?])
+    let ours = children.split_whitespace().filter(|child| name(child).is_ok_and(|name| name == own));
+    let has_child = |child: &&str| children_of(child).is_ok_and(|children| !children.trim().is_empty());
+    let (reapers, brokers): (Vec<&str>, Vec<&str>) = ours.partition(has_child);
+    let of_first = |found: Vec<&str>| found.first().copied().map(figures).transpose();
+    Ok([Some(figures(&process)?), of_first(reapers)?, of_first(brokers)?])
 }
 
 fn figures(pid: &str) -> std::result::Result<Figures, Outcome> {
@@ -177,16 +199,20 @@ fn medians(samples: &[Figures]) -> Vec<Option<f64>> {
     (0..COLUMNS.len()).map(|place| Some(Sorted::new(column(place)).median())).collect()
 }
 
-fn target(entry: &Entry) -> Target {
-    let [supervisor, _] = &entry.samples;
-    let there = entry.state.is_ok() && !supervisor.is_empty();
-    let private = there.then(|| medians(supervisor)).and_then(|m| m.first().copied().flatten());
-    Target {
-        what: format!("private memory of the supervisor of {}", entry.contestant.name),
-        limit: LIMIT_MIB,
-        measured: private.map(|kib| kib / 1024.0),
+fn targets(entry: &Entry) -> Vec<Target> {
+    let [supervisor, _, broker] = &entry.samples;
+    let private = |samples: &[Figures]| {
+        let there = entry.state.is_ok() && !samples.is_empty();
+        there.then(|| medians(samples)).and_then(|m| m.first().copied().flatten()).map(|kib| kib / 1024.0)
+    };
+    let target = |role: &str, limit, samples: &[Figures]| Target {
+        what: format!("private memory of the {role} of {}", entry.contestant.name),
+        limit,
+        measured: private(samples),
         unit: "MiB",
-    }
+    };
+    let of_broker = (!broker.is_empty()).then(|| target("broker", BROKER_LIMIT_MIB, broker));
+    [target("supervisor", LIMIT_MIB, supervisor)].into_iter().chain(of_broker).collect()
 }
 
 #[cfg(test)]

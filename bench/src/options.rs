@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::Result;
+use crate::network::{Work, child, relay};
 
 /// What `--help` prints, and what follows a usage error.
 pub(crate) const USAGE: &str = "\
@@ -12,6 +13,7 @@ usage: sbx-bench startup [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--j
        sbx-bench calls   [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--file PATH]
        sbx-bench load    [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--seconds N]
        sbx-bench memory  [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json]
+       sbx-bench network [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--small]
        sbx-bench peers   [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--seconds N] [--as UID]
                          [--update FILE] [--small]
 
@@ -19,12 +21,13 @@ startup   starts /bin/true under each contestant, shuffled anew every round
 calls     times getppid, openat+close and stat inside and outside the sandbox
 load      counts the runs of /bin/true that 1, 2, 8 and 32 threads start one after another
 memory    looks at the private memory and the threads of sbx while a command waits; needs root
+network   connects to a server outside, through the broker and without it
 peers     does the first three and everyday commands under every sandbox that is installed
 
 --sbx PATH    the sbx to measure; else $SBX_BIN, else the one built beside this program
---rounds N    rounds that count (startup: 500, calls: 20, load: 3, memory: 5, peers: 300
+--rounds N    rounds that count (startup: 500, calls: 20, load: 3, memory: 5, network: 9, peers: 300
               starts and fewer of what takes longer)
---warm-up N   rounds thrown away first (startup: 20, calls: 1, load: 0, memory: 1, peers: 10)
+--warm-up N   rounds thrown away first (startup: 20, calls: 1, load: 0, memory: 1, network: 1, peers: 10)
 --seed N      the order of the contestants, to repeat a run
 --seconds N   how long each contestant runs at each width in a round (1); every thread starts one run at least
 --file PATH   the file that openat and stat are asked for (/usr/bin/env)
@@ -43,6 +46,10 @@ pub(crate) enum Job {
     Calls(Options),
     Load(Options),
     Memory(Options),
+    Network(Options),
+    Relay(u16),
+    Hold(u16),
+    Connect(u16, Work),
     Peers(Options),
     Child(Child),
     Probe(Probe),
@@ -109,6 +116,13 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Job> {
         Some("calls") => flags(Options::new(20, 1), args).map(|o| o.map_or(Job::Help, Job::Calls)),
         Some("load") => flags(Options::new(3, 0), args).map(|o| o.map_or(Job::Help, Job::Load)),
         Some("memory") => flags(Options::new(5, 1), args).map(|o| o.map_or(Job::Help, Job::Memory)),
+        Some("network") => flags(Options::new(9, 1), args).map(|o| o.map_or(Job::Help, Job::Network)),
+        Some(relay::CHILD) => port(&mut args).map(Job::Relay),
+        Some(child::HOLD) => port(&mut args).map(Job::Hold),
+        Some(child::CHILD) => {
+            let port = port(&mut args)?;
+            Ok(Job::Connect(port, Work::new(args.next().is_some_and(|size| size == "small"))))
+        }
         Some("peers") => flags(Options::new(300, 10), args).map(|o| o.map_or(Job::Help, Job::Peers)),
         Some(crate::peers::CHILD) => probe(args).map(Job::Probe),
         Some(crate::calls::CHILD) => match args.next() {
@@ -117,6 +131,10 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Job> {
         },
         _ => Err(format!("unknown command {command:?}")),
     }
+}
+
+fn port(args: &mut impl Iterator<Item = OsString>) -> Result<u16> {
+    parse_number("the port", &args.next().ok_or("a port is missing")?)
 }
 
 fn probe(mut args: impl Iterator<Item = OsString>) -> Result<Probe> {

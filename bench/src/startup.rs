@@ -49,7 +49,9 @@ fn line_up(sbx: &Path, scratch: &Scratch) -> Vec<Contestant> {
         contestants::sbx("minimal", sbx, "--profile minimal"),
         contestants::sbx("workspace", sbx, ""),
         contestants::sbx("standard", sbx, "--namespaces none"),
+        contestants::sbx("host", sbx, "--net host"),
         contestants::sbx("private", sbx, "--net private"),
+        contestants::sbx("connect", sbx, "--connect example.org"),
         contestants::shim(sbx, scratch),
     ];
     all.extend(contestants::others());

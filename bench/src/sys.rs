@@ -14,7 +14,7 @@ use std::ptr;
 use std::thread::JoinHandle;
 
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags};
-use rustix::process::{DumpableBehavior, Gid, Pid, Signal, Uid, WaitOptions};
+use rustix::process::{DumpableBehavior, Gid, Pid, Resource, Rlimit, Signal, Uid, WaitOptions};
 
 use crate::Result;
 
@@ -198,6 +198,14 @@ pub(crate) fn become_user(user: u32) -> Result<()> {
     // The kernel closes this process's own files in /proc to it, since it was somebody else's a moment ago.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)
         .map_err(failed("prctl(PR_SET_DUMPABLE)"))
+}
+
+/// Lets this process and those that it starts have as many descriptors as they may.
+pub(crate) fn raise_open_files() -> Result<()> {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    rustix::process::setrlimit(Resource::Nofile, raised)
+        .map_err(|e| format!("cannot raise the limit of descriptors: {e}"))
 }
 
 /// How the scheduler treats this process and all that it starts.
