@@ -30,6 +30,15 @@ def linked(source):
     return source
 
 
+def until_quiet(log):
+    """The lines of the log, when nothing has arrived for a while: what comes later would count for the next attempt."""
+    seen = None
+    while seen != (lines := log.read_text().splitlines()):
+        seen = lines
+        time.sleep(0.1)
+    return lines
+
+
 def main():
     if sys.argv[1] == "inside":
         next(function for name, function, *_ in attempts.all if name == sys.argv[2])()
@@ -47,11 +56,10 @@ def main():
         words = [sbx, "run", "-q", "--timeout", "60s", "--env", f"SBX_PROGRAM={sbx}", *attempts.RULES, *flags, "--",
                  "/usr/bin/python3", sys.argv[0], "inside", name]
         ran = subprocess.run(words, capture_output=True, text=True)
-        time.sleep(0.05)
-        arrived = log.read_text().splitlines()[before:]
+        arrived = until_quiet(log)[before:]
         # Lines about the servers that a rule names are allowed in every attempt that says so, and in no other.
         odd = [line for line in arrived if not any(line == one or line.startswith(f"{one} ") for one in seen)]
-        silent = control and not any(line.startswith("bytes ") for line in arrived)
+        silent = any(sum(line.startswith(one) for line in arrived) < control.count(one) for one in control)
         broken = ran.returncode not in (0, 124) or "Traceback" in ran.stderr
         tried += 1
         if odd or silent or broken:

@@ -7,13 +7,13 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 all = []
 
 
-def attempt(source="", flags=(), seen=(), control=False):
+def attempt(source="", flags=(), seen=(), control=()):
     """Registers a function. `source`: the published hole or class that it repeats, as "identifier: title"; without one
-    nobody has published it that we know of. `seen`: lines of the log that the rules allow. `control`: at least one of
-    them has to be there."""
+    nobody has published it that we know of. `seen`: lines of the log that the rules allow. `control`: what lines
+    have to begin with that have to be there."""
 
     def register(function):
-        all.append((function.__name__, function, source, list(flags), list(seen), control))
+        all.append((function.__name__, function, source, list(flags), list(seen), list(control)))
         return function
 
     return register

@@ -6,22 +6,22 @@ from attempts import (SEEN_ADDRESS, SEEN_BELOW, SEEN_HTTP, SEEN_TLS, address_of,
 
 
 # Controls.
-@attempt(seen=SEEN_TLS, control=True)
+@attempt(seen=SEEN_TLS, control=["bytes"])
 def an_allowed_name_by_tls():
     hello([b"allowed.example"])
 
 
-@attempt(seen=SEEN_HTTP, control=True)
+@attempt(seen=SEEN_HTTP, control=["bytes"])
 def an_allowed_name_by_http():
     http("GET / HTTP/1.1\r\nHost: allowed.example\r\n\r\n")
 
 
-@attempt(seen=SEEN_BELOW, control=True)
+@attempt(seen=SEEN_BELOW, control=["bytes"])
 def a_name_below_a_pattern():
     send("www.wild.example", 80, b"GET / HTTP/1.1\r\nHost: www.wild.example\r\n\r\n")
 
 
-@attempt(seen=SEEN_ADDRESS, control=True)
+@attempt(seen=SEEN_ADDRESS, control=["bytes"])
 def an_allowed_address():
     tcp("203.0.113.15", 80)
 
@@ -181,7 +181,7 @@ def an_alias_of_a_private_name():
     lead("alias.example")
 
 
-@attempt("miniflux/v2#4092: SSRF TOCTOU/DNS-rebinding in private network check", control=True,
+@attempt("miniflux/v2#4092: SSRF TOCTOU/DNS-rebinding in private network check", control=["bytes"],
          flags=["--connect", "rebinding.example:80"],
          seen=["question rebinding.example", "connection 203.0.113.13 80", "bytes 203.0.113.13 80"])
 def a_name_that_leads_elsewhere_later():

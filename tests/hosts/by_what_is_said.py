@@ -85,9 +85,9 @@ def a_head_without_end():
 
 
 # A server of TLS 1.3 that finds no key in the first ClientHello asks for a second one, and goes by its server name.
-def second_hello(more, between, at_once):
+def second_hello(more, between, at_once, name=b"shared.example"):
     first = record(handshake(sni(b"allowed.example") + NEEDED + extension(51, counted(b"")) + more))
-    second = record(handshake(sni(b"shared.example") + NEEDED + extension(51, counted(b"\0\x1d" + counted(KEY)))))
+    second = record(handshake(sni(name) + NEEDED + extension(51, counted(b"\0\x1d" + counted(KEY)))))
 
     def talk():
         with socket.create_connection(("allowed.example", 443), timeout=5) as s:
@@ -98,6 +98,12 @@ def second_hello(more, between, at_once):
             s.recv(4096), s.recv(4096)
 
     quietly(talk)
+
+
+@attempt(seen=SEEN_TLS, control=["name allowed.example"] * 4)
+def the_same_name_when_asked_again():
+    second_hello(b"", record(b"\1", 20), False, b"allowed.example")
+    second_hello(EARLY_DATA, record(b"x" * 50, 23), True, b"allowed.example")
 
 
 @attempt("openssl/openssl#32472: Detect server_name changes across TLS 1.3 HelloRetryRequest", seen=SEEN_TLS)
@@ -165,6 +171,13 @@ def lines_that_end_otherwise():
                  "GET / HTTP/1.1\r\n Host: shared.example\r\nHost: allowed.example\r\n\r\n",
                  "GET / HTTP/1.1\r\nX: y\rHost: shared.example\r\nHost: allowed.example\r\n\r\n"):
         http(data)
+
+
+@attempt("CVE-2022-32214: Node: HTTP Request Smuggling - Improper Delimiting of Header Fields", seen=CONNECTED)
+def lines_that_end_in_lf():
+    # To whoever ends lines at CRLF only, the first Host is a part of the value in front.
+    http("GET / HTTP/1.1\r\nX: y\nHost: allowed.example\n\n\r\nHost: shared.example\r\n\r\n")
+    http("GET / HTTP/1.1\nHost: allowed.example\n\n")
 
 
 @attempt("alpha-omega-security/scrutineer#1034: refuse CONNECT tunnels to the host skill API", seen=CONNECTED)

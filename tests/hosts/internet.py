@@ -189,12 +189,12 @@ def names_by_connection(server):
 def serve(server, port, context):
     while True:
         connection, _ = server.accept()
+        log("connection", connection.getsockname()[0], port)
         threading.Thread(target=talk, args=(connection, port, context), daemon=True).start()
 
 
 def talk(connection, port, context):
     address = connection.getsockname()[0]
-    log("connection", address, port)
     try:
         beginning = connection.recv(4096, socket.MSG_PEEK)
         if beginning:

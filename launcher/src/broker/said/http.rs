@@ -14,10 +14,16 @@ pub fn host(bytes: &[u8]) -> Said {
     }
     let mut headers = [EMPTY_HEADER; MOST_HEADERS];
     let mut request = Request::new(&mut headers);
-    match request.parse(bytes) {
-        Ok(Status::Complete(_)) => {}
+    let length = match request.parse(bytes) {
+        Ok(Status::Complete(length)) => length,
         Ok(Status::Partial) => return Said::Unfinished,
         Err(_) => return Said::Wrong,
+    };
+    // The library ends lines at LF alone, too. To whoever does not, such a line is a part of the one before, and what
+    // follows may have another Host.
+    let ends = bytes.iter().take(length).filter(|byte| **byte == b'\n').count();
+    if ends != bytes.get(..length).unwrap_or_default().windows(2).filter(|two| *two == b"\r\n").count() {
+        return Said::Wrong;
     }
     let mut hosts = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("host"));
     let (first, second) = (hosts.next(), hosts.next());
