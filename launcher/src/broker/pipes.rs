@@ -130,7 +130,7 @@ mod tests {
         let most = all.iter().filter(|pipe| pipe.size == LARGE).count();
         assert!(most <= MOST_LARGE && pipes.large == most);
         assert!(all.iter().skip(MOST_LARGE).all(|pipe| size(pipe) <= SMALL));
-        assert!((MOST_LARGE * LARGE + 2 * MOST_LINKS * SMALL) / 4096 <= 16_384 * 3 / 4);
+        const { assert!((MOST_LARGE * LARGE + 2 * MOST_LINKS * SMALL) / 4096 <= 16_384 * 3 / 4) };
         let small = all.pop().unwrap();
         pipes.put(small);
         assert!(pipes.kept.is_empty(), "only large ones are kept");
