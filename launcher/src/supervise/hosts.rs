@@ -226,7 +226,14 @@ impl Hosts {
             }
             Event::Failed { host, port, errno, ends } => {
                 ends.into_iter().for_each(|ends| self.dials.tell(ends, as_of_connect(errno)));
-                state.of(&host, port, |used| used.failed += 1);
+                if errno != libc::EACCES {
+                    return state.of(&host, port, |used| used.failed += 1);
+                }
+                state.of(&host, port, |used| used.refused += 1);
+                let caller = state.caller(&host, port);
+                drop(state);
+                let reason = judge.explainer.address_of_name_reason(&host, port);
+                self.tell(judge, &caller, "connection", format!("{host}:{port}"), reason);
             }
             Event::Mismatch { host, port, said, protocol } => {
                 state.of(&host, port, |used| used.refused += 1);

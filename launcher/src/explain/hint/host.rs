@@ -98,6 +98,16 @@ impl Explainer {
         Reason::of(self.rule(&what, "network.connect"), hint)
     }
 
+    /// Why a connection to a name of a rule is not made: its addresses are none of other machines of the internet.
+    pub fn address_of_name_reason(&self, host: &str, port: u16) -> Reason {
+        let shown = escape(host.as_bytes(), MOST);
+        let what = format!(
+            "reaches {shown} at public addresses of other machines, and it has none that is not denied; a rule that \
+             has the address allows it, as --connect 10.0.0.0/8:{port} would"
+        );
+        Reason::of(self.rule(&what, "network.connect"), None)
+    }
+
     fn host_rule(&self, what: &str, rule: &str) -> Reason {
         let hint = HostRule::parse(rule).ok().map(|rule| Hint::of(["--connect", &rule.to_string()]));
         Reason::of(self.rule(what, "network.connect"), hint)
