@@ -6,6 +6,8 @@
 //! other than 0, or turns the error into words, one notified prctl(2) tells the supervisor where they are. A program
 //! that gets what it asks for, or does without, tells nothing.
 //!
+//! A hard link between two mounts that are one outside it asks the supervisor for.
+//!
 //! **Nothing depends on this library.** It enforces nothing. What it tells is a hint: the supervisor asks the rules
 //! about each call before it prints a line. A program that loads no libraries, or makes its calls itself, is explained
 //! by `--explain`.
@@ -50,15 +52,20 @@ fn why(error: c_int, kind: &kinds::Kind) -> Option<Why> {
     }
 }
 
-/// Remembers a call that has failed.
+/// Remembers a call that has failed. Returns whether the supervisor has done it instead: no hard link leads from one
+/// mount to another, though outside they may be one.
 #[cold]
 #[inline(never)]
-fn failed(kind: &kinds::Kind, args: [u64; 6]) {
+fn failed(kind: &kinds::Kind, args: [u64; 6]) -> bool {
     let error = sys::error();
+    if error == EXDEV && kind.moves && kind.number == kinds::LINKAT.number && sys::link_by_supervisor(args) {
+        return true;
+    }
     if let Some(why) = why(error, kind) {
         Kept::begin(|kept| kept.remember(why, kind, args, error));
         sys::set_error(error);
     }
+    false
 }
 
 /// The working directory is another one.

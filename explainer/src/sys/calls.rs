@@ -25,11 +25,14 @@ const ENOSYS: c_int = 38;
 /// What a function returns, and how it says that it has failed.
 trait Outcome: Copy {
     const FAILURE: Self;
+    /// After the supervisor has done it.
+    const SUCCESS: Self;
     fn is_failure(self) -> bool;
 }
 
 impl Outcome for c_int {
     const FAILURE: c_int = -1;
+    const SUCCESS: c_int = 0;
     fn is_failure(self) -> bool {
         self == -1
     }
@@ -37,6 +40,7 @@ impl Outcome for c_int {
 
 impl Outcome for isize {
     const FAILURE: isize = -1;
+    const SUCCESS: isize = 0;
     fn is_failure(self) -> bool {
         self == -1
     }
@@ -44,6 +48,7 @@ impl Outcome for isize {
 
 impl Outcome for Place {
     const FAILURE: Place = core::ptr::null_mut();
+    const SUCCESS: Place = core::ptr::null_mut();
     fn is_failure(self) -> bool {
         self.is_null()
     }
@@ -94,10 +99,10 @@ fn missing<T: Outcome>() -> T {
 
 #[cold]
 #[inline(never)]
-pub fn failed(kind: &Kind, given: &[u64]) {
+pub fn failed(kind: &Kind, given: &[u64]) -> bool {
     let mut args = [0; 6];
     args.iter_mut().zip(given).for_each(|(to, from)| *to = *from);
-    crate::failed(kind, args);
+    crate::failed(kind, args)
 }
 
 /// Functions that call the next one of their name, and remember the call if it fails. The result of a name that has no
@@ -123,10 +128,8 @@ macro_rules! functions {
             let next: unsafe extern "C" fn($($type),*) -> $result = unsafe { core::mem::transmute(address) };
             // SAFETY: by the contract.
             let result = unsafe { next($($arg),*) };
-            if result.is_failure() {
-                failed(&kinds::$kind, &[$(Argument::word($given)),*]);
-            }
-            result
+            let is_done = result.is_failure() && failed(&kinds::$kind, &[$(Argument::word($given)),*]);
+            if is_done { Outcome::SUCCESS } else { result }
         }
     )*};
 }
@@ -242,7 +245,7 @@ pub unsafe extern "C" fn chdir(path: Text) -> c_int {
     if result == 0 {
         crate::moved()
     } else {
-        failed(&kinds::CHDIR, &[path.word()])
+        failed(&kinds::CHDIR, &[path.word()]);
     }
     result
 }

@@ -25,7 +25,7 @@ use crate::record::Kept;
 use core::ffi::{CStr, c_char, c_int};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use sbx_policy::tell::{Record, TELL};
+use sbx_policy::tell::{LINK, Record, TELL};
 
 #[cfg(feature = "library")]
 #[panic_handler]
@@ -172,6 +172,12 @@ pub fn tell(records: &[Record], speaks: bool) -> bool {
     let (start, count) = (records.as_ptr() as u64, records.len() as u64);
     // SAFETY: the prctl(2) has no effect on this process: no kernel knows the option.
     unsafe { raw::syscall(raw::PRCTL, [u64::from(TELL), start, count, speaks.into(), 0, 0]) == 0 }
+}
+
+/// Asks the supervisor for a hard link, by the arguments of linkat(2).
+pub fn link_by_supervisor([from, path, into, name, flags, _]: [u64; 6]) -> bool {
+    // SAFETY: as above; the strings are those that libc has passed to the kernel.
+    unsafe { raw::syscall(raw::PRCTL, [u64::from(LINK), from, path, into, name, flags]) == 0 }
 }
 
 /// Has [`crate::ends`] be called when the program ends by exit(3) or by returning from `main`.

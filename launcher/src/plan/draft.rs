@@ -234,9 +234,11 @@ impl<'a> Draft<'a> {
             || request.summary
             || [request.report.is_some(), request.report_fd.is_some(), request.audit_log.is_some()]
                 .contains(&true);
+        // Hard links that lead into a mount of the run are asked for by the library.
+        let asks = namespaces.as_ref().is_ok_and(|layout| !layout.pins.is_empty());
         let is_told = paths.is_some()
             && means.listens
-            && is_heard
+            && (is_heard || asks)
             && !request.log_violations
             && !logs
             && !request.no_explainer;

@@ -191,7 +191,7 @@ impl Plan {
                     && !self.watch_paths
                     && !self.calls.supervisor_connects()
             }
-            Notified::Told => self.explainer.is_some(),
+            Notified::Links | Notified::Told => self.explainer.is_some(),
             Notified::RefusedPaths => self.watch_paths,
         })
     }

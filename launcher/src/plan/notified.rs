@@ -27,6 +27,8 @@ pub enum Notified {
     Attributes,
     /// TCP ports that Landlock is going to refuse, where nobody else looks at connections.
     Ports,
+    /// The prctl(2) by which the explainer library asks for a hard link that leads to another mount.
+    Links,
     /// The prctl(2) by which the explainer library says where it keeps refused calls.
     Told,
     /// Calls that Landlock is going to refuse, to be named. Last, because this is about what the kernel
@@ -45,7 +47,7 @@ pub enum Answers {
 
 impl Notified {
     /// All kinds, in their order.
-    pub const ORDER: [Notified; 9] = [
+    pub const ORDER: [Notified; 10] = [
         Notified::Tasks,
         Notified::GitConfig,
         Notified::Connect,
@@ -53,6 +55,7 @@ impl Notified {
         Notified::NullDevice,
         Notified::Attributes,
         Notified::Ports,
+        Notified::Links,
         Notified::Told,
         Notified::RefusedPaths,
     ];
@@ -70,6 +73,7 @@ impl Notified {
             Notified::NullDevice => Answers::These(&[&["open", "openat", "creat"]]),
             Notified::Attributes => Answers::These(&[&ATTRIBUTES, &XATTRS, &["ioctl"]]),
             Notified::Ports => Answers::These(&[&PORTS]),
+            Notified::Links => Answers::These(&[&["prctl"]]),
             Notified::Told => Answers::These(&[&["prctl"]]),
             Notified::RefusedPaths => Answers::Every,
         }
@@ -84,7 +88,11 @@ impl Notified {
             | Notified::Attributes
             | Notified::Ports
             | Notified::RefusedPaths => true,
-            Notified::Connect | Notified::DatagramPairs | Notified::NullDevice | Notified::Told => false,
+            Notified::Connect
+            | Notified::DatagramPairs
+            | Notified::NullDevice
+            | Notified::Links
+            | Notified::Told => false,
         }
     }
 }

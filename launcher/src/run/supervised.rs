@@ -35,6 +35,7 @@ use crate::supervise::handlers::attributes::Attributes;
 use crate::supervise::handlers::connect::{Connected, Connections};
 use crate::supervise::handlers::datagram_pairs::DatagramPairs;
 use crate::supervise::handlers::git_config::Configs;
+use crate::supervise::handlers::links::Links;
 use crate::supervise::handlers::null_device::NullDevice;
 use crate::supervise::handlers::ports::Ports;
 use crate::supervise::handlers::refused_paths::{Refusals, RefusedPaths};
@@ -349,6 +350,7 @@ impl Case {
                     let (domain, outside) = (self.domain.clone(), self.outside);
                     table.register(kind, Ports(RefusedPaths { granted, layout, domain, outside }));
                 }
+                Notified::Links => table.register(kind, Links::new(granted, layout, self.calls.clone())),
                 Notified::Told => {
                     let (domain, outside) = (self.domain.clone(), self.outside);
                     let paths = RefusedPaths { granted, layout, domain, outside };

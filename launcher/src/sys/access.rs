@@ -3,7 +3,7 @@
 use crate::sys::{file, process};
 use rustix::fs::{Access, AtFlags, CWD, StatVfsMountFlags};
 use rustix::io::Errno;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -59,6 +59,11 @@ pub fn is_closed(mode: u32) -> bool {
 /// Whether a path is on a read-only mount or file system, whatever its permissions are (statvfs(3)).
 pub fn is_mounted_read_only(path: &Path) -> bool {
     rustix::fs::statvfs(path).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
+/// Whether a file that is held open is on one (fstatvfs(3)); it is where the kernel does not tell.
+pub fn holds_read_only(held: &File) -> bool {
+    rustix::fs::fstatvfs(held).map_or(true, |found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 /// Whether a directory is one of files in memory (tmpfs(5)) in which programs run, with so many bytes of room.

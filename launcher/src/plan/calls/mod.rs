@@ -379,7 +379,11 @@ impl Table<'_> {
                 // Whether a program has done without what it was refused, its end tells.
                 self.note(&["exit_group"]);
             }
-            Notified::Connect | Notified::DatagramPairs | Notified::NullDevice | Notified::Told => {}
+            Notified::Connect
+            | Notified::DatagramPairs
+            | Notified::NullDevice
+            | Notified::Links
+            | Notified::Told => {}
         }
     }
 

@@ -5,6 +5,7 @@ pub mod attributes;
 pub mod connect;
 pub mod datagram_pairs;
 pub mod git_config;
+pub mod links;
 pub mod null_device;
 pub mod ports;
 pub mod refused_paths;
