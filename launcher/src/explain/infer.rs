@@ -27,13 +27,17 @@ use std::path::{Path, PathBuf};
 /// A path that the rules deny, with what was wanted of it.
 pub type DeniedPath = (PathBuf, Access);
 
-/// The Landlock rules in force besides those on paths.
+/// The Landlock rules in force besides those on paths, and the kernel's limits.
 #[derive(Clone)]
 pub struct Domain {
     /// Its version.
     pub version: Version,
     /// The TCP ports that are allowed.
     pub network: Network,
+    /// How many bytes of private memory a process may have.
+    pub memory: Option<u64>,
+    /// How many open files a process may have.
+    pub files: Option<u64>,
     /// Whether signals stay in the sandbox though processes outside have numbers inside.
     pub scoped: bool,
 }
@@ -80,6 +84,17 @@ impl Domain {
                 let denied = self.scoped && process::can_signal(target) && !caller::is_ours(target);
                 denied.then_some(Beyond::Signal(target))
             }
+            ("mmap" | "mremap", _) => {
+                let more =
+                    if name == "mmap" { call.args[1] } else { call.args[2].saturating_sub(call.args[1]) };
+                let is_over =
+                    self.memory.is_some_and(|most| private_memory(call.pid).saturating_add(more) > most);
+                is_over.then_some(Beyond::Limit(LimitKey::Memory))
+            }
+            ("open" | "openat" | "openat2" | "creat", _) => {
+                let is_full = self.files.is_some_and(|most| process::open_files(call.pid, most) >= most);
+                is_full.then_some(Beyond::Limit(LimitKey::OpenFiles))
+            }
             _ => None,
         }
     }
@@ -87,6 +102,13 @@ impl Domain {
     fn restricts(&self) -> bool {
         self.network.mode == NetworkMode::Ports
     }
+}
+
+/// The memory that RLIMIT_DATA counts, in bytes.
+fn private_memory(process: Pid) -> u64 {
+    let said = process::status(process, "VmData:");
+    let kilobytes = said.and_then(|said| said.strip_suffix(" kB")?.parse::<u64>().ok());
+    kilobytes.map_or(0, |kilobytes| kilobytes.saturating_mul(1024))
 }
 
 /// Whether the rules grant a right at a path as we find it.

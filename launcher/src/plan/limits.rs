@@ -131,6 +131,13 @@ pub struct Limits {
     pub applied: Vec<Applied>,
 }
 
+impl Limits {
+    /// A limit that the child sets for itself.
+    pub fn resource(&self, wanted: Limit) -> Option<u64> {
+        self.resources.iter().find(|(limit, ..)| *limit == wanted).map(|(_, soft, _)| *soft)
+    }
+}
+
 /// What flags and profile ask for.
 #[derive(Debug, Default)]
 pub struct Asked {

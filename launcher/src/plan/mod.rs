@@ -48,7 +48,7 @@ use crate::profile::{Level, NetworkMode, Profile};
 use crate::program::Program;
 use crate::request::PortPair;
 use crate::sys::namespace::Own;
-use crate::sys::privilege::CapabilitySet;
+use crate::sys::privilege::{CapabilitySet, Limit};
 use calls::{Calls, Extras, Seal};
 use commands::Commands;
 use home::{PrivateHome, Store};
@@ -167,16 +167,26 @@ impl Plan {
         Extras {
             loader: seal.map(|seal| seal.needs).unwrap_or_default(),
             notified: self.notified(),
+            large: self.large_request(),
             // Without a user namespace of the run, nobody takes a socket from a process that closes itself to
             // others. It would have no network.
             dumpable: (connects || self.calls.connects_outside()) && !owns_processes,
         }
     }
 
+    /// From how many bytes on a request for memory is looked at, where the kernel limits each process: smaller ones are
+    /// many, and seldom the one that fails.
+    fn large_request(&self) -> Option<u64> {
+        const SHARE: u64 = 8;
+        let is_noted = !self.nested && !self.unconfined;
+        self.limits.resource(Limit::Data).filter(|_| is_noted).map(|bytes| bytes / SHARE)
+    }
+
     /// The system calls that the supervisor answers in a way of its own, by the kind of their handlers.
     pub fn notified(&self) -> Kinds {
         Kinds::of(|kind| match kind {
             Notified::Tasks => self.limits.counted.is_some(),
+            Notified::Memory => self.large_request().is_some(),
             Notified::GitConfig => self.namespaces.as_ref().is_ok_and(|layout| !layout.configs.is_empty()),
             Notified::Connect => self.calls.supervisor_connects(),
             Notified::DatagramPairs => self.calls.packets_stand_in(),

@@ -14,6 +14,8 @@ pub enum Notified {
     /// the answer takes nothing of the caller's memory, and no other handler has anything to say about
     /// them.
     Tasks,
+    /// Requests for much memory at once, where the kernel limits each process, and the ends of processes.
+    Memory,
     /// Renames that may replace a configuration of git. Before `RefusedPaths`, which would blame the mount
     /// on the configuration for a rename that the supervisor makes.
     GitConfig,
@@ -47,8 +49,9 @@ pub enum Answers {
 
 impl Notified {
     /// All kinds, in their order.
-    pub const ORDER: [Notified; 10] = [
+    pub const ORDER: [Notified; 11] = [
         Notified::Tasks,
+        Notified::Memory,
         Notified::GitConfig,
         Notified::Connect,
         Notified::DatagramPairs,
@@ -67,6 +70,7 @@ impl Notified {
     pub const fn answers(self) -> Answers {
         match self {
             Notified::Tasks => Answers::These(&[&TASKS]),
+            Notified::Memory => Answers::These(&[&MEMORY, &["exit_group"]]),
             Notified::GitConfig => Answers::These(&[&REPLACING]),
             Notified::Connect => Answers::These(&[&["connect", "listen"]]),
             Notified::DatagramPairs => Answers::These(&[&["socketpair"]]),
@@ -84,6 +88,7 @@ impl Notified {
     pub const fn notifies_allowed(self) -> bool {
         match self {
             Notified::Tasks
+            | Notified::Memory
             | Notified::GitConfig
             | Notified::Attributes
             | Notified::Ports
@@ -160,6 +165,8 @@ pub const UNSUPPORTED: [&str; 1] = ["file_setattr"];
 pub const REPLACING: [&str; 2] = ["rename", "renameat"];
 /// The calls on TCP ports.
 pub const PORTS: [&str; 2] = ["connect", "bind"];
+/// The calls that ask for memory of any size.
+pub const MEMORY: [&str; 2] = ["mmap", "mremap"];
 /// The calls that make a task.
 pub const TASKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
 /// The calls that Landlock decides about.

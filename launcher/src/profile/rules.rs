@@ -17,6 +17,8 @@ use crate::profile::error::{ProfileCause, ProfileError};
 #[derive(Clone, Debug, Default)]
 pub struct FreeConditions {
     calls: BTreeMap<u32, Pieces>,
+    /// What is looked at before any rule, and the action.
+    first: BTreeMap<u32, (Vec<Insn>, u32)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -102,7 +104,7 @@ fn compile(grants: &Grants) -> Result<Vec<Insn>, String> {
 impl FreeConditions {
     /// Whether there are none at all.
     pub fn is_empty(&self) -> bool {
-        self.calls.is_empty()
+        self.calls.is_empty() && self.first.is_empty()
     }
 
     /// Gives a call this action where its conditions allow it.
@@ -110,6 +112,12 @@ impl FreeConditions {
         if let Some(pieces) = self.calls.get_mut(&number) {
             pieces.allowed = action;
         }
+    }
+
+    /// Gives a call this action where all conditions hold, whatever else does.
+    pub fn note_first(&mut self, number: u32, conditions: &[Condition], action: u32) {
+        let compiled = conditions::compile(&[conditions.to_vec()]);
+        self.first.extend(compiled.ok().map(|piece| (number, (piece, action))));
     }
 
     /// Forgets the conditions of a call.
@@ -125,10 +133,13 @@ impl FreeConditions {
 
 impl Extra for FreeConditions {
     fn numbers(&self, each: &mut dyn FnMut(u32)) {
-        self.calls.keys().copied().for_each(each);
+        self.calls.keys().chain(self.first.keys()).copied().for_each(each);
     }
 
     fn pieces(&self, number: u32, stage: Stage, program: &mut Program<'_>) {
+        if let Some((piece, action)) = self.first.get(&number).filter(|_| stage == Stage::First) {
+            program.piece(piece, *action);
+        }
         let Some(pieces) = self.calls.get(&number) else { return };
         match stage {
             Stage::First => {}

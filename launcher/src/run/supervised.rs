@@ -48,7 +48,7 @@ use crate::supervise::terminal::Terminal;
 use crate::supervise::violation::Violations;
 use crate::supervise::{self, Ending, Task, Watch, memory};
 use crate::sys::namespace::{self, Own};
-use crate::sys::privilege::CapabilitySet;
+use crate::sys::privilege::{CapabilitySet, Limit};
 use crate::sys::signal::{self, Disposition, Set};
 use crate::sys::{descriptor, privilege, process, seccomp, timer};
 use std::os::fd::OwnedFd;
@@ -265,7 +265,8 @@ impl Case {
         let notified = plan.notified();
         let looks = notified.iter().any(Notified::notifies_allowed) || plan.calls.notes();
         // Where such calls are notified for their paths, they are no violations.
-        let unsealed = (plan.watch_paths && !logs).then(|| plan.on_violation.value());
+        let notes_all = plan.watch_paths || notified.has(Notified::Memory);
+        let unsealed = (notes_all && !logs).then(|| plan.on_violation.value());
         let scoped = plan.paths.is_some() && plan.landlock >= Version::SCOPES && layout.is_none();
         Case {
             explainer: Explainer::of(plan),
@@ -281,7 +282,13 @@ impl Case {
             calls: plan.calls.clone(),
             program: looks.then(|| PolicyProgram::new(plan.calls.clone(), unsealed)),
             // In log mode the ports are not restricted.
-            domain: Domain { version: plan.landlock, network: steps::logged(&plan.network, logs), scoped },
+            domain: Domain {
+                version: plan.landlock,
+                network: steps::logged(&plan.network, logs),
+                memory: plan.limits.resource(Limit::Data),
+                files: plan.limits.resource(Limit::OpenFiles),
+                scoped,
+            },
             outside: plan.outside,
             null_device: NullDevice::new(plan.paths.as_deref(), plan.denied.clone()),
             layout,
@@ -357,7 +364,9 @@ impl Case {
                     let all = self.notified.has(Notified::RefusedPaths);
                     table.register(kind, Told::new(paths, self.calls.clone(), all));
                 }
-                Notified::RefusedPaths => {
+                // Refused paths are looked at by the same handler.
+                Notified::Memory if self.notified.has(Notified::RefusedPaths) => {}
+                Notified::Memory | Notified::RefusedPaths => {
                     let (domain, outside) = (self.domain.clone(), self.outside);
                     let paths = RefusedPaths { granted, layout, domain, outside };
                     table.register(kind, Refusals::new(paths, self.names_at_once));

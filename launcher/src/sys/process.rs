@@ -191,6 +191,13 @@ pub fn status(process: Pid, name: &str) -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_string())
 }
 
+/// How many descriptors below a number a process has open.
+pub fn open_files(process: Pid, below: u64) -> u64 {
+    let entries = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());
+    numbers.filter(|number| *number < below).count() as u64
+}
+
 /// How many processes and threads a user has, as far as /proc shows them.
 pub fn tasks_of_user(user: u32) -> u64 {
     let own = |text: &str| {

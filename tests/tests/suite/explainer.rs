@@ -107,6 +107,24 @@ fn limits_that_are_reached_are_named() {
     });
 }
 
+/// Where the kernel limits the memory of each process. A program that asks for less then has done without.
+#[test]
+fn memory_that_a_process_does_not_get_is_named_where_it_fails() {
+    need!("python3", "sort", "seq");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let much = "/usr/bin/python3 -c 'bytearray(200000000)'";
+        let named = ["the run may use 67108864 bytes of memory", "allow more with --max-memory"];
+        for flags in [&["--max-memory", "64M"][..], &["--max-memory", "64M", "--explain"]] {
+            one(&lines(world, flags, much), &named);
+        }
+        none(&lines(world, &["--max-memory", "1G"], much));
+        none(&lines(world, &["--max-memory", "64M"], "seq 9 > few; sort -S 200M few > sorted; exit 3"));
+        let caught = "/usr/bin/python3 -c 'try: bytearray(200000000)\nexcept MemoryError: pass'; exit 3";
+        none(&lines(world, &["--max-memory", "64M"], &caught.replace("\\n", "\n")));
+    });
+}
+
 #[test]
 fn a_program_that_gains_no_rights_says_so_where_it_fails() {
     promise!(namespaces);

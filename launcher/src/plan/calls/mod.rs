@@ -20,6 +20,7 @@ use sbx_policy::env;
 use sbx_policy::errno::{ENOSYS, EOPNOTSUPP};
 use sbx_policy::list::{self, List, Target};
 use sbx_policy::program::{self, TooLong};
+use sbx_policy::restrictions::{Condition, Op, Width};
 use sbx_policy::rules::{Actions, Grant, Layout, Row, Rules};
 use std::ffi::OsStr;
 
@@ -57,6 +58,8 @@ pub struct Extras {
     pub loader: Needs,
     /// What the supervisor answers in a way of its own.
     pub notified: Kinds,
+    /// So many bytes of memory at once are notified.
+    pub large: Option<u64>,
     /// Whether processes stay open to the supervisor: PR_SET_DUMPABLE has no effect.
     pub dumpable: bool,
 }
@@ -295,6 +298,9 @@ impl Calls {
         let listens = actions.violation == bpf::RET_USER_NOTIF;
         let mut table = Table { arch: self.arch, log: actions.log, rules: &mut rules, free: &mut free };
         extras.notified.iter().for_each(|kind| table.notify(kind, listens));
+        if let Some(bytes) = extras.large {
+            table.note_large(bytes);
+        }
         Ok((rules, free))
     }
 
@@ -379,6 +385,8 @@ impl Table<'_> {
                 // Whether a program has done without what it was refused, its end tells.
                 self.note(&["exit_group"]);
             }
+            // Whether a program has done without what it did not get, its end tells.
+            Notified::Memory => self.note(&["exit_group"]),
             Notified::Connect
             | Notified::DatagramPairs
             | Notified::NullDevice
@@ -394,6 +402,23 @@ impl Table<'_> {
                 row.log = true;
             }
             call.number(self.arch).into_iter().for_each(|number| self.free.note(number, self.log));
+        }
+    }
+
+    /// Has requests for so much private memory noted, where they are allowed.
+    fn note_large(&mut self, bytes: u64) {
+        let at_least = |arg| Condition { arg, width: Width::Qword, op: Op::Ge, value: bytes };
+        let has = |arg, bits: i32| {
+            let bits = bits as u64;
+            Condition { arg, width: Width::Dword, op: Op::MaskedEq(bits), value: bits }
+        };
+        let private = has(3, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let conditions = [vec![at_least(1), has(2, libc::PROT_WRITE), private], vec![at_least(2)]];
+        for (name, conditions) in notified::MEMORY.into_iter().zip(conditions) {
+            let call = Call::named(name.as_bytes());
+            let call = call.filter(|call| self.rules.row(*call).is_some_and(|row| row.allow != Grant::None));
+            let number = call.and_then(|call| call.number(self.arch));
+            number.into_iter().for_each(|number| self.free.note_first(number, &conditions, self.log));
         }
     }
 

@@ -10,6 +10,7 @@ use crate::explain::infer::{self, Beyond, DeniedPath, Domain, InForce};
 use crate::explain::servers::{self, Protocol};
 use crate::explain::unprivileged;
 use crate::explain::walk::Viewer;
+use crate::plan::limits::LimitKey;
 use crate::plan::namespaces::Layout;
 use crate::plan::rules::PathRule;
 use crate::supervise::dispatch::{Flow, Handler, Step};
@@ -31,6 +32,9 @@ use std::time::{Duration, Instant};
 
 /// How long a refusal waits for the end of a program that runs on.
 const LONGEST: Duration = Duration::from_secs(1);
+
+/// Longer than any program runs.
+const EVER: Duration = Duration::from_secs(1 << 20);
 
 /// Maximum number of refusals that wait: a command can provoke any number.
 const MOST: usize = 1024;
@@ -301,6 +305,8 @@ pub enum Hold {
     No,
     /// Programs look for much that they do without.
     Yes,
+    /// However long the program runs.
+    ToTheEnd,
 }
 
 impl Refusals {
@@ -341,6 +347,10 @@ impl Handler for Refusals {
             return None;
         }
         findings.is_weak = findings.is_hidden(&self.paths) && !findings.is_argument();
+        // A program that asks for less, and goes on, has done without.
+        if findings.beyond == Some(Beyond::Limit(LimitKey::Memory)) {
+            return Some(Seen::Refused(findings, Hold::ToTheEnd));
+        }
         let waits = findings.is_hidden(&self.paths) || !self.shells.is_one(waiting.call.notification.pid);
         let waits = waits && !self.at_once && self.held.len() < MOST;
         let hold = if waits { Hold::Yes } else { Hold::No };
@@ -352,6 +362,16 @@ impl Handler for Refusals {
             Seen::Refused(findings, Hold::No) => self.paths.say(findings, call, judge),
             Seen::Refused(findings, Hold::Yes) => {
                 self.held.push((Instant::now() + LONGEST, call.clone(), findings));
+            }
+            Seen::Refused(findings, Hold::ToTheEnd) => {
+                // An allocator asks several times for the same.
+                let is_same = |other: &Findings| {
+                    other.beyond == findings.beyond
+                        && other.told.caller.process == findings.told.caller.process
+                };
+                if self.held.len() < MOST && !self.held.iter().any(|(.., other)| is_same(other)) {
+                    self.held.push((Instant::now() + EVER, call.clone(), findings));
+                }
             }
             Seen::Ended(process, true) => {
                 self.say_of(judge, |_, findings| findings.told.caller.process == process);
