@@ -8,14 +8,14 @@
 //!
 //! It makes none that the kernel would not make if the mount were not there. Both ends are held as places (O_PATH), as
 //! the command sees them. Each has to be on a mount that can be written to, and to be the same file at the same path
-//! outside: what is protected, denied or replaced for the run is not. The same path rules have to hold for both, as
+//! outside: what is protected, denied or replaced for the run is not. By its new name the file may not gain rights, as
 //! Landlock asks for a link, and the profile has to allow the call.
 
 use crate::explain::caller;
 use crate::explain::decode::PathArgument;
 use crate::plan::calls::Calls;
 use crate::plan::namespaces::Layout;
-use crate::plan::rules::{self, PathRule};
+use crate::plan::rules::{self, PathRights, PathRule};
 use crate::supervise::dispatch::{Handler, Step};
 use crate::supervise::judge::{Judge, PolicyProgram, Verdict, error};
 use crate::supervise::waiting::{NotifiedCall, Waiting};
@@ -110,13 +110,16 @@ impl Links {
         Some(Wanted { file: file.outside()?, directory: directory.outside()?, name: name.to_os_string() })
     }
 
-    /// Whether the rules let a file at one path have another name, too.
+    /// Whether the rules let a file at one path have another name, too. By that it may not gain rights.
     fn may_link(&self, old: &Path, new: &Path) -> bool {
         let layout = self.layout.as_deref();
         let is_shut = |path: &Path| layout.is_some_and(|layout| layout.shuts(path, true));
         let writes = |path: &Path| rules::may_change(&self.granted, layout, path) && !is_shut(path);
-        let alike = |rule: &PathRule| rules::holds(rule, layout, old) == rules::holds(rule, layout, new);
-        writes(old) && writes(new) && self.granted.iter().all(alike)
+        let rights = |path: &Path| {
+            let rules = self.granted.iter().filter(|rule| rules::holds(rule, layout, path));
+            rules.fold(PathRights::default(), |all, rule| all.union(rule.rights))
+        };
+        writes(old) && writes(new) && rights(new).without(rights(old)) == PathRights::default()
     }
 }
 

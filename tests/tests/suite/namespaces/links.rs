@@ -69,6 +69,24 @@ fn nothing_protected_gets_a_second_name() {
     });
 }
 
+/// A directory that a flag opens is in a mount of its own too.
+#[test]
+fn a_link_leads_to_a_directory_of_a_flag_and_gains_no_right() {
+    in_repositories(|world| {
+        let beside = world.outside.join("beside");
+        world.make_dir(&beside);
+        world.write(beside.join("program"), "");
+        let at = beside.to_str().unwrap();
+        let script = format!("ln file {at}/linked; ln {at}/program program; echo tried");
+        for (flag, gained) in [("--ro", [1, 1]), ("--rw", [2, 1]), ("--rwx", [2, 2])] {
+            let out = shell(world, &[flag, at], &script).run().success();
+            let found = [names_of(world, "file"), fs::metadata(beside.join("program")).unwrap().nlink()];
+            assert_eq!(found, gained, "{flag}: {out}");
+            let _ = fs::remove_file(beside.join("linked"));
+        }
+    });
+}
+
 /// A command can ask for a link itself. What is at the same path outside is another file than in the home of the run.
 #[test]
 fn what_is_replaced_for_the_run_gets_no_second_name_outside() {
