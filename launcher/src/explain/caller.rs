@@ -51,6 +51,12 @@ pub fn would_gain(process: Pid) -> bool {
     is_set_id || executable::path_has_capabilities(&program).is_ok_and(|has| has)
 }
 
+/// Whether the file of a process is set-user-ID for root: whatever else it is refused, it fails without these rights.
+pub fn counts_on_root(process: Pid) -> bool {
+    let program = PathBuf::from(format!("/proc/{process}/exe")).metadata();
+    program.is_ok_and(|meta| meta.mode() & libc::S_ISUID != 0 && meta.uid() == 0)
+}
+
 /// The network namespace of a process, by device and inode. `self` is this process.
 pub fn network(process: &str) -> io::Result<(u64, u64)> {
     fs::metadata(format!("/proc/{process}/ns/net")).map(|network| (network.dev(), network.ino()))

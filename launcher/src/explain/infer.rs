@@ -215,8 +215,18 @@ fn out_of_sight(
         let makes = makes(argument.access);
         let path = Some(there.path).filter(|path| (makes || there.meta.is_some()) && is_hidden(path))?;
         let here = viewer.follow(argument.dirfd, &argument.path, argument.follow);
-        here.is_none_or(|entry| !makes && entry.meta.is_none()).then_some((path, argument.access))
+        let is_missing = here.is_none_or(|entry| !makes && entry.meta.is_none());
+        is_missing.then(|| {
+            (path, if is_target(decoded, there.meta.as_ref()) { Access::WRITE } else { argument.access })
+        })
     })
+}
+
+/// Whether a call opens a directory to name things in it, and not to list it (O_PATH): cp(1), mv(1), ln(1) and install(1)
+/// open the directory so that they make something in.
+fn is_target(decoded: &Decoded, meta: Option<&Metadata>) -> bool {
+    let opens = ["O_PATH", "O_DIRECTORY"].iter().all(|flag| decoded.text.contains(flag));
+    opens && meta.is_some_and(|meta| meta.is_dir() && meta.uid() == process::user())
 }
 
 /// Whether the call fails where its name is taken.

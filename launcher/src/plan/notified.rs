@@ -163,6 +163,8 @@ pub const XATTRS: [&str; 8] = [
 pub const UNSUPPORTED: [&str; 1] = ["file_setattr"];
 /// The calls that put one file in the place of another, where both have to be files.
 pub const REPLACING: [&str; 2] = ["rename", "renameat"];
+/// The calls that make one socket.
+pub const SOCKETS: [&str; 1] = ["socket"];
 /// The calls on TCP ports.
 pub const PORTS: [&str; 2] = ["connect", "bind"];
 /// The calls that ask for memory of any size.

@@ -1,6 +1,7 @@
 //! What the profile says about a notified call, what is reported of it, and the answer that it gets where
 //! no handler has one.
 
+use crate::explain::caller;
 use crate::explain::decode::Decoded;
 use crate::explain::hint::{Explainer, Reason};
 use crate::plan::OnViolation;
@@ -66,8 +67,14 @@ impl PolicyProgram {
 
     /// Whether the filter refuses a call by itself, so that nobody is notified.
     pub fn refuses_unseen(&self, notification: &Notification) -> bool {
+        self.unseen(notification).is_some()
+    }
+
+    /// The error with which the profile refuses a call without a line.
+    pub fn unseen(&self, notification: &Notification) -> Option<u16> {
         const ACTION: u32 = 0xffff_0000;
-        self.run(&data(notification)).is_some_and(|action| action & ACTION == bpf::RET_ERRNO)
+        let action = self.run(&data(notification)).filter(|action| action & ACTION == bpf::RET_ERRNO)?;
+        u16::try_from(action & !ACTION).ok()
     }
 
     /// Whether the profile allows a call.
@@ -148,6 +155,9 @@ impl Judge {
     pub fn say(&mut self, fate: Fate, call: &NotifiedCall, told: &Told, reason: Reason, by: DecidedBy) {
         let Decoded { text, paths, address, .. } = &*told.decoded;
         let given = || paths.first().map(|argument| argument.path.clone());
+        let of_no_use = reason.hint.is_some() && caller::counts_on_root(told.caller.process);
+        let hint = if of_no_use { None } else { reason.hint };
+        let reason = Reason { hint, ..reason };
         let real = |path: PathBuf| Some(path.into_os_string().into_vec());
         let of_call = if address.is_some() { Kind::Address } else { Kind::Syscall };
         let (kind, confidence, path) = match by {

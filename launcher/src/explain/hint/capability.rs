@@ -1,5 +1,6 @@
 //! Calls that take a capability. A run starts with none, so it would be of no use to allow them.
 
+use crate::explain::decode::Memory;
 use crate::explain::hint::{Reason, place};
 use crate::sys::privilege::CapabilitySet as Set;
 use sbx_policy::interpret::Data;
@@ -76,16 +77,30 @@ pub fn wanted(name: &str, data: &Data) -> Option<Wanted> {
     }
 }
 
+/// What a performance event takes that is not for the user's own code alone (perf_event_open(2)): its attributes, which
+/// are in memory, say that.
+pub fn of_event(name: &str, data: &Data, memory: &dyn Memory) -> Option<Wanted> {
+    const FLAGS: usize = 40;
+    const EXCLUDE_KERNEL: u8 = 1 << 5;
+    let mut attributes = [0; FLAGS + 1];
+    let is_read = name == "perf_event_open" && memory.read(data.args[0], &mut attributes) == attributes.len();
+    let is_of_kernel = is_read && attributes[FLAGS] & EXCLUDE_KERNEL == 0;
+    let is_closed = is_of_kernel && at_least("kernel/perf_event_paranoid", 2);
+    is_closed.then_some(Wanted { any_of: Set::PERFMON, whose: Whose::Machine })
+}
+
+/// Whether a setting of the kernel has this value or a higher one. Where nobody can tell, it has not.
+fn at_least(file: &str, closed: i32) -> bool {
+    let text = std::fs::read_to_string(Path::new("/proc/sys").join(file));
+    text.ok().and_then(|text| text.trim().parse::<i32>().ok()).is_some_and(|value| value >= closed)
+}
+
 /// What opens a call that this machine keeps to administrators (sysctl(8), Documentation/admin-guide/sysctl). Where
 /// nobody can tell, it does not.
 fn closed(name: &str, data: &Data) -> Option<Set> {
     const READ_ALL: u64 = 3;
     const SIZE_BUFFER: u64 = 10;
     const UFFD_USER_MODE_ONLY: u64 = 1;
-    let at_least = |file: &str, closed: i32| {
-        let text = std::fs::read_to_string(Path::new("/proc/sys").join(file));
-        text.ok().and_then(|text| text.trim().parse::<i32>().ok()).is_some_and(|value| value >= closed)
-    };
     let (is_closed, opens) = match name {
         "bpf" => (at_least("kernel/unprivileged_bpf_disabled", 1), Set::BPF),
         "io_uring_setup" => (at_least("kernel/io_uring_disabled", 1), Set::SYS_ADMIN),
@@ -143,5 +158,31 @@ fn is_raw(family: i32, kind: i32) -> bool {
         libc::AF_INET | libc::AF_INET6 => kind & TYPE == libc::SOCK_RAW,
         libc::AF_PACKET => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One structure, at every address.
+    struct Attributes([u8; 128]);
+
+    impl Memory for Attributes {
+        fn read(&self, _: u64, into: &mut [u8]) -> usize {
+            into.iter_mut().zip(self.0).for_each(|(to, from)| *to = from);
+            into.len().min(self.0.len())
+        }
+    }
+
+    #[test]
+    fn events_of_the_users_own_code_take_no_capability() {
+        let data = Data { nr: 0, arch: 0, args: [0; 6] };
+        let mut attributes = Attributes([0; 128]);
+        let closed = at_least("kernel/perf_event_paranoid", 2);
+        assert_eq!(of_event("perf_event_open", &data, &attributes).is_some(), closed);
+        assert_eq!(of_event("bpf", &data, &attributes), None);
+        attributes.0[40] = 1 << 5;
+        assert_eq!(of_event("perf_event_open", &data, &attributes), None);
     }
 }

@@ -35,6 +35,9 @@ impl Explainer {
             what.push_str(&hidden);
         }
         let rule = self.rule(&what, key);
+        if access.intersects(Access::CREATE) && target.is_some() && target == self.closed_home {
+            return Reason::of(rule, Some(Hint::of(["--home", "private"])));
+        }
         Reason::of(rule, target.map(|target| Hint::default().and(flag, &target)))
     }
 

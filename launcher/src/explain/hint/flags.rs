@@ -1,7 +1,7 @@
 //! The hints, the narrowest first.
 
 use crate::explain::caller;
-use crate::explain::decode::{Access, Address, PathArgument};
+use crate::explain::decode::{Access, Address, PathArgument, ProcessMemory};
 use crate::explain::hint::attempt::Change;
 use crate::explain::hint::capability::{self, Lacking, Wanted, Whose};
 use crate::explain::hint::topic::Topic;
@@ -25,7 +25,10 @@ const FOR_DENIALS: [&str; 2] = ["exec", "jit"];
 impl Explainer {
     /// Whether the call would fail for want of a capability, whatever the filter allowed, and who lacks that.
     pub(super) fn lacks_capability(&self, refused: &Refused<'_>) -> Option<Lacking> {
-        let Wanted { any_of, whose } = capability::wanted(refused.name, refused.data)?;
+        let wanted = capability::wanted(refused.name, refused.data);
+        let of_event =
+            || capability::of_event(refused.name, refused.data, &ProcessMemory::new(refused.thread?));
+        let Wanted { any_of, whose } = wanted.or_else(of_event)?;
         let lacks = match whose {
             Whose::Machine => true,
             // Landlock refuses these even to who has it.

@@ -30,6 +30,7 @@ use crate::profile::{Grants, NetworkMode, Source, Text};
 use crate::sys::path::canonical;
 use crate::sys::privilege::CapabilitySet;
 use crate::sys::process::{self, Pid};
+use crate::sys::within::is_within;
 use crate::text::escape;
 use attempt::{Attempts, Change};
 use capability::Lacking;
@@ -65,6 +66,8 @@ pub struct Explainer {
     /// Those that flags name, as given and in full.
     denied_by_flag: Vec<(PathBuf, PathBuf)>,
     workspace: Option<PathBuf>,
+    /// The home directory, where the run could have one of its own and has none.
+    closed_home: Option<PathBuf>,
     commands: Option<Rc<Commands>>,
     layout: Option<Rc<Layout>>,
     /// The capabilities that the user has outside.
@@ -100,6 +103,7 @@ impl Explainer {
                 flags.map(|given| (given.clone(), canonical(&plan.directory.join(given)))).collect()
             },
             workspace: plan.workspace.clone(),
+            closed_home: closed_home(plan),
             commands: plan.commands.clone(),
             layout: plan.namespaces.as_ref().ok().cloned(),
             outside: plan.outside,
@@ -126,6 +130,7 @@ impl Explainer {
             denied: Vec::new(),
             denied_by_flag: Vec::new(),
             workspace: Some(workspace.to_path_buf()),
+            closed_home: None,
             commands: None,
             layout: None,
             outside: CapabilitySet::all(),
@@ -293,6 +298,15 @@ impl Explainer {
             named && entry.restriction.is_none_or(|place| matches(place, data))
         })
     }
+}
+
+/// The home directory, where the run could have one of its own and has none. One that a flag names is the user's.
+fn closed_home(plan: &Plan) -> Option<PathBuf> {
+    let rules = plan.paths.iter().flatten().map(|rule| &rule.path);
+    let is_closed = plan.namespaces.is_ok() && plan.private_home.is_none();
+    let home = plan.home.as_ref().filter(|_| is_closed)?;
+    let mut named = rules.chain(&plan.denied);
+    (!named.any(|path| is_within(home, path))).then(|| home.clone())
 }
 
 /// Whether programs do without a call: ss(8) and others ask the kernel for sockets, and read /proc where it does not

@@ -12,6 +12,7 @@ use crate::explain::unprivileged;
 use crate::explain::walk::Viewer;
 use crate::plan::limits::LimitKey;
 use crate::plan::namespaces::Layout;
+use crate::plan::notified::SOCKETS;
 use crate::plan::rules::PathRule;
 use crate::supervise::dispatch::{Flow, Handler, Step};
 use crate::supervise::handlers::told::Shells;
@@ -22,6 +23,7 @@ use crate::sys::SyscallError;
 use crate::sys::path::is_of_process;
 use crate::sys::privilege::CapabilitySet;
 use crate::sys::process::{self, Pid};
+use crate::sys::seccomp::Answer;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -292,6 +294,8 @@ pub struct Refusals {
 pub enum Seen {
     /// It is going to be refused.
     Refused(Findings, Hold),
+    /// The profile may refuse it without a line.
+    Unsaid(Told),
     /// The process ends, and has failed or not.
     Ended(Pid, bool),
     /// It tries to rename a file that permissions keep in its place.
@@ -330,6 +334,9 @@ impl Handler for Refusals {
 
     /// Of a violation something else is told.
     fn look(&self, waiting: &Waiting<'_>) -> Option<Seen> {
+        if waiting.call.verdict == Verdict::Violation && SOCKETS.contains(&&*waiting.call.name) {
+            return Some(Seen::Unsaid(waiting.told()));
+        }
         if !matches!(waiting.call.verdict, Verdict::Allowed | Verdict::Noted) {
             return None;
         }
@@ -359,6 +366,18 @@ impl Handler for Refusals {
 
     fn act(&mut self, seen: Seen, call: &NotifiedCall, judge: &mut Judge) -> Result<Step, SyscallError> {
         match seen {
+            Seen::Unsaid(told) => {
+                let errno = judge.program.as_ref().and_then(|program| program.unseen(&call.notification));
+                let Some(errno) = errno else { return Ok(Step::Next) };
+                // libc asks services of the host for users by some, and tries IPv6: programs that fail without those do
+                // so for other reasons.
+                let is_netlink = call.notification.args[0] == libc::AF_NETLINK as u64;
+                if is_netlink && self.held.len() < MOST {
+                    let findings = Findings { is_weak: true, ..Findings::by_filter(told) };
+                    self.held.push((Instant::now() + EVER, call.clone(), findings));
+                }
+                return Ok(Step::Answer(Answer::Error(errno)));
+            }
             Seen::Refused(findings, Hold::No) => self.paths.say(findings, call, judge),
             Seen::Refused(findings, Hold::Yes) => {
                 self.held.push((Instant::now() + LONGEST, call.clone(), findings));
