@@ -8,8 +8,8 @@
 /// The first argument: "SBX2".
 pub const TELL: u32 = 0x5342_5832;
 
-/// The first argument of `prctl(LINK, directory, path, directory, path, flags)`: the arguments of a linkat(2) that failed
-/// with EXDEV. It succeeds if the supervisor has made the link. No profile allows this option either.
+/// The first argument of `prctl(LINK, directory, path, directory, path, flags)`: the arguments of a linkat(2) that
+/// failed with EXDEV. It succeeds if the supervisor has made the link. No profile allows this option either.
 pub const LINK: u32 = 0x5342_5833;
 
 /// Maximum number of records that are told at once.

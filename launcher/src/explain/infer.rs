@@ -222,8 +222,8 @@ fn out_of_sight(
     })
 }
 
-/// Whether a call opens a directory to name things in it, and not to list it (O_PATH): cp(1), mv(1), ln(1) and install(1)
-/// open the directory so that they make something in.
+/// Whether a call opens a directory to name things in it, and not to list it (O_PATH). cp(1), mv(1), ln(1) and
+/// install(1) open the directory in this way that they make something in.
 fn is_target(decoded: &Decoded, meta: Option<&Metadata>) -> bool {
     let opens = ["O_PATH", "O_DIRECTORY"].iter().all(|flag| decoded.text.contains(flag));
     opens && meta.is_some_and(|meta| meta.is_dir() && meta.uid() == process::user())

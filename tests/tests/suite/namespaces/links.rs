@@ -44,9 +44,10 @@ fn nothing_protected_gets_a_second_name() {
         let before = names(&world.path(".git/hooks"));
         let flags = ["--deny", "secret", "--deny", "closed"];
         let script = format!(
-            "ln .git/config a; ln .git/hooks/pre-commit b; ln closed/file .git/c; ln .git/HEAD closed/d; ln secret .git/e; \
-             ln {outside} .git/f; ln payload .git/hooks/post-commit; ln payload .git/config.worktree; \
-             ln payload .git/commondir; ln .git/HEAD {directory}/g; ln .git/HEAD file; \
+            "ln .git/config a; ln .git/hooks/pre-commit b; ln closed/file .git/c; ln .git/HEAD closed/d; \
+             ln secret .git/e; ln {outside} .git/f; ln payload .git/hooks/post-commit; \
+             ln payload .git/config.worktree; ln payload .git/commondir; ln .git/HEAD {directory}/g; \
+             ln .git/HEAD file; \
              ln .git/HEAD /tmp/i; ln .git i; cd .git/hooks && ln pre-commit ../../j; \
              exec 3< pre-commit && ln -L /proc/self/fd/3 ../../k; echo tried",
             outside = outside.display(),
