@@ -35,7 +35,7 @@ help:
 	@echo 'make check-aarch64  compiles everything for arm64 and runs clippy on it'
 	@echo 'make fuzz-runs      runs random sequences of commands in repositories, and looks what git executes afterwards'
 	@echo 'make fuzz           fuzzes the properties of fuzz/properties; SECONDS=N for each target'
-	@echo 'make bench          measures start-up, costs per system call, runs per second and memory'
+	@echo 'make bench          measures start-up, costs per system call, runs per second, memory and network'
 	@echo 'make bench-peers    the same and everyday commands, under every other sandbox that is installed'
 	@echo
 	@echo 'DESTDIR=DIR with install or uninstall: a directory in front of PREFIX'
@@ -116,6 +116,7 @@ bench:
 	$(CARGO) run --release -p sbx-bench -- calls
 	$(CARGO) run --release -p sbx-bench -- load
 	$(CARGO) run --release -p sbx-bench -- memory
+	$(CARGO) run --release -p sbx-bench -- network
 
 # Root also measures as an ordinary user, first. UNDER='chrt -f 10' keeps the other load of a busy machine out of the
 # figures.

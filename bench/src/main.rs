@@ -3,8 +3,9 @@
 //! `startup` starts each contestant once a round, in a new random order each time, so that disturbances of the
 //! machine affect all of them alike; the ratio to a bare exec is taken inside each round. `calls` measures what
 //! single system calls cost inside and outside, `load` how many runs per second several threads can start,
-//! `memory` the processes beside a command while it runs, `network` what connections through the broker cost, and `peers` does most of this, and everyday commands, under
-//! every other sandbox that is installed. All print Markdown, or JSON with `--json`.
+//! `memory` the processes beside a command while it runs, `network` what connections through the broker cost, and
+//! `peers` does most of this, and everyday commands, under every other sandbox that is installed. All print Markdown,
+//! or JSON with `--json`.
 //!
 //! Figures are never assertions: tests check that the drivers work, not what they find.
 

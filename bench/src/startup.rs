@@ -102,6 +102,14 @@ fn figures(filters: u32, samples: &[f64], bare: &[f64], bwrap: &[f64]) -> Vec<Op
 /// The targets of a race that these contestants took part in.
 pub(crate) fn targets(entries: &[Entry]) -> Vec<Target> {
     let ratio = |id, base| timed::ratio(entries, id, base);
+    let (private, connect) = (timed::samples(entries, "private"), timed::samples(entries, "connect"));
+    let both = !private.is_empty() && !connect.is_empty();
+    let over = both.then(|| {
+        let differences = connect.iter().zip(private).map(|(connect, private)| connect - private);
+        Sorted::new(differences.collect()).median() / 1000.0
+    });
+    let over_private =
+        Target { what: "`--connect`, over `--net private`".into(), limit: 0.6, measured: over, unit: "ms" };
     let target = |what: &str, limit, measured| Target { what: what.into(), limit, measured, unit: "×" };
     vec![
         target("`--exec --profile minimal`, to bare", 1.7, ratio("exec", "bare")),
@@ -109,5 +117,6 @@ pub(crate) fn targets(entries: &[Entry]) -> Vec<Target> {
         target("`--profile minimal`, to bare", 2.1, ratio("minimal", "bare")),
         target("`sbx run`, with namespaces, to bubblewrap", 0.4, ratio("workspace", "bwrap")),
         target("`--net private`, to bubblewrap", 0.6, ratio("private", "bwrap")),
+        over_private,
     ]
 }

@@ -58,7 +58,15 @@ pub(crate) fn child(port: u16) -> Result<()> {
         let (client, server) = (Arc::new(connection), Arc::new(server));
         for (from, to) in [(client.clone(), server.clone()), (server, client)] {
             let _ = from.set_nodelay(true);
-            small_thread(move || pass(&from, &to)).map_err(failed)?;
+            let work = move || {
+                let passed = pass(&from, &to);
+                if passed.is_err() {
+                    // The other direction ends as well.
+                    let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+                }
+                passed
+            };
+            small_thread(work).map_err(failed)?;
         }
     }
     Ok(())
