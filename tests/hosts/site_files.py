@@ -1,4 +1,4 @@
-"""What the web servers of the test internet have besides a greeting: packages for the package managers, and repositories.
+"""What the web servers of the test internet have besides a greeting: packages and repositories.
 
 Every host has the same. In documents, @HOST@ stands for the host that was asked.
 """

@@ -36,7 +36,7 @@ fn each(programs: &[Program], prepare: impl Fn(&Internet<'_>)) {
             let body = format!("cd {name}.d\nfor host; do\n(set -- $host\n{own}\n)\necho \"== $?\"\ndone\n");
             internet.world.write(format!("{name}.sh"), body);
             internet.world.make_dir(&internet.world.path(format!("{name}.d")));
-            let run = format!("timeout 40 $SBX --env CA --ro $CA --connect");
+            let run = "timeout 40 $SBX --env CA --ro $CA --connect";
             writeln!(
                 script,
                 "echo '== {name}' >> log; {run} {ALLOWED}:{port} -- sh {name}.sh {ALLOWED} {OTHER} >{name}.out 2>&1\n\
@@ -142,7 +142,8 @@ fn package_managers() {
         program(
             "go-modules",
             443,
-            "mkdir -p $1; cd $1; printf 'module a\\n' > go.mod; export GOPROXY=https://$1/go GONOSUMDB=* SSL_CERT_FILE=$CA \
+            "mkdir -p $1; cd $1; printf 'module a\\n' > go.mod; export GOPROXY=https://$1/go GONOSUMDB=* \
+             SSL_CERT_FILE=$CA \
              GOFLAGS=-modcacherw GOMODCACHE=$PWD/modules\n\
              go get site.example/thing@v1.0.0 && cat go.mod",
             "site.example/thing v1.0.0",
