@@ -27,6 +27,7 @@ the web servers (site_files.py), and further servers on the addresses of allowed
     alias.example                                        CNAME private.example
     six.example                                          AAAA 2001:db8::10 only
     closed.example                                       203.0.113.14, where nobody listens
+    several.example                                      that address, and 203.0.113.10
     silent.example                                       questions about it have no answer
 """
 import ctypes, fcntl, os, pathlib, re, socket, ssl, struct, subprocess, sys, tempfile, threading
@@ -43,6 +44,7 @@ NAMES = {
     "deep.www.wild.example": "203.0.113.12",
     "wild.example": "203.0.113.12",
     "closed.example": "203.0.113.14",
+    "several.example": "203.0.113.14 203.0.113.10",
     "private.example": "10.0.0.1",
     "metadata.example": "169.254.169.254",
     "loop.example": "127.0.0.1",

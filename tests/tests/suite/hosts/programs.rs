@@ -246,7 +246,7 @@ fn proxies_that_no_rule_names() {
 fn the_next_address_is_tried() {
     in_internets(|internet| {
         let curl = |name: &str| format!("$SBX --connect {name}:80 -- curl -sS http://{name}/");
-        internet.run(&curl("many.example")).success().prints("hello from 203.0.113.10\n");
+        internet.run(&curl("several.example")).success().prints("hello from 203.0.113.10\n");
         let out = internet.run(&curl("closed.example")).failed();
         assert_eq!(out.code, Some(56), "{out}");
         internet.saw_nothing_of("connection");
