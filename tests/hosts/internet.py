@@ -28,7 +28,7 @@ the web servers (site_files.py), and further servers on the addresses of allowed
     six.example                                          AAAA 2001:db8::10 only
     closed.example                                       203.0.113.14, where nobody listens
     several.example                                      that address, and 203.0.113.10
-    silent.example                                       questions about it have no answer
+    silent.example, slow.example                         questions about it have no answer, or after a second
 """
 import ctypes, fcntl, os, pathlib, re, socket, ssl, struct, subprocess, sys, tempfile, threading
 
@@ -44,6 +44,7 @@ NAMES = {
     "deep.www.wild.example": "203.0.113.12",
     "wild.example": "203.0.113.12",
     "closed.example": "203.0.113.14",
+    "slow.example": "203.0.113.10",
     "several.example": "203.0.113.14 203.0.113.10",
     "private.example": "10.0.0.1",
     "metadata.example": "169.254.169.254",
@@ -175,7 +176,9 @@ def names_by_datagram(server):
     while True:
         question, sender = server.recvfrom(4096)
         answer = resolve(question)
-        if b"\x06silent" not in question:
+        if b"\x04slow" in question:
+            threading.Timer(1, server.sendto, (answer, sender)).start()
+        elif b"\x06silent" not in question:
             server.sendto(answer, sender)
 
 

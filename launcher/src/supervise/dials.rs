@@ -8,12 +8,15 @@
 use crate::supervise::judge::error;
 use crate::sys::seccomp::{self, Answer};
 use crate::sys::socket::{self, Ends};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of results that wait for the thread that made the connection.
 const MOST: usize = 1024;
+
+/// Maximum number of calls that are expected to be made anew.
+const MOST_LEFT: usize = 256;
 
 /// A call that waits for its host.
 pub struct Held {
@@ -33,6 +36,8 @@ pub struct Dials(Arc<Mutex<State>>);
 struct State {
     waiting: HashMap<Ends, Held>,
     told: HashMap<Ends, i32>,
+    /// Connections whose calls gave way to a signal. The kernel makes such a call anew.
+    left: HashSet<Ends>,
     /// Threads that make a connection to the broker.
     under_way: usize,
     /// Nobody tells any more.
@@ -61,8 +66,14 @@ impl Dials {
             }
         }
         if state.under_way == 0 {
-            state.told.clear();
+            let State { told, left, .. } = &mut *state;
+            told.retain(|ends, _| left.contains(ends));
         }
+    }
+
+    /// Whether a call is one that was made anew: its socket is connected already.
+    pub fn is_again(&self, ends: &Ends) -> bool {
+        self.state().left.remove(ends)
     }
 
     /// What came of the connection with these ends: 0, or an error number.
@@ -70,7 +81,7 @@ impl Dials {
         let mut state = self.state();
         match state.waiting.remove(&ends) {
             Some(held) => held.answer(errno),
-            None if state.under_way > 0 && state.told.len() < MOST => {
+            None if state.left.contains(&ends) || state.under_way > 0 && state.told.len() < MOST => {
                 state.told.insert(ends, errno);
             }
             None => {}
@@ -89,11 +100,15 @@ impl Dials {
         self.state().waiting.values().any(|held| held.id == id)
     }
 
-    /// A call that waits is to end with this answer. `begins_anew`: it is going to be made again, by the kernel.
-    pub fn give_up(&self, id: u64, answer: Answer, begins_anew: bool) {
+    /// A call that waits is to end with this answer. `comes_again`: the kernel makes it anew.
+    pub fn give_up(&self, id: u64, answer: Answer, comes_again: bool) {
         let mut state = self.state();
-        for (_, held) in state.waiting.extract_if(|_, held| held.id == id) {
-            if begins_anew {
+        let State { waiting, left, .. } = &mut *state;
+        for (ends, held) in waiting.extract_if(|_, held| held.id == id) {
+            if comes_again && left.len() < MOST_LEFT {
+                left.insert(ends);
+            } else if comes_again {
+                // So it is connected anew.
                 socket::disconnect(&held.socket);
             }
             let _ = seccomp::answer(held.listener.as_fd(), id, answer);

@@ -84,7 +84,9 @@ fn if_the_publisher_is_killed_the_ports_are_closed() {
 #[test]
 fn a_connection_fails_as_it_does_outside() {
     in_internets(|internet| {
-        let connect = r#"import errno, signal, socket, sys, time
+        let connect = r#"import ctypes, errno, signal, socket, struct, time
+def address(name):
+    return struct.pack("=H", socket.AF_INET) + struct.pack("!H4s8x", 80, socket.inet_aton(socket.gethostbyname(name)))
 def connect(s, name, port=80):
     try: s.connect((name, port)); return "made"
     except OSError as error: return errno.errorcode[error.errno]
@@ -98,6 +100,16 @@ signal.signal(signal.SIGALRM, late)
 signal.setitimer(signal.ITIMER_REAL, 0.5)
 begun = time.monotonic()
 print(connect(socket.socket(), "silent.example"), time.monotonic() - begun < 2)
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.siginterrupt(signal.SIGALRM, False)
+signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+s = socket.socket()
+slow = address("slow.example")
+begun = time.monotonic()
+print(ctypes.CDLL(None, use_errno=True).connect(s.fileno(), slow, 16), time.monotonic() - begun > 0.8)
+signal.setitimer(signal.ITIMER_REAL, 0)
+s.sendall(b"GET / HTTP/1.1\r\nHost: slow.example\r\n\r\n")
+print(s.makefile().readline().strip())
 s = socket.socket()
 s.setblocking(False)
 begun = time.monotonic()
@@ -107,7 +119,7 @@ print(s.connect_ex(("silent.example", 80)) in (0, errno.EINPROGRESS), time.monot
         let rules = "--connect '*.example:80' --host-port 4";
         let out = internet.run(&format!("$SBX {rules} -- /usr/bin/python3 connect.py"));
         out.success().prints(
-            "ECONNREFUSED EHOSTUNREACH made\nHTTP/1.1 200 OK\nECONNREFUSED ECONNREFUSED\nETIME True\nTrue True\n",
+            "ECONNREFUSED EHOSTUNREACH made\nHTTP/1.1 200 OK\nECONNREFUSED ECONNREFUSED\nETIME True\n0 True\nHTTP/1.1 200 OK\nTrue True\n",
         );
     });
 }

@@ -111,12 +111,12 @@ impl Waiting {
         self.dials.as_ref().is_some_and(|dials| dials.holds(self.id))
     }
 
-    /// Has the call end for a signal. As in the kernel, the connection goes on being made after EINTR; the call that is
-    /// made anew makes it anew.
+    /// Has the call end for a signal. As in the kernel, the connection goes on being made, and a call that is made anew
+    /// waits for the same one.
     fn give_host_up(&self, wish: u8) {
-        let begins_anew = wish == GIVES_WAY;
-        let answer = if begins_anew { Answer::Error(seccomp::GIVE_WAY) } else { error(libc::EINTR) };
-        self.dials.iter().for_each(|dials| dials.give_up(self.id, answer, begins_anew));
+        let comes_again = wish == GIVES_WAY;
+        let answer = if comes_again { Answer::Error(seccomp::GIVE_WAY) } else { error(libc::EINTR) };
+        self.dials.iter().for_each(|dials| dials.give_up(self.id, answer, comes_again));
     }
 }
 
@@ -158,8 +158,8 @@ impl UnderWay {
             };
             let is_told = lead.is_some_and(|lead| lead.is_true(&socket, answer));
             if let Target::Host { address, dials } = &target {
-                let near = waits_for_host(&socket, answer).then(|| socket::local_address(&socket)).flatten();
-                let ends = near.zip(far_end(address));
+                let ends = socket::local_address(&socket).zip(far_end(address));
+                let ends = ends.filter(|ends| waits_for_host(&socket, answer, || dials.is_again(ends)));
                 let is_held = ends.is_some();
                 dials.made(ends.map(|ends| (ends, Held { listener: listener.clone(), id, socket })));
                 if is_held {
@@ -234,9 +234,10 @@ impl UnderWay {
 }
 
 /// Whether a call that has connected to the broker waits until the host has answered: the socket waits, and for as long
-/// as it takes.
-fn waits_for_host(socket: &OwnedFd, answer: Answer) -> bool {
-    answer == Answer::Done && socket::waits(socket) && !socket::has_timeout(socket)
+/// as it takes. One that was made anew finds the socket connected.
+fn waits_for_host(socket: &OwnedFd, answer: Answer, is_again: impl Fn() -> bool) -> bool {
+    let is_made = answer == Answer::Done || answer == error(libc::EISCONN) && is_again();
+    is_made && socket::waits(socket) && !socket::has_timeout(socket)
 }
 
 /// The end that was connected to. The socket does not know it any more when the broker has ended the connection.
