@@ -45,8 +45,8 @@ pub enum Invalid {
     )]
     HostsWithoutSockets,
     #[error(
-        "cannot show ports of the run on this machine (--publish): under '{profile}' it has {network}, and what listens \
-         in it needs no flag; use --net private"
+        "cannot show ports of the run on this machine (--publish): under '{profile}' it has {network}; give it a \
+         network of its own with --net private"
     )]
     PublishElsewhere { profile: String, network: &'static str },
     #[error("the rules about hosts have {0} ports together; {1} are possible")]

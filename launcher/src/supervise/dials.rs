@@ -1,9 +1,9 @@
 //! Connections to hosts whose callers wait for what comes of them outside.
 //!
-//! Such a connection is made twice: by the supervisor to the broker, which takes no time, and by the broker to the host.
-//! A call that waits is answered when the broker has told of the second one, with its error. The two are matched by the
-//! ends of the first one. A thread of the supervisor's makes it, and the broker may be faster than that thread, so either
-//! of them finds what the other has left.
+//! Such a connection is made twice: by the supervisor to the broker, which takes no time, and by the broker to the
+//! host. A call that waits is answered when the broker has told of the second one, with its error. The two are matched
+//! by the ends of the first one. A thread of the supervisor's makes it, and the broker may be faster than that thread,
+//! so either of them finds what the other has left.
 
 use crate::supervise::judge::error;
 use crate::sys::seccomp::{self, Answer};

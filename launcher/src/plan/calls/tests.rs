@@ -1,7 +1,11 @@
 //! What the filter notifies, by the table of rules.
 
 use super::*;
+use crate::plan::notified::{self, Notified};
+use crate::plan::rows::row;
 use crate::profile::load;
+use sbx_policy::errno::ENOSYS;
+use sbx_policy::rules::Grant;
 
 /// The rules of a built-in profile, with notifications of these kinds.
 fn rules_of(profile: &str, notified: Kinds) -> Box<Rules> {

@@ -3,8 +3,8 @@
 //! What holds something protected (`.git`) is mounted on itself, so that it cannot be renamed, and no hard link leads
 //! from one mount to another (EXDEV). `git clone` of a repository beside it links objects all the same, and `cp -l`
 //! too. Outside the run's namespaces both are one mount. So the supervisor, which is there, makes such a link, where
-//! the explainer library asks for it by prctl(2) after the kernel has refused it. To be notified of link(2) itself would
-//! cost git a quarter more for every object that it writes.
+//! the explainer library asks for it by prctl(2) after the kernel has refused it. To be notified of link(2) itself
+//! would cost git a quarter more for every object that it writes.
 //!
 //! It makes none that the kernel would not make if the mount were not there. Both ends are held as places (O_PATH), as
 //! the command sees them. Each has to be on a mount that can be written to, and to be the same file at the same path

@@ -1,0 +1,99 @@
+//! What the filter notifies although the profile allows it.
+
+use crate::plan::notified::{self, Notified};
+use crate::plan::rows::row;
+use crate::profile::FreeConditions;
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::errno::{ENOSYS, EOPNOTSUPP};
+use sbx_policy::restrictions::{Condition, Op, Width};
+use sbx_policy::rules::{Grant, Row, Rules};
+
+/// The rules of a filter, with both of their parts.
+pub struct Table<'r> {
+    /// Whose numbers the calls have.
+    pub arch: Arch,
+    /// What the filter returns for a call that is allowed and noted.
+    pub log: u32,
+    /// The rules about names.
+    pub rules: &'r mut Rules,
+    /// The conditions without a name.
+    pub free: &'r mut FreeConditions,
+}
+
+impl Table<'_> {
+    /// Has the filter notify the calls of a kind although the profile allows them. What it refuses is notified anyway.
+    pub fn notify(&mut self, kind: Notified, listens: bool) {
+        match kind {
+            Notified::Tasks => {
+                self.note(&notified::TASKS);
+                // The arguments of clone3 are in memory, which may change while it is looked at. Libraries go on with
+                // clone.
+                let unknown = Row { deny: Grant::All, errno: ENOSYS, ..Row::default() };
+                row(self.rules, "clone3").into_iter().for_each(|row| *row = unknown);
+            }
+            Notified::Attributes => {
+                let unsupported = Row { deny: Grant::All, errno: EOPNOTSUPP, ..Row::default() };
+                // Without a listener, a violation is refused.
+                let violation = Row::default();
+                self.replace(&notified::ATTRIBUTES, violation);
+                self.replace(&notified::XATTRS, if listens { violation } else { unsupported });
+                self.replace(&notified::UNSUPPORTED, unsupported);
+            }
+            Notified::GitConfig => self.note(&notified::REPLACING),
+            Notified::Ports => self.note(&notified::PORTS),
+            Notified::RefusedPaths => {
+                self.note(&notified::DECIDED_BY_LANDLOCK);
+                // Whether a program has done without what it was refused, its end tells.
+                self.note(&["exit_group"]);
+                // Sockets that a profile refuses without a line are told of a program that fails.
+                for name in notified::SOCKETS.into_iter().filter(|_| listens) {
+                    row(self.rules, name).into_iter().for_each(|row| row.errno = 0);
+                }
+            }
+            // Whether a program has done without what it did not get, its end tells.
+            Notified::Memory => self.note(&["exit_group"]),
+            Notified::Connect
+            | Notified::DatagramPairs
+            | Notified::NullDevice
+            | Notified::Links
+            | Notified::Told => {}
+        }
+    }
+
+    /// Has calls noted where they are allowed.
+    fn note(&mut self, names: &[&str]) {
+        for call in names.iter().filter_map(|name| Call::named(name.as_bytes())) {
+            if let Some(row) = self.rules.row_mut(call).filter(|row| row.allow != Grant::None) {
+                row.log = true;
+            }
+            call.number(self.arch).into_iter().for_each(|number| self.free.note(number, self.log));
+        }
+    }
+
+    /// Has requests for so much private memory noted, where they are allowed.
+    pub fn note_large(&mut self, bytes: u64) {
+        let at_least = |arg| Condition { arg, width: Width::Qword, op: Op::Ge, value: bytes };
+        let has = |arg, bits: i32| {
+            let bits = bits as u64;
+            Condition { arg, width: Width::Dword, op: Op::MaskedEq(bits), value: bits }
+        };
+        let private = has(3, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let conditions = [vec![at_least(1), has(2, libc::PROT_WRITE), private], vec![at_least(2)]];
+        for (name, conditions) in notified::MEMORY.into_iter().zip(conditions) {
+            let call = Call::named(name.as_bytes());
+            let call = call.filter(|call| self.rules.row(*call).is_some_and(|row| row.allow != Grant::None));
+            let number = call.and_then(|call| call.number(self.arch));
+            number.into_iter().for_each(|number| self.free.note_first(number, &conditions, self.log));
+        }
+    }
+
+    /// Gives calls other rules where they are allowed.
+    fn replace(&mut self, names: &[&str], other: Row) {
+        for call in names.iter().filter_map(|name| Call::named(name.as_bytes())) {
+            if let Some(row) = self.rules.row_mut(call).filter(|row| row.allow != Grant::None) {
+                *row = other;
+            }
+            call.number(self.arch).into_iter().for_each(|number| self.free.remove(number));
+        }
+    }
+}
