@@ -267,7 +267,7 @@ MUTANTS = [
      "!in_time() || !borrows(*process, &processes)", "true", ["limits::"]),
     ("conditions-beside-the-supervisor", "launcher/src/plan/calls/table.rs",
      "for_each(|number| self.free.remove(number));", "for_each(drop);", ["supervisor::"]),
-    ("reaper-of-exec", "launcher/src/plan/calls/table.rs",
+    ("reaper-of-exec", "launcher/src/plan/calls/mod.rs",
      "self.starts_processes() || self.allows(\"execve\") || self.allows(\"execveat\")", "self.starts_processes()", ["supervisor::"]),
     ("reaper-of-log-mode", "launcher/src/run/supervised.rs",
      " || plan.on_violation == OnViolation::Log;", ";", ["supervisor::"]),
