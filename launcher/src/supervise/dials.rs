@@ -38,6 +38,8 @@ struct State {
     told: HashMap<Ends, i32>,
     /// Connections whose calls gave way to a signal. The kernel makes such a call anew.
     left: HashSet<Ends>,
+    /// Some result was not kept.
+    is_short: bool,
     /// Threads that make a connection to the broker.
     under_way: usize,
     /// Nobody tells any more.
@@ -61,13 +63,14 @@ impl Dials {
         if let Some((ends, held)) = held {
             match state.told.remove(&ends) {
                 Some(errno) => held.answer(errno),
-                None if state.is_over => held.answer(0),
+                None if state.is_over || state.is_short => held.answer(0),
                 None => drop(state.waiting.insert(ends, held)),
             }
         }
         if state.under_way == 0 {
             let State { told, left, .. } = &mut *state;
             told.retain(|ends, _| left.contains(ends));
+            state.is_short = false;
         }
     }
 
@@ -84,7 +87,7 @@ impl Dials {
             None if state.left.contains(&ends) || state.under_way > 0 && state.told.len() < MOST => {
                 state.told.insert(ends, errno);
             }
-            None => {}
+            None => state.is_short |= state.under_way > 0,
         }
     }
 
@@ -92,7 +95,10 @@ impl Dials {
     pub fn release(&self, is_over: bool) {
         let mut state = self.state();
         state.is_over |= is_over;
-        state.waiting.drain().for_each(|(_, held)| held.answer(0));
+        state.is_short |= state.under_way > 0;
+        let State { waiting, told, left, .. } = &mut *state;
+        waiting.drain().for_each(|(_, held)| held.answer(0));
+        told.extend(left.iter().map(|ends| (*ends, 0)));
     }
 
     /// Whether a call waits for its host.
@@ -127,5 +133,83 @@ impl Held {
         };
         // Whoever is gone needs no answer.
         let _ = seccomp::answer(self.listener.as_fd(), self.id, answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    fn ends(port: u16) -> Ends {
+        (([127, 0, 0, 1], port).into(), ([127, 0, 0, 2], 1).into())
+    }
+
+    /// A call that waits on a connection of its own. Its answer goes nowhere.
+    fn held(id: u64) -> Held {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(server.local_addr().unwrap()).unwrap().into();
+        // Without a listener the connection would be reset.
+        std::mem::forget(server);
+        Held { listener: Arc::new(std::fs::File::open("/dev/null").unwrap().into()), id, socket }
+    }
+
+    fn is_connected(held: &Held) -> bool {
+        socket::peer_address(&held.socket).is_some()
+    }
+
+    #[test]
+    fn whoever_comes_first_leaves_what_the_other_finds() {
+        let dials = Dials::default();
+        dials.begin();
+        dials.made(Some((ends(1), held(7))));
+        assert!(dials.holds(7));
+        dials.tell(ends(1), 0);
+        assert!(!dials.holds(7));
+        dials.begin();
+        dials.tell(ends(2), libc::ECONNREFUSED);
+        dials.made(Some((ends(2), held(8))));
+        assert!(!dials.holds(8) && dials.state().told.is_empty());
+        // Of connections that nobody waits for nothing is kept.
+        dials.tell(ends(3), 0);
+        assert!(dials.state().told.is_empty());
+    }
+
+    #[test]
+    fn nobody_waits_for_what_was_missed() {
+        let dials = Dials::default();
+        dials.begin();
+        (0..=MOST as u16).for_each(|port| dials.tell(ends(port), 0));
+        dials.made(Some((ends(u16::MAX), held(1))));
+        assert!(!dials.holds(1) && !dials.state().is_short);
+        dials.begin();
+        dials.release(false);
+        dials.made(Some((ends(1), held(2))));
+        assert!(!dials.holds(2));
+        dials.release(true);
+        dials.made(Some((ends(2), held(3))));
+        assert!(!dials.holds(3));
+    }
+
+    #[test]
+    fn a_call_that_is_made_anew_finds_its_connection() {
+        let dials = Dials::default();
+        dials.made(Some((ends(1), held(1))));
+        dials.give_up(1, error(libc::EINTR), true);
+        assert!(!dials.holds(1));
+        dials.tell(ends(1), libc::ETIMEDOUT);
+        assert!(dials.is_again(&ends(1)) && !dials.is_again(&ends(1)));
+        dials.begin();
+        dials.made(Some((ends(1), held(2))));
+        assert!(!dials.holds(2) && dials.state().told.is_empty());
+    }
+
+    #[test]
+    fn a_socket_can_be_connected_again_after_a_failure() {
+        let held = held(1);
+        assert!(is_connected(&held));
+        let copy = Held { socket: held.socket.try_clone().unwrap(), listener: held.listener.clone(), id: 1 };
+        held.answer(libc::ECONNREFUSED);
+        assert!(!is_connected(&copy));
     }
 }
