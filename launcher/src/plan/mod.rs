@@ -165,6 +165,7 @@ impl Plan {
         let connects = self.network.namespace && self.calls.supervisor_connects();
         let owns_processes = self.own.is_some_and(|own| own.kinds.user);
         Extras {
+            logs: self.on_violation == OnViolation::Log,
             loader: seal.map(|seal| seal.needs).unwrap_or_default(),
             notified: self.notified(),
             large: self.large_request(),

@@ -8,7 +8,7 @@ mod table;
 mod tests;
 
 use crate::error::Refusal;
-use crate::plan::notified::Kinds;
+use crate::plan::notified::{Kinds, Notified};
 use crate::plan::rows::grant;
 use crate::plan::rules::Network;
 use crate::profile::{
@@ -58,6 +58,8 @@ pub struct Extras {
     pub loader: Needs,
     /// What the supervisor answers in a way of its own.
     pub notified: Kinds,
+    /// Log mode: what is refused without a line stays so.
+    pub logs: bool,
     /// So many bytes of memory at once are notified.
     pub large: Option<u64>,
     /// Whether processes stay open to the supervisor: PR_SET_DUMPABLE has no effect.
@@ -298,6 +300,9 @@ impl Calls {
         let listens = actions.violation == bpf::RET_USER_NOTIF;
         let mut table = Table { arch: self.arch, log: actions.log, rules: &mut rules, free: &mut free };
         extras.notified.iter().for_each(|kind| table.notify(kind, listens));
+        if listens && !extras.logs && extras.notified.has(Notified::RefusedPaths) {
+            table.tell_of_sockets();
+        }
         if let Some(bytes) = extras.large {
             table.note_large(bytes);
         }

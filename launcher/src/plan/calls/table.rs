@@ -45,10 +45,6 @@ impl Table<'_> {
                 self.note(&notified::DECIDED_BY_LANDLOCK);
                 // Whether a program has done without what it was refused, its end tells.
                 self.note(&["exit_group"]);
-                // Sockets that a profile refuses without a line are told of a program that fails.
-                for name in notified::SOCKETS.into_iter().filter(|_| listens) {
-                    row(self.rules, name).into_iter().for_each(|row| row.errno = 0);
-                }
             }
             // Whether a program has done without what it did not get, its end tells.
             Notified::Memory => self.note(&["exit_group"]),
@@ -57,6 +53,13 @@ impl Table<'_> {
             | Notified::NullDevice
             | Notified::Links
             | Notified::Told => {}
+        }
+    }
+
+    /// Has sockets that a profile refuses without a line be told of a program that fails.
+    pub fn tell_of_sockets(&mut self) {
+        for name in notified::SOCKETS {
+            row(self.rules, name).into_iter().for_each(|row| row.errno = 0);
         }
     }
 

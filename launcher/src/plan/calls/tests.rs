@@ -1,7 +1,7 @@
 //! What the filter notifies, by the table of rules.
 
 use super::*;
-use crate::plan::notified::{self, Notified};
+use crate::plan::notified;
 use crate::plan::rows::row;
 use crate::profile::load;
 use sbx_policy::errno::ENOSYS;
