@@ -25,11 +25,13 @@ impl Network {
 
 /// Puts the rules of groups in the places of their names. They come from where the name stands.
 pub(crate) fn expand(profile: &mut Profile) -> Result<(), ProfileCause> {
-    let network = &profile.network;
-    let connect = expanded(network, &network.connect, HostRule::parse)?;
-    let deny = expanded(network, &network.deny, HostRule::parse_denial)?;
-    profile.network.connect = connect.unwrap_or_else(|| profile.network.connect.clone());
-    profile.network.deny = deny.unwrap_or_else(|| profile.network.deny.clone());
+    let network = &mut profile.network;
+    if let Some(connect) = expanded(network, &network.connect, HostRule::parse)? {
+        network.connect = connect;
+    }
+    if let Some(deny) = expanded(network, &network.deny, HostRule::parse_denial)? {
+        network.deny = deny;
+    }
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::hosts::HostRule;
 use crate::profile::calls::{DefaultAction, Syscalls};
 use crate::profile::error::Fault;
 use crate::profile::json::Fields;
@@ -16,8 +17,7 @@ use crate::profile::pattern::Pattern;
 use crate::profile::syscalls;
 use crate::profile::units::{self, Bound};
 use crate::profile::values::{
-    command, copy, host_denial, host_groups, host_rule, limit, path_entry, port, protection, variable_name,
-    variables, word,
+    command, copy, host_groups, hosts, limit, path_entry, port, protection, variable_name, variables, word,
 };
 use crate::profile::words::{
     HomeMode, Level, Namespaces, NetworkMode, SettingsFormat, StaticMode, Variable, WhenMade,
@@ -102,9 +102,9 @@ sections! {
         /// Rules about hosts that a name stands for, sorted by it.
         "groups" groups: List<(Text, Given<HostGroup>)> = host_groups,
         /// Where TCP connections may go.
-        "connect" connect: List<Given<Text>> = each(host_rule),
+        "connect" connect: List<Given<Text>> = each(hosts(HostRule::parse)),
         /// Where they may not go, whatever else is allowed.
-        "deny" deny: List<Given<Text>> = each(host_denial),
+        "deny" deny: List<Given<Text>> = each(hosts(HostRule::parse_denial)),
         /// TCP ports that may be listened on.
         "bind" bind: List<Given<u16>> = each(port),
         /// AF_UNIX sockets that may be connected to.

@@ -1,6 +1,6 @@
 //! The values of a profile's keys, each read from its JSON.
 
-use crate::hosts::HostRule;
+use crate::hosts::{HostRule, RuleError};
 use crate::profile::error::{Fault, Place, Plain};
 use crate::profile::groups;
 use crate::profile::json::Node;
@@ -105,25 +105,16 @@ pub(crate) fn host_groups(
     Ok(groups.into())
 }
 
-/// Where connections may go, in the form that rules are shown in; or the name of a group.
-pub(crate) fn host_rule(node: Node, place: &Place) -> Entry<Text> {
-    let text = node.string(place)?;
-    if groups::name(&text).is_some() {
-        return Ok((text, None));
+/// A rule about hosts, in the form that rules are shown in; or the name of a group.
+pub(crate) fn hosts(parse: fn(&str) -> Result<HostRule, RuleError>) -> impl Fn(Node, &Place) -> Entry<Text> {
+    move |node, place| {
+        let text = node.string(place)?;
+        if groups::name(&text).is_some() {
+            return Ok((text, None));
+        }
+        let rule = parse(&text).map_err(|wrong| place.fault(format!("'{}': {wrong}", Plain(&text))))?;
+        Ok((rule.to_string().into(), None))
     }
-    let rule = HostRule::parse(&text).map_err(|wrong| place.fault(format!("'{}': {wrong}", Plain(&text))))?;
-    Ok((rule.to_string().into(), None))
-}
-
-/// Where they may not go. Without a port, to no port.
-pub(crate) fn host_denial(node: Node, place: &Place) -> Entry<Text> {
-    let text = node.string(place)?;
-    if groups::name(&text).is_some() {
-        return Ok((text, None));
-    }
-    let rule =
-        HostRule::parse_denial(&text).map_err(|wrong| place.fault(format!("'{}': {wrong}", Plain(&text))))?;
-    Ok((rule.to_string().into(), None))
 }
 
 pub(crate) fn port(node: Node, place: &Place) -> Entry<u16> {

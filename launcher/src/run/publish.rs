@@ -8,12 +8,13 @@ use crate::enforce::doors::{self, Purpose};
 use crate::error::{Refusal, cannot};
 use crate::hosts::HostRules;
 use crate::request::PortPair;
+use crate::sys::namespace::Made;
 use crate::sys::process::Pid;
 use crate::sys::{OfCall, SyscallError, descriptor, probe, process, socket};
 use rustix::io::Errno;
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 /// The sockets on this machine's loopback, listening.
 pub struct Publishing(Vec<Listener>);
@@ -24,21 +25,14 @@ impl Publishing {
         let mut listeners = Vec::new();
         for PortPair { here, inside } in ports {
             for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
-                let made = TcpListener::bind((address, *here)).and_then(|made| {
-                    made.set_nonblocking(true)?;
-                    Ok(made)
-                });
-                match made {
-                    Ok(made) => {
-                        listeners.push(Listener { kind: Door::HostPort(*inside), socket: made.into() });
-                    }
-                    Err(error) if address.is_ipv6() && has_no_ipv6(&error) => {}
-                    Err(cause) => {
-                        let failed = SyscallError { call: "bind", cause };
-                        let what = format!(
-                            "cannot show a port of the run at {address}, port {here}, of this machine"
-                        );
-                        return Err(Refusal::new(format!("{what}: {failed}")));
+                match listening(address, *here) {
+                    Ok(socket) => listeners.push(Listener { kind: Door::HostPort(*inside), socket }),
+                    Err(failed) if address.is_ipv6() && has_no_ipv6(&failed) => {}
+                    Err(failed) => {
+                        let place = format!("{address}, port {here}, of this machine");
+                        return Err(Refusal::new(format!(
+                            "cannot show a port of the run at {place}: {failed}"
+                        )));
                     }
                 }
             }
@@ -48,7 +42,7 @@ impl Publishing {
 
     /// Starts to serve them, in the run's network.
     pub fn start(self, doors: &[doors::Door]) -> Result<Publisher, Refusal> {
-        let network = Network::of(doors).map_err(cannot("find the run's network for --publish"))?;
+        let network = network_of(doors).map_err(cannot("find the run's network for --publish"))?;
         let [own, channel] = socket::packet_pair().map_err(cannot("make a channel for --publish"))?;
         let pid = probe::fork().map_err(cannot("start the process for --publish"))?;
         if pid == 0 {
@@ -65,34 +59,26 @@ impl Publishing {
     }
 }
 
-fn has_no_ipv6(error: &std::io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
+fn listening(address: IpAddr, port: u16) -> Result<OwnedFd, SyscallError> {
+    let made = TcpListener::bind((address, port)).of("bind")?;
+    made.set_nonblocking(true).of("ioctl")?;
+    Ok(made.into())
 }
 
-/// The run's network, and the user namespace that gives the right to it, unless that is this process's.
-struct Network {
-    user: Option<OwnedFd>,
-    network: OwnedFd,
+fn has_no_ipv6(failed: &SyscallError) -> bool {
+    matches!(failed.errno(), libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL)
 }
 
-impl Network {
-    /// As the first process of the run has opened it.
-    fn of(doors: &[doors::Door]) -> Result<Network, SyscallError> {
-        let find = |wanted| doors.iter().find(|(purpose, _)| *purpose == wanted);
-        let own = |wanted| find(wanted).map(|(_, number)| descriptor::own(*number)).ok_or(Errno::BADF);
-        let (user, network) = (own(Purpose::User).of("open")?, own(Purpose::Network).of("open")?);
-        let identity = |file: &OwnedFd| rustix::fs::fstat(file).map(|found| (found.st_dev, found.st_ino));
-        let here = OwnedFd::from(File::open("/proc/self/ns/user").of("open")?);
-        let is_own = identity(&here).of("fstat")? == identity(&user).of("fstat")?;
-        Ok(Network { user: (!is_own).then_some(user), network })
-    }
-
-    fn enter(&self) -> Result<(), SyscallError> {
-        if let Some(user) = &self.user {
-            probe::enter(user.as_fd(), libc::CLONE_NEWUSER)?;
-        }
-        probe::enter(self.network.as_fd(), libc::CLONE_NEWNET)
-    }
+/// The run's network, as its first process has opened it, and the user namespace that gives the right to it, unless
+/// that is this process's.
+fn network_of(doors: &[doors::Door]) -> Result<Made, SyscallError> {
+    let find = |wanted| doors.iter().find(|(purpose, _)| *purpose == wanted);
+    let own = |wanted| find(wanted).map(|(_, number)| descriptor::own(*number)).ok_or(Errno::BADF);
+    let (user, network) = (own(Purpose::User).of("open")?, own(Purpose::Network).of("open")?);
+    let identity = |file: &OwnedFd| rustix::fs::fstat(file).map(|found| (found.st_dev, found.st_ino));
+    let here = OwnedFd::from(File::open("/proc/self/ns/user").of("open")?);
+    let is_own = identity(&here).of("fstat")? == identity(&user).of("fstat")?;
+    Ok(Made { user: (!is_own).then_some(user), network })
 }
 
 /// The process that serves them.

@@ -7,7 +7,7 @@
 use crate::broker::Event;
 use crate::enforce::doors::{self, Door, Purpose};
 use crate::explain::hint::{Host, Reason};
-use crate::hosts::{DNS_PORT, HostName, Protocol, Range};
+use crate::hosts::{DNS_PORT, HostName, Range};
 use crate::plan::network;
 use crate::supervise::dials::Dials;
 use crate::supervise::judge::Judge;
@@ -239,12 +239,8 @@ impl Hosts {
                 state.of(&host, port, |used| used.refused += 1);
                 let caller = state.caller(&host, port);
                 drop(state);
-                let word = match protocol {
-                    Protocol::Tls => "TLS",
-                    Protocol::Http => "HTTP",
-                    Protocol::Tcp => "TCP",
-                };
-                let reason = judge.explainer.mismatch_reason(word, &host, port, said.is_some());
+                let word = protocol.to_string().to_uppercase();
+                let reason = judge.explainer.mismatch_reason(&word, &host, port, said.is_some());
                 let said = said.map_or_else(|| "no host".to_string(), |said| format!("'{said}'"));
                 let what = format!("{host}:{port}, {word} to {said}");
                 self.tell(judge, &caller, "connection", what, reason);

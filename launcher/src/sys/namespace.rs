@@ -93,16 +93,17 @@ fn make_ahead(own: Own, answer: BorrowedFd<'_>) -> Result<(), SyscallError> {
 /// The network of the calling process.
 const NETWORK: &str = "/proc/self/ns/net";
 
-/// A network namespace that was made ahead.
+/// A network namespace that was made before.
 pub struct Made {
     /// The user namespace that gives the right to it, where one is needed.
-    user: Option<OwnedFd>,
-    network: OwnedFd,
+    pub user: Option<OwnedFd>,
+    /// The network namespace.
+    pub network: OwnedFd,
 }
 
 impl Made {
     /// Moves the calling process into them.
-    fn enter(&self) -> Result<(), SyscallError> {
+    pub fn enter(&self) -> Result<(), SyscallError> {
         if let Some(user) = &self.user {
             probe::enter(user.as_fd(), libc::CLONE_NEWUSER)?;
         }
