@@ -3,15 +3,17 @@
 //! Two things go on at the same time: a connection to the host is made, and the first bytes are looked at where that
 //! is to be done. When both have come out well, bytes flow.
 
+use crate::broker::clients;
 use crate::broker::dial::{Dial, Progress};
 use crate::broker::pipes::Pipes;
 use crate::broker::poll::{Interest, Kind, Poller, Ready, Token};
+use crate::broker::proxy::{self, Form};
 use crate::broker::relay::{End, Flow, Turn, reset};
 use crate::broker::said::{self, Host, Part, Verdict, tls};
 use crate::hosts::{HostRules, Protocol};
 use crate::sys::socket::{Ends, local_address, peer_address};
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, SendFlags};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
@@ -49,6 +51,12 @@ pub struct Link {
     inside: End,
     way: Way,
     look: Option<Look>,
+    /// How a client of the proxy said whom it wants, until it is answered.
+    form: Option<Form>,
+    /// What is to be looked at once it is.
+    looks_later: Vec<Protocol>,
+    /// What the host gets before what the client says from now on.
+    head: Vec<u8>,
     /// The first ClientHello was let through. What follows it waits until the server's answer tells whether there is to
     /// be another one.
     awaits_answer: bool,
@@ -97,7 +105,64 @@ impl Link {
         let ends = ends_of_accepted(&socket);
         let (inside, way) = (End::new(socket), Way::Resolving);
         let (up, down) = (Flow::default(), Flow::default());
-        Link { id, host, port, ends, inside, way, look, awaits_answer: false, up, down, is_busy: false }
+        let (form, looks_later, head) = (None, Vec::new(), Vec::new());
+        let (awaits_answer, is_busy) = (false, false);
+        Link {
+            id,
+            host,
+            port,
+            ends,
+            inside,
+            way,
+            look,
+            form,
+            looks_later,
+            head,
+            awaits_answer,
+            up,
+            down,
+            is_busy,
+        }
+    }
+
+    /// The connection of a client of the proxy. It speaks to the host when it has been answered, and the host gets `head`
+    /// before that.
+    pub fn of_client(
+        id: u64,
+        socket: OwnedFd,
+        (host, port): (Host, u16),
+        (form, head): (Form, Vec<u8>),
+        protocols: Vec<Protocol>,
+    ) -> Link {
+        let new = Link::new(id, socket, host, port, None);
+        // No call waits for it but those whose way to the host the supervisor has found.
+        let ends = new.ends.filter(|_| form == Form::Plain);
+        let looks_later = if form == Form::Request { Vec::new() } else { protocols };
+        Link { form: Some(form), looks_later, head, ends, ..new }
+    }
+
+    /// Tells a client of the proxy that its host is not reached. Returns whether there was one to tell.
+    pub fn refuse(&mut self, errno: i32) -> bool {
+        let text = self.form.take().and_then(|form| proxy::answer(form, Some(errno)));
+        text.as_ref().is_some_and(|text| {
+            clients::say_last(&self.inside.socket, text);
+            true
+        })
+    }
+
+    /// Tells it that it is. From here on it speaks to the host, and what it says is looked at.
+    fn welcome(&mut self, poller: &mut Poller) -> Step {
+        let Some(form) = self.form.take() else { return Step::Waits };
+        if proxy::answer(form, None).is_some_and(|text| !clients::say(&self.inside.socket, &text)) {
+            return self.broken();
+        }
+        let protocols = std::mem::take(&mut self.looks_later);
+        if !protocols.is_empty() {
+            let until = Instant::now() + said::TIME;
+            self.look = Some(Look::new(protocols, until));
+            poller.wake_at(until, Token::new(Kind::Attempt, self.id));
+        }
+        Step::Waits
     }
 
     /// Waits for it.
@@ -134,7 +199,7 @@ impl Link {
         self.progress(progress, poller)
     }
 
-    fn progress(&mut self, progress: Progress, poller: &Poller) -> Step {
+    fn progress(&mut self, progress: Progress, poller: &mut Poller) -> Step {
         match progress {
             Progress::Waits => Step::Waits,
             Progress::Failed(errno) => Step::Failed(errno),
@@ -144,7 +209,10 @@ impl Link {
                     return Step::Failed(libc::ENOMEM);
                 }
                 self.way = Way::Made(End::new(socket));
-                Step::Opened(address)
+                match self.welcome(poller) {
+                    Step::Waits => Step::Opened(address),
+                    step => step,
+                }
             }
         }
     }
@@ -209,6 +277,7 @@ impl Link {
         }
         let Way::Made(outside) = &mut self.way else { return Step::Waits };
         let up = match &self.look {
+            None if !self.head.is_empty() => send_head(&mut self.head, &mut self.up, outside),
             None => self.up.pump(&mut self.inside, outside, pipes),
             // What the host says first may come before: it knows nothing of the command yet.
             Some(_) => Turn::Waits,
@@ -286,6 +355,22 @@ impl Link {
     /// Lets it go on although its first bytes do not match.
     pub fn overlook(&mut self) {
         self.look = None;
+    }
+}
+
+/// Sends what the host gets first.
+fn send_head(head: &mut Vec<u8>, up: &mut Flow, outside: &mut End) -> Turn {
+    match rustix::net::send(&outside.socket, head, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+        Ok(count) => {
+            head.drain(..count.min(head.len()));
+            up.total = up.total.saturating_add(count as u64);
+            Turn::More
+        }
+        Err(Errno::AGAIN | Errno::INTR) => {
+            outside.writable = false;
+            Turn::Waits
+        }
+        Err(_) => Turn::Broken,
     }
 }
 

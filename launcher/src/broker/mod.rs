@@ -4,8 +4,11 @@
 //! There it answers the questions of DNS with addresses that stand for names, accepts the connections to them, and
 //! connects to the hosts outside. No other way leads out of the run. It is a process of its own, with no right but to
 //! make such connections: what it reads comes from a command that nobody trusts, and from the network.
+//!
+//! A run without a network of its own reaches it by a proxy on loopback.
 
 mod askers;
+mod clients;
 mod confine;
 mod dial;
 pub mod dns;
@@ -16,6 +19,7 @@ pub mod message;
 pub mod names;
 mod pipes;
 mod poll;
+pub mod proxy;
 mod relay;
 mod resolver;
 pub mod said;
@@ -55,6 +59,8 @@ pub enum Door {
     Rule(u16),
     /// To this port of the host's loopback.
     HostPort(u16),
+    /// To whom the client wants to reach, as it says first.
+    Proxy,
 }
 
 /// What the broker goes by.

@@ -25,6 +25,8 @@ pub enum Kind {
     Asker,
     /// A question of ours.
     Query,
+    /// A client of the proxy that has not said yet whom it wants to reach.
+    Client,
     /// The command's end of a connection.
     Inside,
     /// The other end of it.
@@ -35,13 +37,14 @@ pub enum Kind {
     Pause,
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind::Channel,
     Kind::Listener,
     Kind::Datagrams,
     Kind::Questions,
     Kind::Asker,
     Kind::Query,
+    Kind::Client,
     Kind::Inside,
     Kind::Outside,
     Kind::Attempt,

@@ -1,6 +1,7 @@
 //! The broker's loop. It has one thread, and waits in one place.
 
 use crate::broker::askers::Askers;
+use crate::broker::clients::{self, Clients};
 use crate::broker::dial;
 use crate::broker::dns::{self, Book};
 use crate::broker::events::{Event, Teller};
@@ -65,6 +66,7 @@ pub struct Loop {
     tells: bool,
     book: Book,
     askers: Askers,
+    clients: Clients,
     lookups: Lookups,
     links: HashMap<u64, Link>,
     most_links: usize,
@@ -109,6 +111,7 @@ impl Loop {
             tells: false,
             book: Book::new(settings.names, setup.watches),
             askers: Askers::default(),
+            clients: Clients::default(),
             lookups: Lookups::new(setup.resolver),
             links: HashMap::new(),
             most_links: share,
@@ -156,10 +159,11 @@ impl Loop {
         if self.pipes.has_one() {
             std::mem::take(&mut self.starved).into_iter().for_each(|id| self.is_busy(id));
         }
-        let (links, askers, lookups) = (&self.links, &self.askers, &self.lookups);
+        let (links, askers, clients, lookups) = (&self.links, &self.askers, &self.clients, &self.lookups);
         self.poller.forget(|token| match token.kind {
             Kind::Attempt => links.contains_key(&token.id),
             Kind::Asker => askers.has(token.id),
+            Kind::Client => clients.has(token.id),
             Kind::Query => lookups.has(token.id),
             _ => true,
         });
@@ -203,6 +207,11 @@ impl Loop {
                 let finished = self.lookups.on_ready(token.id, ready, &mut self.poller, now);
                 self.resolved(finished, now);
             }
+            Kind::Client => match self.clients.on_ready(token.id, &mut self.buffer, &self.poller) {
+                clients::Step::Waits => {}
+                clients::Step::Gone => self.has_room(),
+                clients::Step::Wants(socket, wish) => self.open_for_client(socket, wish, now),
+            },
             Kind::Inside | Kind::Outside | Kind::Attempt => {
                 let Some(link) = self.links.get_mut(&token.id) else { return };
                 let step = link.on_ready(token, ready, &mut self.poller, now);
@@ -216,6 +225,7 @@ impl Loop {
     fn on_time(&mut self, token: Token, now: Instant) {
         match token.kind {
             Kind::Asker if self.askers.on_time(token.id, &mut self.poller, now) => self.has_room(),
+            Kind::Client if self.clients.on_time(token.id, now) => self.has_room(),
             Kind::Query => {
                 let finished = self.lookups.on_time(token.id, &mut self.poller, now);
                 self.resolved(finished, now);
@@ -339,8 +349,10 @@ impl Loop {
 
     /// It cannot be made.
     fn failed(&mut self, id: u64, errno: i32) {
-        let Some(link) = self.links.remove(&id) else { return };
-        link.reset();
+        let Some(mut link) = self.links.remove(&id) else { return };
+        if !link.refuse(errno) {
+            link.reset();
+        }
         self.ended(id, link, errno);
     }
 

@@ -2,11 +2,15 @@
 
 use super::{AT_ONCE, Loop, PAUSE};
 use crate::broker::Door;
+use crate::broker::clients;
+use crate::broker::dns;
 use crate::broker::events::Event;
 use crate::broker::link::{Link, ends_of_accepted};
 use crate::broker::poll::{Interest, Kind, Token};
+use crate::broker::proxy::{self, Form, Wish};
 use crate::broker::relay::reset;
 use crate::broker::said::Host;
+use crate::hosts::Protocol;
 use crate::sys::SyscallError;
 use crate::sys::socket::local_address;
 use rustix::io::Errno;
@@ -38,7 +42,7 @@ impl Loop {
 
     pub(super) fn accept_links(&mut self, place: usize, now: Instant) {
         for _ in 0..AT_ONCE {
-            if self.links.len() >= self.most_links {
+            if self.links.len() + self.clients.count() >= self.most_links {
                 return self.pause(now);
             }
             let Some(listener) = self.doors.listeners.get(place) else { return };
@@ -57,28 +61,63 @@ impl Loop {
         let (host, port) = match door {
             Door::HostPort(port) => (Some(Host::Loopback), port),
             Door::Rule(port) => (self.host_of(&socket), port),
+            Door::Proxy => {
+                let id = self.id();
+                return self.clients.add(socket, id, &mut self.poller, now);
+            }
         };
         let Some(host) = host else { return self.refuse_stranger(&socket, port) };
-        let is_allowed = match &host {
-            Host::Name(name) => self.watches || self.rules.allow_name(name, port),
-            Host::Address(address) => self.allow_address(*address, port),
-            Host::Loopback => true,
-        };
-        if !is_allowed {
+        if !self.allow(&host, port) {
             return self.refuse(&socket, host.to_string(), port, libc::EACCES);
         }
-        let protocols = match &host {
+        let protocols = self.protocols(&host, port);
+        let look = (!protocols.is_empty()).then(|| (protocols, now + self.look_time));
+        let id = self.id();
+        let link = Link::new(id, socket, host, port, look);
+        self.begin(id, link, now);
+    }
+
+    /// A connection of a client of the proxy, which has said whom it wants to reach.
+    pub(super) fn open_for_client(&mut self, socket: OwnedFd, wish: Wish, now: Instant) {
+        let Wish { host, port, form, head } = wish;
+        let protocols = if self.allow(&host, port) {
+            self.protocols(&host, port)
+        } else {
+            return self.refuse_client(&socket, form, host.to_string(), port);
+        };
+        if form == Form::Request && !protocols.is_empty() && !protocols.contains(&Protocol::Http) {
+            let protocol = protocols.first().copied().unwrap_or(Protocol::Tls);
+            self.teller.tell(&Event::Mismatch { host: host.to_string(), port, said: None, protocol });
+            return turn_away(&socket, form);
+        }
+        let id = self.id();
+        let link = Link::of_client(id, socket, (host, port), (form, head), protocols);
+        self.begin(id, link, now);
+    }
+
+    fn allow(&self, host: &Host, port: u16) -> bool {
+        match host {
+            Host::Name(name) => self.rules.allow_name(name, port) || self.watches && !dns::is_local(name),
+            Host::Address(address) => self.allow_address(*address, port),
+            Host::Loopback => true,
+        }
+    }
+
+    fn protocols(&self, host: &Host, port: u16) -> Vec<Protocol> {
+        match host {
             Host::Name(name) => self.rules.protocols_of_name(name, port),
             Host::Address(address) => self.rules.protocols_of_address(*address, port),
             Host::Loopback => Vec::new(),
-        };
-        let look = (!protocols.is_empty()).then(|| (protocols, now + self.look_time));
-        let id = self.id();
-        let link = Link::new(id, socket, host.clone(), port, look);
+        }
+    }
+
+    /// A connection that may be made.
+    fn begin(&mut self, id: u64, link: Link, now: Instant) {
         if !link.register(&mut self.poller) {
             link.reset();
             return self.ended(id, link, libc::ENOMEM);
         }
+        let host = link.host.clone();
         self.links.insert(id, link);
         self.is_busy(id);
         match host {
@@ -104,6 +143,12 @@ impl Loop {
     fn refuse(&mut self, socket: &OwnedFd, host: String, port: u16, errno: i32) {
         self.teller.tell(&Event::Failed { host, port, errno, ends: ends_of_accepted(socket) });
         reset(socket);
+    }
+
+    fn refuse_client(&mut self, socket: &OwnedFd, form: Form, host: String, port: u16) {
+        let ends = ends_of_accepted(socket).filter(|_| form == Form::Plain);
+        self.teller.tell(&Event::Failed { host, port, errno: libc::EACCES, ends });
+        turn_away(socket, form);
     }
 
     /// Whom a connection is meant for: the address that it was made to is its local one here.
@@ -152,6 +197,14 @@ impl Loop {
         }
         self.is_paused = false;
         Ok(())
+    }
+}
+
+/// Tells a client of the proxy that no rule allows what it wants.
+fn turn_away(socket: &OwnedFd, form: Form) {
+    match proxy::answer(form, Some(libc::EACCES)) {
+        Some(text) => clients::say_last(socket, &text),
+        None => reset(socket),
     }
 }
 
