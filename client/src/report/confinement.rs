@@ -36,6 +36,9 @@ pub struct NetworkUsed {
     /// The hosts that could not, whatever else is allowed.
     #[serde(default)]
     pub deny: Vec<String>,
+    /// How the hosts were reached, where the run had no network of its own.
+    #[serde(default)]
+    pub proxy: Option<Proxy>,
     /// Ports of the host's loopback that were in the run's network.
     #[serde(default)]
     pub host_ports: Vec<u16>,
@@ -48,6 +51,20 @@ pub struct NetworkUsed {
     /// How much is in none of these entries: a report has at most 4096.
     #[serde(default)]
     pub hosts_unlisted: u64,
+}
+
+/// The proxy of a run that had no network of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Proxy {
+    /// The supervisor connected every program to it.
+    Supervised,
+    /// Programs had to connect to it themselves. TCP to its port was open to any host.
+    ByPort,
+    /// Another way, which this version does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 /// A port of the run's own loopback that the host's showed.

@@ -16,7 +16,8 @@ mod words;
 
 pub use bytes::Bytes;
 pub use confinement::{
-    HostUsed, Layer, LayerState, Level, LimitUsed, NetworkMode, NetworkUsed, ProfileUsed, PublishedPort, Unit,
+    HostUsed, Layer, LayerState, Level, LimitUsed, NetworkMode, NetworkUsed, ProfileUsed, Proxy,
+    PublishedPort, Unit,
 };
 pub use finding::{Finding, FindingKind};
 pub use home::HomeUsed;

@@ -3,8 +3,9 @@
 use crate::broker::poll::{Interest, Kind, Poller, Token};
 use crate::broker::proxy::{self, Asked, Wish};
 use crate::broker::said;
+use crate::sys::socket;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustix::net::{RecvFlags, Shutdown};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
@@ -93,7 +94,7 @@ impl Client {
                 Asked::Unfinished => return Err(Over),
                 Asked::Greeting(length, answer) => {
                     self.consume(buffer, length)?;
-                    say(&self.socket, answer).then_some(()).ok_or(Over)?;
+                    socket::send_at_once(&self.socket, answer).then_some(()).ok_or(Over)?;
                     self.is_greeted = true;
                 }
                 Asked::Wish(length, wish) => {
@@ -119,15 +120,9 @@ impl Client {
     }
 }
 
-/// Says something short to a client that has not been told much yet: the socket has room.
-pub fn say(socket: &OwnedFd, text: &[u8]) -> bool {
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    rustix::net::send(socket, text, flags).is_ok_and(|count| count == text.len())
-}
-
-/// The same, and then nothing more.
+/// Says something short to a client, and then nothing more.
 pub fn say_last(socket: &OwnedFd, text: &[u8]) {
-    if say(socket, text) {
+    if socket::send_at_once(socket, text) {
         let _ = rustix::net::shutdown(socket, Shutdown::Write);
     }
 }

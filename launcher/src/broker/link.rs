@@ -11,7 +11,7 @@ use crate::broker::proxy::{self, Form};
 use crate::broker::relay::{End, Flow, Turn, reset};
 use crate::broker::said::{self, Host, Part, Verdict, tls};
 use crate::hosts::{HostRules, Protocol};
-use crate::sys::socket::{Ends, local_address, peer_address};
+use crate::sys::socket::{Ends, local_address, peer_address, send_at_once};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use std::net::SocketAddr;
@@ -153,7 +153,7 @@ impl Link {
     /// Tells it that it is. From here on it speaks to the host, and what it says is looked at.
     fn welcome(&mut self, poller: &mut Poller) -> Step {
         let Some(form) = self.form.take() else { return Step::Waits };
-        if proxy::answer(form, None).is_some_and(|text| !clients::say(&self.inside.socket, &text)) {
+        if proxy::answer(form, None).is_some_and(|text| !send_at_once(&self.inside.socket, &text)) {
             return self.broken();
         }
         let protocols = std::mem::take(&mut self.looks_later);

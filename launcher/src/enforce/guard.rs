@@ -75,6 +75,9 @@ impl Guard {
         if self.on_violation == OnViolation::Log {
             return Some("without them nothing can be listed; use --on-violation errno");
         }
+        if self.calls.keeps_to_hosts() {
+            return Some("without them nobody tells named hosts from others; use --net none or --net host");
+        }
         self.extras.notified.has(Notified::Tasks).then_some(
             "without them processes cannot be counted; lift the limit with --max-processes none, or, as an \
              ordinary user, have the kernel count all that the user runs, with --exec",

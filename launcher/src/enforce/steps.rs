@@ -6,6 +6,7 @@ use crate::enforce::error::Named;
 use crate::enforce::exec_permit::ExecPermit;
 use crate::enforce::guard::Guard;
 use crate::enforce::landlock::{self, Report, View};
+use crate::plan::network::Route;
 use crate::plan::{LibraryPlace, OnViolation, Plan, rules};
 use crate::profile::NetworkMode;
 use crate::sys::namespace::Ahead;
@@ -73,7 +74,7 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
         _ => None,
     };
     let mut landlock = match &plan.paths {
-        Some(paths) => Some(landlock::prepare(plan.landlock, paths, &logged(&plan.network, logs), view)?),
+        Some(paths) => Some(landlock::prepare(plan.landlock, paths, &of_command(&plan.network, logs), view)?),
         None => None,
     };
     if let Some((landlock, library)) = landlock.as_mut().zip(library.as_ref()) {
@@ -101,7 +102,7 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             nested: plan.nested,
             session: layout.is_some() && !(0..3).any(descriptor::is_terminal),
             own: plan.own,
-            doors: plan.network.hosts.clone(),
+            doors: plan.network.hosts.clone().filter(|hosts| hosts.route == Route::Doors),
             shows_ports: !plan.publish.is_empty(),
             ahead,
             made: None,
@@ -116,6 +117,12 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
         },
         view,
     ))
+}
+
+/// What the command itself may connect to: nothing, where the supervisor makes all connections.
+fn of_command(network: &rules::Network, logs: bool) -> rules::Network {
+    let network = logged(network, logs);
+    if network.is_supervised_proxy() { rules::Network { connect: Vec::new(), ..network } } else { network }
 }
 
 /// In log mode system calls are allowed, so Landlock must not refuse ports either.

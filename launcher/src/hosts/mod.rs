@@ -13,5 +13,16 @@ pub use range::Range;
 pub use rule::{DEFAULT_PORT, HostPattern, HostRule, Protocol, RuleError};
 pub use rules::HostRules;
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 /// The port of name servers.
 pub const DNS_PORT: u16 = 53;
+
+/// Where a connection to an address leads (ip(7)).
+pub fn reached(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    }
+}

@@ -3,6 +3,7 @@
 
 use crate::error::Refusal;
 use crate::host::landlock::Version;
+use crate::plan::by_proxy;
 use crate::plan::calls::{Calls, calls_of_run};
 use crate::plan::commands;
 use crate::plan::directories::inside_variables;
@@ -14,6 +15,7 @@ use crate::plan::limits::{self, Means};
 use crate::plan::listings::Listings;
 use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, Unavailable, record};
 use crate::plan::rules::Network;
+use crate::plan::validation::Invalid;
 use crate::plan::variables::Loudness;
 use crate::plan::workspace::{self, Working};
 use crate::plan::{
@@ -55,13 +57,23 @@ impl<'a> Draft<'a> {
         let nested = *host.nested.get();
         let asked = network::asked(request, profile, host, landlock)?;
         let itself = inputs.itself;
-        let choices = namespaces::Asked { landlock, nested, network: asked.mode, itself, unavailable };
-        let choices = namespaces::choose(request, profile, choices)?;
+        let has_other_way = asked.hosts.is_some() && by_proxy::may_do(&inputs, landlock, nested);
+        let mode = asked.mode;
+        let choices =
+            namespaces::Asked { landlock, nested, network: mode, has_other_way, itself, unavailable };
+        let mut choices = namespaces::choose(request, profile, choices)?;
+        if asked.hosts.is_some() && !*host.takes_descriptors.get() {
+            if !has_other_way {
+                return Err(Invalid::HostsWithoutSockets.into());
+            }
+            choices.network = Some(Choice::None(by_proxy::NO_SOCKETS.to_string()));
+        }
         let on_violation = validation::on_violation(request, profile);
         let logs = on_violation == OnViolation::Log;
         let network = network::settle(asked, choices.network, logs, (request, host));
         let view = choices.view;
         let calls = calls_of_run(&inputs, &network, &view, landlock)?;
+        by_proxy::check(&network, &calls, on_violation)?;
         validation::level(request, profile, host, landlock, &view, &mut warnings)?;
         warnings.extend(static_programs::without_seal(&inputs, &calls, on_violation)?);
         let working = Working { directory, is_own: request.cwd.is_none() };
@@ -113,6 +125,7 @@ impl<'a> Draft<'a> {
             home,
             group: self.limits.of_group().filter(|_| !request.exec),
             record: self.recorded().and_then(|workspace| record::file_of(workspace, self.inputs.host)),
+            proxy: self.network.proxy().is_some(),
         }
     }
 
@@ -140,6 +153,10 @@ impl<'a> Draft<'a> {
     pub fn complete(mut self, provided: Provided) -> Result<Plan, Refusal> {
         self.warnings.extend(provided.warnings.iter().cloned());
         let mut warnings = std::mem::take(&mut self.warnings);
+        provided.proxy.into_iter().for_each(|at| self.network.place_proxy(at));
+        if let (Some(proxy), Some(hosts)) = (self.network.proxy(), &self.network.hosts) {
+            warnings.push(format!("warning: {}", proxy.said(&hosts.doors.host_ports)));
+        }
         let Inputs { request, host, ref profile, ref program, ref directory, .. } = self.inputs;
         let private_home = self.private_home(&provided);
         let homes = [host.home().map(Path::to_path_buf), private_home.as_ref().map(|home| home.at.clone())];
@@ -154,7 +171,9 @@ impl<'a> Draft<'a> {
         let own_cache = private_home.as_ref().map(|home| home.at.join(home::CACHE));
         let seen = inside_variables(&variables, inside);
         let seen = Variables { cache: own_cache.as_deref().or(seen.cache), ..seen };
+        let proxy = self.network.proxy().map(by_proxy::Proxy::variables).unwrap_or_default();
         let means = environment::Means {
+            proxy: &proxy,
             // Where a store cannot be written to, its tool is led elsewhere.
             is_home_closed: private_home.as_ref().is_none_or(|home| home.layers.is_none()),
             is_network_open: matches!(self.network.mode, NetworkMode::Host | NetworkMode::Ports)

@@ -92,18 +92,20 @@ pub struct Wishes<'a> {
 
 /// What of a run the environment depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Means {
+pub struct Means<'a> {
     /// Whether tools cannot write where they keep packages in the home directory.
     pub is_home_closed: bool,
     /// Whether there is a network that leads to the addresses of other machines.
     pub is_network_open: bool,
+    /// The variables by which programs learn of a proxy.
+    pub proxy: &'a [(OsString, OsString)],
 }
 
 /// The environment of a command, as `NAME=value` strings.
 pub fn command_environment(
     inputs: &Inputs<'_>,
     variables: &Variables<'_>,
-    means: Means,
+    means: Means<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<OsString>, Refusal> {
     let Inputs { request, profile, host, .. } = inputs;
@@ -111,7 +113,8 @@ pub fn command_environment(
     let closed = profile.home.closed_env.iter().filter(|_| means.is_home_closed);
     let set = closed.chain(profile.env.set.iter());
     let set = set.filter_map(|(name, value)| Some((OsString::from(&**name), value.expand(variables)?)));
-    let set: Vec<_> = set.collect();
+    // Nothing but the proxy can be reached, whatever the profile says.
+    let set: Vec<_> = set.chain(means.proxy.iter().cloned()).collect();
     let named = request.env.iter().map(|text| named(text)).collect::<Result<Vec<_>, _>>()?;
     let wishes = Wishes {
         inherit: &profile.env.inherit,

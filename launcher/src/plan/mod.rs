@@ -6,6 +6,7 @@
 //!
 //! `Inputs` -> [`Draft`] (all that can be decided at once) -> what [`Needs`] names is made -> [`Plan`].
 
+pub mod by_proxy;
 pub mod calls;
 pub mod commands;
 pub mod deny_expansion;

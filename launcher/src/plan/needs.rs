@@ -1,5 +1,6 @@
 //! What has to be made before a plan can be completed, and what came of it. The plan itself makes nothing.
 
+use crate::plan::by_proxy::At;
 use crate::plan::home::PrivateHome;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,6 +29,8 @@ pub struct Needs {
     pub group: Option<GroupLimits>,
     /// The file that says since when commands have run in the workspace. It is there before the first one starts.
     pub record: Option<PathBuf>,
+    /// A proxy on loopback.
+    pub proxy: bool,
 }
 
 /// What was made, and found out on the way.
@@ -41,6 +44,8 @@ pub struct Provided {
     pub home: Option<PrivateHome>,
     /// What the control group limits.
     pub group: GroupLimits,
+    /// Where the proxy is.
+    pub proxy: Option<At>,
     /// Whether the supervisor can look at the memory of the run; asked only where nothing else limits that.
     pub watches_memory: bool,
     /// What is less than it should be.

@@ -3,6 +3,7 @@
 use crate::host::landlock::Version;
 use crate::host::{Host, Open};
 use crate::hosts::{DEFAULT_PORT, HostPattern, HostRule, HostRules, Range, RuleError};
+use crate::plan::by_proxy::{self, Proxy};
 use crate::plan::calls;
 use crate::plan::namespaces::Choice;
 use crate::plan::rules::Network;
@@ -11,13 +12,25 @@ use crate::profile::{Given, NetworkMode, Profile, Text, groups};
 use crate::request::Request;
 use std::rc::Rc;
 
-/// The hosts that a run with a network of its own reaches, and how they get in.
+/// The hosts that a run reaches, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts {
     /// Which.
     pub rules: HostRules,
     /// The sockets that this takes.
     pub doors: Doors,
+    /// How connections leave the run.
+    pub route: Route,
+}
+
+/// How connections to hosts leave a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Route {
+    /// Out of a network of its own, by the sockets.
+    #[default]
+    Doors,
+    /// By a proxy, where it has no such network.
+    Proxy(Proxy),
 }
 
 /// The sockets in the run's network through which connections leave it.
@@ -128,9 +141,6 @@ fn named(rules: HostRules, asked: &Network, request: &Request, host: &Host) -> R
     if !asked.bind.is_empty() {
         return Err(Invalid::HostsWithBind);
     }
-    if !*host.takes_descriptors.get() {
-        return Err(Invalid::HostsWithoutSockets);
-    }
     rules.allow.iter().try_for_each(|rule| applies(rule, &rules))?;
     let ports = rules.ports();
     if ports.len() > MOST_PORTS {
@@ -138,7 +148,7 @@ fn named(rules: HostRules, asked: &Network, request: &Request, host: &Host) -> R
     }
     foreign_socket(request, host).map_or(Ok(()), Err)?;
     let doors = Doors { ports, host_ports: request.host_port.clone() };
-    let hosts = Some(Rc::new(Hosts { rules, doors }));
+    let hosts = Some(Rc::new(Hosts { rules, doors, route: Route::Doors }));
     Ok(Network { mode: NetworkMode::Private, asked: true, hosts, ..Network::default() })
 }
 
@@ -194,6 +204,10 @@ pub fn settle(
     let lacking = |why: String| Network { lacks: Some(why), ..Network::default() };
     let private = Network { mode: NetworkMode::Private, ..Network::default() };
     match (asked.mode, own) {
+        (NetworkMode::Private, Some(Choice::None(why))) if asked.hosts.is_some() => {
+            let hosts = if logs { asked.hosts.map(listed) } else { asked.hosts };
+            by_proxy::network(&hosts.unwrap_or_default(), *host.takes_descriptors.get(), why)
+        }
         (NetworkMode::Private, _) => {
             let hosts = if logs { asked.hosts.map(listed) } else { asked.hosts };
             Network { namespace: true, asked: asked.asked, hosts, ..private }

@@ -9,7 +9,7 @@ use crate::supervise;
 use crate::supervise::hosts::Hosts;
 use crate::sys::usage::Usage;
 use sbx_client::report::{
-    Bytes, HomeUsed, HostUsed, Level, LimitUsed, NetworkMode, NetworkUsed, Output, ProfileUsed,
+    Bytes, HomeUsed, HostUsed, Level, LimitUsed, NetworkMode, NetworkUsed, Output, ProfileUsed, Proxy,
     PublishedPort, Rusage, Stream,
 };
 use std::path::Path;
@@ -43,16 +43,20 @@ pub fn network(plan: &Plan) -> NetworkUsed {
     NetworkUsed {
         mode: match plan.network.mode {
             crate::profile::NetworkMode::None | crate::profile::NetworkMode::Loopback => NetworkMode::None,
+            _ if hosts.is_some() => NetworkMode::Hosts,
             crate::profile::NetworkMode::Ports => NetworkMode::Ports,
             crate::profile::NetworkMode::Host => NetworkMode::Host,
-            crate::profile::NetworkMode::Private if hosts.is_some() => NetworkMode::Hosts,
             crate::profile::NetworkMode::Private => NetworkMode::Private,
         },
-        connect: plan.network.connect.clone(),
+        connect: if hosts.is_some() { Vec::new() } else { plan.network.connect.clone() },
         bind: plan.network.bind.clone(),
         unix: plan.sockets.iter().map(|path| path.as_path().into()).collect(),
         allow: rules(|rules| &rules.allow),
         deny: rules(|rules| &rules.deny),
+        proxy: plan.network.proxy().map(|proxy| match proxy.is_supervised {
+            true => Proxy::Supervised,
+            false => Proxy::ByPort,
+        }),
         host_ports: hosts.map(|hosts| hosts.doors.host_ports.clone()).unwrap_or_default(),
         published: plan
             .publish

@@ -98,6 +98,7 @@ fn tcp(plan: &Plan) -> Decided {
 fn network(plan: &Plan) -> Decided {
     match &plan.network.lacks {
         _ if plan.network.namespace => (Enforced, None),
+        _ if let Some(proxy) = plan.network.proxy() => (Absent, Some(proxy.why.clone())),
         Some(why) => (Absent, Some(why.clone())),
         None => because(NotNeeded, "none is asked for"),
     }

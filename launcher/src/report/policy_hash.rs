@@ -36,7 +36,11 @@ pub fn of(plan: &Plan) -> Option<String> {
         let protected = plan.profile.paths.protect.iter();
         hash.part("protected", protected.map(|entry| entry.value.to_string().into_bytes()));
     }
-    hash.part("connect", plan.network.connect.iter().map(|port| port.to_le_bytes().to_vec()));
+    // The port of a proxy differs in each run.
+    let proxy = plan.network.proxy();
+    let connect = plan.network.connect.iter().filter(|_| proxy.is_none());
+    hash.part("connect", connect.map(|port| port.to_le_bytes().to_vec()));
+    hash.part("proxy", proxy.map(|proxy| vec![u8::from(proxy.is_supervised)]));
     hash.part("bind", plan.network.bind.iter().map(|port| port.to_le_bytes().to_vec()));
     let hosts = plan.network.hosts.as_deref();
     let rules = hosts.into_iter().flat_map(|hosts| hosts.rules.allow.iter());

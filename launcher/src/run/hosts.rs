@@ -4,25 +4,41 @@ use crate::broker::{self, Doors, Listener, Resolver, Setup};
 use crate::enforce::doors::{Door, Purpose};
 use crate::error::{Refusal, cannot};
 use crate::plan::network;
+use crate::run::proxy;
 use crate::supervise::hosts::Hosts;
 use crate::sys::{descriptor, probe, socket};
 use std::rc::Rc;
 
 /// Starts it, with the sockets that the first process of the run has made. It is a copy of this process, so it begins
 /// in the host's network, and confines itself.
-pub fn start(plan: Rc<network::Hosts>, logs: bool, doors: &[Door]) -> Result<Rc<Hosts>, Refusal> {
+pub fn start(
+    plan: Rc<network::Hosts>,
+    logs: bool,
+    doors: &[Door],
+    proxy: Option<proxy::Sockets>,
+) -> Result<Rc<Hosts>, Refusal> {
     let [own, brokers] = socket::packet_pair().map_err(cannot("make a channel to the broker"))?;
     let pid = probe::fork().map_err(cannot("start the broker"))?;
     if pid == 0 {
         drop(own);
         let setup =
             Setup { rules: plan.rules.clone(), resolver: Resolver::of_host(), watches: logs, tells: true };
-        broker::serve(setup, taken(doors), brokers);
+        broker::serve(setup, all(doors, proxy), brokers);
     }
     let hosts = Hosts::new(plan, logs, doors, own, pid);
     // Nobody but the broker has them now. If it ends, they end, and nobody is reached.
-    drop(taken(doors));
+    drop(all(doors, proxy));
     Ok(Rc::new(hosts))
+}
+
+/// Those that were made in the run's network, or those of a proxy.
+fn all(doors: &[Door], proxy: Option<proxy::Sockets>) -> Doors {
+    let mut all = taken(doors);
+    if let Some(proxy::Sockets { listeners, questions }) = proxy {
+        all.listeners.extend(listeners);
+        all.questions.extend(questions);
+    }
+    all
 }
 
 /// The sockets behind the numbers.

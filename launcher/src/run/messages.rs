@@ -112,19 +112,21 @@ fn reached(plan: &Plan) -> String {
         },
         NetworkMode::Private if !plan.network.namespace => "the host's network, to be listed".to_string(),
         NetworkMode::Host => "the host's network".to_string(),
-        NetworkMode::Private => match plan.network.hosts.as_deref() {
-            None => "a network of its own".to_string(),
-            Some(hosts) => {
-                let rules: Vec<String> = hosts.rules.allow.iter().map(ToString::to_string).collect();
-                let ports: Vec<String> = hosts.doors.host_ports.iter().map(ToString::to_string).collect();
-                let rules = if rules.is_empty() { "no host".to_string() } else { rules.join(", ") };
-                let ports = match ports.is_empty() {
-                    true => String::new(),
-                    false => format!(", and to ports {} of this machine", ports.join(", ")),
-                };
-                format!("a network of its own with ways to {rules}{ports}")
-            }
-        },
+        _ if let Some(hosts) = plan.network.hosts.as_deref() => {
+            let rules: Vec<String> = hosts.rules.allow.iter().map(ToString::to_string).collect();
+            let ports: Vec<String> = hosts.doors.host_ports.iter().map(ToString::to_string).collect();
+            let rules = if rules.is_empty() { "no host".to_string() } else { rules.join(", ") };
+            let ports = match ports.is_empty() {
+                true => String::new(),
+                false => format!(", and to ports {} of this machine", ports.join(", ")),
+            };
+            let front = match plan.network.proxy() {
+                None => "a network of its own with ways to",
+                Some(_) => "by proxy to",
+            };
+            format!("{front} {rules}{ports}")
+        }
+        NetworkMode::Private => "a network of its own".to_string(),
         NetworkMode::Ports => format!(
             "network to TCP ports {}, listening on {}",
             list(&plan.network.connect),

@@ -7,6 +7,7 @@ mod conclusion;
 mod hosts;
 mod messages;
 mod provide;
+mod proxy;
 mod publish;
 mod signing;
 mod supervised;

@@ -9,6 +9,7 @@ use crate::host::Host;
 use crate::plan::namespaces::renewed::SHARED_MEMORY;
 use crate::plan::namespaces::{Record, Unavailable};
 use crate::plan::{CacheOf, Draft, HomeOf, Needs, Provided};
+use crate::run::proxy;
 use crate::supervise::memory;
 use crate::sys::path::is_there;
 use crate::sys::{OfCall, access, file, plain, process};
@@ -29,6 +30,8 @@ pub struct Resources {
     pub group: Option<Group>,
     /// The locks on the home.
     pub home: Held,
+    /// The sockets of the proxy.
+    pub proxy: Option<proxy::Sockets>,
 }
 
 /// Makes it.
@@ -62,6 +65,10 @@ pub fn provide(
     if let Some(record) = needs.record.filter(|record| !is_there(record)) {
         // Where that fails, the end of the run says so.
         let _ = begin(&record, host);
+    }
+    if needs.proxy {
+        let (sockets, at) = proxy::take()?;
+        (resources.proxy, provided.proxy) = (Some(sockets), Some(at));
     }
     resources.group = needs.group.and_then(cgroup::create);
     provided.group = resources.group.as_ref().map(|group| group.limits).unwrap_or_default();

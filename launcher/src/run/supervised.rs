@@ -69,7 +69,7 @@ pub fn run(
     // The command must not be process 1 of its namespace, so a reaper is. In log mode the command may do whatever its
     // profile says.
     let tree = plan.calls.needs_reaper() || plan.own.is_some() || plan.on_violation == OnViolation::Log;
-    let Resources { scratch, in_memory, group, home } = resources;
+    let Resources { scratch, in_memory, group, home, proxy } = resources;
     let limits = plan.limits.clone();
     let home_before = HomeBefore::of(&plan, closing.is_some() || reporter.is_some());
     let aftermath = Aftermath::before(&plan).transpose();
@@ -133,7 +133,7 @@ pub fn run(
     say_what_does_not_hold(&violations, unheard.as_deref(), pumps.as_ref());
     settle_in(&violations)?;
     let logs = case.on_violation == OnViolation::Log;
-    let hosts = case.hosts.clone().map(|hosts| hosts::start(hosts, logs, &doors)).transpose()?;
+    let hosts = case.hosts.clone().map(|hosts| hosts::start(hosts, logs, &doors, proxy)).transpose()?;
     let ways = Ways { network, hosts: hosts.clone() };
     let mut calls = case.dispatcher(granted, &watch, presence, ways, violations);
     let task = Task {

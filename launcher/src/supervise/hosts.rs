@@ -4,11 +4,13 @@
 //! each connection before it is made, so that a refusal has its error at once, and a line. The broker decides again, by
 //! the same rules.
 
-use crate::broker::Event;
+use crate::broker::proxy::plain;
+use crate::broker::{Event, said};
 use crate::enforce::doors::{self, Door, Purpose};
 use crate::explain::hint::{Host, Reason};
-use crate::hosts::{DNS_PORT, HostName, Range};
-use crate::plan::network;
+use crate::hosts::{DNS_PORT, HostName, Range, reached};
+use crate::plan::by_proxy::{At, Proxy};
+use crate::plan::network::{self, Route};
 use crate::supervise::dials::Dials;
 use crate::supervise::judge::Judge;
 use crate::supervise::violation::{Confidence, Fate, Kind, Violation};
@@ -79,8 +81,12 @@ pub struct Used {
 /// Where a connection goes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Where its address says: it stays in the run's network.
-    Inside,
+    /// Where its address says: it stays in the run's network, or leads to the proxy, as its program knows.
+    AsSaid,
+    /// Here, where the broker answers questions of DNS.
+    Questions(SocketAddr),
+    /// To this host, by the proxy here, which is told so by these bytes.
+    ByProxy(Host, SocketAddr, Vec<u8>),
     /// To a port of the host's own loopback that was brought inside.
     ToThisMachine,
     /// To this host, by this port of the address, where the broker takes it.
@@ -103,24 +109,58 @@ impl Hosts {
 
     /// Where a connection goes.
     pub fn way(&self, address: SocketAddr) -> Way {
-        let (ip, port) = (address.ip().to_canonical(), address.port());
+        match &self.plan.route {
+            Route::Doors => self.way_by_doors(address),
+            Route::Proxy(Proxy { at: Some(at), .. }) => self.way_by_proxy(address, *at),
+            Route::Proxy(Proxy { at: None, .. }) => Way::Refused(self.host_at(address)),
+        }
+    }
+
+    fn way_by_doors(&self, address: SocketAddr) -> Way {
+        let host = self.host_at(address);
+        let Host { address: ip, port, .. } = host;
         if ip.is_loopback() || ip.is_unspecified() {
             let is_brought = self.plan.doors.host_ports.contains(&port);
-            return if is_brought { Way::ToThisMachine } else { Way::Inside };
+            return if is_brought { Way::ToThisMachine } else { Way::AsSaid };
         }
+        // A socket of IPv6 that goes to an IPv4 address arrives at the socket for that.
+        let door = self.ports.get(&(ip.is_ipv6(), port));
+        match door.filter(|_| self.logs || self.allows(&host)) {
+            Some(door) => Way::Out(host, *door),
+            // Whichever name server is asked, the broker answers.
+            None if port == DNS_PORT => Way::AsSaid,
+            None => Way::Refused(host),
+        }
+    }
+
+    fn way_by_proxy(&self, address: SocketAddr, At { proxy, questions }: At) -> Way {
+        let host = self.host_at(address);
+        let port = host.port;
+        let ip = reached(host.address);
+        if ip.is_loopback() {
+            let is_there = proxy.are_at(ip, port) || self.plan.doors.host_ports.contains(&port);
+            return match port {
+                _ if is_there => Way::AsSaid,
+                DNS_PORT => Way::Questions(questions.address(address.is_ipv6())),
+                _ => Way::Refused(host),
+            };
+        }
+        let is_allowed = self.allows(&host) || self.logs && port != DNS_PORT;
+        let told = plain::write(&said(&host), port).filter(|_| is_allowed);
+        match told {
+            Some(told) => Way::ByProxy(host, proxy.address(address.is_ipv6()), told),
+            None if port == DNS_PORT => Way::Questions(questions.address(address.is_ipv6())),
+            None => Way::Refused(host),
+        }
+    }
+
+    fn host_at(&self, address: SocketAddr) -> Host {
+        let ip = address.ip().to_canonical();
         let name = match ip {
             IpAddr::V4(ip) => self.state.borrow().names.get(&ip).cloned(),
             IpAddr::V6(_) => None,
         };
-        // A socket of IPv6 that goes to an IPv4 address arrives at the socket for that.
-        let door = self.ports.get(&(ip.is_ipv6(), port));
-        let host = Host { name, address: ip, port };
-        match door.filter(|_| self.logs || self.allows(&host)) {
-            Some(door) => Way::Out(host, *door),
-            // Whichever name server is asked, the broker answers.
-            None if port == DNS_PORT => Way::Inside,
-            None => Way::Refused(host),
-        }
+        Host { name, address: ip, port: address.port() }
     }
 
     /// Whether rules name a host. An address that stands for names is none by itself.
@@ -132,7 +172,7 @@ impl Hosts {
         }
     }
 
-    /// Remembers who asks name servers: a refused name is told of that program.
+    /// Remembers who asks name servers, or the proxy: a refused name is told of that program.
     pub fn asks(&self, program: &[u8], process: Pid) {
         self.state.borrow_mut().asker = Some((program.to_vec(), process));
     }
@@ -232,7 +272,12 @@ impl Hosts {
                 state.of(&host, port, |used| used.refused += 1);
                 let caller = state.caller(&host, port);
                 drop(state);
-                let reason = judge.explainer.address_of_name_reason(&host, port);
+                // A client of the proxy names whom it likes.
+                let asked = host_of(&host, port);
+                let reason = match self.allows(&asked) {
+                    true => judge.explainer.address_of_name_reason(&host, port),
+                    false => judge.explainer.host_reason(&asked),
+                };
                 self.tell(judge, &caller, "connection", format!("{host}:{port}"), reason);
             }
             Event::Mismatch { host, port, said, protocol } => {
@@ -258,9 +303,8 @@ impl Hosts {
 
     /// Names a connection that only log mode has let through.
     fn list(&self, judge: &mut Judge, program: &Program, shown: &str, port: u16) {
-        let address = shown.parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        let host = Host { name: HostName::parse(shown).ok(), address, port };
-        if self.logs && !address.is_loopback() && !self.allows(&host) {
+        let host = host_of(shown, port);
+        if self.logs && !host.address.is_loopback() && !self.allows(&host) {
             let reason = judge.explainer.host_reason(&host);
             self.tell(judge, program, "connection", format!("{shown}:{port}"), reason);
         }
@@ -319,7 +363,7 @@ impl State {
     }
 
     fn caller(&self, host: &str, port: u16) -> Program {
-        self.callers.get(&(host.to_string(), port)).cloned().unwrap_or_default()
+        self.callers.get(&(host.to_string(), port)).cloned().unwrap_or_else(|| self.asker())
     }
 
     fn of(&mut self, host: &str, port: u16, change: impl FnOnce(&mut Used)) {
@@ -334,6 +378,17 @@ impl State {
         used.last = Some(now);
         change(used);
     }
+}
+
+/// A host as the broker names it.
+fn host_of(shown: &str, port: u16) -> Host {
+    let address = shown.parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    Host { name: HostName::parse(shown).ok(), address, port }
+}
+
+/// A host as the broker is told of it.
+fn said(host: &Host) -> said::Host {
+    host.name.clone().map_or(said::Host::Address(host.address), said::Host::Name)
 }
 
 /// The error that connect(2) has for a failure that only the broker knows.
@@ -359,6 +414,16 @@ pub fn address_in(bytes: &[u8]) -> Option<SocketAddr> {
             Some(SocketAddr::new(std::net::Ipv6Addr::from(ip).into(), port))
         }
         _ => None,
+    }
+}
+
+/// The bytes of a call for an address.
+pub fn bytes_of(address: SocketAddr) -> Vec<u8> {
+    let port = address.port().to_be_bytes();
+    let family = |family: i32| (family as u16).to_ne_bytes();
+    match address.ip() {
+        IpAddr::V4(ip) => [&family(libc::AF_INET)[..], &port, &ip.octets(), &[0; 8]].concat(),
+        IpAddr::V6(ip) => [&family(libc::AF_INET6)[..], &port, &[0; 4], &ip.octets(), &[0; 4]].concat(),
     }
 }
 

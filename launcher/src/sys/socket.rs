@@ -176,6 +176,12 @@ pub fn receive_at_once(from: &OwnedFd, buffer: &mut [u8]) -> Result<Option<usize
     }
 }
 
+/// Sends something short over a connection that nothing was sent over yet. Whether all of it went.
+pub fn send_at_once(socket: &OwnedFd, bytes: &[u8]) -> bool {
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    rustix::net::send(socket, bytes, flags).is_ok_and(|count| count == bytes.len())
+}
+
 /// Tells the other end that nothing more will be sent.
 pub fn send_no_more(socket: &OwnedFd) -> Result<(), SyscallError> {
     rustix::net::shutdown(socket, rustix::net::Shutdown::Write).of("shutdown")

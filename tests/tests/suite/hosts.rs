@@ -5,12 +5,13 @@
 
 mod programs;
 
-use sbx_tests::command::Output;
+use sbx_tests::command::{Cmd, Output};
 use sbx_tests::{World, as_users, need, stage};
 use std::path::Path;
 
 mod attempts;
 mod broker;
+mod by_proxy;
 mod ports;
 
 /// Where the internet is, and what arrived there.
@@ -44,13 +45,22 @@ impl Internet<'_> {
     }
 
     fn run_with(&mut self, script: &str, variables: &[(&str, &str)]) -> Output {
+        self.start(script, |cmd| variables.iter().fold(cmd, |cmd, (name, value)| cmd.env(name, value)))
+    }
+
+    /// The same where these calls fail with these errors.
+    fn run_answering(&mut self, script: &str, answers: &[(libc::c_long, i32)]) -> Output {
+        self.start(script, |cmd| cmd.answering(answers))
+    }
+
+    fn start(&mut self, script: &str, prepare: impl Fn(Cmd) -> Cmd) -> Output {
         let front = [&self.world.user.unshare(&["--net"])[..], &["/usr/bin/python3", "./internet.py", "log"]]
             .concat();
         let words = ["sh", "-c", script];
         let _ = std::fs::remove_file(self.world.path("log"));
         let sbx = format!("{} run", stage::sbx().display());
         let cmd = self.world.bare([&front[..], &words].concat()).env("SBX", sbx);
-        let out = variables.iter().fold(cmd, |cmd, (name, value)| cmd.env(name, value)).run();
+        let out = prepare(cmd).run();
         self.log = self.world.read("log").unwrap_or_default();
         out
     }

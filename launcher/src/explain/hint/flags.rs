@@ -127,6 +127,7 @@ impl Explainer {
             return None;
         }
         let note = match self.network {
+            NetworkMode::Ports if self.proxy.is_some() => Some("instead of naming hosts"),
             NetworkMode::Ports => Some("instead of naming ports"),
             NetworkMode::Private => Some("instead of a network of its own"),
             // Only a run with namespaces of its own could have a network of its own.

@@ -1,7 +1,7 @@
 //! Reasons and hints about hosts that rules name, and others.
 
 use crate::explain::hint::{Explainer, Hint, Reason};
-use crate::hosts::{DNS_PORT, HostName, HostRule};
+use crate::hosts::{DNS_PORT, HostName, HostRule, reached};
 use crate::text::escape;
 use std::net::IpAddr;
 
@@ -80,6 +80,10 @@ impl Explainer {
             Some(_) => format!("does not reach {shown} at this port"),
             None => format!("does not reach {shown}"),
         };
+        if host.name.is_none() && reached(host.address).is_loopback() {
+            let hint = self.connecting(Outside::ThisMachine, host.port, true);
+            return Reason::of(self.rule(&what, "network.connect"), Some(hint));
+        }
         self.host_rule(&what, &format!("{}:{}", bracketed(&shown), host.port))
     }
 

@@ -22,6 +22,7 @@ use crate::explain::decode::Decoded;
 use crate::explain::infer::Beyond;
 use crate::host::landlock::Version;
 use crate::plan::Plan;
+use crate::plan::by_proxy::Proxy;
 use crate::plan::calls::Unix;
 use crate::plan::commands::Commands;
 use crate::plan::limits::{Applied, LimitKey};
@@ -55,6 +56,8 @@ pub struct Explainer {
     network: NetworkMode,
     /// Why the run has no loopback of its own, though its profile asks for one.
     lacks: Option<String>,
+    /// How the run reaches its hosts, if it has no network of its own.
+    proxy: Option<Proxy>,
     /// Whether the kernel keeps signals in the sandbox.
     has_scopes: bool,
     granted_write: bool,
@@ -93,6 +96,7 @@ impl Explainer {
             profile: plan.profile.name.clone(),
             network: plan.network.mode,
             lacks: plan.network.lacks.clone(),
+            proxy: plan.network.proxy().cloned(),
             has_scopes: plan.paths.is_some() && plan.landlock >= Version::SCOPES,
             granted_write: plan.paths.iter().flatten().any(|rule| rule.rights.changes_files()),
             denied_calls: plan.denied_calls.clone(),
@@ -123,6 +127,7 @@ impl Explainer {
             profile: profile.into(),
             network,
             lacks: None,
+            proxy: None,
             has_scopes: true,
             granted_write: false,
             denied_calls: Vec::new(),
@@ -201,6 +206,10 @@ impl Explainer {
     /// Why something else was refused that Landlock decides about, and what would allow it.
     pub fn beyond_reason(&self, beyond: Beyond) -> Reason {
         let (what, key, hint) = match beyond {
+            Beyond::Connect(_) if self.proxy.as_ref().is_some_and(|proxy| !proxy.is_supervised) => {
+                let what = "reaches hosts by a proxy alone, at the address in HTTPS_PROXY";
+                return Reason::of(self.rule(what, "network.connect"), None);
+            }
             Beyond::Connect(port) => (
                 format!("may not connect to TCP port {port}"),
                 "network.connect",
@@ -268,6 +277,7 @@ impl Explainer {
             Topic::UnixSocket if self.attempts.makes_unix_sockets() => "makes no UNIX sockets of this type",
             Topic::UnixSocket => "makes no UNIX sockets",
             Topic::Internet | Topic::Socket if self.network == NetworkMode::None => "has no network",
+            Topic::Internet if self.proxy.is_some() => "reaches its hosts over TCP alone",
             Topic::Internet if self.network == NetworkMode::Ports => {
                 "may only use TCP, on the ports that were named"
             }

@@ -64,8 +64,15 @@ fn to_host(about: Subject<'_>, hosts: &Hosts, destination: &Destination) -> Answ
     if !is_elsewhere && hosts.doors.host_ports.contains(port) {
         return Answer::new(Verdict::Allowed).by(Rule::flag("--host-port"));
     }
+    let to_this_machine = || Hint::of(["--host-port", &port.to_string()]);
+    let proxy = about.plan.network.proxy();
+    if !is_elsewhere && proxy.is_none() {
+        return inside(network_rule(about), to_this_machine());
+    }
     if !is_elsewhere {
-        return inside(network_rule(about), Hint::of(["--host-port", &port.to_string()]));
+        let mut answer = Answer::of(Verdict::Refused, "no rule names it").by(network_rule(about));
+        answer.hint = Some(to_this_machine());
+        return answer;
     }
     let allowed = name.as_ref().is_some_and(|name| rules.allow_name(name, *port))
         || address.is_some_and(|address| rules.allow_address(address, *port));
@@ -79,8 +86,14 @@ fn to_host(about: Subject<'_>, hosts: &Hosts, destination: &Destination) -> Answ
     };
     let denied = rule("network.deny", &rules.deny);
     if allowed {
-        return Answer::new(Verdict::Allowed)
-            .by(rule("connect", &rules.allow).unwrap_or(network_rule(about)));
+        let mut answer =
+            Answer::new(Verdict::Allowed).by(rule("connect", &rules.allow).unwrap_or(network_rule(about)));
+        let note = proxy.map(|proxy| match proxy.is_supervised {
+            true => "by a proxy; a program that looks names up over UDP has to go by HTTPS_PROXY",
+            false => "by a proxy, for programs that go by HTTPS_PROXY",
+        });
+        answer.notes.extend(note.map(str::to_string));
+        return answer;
     }
     let why = if denied.is_some() { "a rule denies it" } else { "no rule names it" };
     let mut answer = Answer::of(Verdict::Refused, why);

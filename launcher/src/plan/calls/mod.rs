@@ -191,6 +191,7 @@ impl Calls {
             NetworkMode::None => self.allows("socket"),
             NetworkMode::Private => true,
             NetworkMode::Loopback => false,
+            _ if self.network.is_supervised_proxy() => true,
             NetworkMode::Ports | NetworkMode::Host => self.unix == Unix::Supervised && self.allows("socket"),
         };
         makes && self.unix != Unix::ByPath && !self.allows("connect") && !self.denies_connections()
@@ -222,6 +223,11 @@ impl Calls {
     /// Whether the supervisor makes the connections of an open network.
     pub fn connects_outside(&self) -> bool {
         matches!(self.network.mode, NetworkMode::Ports | NetworkMode::Host) && self.supervisor_connects()
+    }
+
+    /// Whether the supervisor is all that keeps an open network to the hosts that rules name.
+    pub fn keeps_to_hosts(&self) -> bool {
+        self.network.is_supervised_proxy() && self.connects_outside()
     }
 
     /// The same calls for a run in which nobody is notified after all. An open network needs its connections more than

@@ -78,6 +78,8 @@ pub struct Asked<'a> {
     pub nested: bool,
     /// The network.
     pub network: NetworkMode,
+    /// Whether there is another way to what the run wants a network of its own for.
+    pub has_other_way: bool,
     /// Whether the calling process confines itself.
     pub itself: bool,
     /// What the machine did not give.
@@ -87,13 +89,14 @@ pub struct Asked<'a> {
 /// Which namespaces a run has; an error where it needs some and cannot have them.
 pub fn choose(request: &Request, profile: &Profile, asked: Asked<'_>) -> Result<Choices, Refusal> {
     let by_profile = profile.namespaces.as_deref();
-    let needs_network = asked.network == NetworkMode::Private;
+    let private = asked.network == NetworkMode::Private;
+    let needs_network = private && !asked.has_other_way;
     let needs_home = !matches!(request.home, None | Some(HomeMode::Closed));
     let full = request.require == Some(Level::Full)
         || (request.require.is_none() && profile.require.as_deref() == Some(&Level::Full));
     // Who asks for a network of the run's own gets the view as well, unless the profile says that it has none.
     let wants_network =
-        needs_network || (asked.network == NetworkMode::Loopback && by_profile != Some(&Namespaces::None));
+        private || (asked.network == NetworkMode::Loopback && by_profile != Some(&Namespaces::None));
     let wished = match request.namespaces {
         Some(Namespaces::Auto) => true,
         Some(Namespaces::None) => false,

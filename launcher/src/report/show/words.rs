@@ -73,6 +73,15 @@ pub fn network(network: &NetworkUsed) -> String {
         [] => "none".to_string(),
         ports => ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", "),
     };
+    if network.proxy.is_some() {
+        return format!(
+            "by proxy, to {}",
+            match network.allow.as_slice() {
+                [] => "no host".to_string(),
+                hosts => hosts.join(", "),
+            }
+        );
+    }
     match network.mode {
         NetworkMode::None => "none".to_string(),
         NetworkMode::Host => "the host's".to_string(),

@@ -12,6 +12,8 @@
 //!
 //! Where ports are named and none may be listened on, listen(2) is refused as well, and done for UNIX sockets.
 //!
+//! Where hosts are reached by a proxy: all as well. They are led to the proxy, which is told whom they are for.
+//!
 //! Where the host's network is open: all sockets but those of UNIX, to the address that was copied. To judge
 //! the socket and let the caller go on would not do: another thread can put another socket in its place.
 
@@ -30,7 +32,7 @@ use crate::plan::namespaces::Layout;
 use crate::plan::rules::{self, PathRule};
 use crate::profile::NetworkMode;
 use crate::supervise::dispatch::{Flow, Handler, Step};
-use crate::supervise::hosts::{Hosts, Way, address_in, set_port};
+use crate::supervise::hosts::{Hosts, Way, address_in, bytes_of, set_port};
 use crate::supervise::judge::{DecidedBy, Judge, Verdict, error};
 use crate::supervise::violation::Fate;
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
@@ -210,16 +212,20 @@ impl Handler for Connections {
     ) -> Result<Step, SyscallError> {
         let Attempt { socket, process, listener, destination, told, beyond } = attempt;
         let is_inside = matches!(destination, Destination::Inside { .. });
-        if let Some(hosts) = self.hosts.clone().filter(|_| is_inside) {
+        let is_internet = is_inside || matches!(destination, Destination::Outside { .. });
+        if let Some(hosts) = self.hosts.clone().filter(|_| is_internet) {
             // An address that was just given to a name is known before it is connected to.
             hosts.read(judge);
-            if matches!(told.decoded.address, Some(Address::Inet { port: DNS_PORT, .. })) {
+            if let Some(Address::Inet { ip, port }) = told.decoded.address
+                && (port == DNS_PORT || is_loopback(ip) && !is_inside)
+            {
                 hosts.asks(&told.caller.name, process);
             }
         }
         Ok(match self.judge(socket, destination, &told.caller) {
             Outcome::Goes(socket, target) => {
-                if let Some(beyond) = beyond.filter(|_| socket::is_internet(socket.as_raw_fd())) {
+                let is_led = self.hosts.is_some() || !socket::is_internet(socket.as_raw_fd());
+                if let Some(beyond) = beyond.filter(|_| !is_led) {
                     let reason = judge.explainer.beyond_reason(beyond);
                     judge.say(Fate::Blocked, call, &told, reason, DecidedBy::Domain);
                 }
@@ -242,6 +248,7 @@ impl Handler for Connections {
                 let reason = judge.explainer.host_reason(&host);
                 let (fate, step) = match judge.on_violation {
                     OnViolation::Kill => (Fate::Ended, Step::EndRun),
+                    OnViolation::Log => (Fate::WouldBlock, Step::Answer(Answer::Continue)),
                     _ => (Fate::Blocked, Step::Answer(error(libc::ECONNREFUSED))),
                 };
                 judge.say(fate, call, &told, reason, DecidedBy::Filter);
@@ -350,7 +357,9 @@ impl Connections {
                 self.to_host(socket, address, caller)
             }
             Destination::Outside { address } if is_outside(&socket, &address) => {
-                Outcome::Goes(socket, Target::Address(address))
+                // What is no stream reaches somebody without saying whom.
+                let is_judged = self.hosts.is_none() || socket::is_internet_stream(&socket);
+                if is_judged { self.to_host(socket, address, caller) } else { Outcome::Refused }
             }
             _ => Outcome::Refused,
         }
@@ -365,19 +374,29 @@ impl Connections {
         reaches_no_file && is_of_network(socket, (cookie, network))
     }
 
-    /// A connection in the run's network, which the broker takes where it leads to a host outside.
+    /// A connection that the broker takes where it leads to a host outside.
     fn to_host(&self, socket: OwnedFd, mut address: Vec<u8>, caller: &Caller) -> Outcome {
         let hosts = self.hosts.as_ref().filter(|_| socket::is_internet_stream(&socket));
         let Some((hosts, to)) = hosts.zip(address_in(&address)) else {
             return Outcome::Goes(socket, Target::Address(address));
         };
         match hosts.way(to) {
-            Way::Inside => Outcome::Goes(socket, Target::Address(address)),
-            Way::ToThisMachine => Outcome::Goes(socket, Target::Host { address, dials: hosts.dials.clone() }),
+            Way::AsSaid => Outcome::Goes(socket, Target::Address(address)),
+            Way::Questions(place) => Outcome::Goes(socket, Target::Address(bytes_of(place))),
+            Way::ToThisMachine => {
+                let (dials, told) = (hosts.dials.clone(), Vec::new());
+                Outcome::Goes(socket, Target::Host { address, dials, told })
+            }
             Way::Out(host, port) => {
                 set_port(&mut address, port);
                 hosts.connects(&host, &caller.name, caller.process);
-                Outcome::Goes(socket, Target::Host { address, dials: hosts.dials.clone() })
+                let (dials, told) = (hosts.dials.clone(), Vec::new());
+                Outcome::Goes(socket, Target::Host { address, dials, told })
+            }
+            Way::ByProxy(host, place, told) => {
+                hosts.connects(&host, &caller.name, caller.process);
+                let (address, dials) = (bytes_of(place), hosts.dials.clone());
+                Outcome::Goes(socket, Target::Host { address, dials, told })
             }
             Way::Refused(host) => Outcome::NoHost(host),
         }

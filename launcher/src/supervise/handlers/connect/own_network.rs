@@ -7,6 +7,7 @@
 use crate::explain::decode::Address;
 use crate::explain::hint::Outside;
 use crate::explain::servers::{self, Protocol};
+use crate::hosts::reached;
 use crate::plan::OnViolation;
 use crate::supervise::dispatch::Flow;
 use crate::supervise::judge::{DecidedBy, Judge, error};
@@ -16,7 +17,7 @@ use crate::sys::process::Pid;
 use crate::sys::seccomp::Answer;
 use crate::sys::socket::{self, Sends};
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 /// A server, by what is sent to it and its port.
@@ -151,15 +152,6 @@ impl Lead {
 pub fn is_loopback(ip: IpAddr) -> bool {
     let ip = ip.to_canonical();
     ip.is_loopback() || ip.is_unspecified()
-}
-
-/// Where a connection to an address leads (ip(7)).
-pub fn reached(ip: IpAddr) -> IpAddr {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    }
 }
 
 #[cfg(test)]

@@ -3,20 +3,22 @@
 //! signal does not reach a thread whose call was notified. So the supervisor looks for signals that wait, and has
 //! the call give way.
 
+use crate::hosts::reached;
 use crate::supervise::dials::{Dials, Held};
 use crate::supervise::dispatch::Step;
-use crate::supervise::handlers::connect::own_network::{self, Watched};
+use crate::supervise::handlers::connect::own_network::Watched;
 use crate::supervise::hosts::address_in;
 use crate::supervise::judge::error;
 use crate::sys::SyscallError;
 use crate::sys::crew::{Begun, Crew, Prepare};
+use crate::sys::descriptor::{self, Interest};
 use crate::sys::pending::{self, Pending};
 use crate::sys::privilege::Limit;
 use crate::sys::process::Pid;
 use crate::sys::seccomp::{self, Answer};
 use crate::sys::socket::{self, SocketFile};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -67,6 +69,8 @@ pub enum Target {
         address: Vec<u8>,
         /// The calls that wait.
         dials: Dials,
+        /// What the broker is told first, where the address does not tell whom the connection is for.
+        told: Vec<u8>,
     },
 }
 
@@ -157,7 +161,7 @@ impl UnderWay {
                 error(libc::EACCES)
             };
             let is_told = lead.is_some_and(|lead| lead.is_true(&socket, answer));
-            if let Target::Host { address, dials } = &target {
+            if let Target::Host { address, dials, .. } = &target {
                 let ends = socket::local_address(&socket).zip(far_end(address));
                 let ends = ends.filter(|ends| waits_for_host(&socket, answer, || dials.is_again(ends)));
                 let is_held = ends.is_some();
@@ -242,7 +246,19 @@ fn waits_for_host(socket: &OwnedFd, answer: Answer, is_again: impl Fn() -> bool)
 
 /// The end that was connected to. The socket does not know it any more when the broker has ended the connection.
 fn far_end(address: &[u8]) -> Option<SocketAddr> {
-    address_in(address).map(|address| SocketAddr::new(own_network::reached(address.ip()), address.port()))
+    address_in(address).map(|address| SocketAddr::new(reached(address.ip()), address.port()))
+}
+
+/// Tells the broker whom a connection is for. One on its way is there in a moment, as it does not leave this machine; it
+/// is completed here, or its owner's next connect(2) would be taken for the first one, and tell it again.
+fn tell(socket: &OwnedFd, address: &[u8], told: &[u8], is_made: bool) -> bool {
+    const LONGEST: Duration = Duration::from_secs(3);
+    let is_there = || {
+        let [ready] = descriptor::poll([Interest::write(Some(socket.as_raw_fd()))], Some(LONGEST))?;
+        Ok::<bool, SyscallError>(ready.now && !ready.gone)
+    };
+    let is_made = is_made || is_there().unwrap_or(false) && socket::connect(socket, address).is_ok();
+    is_made && socket::send_at_once(socket, told)
 }
 
 /// Connects, and returns the answer for the caller.
@@ -255,8 +271,18 @@ fn connect(socket: &OwnedFd, target: &Target, wish: &AtomicU8) -> Answer {
         }
         Target::Address(address) | Target::Host { address, .. } => address,
     };
+    let told = match target {
+        Target::Host { told, .. } => told.as_slice(),
+        Target::File(_) | Target::Address(_) => &[],
+    };
     loop {
-        match (socket::connect(socket, address), wish.load(Ordering::Acquire)) {
+        let result = socket::connect(socket, address);
+        let is_begun = matches!(result, Ok(()) | Err(libc::EINPROGRESS));
+        if !told.is_empty() && is_begun && !tell(socket, address, told, result.is_ok()) {
+            socket::disconnect(socket);
+            return error(libc::ECONNREFUSED);
+        }
+        match (result, wish.load(Ordering::Acquire)) {
             (Ok(()), _) => return Answer::Done,
             // Meant for the work before. An internet socket goes on where it was.
             (Err(libc::EINTR), GOES_ON) => {}
