@@ -57,7 +57,7 @@ def main():
         if wanted and name not in wanted:
             continue
         before = len(log.read_text().splitlines())
-        flags = [*MORE_FLAGS, *attempts.RULES, *flags]
+        flags = [*(flag for flag in MORE_FLAGS if flag not in flags), *attempts.RULES, *flags]
         words = [sbx, "run", "-q", "--timeout", "60s", "--env", f"SBX_PROGRAM={sbx}", *flags, "--", "/usr/bin/python3",
                  sys.argv[0], "inside", name]
         ran = subprocess.run(words, capture_output=True, text=True)

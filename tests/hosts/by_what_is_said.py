@@ -226,6 +226,7 @@ def a_relay_inside():
                 quietly(lambda: socket.create_connection((host, port), timeout=3).sendall(client.recv(1000)))
                 client.close()
         os._exit(0)
+    os.close(relay)
     os.read(ready, 1)
     for _ in range(3):
         tcp("127.0.0.1", 8080, b"CONNECT shared.example:443 HTTP/1.1\r\nHost: shared.example:443\r\n\r\n")

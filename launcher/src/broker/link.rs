@@ -125,8 +125,8 @@ impl Link {
         }
     }
 
-    /// The connection of a client of the proxy. It speaks to the host when it has been answered, and the host gets `head`
-    /// before that.
+    /// The connection of a client of the proxy. It speaks to the host when it has been answered, and the host gets
+    /// `head` before that.
     pub fn of_client(
         id: u64,
         socket: OwnedFd,

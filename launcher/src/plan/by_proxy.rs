@@ -1,16 +1,21 @@
 //! Hosts for a run that has no network of its own: the broker is a proxy on this machine's loopback, and the only place
 //! that connections lead to.
 //!
-//! Where the supervisor can take the sockets of programs, it connects each to the proxy, and says there whom the program
-//! means: programs need to know nothing of it. Elsewhere Landlock keeps them to the proxy's port, and only programs
-//! that go by the variables reach anybody.
+//! Where the supervisor can take the sockets of programs, it connects each to the proxy, and says there whom the
+//! program means: programs need to know nothing of it. Elsewhere Landlock keeps them to the proxy's port, and only
+//! programs that go by the variables reach anybody.
 
+use crate::error::Refusal;
 use crate::host::landlock::Version;
+use crate::plan::namespaces::Choice;
 use crate::plan::network::{Hosts, Route};
 use crate::plan::rules::Network;
 use crate::plan::validation::Invalid;
 use crate::plan::{Inputs, OnViolation, calls::Calls};
 use crate::profile::NetworkMode;
+use sbx_policy::bpf;
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::interpret::{self, Data};
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
@@ -71,12 +76,25 @@ pub struct At {
 pub const NO_SOCKETS: &str =
     "something around sbx refuses pidfd_getfd(2), by which it takes the sockets to connect";
 
-/// Whether a run that names hosts may have them by a proxy, if it has no network of its own.
-pub fn may_do(inputs: &Inputs<'_>, landlock: Version, nested: bool) -> bool {
+/// Whether a run that names hosts may have them by a proxy, and why it has to, if it has.
+pub fn other_way(
+    inputs: &Inputs<'_>,
+    asked: &Network,
+    landlock: Version,
+    nested: bool,
+) -> Result<(bool, Option<Choice>), Invalid> {
     let Inputs { request, profile, .. } = inputs;
+    if asked.hosts.is_none() {
+        return Ok((false, None));
+    }
     let wants_its_own = request.net == Some(NetworkMode::Private) || !request.publish.is_empty();
     let has_supervisor = !request.exec && !request.keep_background && !nested && !inputs.itself;
-    has_supervisor && !wants_its_own && !profile.is_unrestricted() && landlock >= Version::TCP
+    let may = has_supervisor && !wants_its_own && !profile.is_unrestricted() && landlock >= Version::TCP;
+    match *inputs.host.takes_descriptors.get() {
+        true => Ok((may, None)),
+        false if may => Ok((true, Some(Choice::None(NO_SOCKETS.to_string())))),
+        false => Err(Invalid::HostsWithoutSockets),
+    }
 }
 
 /// The network of a run that has its hosts by a proxy.
@@ -86,10 +104,23 @@ pub fn network(hosts: &Hosts, is_supervised: bool, why: String) -> Network {
     Network { mode: NetworkMode::Ports, hosts, ..Network::default() }
 }
 
-/// Refuses a run in which something else than the supervisor judges connections.
-pub fn check(network: &Network, calls: &Calls, on_violation: OnViolation) -> Result<(), Invalid> {
-    let is_judged = !network.is_supervised_proxy() || calls.connects_outside();
-    if is_judged || on_violation == OnViolation::Log { Ok(()) } else { Err(Invalid::HostsWithConnect) }
+/// Refuses a run in which something else than the supervisor, or Landlock, judges what is sent.
+pub fn check(network: &Network, calls: &Calls, on_violation: OnViolation) -> Result<(), Refusal> {
+    let Some(proxy) = network.proxy().filter(|_| on_violation != OnViolation::Log) else { return Ok(()) };
+    if proxy.is_supervised && !calls.connects_outside() {
+        return Err(Invalid::HostsWithCalls("connect(2)").into());
+    }
+    let program = calls.strict_program()?;
+    let makes = |family: i32| {
+        let Some(nr) = Call::named(b"socket").and_then(|call| call.number(Arch::HOST)) else { return true };
+        let args = [family as u64, libc::SOCK_DGRAM as u64, 0, 0, 0, 0];
+        interpret::run(&program, &Data { nr, arch: Arch::HOST.audit(), args }) != Some(bpf::RET_TRAP)
+    };
+    // A datagram has an address of its own.
+    match [libc::AF_INET, libc::AF_INET6].into_iter().any(makes) {
+        true => Err(Invalid::HostsWithCalls("sockets of UDP").into()),
+        false => Ok(()),
+    }
 }
 
 impl Network {
@@ -106,16 +137,19 @@ impl Network {
         self.proxy().is_some_and(|proxy| proxy.is_supervised)
     }
 
-    /// Notes where it is, and that connections lead there and to the ports that are brought inside.
-    pub fn place_proxy(&mut self, at: At) {
-        let Some(hosts) = self.hosts.as_mut().map(Rc::make_mut) else { return };
-        let Route::Proxy(proxy) = &mut hosts.route else { return };
-        proxy.at = Some(at);
-        let questions = at.questions.all().filter(|_| proxy.is_supervised);
-        self.connect =
-            at.proxy.all().chain(questions).chain(hosts.doors.host_ports.iter().copied()).collect();
+    /// Notes where it is, and that connections lead there and to the ports that are brought inside. Returns what this
+    /// means for the run.
+    pub fn place_proxy(&mut self, at: Option<At>) -> Option<String> {
+        let hosts = self.hosts.as_mut().map(Rc::make_mut)?;
+        let Route::Proxy(proxy) = &mut hosts.route else { return None };
+        proxy.at = at;
+        let supervised = at.filter(|_| proxy.is_supervised);
+        let ports = at.into_iter().flat_map(|at| at.proxy.all());
+        let questions = supervised.into_iter().flat_map(|at| at.questions.all());
+        self.connect = ports.chain(questions).chain(hosts.doors.host_ports.iter().copied()).collect();
         self.connect.sort_unstable();
         self.connect.dedup();
+        Some(format!("warning: {}", proxy.said(&hosts.doors.host_ports)))
     }
 }
 

@@ -15,7 +15,6 @@ use crate::plan::limits::{self, Means};
 use crate::plan::listings::Listings;
 use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, Unavailable, record};
 use crate::plan::rules::Network;
-use crate::plan::validation::Invalid;
 use crate::plan::variables::Loudness;
 use crate::plan::workspace::{self, Working};
 use crate::plan::{
@@ -57,20 +56,14 @@ impl<'a> Draft<'a> {
         let nested = *host.nested.get();
         let asked = network::asked(request, profile, host, landlock)?;
         let itself = inputs.itself;
-        let has_other_way = asked.hosts.is_some() && by_proxy::may_do(&inputs, landlock, nested);
+        let (has_other_way, no_own) = by_proxy::other_way(&inputs, &asked, landlock, nested)?;
         let mode = asked.mode;
         let choices =
             namespaces::Asked { landlock, nested, network: mode, has_other_way, itself, unavailable };
-        let mut choices = namespaces::choose(request, profile, choices)?;
-        if asked.hosts.is_some() && !*host.takes_descriptors.get() {
-            if !has_other_way {
-                return Err(Invalid::HostsWithoutSockets.into());
-            }
-            choices.network = Some(Choice::None(by_proxy::NO_SOCKETS.to_string()));
-        }
+        let choices = namespaces::choose(request, profile, choices)?;
         let on_violation = validation::on_violation(request, profile);
         let logs = on_violation == OnViolation::Log;
-        let network = network::settle(asked, choices.network, logs, (request, host));
+        let network = network::settle(asked, no_own.or(choices.network), logs, (request, host));
         let view = choices.view;
         let calls = calls_of_run(&inputs, &network, &view, landlock)?;
         by_proxy::check(&network, &calls, on_violation)?;
@@ -153,10 +146,7 @@ impl<'a> Draft<'a> {
     pub fn complete(mut self, provided: Provided) -> Result<Plan, Refusal> {
         self.warnings.extend(provided.warnings.iter().cloned());
         let mut warnings = std::mem::take(&mut self.warnings);
-        provided.proxy.into_iter().for_each(|at| self.network.place_proxy(at));
-        if let (Some(proxy), Some(hosts)) = (self.network.proxy(), &self.network.hosts) {
-            warnings.push(format!("warning: {}", proxy.said(&hosts.doors.host_ports)));
-        }
+        warnings.extend(self.network.place_proxy(provided.proxy));
         let Inputs { request, host, ref profile, ref program, ref directory, .. } = self.inputs;
         let private_home = self.private_home(&provided);
         let homes = [host.home().map(Path::to_path_buf), private_home.as_ref().map(|home| home.at.clone())];

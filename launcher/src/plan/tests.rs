@@ -364,7 +364,40 @@ fn rules_about_hosts_take_a_network_of_the_runs_own() {
     }
     let takes_descriptors = host.takes_descriptors.known(false);
     let without = Host { takes_descriptors, ..machine(9) };
-    refused(plan(&connects(&["example.org"], "workspace"), &without), &["refuses pidfd_getfd(2)"]);
+    let private = Request { net: Some(NetworkMode::Private), ..connects(&["example.org"], "workspace") };
+    refused(plan(&private, &without), &["refuses pidfd_getfd(2)"]);
+}
+
+#[test]
+fn without_one_hosts_are_reached_by_a_proxy() {
+    let connects = |profile| Request {
+        connect: vec!["example.org".to_string()],
+        namespaces: Some(Namespaces::None),
+        ..request(profile)
+    };
+    let proxied = |request: &Request, host: &Host| {
+        let planned = plan(request, host).unwrap();
+        let proxy = planned.network.proxy().unwrap().clone();
+        assert!(planned.network.mode == NetworkMode::Ports && !planned.network.namespace);
+        assert!(planned.warnings.iter().any(|warning| warning.contains("by proxy")));
+        assert_eq!(planned.calls.connects_outside(), proxy.is_supervised);
+        // Only the supervisor's threads connect.
+        assert!(planned.network.connect.is_empty());
+        proxy.is_supervised
+    };
+    for profile in ["workspace", "network", "minimal"] {
+        assert!(proxied(&connects(profile), &machine(9)));
+        let takes_descriptors = machine(9).takes_descriptors.known(false);
+        assert!(!proxied(&connects(profile), &Host { takes_descriptors, ..machine(9) }));
+    }
+    refused(plan(&connects("workspace"), &machine(3)), &["a network of the run's own needs"]);
+    for request in [
+        Request { keep_background: true, ..connects("workspace") },
+        Request { net: Some(NetworkMode::Private), ..connects("workspace") },
+        Request { require: Some(Level::Full), ..connects("workspace") },
+    ] {
+        refused(plan(&request, &machine(9)), &["cannot make namespaces"]);
+    }
 }
 
 #[test]

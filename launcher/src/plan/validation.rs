@@ -46,9 +46,9 @@ pub enum Invalid {
     HostsWithoutSockets,
     #[error(
         "cannot keep the run to named hosts without a network of its own: the profile or a flag says itself whether \
-         connect(2) is allowed, and only the supervisor could tell where to; leave that rule out"
+         {0} may be used, and so nobody would look where that leads; leave that rule out"
     )]
-    HostsWithConnect,
+    HostsWithCalls(&'static str),
     #[error(
         "cannot show ports of the run on this machine (--publish): under '{profile}' it has {network}; give it a \
          network of its own with --net private"

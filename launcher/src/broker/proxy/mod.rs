@@ -1,5 +1,5 @@
-//! The proxy, for a run without a network of its own: its programs do not reach the broker by the addresses of hosts, so
-//! they have to say whom they want to reach.
+//! The proxy, for a run without a network of its own: its programs do not reach the broker by the addresses of hosts,
+//! so they have to say whom they want to reach.
 //!
 //! They do by HTTP (a request with a whole URL, or CONNECT; RFC 9110, 9112) or by SOCKS 5 (RFC 1928). The supervisor
 //! does in a way of its own, on the sockets of programs that know nothing of a proxy. The first byte tells which.

@@ -208,12 +208,15 @@ fn what_cannot_be_kept_does_not_start() {
             ("--net private", "a network of the run's own needs"),
             ("--publish 3000", "a network of the run's own needs"),
             ("--keep-background", "a network of the run's own needs"),
-            ("-p ./loose.json", "says itself whether connect(2) is allowed"),
-            ("--allow-calls connect", "says itself whether connect(2) is allowed"),
+            ("-p ./loose.json", "says itself whether connect(2) may be used"),
+            ("--allow-calls connect", "says itself whether connect(2) may be used"),
+            ("--allow-calls socket", "says itself whether sockets of UDP may be used"),
         ] {
             internet.run(&format!("$SBX {WITHOUT} {flags} {connect}")).refused(125, &[why]);
             assert!(!internet.world.exists("ran"), "{flags}");
         }
+        let run = format!("$SBX --allow-calls socket {connect}");
+        internet.run_answering(&run, NO_SOCKETS).refused(125, &["sockets of UDP"]);
         // Nobody would hear of connections.
         let run = format!("$SBX {WITHOUT} {connect}");
         let out = internet.run_answering(&run, &[(libc::SYS_seccomp, libc::EBUSY)]);

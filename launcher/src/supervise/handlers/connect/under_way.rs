@@ -249,8 +249,8 @@ fn far_end(address: &[u8]) -> Option<SocketAddr> {
     address_in(address).map(|address| SocketAddr::new(reached(address.ip()), address.port()))
 }
 
-/// Tells the broker whom a connection is for. One on its way is there in a moment, as it does not leave this machine; it
-/// is completed here, or its owner's next connect(2) would be taken for the first one, and tell it again.
+/// Tells the broker whom a connection is for. One on its way is there in a moment, as it does not leave this machine.
+/// It is completed here, or its owner's next connect(2) would be taken for the first one, and tell it again.
 fn tell(socket: &OwnedFd, address: &[u8], told: &[u8], is_made: bool) -> bool {
     const LONGEST: Duration = Duration::from_secs(3);
     let is_there = || {
