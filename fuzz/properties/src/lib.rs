@@ -27,7 +27,7 @@ mod values;
 pub use decode::decode;
 pub use env_text::env_text;
 pub use git::git;
-pub use network::{dns, hello, hosts, request};
+pub use network::{dns, hello, hosts, proxy, request};
 pub use policy::policy;
 pub use profile::profile;
 pub use program::program;
@@ -38,7 +38,7 @@ pub use values::values;
 pub type Property = fn(&[u8]);
 
 /// All properties, by the names of their fuzz targets.
-pub const TARGETS: [(&str, Property); 12] = [
+pub const TARGETS: [(&str, Property); 13] = [
     ("env_text", env_text),
     ("profile", profile),
     ("policy", policy),
@@ -50,6 +50,7 @@ pub const TARGETS: [(&str, Property); 12] = [
     ("dns", dns),
     ("hello", hello),
     ("request", request),
+    ("proxy", proxy),
     ("hosts", hosts),
 ];
 

@@ -3,7 +3,8 @@
 use sbx::broker::dns::Book;
 use sbx::broker::message::{self, Family, Reply};
 use sbx::broker::names::Names;
-use sbx::broker::said::{LONGEST, Said, http, tls};
+use sbx::broker::proxy::{self, Asked, Form, Wish, plain};
+use sbx::broker::said::{Host, LONGEST, Said, http, tls};
 use sbx::broker::{Event, Teller};
 use sbx::hosts::{HostName, HostPattern, HostRule, HostRules};
 use sbx::sys::socket::packet_pair;
@@ -97,6 +98,38 @@ pub fn request(bytes: &[u8]) {
         assert_eq!(http::host(&head), Said::Host(bytes.to_vec()));
         let twice = [b"GET / HTTP/1.1\r\nHost: ", bytes, b"\r\nHOST: ", bytes, b"\r\n\r\n"].concat();
         assert_eq!(http::host(&twice), Said::Wrong);
+    }
+}
+
+/// Input: what a client of the proxy says first. What it asks for stays the same whatever follows, and is not told
+/// before it is there. The head for a host is a request that names this host and no other. The supervisor's own way of
+/// saying it is read back.
+pub fn proxy(bytes: &[u8]) {
+    let bytes = &bytes[..bytes.len().min(LONGEST)];
+    for is_greeted in [false, true] {
+        let asked = proxy::read(bytes, is_greeted);
+        if asked != Asked::Unfinished {
+            assert_eq!(proxy::read(&[bytes, b"more"].concat(), is_greeted), asked);
+        }
+        for end in [bytes.len() / 2, bytes.len().saturating_sub(1)] {
+            let before = proxy::read(&bytes[..end], is_greeted);
+            assert!(before == Asked::Unfinished || before == asked, "{end}: {before:?}, then {asked:?}");
+        }
+        let Asked::Wish(length, wish) = asked else { continue };
+        assert!(length <= bytes.len() && wish.head.is_empty() == (wish.form != Form::Request));
+        let told = plain::write(&wish.host, wish.port).unwrap();
+        let (host, port) = (wish.host.clone(), wish.port);
+        let same = Wish { host, port, form: Form::Plain, head: Vec::new() };
+        assert_eq!(proxy::read(&told, false), Asked::Wish(told.len(), same));
+        if wish.form == Form::Request {
+            let Said::Host(text) = http::host(&wish.head) else { panic!("{:?}", wish.head) };
+            let text = String::from_utf8(text).unwrap();
+            let bare = text.trim_matches(['[', ']']);
+            let said = bare.parse::<IpAddr>().map(|address| Host::Address(address.to_canonical()));
+            assert_eq!(said.unwrap_or_else(|_| Host::Name(HostName::parse(&text).unwrap())), wish.host);
+            let lines = wish.head.windows(2).filter(|two| two == b"\r\n").count();
+            assert_eq!(wish.head.iter().filter(|byte| matches!(byte, b'\r' | b'\n')).count(), 2 * lines);
+        }
     }
 }
 
