@@ -48,7 +48,7 @@ pub struct NetworkUsed {
     /// What the run had of each host and port, with mode hosts, sorted by them.
     #[serde(default)]
     pub hosts: Vec<HostUsed>,
-    /// How much is in none of these entries: a report has at most 4096.
+    /// How much is in none of these entries, or of those of published ports: a report has at most 4096.
     #[serde(default)]
     pub hosts_unlisted: u64,
 }
@@ -75,6 +75,24 @@ pub struct PublishedPort {
     pub port: u16,
     /// The port of the run.
     pub inside: u16,
+    /// Connections that were made.
+    #[serde(default)]
+    pub connections: u64,
+    /// Connections that could not be made, mostly because nobody listened in the run.
+    #[serde(default)]
+    pub failed: u64,
+    /// Bytes that the run sent.
+    #[serde(default)]
+    pub sent: u64,
+    /// Bytes that the run received.
+    #[serde(default)]
+    pub received: u64,
+    /// When somebody first connected: RFC 3339, UTC. Null if nobody did.
+    #[serde(default)]
+    pub first: Option<String>,
+    /// The same of the last time.
+    #[serde(default)]
+    pub last: Option<String>,
 }
 
 /// What the run had of a host at one port.

@@ -81,6 +81,8 @@ pub enum Event {
         sent: u64,
         /// Bytes for the command.
         received: u64,
+        /// The ends of the command's own connection.
+        ends: Option<Ends>,
     },
     /// Events before this one that were not told: the supervisor did not read fast enough.
     Lost {
@@ -124,10 +126,11 @@ impl Event {
                 to.push(u8::from(said.is_some()));
                 text(&mut to, said.as_deref().unwrap_or_default());
             }
-            Event::Closed { host, port, sent, received } => {
+            Event::Closed { host, port, sent, received, ends } => {
                 begin(&mut to, 6, host, *port);
                 to.extend(sent.to_be_bytes());
                 to.extend(received.to_be_bytes());
+                encode_ends(&mut to, *ends);
             }
             Event::Lost { count } => {
                 to.push(7);
@@ -175,7 +178,7 @@ impl Event {
                 let (host, port) = from.host()?;
                 let (sent, received) = (from.array()?, from.array()?);
                 let (sent, received) = (u64::from_be_bytes(sent), u64::from_be_bytes(received));
-                Event::Closed { host, port, sent, received }
+                Event::Closed { host, port, sent, received, ends: from.ends()? }
             }
             7 => Event::Lost { count: u64::from_be_bytes(from.array()?) },
             _ => return None,
@@ -354,7 +357,8 @@ mod tests {
             Event::Failed { host: host.clone(), port, errno: libc::ETIMEDOUT, ends: None },
             Event::Mismatch { host: host.clone(), port, said: None, protocol: Protocol::Tls },
             Event::Mismatch { host: host.clone(), port, said: Some("a".into()), protocol: Protocol::Http },
-            Event::Closed { host, port, sent: 1, received: u64::MAX },
+            Event::Closed { host: host.clone(), port, sent: 1, received: u64::MAX, ends },
+            Event::Closed { host, port, sent: 0, received: 1, ends: None },
             Event::Lost { count: 3 },
         ]
     }

@@ -366,7 +366,7 @@ impl Loop {
     fn ended(&mut self, id: u64, mut link: Link, errno: i32) {
         let (host, port) = (link.host.to_string(), link.port);
         self.teller.tell(&match link.counts() {
-            Some((sent, received)) => Event::Closed { host, port, sent, received },
+            Some((sent, received)) => Event::Closed { host, port, sent, received, ends: link.ends },
             None => Event::Failed { host, port, errno, ends: link.ends },
         });
         if let Host::Name(name) = &link.host {

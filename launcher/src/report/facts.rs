@@ -5,8 +5,10 @@ use crate::plan::Plan;
 use crate::plan::home::PrivateHome;
 use crate::plan::limits::Applied;
 use crate::profile::Source;
+use crate::request::PortPair;
 use crate::supervise;
-use crate::supervise::hosts::Hosts;
+use crate::supervise::hosts::{Hosts, Used};
+use crate::supervise::published::Published;
 use crate::sys::usage::Usage;
 use sbx_client::report::{
     Bytes, HomeUsed, HostUsed, Level, LimitUsed, NetworkMode, NetworkUsed, Output, ProfileUsed, Proxy,
@@ -58,11 +60,7 @@ pub fn network(plan: &Plan) -> NetworkUsed {
             false => Proxy::ByPort,
         }),
         host_ports: hosts.map(|hosts| hosts.doors.host_ports.clone()).unwrap_or_default(),
-        published: plan
-            .publish
-            .iter()
-            .map(|pair| PublishedPort { port: pair.here, inside: pair.inside })
-            .collect(),
+        published: plan.publish.iter().map(|pair| shown(pair, &Used::default())).collect(),
         hosts: Vec::new(),
         hosts_unlisted: 0,
     }
@@ -70,9 +68,6 @@ pub fn network(plan: &Plan) -> NetworkUsed {
 
 /// What the run had of each host.
 pub fn hosts(hosts: &Hosts) -> Vec<HostUsed> {
-    let time = |time: Option<SystemTime>| {
-        humantime::format_rfc3339_micros(time.unwrap_or(SystemTime::UNIX_EPOCH)).to_string()
-    };
     let used = hosts.used().into_iter();
     let all = used.map(|((host, port), used)| HostUsed {
         host,
@@ -82,10 +77,32 @@ pub fn hosts(hosts: &Hosts) -> Vec<HostUsed> {
         refused: used.refused,
         sent: used.sent,
         received: used.received,
-        first: time(used.first),
-        last: time(used.last),
+        first: time(used.first.unwrap_or(SystemTime::UNIX_EPOCH)),
+        last: time(used.last.unwrap_or(SystemTime::UNIX_EPOCH)),
     });
     all.collect()
+}
+
+/// How each port of the run that this machine showed was used.
+pub fn published(published: &Published) -> Vec<PublishedPort> {
+    published.used().iter().map(|(pair, used)| shown(pair, used)).collect()
+}
+
+fn shown(pair: &PortPair, used: &Used) -> PublishedPort {
+    PublishedPort {
+        port: pair.here,
+        inside: pair.inside,
+        connections: used.connections,
+        failed: used.failed,
+        sent: used.sent,
+        received: used.received,
+        first: used.first.map(time),
+        last: used.last.map(time),
+    }
+}
+
+fn time(time: SystemTime) -> String {
+    humantime::format_rfc3339_micros(time).to_string()
 }
 
 pub fn level(plan: &Plan) -> Level {

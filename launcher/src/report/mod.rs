@@ -21,6 +21,7 @@ use crate::explain::decode::signal_name;
 use crate::plan::Plan;
 use crate::request::Request;
 use crate::supervise::hosts::Hosts;
+use crate::supervise::published::Published;
 use crate::supervise::violation::Violations;
 use crate::supervise::{Ending, Stderr, Summary};
 use crate::sys::process::Pid;
@@ -158,6 +159,14 @@ impl Reporter {
     pub fn reached(&mut self, hosts: &Hosts) {
         if let Some(network) = &mut self.report.network {
             (network.hosts, network.hosts_unlisted) = (facts::hosts(hosts), hosts.unlisted());
+        }
+    }
+
+    /// Records how the ports were used that this machine showed.
+    pub fn showed(&mut self, published: &Published) {
+        if let Some(network) = &mut self.report.network {
+            network.published = facts::published(published);
+            network.hosts_unlisted += published.unlisted();
         }
     }
 

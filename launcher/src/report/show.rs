@@ -109,6 +109,8 @@ impl Table {
             self.list("sockets", BOLD, &sockets);
             let hosts: Vec<String> = network.hosts.iter().map(words::host).collect();
             self.list("hosts", BOLD, &hosts);
+            let published: Vec<String> = network.published.iter().map(words::published).collect();
+            self.list("published", BOLD, &published);
         }
         if let Some(home) = &report.home {
             let lasts = if home.lasts { "kept for later runs" } else { "removed with the run" };

@@ -5,6 +5,7 @@ use crate::enforce::doors::{Door, Purpose};
 use crate::error::{Refusal, cannot};
 use crate::plan::network;
 use crate::run::proxy;
+use crate::supervise::brokers::Broker;
 use crate::supervise::hosts::Hosts;
 use crate::sys::{descriptor, probe, socket};
 use std::rc::Rc;
@@ -25,7 +26,7 @@ pub fn start(
             Setup { rules: plan.rules.clone(), resolver: Resolver::of_host(), watches: logs, tells: true };
         broker::serve(setup, all(doors, proxy), brokers);
     }
-    let hosts = Hosts::new(plan, logs, doors, own, pid);
+    let hosts = Hosts::new(plan, logs, doors, Broker::new(own, pid));
     // Nobody but the broker has them now. If it ends, they end, and nobody is reached.
     drop(all(doors, proxy));
     Ok(Rc::new(hosts))

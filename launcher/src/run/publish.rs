@@ -8,16 +8,21 @@ use crate::enforce::doors::{self, Purpose};
 use crate::error::{Refusal, cannot};
 use crate::hosts::HostRules;
 use crate::request::PortPair;
+use crate::supervise::brokers::Broker;
+use crate::supervise::published::Published;
 use crate::sys::namespace::Made;
-use crate::sys::process::Pid;
 use crate::sys::{OfCall, SyscallError, descriptor, probe, process, socket};
 use rustix::io::Errno;
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 /// The sockets on this machine's loopback, listening.
-pub struct Publishing(Vec<Listener>);
+pub struct Publishing {
+    ports: Vec<PortPair>,
+    listeners: Vec<Listener>,
+}
 
 impl Publishing {
     /// Takes the ports, before there is a command. A machine without IPv6 has them for IPv4 alone.
@@ -37,11 +42,11 @@ impl Publishing {
                 }
             }
         }
-        Ok(Publishing(listeners))
+        Ok(Publishing { ports: ports.to_vec(), listeners })
     }
 
     /// Starts to serve them, in the run's network.
-    pub fn start(self, doors: &[doors::Door]) -> Result<Publisher, Refusal> {
+    pub fn start(self, doors: &[doors::Door]) -> Result<Rc<Published>, Refusal> {
         let network = network_of(doors).map_err(cannot("find the run's network for --publish"))?;
         let [own, channel] = socket::packet_pair().map_err(cannot("make a channel for --publish"))?;
         let pid = probe::fork().map_err(cannot("start the process for --publish"))?;
@@ -51,11 +56,11 @@ impl Publishing {
                 process::exit_now(broker::NOT_STARTED);
             }
             let resolver = Resolver::none();
-            let setup = Setup { rules: HostRules::default(), resolver, watches: false, tells: false };
-            let doors = Doors { datagrams: Vec::new(), questions: Vec::new(), listeners: self.0 };
+            let setup = Setup { rules: HostRules::default(), resolver, watches: false, tells: true };
+            let doors = Doors { datagrams: Vec::new(), questions: Vec::new(), listeners: self.listeners };
             broker::serve(setup, doors, channel);
         }
-        Ok(Publisher { pid, _channel: own })
+        Ok(Rc::new(Published::new(Broker::new(own, pid), &self.ports)))
     }
 }
 
@@ -79,25 +84,4 @@ fn network_of(doors: &[doors::Door]) -> Result<Made, SyscallError> {
     let here = OwnedFd::from(File::open("/proc/self/ns/user").of("open")?);
     let is_own = identity(&here).of("fstat")? == identity(&user).of("fstat")?;
     Ok(Made { user: (!is_own).then_some(user), network })
-}
-
-/// The process that serves them.
-pub struct Publisher {
-    pid: Pid,
-    /// It ends when this does.
-    _channel: OwnedFd,
-}
-
-impl Publisher {
-    /// Ends it. What there is to say, if it had ended before.
-    pub fn end(self) -> Option<&'static str> {
-        let early = process::wait(Some(self.pid), false, false).is_some();
-        if !early {
-            process::signal(self.pid, libc::SIGKILL);
-            process::wait(Some(self.pid), true, false);
-        }
-        early.then_some(
-            "the process for --publish had ended before the command: the ports were closed by then",
-        )
-    }
 }

@@ -26,7 +26,7 @@ use crate::run::compiling::Compiling;
 use crate::run::conclusion::{conclude, tell_placeholders};
 use crate::run::messages::Closing;
 use crate::run::provide::Resources;
-use crate::run::publish::{Publisher, Publishing};
+use crate::run::publish::Publishing;
 use crate::run::signing::Signing;
 use crate::run::withheld::Withheld;
 use crate::run::{Stop, fill, hosts};
@@ -123,7 +123,7 @@ pub fn run(
         return Err(Refusal::from(failure).into());
     }
     // It takes the rights that this process is going to give up.
-    let publisher = publishing.map(|publishing| publishing.start(&doors)).transpose()?;
+    let published = publishing.map(|publishing| publishing.start(&doors)).transpose()?;
     if let Some(reporter) = &mut reporter {
         reporter.started(watch.command(), unheard.as_deref());
         if let Watch::Reaper(reaper) = &watch {
@@ -149,6 +149,7 @@ pub fn run(
         keep_background: limits.keep_background,
         limits: limits.applied,
         hosts: hosts.clone(),
+        published: published.clone(),
     };
     let command = task.watch.command();
     let mut summary = supervise::run(task, &mut calls);
@@ -156,11 +157,8 @@ pub fn run(
     let departing = summary.as_mut().ok().and_then(|summary| summary.departing.take());
     let departing = departing.filter(|_| reporter.is_none());
     calls.end();
-    if let Some(hosts) = &hosts {
-        hosts.end(&mut calls.judge);
-    }
-    let shown_no_more = publisher.and_then(Publisher::end);
-    shown_no_more.iter().for_each(|line| calls.judge.violations.line(line));
+    hosts.iter().for_each(|hosts| hosts.end(&mut calls.judge));
+    published.iter().for_each(|published| published.end(&mut calls.judge));
     if let Some((arguments, summary)) = arguments.zip(summary.as_ref().ok()) {
         arguments.tell(summary, command, &mut calls.judge);
     }
@@ -175,6 +173,7 @@ pub fn run(
     if let Some(reporter) = reporter {
         reporter.wrote_home(written.paths.iter().map(|path| path.as_path().into()).collect(), written.more);
         hosts.iter().for_each(|hosts| reporter.reached(hosts));
+        published.iter().for_each(|published| reporter.showed(published));
         reporter.ended(summary.as_ref().ok(), &calls.judge.violations);
         reporter.looked(found.findings.clone(), found.failures.clone());
     }

@@ -11,17 +11,17 @@ use crate::explain::hint::{Host, Reason};
 use crate::hosts::{DNS_PORT, HostName, Range, reached};
 use crate::plan::by_proxy::{At, Proxy};
 use crate::plan::network::{self, Route};
+use crate::supervise::brokers::Broker;
 use crate::supervise::dials::Dials;
 use crate::supervise::judge::Judge;
 use crate::supervise::violation::{Confidence, Fate, Kind, Violation};
 use crate::sys::process::Pid;
-use crate::sys::{descriptor, process, socket};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::rc::Rc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 /// Maximum number of hosts that are told apart, with their ports.
 const MOST: usize = 4096;
@@ -33,8 +33,7 @@ pub struct Hosts {
     logs: bool,
     /// The port of the socket that connections go to, by whether it is of IPv6, and the port that it stands for.
     ports: HashMap<(bool, u16), u16>,
-    channel: OwnedFd,
-    broker: Pid,
+    broker: Broker,
     /// The calls that wait for their hosts.
     pub dials: Dials,
     state: RefCell<State>,
@@ -53,9 +52,7 @@ struct State {
     asker: Option<Program>,
     /// Who connected to a host last, by its name or address, and the port.
     callers: HashMap<(String, u16), Program>,
-    /// The broker has closed the channel.
-    is_gone: bool,
-    /// That is known: it has been said, or the run has ended.
+    /// It is known that the broker has ended: it has been said, or the run has ended.
     is_over: bool,
 }
 
@@ -96,15 +93,15 @@ pub enum Way {
 }
 
 impl Hosts {
-    /// Of a run whose first process has made these sockets, and whose broker is at the other end of the channel.
-    pub fn new(plan: Rc<network::Hosts>, logs: bool, doors: &[Door], channel: OwnedFd, broker: Pid) -> Hosts {
+    /// Of a run whose first process has made these sockets, and which has this broker.
+    pub fn new(plan: Rc<network::Hosts>, logs: bool, doors: &[Door], broker: Broker) -> Hosts {
         let mut ports = HashMap::new();
         for (purpose, number) in doors {
             if let (Purpose::Port(port), Some(address)) = (purpose, doors::address_of(*number)) {
                 ports.insert((address.is_ipv6(), *port), address.port());
             }
         }
-        Hosts { plan, logs, ports, channel, broker, dials: Dials::default(), state: RefCell::default() }
+        Hosts { plan, logs, ports, broker, dials: Dials::default(), state: RefCell::default() }
     }
 
     /// Where a connection goes.
@@ -195,41 +192,19 @@ impl Hosts {
 
     /// The descriptor that can be read when the broker has told something.
     pub fn told(&self) -> Option<RawFd> {
-        (!self.state.borrow().is_gone).then(|| self.channel.as_raw_fd())
+        self.broker.told()
     }
 
     /// Reads what the broker has told.
     pub fn read(&self, judge: &mut Judge) {
-        // The broker tells more only when this has been read.
-        const MOST_AT_ONCE: usize = 256;
-        for _ in 0..MOST_AT_ONCE {
-            match self.next() {
-                Some(Some(event)) => self.hear(event, judge),
-                Some(None) => {}
-                None => break,
-            }
+        self.broker.events().into_iter().for_each(|event| self.hear(event, judge));
+        if !self.broker.is_gone() {
+            return;
         }
-        let mut state = self.state.borrow_mut();
-        if state.is_gone && !std::mem::replace(&mut state.is_over, true) {
+        self.dials.release(true);
+        if !std::mem::replace(&mut self.state.borrow_mut().is_over, true) {
             let line = "the process that connects to hosts has ended: no host is reached any more";
             judge.violations.line(line);
-        }
-    }
-
-    /// The next event; an inner `None` for what cannot be read.
-    fn next(&self) -> Option<Option<Event>> {
-        if self.state.borrow().is_gone {
-            return None;
-        }
-        let mut buffer = [0; 2048];
-        match socket::receive_at_once(&self.channel, &mut buffer) {
-            Ok(Some(0)) | Err(_) => {
-                self.state.borrow_mut().is_gone = true;
-                self.dials.release(true);
-                None
-            }
-            Ok(Some(length)) => Some(buffer.get(..length).and_then(Event::decode)),
-            Ok(None) => None,
         }
     }
 
@@ -247,7 +222,7 @@ impl Hosts {
                 drop(state);
                 if is_listed {
                     let reason = judge.explainer.host_name_reason(&shown);
-                    self.tell(judge, &asker, "dns", format!("A {shown}"), reason);
+                    self.tell(judge, &asker, Fate::WouldBlock, "dns", format!("A {shown}"), reason);
                 }
             }
             Event::Refused { name, kind } => {
@@ -255,7 +230,7 @@ impl Hosts {
                 let asker = state.asker();
                 drop(state);
                 let reason = judge.explainer.host_name_reason(&name);
-                self.tell(judge, &asker, "dns", format!("{kind} {name}"), reason);
+                self.tell(judge, &asker, Fate::Blocked, "dns", format!("{kind} {name}"), reason);
             }
             Event::Opened { host, port, ends, .. } => {
                 ends.into_iter().for_each(|ends| self.dials.tell(ends, 0));
@@ -278,7 +253,7 @@ impl Hosts {
                     true => judge.explainer.address_of_name_reason(&host, port),
                     false => judge.explainer.host_reason(&asked),
                 };
-                self.tell(judge, &caller, "connection", format!("{host}:{port}"), reason);
+                self.tell(judge, &caller, Fate::Blocked, "connection", format!("{host}:{port}"), reason);
             }
             Event::Mismatch { host, port, said, protocol } => {
                 state.of(&host, port, |used| used.refused += 1);
@@ -288,9 +263,10 @@ impl Hosts {
                 let reason = judge.explainer.mismatch_reason(&word, &host, port, said.is_some());
                 let said = said.map_or_else(|| "no host".to_string(), |said| format!("'{said}'"));
                 let what = format!("{host}:{port}, {word} to {said}");
-                self.tell(judge, &caller, "connection", what, reason);
+                let fate = if self.logs { Fate::WouldBlock } else { Fate::Blocked };
+                self.tell(judge, &caller, fate, "connection", what, reason);
             }
-            Event::Closed { host, port, sent, received } => state.of(&host, port, |used| {
+            Event::Closed { host, port, sent, received, .. } => state.of(&host, port, |used| {
                 used.sent += sent;
                 used.received += received;
             }),
@@ -306,19 +282,20 @@ impl Hosts {
         let host = host_of(shown, port);
         if self.logs && !host.address.is_loopback() && !self.allows(&host) {
             let reason = judge.explainer.host_reason(&host);
-            self.tell(judge, program, "connection", format!("{shown}:{port}"), reason);
+            self.tell(judge, program, Fate::WouldBlock, "connection", format!("{shown}:{port}"), reason);
         }
     }
 
+    /// What log mode does not let through either was blocked: a refusal that the broker tells of has happened.
     fn tell(
         &self,
         judge: &mut Judge,
         (program, process): &Program,
+        fate: Fate,
         call: &str,
         arguments: String,
         reason: Reason,
     ) {
-        let fate = if self.logs { Fate::WouldBlock } else { Fate::Blocked };
         let (kind, confidence) = (Kind::Address, Confidence::Observed);
         let (call, path, address) = (call.to_string(), None, None);
         let violation = Violation { fate, kind, confidence, call, arguments, path, address, reason };
@@ -327,23 +304,10 @@ impl Hosts {
 
     /// Ends the broker. What it has still to tell is heard.
     pub fn end(&self, judge: &mut Judge) {
-        const LONGEST: Duration = Duration::from_millis(200);
         // What happened before is heard, and is news.
         self.read(judge);
         self.state.borrow_mut().is_over = true;
-        let _ = socket::send_no_more(&self.channel);
-        let deadline = Instant::now() + LONGEST;
-        while let Some(number) = self.told() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let interest = descriptor::Interest::read(Some(number));
-            let ready = descriptor::poll([interest], Some(left)).map(|[ready]| ready.now || ready.gone);
-            if left.is_zero() || !ready.unwrap_or(false) {
-                break;
-            }
-            self.read(judge);
-        }
-        process::signal(self.broker, libc::SIGKILL);
-        process::wait(Some(self.broker), true, false);
+        self.broker.end(&mut || self.read(judge));
     }
 
     /// What the run had of each host and port. Port 0: its name was asked for.
@@ -372,11 +336,17 @@ impl State {
             self.unlisted += 1;
             return;
         }
-        let used = self.used.entry(key).or_default();
+        self.used.entry(key).or_default().at_present(change);
+    }
+}
+
+impl Used {
+    /// Something happened just now.
+    pub fn at_present(&mut self, change: impl FnOnce(&mut Used)) {
         let now = SystemTime::now();
-        used.first.get_or_insert(now);
-        used.last = Some(now);
-        change(used);
+        self.first.get_or_insert(now);
+        self.last = Some(now);
+        change(self);
     }
 }
 

@@ -4,6 +4,7 @@
 //! reaper where there is one, and the command's output where that is limited. One thread does all of it, so
 //! nothing here may wait for the command.
 
+pub mod brokers;
 mod deadline;
 pub mod dials;
 pub mod dispatch;
@@ -13,6 +14,7 @@ pub mod hosts;
 pub mod judge;
 pub mod memory;
 pub mod output;
+pub mod published;
 mod stderr;
 mod summary;
 pub mod terminal;
@@ -35,6 +37,7 @@ use deadline::{Act, Deadline};
 use dispatch::{Dispatcher, Flow};
 use hosts::Hosts;
 use output::Pumps;
+use published::Published;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -81,6 +84,8 @@ pub struct Task {
     pub limits: Vec<Applied>,
     /// The hosts that it reaches, if rules name some.
     pub hosts: Option<Rc<Hosts>>,
+    /// The ports of it that this machine shows, if some are to be.
+    pub published: Option<Rc<Published>>,
 }
 
 /// Supervises until the command, and what it left behind, have ended.
@@ -126,9 +131,12 @@ struct Supervisor<'t> {
 impl Supervisor<'_> {
     /// Waits until something happens, and handles it.
     fn turn(&mut self) -> Result<(), SyscallError> {
-        let [signals, listener, event, lines, hosts, streams @ ..] = self.wait()?;
+        let [signals, listener, event, lines, hosts, published, streams @ ..] = self.wait()?;
         if hosts.now || hosts.gone {
             self.task.hosts.iter().for_each(|hosts| hosts.read(&mut self.calls.judge));
+        }
+        if published.now || published.gone {
+            self.task.published.iter().for_each(|published| published.read());
         }
         self.notifications(listener)?;
         if signals.now {
@@ -148,9 +156,9 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    /// Waits: for signals, notifications, events of the reaper, room for lines on stderr, what the broker tells, and
+    /// Waits: for signals, notifications, events of the reaper, room for lines on stderr, what the brokers tell, and
     /// the four ends of the output.
-    fn wait(&mut self) -> Result<[Ready; 9], SyscallError> {
+    fn wait(&mut self) -> Result<[Ready; 10], SyscallError> {
         let task = &self.task;
         let events = match &task.watch {
             Watch::Reaper(reaper) => Some(reaper.events()),
@@ -163,6 +171,7 @@ impl Supervisor<'_> {
             Interest::read(events),
             Interest::write(self.calls.judge.violations.waits_for()),
             Interest::read(task.hosts.as_ref().and_then(|hosts| hosts.told())),
+            Interest::read(task.published.as_ref().and_then(|published| published.told())),
             out,
             err,
             to_out,

@@ -4,8 +4,8 @@ use crate::explain::decode::signal_name;
 use crate::report::show::{name, sentence};
 use crate::text::escape;
 use sbx_client::report::{
-    Cause, Exit, Finding, FindingKind, HostUsed, LimitUsed, NetworkMode, NetworkUsed, Output, Report, Rusage,
-    Stream, Unit,
+    Cause, Exit, Finding, FindingKind, HostUsed, LimitUsed, NetworkMode, NetworkUsed, Output, PublishedPort,
+    Report, Rusage, Stream, Unit,
 };
 
 /// How the run ended, and its exit status where that is another one.
@@ -95,13 +95,24 @@ pub fn network(network: &NetworkUsed) -> String {
     }
 }
 
+/// How a port of the run was used that this machine showed.
+pub fn published(port: &PublishedPort) -> String {
+    let mut what = connections(port.connections, port.sent, port.received);
+    what.extend((port.failed > 0).then(|| format!("failed {}", port.failed)));
+    let what = if what.is_empty() { "not used".to_string() } else { what.join("; ") };
+    let of_run =
+        if port.inside == port.port { String::new() } else { format!(", {} of the run", port.inside) };
+    format!("{}{of_run}: {what}", port.port)
+}
+
+fn connections(number: u64, sent: u64, received: u64) -> Vec<String> {
+    let whole = || format!("connections {number}, {} sent, {} received", bytes(sent), bytes(received));
+    (number > 0).then(whole).into_iter().collect()
+}
+
 /// What the run had of a host.
 pub fn host(used: &HostUsed) -> String {
-    let mut what = Vec::new();
-    if used.connections > 0 {
-        let (sent, received) = (bytes(used.sent), bytes(used.received));
-        what.push(format!("connections {}, {sent} sent, {received} received", used.connections));
-    }
+    let mut what = connections(used.connections, used.sent, used.received);
     what.extend((used.failed > 0).then(|| format!("failed {}", used.failed)));
     what.extend((used.refused > 0).then(|| format!("refused {}", used.refused)));
     let port = used.port.map_or_else(String::new, |port| format!(":{port}"));

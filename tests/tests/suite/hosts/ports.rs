@@ -42,9 +42,17 @@ fn a_port_of_the_run_is_shown_on_this_machine() {
         out.prints("served\nserved\nno\nno\n");
         let report = internet.world.read("report.json").unwrap();
         let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-        assert_eq!(report["network"]["published"][0]["port"], 8080);
+        let used = &report["network"]["published"][0];
+        assert_eq!((&used["port"], &used["inside"]), (&8080.into(), &3000.into()));
+        // The run's server answers, so it is the run that sends a page.
+        let (sent, received) = (used["sent"].as_u64().unwrap(), used["received"].as_u64().unwrap());
+        assert!(used["connections"].as_u64().unwrap() >= 2 && sent > received && received > 50, "{used}");
+        assert!(used["first"].as_str().unwrap() <= used["last"].as_str().unwrap(), "{used}");
         let out = internet.run(&serve("--publish 8080:3000 --connect allowed.example:80", "true"));
         out.prints("served\n");
+        internet.run("$SBX --publish 8080:3000 --report report.json -- true").success();
+        let unused = internet.world.read("report.json").unwrap();
+        assert!(unused.contains(r#""connections":0"#) && unused.contains(r#""first":null"#), "{unused}");
         internet.run(&serve("", "true")).prints("");
         internet
             .run(&serve("--publish 80:3000", "true"))

@@ -23,7 +23,7 @@ fn a_connection_to_a_name_reaches_its_host() {
     let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
     assert_eq!(broker.next(), Event::Opened { host: host.clone(), port, address, ends });
     let (sent, received) = (bytes.len() as u64, bytes.len() as u64);
-    assert_eq!(broker.next(), Event::Closed { host, port, sent, received });
+    assert_eq!(broker.next(), Event::Closed { host, port, sent, received, ends });
 }
 
 #[test]
