@@ -93,7 +93,8 @@ fn a_name_that_a_rule_has_is_reached_and_the_next_one_is_not() {
             let out = internet.run(&format!(
                 "$SBX -p {profile} --ro $CA --connect allowed.example -- curl -sS --cacert $CA https://other.example/"
             ));
-            out.failed().says("other.example").says("allow it with --connect other.example:443");
+            out.failed()
+                .says("allow it with --connect other.example:443 (for another port, name it: NAME:PORT)");
             internet.saw_nothing_of("other.example");
             internet.saw_nothing_of("connection");
         }
@@ -332,6 +333,20 @@ fn log_mode_lets_every_host_through_and_lists_it() {
         let out =
             out.says("would block dns(A other.example)").says("would block connection(203.0.113.12:80)");
         out.says("--connect 203.0.113.12:80");
+        // The broker's own sockets are no host, in log mode either.
+        let own = r#"import socket
+for row in open("/proc/net/tcp").read().splitlines()[1:]:
+    place, state = row.split()[1], row.split()[3]
+    if state == "0A" and not place.endswith(":0035"):
+        try: print(socket.create_connection(("127.0.0.1", int(place.split(":")[1], 16)), 5).recv(1))
+        except OSError as error: print(error.strerror)"#;
+        internet.world.write("own.py", own);
+        let run = "$SBX --log-violations --connect allowed.example:80 -- /usr/bin/python3 own.py";
+        let refused = internet.run(run).success();
+        let lines = refused.out();
+        assert!(!lines.is_empty() && lines.lines().all(|line| line.starts_with("Connection re")), "{lines}");
+        refused.says("blocked connection(127.0.0.1:");
+        internet.saw_nothing_of("connection 127.0.0.1");
     });
 }
 

@@ -87,9 +87,11 @@ impl Explainer {
         self.host_rule(&what, &format!("{}:{}", bracketed(&shown), host.port))
     }
 
-    /// Why a question about a name is refused.
+    /// Why a question about a name is refused. Nobody knows yet which port is meant.
     pub fn host_name_reason(&self, name: &str) -> Reason {
-        self.host_rule(&format!("does not reach {}", escape(name.as_bytes(), MOST)), name)
+        let reason = self.host_rule(&format!("does not reach {}", escape(name.as_bytes(), MOST)), name);
+        let hint = reason.hint.map(|hint| hint.noting(Some("for another port, name it: NAME:PORT")));
+        Reason { hint, ..reason }
     }
 
     /// Why a connection is not let through that says another host than the one it goes to. One that says none may be
