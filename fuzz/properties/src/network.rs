@@ -6,7 +6,7 @@ use sbx::broker::names::Names;
 use sbx::broker::proxy::{self, Asked, Form, Wish, plain};
 use sbx::broker::said::{Host, LONGEST, Said, http, tls};
 use sbx::broker::{Event, Teller};
-use sbx::hosts::{HostName, HostPattern, HostRule, HostRules};
+use sbx::hosts::{HostName, HostPattern, HostRule, HostRules, Protocol};
 use sbx::sys::socket::packet_pair;
 use sbx::text::tame;
 
@@ -168,17 +168,28 @@ pub fn hosts(text: &[u8]) {
         };
         let shown = rule.to_string();
         assert_line(&shown);
-        assert_eq!(HostRule::parse_denial(&shown).as_ref(), Ok(&rule));
+        // All ports is what only a denial can mean, and a protocol what only a permission can.
+        let read_back = if rule.ports.is_empty() { HostRule::parse_denial } else { HostRule::parse };
+        assert_eq!(read_back(&shown).as_ref(), Ok(&rule));
         assert!(rule.covers(&rule));
         let rules = HostRules { allow: vec![rule.clone()], deny: Vec::new() };
         let denied = HostRules { deny: vec![rule.clone()], ..rules.clone() };
         for port in &rule.ports {
             if let HostPattern::Name(name) = &rule.hosts {
+                let spoken = rules.protocols_of_name(name, *port);
+                assert!(
+                    spoken == [rule.protocol_at(*port)] || spoken.is_empty() && !is_looked_at(&rule, *port)
+                );
                 assert!(rules.allow_name(name, *port) && rules.know_name(name));
                 assert!(!denied.allow_name(name, *port) && !denied.know_name(name));
             }
         }
     }
+}
+
+/// Whether what is said at a port has to name the host.
+fn is_looked_at(rule: &HostRule, port: u16) -> bool {
+    rule.protocol_at(port) != Protocol::Tcp
 }
 
 fn is_of_name(c: char) -> bool {
