@@ -1,7 +1,7 @@
 //! The self-test without a sandbox: every row has to find its promise broken.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
-use sbx::selftest::{Verdict, test_without_sandbox};
+use sbx::selftest::{Verdict, hosts, test_without_sandbox};
 use std::path::Path;
 
 #[test]
@@ -22,4 +22,25 @@ fn without_a_sandbox_no_promise_holds() {
     {
         assert!(broken.contains(&name), "{name}: {broken:?}");
     }
+}
+
+/// In a run without rules every host is reached, and so is the one that a rule would name.
+#[test]
+fn without_a_sandbox_every_host_is_reached() {
+    let rows = match hosts::test_without_sandbox(Path::new(env!("CARGO_BIN_EXE_sbx"))) {
+        Ok(rows) => rows,
+        Err(refusal) => {
+            assert!(std::env::var_os("SBX_TEST_NO_SKIP").is_none(), "{refusal}");
+            return eprintln!("skipped: {refusal}");
+        }
+    };
+    for (row, verdict) in &rows {
+        let expected =
+            if row.name == "host-listed" { *verdict == Verdict::Holds } else { is_broken(verdict) };
+        assert!(expected, "{}: {verdict:?}", row.name);
+    }
+}
+
+fn is_broken(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Broken(_))
 }

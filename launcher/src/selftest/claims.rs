@@ -3,6 +3,7 @@
 use crate::error::Refusal;
 use crate::host::landlock::Version;
 use crate::host::{Host, Open};
+use crate::hosts::HostRules;
 use crate::plan::namespaces::{Layout, Unavailable};
 use crate::plan::rules::{Network, PathRule};
 use crate::plan::{Draft, Inputs, Plan, Provided};
@@ -179,6 +180,27 @@ impl Claims {
             made.or_else(|_| self.refuses("connect", &[]))?;
         }
         self.covered(path, |rule| rule.rights.write || rule.rights.connect)
+    }
+
+    /// Its rules name hosts, so that it has a network of its own with ways to them.
+    pub fn names_hosts(&self) -> Claim {
+        self.host_rules().map(drop)
+    }
+
+    /// The rules about hosts.
+    pub fn host_rules(&self) -> Result<&HostRules, &'static str> {
+        self.always()?;
+        self.network.hosts.as_ref().map(|hosts| &hosts.rules).ok_or("its rules name no hosts")
+    }
+
+    /// Whether it has the network of the machine that it is on.
+    pub fn has_whole_network(&self) -> bool {
+        self.network.mode == NetworkMode::Host
+    }
+
+    /// Promised, unless the rules allow it.
+    pub fn unless(&self, allowed: bool) -> Claim {
+        if allowed { Err(BY_CHOICE) } else { Ok(()) }
     }
 
     /// No variable with a secret is passed on.

@@ -25,6 +25,8 @@ pub enum SelfTestError {
          a program start and write to its standard output"
     )]
     Mute(i32),
+    #[error("no outside can be made here to look from: {}", escape(.0.as_bytes(), 200))]
+    NoOutside(String),
     #[error("cannot test: the self-test was not done after ten seconds")]
     TooLong,
     /// The run itself was refused, with this sentence.

@@ -47,6 +47,9 @@ pub fn judge(row: &Row, claim: Claim, twin: Claim, inside: &Seen, control: Optio
     if let Err(why) = claim {
         return Verdict::NotPromised(why.to_string());
     }
+    if let Some((act, seen_as)) = row.allowed {
+        return reached(act, seen_as, inside, control);
+    }
     if let Some(touched) = row.evidence.iter().find(|name| inside.touched.contains(*name)) {
         return Verdict::Broken(format!("seen from outside: {}", touched.replace('-', " ")));
     }
@@ -75,6 +78,18 @@ pub fn judge(row: &Row, claim: Claim, twin: Claim, inside: &Seen, control: Optio
     let would_show = control.is_none_or(|seen| row.evidence.iter().any(|name| seen.touched.contains(name)));
     let provable = if row.acts.is_empty() { would_show } else { proven > 0 };
     if provable { Verdict::Holds } else { Verdict::Untried(unproven(row, control)) }
+}
+
+/// Judges an act that has to succeed, and to be seen from outside.
+fn reached(act: &str, seen_as: &str, inside: &Seen, control: Option<&Seen>) -> Verdict {
+    let works = |seen: &Seen| seen.replies.get(act) == Some(&Reply::Done) && seen.touched.contains(seen_as);
+    match inside.replies.get(act) {
+        _ if works(inside) => Verdict::Holds,
+        _ if !control.is_none_or(works) => Verdict::Untried(format!("without sbx too, {act} fails")),
+        Some(Reply::Done) => Verdict::Broken("it was not seen from outside".to_string()),
+        Some(reply) => Verdict::Broken(format!("{act}: {}", words(reply))),
+        None => Verdict::Untried(format!("{act} was not tried")),
+    }
 }
 
 /// Why the control proves nothing.

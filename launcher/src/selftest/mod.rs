@@ -9,6 +9,7 @@
 mod acts;
 mod claims;
 mod error;
+pub mod hosts;
 mod judge;
 mod observe;
 pub mod rows;
@@ -29,7 +30,8 @@ use crate::run;
 use crate::text::escape;
 use claims::Claims;
 use error::SelfTestError;
-use observe::Seen;
+use hosts::outside::Outside;
+use observe::{Body, Seen};
 use rows::{ROWS, Row};
 use stage::Stage;
 use std::ffi::{OsStr, OsString};
@@ -43,8 +45,19 @@ pub const VERSION: u32 = 1;
 /// The profiles that are tested by default. `unrestricted` promises nothing.
 const TESTED: [&str; 7] = ["custom", "minimal", "network", "write", "no-exec", "read-only", "workspace"];
 
+/// What a report is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A profile as it is.
+    Profile,
+    /// The same with rules about hosts.
+    Hosts,
+}
+
 /// The verdicts on the promises of one profile.
 pub struct Report {
+    /// What it is about.
+    pub subject: Subject,
     /// The profile.
     pub profile: OsString,
     /// The calls that the self-test was allowed besides, since it cannot report without them.
@@ -66,7 +79,7 @@ pub fn test(profiles: &[OsString], against: Option<&OsStr>) -> Result<Vec<Report
     let tested: Vec<OsString> =
         if profiles.is_empty() { TESTED.map(OsString::from).to_vec() } else { profiles.to_vec() };
     let rows: Vec<&Row> = ROWS.iter().collect();
-    let control = control(&own, &rows)?;
+    let control = control(&own, &rows, None)?;
     let report = |profile: &OsString| {
         let stage = Stage::new()?;
         let mut request = request(&own, profile, &stage)?;
@@ -76,18 +89,20 @@ pub fn test(profiles: &[OsString], against: Option<&OsStr>) -> Result<Vec<Report
         if let Some(other) = against {
             claims = Claims::of(&self::request(&own, other, &stage)?, &stage)?;
         }
-        let seen = confined(&request, &stage, &rows)?;
+        let seen = confined(&request, &stage, &rows, None)?;
         let rows =
             rows.iter().map(|row| (*row, verdict(row, &claims, &stage, &seen, Some(&control)))).collect();
-        Ok(Report { profile: profile.clone(), added, rows })
+        Ok(Report { subject: Subject::Profile, profile: profile.clone(), added, rows })
     };
-    tested.iter().map(report).collect()
+    let mut reports = tested.iter().map(report).collect::<Result<Vec<_>, Refusal>>()?;
+    reports.extend(hosts::test(&own, profiles, against)?);
+    Ok(reports)
 }
 
 /// The verdicts where nothing confines the self-test: each row that can prove anything has to be broken.
 pub fn test_without_sandbox(program: &Path) -> Result<Vec<(&'static Row, Verdict)>, Refusal> {
     let rows: Vec<&Row> = ROWS.iter().collect();
-    let seen = control(program, &rows)?;
+    let seen = control(program, &rows, None)?;
     Ok(rows.iter().map(|row| (*row, judge::judge(row, Ok(()), Ok(()), &seen, Some(&seen)))).collect())
 }
 
@@ -98,7 +113,7 @@ pub fn verify(request: &Request) -> Result<(), Refusal> {
     let mut request = staged(request, &stage)?;
     let claims = Claims::of(&request, &stage)?;
     request.allow_calls.extend(claims.lacking(NEEDS).iter().map(OsString::from));
-    let seen = confined(&request, &stage, &rows)?;
+    let seen = confined(&request, &stage, &rows, None)?;
     for row in rows {
         if let Verdict::Broken(why) = verdict(row, &claims, &stage, &seen, None) {
             return Err(SelfTestError::Broken { promise: row.promise, why }.into());
@@ -117,23 +132,44 @@ fn own_program() -> Result<PathBuf, SelfTestError> {
 }
 
 /// What is seen without any sandbox.
-fn control(program: &Path, rows: &[&'static Row]) -> Result<Seen, Refusal> {
+fn control(program: &Path, rows: &[&'static Row], outside: Option<&Outside>) -> Result<Seen, Refusal> {
     let stage = Stage::new()?;
-    let seen = observe::observe(&stage, &rows::acts(rows), &|brief, acts| {
+    observed(&stage, rows, outside, &|brief, acts| {
         Err(SelfTestError::Exec(Command::new(program).args(brief.arguments(acts)).exec()).into())
-    });
-    Ok(seen?)
+    })
 }
 
 /// What is seen in the sandbox of a run with this request.
-fn confined(request: &Request, stage: &Stage, rows: &[&'static Row]) -> Result<Seen, Refusal> {
-    let seen = observe::observe(stage, &rows::acts(rows), &|brief, acts| {
+fn confined(
+    request: &Request,
+    stage: &Stage,
+    rows: &[&'static Row],
+    outside: Option<&Outside>,
+) -> Result<Seen, Refusal> {
+    observed(stage, rows, outside, &|brief, acts| {
         let mut request = request.clone();
         request.command.truncate(1);
         request.command.extend(brief.arguments(acts));
         run::run(request, |_| Ok(()))
-    });
-    Ok(seen?)
+    })
+}
+
+/// What is seen of a self-test on this machine, or on the one that has an outside of its own.
+fn observed(
+    stage: &Stage,
+    rows: &[&'static Row],
+    outside: Option<&Outside>,
+    body: Body<'_>,
+) -> Result<Seen, Refusal> {
+    let mut seen = observe::observe(stage, &rows::acts(rows), &|brief, acts| {
+        let entered = outside.map_or(Ok(()), Outside::enter);
+        entered.map_err(|failed| SelfTestError::Call("move", failed))?;
+        body(brief, acts)
+    })?;
+    if let Some(outside) = outside {
+        seen.touched.extend(outside.arrived()?);
+    }
+    Ok(seen)
 }
 
 /// The request by which a profile is tested. A violation is an error, or the first one would end the self-test.

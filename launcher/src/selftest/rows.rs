@@ -5,6 +5,7 @@
 //! tried by the escape suite (tests/escapes).
 
 use crate::selftest::claims::{Claim, Claims};
+use crate::selftest::hosts;
 use crate::selftest::stage::Stage;
 
 /// Whether a run promises something.
@@ -24,6 +25,8 @@ pub struct Row {
     pub evidence: &'static [&'static str],
     /// An act that has to succeed where it is allowed; otherwise the refusals prove nothing.
     pub twin: Option<(&'static str, Ask)>,
+    /// An act that has to succeed, and what has to be seen of it from outside. Such a promise is not about refusals.
+    pub allowed: Option<(&'static str, &'static str)>,
     /// Whether `--verify` leaves the row out, since it takes long or replaces the self-test's program.
     pub slow: bool,
     /// Whether the run promises it.
@@ -38,7 +41,7 @@ const fn row(
     evidence: &'static [&'static str],
     claim: Ask,
 ) -> Row {
-    Row { name, promise, prepare: None, acts, evidence, twin: None, slow: false, claim }
+    Row { name, promise, prepare: None, acts, evidence, twin: None, allowed: None, slow: false, claim }
 }
 
 /// A promise that shows outside only, after an act that prepares it.
@@ -182,12 +185,88 @@ pub const ROWS: &[Row] = &[
     },
 ];
 
+/// A promise of a run with rules about hosts. Where the host that a rule names is out of reach, refusals prove nothing.
+const fn host_row(
+    name: &'static str,
+    promise: &'static str,
+    acts: &'static [&'static str],
+    evidence: &'static [&'static str],
+    claim: Ask,
+) -> Row {
+    Row {
+        twin: Some(("reach-listed", |claims, _| claims.names_hosts())),
+        slow: true,
+        ..row(name, promise, acts, evidence, claim)
+    }
+}
+
+/// The rows of runs with rules about hosts.
+pub const HOST_ROWS: &[Row] = &[
+    Row {
+        allowed: Some(("reach-listed", "listed-host-reached")),
+        ..host_row("host-listed", "a host that a rule names is reached", &[], &[], |c, _| c.names_hosts())
+    },
+    host_row(
+        "host-unlisted",
+        "a host that no rule names is not reached",
+        &["reach-unlisted"],
+        &["unlisted-host-reached"],
+        |c, _| hosts::unlisted(c),
+    ),
+    host_row(
+        "host-address",
+        "an address that no rule has is not reached",
+        &["reach-address", "reach-address-by-tls"],
+        &["address-reached"],
+        |c, _| hosts::nameless(c),
+    ),
+    host_row(
+        "host-question",
+        "nobody outside sees a question about a name that no rule has",
+        &["ask", "ask-elsewhere", "ask-by-tcp"],
+        &["question-about-an-unlisted-name"],
+        |c, _| hosts::unlisted(c),
+    ),
+    host_row(
+        "host-rebinding",
+        "a name that a rule has leads to no private address, whatever it led to before",
+        &["reach-rebound"],
+        &["private-address-reached"],
+        |c, _| hosts::private(c),
+    ),
+    host_row(
+        "host-metadata",
+        "the address of metadata services is not reached",
+        &["reach-metadata", "reach-metadata-by-name"],
+        &["metadata-service-reached"],
+        |c, _| hosts::metadata(c),
+    ),
+    Row {
+        twin: Some(("name-listed-by-tls", |claims, _| claims.names_hosts())),
+        ..host_row(
+            "host-said",
+            "a connection that names another host (SNI, Host) does not get there",
+            &["name-other-by-tls", "name-other-by-http"],
+            &["other-host-named"],
+            |c, _| hosts::said(c),
+        )
+    },
+    host_row(
+        "host-datagram",
+        "no datagram leaves the run",
+        &["send", "send-elsewhere"],
+        &["datagram-arrived"],
+        |c, _| c.names_hosts(),
+    ),
+];
+
 /// What is tried for these rows, in order, each once.
 pub fn acts(rows: &[&'static Row]) -> Vec<&'static str> {
     let mut all = Vec::new();
     for row in rows {
         let twin = row.twin.map(|(act, _)| act);
-        for act in twin.into_iter().chain(row.prepare).chain(row.acts.iter().copied()) {
+        let allowed = row.allowed.map(|(act, _)| act);
+        for act in twin.into_iter().chain(allowed).chain(row.prepare).chain(row.acts.iter().copied()) {
             if !all.contains(&act) {
                 all.push(act);
             }

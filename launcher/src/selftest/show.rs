@@ -1,7 +1,7 @@
 //! The results for people and for programs.
 
 use crate::selftest::rows::Row;
-use crate::selftest::{Report, VERSION, Verdict};
+use crate::selftest::{Report, Subject, VERSION, Verdict};
 use crate::text::{escape, paint};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -13,6 +13,13 @@ fn parts(verdict: &Verdict) -> (&'static str, &'static str, Option<&str>) {
         Verdict::Broken(why) => ("broken", "31", Some(why)),
         Verdict::NotPromised(why) => ("not promised", "2", Some(why)),
         Verdict::Untried(why) => ("untried", "33", Some(why)),
+    }
+}
+
+fn about(report: &Report) -> &'static str {
+    match report.subject {
+        Subject::Profile => "",
+        Subject::Hosts => ", with rules about hosts",
     }
 }
 
@@ -34,8 +41,12 @@ pub fn json(reports: &[Report]) -> String {
             "rows": report.rows.iter().map(row).collect::<Value>(),
         })
     };
-    let profiles: Value = reports.iter().map(profile).collect();
-    let value = json!({ "version": VERSION, "sbx": env!("CARGO_PKG_VERSION"), "profiles": profiles });
+    let about = |subject| -> Value {
+        reports.iter().filter(|report| report.subject == subject).map(profile).collect()
+    };
+    let (profiles, hosts) = (about(Subject::Profile), about(Subject::Hosts));
+    let sbx = env!("CARGO_PKG_VERSION");
+    let value = json!({ "version": VERSION, "sbx": sbx, "profiles": profiles, "hosts": hosts });
     format!("{value:#}\n")
 }
 
@@ -43,7 +54,7 @@ pub fn json(reports: &[Report]) -> String {
 pub fn table(reports: &[Report], coloured: bool) -> String {
     let mut text = String::new();
     for report in reports {
-        let _ = writeln!(text, "profile '{}'{}", name(report), added(report));
+        let _ = writeln!(text, "profile '{}'{}{}", name(report), about(report), added(report));
         for (row, verdict) in &report.rows {
             line(&mut text, row, verdict, coloured);
         }
@@ -57,7 +68,8 @@ pub fn summary(reports: &[Report], coloured: bool) -> String {
     let mut text = String::new();
     let mut untried = Vec::new();
     for report in reports {
-        let _ = writeln!(text, "profile '{}': {}{}", name(report), counts(report), added(report));
+        let (name, about) = (name(report), about(report));
+        let _ = writeln!(text, "profile '{name}'{about}: {}{}", counts(report), added(report));
         for (row, verdict) in &report.rows {
             match verdict {
                 Verdict::Broken(_) => line(&mut text, row, verdict, coloured),

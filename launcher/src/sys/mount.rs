@@ -80,6 +80,11 @@ pub fn overlay(
     rustix::mount::mount(c"overlay", &*below, c"overlay", flags, Some(&*options)).of(CALL)
 }
 
+/// Has a file stand in the place of another one as well, which links are followed to.
+pub fn bind(file: &Path, on: &Path) -> Result<(), SyscallError> {
+    rustix::mount::mount_bind(file, on).of("mount")
+}
+
 /// Remounts everything with nosuid, and stops new mounts from spreading to other namespaces.
 pub fn separate() -> Result<(), SyscallError> {
     set(CWD, Path::new("/"), libc::AT_RECURSIVE, NOSUID, libc::MS_SLAVE)

@@ -11,11 +11,16 @@ const ROOTS: [&str; 1] = ["capabilities"];
 const SETTINGS: [&str; 1] = ["namespaces"];
 
 fn tested(cmd: Cmd, code: i32) -> Vec<(String, String, String)> {
+    rows_of("profiles", cmd, code)
+}
+
+/// The rows of an entry: of profiles as they are, or of `hosts`.
+fn rows_of(entry: &str, cmd: Cmd, code: i32) -> Vec<(String, String, String)> {
     let out = cmd.run().exited(code);
     let value: Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|error| panic!("{error}: {out}"));
     assert_eq!(value["version"], 1);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let profiles = value["profiles"].as_array().unwrap().iter();
+    let profiles = value[entry].as_array().unwrap().iter();
     let rows = profiles.flat_map(|profile| {
         let rows = profile["rows"].as_array().unwrap().iter();
         rows.map(move |row| (text(&profile["profile"]), text(&row["name"]), text(&row["result"])))
@@ -43,6 +48,65 @@ fn every_profile_keeps_its_promises() {
         }
         // The self-test leaves nothing behind, and does not touch the tester's own files.
         assert_eq!(world.read("../.netrc").unwrap(), "planted-secret\n");
+    });
+}
+
+/// The self-test's own machine and outside are namespaces.
+#[test]
+fn what_rules_about_hosts_promise_is_seen_from_outside() {
+    in_worlds(|world| {
+        let rows = rows_of("hosts", world.sbx(["test", "--json"]), 0);
+        assert_eq!(with(&rows, "holds").len(), HOST_ROWS, "{rows:?}");
+        // A profile is tried with them if it names hosts.
+        let words = ["test", "--json", "-p", "workspace"];
+        assert_eq!(rows_of("hosts", world.sbx(words), 0), []);
+        world.write("base.json", LISTS_HOSTS);
+        let rows = rows_of("hosts", world.sbx(["test", "--json", "-p", "./base.json"]), 0);
+        assert_eq!(with(&rows, "holds").len(), HOST_ROWS, "{rows:?}");
+    });
+}
+
+const HOST_ROWS: usize = 8;
+const LISTS_HOSTS: &str = r#"{"description": "x", "extends": "workspace",
+    "network": {"mode": "allow", "connect": ["example.org"]}}"#;
+
+#[test]
+fn each_promise_about_hosts_that_a_rule_breaks_fails_its_own_row() {
+    let all = ["unlisted", "address", "question", "rebinding", "metadata", "said", "datagram"];
+    let more = |rules: &str| format!(r#"{{"extends": "./base.json", "network": {{"connect": [{rules}]}}}}"#);
+    let opened = r#"{"extends": "workspace", "network": {"mode": "host"}}"#.to_string();
+    let cases = [
+        (more(r#""unlisted.test:80""#), &["unlisted", "question"][..]),
+        (more(r#""203.0.113.12:80""#), &["address"]),
+        (more(r#""10.0.0.0/8:80""#), &["rebinding"]),
+        (more(r#""169.254.0.0/16:80""#), &["metadata"]),
+        (more(r#""listed.test:443/tcp""#), &["said"]),
+        (opened, &all),
+    ];
+    in_worlds(|world| {
+        world.write("base.json", LISTS_HOSTS);
+        for (text, broken) in &cases {
+            world.write("loose.json", text);
+            let words = ["test", "--json", "-p", "./loose.json", "--against", "./base.json"];
+            let rows = rows_of("hosts", world.sbx(words), 1);
+            let expected: Vec<String> = broken.iter().map(|name| format!("host-{name}")).collect();
+            assert_eq!(with(&rows, "broken"), expected, "{text}: {rows:?}");
+        }
+    });
+}
+
+/// Where no namespace can be made, the rows say so, and nothing is broken.
+#[test]
+fn without_namespaces_promises_about_hosts_are_not_tried() {
+    in_worlds(|world| {
+        let refused = [(libc::SYS_unshare, libc::EPERM)];
+        let rows = rows_of("hosts", world.sbx(["test", "--json"]).answering(&refused), 0);
+        assert_eq!(with(&rows, "untried").len(), HOST_ROWS, "{rows:?}");
+        let out = world.sbx(["test", "-v"]).answering(&refused).run().success().out();
+        assert!(
+            out.contains("untried") && out.contains("no outside can be made here to look from: unshare"),
+            "{out}"
+        );
     });
 }
 
