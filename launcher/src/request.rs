@@ -99,6 +99,8 @@ pub struct Request {
     pub verify: bool,
     /// `sbx` becomes the command: no supervisor, no reports of violations.
     pub exec: bool,
+    /// A run of a pool takes the command, if one waits for such.
+    pub pool: bool,
     /// Profile `unrestricted` may be used: no confinement at all.
     pub dangerously_unconfined: bool,
     /// File for the report.

@@ -2,6 +2,7 @@
 //! they mean together.
 #![allow(rustdoc::broken_intra_doc_links)] // brackets in a flag's help are part of what the user types
 
+use crate::cli::pool::PoolCommand;
 use crate::cli::report::ReportCommand;
 use crate::cli::table::{Flag, GROUPS, Takes};
 use crate::cli::why;
@@ -72,6 +73,8 @@ pub enum Command {
     Profile(ProfileCommand),
     /// List, show and remove the private homes of runs
     Home(HomeCommand),
+    /// Keep runs that wait for their commands, and start within a fraction of the time
+    Pool(PoolCommand),
     /// Show the reports of runs as tables, or describe their format
     Report(ReportCommand),
     /// Tell what this machine can enforce, by trying it

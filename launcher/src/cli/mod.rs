@@ -6,6 +6,7 @@ mod home;
 mod inspect;
 mod pages;
 mod plain;
+mod pool;
 mod profile;
 mod report;
 mod shell;
@@ -35,7 +36,7 @@ use std::io::Write;
 pub fn main(arguments: Vec<OsString>) -> i32 {
     let is_run = arguments.get(1).is_some_and(|word| word == "run");
     match is_run.then(|| plain::parse(&arguments[2..])).flatten() {
-        Some(run) => finish(run::run(run, selftest::verify)),
+        Some(request) => finish(pool::dispatch(request)),
         None => by_clap(&arguments),
     }
 }
@@ -53,7 +54,7 @@ fn by_clap(arguments: &[OsString]) -> i32 {
         && let Ok(matches) = flags::run_only().try_get_matches_from(&arguments[1..])
         && let Ok(flags) = RunFlags::from_arg_matches(&matches)
     {
-        return finish(run::run(flags.0, selftest::verify));
+        return finish(pool::dispatch(flags.0));
     }
     if let Err(refusal) = run::hear_of_children() {
         return finish(Err(refusal));
@@ -63,7 +64,8 @@ fn by_clap(arguments: &[OsString]) -> i32 {
         Err(error) => return usage(&error, arguments),
     };
     finish(match cli.command {
-        Command::Run(flags) => run::run(flags.0, selftest::verify),
+        Command::Run(flags) => pool::dispatch(flags.0),
+        Command::Pool(flags) => pool::run(&flags.action),
         Command::Shell(flags) => shell::run(flags.0),
         Command::Env(flags) => env::run(&flags),
         Command::Shim(flags) => shim::run(&flags),

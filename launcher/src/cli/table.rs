@@ -157,6 +157,8 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
              allowed"),
         switch("exec", |r| &mut r.exec,
             "Become the command: no supervisor, no reports of violations, the fastest start"),
+        switch("pool", |r| &mut r.pool,
+            "Have a run of a pool take the command, if one waits for such ('sbx pool start'); else start as always"),
         switch("dangerously-unconfined", |r| &mut r.dangerously_unconfined,
             "Run with profile 'unrestricted': no confinement at all"),
     ]),

@@ -63,6 +63,8 @@ pub struct Steps {
     pub session: bool,
     /// Where the child waits until all path rules are added; `None` where they are already.
     pub barrier: Option<StartBarrier>,
+    /// Whether the supervisor is told when the child waits there: it is parked, and its command comes later.
+    pub parks: bool,
     /// Where the reaper waits until all placeholders are made, if there are any.
     pub placed: Option<StartBarrier>,
     /// Whether the parent has taken the steps of [`drop_early`] already.

@@ -10,7 +10,7 @@ use crate::sys::memory::HiddenWords;
 use crate::sys::{SyscallError, process};
 use sbx_policy::bpf::{self, Insn};
 use std::ffi::{CString, OsString};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// The three pointers in halves of 32 bits, as the filter compares them.
 const HALVES: usize = 6;
@@ -22,7 +22,14 @@ pub struct ExecPermit {
     environment: HiddenWords,
     /// The strings that the pointers point to.
     _strings: Vec<CString>,
+    /// Where the strings come of an exec that is known later.
+    later: Option<HiddenWords>,
 }
+
+/// The room for an exec that is known later: in bytes, of its path, of each list of pointers, and of all strings.
+const PATH_ROOM: usize = 4096;
+const LIST_ROOM: usize = 1 << 16;
+const STRINGS_ROOM: usize = 1 << 18;
 
 impl ExecPermit {
     /// Lays out path, arguments and environment (`NAME=value`).
@@ -48,7 +55,42 @@ impl ExecPermit {
             arguments: HiddenWords::new(&arguments)?,
             environment: HiddenWords::new(&environment)?,
             _strings: strings,
+            later: None,
         })
+    }
+
+    /// Room for an exec whose words come later, from a process that this one is a copy of, or a copy of it.
+    pub fn room() -> Result<ExecPermit, Cause> {
+        Ok(ExecPermit {
+            path: HiddenWords::room(PATH_ROOM)?,
+            arguments: HiddenWords::room(LIST_ROOM)?,
+            environment: HiddenWords::room(LIST_ROOM)?,
+            _strings: Vec::new(),
+            later: Some(HiddenWords::room(STRINGS_ROOM)?),
+        })
+    }
+
+    /// Puts the words there; false where they have no room.
+    pub fn fill(&self, path: &[u8], arguments: &[OsString], environment: &[OsString]) -> bool {
+        let Some(strings) = &self.later else { return false };
+        let (mut used, start) = (0, strings.address());
+        let mut list = |room: &HiddenWords, words: &[OsString]| {
+            let mut at = 0;
+            for word in words {
+                let bytes = word.as_bytes();
+                let fits = !bytes.contains(&0)
+                    && strings.write(used, bytes)
+                    && strings.write(used + bytes.len(), &[0])
+                    && room.write(at, &(start + used).to_ne_bytes());
+                if !fits {
+                    return false;
+                }
+                (used, at) = (used + bytes.len() + 1, at + size_of::<usize>());
+            }
+            room.write(at, &0_usize.to_ne_bytes())
+        };
+        let fits = list(&self.arguments, arguments) && list(&self.environment, environment);
+        fits && !path.contains(&0) && self.path.write(0, path) && self.path.write(path.len(), &[0])
     }
 
     /// The part of a filter that recognises this execve(2): all six halves of the three pointers are equal.
@@ -90,7 +132,27 @@ fn words(text: &[u8]) -> Result<Vec<usize>, Cause> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::probe;
     use sbx_policy::interpret::{Data, run};
+
+    #[test]
+    fn words_that_come_later_stand_where_the_exec_looks_for_them() {
+        let permit = ExecPermit::room().ok().unwrap();
+        let words = |list: &[&str]| list.iter().map(OsString::from).collect::<Vec<_>>();
+        assert!(permit.fill(b"/bin/sh", &words(&["sh", "-c", "test $A$1 = 12", "", "2"]), &words(&["A=1"])));
+        let child = probe::fork().unwrap();
+        if child == 0 {
+            permit.exec();
+            process::exit_now(9);
+        }
+        let ended = process::wait(Some(child), true, false);
+        assert_eq!(ended, Some((child, process::Change::Exited(0))));
+        assert!(!permit.fill(&[b'a'; PATH_ROOM], &[], &[]));
+        assert!(!permit.fill(b"/bin/echo", &words(&["a\0b"]), &[]));
+        assert!(!permit.fill(b"/bin/echo", &vec![OsString::new(); LIST_ROOM / 8], &[]));
+        assert!(!permit.fill(b"/bin/echo", &[OsString::from("a".repeat(STRINGS_ROOM))], &[]));
+        assert!(!ExecPermit::new(b"/bin/echo", vec![], vec![]).ok().unwrap().fill(b"/bin/echo", &[], &[]));
+    }
 
     #[test]
     fn one_wrong_bit_of_a_pointer_is_another_exec() {

@@ -31,11 +31,21 @@ pub struct Presence {
 impl Presence {
     /// The lock of a run that has a configuration which may be replaced.
     pub fn of(layout: &Layout) -> Result<Option<Presence>, EnforceError> {
-        let Some(repository) = layout.configs.first() else { return Ok(None) };
-        let directory = outermost_repository(repository).join(HOOKS);
-        let Ok(hooks) = File::open(&directory) else { return Ok(None) };
-        share(&hooks).step_at("protect '{}'", &directory)?;
-        Ok(Some(Presence { hooks: Rc::new(hooks), directory }))
+        let presence = Presence::away(layout);
+        presence.iter().try_for_each(Presence::come)?;
+        Ok(presence)
+    }
+
+    /// The same, which does not hold the lock yet.
+    pub fn away(layout: &Layout) -> Option<Presence> {
+        let directory = outermost_repository(layout.configs.first()?).join(HOOKS);
+        let hooks = Rc::new(File::open(&directory).ok()?);
+        Some(Presence { hooks, directory })
+    }
+
+    /// Takes the lock.
+    pub fn come(&self) -> Result<(), EnforceError> {
+        share(&self.hooks).step_at("protect '{}'", &self.directory)
     }
 
     /// The descriptor, which holds the lock.

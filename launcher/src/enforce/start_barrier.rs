@@ -17,17 +17,31 @@ const GIVEN_UP: u64 = 2;
 pub struct StartBarrier {
     event: OwnedFd,
     supervisor: Rc<OwnedFd>,
+    /// Where who waits says that it does, if anybody wants to know.
+    arrival: Option<OwnedFd>,
 }
 
 impl StartBarrier {
     /// A barrier that this supervisor opens.
     pub fn new(supervisor: Pid) -> Result<StartBarrier, SyscallError> {
-        Ok(StartBarrier { supervisor: process::open_pid(supervisor)?.into(), event: descriptor::event()? })
+        let supervisor = process::open_pid(supervisor)?.into();
+        Ok(StartBarrier { supervisor, event: descriptor::event()?, arrival: None })
+    }
+
+    /// One whose supervisor learns that somebody waits at it.
+    pub fn announcing(self) -> Result<StartBarrier, SyscallError> {
+        Ok(StartBarrier { arrival: Some(descriptor::event()?), ..self })
+    }
+
+    /// What can be read when somebody waits.
+    pub fn arrival(&self) -> Option<RawFd> {
+        self.arrival.as_ref().map(AsRawFd::as_raw_fd)
     }
 
     /// Another one of the same supervisor.
     pub fn another(&self) -> Result<StartBarrier, SyscallError> {
-        Ok(StartBarrier { supervisor: self.supervisor.clone(), event: descriptor::event()? })
+        let supervisor = self.supervisor.clone();
+        Ok(StartBarrier { supervisor, event: descriptor::event()?, arrival: None })
     }
 
     /// A descriptor that can be read when the supervisor has ended (pidfd_open(2)).
@@ -45,6 +59,9 @@ impl StartBarrier {
     /// the reaper's next step fails.
     pub fn wait(&self) -> Result<(), Cause> {
         let (event, supervisor) = (self.event.as_raw_fd(), self.supervisor.as_raw_fd());
+        if let Some(arrival) = &self.arrival {
+            descriptor::write_all(arrival.as_raw_fd(), &COMPLETE.to_ne_bytes())?;
+        }
         loop {
             let interests = [event, supervisor].map(|number| Interest::read(Some(number)));
             let [told, ended] = descriptor::poll(interests, None)?;

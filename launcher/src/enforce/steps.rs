@@ -37,12 +37,14 @@ pub struct Parts {
     pub listens: bool,
     /// Makes the run's network.
     pub ahead: Option<Ahead>,
+    /// Whether the words of the command come later.
+    pub later: bool,
 }
 
 /// Lays out everything that the child needs, except the path rules: [`landlock::Prepared::fill`] adds them,
 /// with the view that is returned.
 pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, View<'a>), EnforceError> {
-    let Parts { closed, spare, cgroup_procs, listens, ahead } = parts;
+    let Parts { closed, spare, cgroup_procs, listens, ahead, later } = parts;
     let logs = plan.on_violation == OnViolation::Log;
     let extras = plan.extras();
     let mut environment = plan.environment;
@@ -56,7 +58,8 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
     }
     let mut guard = Guard::new(&plan.profile.name, plan.calls, extras, plan.on_violation, listens);
     let path = plan.program.path.as_os_str().as_bytes();
-    let permit = ExecPermit::new(path, plan.arguments, environment).step("lay out the command")?;
+    let permit = if later { ExecPermit::room() } else { ExecPermit::new(path, plan.arguments, environment) };
+    let permit = permit.step("lay out the command")?;
     // A notified exec would wait for a supervisor that waits for it.
     let plain_exec = guard.calls.allows_fully("execve") && !plan.watch_paths && !guard.calls.notes();
     if !plan.unconfined && !plain_exec {
@@ -110,6 +113,7 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             number_limit: layout.as_ref().and_then(|_| namespace::number_limit()),
             layout,
             barrier: None,
+            parks: later,
             placed: None,
             dropped_early: false,
             guard: (!plan.unconfined).then_some(guard),
@@ -132,6 +136,19 @@ pub fn logged(network: &rules::Network, logs: bool) -> rules::Network {
     } else {
         network.clone()
     }
+}
+
+/// Puts the words of a command into the room that a plan of the same rules has had laid out for it. False where they
+/// have none there, or would need something that was not made: a library outside of the view.
+pub fn fill(permit: &ExecPermit, plan: &Plan) -> Result<bool, EnforceError> {
+    let mut environment = plan.environment.clone();
+    match &plan.explainer {
+        Some(library @ LibraryPlace::View(_)) => load(library, &mut environment)?,
+        Some(LibraryPlace::Scratch { .. }) => return Ok(false),
+        None => {}
+    }
+    Ok(!plan.loads_shim
+        && permit.fill(plan.program.path.as_os_str().as_bytes(), &plan.arguments, &environment))
 }
 
 /// Has the explainer loaded after all other libraries. The first process of the run puts it into the view.

@@ -111,7 +111,7 @@ impl fmt::Display for Applied {
 pub type Resource = (Limit, u64, u64);
 
 /// The limits of one run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// How long the command may run.
     pub timeout: Option<Duration>,

@@ -78,7 +78,7 @@ impl Reporter {
     /// Called before any descriptor is opened, since it could have the number that the caller means.
     pub fn open(request: &Request) -> (Option<Reporter>, Result<(), Refusal>) {
         let Request { report, report_fd, audit_log, summary, .. } = request;
-        if report.is_none() && report_fd.is_none() && audit_log.is_none() && !summary {
+        if !Reporter::is_wanted(request) {
             return (None, Ok(()));
         }
         let mut trouble = Ok(());
@@ -88,6 +88,12 @@ impl Reporter {
         let (report, start) = (empty(&request.command), Instant::now());
         let shows = *summary;
         (Some(Reporter { report, start, passed, replaced, audit, shows, time: None }), trouble)
+    }
+
+    /// Whether a request names any places, or people are to be shown a table.
+    pub fn is_wanted(request: &Request) -> bool {
+        let Request { report, report_fd, audit_log, summary, .. } = request;
+        report.is_some() || report_fd.is_some() || audit_log.is_some() || *summary
     }
 
     /// Whether a table says what was refused, when the run has ended.

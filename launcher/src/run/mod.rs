@@ -2,6 +2,7 @@
 
 mod aftermath;
 mod arguments;
+mod case;
 mod compiling;
 mod conclusion;
 mod hosts;
@@ -9,8 +10,10 @@ mod messages;
 mod provide;
 mod proxy;
 mod publish;
+mod same;
 mod signing;
 mod supervised;
+pub mod warm;
 mod withheld;
 
 use crate::enforce::EnforceError;
@@ -32,6 +35,7 @@ use crate::sys::signal::{self, Disposition};
 use crate::sys::{descriptor, privilege, process, stream};
 use messages::Closing;
 use provide::provide;
+use supervised::Voice;
 use withheld::Withheld;
 
 /// What is done before a run that asks for `--verify`.
@@ -141,6 +145,22 @@ fn attempt(
     if let Some(reporter) = &mut reporter {
         reporter.planned(&mut plan);
     }
+    let (violations, closing) = voice(&plan, request, said);
+    // The environment and memory of this process hold secrets, which the command could read otherwise.
+    privilege::undumpable().map_err(cannot("protect the supervisor's memory"))?;
+    let closed = closed.to_vec();
+    if request.exec {
+        return in_place(plan, Parts { closed, spare, ..Parts::default() }).map_err(Stop::from);
+    }
+    can_end()?;
+    let cgroup_procs = resources.group.as_ref().map(|group| group.procs()).transpose()?;
+    let parts = Parts { closed, spare, cgroup_procs, listens: !plan.unconfined, ahead, later: false };
+    let withheld = Withheld::of(&plan, host);
+    supervised::run(plan, parts, resources, Voice { violations, closing, withheld, reporter })
+}
+
+/// Says what there is to say before the start, but for what has been `said`. Returns who goes on saying things.
+fn voice(plan: &Plan, request: &Request, said: &mut Vec<String>) -> (Violations, Option<Closing>) {
     let violations = Violations::new(match plan.loudness {
         Loudness::Quiet => Show::Nothing,
         Loudness::Normal | Loudness::Verbose if request.explain => Show::Groups,
@@ -154,21 +174,11 @@ fn attempt(
         }
     }
     let closing = (plan.loudness == Loudness::Verbose).then(|| {
-        violations.line(&messages::banner(&plan));
-        messages::unused_profile(&plan, request).iter().for_each(|line| violations.line(line));
-        Closing::new(&plan)
+        violations.line(&messages::banner(plan));
+        messages::unused_profile(plan, request).iter().for_each(|line| violations.line(line));
+        Closing::new(plan)
     });
-    // The environment and memory of this process hold secrets, which the command could read otherwise.
-    privilege::undumpable().map_err(cannot("protect the supervisor's memory"))?;
-    let closed = closed.to_vec();
-    if request.exec {
-        return in_place(plan, Parts { closed, spare, ..Parts::default() }).map_err(Stop::from);
-    }
-    can_end()?;
-    let cgroup_procs = resources.group.as_ref().map(|group| group.procs()).transpose()?;
-    let parts = Parts { closed, spare, cgroup_procs, listens: !plan.unconfined, ahead };
-    let withheld = Withheld::of(&plan, host);
-    supervised::run(plan, parts, resources, violations, (closing, withheld), reporter)
+    (violations, closing)
 }
 
 /// Where a caller that does not wait for its children had SIGCHLD ignored, the kernel would tell of the end

@@ -52,13 +52,7 @@ pub fn provide(
         }
         None => {}
     }
-    if let Some(home) = &provided.home {
-        let _mask = process::without_umask();
-        let (copies, variables) = draft.copies();
-        let stamps = home.directory.with_file_name(home::STAMPS);
-        let said = home_copies::refresh(copies, &variables, &home.at, &home.directory, &stamps);
-        provided.warnings.extend(said);
-    }
+    refresh_copies(draft, &mut provided);
     if let Some(of) = &needs.cache {
         provided.cache = cache(of, resources.scratch.as_ref(), host, &mut provided.warnings);
     }
@@ -74,6 +68,17 @@ pub fn provide(
     provided.group = resources.group.as_ref().map(|group| group.limits).unwrap_or_default();
     provided.watches_memory = draft.watches_memory(provided.group) && memory::can_be_watched();
     Ok((resources, provided))
+}
+
+/// Copies the settings anew that have changed.
+pub fn refresh_copies(draft: &Draft<'_>, provided: &mut Provided) {
+    if let Some(home) = &provided.home {
+        let _mask = process::without_umask();
+        let (copies, variables) = draft.copies();
+        let stamps = home.directory.with_file_name(home::STAMPS);
+        let said = home_copies::refresh(copies, &variables, &home.at, &home.directory, &stamps);
+        provided.warnings.extend(said);
+    }
 }
 
 /// Writes down when the first command began: whatever it makes is younger, even if nobody can look afterwards.

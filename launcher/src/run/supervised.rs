@@ -1,27 +1,25 @@
 //! A run under a supervisor: the command is started, watched until it and what it left behind have ended, and
 //! what there is to say of that is said.
 
+use crate::enforce::EnforceError;
+use crate::enforce::cgroup::Group;
 use crate::enforce::child::{self, Progress, Steps};
-use crate::enforce::landlock::View;
+use crate::enforce::landlock::{Report, View};
 use crate::enforce::placeholders::Placeholders;
 use crate::enforce::presence::Presence;
-use crate::enforce::reaper::{Afterwards, Reaper, Unstarted};
+use crate::enforce::reaper::{Afterwards, Meanwhile, Reaper, Unstarted};
+use crate::enforce::scratch::Scratch;
 use crate::enforce::steps::{self, Parts};
 use crate::error::{Refusal, cannot};
-use crate::explain::hint::Explainer;
-use crate::explain::infer::Domain;
-use crate::host::landlock::Version;
-use crate::plan::calls::Calls;
+use crate::plan::limits::Limits;
 use crate::plan::namespaces::{Layout, Missing};
-use crate::plan::notified::{Kinds, Notified};
 use crate::plan::rules::PathRule;
-use crate::plan::variables::Loudness;
-use crate::plan::{OnViolation, Plan, network};
-use crate::profile::NetworkMode;
+use crate::plan::{OnViolation, Plan};
 use crate::report::Reporter;
 use crate::run::aftermath::home::HomeBefore;
 use crate::run::aftermath::{self, Aftermath};
 use crate::run::arguments::Arguments;
+use crate::run::case::{Case, Ways};
 use crate::run::compiling::Compiling;
 use crate::run::conclusion::{conclude, tell_placeholders};
 use crate::run::messages::Closing;
@@ -29,82 +27,219 @@ use crate::run::provide::Resources;
 use crate::run::publish::Publishing;
 use crate::run::signing::Signing;
 use crate::run::withheld::Withheld;
-use crate::run::{Stop, fill, hosts};
-use crate::supervise::dispatch::{Dispatcher, Table};
-use crate::supervise::handlers::attributes::Attributes;
-use crate::supervise::handlers::connect::{Connected, Connections};
-use crate::supervise::handlers::datagram_pairs::DatagramPairs;
-use crate::supervise::handlers::git_config::Configs;
-use crate::supervise::handlers::links::Links;
-use crate::supervise::handlers::null_device::NullDevice;
-use crate::supervise::handlers::ports::Ports;
-use crate::supervise::handlers::refused_paths::{Refusals, RefusedPaths};
-use crate::supervise::handlers::task_limit::TaskLimiter;
-use crate::supervise::handlers::told::Told;
-use crate::supervise::hosts::Hosts;
-use crate::supervise::judge::{Judge, PolicyProgram};
+use crate::run::{Stop, fill, hosts, proxy};
 use crate::supervise::output::{self, Diverted, Pumps};
 use crate::supervise::terminal::Terminal;
 use crate::supervise::violation::Violations;
-use crate::supervise::{self, Ending, Task, Watch, memory};
+use crate::supervise::{self, Caller, Ending, Task, Watch, memory};
 use crate::sys::namespace::{self, Own};
-use crate::sys::privilege::{CapabilitySet, Limit};
 use crate::sys::signal::{self, Disposition, Set};
 use crate::sys::{descriptor, privilege, process, seccomp, timer};
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
 /// Starts the command and waits for it.
-pub fn run(
-    mut plan: Plan,
-    parts: Parts,
-    resources: Resources,
-    violations: Violations,
-    (closing, withheld): (Option<Closing>, Withheld),
-    mut reporter: Option<&mut Reporter>,
-) -> Result<i32, Stop> {
-    let layout = plan.namespaces.as_ref().ok().cloned();
-    // The command must not be process 1 of its namespace, so a reaper is. In log mode the command may do whatever its
-    // profile says.
-    let tree = plan.calls.needs_reaper() || plan.own.is_some() || plan.on_violation == OnViolation::Log;
-    let Resources { scratch, in_memory, group, home, proxy } = resources;
-    let limits = plan.limits.clone();
-    let home_before = HomeBefore::of(&plan, closing.is_some() || reporter.is_some());
-    let aftermath = Aftermath::before(&plan).transpose();
-    let aftermath = aftermath.map_err(cannot("open the workspace, to look at it afterwards"))?;
-    let case = Case::of(&plan, layout.clone());
-    let signing = Signing::of(&plan);
-    let compiling = Compiling::of(&plan);
-    let arguments = Arguments::of(&plan);
-    let publishing = (!plan.publish.is_empty()).then(|| Publishing::of(&plan.publish)).transpose()?;
+pub fn run(plan: Plan, parts: Parts, resources: Resources, voice: Voice<'_>) -> Result<i32, Stop> {
+    let prospect = Prospect::of(&plan, voice.asks_for_all())?;
     let signals = Signals::take()?;
     let closed_streams = parts.closed.clone();
-    let absent = std::mem::take(&mut plan.absent);
-    let view = View { layout: layout.as_deref(), absent: Some(&absent), ..View::default() };
-    let (mut steps, view) = steps::lay_out(plan, parts, view)?;
-    let presence = layout.as_ref().map(|layout| Presence::of(layout)).transpose()?.flatten().map(Rc::new);
-    (steps.mask, steps.broken_pipe) = (signals.mask, signals.broken_pipe);
-    let afterwards = Afterwards {
-        keep_background: limits.keep_background,
-        scratch: scratch.iter().chain(&in_memory).map(|scratch| scratch.path().to_path_buf()).collect(),
-        group: group.as_ref().map(|group| group.path().to_path_buf()),
-        introduces: reporter.is_some() && layout.is_some(),
-        placeholders: layout.as_deref().map(Placeholders::of).unwrap_or_default(),
-        presence: presence.clone(),
-        home,
-    };
-    let diverted = limits.output.map(|cap| output::divert(cap, &closed_streams)).transpose();
-    let (pumps, diverted) = diverted.map_err(cannot("lead the output through a pipe"))?.unzip();
-    let terminal = Terminal::of_caller().map_err(cannot("remember the terminal"))?;
-    let started = Instant::now();
-    // Before there is a command that could stop us.
-    limits.timeout.map_or(Ok(()), timer::continue_after).map_err(cannot("start the clock"))?;
-    let result = start(steps, tree, &afterwards, view);
+    let mut laid = Laid::out(plan, parts, &signals, Presence::of)?;
+    let (afterwards, kept) = laid.afterwards(resources, &prospect.limits, voice.reporter.is_some());
+    let going = Going::begin(&prospect.limits, &closed_streams)?;
+    let result = laid.start(&afterwards, |_, _| Ok(()));
+    follow(result, (prospect, going, signals), (afterwards, kept), None, voice)
+}
+
+/// What says what there is to say about a run.
+pub struct Voice<'r> {
+    pub violations: Violations,
+    pub closing: Option<Closing>,
+    pub withheld: Withheld,
+    pub reporter: Option<&'r mut Reporter>,
+}
+
+impl Voice<'_> {
+    /// Whether somebody wants to know all that was written to the home.
+    pub fn asks_for_all(&self) -> bool {
+        self.closing.is_some() || self.reporter.is_some()
+    }
+}
+
+/// What is noted of a plan, and of things as they are before the command starts.
+pub struct Prospect {
+    pub limits: Limits,
+    home_before: Option<HomeBefore>,
+    aftermath: Option<Aftermath>,
+    case: Case,
+    signing: Option<Signing>,
+    compiling: Compiling,
+    arguments: Option<Arguments>,
+    publishing: Option<Publishing>,
+}
+
+impl Prospect {
+    /// Of a plan.
+    pub fn of(plan: &Plan, asks_for_all: bool) -> Result<Prospect, Refusal> {
+        let aftermath = Aftermath::before(plan).transpose();
+        Ok(Prospect {
+            limits: plan.limits.clone(),
+            home_before: HomeBefore::of(plan, asks_for_all),
+            aftermath: aftermath.map_err(cannot("open the workspace, to look at it afterwards"))?,
+            case: Case::of(plan, plan.namespaces.as_ref().ok().cloned()),
+            signing: Signing::of(plan),
+            compiling: Compiling::of(plan),
+            arguments: Arguments::of(plan),
+            publishing: (!plan.publish.is_empty()).then(|| Publishing::of(&plan.publish)).transpose()?,
+        })
+    }
+}
+
+/// What the child works on, laid out.
+pub struct Laid {
+    pub steps: Steps,
+    pub presence: Option<Rc<Presence>>,
+    layout: Option<Rc<Layout>>,
+    absent: BTreeSet<PathBuf>,
+    report: Report,
+    /// Whether a reaper starts the command.
+    pub tree: bool,
+}
+
+impl Laid {
+    /// Of a plan. `come` makes the run's lock.
+    pub fn out(
+        mut plan: Plan,
+        parts: Parts,
+        signals: &Signals,
+        come: impl FnOnce(&Layout) -> Result<Option<Presence>, EnforceError>,
+    ) -> Result<Laid, EnforceError> {
+        let layout = plan.namespaces.as_ref().ok().cloned();
+        // The command must not be process 1 of its namespace, so a reaper is. In log mode the command may do whatever
+        // its profile says.
+        let tree = plan.calls.needs_reaper() || plan.own.is_some() || plan.on_violation == OnViolation::Log;
+        let absent = std::mem::take(&mut plan.absent);
+        let view = View { layout: layout.as_deref(), absent: Some(&absent), ..View::default() };
+        let (mut steps, view) = steps::lay_out(plan, parts, view)?;
+        let report = view.report;
+        let presence = layout.as_deref().map(come).transpose()?.flatten().map(Rc::new);
+        (steps.mask, steps.broken_pipe) = (signals.mask, signals.broken_pipe);
+        Ok(Laid { steps, presence, layout, absent, report, tree })
+    }
+
+    /// What happens afterwards, and what the supervisor keeps until then.
+    pub fn afterwards(
+        &mut self,
+        resources: Resources,
+        limits: &Limits,
+        is_reported: bool,
+    ) -> (Afterwards, Kept) {
+        let Resources { scratch, in_memory, group, home, proxy } = resources;
+        let layout = self.layout.as_deref();
+        let afterwards = Afterwards {
+            keep_background: limits.keep_background,
+            scratch: scratch.iter().chain(&in_memory).map(|scratch| scratch.path().to_path_buf()).collect(),
+            group: group.as_ref().map(|group| group.path().to_path_buf()),
+            introduces: is_reported && layout.is_some(),
+            placeholders: layout.map(Placeholders::of).unwrap_or_default(),
+            presence: self.presence.clone(),
+            home,
+        };
+        (afterwards, Kept { scratch, _in_memory: in_memory, group, proxy })
+    }
+
+    /// Starts the child, directly or below a reaper. The path rules are added while a reaper makes its namespaces.
+    /// `between` is called when all of them are; the reaper's child waits for it.
+    pub fn start(
+        self,
+        afterwards: &Afterwards,
+        mut between: impl FnMut(&mut Steps, Meanwhile) -> Result<(), Refusal>,
+    ) -> Result<Started, Stop> {
+        let Laid { mut steps, presence, layout, absent, report, tree } = self;
+        let view = View { layout: layout.as_deref(), report, absent: Some(&absent) };
+        if tree {
+            let own = steps.own;
+            let started = Reaper::start(steps, afterwards, |steps, meanwhile| {
+                let granted = fill(steps, view)?;
+                between(steps, meanwhile).map(|()| granted)
+            });
+            return match started {
+                Ok((reaper, outcome, granted)) => {
+                    Ok(Started { watch: Watch::Reaper(reaper), outcome, granted, presence })
+                }
+                Err(Unstarted::Unsupported(failed)) => {
+                    Err(Stop::Unavailable(missing(own), failed.to_string()))
+                }
+                Err(Unstarted::Failed(failed)) => Err(cannot("start the command")(failed).into()),
+                Err(Unstarted::Refused(refusal)) => Err(refusal.into()),
+            };
+        }
+        let granted = fill(&mut steps, view)?;
+        steps.parent = Some(process::id());
+        let mut outcome = Progress::default();
+        let pid = process::spawn_sharing(&mut || child::run(&mut steps, &mut outcome))
+            .map_err(cannot("start the command"))?;
+        if !outcome.ready || outcome.failure.is_some() {
+            process::wait(Some(pid), true, false);
+        }
+        Ok(Started { watch: Watch::Direct(pid), outcome, granted, presence })
+    }
+}
+
+/// What the supervisor keeps until the run has ended.
+pub struct Kept {
+    scratch: Option<Scratch>,
+    _in_memory: Option<Scratch>,
+    group: Option<Group>,
+    proxy: Option<proxy::Sockets>,
+}
+
+/// What begins with the command.
+pub struct Going {
+    pumps: Option<Pumps>,
+    diverted: Option<Diverted>,
+    terminal: Option<Terminal>,
+    started: Instant,
+}
+
+impl Going {
+    /// Now.
+    pub fn begin(limits: &Limits, closed_streams: &[i32]) -> Result<Going, Refusal> {
+        let diverted = limits.output.map(|cap| output::divert(cap, closed_streams)).transpose();
+        let (pumps, diverted) = diverted.map_err(cannot("lead the output through a pipe"))?.unzip();
+        let terminal = Terminal::of_caller().map_err(cannot("remember the terminal"))?;
+        let started = Instant::now();
+        // Before there is a command that could stop us.
+        limits.timeout.map_or(Ok(()), timer::continue_after).map_err(cannot("start the clock"))?;
+        Ok(Going { pumps, diverted, terminal, started })
+    }
+}
+
+/// A child that was started.
+pub struct Started {
+    watch: Watch,
+    pub outcome: Progress,
+    granted: Vec<PathRule>,
+    presence: Option<Rc<Presence>>,
+}
+
+/// Watches the command until it and what it left behind have ended, and says what there is to say.
+pub fn follow(
+    result: Result<Started, Stop>,
+    (prospect, going, signals): (Prospect, Going, Signals),
+    (afterwards, kept): (Afterwards, Kept),
+    caller: Option<Caller>,
+    Voice { violations, closing, withheld, mut reporter }: Voice<'_>,
+) -> Result<i32, Stop> {
+    let Prospect { limits, home_before, aftermath, case, signing, compiling, arguments, publishing } =
+        prospect;
+    let Going { pumps, diverted, terminal, started } = going;
+    let Kept { scratch, _in_memory, group, proxy } = kept;
     // Whatever there is to say is said to the caller, not to ourselves.
     diverted.map_or(Ok(()), Diverted::restore).map_err(cannot("put standard output back"))?;
-    let Started { watch, outcome, granted } = match result {
+    let Started { watch, outcome, granted, presence } = match result {
         Ok(Started { outcome: Progress { missing: Some((missing, why)), .. }, .. })
         | Err(Stop::Unavailable(missing, why)) => {
             signals.give_back()?;
@@ -126,9 +261,11 @@ pub fn run(
     let published = publishing.map(|publishing| publishing.start(&doors)).transpose()?;
     if let Some(reporter) = &mut reporter {
         reporter.started(watch.command(), unheard.as_deref());
-        if let Watch::Reaper(reaper) = &watch {
-            reaper.acquaint();
-        }
+    }
+    if let Watch::Reaper(reaper) = &watch
+        && afterwards.introduces
+    {
+        reaper.acquaint();
     }
     say_what_does_not_hold(&violations, unheard.as_deref(), pumps.as_ref());
     settle_in(&violations)?;
@@ -150,6 +287,7 @@ pub fn run(
         limits: limits.applied,
         hosts: hosts.clone(),
         published: published.clone(),
+        caller,
     };
     let command = task.watch.command();
     let mut summary = supervise::run(task, &mut calls);
@@ -203,14 +341,15 @@ pub fn run(
 }
 
 /// The signals as the supervisor has them, and as the caller had them, which is how the command gets them.
-struct Signals {
-    mask: Set,
+pub struct Signals {
+    pub mask: Set,
     broken_pipe: Disposition,
     arriving: OwnedFd,
 }
 
 impl Signals {
-    fn take() -> Result<Signals, Refusal> {
+    /// From now on.
+    pub fn take() -> Result<Signals, Refusal> {
         let watched = supervise::watched_signals();
         let mask = signal::set_mask(&watched).map_err(cannot("block signals"))?;
         let arriving = signal::descriptor(&watched).map_err(cannot("wait for signals"))?;
@@ -219,160 +358,12 @@ impl Signals {
         Ok(Signals { mask, broken_pipe, arriving })
     }
 
-    fn give_back(&self) -> Result<(), Refusal> {
+    /// As the caller had them.
+    pub fn give_back(&self) -> Result<(), Refusal> {
         signal::set_mask(&self.mask).map_err(cannot("restore the signal mask"))?;
         signal::dispose(libc::SIGPIPE, self.broken_pipe)
             .map(drop)
             .map_err(cannot("restore what SIGPIPE does"))
-    }
-}
-
-/// What a network of the run's own is known by, and what leads out of it.
-struct Ways {
-    /// Its cookie.
-    network: Option<u64>,
-    hosts: Option<Rc<Hosts>>,
-}
-
-/// What answering notified calls takes of a plan, which the start uses up.
-struct Case {
-    explainer: Explainer,
-    layout: Option<Rc<Layout>>,
-    mode: NetworkMode,
-    /// Whether the supervisor has UNIX sockets wait for connections.
-    listens: bool,
-    own_network: bool,
-    hosts: Option<Rc<network::Hosts>>,
-    on_violation: OnViolation,
-    /// Whether refused paths are named although a program does without them.
-    names_at_once: bool,
-    notified: Kinds,
-    /// How many tasks there may be, where the supervisor counts them.
-    counted: Option<u64>,
-    sockets: Vec<PathBuf>,
-    calls: Rc<Calls>,
-    program: Option<PolicyProgram>,
-    domain: Domain,
-    /// The capabilities that the user has outside.
-    outside: CapabilitySet,
-    null_device: NullDevice,
-}
-
-impl Case {
-    fn of(plan: &Plan, layout: Option<Rc<Layout>>) -> Case {
-        let logs = plan.on_violation == OnViolation::Log;
-        let notified = plan.notified();
-        let looks = notified.iter().any(Notified::notifies_allowed) || plan.calls.notes();
-        // Where such calls are notified for their paths, they are no violations.
-        let notes_all = plan.watch_paths || notified.has(Notified::Memory);
-        let unsealed = (notes_all && !logs).then(|| plan.on_violation.value());
-        let scoped = plan.paths.is_some() && plan.landlock >= Version::SCOPES && layout.is_none();
-        Case {
-            explainer: Explainer::of(plan),
-            mode: plan.network.mode,
-            listens: plan.calls.supervisor_listens(),
-            own_network: plan.network.namespace,
-            hosts: plan.network.hosts.clone(),
-            on_violation: plan.on_violation,
-            names_at_once: logs || plan.loudness == Loudness::Verbose,
-            notified,
-            counted: plan.limits.counted,
-            sockets: plan.sockets.clone(),
-            calls: plan.calls.clone(),
-            program: looks.then(|| PolicyProgram::new(plan.calls.clone(), unsealed)),
-            // In log mode the ports are not restricted.
-            domain: Domain {
-                version: plan.landlock,
-                network: steps::logged(&plan.network, logs),
-                memory: plan.limits.resource(Limit::Data),
-                files: plan.limits.resource(Limit::OpenFiles),
-                scoped,
-            },
-            outside: plan.outside,
-            null_device: NullDevice::new(plan.paths.as_deref(), plan.denied.clone()),
-            layout,
-        }
-    }
-
-    /// Who answers notified calls, now that the command has started.
-    fn dispatcher(
-        self,
-        granted: Vec<PathRule>,
-        watch: &Watch,
-        presence: Option<Rc<Presence>>,
-        ways: Ways,
-        violations: Violations,
-    ) -> Dispatcher {
-        let table = self.handlers(granted.into(), watch, presence, &ways);
-        let judge = Judge {
-            on_violation: self.on_violation,
-            program: self.program,
-            network: self.mode,
-            explainer: self.explainer,
-            violations,
-        };
-        Dispatcher::new(judge, table)
-    }
-
-    /// The handlers of the kinds of calls that the run has.
-    fn handlers(
-        &self,
-        granted: Rc<[PathRule]>,
-        watch: &Watch,
-        presence: Option<Rc<Presence>>,
-        ways: &Ways,
-    ) -> Table {
-        let mut table = Table::default();
-        for kind in self.notified.iter() {
-            let (granted, layout) = (granted.clone(), self.layout.clone());
-            match kind {
-                Notified::Tasks => {
-                    let limiter = self.counted.map(|count| TaskLimiter::new(watch.root(), count));
-                    limiter.into_iter().for_each(|limiter| table.register(kind, limiter));
-                }
-                Notified::GitConfig => {
-                    let configs = configs_of(watch, layout.as_ref(), presence.clone());
-                    configs.into_iter().for_each(|configs| table.register(kind, configs));
-                }
-                Notified::Connect => {
-                    let named = self.sockets.clone();
-                    let own_network = self.own_network.then_some(ways.network);
-                    let network = Connected::of(self.mode, own_network);
-                    let domain = self.domain.clone();
-                    let (network, hosts) = ((network, self.listens), ways.hosts.clone());
-                    let connections = Connections::new(granted, named, layout, network, domain, hosts);
-                    table.register(kind, connections);
-                }
-                Notified::DatagramPairs => {
-                    let maker = match watch {
-                        Watch::Reaper(reaper) => reaper.pairs().cloned(),
-                        Watch::Direct(_) => None,
-                    };
-                    table.register(kind, DatagramPairs::new(self.calls.clone(), maker));
-                }
-                Notified::NullDevice => table.register(kind, self.null_device.clone()),
-                Notified::Attributes => table.register(kind, Attributes { granted, layout }),
-                Notified::Ports => {
-                    let (domain, outside) = (self.domain.clone(), self.outside);
-                    table.register(kind, Ports(RefusedPaths { granted, layout, domain, outside }));
-                }
-                Notified::Links => table.register(kind, Links::new(granted, layout, self.calls.clone())),
-                Notified::Told => {
-                    let (domain, outside) = (self.domain.clone(), self.outside);
-                    let paths = RefusedPaths { granted, layout, domain, outside };
-                    let all = self.notified.has(Notified::RefusedPaths);
-                    table.register(kind, Told::new(paths, self.calls.clone(), all));
-                }
-                // Refused paths are looked at by the same handler.
-                Notified::Memory if self.notified.has(Notified::RefusedPaths) => {}
-                Notified::Memory | Notified::RefusedPaths => {
-                    let (domain, outside) = (self.domain.clone(), self.outside);
-                    let paths = RefusedPaths { granted, layout, domain, outside };
-                    table.register(kind, Refusals::new(paths, self.names_at_once));
-                }
-            }
-        }
-        table
     }
 }
 
@@ -407,12 +398,6 @@ fn settle_in(violations: &Violations) -> Result<(), Refusal> {
     privilege::drop_capabilities().map_err(cannot("drop the supervisor's capabilities"))
 }
 
-/// The configurations of git that may be replaced.
-fn configs_of(watch: &Watch, layout: Option<&Rc<Layout>>, presence: Option<Rc<Presence>>) -> Option<Configs> {
-    let Watch::Reaper(reaper) = watch else { return None };
-    Some(Configs::new(layout?.clone(), presence?, reaper.pid))
-}
-
 /// Which of the namespaces that could not be made together cannot be made by themselves either.
 fn missing(own: Option<Own>) -> Missing {
     let Some(Own { kinds, .. }) = own.filter(|own| own.kinds.view && own.kinds.network) else {
@@ -427,33 +412,4 @@ fn missing(own: Option<Own>) -> Missing {
     } else {
         Missing::Both
     }
-}
-
-/// A child that was started.
-struct Started {
-    watch: Watch,
-    outcome: Progress,
-    granted: Vec<PathRule>,
-}
-
-/// Starts the child, directly or below a reaper. The path rules are added while a reaper makes its namespaces.
-fn start(mut steps: Steps, tree: bool, afterwards: &Afterwards, view: View<'_>) -> Result<Started, Stop> {
-    if tree {
-        let own = steps.own;
-        return match Reaper::start(steps, afterwards, |steps| fill(steps, view)) {
-            Ok((reaper, outcome, granted)) => Ok(Started { watch: Watch::Reaper(reaper), outcome, granted }),
-            Err(Unstarted::Unsupported(failed)) => Err(Stop::Unavailable(missing(own), failed.to_string())),
-            Err(Unstarted::Failed(failed)) => Err(cannot("start the command")(failed).into()),
-            Err(Unstarted::Refused(refusal)) => Err(refusal.into()),
-        };
-    }
-    let granted = fill(&mut steps, view)?;
-    steps.parent = Some(process::id());
-    let mut outcome = Progress::default();
-    let pid = process::spawn_sharing(&mut || child::run(&mut steps, &mut outcome))
-        .map_err(cannot("start the command"))?;
-    if !outcome.ready || outcome.failure.is_some() {
-        process::wait(Some(pid), true, false);
-    }
-    Ok(Started { watch: Watch::Direct(pid), outcome, granted })
 }

@@ -5,6 +5,7 @@
 //! nothing here may wait for the command.
 
 pub mod brokers;
+mod caller;
 mod deadline;
 pub mod dials;
 pub mod dispatch;
@@ -22,6 +23,7 @@ pub mod violation;
 mod waiting;
 mod watch;
 
+pub use caller::{Caller, encode as told};
 pub use stderr::Stderr;
 pub use summary::{Ending, Killed, Summary};
 pub use watch::{Watch, watched_signals};
@@ -31,7 +33,7 @@ use crate::enforce::reaper::{Departing, Event};
 use crate::plan::limits::Applied;
 use crate::sys::descriptor::{self, Interest, Ready};
 use crate::sys::process::{self, Change};
-use crate::sys::signal::{self, Disposition};
+use crate::sys::signal::{self, Arrived, Disposition};
 use crate::sys::{self, SyscallError};
 use deadline::{Act, Deadline};
 use dispatch::{Dispatcher, Flow};
@@ -86,6 +88,8 @@ pub struct Task {
     pub hosts: Option<Rc<Hosts>>,
     /// The ports of it that this machine shows, if some are to be.
     pub published: Option<Rc<Published>>,
+    /// Who asked for it, where that is not this process's parent.
+    pub caller: Option<Caller>,
 }
 
 /// Supervises until the command, and what it left behind, have ended.
@@ -131,7 +135,7 @@ struct Supervisor<'t> {
 impl Supervisor<'_> {
     /// Waits until something happens, and handles it.
     fn turn(&mut self) -> Result<(), SyscallError> {
-        let [signals, listener, event, lines, hosts, published, streams @ ..] = self.wait()?;
+        let [signals, listener, event, lines, hosts, published, caller, streams @ ..] = self.wait()?;
         if hosts.now || hosts.gone {
             self.task.hosts.iter().for_each(|hosts| hosts.read(&mut self.calls.judge));
         }
@@ -141,11 +145,11 @@ impl Supervisor<'_> {
         self.notifications(listener)?;
         if signals.now {
             while let Some(arrived) = signal::next(self.task.signals.as_fd()) {
-                self.task.watch.forward(arrived);
-                if arrived.is_request() && tells_to_end(arrived.number) {
-                    self.told_to_end(arrived.number);
-                }
+                self.pass_on(arrived);
             }
+        }
+        if caller.now || caller.gone {
+            self.hear_caller();
         }
         self.changes(event)?;
         if lines.now || lines.gone {
@@ -156,9 +160,9 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    /// Waits: for signals, notifications, events of the reaper, room for lines on stderr, what the brokers tell, and
-    /// the four ends of the output.
-    fn wait(&mut self) -> Result<[Ready; 10], SyscallError> {
+    /// Waits: for signals, notifications, events of the reaper, room for lines on stderr, what the brokers tell, what
+    /// the caller says, and the four ends of the output.
+    fn wait(&mut self) -> Result<[Ready; 11], SyscallError> {
         let task = &self.task;
         let events = match &task.watch {
             Watch::Reaper(reaper) => Some(reaper.events()),
@@ -172,6 +176,7 @@ impl Supervisor<'_> {
             Interest::write(self.calls.judge.violations.waits_for()),
             Interest::read(task.hosts.as_ref().and_then(|hosts| hosts.told())),
             Interest::read(task.published.as_ref().and_then(|published| published.told())),
+            Interest::read(task.caller.as_ref().map(Caller::number)),
             out,
             err,
             to_out,
@@ -193,6 +198,29 @@ impl Supervisor<'_> {
         let all =
             [first, self.deadline.pause(now), self.calls.pause(), memory.map(|memory| memory.pause(now))];
         all.into_iter().flatten().min()
+    }
+
+    fn pass_on(&mut self, arrived: Arrived) {
+        self.task.watch.forward(arrived);
+        if arrived.is_request() && tells_to_end(arrived.number) {
+            self.told_to_end(arrived.number);
+        }
+    }
+
+    /// What the signals are to a supervisor that its caller has started, the caller's messages are to this one. The
+    /// caller's end is that of the run.
+    fn hear_caller(&mut self) {
+        let Some(caller) = &self.task.caller else { return };
+        match caller.next() {
+            Some(Some(arrived)) => self.pass_on(arrived),
+            Some(None) => {}
+            None => {
+                self.task.caller = None;
+                if !self.finished {
+                    self.end_run(self.ending.unwrap_or(Ending::Killed(libc::SIGKILL)));
+                }
+            }
+        }
     }
 
     fn notifications(&mut self, ready: Ready) -> Result<(), SyscallError> {

@@ -149,6 +149,12 @@ pub fn release_standard() -> Result<(), SyscallError> {
     rustix::stdio::dup2_stdin(&null).and_then(|()| rustix::stdio::dup2_stdout(&null)).of("dup2")
 }
 
+/// Puts /dev/null in the place of standard error too.
+pub fn release_all_standard() -> Result<(), SyscallError> {
+    release_standard()?;
+    rustix::stdio::dup2_stderr(by_number(0)).of("dup2")
+}
+
 /// Closes every descriptor but these and standard error.
 pub fn close_all_but(kept: &mut Vec<RawFd>) {
     kept.push(2);
@@ -252,6 +258,18 @@ pub fn poll<const N: usize>(
     };
     let gone = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
     Ok(entries.map(|entry| Ready { now: entry.revents & entry.events != 0, gone: entry.revents & gone != 0 }))
+}
+
+/// Waits until some of these can be read, or have ended; returns their places. None: the time is over.
+pub fn poll_all(
+    numbers: impl Iterator<Item = RawFd>,
+    time: Option<Duration>,
+) -> Result<Vec<usize>, SyscallError> {
+    let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut entries: Vec<libc::pollfd> = numbers.map(entry).collect();
+    let time = time.map_or(-1, |time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
+    poll_entries(&mut entries, time)?;
+    Ok(entries.iter().enumerate().filter(|(_, entry)| entry.revents != 0).map(|(place, _)| place).collect())
 }
 
 /// poll(2), whose entries may lack a descriptor (-1), which those of rustix may not. Returns how many are

@@ -3,7 +3,9 @@
 use crate::sys::descriptor::{by_number, poll_entries};
 use crate::sys::resolve::openat2;
 use crate::sys::{OfCall, SyscallError};
-use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatxFlags,
+};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileTimes, Metadata};
@@ -186,6 +188,19 @@ pub fn is_empty(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
     let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
     found
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_size == 0)
+}
+
+/// Which file it is, and when it was made, as far as its file system knows: a number alone may be used again.
+pub type Born = ([u32; 2], u64, Option<(i64, u32)>);
+
+/// The file at a path, which no other one will be.
+pub fn born(path: &Path, follow: bool) -> Result<Born, SyscallError> {
+    let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+    let wanted = StatxFlags::INO | StatxFlags::BTIME;
+    let found = rustix::fs::statx(CWD, path, flags, wanted).of("statx")?;
+    let is_known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let made = is_known.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec));
+    Ok(([found.stx_dev_major, found.stx_dev_minor], found.stx_ino, made))
 }
 
 /// What a path stands for, a symbolic link at its end for itself.

@@ -26,13 +26,39 @@ fn addresses() -> usize {
 /// Words that stay at a random address until the process execs or ends.
 pub struct HiddenWords {
     address: NonNull<usize>,
+    /// In bytes.
+    length: usize,
     mapped: usize,
 }
 
 impl HiddenWords {
     /// Copies `words` to a random address.
     pub fn new(words: &[usize]) -> Result<HiddenWords, SyscallError> {
-        let bytes = size_of_val(words);
+        let hidden = HiddenWords::map(size_of_val(words), MapFlags::PRIVATE)?;
+        // SAFETY: fresh memory that nothing else refers to, of at least this length.
+        unsafe { hidden.address.copy_from_nonoverlapping(NonNull::from(words).cast(), words.len()) };
+        Ok(hidden)
+    }
+
+    /// Zeroed room for so many bytes at a random address, which copies of this process share. What is not used of it
+    /// costs nothing.
+    pub fn room(bytes: usize) -> Result<HiddenWords, SyscallError> {
+        HiddenWords::map(bytes, MapFlags::SHARED)
+    }
+
+    /// Writes into the room; false where that is too small.
+    pub fn write(&self, at: usize, bytes: &[u8]) -> bool {
+        let fits = at.checked_add(bytes.len()).is_some_and(|end| end <= self.length);
+        if fits {
+            // SAFETY: within the mapping, as was just checked; the process that reads it waits until it is told to.
+            let to = unsafe { self.address.cast::<u8>().byte_add(at) };
+            // SAFETY: as above, and `bytes` is no part of the mapping.
+            unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+        }
+        fits
+    }
+
+    fn map(bytes: usize, sharing: MapFlags) -> Result<HiddenWords, SyscallError> {
         let (page, addresses) = (page(), addresses());
         let mapped = (bytes + page).next_multiple_of(page);
         for _ in 0..TRIES {
@@ -40,12 +66,10 @@ impl HiddenWords {
             let base = (random as usize & addresses & !(page - 1)).max(LOWEST);
             // The offset within the page is random as well, in steps of 16 bytes.
             let offset = (random >> 48) as usize % (page / 16) * 16;
-            let Some(start) = map_at(base, mapped)? else { continue };
+            let Some(start) = map_at(base, mapped, sharing)? else { continue };
             // SAFETY: `mapped` is at least a page more than the words take, and `offset` is below a page.
             let address = unsafe { start.byte_add(offset) }.cast::<usize>();
-            // SAFETY: fresh memory that nothing else refers to.
-            unsafe { address.copy_from_nonoverlapping(NonNull::from(words).cast(), words.len()) };
-            return Ok(HiddenWords { address, mapped });
+            return Ok(HiddenWords { address, length: bytes, mapped });
         }
         Err(std::io::Error::from(std::io::ErrorKind::AddrInUse)).of("mmap")
     }
@@ -59,14 +83,14 @@ impl HiddenWords {
 impl Drop for HiddenWords {
     fn drop(&mut self) {
         let start = (self.address() & !(page() - 1)) as *mut std::ffi::c_void;
-        // SAFETY: unmaps exactly what `new` mapped.
+        // SAFETY: unmaps exactly what `map` mapped.
         let _ = unsafe { rustix::mm::munmap(start, self.mapped) };
     }
 }
 
 /// Maps zeroed memory there; `None` where something is mapped already.
-fn map_at(address: usize, length: usize) -> Result<Option<NonNull<u8>>, SyscallError> {
-    let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
+fn map_at(address: usize, length: usize, sharing: MapFlags) -> Result<Option<NonNull<u8>>, SyscallError> {
+    let flags = sharing | MapFlags::FIXED_NOREPLACE;
     let wanted = std::ptr::without_provenance_mut(address);
     // SAFETY: MAP_FIXED_NOREPLACE never replaces a mapping.
     match unsafe { rustix::mm::mmap_anonymous(wanted, length, ProtFlags::READ | ProtFlags::WRITE, flags) } {

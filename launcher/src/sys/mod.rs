@@ -15,6 +15,8 @@ pub mod datagram;
 pub mod descriptor;
 pub mod executable;
 pub mod file;
+#[allow(unsafe_code)] // getrlimit(2), getpriority(2), personality(2) and others.
+pub mod inherited;
 pub mod listing;
 #[allow(unsafe_code)] // mmap(2), madvise(2).
 pub mod memory;
@@ -24,6 +26,8 @@ pub mod mount;
 pub mod namespace;
 #[allow(unsafe_code)] // fcntl(2) with F_NOTIFY.
 pub mod new_names;
+#[allow(unsafe_code)] // getsockopt(2) for the descriptor of a peer.
+pub mod packet;
 #[allow(unsafe_code)] // realpath(3).
 pub mod path;
 pub mod pending;

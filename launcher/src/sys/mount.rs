@@ -6,6 +6,7 @@ use crate::sys::new_names::NewNames;
 use crate::sys::{OfCall, SyscallError, checked, process};
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
 use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
+use std::cell::Cell;
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -15,6 +16,9 @@ use std::path::Path;
 const NOSUID: u64 = libc::MOUNT_ATTR_NOSUID;
 const NODEV: u64 = libc::MOUNT_ATTR_NODEV;
 const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY;
+
+/// What is mounted where; poll(2) tells of its changes.
+const TABLE: &str = "/proc/self/mountinfo";
 
 /// The same numbers on all architectures.
 const STATMOUNT: libc::c_long = 457;
@@ -228,7 +232,31 @@ pub fn any_is_mounted_twice() -> Option<bool> {
 /// The mounts of the calling process's namespace, as a file in which poll(2) reports changes
 /// (proc_pid_mountinfo(5)).
 pub fn changes() -> Option<File> {
-    File::open("/proc/self/mountinfo").ok()
+    File::open(TABLE).ok()
+}
+
+/// Tells whether anything was mounted or unmounted in this mount namespace.
+pub struct Changes {
+    table: File,
+    happened: Cell<bool>,
+}
+
+impl Changes {
+    /// From now on.
+    pub fn from_now() -> Result<Changes, SyscallError> {
+        let table = File::open(TABLE).of(TABLE)?;
+        Ok(Changes { table, happened: Cell::new(false) })
+    }
+
+    /// Whether it was.
+    pub fn happened(&self) -> bool {
+        // The kernel tells each change once. An error tells nothing, and so counts as one.
+        let mut entry = [libc::pollfd { fd: self.table.as_raw_fd(), events: libc::POLLPRI, revents: 0 }];
+        if !self.happened.get() {
+            self.happened.set(!matches!(poll_entries(&mut entry, 0), Ok(0)));
+        }
+        self.happened.get()
+    }
 }
 
 /// What [`wait_for_change`] has waited for.

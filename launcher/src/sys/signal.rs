@@ -31,6 +31,13 @@ impl Set {
         set
     }
 
+    /// A bit for each signal, the lowest for the first.
+    pub fn bits(&self) -> u64 {
+        // SAFETY: a valid set; an unknown number is no member.
+        let has = |number: &libc::c_int| unsafe { libc::sigismember(&raw const self.0, *number) } == 1;
+        (1..=libc::SIGRTMAX()).filter(has).fold(0, |bits, number| bits | 1 << (number - 1))
+    }
+
     /// Every signal but this one.
     pub fn full_but(signal: i32) -> Set {
         let mut set = Set::full();

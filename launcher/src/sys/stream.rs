@@ -7,7 +7,7 @@ use rustix::io::ReadWriteFlags;
 use rustix::net::SendFlags;
 use std::fs::File;
 use std::io::IoSlice;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
 /// A duplicate of a descriptor, above the standard ones and close-on-exec.
@@ -35,6 +35,11 @@ pub fn replace(number: RawFd, by: BorrowedFd<'_>) -> Result<(), SyscallError> {
         _ => rustix::stdio::dup2_stderr(by),
     };
     replaced.of("dup2")
+}
+
+/// Puts these in the places of standard input, output and error.
+pub fn replace_standard(by: &[OwnedFd]) -> Result<(), SyscallError> {
+    (0..3).zip(by).try_for_each(|(number, by)| replace(number, by.as_fd()))
 }
 
 /// Makes reading from a descriptor of ours return at once. Not for one that others share: the flag belongs

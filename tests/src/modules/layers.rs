@@ -19,6 +19,7 @@ pub const LAYERS: &[&str] = &[
     "supervise",
     "report",
     "run",
+    "pool",
     "selftest",
     "embed",
     "cli",

@@ -38,6 +38,7 @@ mod never_unconfined;
 mod no_exec;
 mod open_network;
 mod output_limit;
+mod pool;
 mod private_home;
 mod private_network;
 mod private_tmp;

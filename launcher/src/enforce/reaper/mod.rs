@@ -123,6 +123,15 @@ pub enum Event {
     End,
 }
 
+/// What there is of a reaper while rules are added.
+#[derive(Clone, Copy, Debug)]
+pub struct Meanwhile {
+    /// Can be read when it has failed.
+    pub events: RawFd,
+    /// Its process, if it has been started.
+    pub reaper: Option<Pid>,
+}
+
 /// A reaper that has started the command.
 pub struct Reaper {
     /// The reaper.
@@ -161,7 +170,7 @@ impl Reaper {
     pub fn start<T>(
         mut steps: Steps,
         afterwards: &Afterwards,
-        mut add_rules: impl FnMut(&mut Steps) -> Result<T, Refusal>,
+        mut add_rules: impl FnMut(&mut Steps, Meanwhile) -> Result<T, Refusal>,
     ) -> Result<(Reaper, Progress, T), Unstarted> {
         let (events, sender) = descriptor::pipe()?;
         // Only a network of the run's own needs somebody in it to make sockets.
@@ -170,18 +179,24 @@ impl Reaper {
             own_network.then(socket::packet_pair).transpose()?.map(<(_, _)>::from).unzip();
         let supervisor = process::id();
         process::become_subreaper()?;
-        steps.barrier = match StartBarrier::new(supervisor) {
-            Ok(barrier) => Some(barrier),
-            Err(failed) if steps.layout.is_some() => return Err(unsupported(failed)),
-            Err(_) => None,
-        };
+        let barrier = StartBarrier::new(supervisor);
+        let parks = steps.parks;
+        steps.barrier =
+            match barrier.and_then(|barrier| if parks { barrier.announcing() } else { Ok(barrier) }) {
+                Ok(barrier) => Some(barrier),
+                Err(failed) if steps.layout.is_some() => return Err(unsupported(failed)),
+                Err(_) => None,
+            };
         steps.placed = match &steps.barrier {
             Some(barrier) if !afterwards.placeholders.is_empty() => Some(barrier.another()?),
             _ => None,
         };
-        let mut add_rules = |steps: &mut Steps| add_rules(steps).map_err(Unstarted::Refused);
+        let mut add_rules = |steps: &mut Steps, reaper| {
+            let meanwhile = Meanwhile { events: events.as_raw_fd(), reaper };
+            add_rules(steps, meanwhile).map_err(Unstarted::Refused)
+        };
         // A sandbox around us can refuse what the barrier needs. Then the rules are added first.
-        let added = if steps.barrier.is_none() { Some(add_rules(&mut steps)?) } else { None };
+        let added = if steps.barrier.is_none() { Some(add_rules(&mut steps, None)?) } else { None };
         // Blocks all signals before the reaper starts: those for the command or the supervisor must not end
         // it, and those for the reaper must wait until it looks.
         let mask = signal::set_mask(&signal::Set::full())?;
@@ -206,7 +221,7 @@ impl Reaper {
             let _ = placed.open(made.is_ok());
             made
         });
-        let added = placed.and_then(|()| added.map_or_else(|| add_rules(&mut steps), Ok));
+        let added = placed.and_then(|()| added.map_or_else(|| add_rules(&mut steps, Some(pid)), Ok));
         // If this fails, the reaper notices our end.
         let told = steps.barrier.as_ref().map_or(Ok(()), |barrier| barrier.open(added.is_ok()));
         told.inspect_err(|_| end_all(KILLING, None))?;

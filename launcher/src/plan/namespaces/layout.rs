@@ -26,7 +26,7 @@ pub const DEVICES: &str = "/dev";
 pub const NO_SCRATCH: &str = "/tmp/.sbx-none";
 
 /// What is mounted, in the order of the fields.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Directories that are replaced, and what of them stays.
     pub private: Vec<Private>,

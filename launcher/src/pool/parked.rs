@@ -1,0 +1,184 @@
+//! A run that waits for its command, as the pool's socket serves it.
+
+use crate::pool::key::Key;
+use crate::pool::messages::{Answer, LONGEST, Wish};
+use crate::pool::peer::Standing;
+use crate::request::Request;
+use crate::run::warm::{self, Asked, Door, Ended, Waited};
+use crate::supervise::{Caller, Stderr};
+use crate::sys::process::{self, Pid};
+use crate::sys::{descriptor, packet, probe, stream};
+use std::ffi::OsString;
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What the pool and its runs share.
+pub struct Shared {
+    /// What is asked for, with a command that stands for those which come later.
+    pub request: Request,
+    /// The key.
+    pub key: Key,
+    /// Where callers connect.
+    pub listener: OwnedFd,
+    /// What callers have to be.
+    pub standing: Standing,
+    /// The pool.
+    pub pool: Pid,
+    /// Where it is told how its runs fare.
+    pub notices: OwnedFd,
+}
+
+/// What the pool is told: a letter, and the number of the run's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// It waits.
+    Ready,
+    /// It has a command.
+    Taken,
+}
+
+impl Notice {
+    /// The length of a notice.
+    pub const LENGTH: usize = 5;
+
+    fn encode(self, run: Pid) -> [u8; Notice::LENGTH] {
+        let [a, b, c, d] = run.to_le_bytes();
+        [if self == Notice::Ready { b'r' } else { b't' }, a, b, c, d]
+    }
+
+    /// From bytes.
+    pub fn decode([letter, number @ ..]: [u8; Notice::LENGTH]) -> Option<(Notice, Pid)> {
+        let notice = match letter {
+            b'r' => Notice::Ready,
+            b't' => Notice::Taken,
+            _ => return None,
+        };
+        Some((notice, Pid::from_le_bytes(number)))
+    }
+}
+
+/// Statuses with which a run ends that got no command.
+pub const STALE: i32 = 1;
+pub const UNSUITED: i32 = 2;
+
+/// The life of a run, to its exit status. `said` takes the reason why there is none.
+pub fn live(shared: &Shared, said: OwnedFd) -> i32 {
+    // It has a command to end with, or none.
+    if process::die_with_parent(libc::SIGKILL).is_err() || process::parent() != shared.pool {
+        return UNSUITED;
+    }
+    let mut door = Socket { shared, connection: None, streams: Vec::new() };
+    match warm::park(&shared.request, &mut door) {
+        Ended::Ran(result) => door.end(result.unwrap_or_else(|refusal| {
+            let mut stderr = Stderr::default();
+            stderr.never_wait();
+            stderr.say(&format!("sbx: {refusal}\n"));
+            stderr.finish();
+            refusal.status().into()
+        })),
+        Ended::Stale(_) | Ended::Over => STALE,
+        Ended::Unsuited(why) => {
+            let _ = descriptor::write_all(said.as_raw_fd(), why.as_bytes());
+            UNSUITED
+        }
+    }
+}
+
+struct Socket<'s> {
+    shared: &'s Shared,
+    connection: Option<Rc<OwnedFd>>,
+    /// Those of the caller that are to be descriptors 0 to 2.
+    streams: Vec<OwnedFd>,
+}
+
+impl Socket<'_> {
+    fn tell(&self, notice: Notice) {
+        let bytes = notice.encode(process::id());
+        let _ = descriptor::write_all(self.shared.notices.as_raw_fd(), &bytes);
+    }
+
+    fn answer(&self, answer: &Answer) -> bool {
+        let Some(connection) = &self.connection else { return false };
+        packet::send(connection.as_fd(), &[&answer.encode()], &[]).is_ok()
+    }
+
+    fn end(self, status: i32) -> i32 {
+        self.answer(&Answer::Ended(status));
+        0
+    }
+
+    /// A caller's request, if who connected is one.
+    fn hear(&mut self, connection: OwnedFd, broken: [RawFd; 2]) -> Option<Waited> {
+        let mut buffer = vec![0; LONGEST];
+        // Whoever connects sends at once, or is gone; and nobody else is served meanwhile.
+        if !probe::readable(connection.as_raw_fd(), LONGEST_SILENCE) {
+            return None;
+        }
+        let received = packet::receive(connection.as_fd(), &mut buffer).ok()?;
+        let wish = Wish::decode(buffer.get(..received.length)?);
+        self.connection = Some(Rc::new(connection));
+        let connection = self.connection.as_ref()?.as_fd();
+        if !self.shared.standing.is_of_peer(connection, received.sender) {
+            self.refuse(
+                "the caller is not what the pool is: its user, rights, namespaces, limits or group differ",
+            );
+            return None;
+        }
+        // It was killed while it waited.
+        if broken.into_iter().any(|number| probe::readable(number, Duration::ZERO)) {
+            self.refuse("the run that waited has ended");
+            return Some(Waited::Broken);
+        }
+        let wish = wish.filter(|wish| !received.is_cut && wish.key == self.shared.key.bytes());
+        let mut descriptors = received.descriptors;
+        let report = if descriptors.len() > 3 { descriptors.pop() } else { None };
+        let request = wish
+            .as_ref()
+            .filter(|_| descriptors.len() == 3)
+            .and_then(|wish| wish.request(&self.shared.request, report.map(IntoRawFd::into_raw_fd)));
+        let Some((request, wish)) = request.zip(wish) else {
+            self.refuse("the pool is for something else");
+            return None;
+        };
+        self.streams = descriptors;
+        Some(Waited::Asked(Box::new(Asked { request, environment: wish.environment })))
+    }
+}
+
+/// How long a caller may take from connecting to asking.
+const LONGEST_SILENCE: Duration = Duration::from_millis(100);
+
+impl Door for Socket<'_> {
+    fn ready(&mut self) {
+        self.tell(Notice::Ready);
+    }
+
+    fn wait(&mut self, broken: [RawFd; 2]) -> Waited {
+        loop {
+            (self.connection, self.streams) = (None, Vec::new());
+            // Whoever ends the pool shuts the socket down.
+            let Ok(connection) = packet::accept(self.shared.listener.as_fd()) else { return Waited::Over };
+            if let Some(waited) = self.hear(connection, broken) {
+                return waited;
+            }
+        }
+    }
+
+    fn refuse(&mut self, why: &str) {
+        self.answer(&Answer::Refused(OsString::from(why)));
+    }
+
+    fn take(&mut self) -> Option<Caller> {
+        let streams = std::mem::take(&mut self.streams);
+        // From here on this process does not end with the pool.
+        stream::replace_standard(&streams).and_then(|()| process::die_with_parent(0)).ok()?;
+        if !self.answer(&Answer::Taken) {
+            let _ = descriptor::release_all_standard();
+            let _ = process::die_with_parent(libc::SIGKILL);
+            return None;
+        }
+        self.tell(Notice::Taken);
+        self.connection.clone().map(Caller)
+    }
+}

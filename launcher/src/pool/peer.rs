@@ -1,0 +1,115 @@
+//! Whether another process is what this one is, as far as a run takes that from who starts it.
+//!
+//! A command inside a run, or in a sandbox of somebody else's, would get rights from a pool that it does not have. Its
+//! rules keep it from the socket. Where those let it through, this is what refuses it.
+
+use crate::sys::process::{self, Pid};
+use crate::sys::{packet, probe};
+use std::ffi::OsString;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// The lines of proc_pid_status(5) that have to be the same: who it is, what it may do and what it passes on.
+const LINES: [&str; 15] = [
+    "Umask:",
+    "Uid:",
+    "Gid:",
+    "Groups:",
+    "SigIgn:",
+    "CapInh:",
+    "CapPrm:",
+    "CapEff:",
+    "CapBnd:",
+    "CapAmb:",
+    "NoNewPrivs:",
+    "Seccomp:",
+    "Seccomp_filters:",
+    "Cpus_allowed:",
+    "Mems_allowed:",
+];
+
+/// What a process is in.
+const PLACES: [&str; 10] = [
+    "ns/cgroup",
+    "ns/ipc",
+    "ns/mnt",
+    "ns/net",
+    "ns/pid",
+    "ns/pid_for_children",
+    "ns/time",
+    "ns/user",
+    "ns/uts",
+    "root",
+];
+
+/// What a process is.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Standing {
+    lines: Vec<String>,
+    groups: String,
+    places: Vec<OsString>,
+}
+
+impl Standing {
+    /// Of this process.
+    pub fn own() -> Option<Standing> {
+        Standing::of(process::id())
+    }
+
+    fn of(pid: Pid) -> Option<Standing> {
+        let status = process::about(pid, "status").ok()?;
+        let lines = LINES.iter().map(|name| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            // Older kernels lack some of them.
+            line.unwrap_or_default().to_string()
+        });
+        let places = PLACES.iter().map(|place| {
+            let read = std::fs::read_link(format!("/proc/{pid}/{place}"));
+            // Nobody has what this kernel does not have.
+            read.map(|path| path.into_os_string()).or_else(|error| match error.raw_os_error() {
+                Some(libc::ENOENT) => Ok(OsString::new()),
+                _ => Err(error),
+            })
+        });
+        let places = places.collect::<Result<Vec<_>, _>>().ok()?;
+        Some(Standing {
+            lines: lines.collect(),
+            groups: process::about(pid, "cgroup").unwrap_or_default(),
+            places,
+        })
+    }
+
+    /// Whether nothing confines it that its runs could not tell.
+    pub fn is_free(&self) -> bool {
+        let line = |name| LINES.iter().zip(&self.lines).find(|(known, _)| **known == name);
+        ["NoNewPrivs:", "Seccomp:"]
+            .iter()
+            .all(|name| line(*name).is_some_and(|(_, value)| matches!(value.trim(), "" | "0")))
+    }
+
+    /// Whether who connected is the same, and has sent what came itself. `sender` is who has sent it.
+    pub fn is_of_peer(&self, connection: BorrowedFd<'_>, sender: Option<Pid>) -> bool {
+        let (Ok((pid, user)), Ok(held)) = (packet::peer(connection), packet::peer_held(connection)) else {
+            return false;
+        };
+        if user != process::user() || sender != Some(pid) {
+            return false;
+        }
+        let found = Standing::of(pid);
+        // Its number is nobody else's as long as it has not ended.
+        let has_ended = probe::readable(held.as_raw_fd(), Duration::ZERO);
+        !has_ended && found.is_some_and(|found| found == *self)
+    }
+
+    /// Whether who listens is this user's, and as free as this process.
+    pub fn listens(&self, connection: BorrowedFd<'_>) -> bool {
+        let Ok((pid, user)) = packet::peer(connection) else { return false };
+        let confinement = |standing: &Standing| {
+            let named = LINES.iter().zip(&standing.lines);
+            let named = named.filter(|(name, _)| ["NoNewPrivs:", "Seccomp:", "CapEff:"].contains(name));
+            named.map(|(_, value)| value.clone()).collect::<Vec<_>>()
+        };
+        user == process::user()
+            && Standing::of(pid).is_some_and(|found| confinement(&found) == confinement(self))
+    }
+}

@@ -1,0 +1,266 @@
+//! The pool: keeps runs that wait, and replaces those that have got a command.
+
+use crate::error::{Refusal, cannot};
+use crate::host::Host;
+use crate::pool::key::{Key, without_command};
+use crate::pool::parked::{self, Notice, Shared, UNSUITED};
+use crate::pool::peer::Standing;
+use crate::pool::place;
+use crate::request::Request;
+use crate::run::{self, warm};
+use crate::sys::process::{self, Pid};
+use crate::sys::signal::{self, Set};
+use crate::sys::{SyscallError, descriptor, namespace, packet, path, probe};
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Callers that may wait in a row.
+const BACKLOG: i32 = 16;
+/// How long the first run may take until it waits, and a pool to end.
+const LONGEST_START: Duration = Duration::from_secs(30);
+/// As many runs in a row may fail to wait.
+const MOST_FAILURES: u32 = 3;
+/// What the pool writes when its first run waits.
+const READY: &[u8] = b"\0";
+
+/// What came of starting a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Started {
+    /// It has this process.
+    As(Pid),
+    /// There is one.
+    Already(Pid),
+}
+
+/// Starts a pool of `size` runs for a request, which ends when nobody has asked for one for the time `idle`.
+pub fn start(request: &Request, size: usize, idle: Duration) -> Result<Started, Refusal> {
+    let refused = |why: &str| Refusal::new(format!("cannot keep a pool of such runs: {why}"));
+    if let Some(why) = warm::cannot_wait(request) {
+        return Err(refused(why));
+    }
+    let host = Host::of_this_process();
+    let standing = Standing::own().ok_or_else(|| refused("/proc does not tell what this process is"))?;
+    if !standing.is_free() || *host.nested.get() {
+        return Err(refused("this process is confined, and who asks would not be"));
+    }
+    let key = Key::of(request)?;
+    let path = place::make(&host, &key)?;
+    if let Ok(pool) = packet::connect(&path).and_then(|socket| packet::peer(socket.as_fd())) {
+        return Ok(Started::Already(pool.0));
+    }
+    run::hear_of_children()?;
+    let (reader, writer) = descriptor::pipe().map_err(cannot("start the pool"))?;
+    let pid = probe::fork().map_err(cannot("start the pool"))?;
+    if pid == 0 {
+        drop(reader);
+        let end = serve(request, (key, standing), &path, (size, idle), writer);
+        process::exit_now(i32::from(end.is_err()));
+    }
+    drop(writer);
+    let said = probe::read_until(reader.as_raw_fd(), Instant::now() + LONGEST_START);
+    match said.as_deref() {
+        Some(READY) => Ok(Started::As(pid)),
+        Some(why) => Err(refused(&String::from_utf8_lossy(why))),
+        None => Err(refused("it takes too long")),
+    }
+}
+
+/// One run.
+struct Run {
+    pid: Pid,
+    held: OwnedFd,
+    /// Why it does not wait, if so.
+    said: OwnedFd,
+    is_taken: bool,
+}
+
+struct Pool {
+    shared: Shared,
+    path: PathBuf,
+    notices: OwnedFd,
+    signals: OwnedFd,
+    mask: Set,
+    runs: Vec<Run>,
+    size: usize,
+    failures: u32,
+    /// Told when the first run waits, or why it does not.
+    starter: Option<OwnedFd>,
+}
+
+/// The life of the pool.
+fn serve(
+    request: &Request,
+    (key, standing): (Key, Standing),
+    path: &Path,
+    (size, idle): (usize, Duration),
+    starter: OwnedFd,
+) -> Result<(), SyscallError> {
+    namespace::new_session()?;
+    descriptor::release_all_standard()?;
+    // What the starter has open is not to stay so as long as the pool.
+    descriptor::close_all_but(&mut vec![0, 1, starter.as_raw_fd()]);
+    let mask = signal::set_mask(&Set::full())?;
+    let watched = Set::of(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP]);
+    let signals = signal::descriptor(&watched)?;
+    // One that was killed has left it behind.
+    let _ = fs::remove_file(path);
+    let listener = packet::listen(path, BACKLOG)?;
+    let (notices, sender) = descriptor::pipe()?;
+    let request = without_command(request);
+    let shared = Shared { request, key, listener, standing, pool: process::id(), notices: sender };
+    let path = path.to_path_buf();
+    let starter = Some(starter);
+    let mut pool =
+        Pool { shared, path, notices, signals, mask, runs: Vec::new(), size, failures: 0, starter };
+    let result = pool.keep(idle);
+    pool.end();
+    result
+}
+
+impl Pool {
+    /// Until nobody has asked for a run for so long, or it is told to end.
+    fn keep(&mut self, idle: Duration) -> Result<(), SyscallError> {
+        loop {
+            while self.waiting() < self.size && self.failures < MOST_FAILURES {
+                let run = self.begin()?;
+                self.runs.push(run);
+            }
+            if self.runs.is_empty() {
+                return Ok(());
+            }
+            let numbers = self.runs.iter().map(|run| run.held.as_raw_fd());
+            let numbers = [self.signals.as_raw_fd(), self.notices.as_raw_fd()].into_iter().chain(numbers);
+            let limit = if self.runs.iter().any(|run| run.is_taken) { None } else { Some(idle) };
+            let ready = descriptor::poll_all(numbers, limit)?;
+            if ready.is_empty() || ready.contains(&0) {
+                return Ok(());
+            }
+            if ready.contains(&1) {
+                self.hear();
+            }
+            let ended = ready.into_iter().filter_map(|place| place.checked_sub(2)).rev();
+            ended.for_each(|place| self.ended(place));
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.runs.iter().filter(|run| !run.is_taken).count()
+    }
+
+    fn begin(&self) -> Result<Run, SyscallError> {
+        let (said, writer) = descriptor::pipe()?;
+        let pid = probe::fork()?;
+        if pid == 0 {
+            let Shared { listener, notices, .. } = &self.shared;
+            let own = [listener.as_raw_fd(), notices.as_raw_fd(), writer.as_raw_fd()];
+            descriptor::close_all_but(&mut [&[0, 1][..], &own].concat());
+            let status = match signal::set_mask(&self.mask) {
+                Ok(_) => parked::live(&self.shared, writer),
+                Err(_) => UNSUITED,
+            };
+            process::exit_now(status);
+        }
+        Ok(Run { pid, held: process::open_pid(pid)?, said, is_taken: false })
+    }
+
+    fn hear(&mut self) {
+        let mut notice = [0; Notice::LENGTH];
+        let read = descriptor::read(self.notices.as_raw_fd(), &mut notice);
+        let Some((notice, pid)) = read.ok().and_then(|_| Notice::decode(notice)) else { return };
+        self.failures = 0;
+        match notice {
+            Notice::Ready => self.tell_starter(READY),
+            Notice::Taken => {
+                self.runs.iter_mut().filter(|run| run.pid == pid).for_each(|run| run.is_taken = true);
+            }
+        }
+    }
+
+    fn ended(&mut self, place: usize) {
+        let run = self.runs.swap_remove(place);
+        let status = process::wait(Some(run.pid), true, false);
+        if status.is_some_and(|(_, change)| change == process::Change::Exited(UNSUITED)) {
+            self.failures += 1;
+            let why = probe::read_until(run.said.as_raw_fd(), Instant::now()).unwrap_or_default();
+            if self.starter.is_some() {
+                self.tell_starter(&why);
+                self.failures = MOST_FAILURES;
+            }
+        } else if !run.is_taken {
+            // Whatever killed it may do so again.
+            self.failures += u32::from(!matches!(status, Some((_, process::Change::Exited(_)))));
+        }
+    }
+
+    fn tell_starter(&mut self, what: &[u8]) {
+        if let Some(starter) = self.starter.take() {
+            let _ = descriptor::write_all(starter.as_raw_fd(), what);
+        }
+    }
+
+    /// Has the runs that wait end. Those that have a command go on.
+    fn end(mut self) {
+        let _ = fs::remove_file(&self.path);
+        let _ = packet::close_to_others(self.shared.listener.as_fd());
+        let until = Instant::now() + LONGEST_START;
+        for run in self.runs.drain(..).filter(|run| !run.is_taken) {
+            if !probe::readable(run.held.as_raw_fd(), until.saturating_duration_since(Instant::now())) {
+                process::signal(run.pid, libc::SIGKILL);
+            }
+        }
+    }
+}
+
+/// A pool that there is.
+#[derive(Debug)]
+pub struct Known {
+    /// Its process.
+    pub pid: Pid,
+    /// Where it was started.
+    pub directory: Option<PathBuf>,
+    /// The words that it was started with.
+    pub words: Vec<String>,
+    /// How many runs it has, those with a command among them.
+    pub runs: usize,
+}
+
+/// All pools of this user.
+pub fn status() -> Vec<Known> {
+    let known = |path: PathBuf| {
+        let socket = packet::connect(&path).ok()?;
+        let (pid, user) = packet::peer(socket.as_fd()).ok()?;
+        let words = process::about(pid, "cmdline").ok().filter(|_| user == process::user())?;
+        let words = words.split_terminator('\0').skip(3).map(String::from).collect();
+        let directory = fs::read_link(format!("/proc/{pid}/cwd")).ok();
+        Some(Known { pid, directory, words, runs: process::children_of(pid, pid).len() })
+    };
+    place::all(&Host::of_this_process()).into_iter().filter_map(known).collect()
+}
+
+/// Ends the pool for a request, or all pools. Returns how many there were.
+pub fn stop(request: Option<&Request>) -> Result<usize, Refusal> {
+    let host = Host::of_this_process();
+    let paths = match request {
+        None => place::all(&host),
+        Some(request) => place::socket(&host, &Key::of(request)?).into_iter().collect(),
+    };
+    let mut ended = 0;
+    for path in paths.into_iter().filter(|path| path::is_there(path)) {
+        let pool = packet::connect(&path).and_then(|socket| {
+            let (pid, _) = packet::peer(socket.as_fd())?;
+            packet::peer_held(socket.as_fd()).map(|held| (pid, held))
+        });
+        if let Ok((pid, held)) = pool {
+            process::signal(pid, libc::SIGTERM);
+            if !probe::readable(held.as_raw_fd(), LONGEST_START) {
+                return Err(Refusal::new(format!("cannot end the pool: process {pid} goes on")));
+            }
+            ended += 1;
+        }
+        // Of one that was killed.
+        let _ = fs::remove_file(&path);
+    }
+    Ok(ended)
+}

@@ -1,0 +1,329 @@
+//! A run that is started before its command is known: everything stands, and the command's process waits at its start
+//! barrier ([`crate::enforce::start_barrier`]).
+//!
+//! When a command comes, its plan is made by the code that makes every plan, and has to be the one of the run that
+//! waits ([`super::same`]). Whatever depends on the command or on the moment is made then: the checks of the program,
+//! the environment, the report, the limits of time, the looking about in the workspace.
+
+use crate::enforce::child::Steps;
+use crate::enforce::home_places;
+use crate::enforce::presence::Presence;
+use crate::enforce::start_barrier::StartBarrier;
+use crate::enforce::steps::{self, Parts};
+use crate::error::{Refusal, cannot};
+use crate::host::{Environment, Host};
+use crate::plan::namespaces::Unavailable;
+use crate::plan::{Draft, Inputs, Plan, Provided};
+use crate::report::Reporter;
+use crate::request::Request;
+use crate::run::messages::Closing;
+use crate::run::provide::{provide, refresh_copies};
+use crate::run::same::{Files, Policy, unsuited};
+use crate::run::supervised::{Going, Laid, Prospect, Signals, Started, Voice, follow};
+use crate::run::withheld::Withheld;
+use crate::run::{Stop, can_end, hear_of_children, voice};
+use crate::supervise::Caller;
+use crate::supervise::violation::Violations;
+use crate::sys::descriptor::{self, Interest};
+use crate::sys::namespace::Ahead;
+use crate::sys::{mount, privilege, process, stream};
+use crate::text::shown;
+use std::os::fd::{AsRawFd, RawFd};
+use std::rc::Rc;
+
+/// A run that somebody asks for.
+pub struct Asked {
+    /// What is asked.
+    pub request: Request,
+    /// The caller's environment.
+    pub environment: Environment,
+}
+
+/// What came of waiting.
+pub enum Waited {
+    /// Somebody asks for a run.
+    Asked(Box<Asked>),
+    /// The run that waits has failed.
+    Broken,
+    /// Nobody will ask any more.
+    Over,
+}
+
+/// Where runs are asked for.
+pub trait Door {
+    /// The run stands, and waits.
+    fn ready(&mut self);
+    /// Waits until somebody asks; any of `broken` can be read when the run has failed meanwhile.
+    fn wait(&mut self, broken: [RawFd; 2]) -> Waited;
+    /// Tells who asked that this run is not the one, and why.
+    fn refuse(&mut self, why: &str);
+    /// Tells who asked that the command starts here, unless nobody is there any more. From then on descriptors 0 to 2
+    /// are the caller's.
+    fn take(&mut self) -> Option<Caller>;
+}
+
+/// How the waiting ended.
+pub enum Ended {
+    /// With the run of a command.
+    Ran(Result<i32, Refusal>),
+    /// Without: the run is none that would be started now, for this reason.
+    Stale(String),
+    /// Without: nobody asks any more.
+    Over,
+    /// No run of this kind can wait.
+    Unsuited(String),
+}
+
+/// Starts a run of what is asked for but its command, and waits for that at the door. `request` has a command that
+/// stands for it.
+pub fn park(request: &Request, door: &mut dyn Door) -> Ended {
+    let mut unavailable = Unavailable::default();
+    loop {
+        let before = unavailable.clone();
+        match attempt(request, door, &unavailable) {
+            Ok(ended) => return ended,
+            Err(Stop::Unavailable(missing, why)) => unavailable.add(missing, &why),
+            Err(Stop::NoOverlays(why)) => unavailable.add_overlays(&why),
+            Err(Stop::Refused(refusal)) => return Ended::Unsuited(refusal.to_string()),
+        }
+        if unavailable == before {
+            return Ended::Unsuited("the machine does not give it namespaces".to_string());
+        }
+    }
+}
+
+/// What cannot be asked of a run that waits, whatever its plan is.
+pub fn cannot_wait(request: &Request) -> Option<&'static str> {
+    let found = [
+        (request.exec, "--exec leaves nobody who waits"),
+        (request.verify, "--verify tries things before the start"),
+        (request.dangerously_unconfined, "nothing confines it"),
+        (!request.pass_fd.is_empty(), "it gets descriptors of its caller"),
+    ];
+    found.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
+}
+
+/// What a run that waits was made by.
+struct Waiting<'a> {
+    unavailable: &'a Unavailable,
+    provided: Provided,
+    policy: Policy,
+    files: Files,
+    mounts: mount::Changes,
+    presence: Option<Rc<Presence>>,
+}
+
+/// A command that the run has got.
+struct Taken {
+    caller: Caller,
+    prospect: Prospect,
+    going: Going,
+    said: Said,
+}
+
+/// What is to be said about its run, and to whom.
+struct Said {
+    plan: (Violations, Option<Closing>),
+    withheld: Withheld,
+}
+
+fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) -> Result<Ended, Stop> {
+    hear_of_children()?;
+    if let Some(why) = cannot_wait(request) {
+        return Ok(Ended::Unsuited(why.to_string()));
+    }
+    let host = Host::of_this_process();
+    // Before anything is looked at.
+    let mounts = mount::Changes::from_now().map_err(cannot("watch what is mounted"))?;
+    let inputs = Inputs::read(request, &host)?;
+    let limited = request.max_open_files.is_some() || inputs.profile.limits.open_files.is_some();
+    let spare = limited.then(|| stream::duplicate(0)).transpose();
+    let spare = spare.map_err(cannot("keep a descriptor free"))?;
+    let draft = Draft::new(inputs, unavailable)?;
+    let ahead = draft.own_ahead().and_then(Ahead::begin);
+    let needs = draft.needs();
+    let (resources, provided) = provide(&draft, &host, unavailable)?;
+    let plan = draft.complete(provided.clone())?;
+    if let Some(why) = unsuited(&plan) {
+        return Ok(Ended::Unsuited(why.to_string()));
+    }
+    if let (Some(home), Ok(layout)) = (plan.private_home.as_ref().filter(|home| home.lasts), &plan.namespaces)
+    {
+        home_places::settle(home, &resources.home, layout)?;
+    }
+    let policy = Policy::of(&plan, needs);
+    let files = policy.files();
+    privilege::undumpable().map_err(cannot("protect the supervisor's memory"))?;
+    can_end()?;
+    let cgroup_procs = resources.group.as_ref().map(|group| group.procs()).transpose()?;
+    let parts =
+        Parts { closed: Vec::new(), spare, cgroup_procs, listens: !plan.unconfined, ahead, later: true };
+    let signals = Signals::take()?;
+    let limits = plan.limits.clone();
+    let mut laid = Laid::out(plan, parts, &signals, |layout| Ok(Presence::away(layout)))?;
+    if !laid.tree {
+        return Ok(Ended::Unsuited("its command starts no processes".to_string()));
+    }
+    // There may be a report of it.
+    let (afterwards, kept) = laid.afterwards(resources, &limits, true);
+    let presence = laid.presence.clone();
+    let waiting = Waiting { unavailable, provided, policy, files, mounts, presence };
+    let (mut taken, mut reporter, mut stale) = (None, None, None);
+    let (mut is_taken, mut is_over) = (false, false);
+    let result = laid.start(&afterwards, |steps, meanwhile| {
+        let Some(reaper) = meanwhile.reaper.and_then(|pid| process::open_pid(pid).ok()) else {
+            return Ok(());
+        };
+        let broken = [meanwhile.events, reaper.as_raw_fd()];
+        if !arrives(steps.barrier.as_ref(), broken) {
+            return Ok(());
+        }
+        door.ready();
+        loop {
+            let asked = match door.wait(broken) {
+                Waited::Asked(asked) => asked,
+                Waited::Broken => return Ok(()),
+                Waited::Over => {
+                    is_over = true;
+                    return Err(Refusal::new("nobody asks for the run any more"));
+                }
+            };
+            match waiting.admit(&asked, steps, door) {
+                Ok(None) => {}
+                Ok(Some((caller, mut plan, host))) => {
+                    is_taken = true;
+                    let (opened, places) = Reporter::open(&asked.request);
+                    reporter = opened;
+                    places?;
+                    taken =
+                        Some(waiting.begin(&asked.request, &mut plan, &host, caller, reporter.as_mut())?);
+                    return Ok(());
+                }
+                Err(why) => {
+                    door.refuse(&why);
+                    // With the pool's own environment it may be what it was.
+                    if let Some(why) = waiting.is_stale(request) {
+                        stale = Some(why);
+                        return Err(Refusal::new("the run is none that would be started now"));
+                    }
+                }
+            }
+        }
+    });
+    let result = match taken {
+        Some(Taken { caller, prospect, going, said: Said { plan: (violations, closing), withheld } }) => {
+            let voice = Voice { violations, closing, withheld, reporter: reporter.as_mut() };
+            follow(result, (prospect, going, signals), (afterwards, kept), Some(caller), voice)
+        }
+        // It could not be started after all.
+        None if is_taken => result.map(|_| 0),
+        None => match (stale, is_over) {
+            (Some(why), _) => return Ok(Ended::Stale(why)),
+            (None, true) => return Ok(Ended::Over),
+            (None, false) => return Err(unstarted(result, &signals)?),
+        },
+    };
+    let result = result.map_err(Refusal::from);
+    Ok(Ended::Ran(match reporter {
+        Some(reporter) => reporter.finish(result),
+        None => result,
+    }))
+}
+
+/// Waits until the child waits; false where the run has failed before.
+fn arrives(barrier: Option<&StartBarrier>, [events, reaper]: [RawFd; 2]) -> bool {
+    let Some(arrival) = barrier.and_then(StartBarrier::arrival) else { return false };
+    loop {
+        let interests = [arrival, events, reaper].map(|number| Interest::read(Some(number)));
+        match descriptor::poll(interests, None) {
+            Ok(ready) if ready.iter().any(|ready| ready.now || ready.gone) => return ready[0].now,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Why a run that was to wait does not.
+fn unstarted(result: Result<Started, Stop>, signals: &Signals) -> Result<Stop, Stop> {
+    signals.give_back()?;
+    let outcome = match result {
+        Ok(Started { outcome, .. }) => outcome,
+        Err(stop) => return Ok(stop),
+    };
+    Ok(match (outcome.missing, outcome.no_overlays, outcome.failure) {
+        (Some((missing, why)), ..) => Stop::Unavailable(missing, why),
+        (None, Some(why), _) => Stop::NoOverlays(why),
+        (None, None, Some(failure)) => Refusal::from(failure).into(),
+        (None, None, None) => Refusal::new("the run that was to wait ended").into(),
+    })
+}
+
+impl Waiting<'_> {
+    /// Plans what is asked for, and takes it if it is the run that waits. An error says why it is not; nothing, that
+    /// nobody is there any more.
+    fn admit(
+        &self,
+        asked: &Asked,
+        steps: &Steps,
+        door: &mut dyn Door,
+    ) -> Result<Option<(Caller, Plan, Host)>, String> {
+        let host = Host::with_environment(asked.environment.clone());
+        let plan = self.plan(&asked.request, &host)?;
+        match steps::fill(&steps.permit, &plan) {
+            Ok(true) => {}
+            Ok(false) => return Err("its words have no room".to_string()),
+            Err(error) => return Err(error.to_string()),
+        }
+        Ok(door.take().map(|caller| (caller, plan, host)))
+    }
+
+    /// The plan of what is asked for, if it is the one of the run that waits.
+    fn plan(&self, request: &Request, host: &Host) -> Result<Plan, String> {
+        let sentence = |refusal: Refusal| refusal.to_string();
+        if self.mounts.happened() {
+            return Err("what is mounted on this machine has changed".to_string());
+        }
+        let inputs = Inputs::read(request, host).map_err(sentence)?;
+        let draft = Draft::new(inputs, self.unavailable).map_err(sentence)?;
+        let needs = draft.needs();
+        let mut provided = self.provided.clone();
+        refresh_copies(&draft, &mut provided);
+        let plan = draft.complete(provided).map_err(sentence)?;
+        if let Some(why) = unsuited(&plan) {
+            return Err(why.to_string());
+        }
+        if let Some(what) = self.policy.difference(&Policy::of(&plan, needs)) {
+            return Err(format!("{what} would be another"));
+        }
+        match self.files.changed() {
+            None => Ok(plan),
+            Some(path) => Err(format!("'{}' is another file by now", shown(path))),
+        }
+    }
+
+    /// Why it is not the run that the pool's own request would start now, if so.
+    fn is_stale(&self, request: &Request) -> Option<String> {
+        self.plan(request, &Host::of_this_process()).err()
+    }
+
+    /// What begins with the command.
+    fn begin(
+        &self,
+        request: &Request,
+        plan: &mut Plan,
+        host: &Host,
+        caller: Caller,
+        reporter: Option<&mut Reporter>,
+    ) -> Result<Taken, Refusal> {
+        self.presence.iter().try_for_each(|presence| presence.come())?;
+        let is_reported = reporter.is_some();
+        if let Some(reporter) = reporter {
+            reporter.planned(plan);
+        }
+        let (violations, closing) = voice(plan, request, &mut Vec::new());
+        let withheld = Withheld::of(plan, host);
+        let prospect = Prospect::of(plan, closing.is_some() || is_reported)?;
+        let going = Going::begin(&prospect.limits, &[])?;
+        Ok(Taken { caller, prospect, going, said: Said { plan: (violations, closing), withheld } })
+    }
+}

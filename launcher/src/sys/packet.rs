@@ -1,0 +1,137 @@
+//! UNIX sockets that keep packets apart, with descriptors beside the bytes.
+
+use crate::sys::process::Pid;
+use crate::sys::{OfCall, SyscallError, descriptor};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+/// Maximum number of descriptors beside one packet.
+pub const MOST_DESCRIPTORS: usize = 8;
+
+fn new_socket() -> Result<OwnedFd, SyscallError> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None).of("socket")
+}
+
+/// A socket that listens at a path where nothing is.
+pub fn listen(path: &Path, backlog: i32) -> Result<OwnedFd, SyscallError> {
+    let socket = new_socket()?;
+    // Whoever connects is asked who it is; the credentials of each packet say who has sent that.
+    sockopt::set_socket_passcred(&socket, true).of("setsockopt(SO_PASSCRED)")?;
+    let address = SocketAddrUnix::new(path).of("bind")?;
+    rustix::net::bind(&socket, &address).of("bind")?;
+    rustix::net::listen(&socket, backlog).of("listen")?;
+    Ok(socket)
+}
+
+/// A connection to such a socket.
+pub fn connect(path: &Path) -> Result<OwnedFd, SyscallError> {
+    let socket = new_socket()?;
+    let address = SocketAddrUnix::new(path).of("connect")?;
+    retry_on_intr(|| rustix::net::connect(&socket, &address)).of("connect")?;
+    Ok(socket)
+}
+
+/// Who has connected, if somebody has and has not been taken by another process.
+pub fn accept(listener: BorrowedFd<'_>) -> Result<OwnedFd, SyscallError> {
+    let flags = SocketFlags::CLOEXEC;
+    retry_on_intr(|| rustix::net::accept_with(listener, flags)).of("accept4")
+}
+
+/// The process at the other end, and its user: who connected, or who listened.
+pub fn peer(socket: BorrowedFd<'_>) -> Result<(Pid, u32), SyscallError> {
+    let found = sockopt::socket_peercred(socket).of("getsockopt(SO_PEERCRED)")?;
+    Ok((found.pid.as_raw_nonzero().get(), found.uid.as_raw()))
+}
+
+/// A descriptor that stands for the process that connected, whatever its number is by now (SO_PEERPIDFD, Linux 6.5).
+/// An older kernel has none but of the process that has the number.
+pub fn peer_held(socket: BorrowedFd<'_>) -> Result<OwnedFd, SyscallError> {
+    const PEER_PIDFD: libc::c_int = 77;
+    let mut number: libc::c_int = -1;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: room for the answer, and its length.
+    let result = unsafe {
+        let (value, length) = ((&raw mut number).cast(), &raw mut length);
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, PEER_PIDFD, value, length)
+    };
+    match result {
+        0 => Ok(descriptor::own(number)),
+        _ => crate::sys::process::open_pid(peer(socket)?.0),
+    }
+}
+
+/// Sends one packet, without waiting for room.
+pub fn send(
+    over: BorrowedFd<'_>,
+    parts: &[&[u8]],
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<(), SyscallError> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    let parts: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    retry_on_intr(|| rustix::net::sendmsg(over, &parts, &mut control, flags)).of("sendmsg").map(drop)
+}
+
+/// What came with a packet.
+#[derive(Debug, Default)]
+pub struct Received {
+    /// How many bytes; 0 at the end.
+    pub length: usize,
+    /// Whether there were more, which are lost.
+    pub is_cut: bool,
+    /// The descriptors.
+    pub descriptors: Vec<OwnedFd>,
+    /// The process that has sent it, where the socket asks for that.
+    pub sender: Option<Pid>,
+}
+
+/// Receives one packet, waiting for it.
+pub fn receive(over: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Received, SyscallError> {
+    const ROOM: usize = rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS), ScmCredentials(1));
+    let mut space = [MaybeUninit::uninit(); ROOM];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(buffer)];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let message =
+        retry_on_intr(|| rustix::net::recvmsg(over, &mut parts, &mut control, flags)).of("recvmsg")?;
+    let cut = rustix::net::ReturnFlags::TRUNC | rustix::net::ReturnFlags::CTRUNC;
+    let is_cut = message.flags.intersects(cut);
+    let mut received = Received { length: message.bytes, is_cut, ..Received::default() };
+    for ancillary in control.drain() {
+        match ancillary {
+            RecvAncillaryMessage::ScmRights(descriptors) => received.descriptors.extend(descriptors),
+            RecvAncillaryMessage::ScmCredentials(sender) => {
+                received.sender = Some(sender.pid.as_raw_nonzero().get());
+            }
+            _ => {}
+        }
+    }
+    Ok(received)
+}
+
+/// Receives the bytes of the next packet, if there is one: their number, 0 at the end.
+pub fn receive_now(over: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usize>, SyscallError> {
+    match rustix::net::recv(over, buffer, RecvFlags::DONTWAIT) {
+        Ok((_, length)) => Ok(Some(length)),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+        Err(failed) => Err(failed).of("recv"),
+    }
+}
+
+/// Has nothing more be sent to this end: from then on whoever tries learns that nobody listens. What has arrived can
+/// still be received.
+pub fn close_to_others(socket: BorrowedFd<'_>) -> Result<(), SyscallError> {
+    rustix::net::shutdown(socket, rustix::net::Shutdown::Both).of("shutdown")
+}
