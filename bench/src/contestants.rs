@@ -131,6 +131,48 @@ pub(crate) fn sbx(id: &'static str, sbx: &Path, flags: &str) -> Contestant {
     Contestant { confined: true, ..Contestant::new(id, &name, Availability::Here(prefix)) }
 }
 
+/// A pool of runs that wait in this directory. It is ended when it is dropped.
+pub(crate) struct Pool<'a> {
+    sbx: &'a Path,
+    env: &'a [OsString],
+}
+
+impl<'a> Pool<'a> {
+    /// Starts it, or tells why there is none.
+    pub(crate) fn start(sbx: &'a Path, env: &'a [OsString]) -> Result<Self> {
+        let pool = Self { sbx, env };
+        pool.sbx(&["pool", "start"])?;
+        // What is not taken starts as always, which is not what is measured.
+        let said = pool.sbx(&["run", "--pool", "-v", "--", "true"]).err().unwrap_or_default();
+        match said.lines().find(|line| line.contains("no warm start")) {
+            Some(line) => Err(line.into()),
+            None => Ok(pool),
+        }
+    }
+
+    fn sbx(&self, words: &[&str]) -> Result<String> {
+        let words = words.iter().map(OsString::from);
+        let argv: Vec<OsString> = std::iter::once(self.sbx.into()).chain(words).collect();
+        Subject::new(&argv, self.env)?.output()
+    }
+}
+
+impl Drop for Pool<'_> {
+    fn drop(&mut self) {
+        // One that goes on ends by itself.
+        let _ = self.sbx(&["pool", "stop"]);
+    }
+}
+
+/// `sbx run --pool`, where there is a pool.
+pub(crate) fn warm(sbx: &Path, pool: &Result<Pool<'_>>) -> Contestant {
+    let contestant = self::sbx("pool", sbx, "--pool");
+    match pool {
+        Ok(_) => contestant,
+        Err(why) => Contestant { prefix: Availability::Broken(why.clone()), ..contestant },
+    }
+}
+
 /// The library with its variables alone. `sbx shim` writes it into the scratch directory first.
 pub(crate) fn shim(sbx: &Path, scratch: &Scratch) -> Contestant {
     let name = "`LD_PRELOAD=libsandbox.so SECCOMP_SYSCALL_ALLOW=...`";

@@ -29,8 +29,10 @@ pub(crate) fn measure(options: &Options) -> Result<Report> {
     sys::catch_alarm()?;
     let scratch = Scratch::enter()?;
     let seed = options.seed.unwrap_or_else(stats::fresh_seed);
-    let contestants = line_up(&sbx, &scratch);
-    let (mut entries, filters) = admit(&contestants, &contestants::environment(&scratch))?;
+    let environment = contestants::environment(&scratch);
+    let pool = contestants::Pool::start(&sbx, &environment);
+    let contestants = line_up(&sbx, &scratch, contestants::warm(&sbx, &pool));
+    let (mut entries, filters) = admit(&contestants, &environment)?;
     race::interleave(&mut entries, options, seed, Entry::run_once);
     Ok(Report {
         title: "Start-up".into(),
@@ -42,12 +44,13 @@ pub(crate) fn measure(options: &Options) -> Result<Report> {
     })
 }
 
-fn line_up(sbx: &Path, scratch: &Scratch) -> Vec<Contestant> {
+fn line_up(sbx: &Path, scratch: &Scratch, warm: Contestant) -> Vec<Contestant> {
     let mut all = vec![
         contestants::bare(),
         contestants::sbx("exec", sbx, "--exec --profile minimal"),
         contestants::sbx("minimal", sbx, "--profile minimal"),
         contestants::sbx("workspace", sbx, ""),
+        warm,
         contestants::sbx("standard", sbx, "--namespaces none"),
         contestants::sbx("host", sbx, "--net host"),
         contestants::sbx("private", sbx, "--net private"),
@@ -116,6 +119,7 @@ pub(crate) fn targets(entries: &[Entry]) -> Vec<Target> {
         target("`--exec --profile minimal`, to bubblewrap", 0.3, ratio("exec", "bwrap")),
         target("`--profile minimal`, to bare", 2.1, ratio("minimal", "bare")),
         target("`sbx run`, with namespaces, to bubblewrap", 0.4, ratio("workspace", "bwrap")),
+        target("`sbx run --pool`, to bare", 1.5, ratio("pool", "bare")),
         target("`--net private`, to bubblewrap", 0.6, ratio("private", "bwrap")),
         over_private,
     ]

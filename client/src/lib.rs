@@ -47,6 +47,8 @@ mod find;
 #[cfg(feature = "start")]
 mod path;
 #[cfg(feature = "start")]
+mod pool;
+#[cfg(feature = "start")]
 mod sandbox;
 #[cfg(feature = "start")]
 mod text;
@@ -57,5 +59,7 @@ pub use child::{Child, Output};
 pub use command::Command;
 #[cfg(feature = "start")]
 pub use error::{Error, ErrorKind};
+#[cfg(feature = "start")]
+pub use pool::Pool;
 #[cfg(feature = "start")]
 pub use sandbox::{OnViolation, Sandbox};

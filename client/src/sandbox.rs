@@ -1,7 +1,9 @@
 //! What commands may do.
 
 use crate::command::Command;
+use crate::error::Error;
 use crate::path;
+use crate::pool::Pool;
 use crate::report::Level;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -169,6 +171,16 @@ impl Sandbox {
         // sbx refuses a flag that names a missing path.
         let named = named.filter(|path| path::is_there(path));
         [workspace.unwrap_or(start).to_path_buf()].into_iter().chain(named).collect()
+    }
+
+    /// Has this many runs of this sandbox wait for their commands, from 1 to 64. They work in the current directory,
+    /// and pass on what this process passes on now: limits, priority, file mode creation mask.
+    ///
+    /// # Errors
+    ///
+    /// `sbx` was not found or cannot be started, or no run of this kind can wait: its profile starts no processes, say.
+    pub fn warm(&self, size: u8) -> Result<Pool, Error> {
+        Pool::start(self, size)
     }
 
     /// A command to run in this sandbox. `sbx` finds the program as a shell does.

@@ -11,7 +11,7 @@ use crate::request::Request;
 use crate::run::{self, Check, warm};
 use crate::supervise::{self, Stderr};
 use crate::sys::descriptor::{self, Interest};
-use crate::sys::{packet, process, signal};
+use crate::sys::{packet, privilege, process, signal, timer};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ fn say(line: &str) {
 struct Connection {
     socket: OwnedFd,
     signals: OwnedFd,
+    /// How long the command may run.
+    time: Option<Duration>,
 }
 
 impl Connection {
@@ -69,9 +71,9 @@ impl Connection {
         let mask = signal::set_mask(&watched).map_err(|failed| failed.to_string())?;
         let asked = signal::descriptor(&watched)
             .map_err(|failed| failed.to_string())
-            .and_then(|signals| ask(&socket, &wish, request.report_fd).map(|()| signals));
+            .and_then(|signals| ask(&socket, &wish, request.report_fd).map(|time| (signals, time)));
         match asked {
-            Ok(signals) => Ok(Connection { socket, signals }),
+            Ok((signals, time)) => Ok(Connection { socket, signals, time }),
             Err(why) => {
                 signal::set_mask(&mask).map_err(|failed| failed.to_string())?;
                 Err(why)
@@ -81,6 +83,9 @@ impl Connection {
 
     /// Passes signals on until the run has ended.
     fn follow(self) -> Result<i32, Refusal> {
+        // As any supervisor: closed to the user's other processes, and continued when the command's time is over.
+        privilege::undumpable().map_err(cannot("protect the memory of sbx"))?;
+        self.time.map_or(Ok(()), timer::continue_after).map_err(cannot("start the clock"))?;
         loop {
             let interests = [&self.socket, &self.signals].map(|fd| Interest::read(Some(fd.as_raw_fd())));
             let [told, arrived] = descriptor::poll(interests, None).map_err(cannot("wait for the run"))?;
@@ -125,8 +130,8 @@ fn suits(request: &Request) -> Result<(), &'static str> {
     }
 }
 
-/// Asks for the run, and waits until a run has taken it.
-fn ask(socket: &OwnedFd, wish: &[u8], report: Option<i32>) -> Result<(), String> {
+/// Asks for the run, and waits until a run has taken it. Returns how long its command may run.
+fn ask(socket: &OwnedFd, wish: &[u8], report: Option<i32>) -> Result<Option<Duration>, String> {
     let mut all: Vec<_> = (0..3).map(descriptor::by_number).collect();
     all.extend(report.map(descriptor::by_number));
     packet::send(socket.as_fd(), &[wish], &all).map_err(|failed| failed.to_string())?;
@@ -139,7 +144,7 @@ fn ask(socket: &OwnedFd, wish: &[u8], report: Option<i32>) -> Result<(), String>
     let mut answer = [0; LONGEST_ANSWER];
     let length = packet::receive_now(socket.as_fd(), &mut answer).map_err(|failed| failed.to_string())?;
     match Answer::decode(answer.get(..length.unwrap_or(0)).unwrap_or_default()) {
-        Some(Answer::Taken) => Ok(()),
+        Some(Answer::Taken(time)) => Ok((time > 0).then(|| Duration::from_millis(time))),
         Some(Answer::Refused(why)) => Err(why.to_string_lossy().into_owned()),
         _ => Err("no run of the pool was free".to_string()),
     }

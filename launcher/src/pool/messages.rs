@@ -118,8 +118,8 @@ fn list(rest: &mut &[u8]) -> Option<Vec<OsString>> {
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The command starts here.
-    Taken,
+    /// The command starts here, and has so many milliseconds; 0 for any time.
+    Taken(u64),
     /// It does not, for this reason. Nothing has been done.
     Refused(OsString),
     /// The run has ended, and `sbx` ends with this status.
@@ -130,7 +130,7 @@ impl Answer {
     /// As bytes.
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Answer::Taken => vec![b't'],
+            Answer::Taken(time) => [&b"t"[..], &time.to_le_bytes()].concat(),
             Answer::Refused(why) => {
                 let why = why.as_bytes();
                 [b"r", why.get(..why.len().min(LONGEST_ANSWER - 1)).unwrap_or_default()].concat()
@@ -142,7 +142,7 @@ impl Answer {
     /// From bytes.
     pub fn decode(bytes: &[u8]) -> Option<Answer> {
         match bytes.split_first()? {
-            (b't', []) => Some(Answer::Taken),
+            (b't', time) => Some(Answer::Taken(u64::from_le_bytes(time.try_into().ok()?))),
             (b'r', why) => Some(Answer::Refused(OsString::from_vec(why.to_vec()))),
             (b'e', status) => Some(Answer::Ended(i32::from_le_bytes(status.try_into().ok()?))),
             _ => None,
@@ -173,7 +173,13 @@ mod tests {
         let request = wish.request(&Request::default(), None).unwrap();
         assert!(request.verbose && !request.summary && request.report == Some("/x".into()));
         assert_eq!((request.command.clone(), Wish::flags(&request)), (wish.command, wish.flags));
-        let answers = [Answer::Taken, Answer::Refused("why".into()), Answer::Ended(-1), Answer::Ended(124)];
+        let answers = [
+            Answer::Taken(0),
+            Answer::Taken(1 << 40),
+            Answer::Refused("why".into()),
+            Answer::Ended(-1),
+            Answer::Ended(124),
+        ];
         for answer in answers {
             assert_eq!(Answer::decode(&answer.encode()), Some(answer));
         }

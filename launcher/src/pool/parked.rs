@@ -1,5 +1,6 @@
 //! A run that waits for its command, as the pool's socket serves it.
 
+use crate::error::Refusal;
 use crate::pool::key::Key;
 use crate::pool::messages::{Answer, LONGEST, Wish};
 use crate::pool::peer::Standing;
@@ -36,6 +37,8 @@ pub enum Notice {
     Ready,
     /// It has a command.
     Taken,
+    /// The command has ended.
+    Ended,
 }
 
 impl Notice {
@@ -44,7 +47,12 @@ impl Notice {
 
     fn encode(self, run: Pid) -> [u8; Notice::LENGTH] {
         let [a, b, c, d] = run.to_le_bytes();
-        [if self == Notice::Ready { b'r' } else { b't' }, a, b, c, d]
+        let letter = match self {
+            Notice::Ready => b'r',
+            Notice::Taken => b't',
+            Notice::Ended => b'e',
+        };
+        [letter, a, b, c, d]
     }
 
     /// From bytes.
@@ -52,6 +60,7 @@ impl Notice {
         let notice = match letter {
             b'r' => Notice::Ready,
             b't' => Notice::Taken,
+            b'e' => Notice::Ended,
             _ => return None,
         };
         Some((notice, Pid::from_le_bytes(number)))
@@ -70,13 +79,7 @@ pub fn live(shared: &Shared, said: OwnedFd) -> i32 {
     }
     let mut door = Socket { shared, connection: None, streams: Vec::new() };
     match warm::park(&shared.request, &mut door) {
-        Ended::Ran(result) => door.end(result.unwrap_or_else(|refusal| {
-            let mut stderr = Stderr::default();
-            stderr.never_wait();
-            stderr.say(&format!("sbx: {refusal}\n"));
-            stderr.finish();
-            refusal.status().into()
-        })),
+        Ended::Ran => 0,
         Ended::Stale(_) | Ended::Over => STALE,
         Ended::Unsuited(why) => {
             let _ = descriptor::write_all(said.as_raw_fd(), why.as_bytes());
@@ -101,11 +104,6 @@ impl Socket<'_> {
     fn answer(&self, answer: &Answer) -> bool {
         let Some(connection) = &self.connection else { return false };
         packet::send(connection.as_fd(), &[&answer.encode()], &[]).is_ok()
-    }
-
-    fn end(self, status: i32) -> i32 {
-        self.answer(&Answer::Ended(status));
-        0
     }
 
     /// A caller's request, if who connected is one.
@@ -169,16 +167,32 @@ impl Door for Socket<'_> {
         self.answer(&Answer::Refused(OsString::from(why)));
     }
 
-    fn take(&mut self) -> Option<Caller> {
+    fn take(&mut self, time: Option<Duration>) -> Option<Caller> {
         let streams = std::mem::take(&mut self.streams);
         // From here on this process does not end with the pool.
         stream::replace_standard(&streams).and_then(|()| process::die_with_parent(0)).ok()?;
-        if !self.answer(&Answer::Taken) {
+        let time = time.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1));
+        if !self.answer(&Answer::Taken(time)) {
             let _ = descriptor::release_all_standard();
             let _ = process::die_with_parent(libc::SIGKILL);
             return None;
         }
         self.tell(Notice::Taken);
         self.connection.clone().map(Caller)
+    }
+
+    fn end(&mut self, result: Result<i32, Refusal>) {
+        let status = result.unwrap_or_else(|refusal| {
+            let mut stderr = Stderr::default();
+            stderr.never_wait();
+            stderr.say(&format!("sbx: {refusal}\n"));
+            stderr.finish();
+            refusal.status().into()
+        });
+        // Whoever reads what was written to them is not to wait for what follows.
+        let _ = descriptor::release_all_standard();
+        self.answer(&Answer::Ended(status));
+        self.connection = None;
+        self.tell(Notice::Ended);
     }
 }

@@ -42,6 +42,12 @@ const PLACES: [&str; 10] = [
     "root",
 ];
 
+/// Ignored signals, without the two that are the C library's own: glibc starts some programs with them ignored.
+fn of_programs(ignored: &str) -> String {
+    const OWN: u64 = 0b11 << 31;
+    u64::from_str_radix(ignored.trim(), 16).map_or_else(|_| ignored.into(), |bits| (bits & !OWN).to_string())
+}
+
 /// What a process is.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Standing {
@@ -61,7 +67,8 @@ impl Standing {
         let lines = LINES.iter().map(|name| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
             // Older kernels lack some of them.
-            line.unwrap_or_default().to_string()
+            let line = line.unwrap_or_default();
+            if *name == "SigIgn:" { of_programs(line) } else { line.to_string() }
         });
         let places = PLACES.iter().map(|place| {
             let read = std::fs::read_link(format!("/proc/{pid}/{place}"));

@@ -73,7 +73,9 @@ struct Run {
     held: OwnedFd,
     /// Why it does not wait, if so.
     said: OwnedFd,
+    /// Whether it has got a command, and whether that runs.
     is_taken: bool,
+    is_busy: bool,
 }
 
 struct Pool {
@@ -123,7 +125,7 @@ impl Pool {
     /// Until nobody has asked for a run for so long, or it is told to end.
     fn keep(&mut self, idle: Duration) -> Result<(), SyscallError> {
         loop {
-            while self.waiting() < self.size && self.failures < MOST_FAILURES {
+            while self.wants_more() && self.failures < MOST_FAILURES {
                 let run = self.begin()?;
                 self.runs.push(run);
             }
@@ -145,8 +147,11 @@ impl Pool {
         }
     }
 
-    fn waiting(&self) -> usize {
-        self.runs.iter().filter(|run| !run.is_taken).count()
+    /// Whether another run is to be started: not beside a command, which that would slow down, unless few wait.
+    fn wants_more(&self) -> bool {
+        let waiting = self.runs.iter().filter(|run| !run.is_taken).count();
+        let is_busy = self.runs.iter().any(|run| run.is_busy);
+        waiting < if is_busy { self.size.div_ceil(2) } else { self.size }
     }
 
     fn begin(&self) -> Result<Run, SyscallError> {
@@ -162,7 +167,7 @@ impl Pool {
             };
             process::exit_now(status);
         }
-        Ok(Run { pid, held: process::open_pid(pid)?, said, is_taken: false })
+        Ok(Run { pid, held: process::open_pid(pid)?, said, is_taken: false, is_busy: false })
     }
 
     fn hear(&mut self) {
@@ -172,8 +177,9 @@ impl Pool {
         self.failures = 0;
         match notice {
             Notice::Ready => self.tell_starter(READY),
-            Notice::Taken => {
-                self.runs.iter_mut().filter(|run| run.pid == pid).for_each(|run| run.is_taken = true);
+            Notice::Taken | Notice::Ended => {
+                let runs = self.runs.iter_mut().filter(|run| run.pid == pid);
+                runs.for_each(|run| (run.is_taken, run.is_busy) = (true, notice == Notice::Taken));
             }
         }
     }

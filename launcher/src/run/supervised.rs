@@ -7,7 +7,7 @@ use crate::enforce::child::{self, Progress, Steps};
 use crate::enforce::landlock::{Report, View};
 use crate::enforce::placeholders::Placeholders;
 use crate::enforce::presence::Presence;
-use crate::enforce::reaper::{Afterwards, Meanwhile, Reaper, Unstarted};
+use crate::enforce::reaper::{Afterwards, Departing, Meanwhile, Reaper, Unstarted};
 use crate::enforce::scratch::Scratch;
 use crate::enforce::steps::{self, Parts};
 use crate::error::{Refusal, cannot};
@@ -50,7 +50,7 @@ pub fn run(plan: Plan, parts: Parts, resources: Resources, voice: Voice<'_>) -> 
     let (afterwards, kept) = laid.afterwards(resources, &prospect.limits, voice.reporter.is_some());
     let going = Going::begin(&prospect.limits, &closed_streams)?;
     let result = laid.start(&afterwards, |_, _| Ok(()));
-    follow(result, (prospect, going, signals), (afterwards, kept), None, voice)
+    follow(result, (prospect, going, signals), (afterwards, kept), (None, None), voice)
 }
 
 /// What says what there is to say about a run.
@@ -196,6 +196,14 @@ pub struct Kept {
     proxy: Option<proxy::Sockets>,
 }
 
+/// What of a run is still to be removed, which takes longer than to tell how it ended. Dropped, it is gone.
+#[derive(Default)]
+pub struct Left {
+    _departing: Option<Departing>,
+    _scratch: [Option<Scratch>; 2],
+    _afterwards: Afterwards,
+}
+
 /// What begins with the command.
 pub struct Going {
     pumps: Option<Pumps>,
@@ -230,13 +238,13 @@ pub fn follow(
     result: Result<Started, Stop>,
     (prospect, going, signals): (Prospect, Going, Signals),
     (afterwards, kept): (Afterwards, Kept),
-    caller: Option<Caller>,
+    (caller, left): (Option<Caller>, Option<&mut Left>),
     Voice { violations, closing, withheld, mut reporter }: Voice<'_>,
 ) -> Result<i32, Stop> {
     let Prospect { limits, home_before, aftermath, case, signing, compiling, arguments, publishing } =
         prospect;
     let Going { pumps, diverted, terminal, started } = going;
-    let Kept { scratch, _in_memory, group, proxy } = kept;
+    let Kept { scratch, _in_memory: in_memory, group, proxy } = kept;
     // Whatever there is to say is said to the caller, not to ourselves.
     diverted.map_or(Ok(()), Diverted::restore).map_err(cannot("put standard output back"))?;
     let Started { watch, outcome, granted, presence } = match result {
@@ -318,8 +326,19 @@ pub fn follow(
     calls.judge.violations.sum_up();
     let found = found.findings.iter().map(aftermath::line).chain(found.failures.iter().cloned());
     found.for_each(|line| calls.judge.violations.line(&line));
-    // What something is mounted on takes long to remove.
-    drop(departing);
+    let (scratch, afterwards) = match left {
+        // Who asks from elsewhere need not wait for that.
+        Some(left) => {
+            let scratch = [scratch, in_memory];
+            *left = Left { _departing: departing, _scratch: scratch, _afterwards: afterwards };
+            (None, Afterwards::default())
+        }
+        None => {
+            // What something is mounted on takes long to remove.
+            drop(departing);
+            (scratch, afterwards)
+        }
+    };
     let result = summary.map_err(cannot("supervise the command")).and_then(|summary| {
         let result = conclude(&summary, &calls.judge.violations, scratch);
         let hint = signing.and_then(|signing| signing.hint(summary.ending));

@@ -19,7 +19,7 @@ use crate::request::Request;
 use crate::run::messages::Closing;
 use crate::run::provide::{provide, refresh_copies};
 use crate::run::same::{Files, Policy, unsuited};
-use crate::run::supervised::{Going, Laid, Prospect, Signals, Started, Voice, follow};
+use crate::run::supervised::{Going, Laid, Left, Prospect, Signals, Started, Voice, follow};
 use crate::run::withheld::Withheld;
 use crate::run::{Stop, can_end, hear_of_children, voice};
 use crate::supervise::Caller;
@@ -30,6 +30,7 @@ use crate::sys::{mount, privilege, process, stream};
 use crate::text::shown;
 use std::os::fd::{AsRawFd, RawFd};
 use std::rc::Rc;
+use std::time::Duration;
 
 /// A run that somebody asks for.
 pub struct Asked {
@@ -57,15 +58,17 @@ pub trait Door {
     fn wait(&mut self, broken: [RawFd; 2]) -> Waited;
     /// Tells who asked that this run is not the one, and why.
     fn refuse(&mut self, why: &str);
-    /// Tells who asked that the command starts here, unless nobody is there any more. From then on descriptors 0 to 2
-    /// are the caller's.
-    fn take(&mut self) -> Option<Caller>;
+    /// Tells who asked that the command starts here, and how long it may run, unless nobody is there any more. From
+    /// then on descriptors 0 to 2 are the caller's.
+    fn take(&mut self, time: Option<Duration>) -> Option<Caller>;
+    /// Tells who asked how the run has ended: nothing of it can act any more. What it left is removed afterwards.
+    fn end(&mut self, result: Result<i32, Refusal>);
 }
 
 /// How the waiting ended.
 pub enum Ended {
     /// With the run of a command.
-    Ran(Result<i32, Refusal>),
+    Ran,
     /// Without: the run is none that would be started now, for this reason.
     Stale(String),
     /// Without: nobody asks any more.
@@ -169,7 +172,7 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
     let presence = laid.presence.clone();
     let waiting = Waiting { unavailable, provided, policy, files, mounts, presence };
     let (mut taken, mut reporter, mut stale) = (None, None, None);
-    let (mut is_taken, mut is_over) = (false, false);
+    let (mut is_taken, mut is_over, mut left) = (false, false, Left::default());
     let result = laid.start(&afterwards, |steps, meanwhile| {
         let Some(reaper) = meanwhile.reaper.and_then(|pid| process::open_pid(pid).ok()) else {
             return Ok(());
@@ -213,7 +216,8 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
     let result = match taken {
         Some(Taken { caller, prospect, going, said: Said { plan: (violations, closing), withheld } }) => {
             let voice = Voice { violations, closing, withheld, reporter: reporter.as_mut() };
-            follow(result, (prospect, going, signals), (afterwards, kept), Some(caller), voice)
+            let (begun, kept) = ((prospect, going, signals), (afterwards, kept));
+            follow(result, begun, kept, (Some(caller), Some(&mut left)), voice)
         }
         // It could not be started after all.
         None if is_taken => result.map(|_| 0),
@@ -224,10 +228,12 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
         },
     };
     let result = result.map_err(Refusal::from);
-    Ok(Ended::Ran(match reporter {
+    door.end(match reporter {
         Some(reporter) => reporter.finish(result),
         None => result,
-    }))
+    });
+    drop(left);
+    Ok(Ended::Ran)
 }
 
 /// Waits until the child waits; false where the run has failed before.
@@ -274,7 +280,7 @@ impl Waiting<'_> {
             Ok(false) => return Err("its words have no room".to_string()),
             Err(error) => return Err(error.to_string()),
         }
-        Ok(door.take().map(|caller| (caller, plan, host)))
+        Ok(door.take(plan.limits.timeout).map(|caller| (caller, plan, host)))
     }
 
     /// The plan of what is asked for, if it is the one of the run that waits.

@@ -1,10 +1,12 @@
 //! A command in a run of a pool is what it is in a run of its own.
 
-use super::{Pool, cold, place};
-use sbx_tests::{in_worlds, processes};
+use super::{Pool, children, cold, place};
+use sbx_client::Sandbox;
+use sbx_tests::{User, World, in_worlds, processes, stage};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -148,4 +150,35 @@ fn what_cannot_be_served_starts_as_always() {
             place(world.sbx(["pool", "start"].iter().chain(flags)), world).run().refused(125, &["pool"]);
         }
     });
+}
+
+#[test]
+fn the_library_keeps_a_pool() {
+    let world = World::new(&User::current());
+    let sandbox = Sandbox::new("workspace").program(stage::sbx()).workspace(&world.workspace);
+    let pool = sandbox.warm(2).unwrap();
+    let id = i32::try_from(pool.id()).unwrap();
+    for number in 0..4 {
+        // Two of them wait, and are not the same after each command.
+        let until = Instant::now() + Duration::from_secs(20);
+        while children(id).len() < 2 && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let before = children(id);
+        let script = format!("echo {number}; echo {number} > made; mkdir /usr/made; exit {number}");
+        let command = pool.command("sh").args(["-c", &script]);
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let out = stage::starting(|| command.spawn()).unwrap().wait_with_output().unwrap();
+        assert_eq!((out.report.exit_status, out.stdout), (number, format!("{number}\n").into_bytes()));
+        assert_eq!(world.read("made").unwrap(), format!("{number}\n"));
+        let is_gone = || before.iter().any(|run| !children(id).contains(run));
+        while !is_gone() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(is_gone(), "no run of the pool took the command");
+    }
+    drop(pool);
+    assert!(children(id).is_empty());
+    let error = Sandbox::new("minimal").program(stage::sbx()).warm(1).unwrap_err();
+    assert!(error.to_string().contains("cannot keep a pool"), "{error}");
 }
