@@ -66,6 +66,7 @@ fn perform(job: Job) -> Result<bool> {
         Job::Calls(options) => measure(&options, calls::measure),
         Job::Load(options) => measure(&options, load::measure),
         Job::Memory(options) => measure(&options, memory::measure),
+        Job::Named(place, number) => network::named::child(&place, number).map(|()| true),
         Job::Network(options) => measure(&options, network::measure),
         Job::Relay(port) => network::relay::child(port).map(|()| true),
         Job::Hold(port) => network::child::hold(port).map(|()| true),

@@ -2,6 +2,7 @@
 //! around it, through the simplest relay there can be, and under `sbx`.
 
 pub(crate) mod child;
+pub(crate) mod named;
 pub(crate) mod relay;
 pub(crate) mod server;
 
@@ -58,6 +59,9 @@ struct Entry {
 
 /// Runs the race.
 pub(crate) fn measure(options: &Options) -> Result<Report> {
+    if let Some(place) = &options.name {
+        return named::measure(options, place);
+    }
     let sbx = contestants::find_sbx(options.sbx.as_deref())?;
     sys::catch_alarm()?;
     sys::raise_open_files()?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::Result;
-use crate::network::{Work, child, relay};
+use crate::network::{Work, child, named, relay};
 
 /// What `--help` prints, and what follows a usage error.
 pub(crate) const USAGE: &str = "\
@@ -14,6 +14,7 @@ usage: sbx-bench startup [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--j
        sbx-bench load    [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--seconds N]
        sbx-bench memory  [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json]
        sbx-bench network [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--small]
+                         [--name HOST:PORT]
        sbx-bench peers   [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--seconds N] [--as UID]
                          [--update FILE] [--small]
 
@@ -32,6 +33,7 @@ peers     does the first three and everyday commands under every sandbox that is
 --seconds N   how long each contestant runs at each width in a round (1); every thread starts one run at least
 --file PATH   the file that openat and stat are asked for (/usr/bin/env)
 --small       few files to work on: the figures mean nothing then, the command is tried
+--name HOST:PORT  connects by this name, which leads to an echo server on another machine
 --as UID      gives up root for this user first
 --update FILE puts the tables into this document too, between the markers for this kind of user
 --json        every figure, for programs";
@@ -50,6 +52,7 @@ pub(crate) enum Job {
     Relay(u16),
     Hold(u16),
     Connect(u16, Work),
+    Named(String, usize),
     Peers(Options),
     Child(Child),
     Probe(Probe),
@@ -66,6 +69,7 @@ pub(crate) struct Options {
     pub(crate) seconds: u64,
     pub(crate) json: bool,
     pub(crate) small: bool,
+    pub(crate) name: Option<String>,
     pub(crate) user: Option<u32>,
     pub(crate) update: Option<PathBuf>,
 }
@@ -81,6 +85,7 @@ impl Default for Options {
             seconds: 1,
             json: false,
             small: false,
+            name: None,
             user: None,
             update: None,
         }
@@ -123,6 +128,11 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Job> {
             let port = port(&mut args)?;
             Ok(Job::Connect(port, Work::new(args.next().is_some_and(|size| size == "small"))))
         }
+        Some(named::CHILD) => {
+            let place = args.next().ok_or("a host is missing")?.to_string_lossy().into_owned();
+            let is_small = args.next().is_some_and(|size| size == "small");
+            Ok(Job::Named(place, Work::new(is_small).connects))
+        }
         Some("peers") => flags(Options::new(300, 10), args).map(|o| o.map_or(Job::Help, Job::Peers)),
         Some(crate::peers::CHILD) => probe(args).map(Job::Probe),
         Some(crate::calls::CHILD) => match args.next() {
@@ -160,6 +170,7 @@ fn flags(mut options: Options, mut args: impl Iterator<Item = OsString>) -> Resu
             "--rounds" => options.rounds = number("--rounds", &value()?, 1)?,
             "--warm-up" => options.warm_up = number("--warm-up", &value()?, 0)?,
             "--small" => options.small = true,
+            "--name" => options.name = Some(value()?.to_string_lossy().into_owned()),
             "--as" => options.user = Some(parse_number("--as", &value()?)?),
             "--update" => options.update = Some(value()?.into()),
             "--seed" => options.seed = Some(parse_number("--seed", &value()?)?),

@@ -1,7 +1,7 @@
 //! What runs inside: it connects to a port of loopback, and prints how that went.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ pub(crate) fn hold(port: u16) -> Result<()> {
         io::stdin().read_exact(&mut byte)?;
         let mut connections = Vec::new();
         for _ in 0..HELD {
-            let mut connection = connect(port)?;
+            let mut connection = connect_to(port)?;
             echo(&mut connection)?;
             connections.push(connection);
         }
@@ -52,15 +52,19 @@ pub(crate) fn hold(port: u16) -> Result<()> {
     held().map_err(|e| format!("cannot hold connections: {e}"))
 }
 
-fn connect(port: u16) -> io::Result<TcpStream> {
-    let connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+fn connect_to(port: u16) -> io::Result<TcpStream> {
+    connect((Ipv4Addr::LOCALHOST, port).into())
+}
+
+pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let connection = TcpStream::connect(address)?;
     connection.set_nodelay(true)?;
     // Closed by a reset, it leaves no port in TIME_WAIT: the ports of some thousand connections would run out.
     rustix::net::sockopt::set_socket_linger(&connection, Some(Duration::ZERO))?;
     Ok(connection)
 }
 
-fn echo(connection: &mut TcpStream) -> io::Result<()> {
+pub(super) fn echo(connection: &mut TcpStream) -> io::Result<()> {
     connection.write_all(&[ECHO])?;
     connection.read_exact(&mut [0])
 }
@@ -70,7 +74,7 @@ fn connects(port: u16, number: usize) -> io::Result<f64> {
     let mut times = Vec::new();
     for _ in 0..number {
         let before = Instant::now();
-        echo(&mut connect(port)?)?;
+        echo(&mut connect_to(port)?)?;
         times.push(before.elapsed().as_secs_f64() * 1e6);
     }
     Ok(crate::stats::Sorted::new(times).median())
@@ -82,7 +86,7 @@ fn bulk(port: u16, streams: usize, bytes: usize) -> io::Result<f64> {
     let start = Arc::new(Barrier::new(streams + 1));
     let mut readers = Vec::new();
     for _ in 0..streams {
-        let mut connection = connect(port)?;
+        let mut connection = connect_to(port)?;
         echo(&mut connection)?;
         let start = start.clone();
         readers.push(thread::spawn(move || {
@@ -114,7 +118,7 @@ fn read(connection: &mut TcpStream, bytes: usize) -> io::Result<()> {
 /// The time, in milliseconds, until all of many connections that are open at once have had an answer.
 fn crowd(port: u16, work: &Work) -> io::Result<f64> {
     let before = Instant::now();
-    let mut connections = (0..work.crowd).map(|_| connect(port)).collect::<io::Result<Vec<_>>>()?;
+    let mut connections = (0..work.crowd).map(|_| connect_to(port)).collect::<io::Result<Vec<_>>>()?;
     for connection in &mut connections {
         connection.write_all(&[ECHO])?;
     }
