@@ -5,7 +5,7 @@
 
 use crate::broker::poll::{Interest, Kind, Poller, Token};
 use crate::broker::relay::End;
-use crate::sys::socket::{local_address, peer_address};
+use crate::sys::socket::{local_address, make_room, peer_address};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::collections::VecDeque;
@@ -22,6 +22,10 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// Maximum number of addresses that are tried.
 const MOST: usize = 16;
 
+/// How much may have arrived from a host that is not passed on yet, from the start. The kernel begins with an eighth:
+/// many short streams at once would be many turns.
+const ROOM: u32 = 1024 * 1024;
+
 struct Attempt {
     number: u8,
     socket: OwnedFd,
@@ -31,6 +35,7 @@ struct Attempt {
 /// The addresses that are left, and those that are being tried.
 pub struct Dial {
     id: u64,
+    is_roomy: bool,
     rest: VecDeque<SocketAddr>,
     running: Vec<Attempt>,
     next_number: u8,
@@ -50,12 +55,18 @@ pub enum Progress {
 }
 
 impl Dial {
-    /// Begins with the first address. `id` is the connection's.
-    pub fn start(id: u64, addresses: &[SocketAddr], poller: &mut Poller, now: Instant) -> (Dial, Progress) {
+    /// Begins with the first address. `id` is the connection's, and `is_roomy` whether it may take much memory.
+    pub fn start(
+        (id, is_roomy): (u64, bool),
+        addresses: &[SocketAddr],
+        poller: &mut Poller,
+        now: Instant,
+    ) -> (Dial, Progress) {
         let until = now + LONGEST;
         let rest = addresses.iter().copied().take(MOST).collect();
         let errno = libc::EHOSTUNREACH;
-        let mut dial = Dial { id, rest, running: Vec::new(), next_number: 0, next_at: now, until, errno };
+        let running = Vec::new();
+        let mut dial = Dial { id, is_roomy, rest, running, next_number: 0, next_at: now, until, errno };
         poller.wake_at(until, Token::new(Kind::Attempt, id));
         let progress = dial.go_on(poller, now);
         (dial, progress)
@@ -109,6 +120,9 @@ impl Dial {
     fn attempt(&mut self, address: SocketAddr, poller: &Poller) -> Result<Option<OwnedFd>, Errno> {
         let socket = stream_socket(address.ip())?;
         End::prepare(&socket);
+        if self.is_roomy {
+            make_room(&socket, ROOM);
+        }
         let is_made = match rustix::net::connect(&socket, &address) {
             Ok(()) => true,
             Err(Errno::INPROGRESS) => false,

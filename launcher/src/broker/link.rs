@@ -11,12 +11,16 @@ use crate::broker::proxy::{self, Form};
 use crate::broker::relay::{End, Flow, Turn, reset};
 use crate::broker::said::{self, Host, Part, Verdict, tls};
 use crate::hosts::{HostRules, Protocol};
-use crate::sys::socket::{Ends, local_address, peer_address, send_at_once};
+use crate::sys::socket::{Ends, hold_little, local_address, peer_address, send_at_once};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
+
+/// How much waits to be sent to a program that does not read, on a connection that may not take much memory. The kernel
+/// would hold ten times of it.
+const LITTLE: u32 = 128 * 1024;
 
 /// How far the connection to the host is.
 enum Way {
@@ -48,6 +52,7 @@ pub struct Link {
     pub port: u16,
     /// The ends of the command's own connection.
     pub ends: Option<Ends>,
+    is_roomy: bool,
     inside: End,
     way: Way,
     look: Option<Look>,
@@ -90,15 +95,19 @@ pub enum Step {
 }
 
 impl Link {
-    /// An accepted connection, whose first bytes are looked at until some time.
+    /// An accepted connection, whose first bytes are looked at until some time. `is_roomy`: it may take much memory.
     pub fn new(
         id: u64,
         socket: OwnedFd,
         host: Host,
         port: u16,
         look: Option<(Vec<Protocol>, Instant)>,
+        is_roomy: bool,
     ) -> Link {
         End::prepare(&socket);
+        if !is_roomy {
+            hold_little(&socket, LITTLE);
+        }
         // What is looked at and what is forwarded are the same bytes, urgent ones among them.
         let _ = rustix::net::sockopt::set_socket_oobinline(&socket, true);
         let look = look.map(|(protocols, until)| Look::new(protocols, until));
@@ -112,6 +121,7 @@ impl Link {
             host,
             port,
             ends,
+            is_roomy,
             inside,
             way,
             look,
@@ -133,8 +143,9 @@ impl Link {
         (host, port): (Host, u16),
         (form, head): (Form, Vec<u8>),
         protocols: Vec<Protocol>,
+        is_roomy: bool,
     ) -> Link {
-        let new = Link::new(id, socket, host, port, None);
+        let new = Link::new(id, socket, host, port, None, is_roomy);
         // No call waits for it but those whose way to the host the supervisor has found.
         let ends = new.ends.filter(|_| form == Form::Plain);
         let looks_later = if form == Form::Request { Vec::new() } else { protocols };
@@ -194,7 +205,7 @@ impl Link {
 
     /// Begins to connect to one of these addresses.
     pub fn dial(&mut self, addresses: &[SocketAddr], poller: &mut Poller, now: Instant) -> Step {
-        let (dial, progress) = Dial::start(self.id, addresses, poller, now);
+        let (dial, progress) = Dial::start((self.id, self.is_roomy), addresses, poller, now);
         self.way = Way::Dialling(dial);
         self.progress(progress, poller)
     }

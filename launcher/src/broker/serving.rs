@@ -34,6 +34,9 @@ const RESERVED: u64 = 128;
 /// the kernel's, which no limit of the command's is about.
 pub(super) const MOST_LINKS: usize = 2048;
 
+/// Maximum number of connections that may take much memory of the kernel's each, some mebibytes when they are stuck.
+pub(super) const MOST_ROOMY: usize = 128;
+
 /// What may differ in tests.
 pub struct Settings {
     /// The addresses that stand for names.

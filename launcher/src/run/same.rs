@@ -16,6 +16,7 @@ use crate::sys::file::{self, Born};
 use crate::sys::namespace::Own;
 use crate::sys::privilege::CapabilitySet;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -29,7 +30,7 @@ pub struct Policy {
     on_violation: OnViolation,
     watch_paths: bool,
     paths: Option<Vec<PathRule>>,
-    absent: BTreeSet<PathBuf>,
+    absent: BTreeSet<OsString>,
     denied: Vec<PathBuf>,
     landlock: Version,
     network: Network,

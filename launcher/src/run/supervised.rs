@@ -36,6 +36,7 @@ use crate::sys::namespace::{self, Own};
 use crate::sys::signal::{self, Disposition, Set};
 use crate::sys::{allocator, descriptor, privilege, process, seccomp, timer};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -102,7 +103,7 @@ pub struct Laid {
     pub steps: Steps,
     pub presence: Option<Rc<Presence>>,
     layout: Option<Rc<Layout>>,
-    absent: BTreeSet<PathBuf>,
+    absent: BTreeSet<OsString>,
     report: Report,
     /// Whether a reaper starts the command.
     pub tree: bool,

@@ -1,7 +1,7 @@
 //! A socket of another process, connected on its behalf.
 
-use crate::sys::descriptor::by_number;
 use crate::sys::{OfCall, SyscallError, checked, descriptor};
+use descriptor::by_number;
 use rustix::net::sockopt::{Timeout, socket_domain, socket_timeout, socket_type};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -150,6 +150,28 @@ pub fn listen(socket: &OwnedFd, backlog: i32) -> Result<(), i32> {
     rustix::net::listen(socket, backlog).map_err(|errno| errno.raw_os_error())
 }
 
+/// Has a TCP socket take so many bytes that nobody has read yet, from the start. The kernel goes on making room as it
+/// is of use, which it would not after SO_RCVBUF. A socket that is only readable with so many bytes gets that room, and
+/// keeps it.
+pub fn make_room(socket: &OwnedFd, bytes: u32) {
+    // Where the kernel does not do it, it begins with less.
+    let _ = set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
+    let _ = set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, 1);
+}
+
+/// Has a TCP socket take no more to send while it has so many bytes that the other end has no room for.
+pub fn hold_little(socket: &OwnedFd, bytes: u32) {
+    let _ = set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes);
+}
+
+fn set(socket: &OwnedFd, level: i32, option: i32, value: u32) -> Result<(), SyscallError> {
+    let length = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the kernel reads one number.
+    let result =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), length) };
+    checked("setsockopt", result).map(drop)
+}
+
 /// Whether a call on the socket waits for so long only, which its owner has set: such a call is never restarted.
 pub fn has_timeout(socket: &OwnedFd) -> bool {
     !matches!(socket_timeout(socket, Timeout::Send), Ok(None))
@@ -248,4 +270,54 @@ pub fn is_closed(socket: &OwnedFd) -> bool {
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, value, length)
     };
     result == 0 && state == TCP_CLOSE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::sockopt::socket_recv_buffer_size;
+    use std::io::{ErrorKind, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    /// How many bytes a socket takes whose other end does not read.
+    fn taken(prepare: impl Fn(&OwnedFd)) -> usize {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = OwnedFd::from(TcpStream::connect(server.local_addr().unwrap()).unwrap());
+        let _other = server.accept().unwrap();
+        prepare(&socket);
+        let mut stream = TcpStream::from(socket);
+        stream.set_nonblocking(true).unwrap();
+        let mut all = 0;
+        for _ in 0..20 {
+            match stream.write(&vec![0; 1 << 20]) {
+                Ok(count) => all += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn what_is_to_hold_little_does() {
+        let (much, little) = (taken(|_| ()), taken(|socket| hold_little(socket, 128 * 1024)));
+        assert!(little < much / 2 && little < 1 << 20, "{little} of {much}");
+    }
+
+    #[test]
+    fn room_is_made_and_nothing_else() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        let before = socket_recv_buffer_size(&socket).unwrap();
+        make_room(&socket, 1 << 20);
+        assert!(socket_recv_buffer_size(&socket).unwrap() > before.max(1 << 19));
+        // One byte is enough to be read.
+        rustix::net::connect(&socket, &server.local_addr().unwrap()).unwrap();
+        server.accept().unwrap().0.write_all(b"x").unwrap();
+        let interest = descriptor::Interest::read(Some(socket.as_raw_fd()));
+        let [ready] = descriptor::poll([interest], Some(std::time::Duration::from_secs(5))).unwrap();
+        assert!(ready.now);
+    }
 }

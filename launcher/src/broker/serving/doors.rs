@@ -1,6 +1,6 @@
 //! What comes in through the doors, and when they are closed.
 
-use super::{AT_ONCE, Loop, PAUSE};
+use super::{AT_ONCE, Loop, MOST_ROOMY, PAUSE};
 use crate::broker::Door;
 use crate::broker::clients;
 use crate::broker::dns;
@@ -73,7 +73,7 @@ impl Loop {
         let protocols = self.protocols(&host, port);
         let look = (!protocols.is_empty()).then(|| (protocols, now + self.look_time));
         let id = self.id();
-        let link = Link::new(id, socket, host, port, look);
+        let link = Link::new(id, socket, host, port, look, self.is_roomy());
         self.begin(id, link, now);
     }
 
@@ -91,7 +91,7 @@ impl Loop {
             return turn_away(&socket, form);
         }
         let id = self.id();
-        let link = Link::of_client(id, socket, (host, port), (form, head), protocols);
+        let link = Link::of_client(id, socket, (host, port), (form, head), protocols, self.is_roomy());
         self.begin(id, link, now);
     }
 
@@ -109,6 +109,11 @@ impl Loop {
             Host::Address(address) => self.rules.protocols_of_address(*address, port),
             Host::Loopback => Vec::new(),
         }
+    }
+
+    /// Whether the next connection has room from the host.
+    fn is_roomy(&self) -> bool {
+        self.links.len() < MOST_ROOMY
     }
 
     /// A connection that may be made.
