@@ -38,7 +38,6 @@ use crate::sys::{allocator, descriptor, privilege, process, seccomp, timer};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
