@@ -117,6 +117,7 @@ bench:
 	$(CARGO) run --release -p sbx-bench -- load
 	$(CARGO) run --release -p sbx-bench -- memory
 	$(CARGO) run --release -p sbx-bench -- network
+	$(CARGO) run --release -p sbx-bench -- morning
 
 # Root also measures as an ordinary user, first. UNDER='chrt -f 10' keeps the other load of a busy machine out of the
 # figures.

@@ -3,8 +3,9 @@
 //! `startup` starts each contestant once a round, in a new random order each time, so that disturbances of the
 //! machine affect all of them alike; the ratio to a bare exec is taken inside each round. `calls` measures what
 //! single system calls cost inside and outside, `load` how many runs per second several threads can start,
-//! `memory` the processes beside a command while it runs, `network` what connections through the broker cost, and
-//! `peers` does most of this, and everyday commands, under every other sandbox that is installed. All print Markdown,
+//! `memory` the processes beside a command while it runs, `network` what connections through the broker cost,
+//! `morning` what a hundred commands in a row cost, and `peers` does most of this, and everyday commands, under every
+//! other sandbox that is installed. All print Markdown,
 //! or JSON with `--json`.
 //!
 //! Figures are never assertions: tests check that the drivers work, not what they find.
@@ -14,6 +15,7 @@ mod contestants;
 mod document;
 mod load;
 mod memory;
+mod morning;
 mod network;
 mod options;
 mod peers;
@@ -68,6 +70,7 @@ fn perform(job: Job) -> Result<bool> {
         Job::Memory(options) => measure(&options, memory::measure),
         Job::Named(place, number) => network::named::child(&place, number).map(|()| true),
         Job::Network(options) => measure(&options, network::measure),
+        Job::Morning(options) => measure(&options, morning::measure),
         Job::Relay(port) => network::relay::child(port).map(|()| true),
         Job::Hold(port) => network::child::hold(port).map(|()| true),
         Job::Connect(port, work) => network::child::child(port, &work).map(|()| true),

@@ -15,6 +15,7 @@ usage: sbx-bench startup [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--j
        sbx-bench memory  [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json]
        sbx-bench network [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--small]
                          [--name HOST:PORT]
+       sbx-bench morning [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--small]
        sbx-bench peers   [--rounds N] [--warm-up N] [--seed N] [--sbx PATH] [--json] [--seconds N] [--as UID]
                          [--update FILE] [--small]
 
@@ -23,12 +24,14 @@ calls     times getppid, openat+close and stat inside and outside the sandbox
 load      counts the runs of /bin/true that 1, 2, 8 and 32 threads start one after another
 memory    looks at the private memory and the threads of sbx while a command waits; needs root
 network   connects to a server outside, through the broker and without it
+morning   gives a hundred commands of an agent's in a row, with and without a pool
 peers     does the first three and everyday commands under every sandbox that is installed
 
 --sbx PATH    the sbx to measure; else $SBX_BIN, else the one built beside this program
---rounds N    rounds that count (startup: 500, calls: 20, load: 3, memory: 5, network: 9, peers: 300
-              starts and fewer of what takes longer)
---warm-up N   rounds thrown away first (startup: 20, calls: 1, load: 0, memory: 1, network: 1, peers: 10)
+--rounds N    rounds that count (startup: 500, calls: 20, load: 3, memory: 5, network: 9,
+              morning: 5, peers: 300 starts and fewer of what takes longer)
+--warm-up N   rounds thrown away first (startup: 20, calls: 1, load: 0, memory: 1, network: 1,
+              morning: 1, peers: 10)
 --seed N      the order of the contestants, to repeat a run
 --seconds N   how long each contestant runs at each width in a round (1); every thread starts one run at least
 --file PATH   the file that openat and stat are asked for (/usr/bin/env)
@@ -49,6 +52,7 @@ pub(crate) enum Job {
     Load(Options),
     Memory(Options),
     Network(Options),
+    Morning(Options),
     Relay(u16),
     Hold(u16),
     Connect(u16, Work),
@@ -122,6 +126,7 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Job> {
         Some("load") => flags(Options::new(3, 0), args).map(|o| o.map_or(Job::Help, Job::Load)),
         Some("memory") => flags(Options::new(5, 1), args).map(|o| o.map_or(Job::Help, Job::Memory)),
         Some("network") => flags(Options::new(9, 1), args).map(|o| o.map_or(Job::Help, Job::Network)),
+        Some("morning") => flags(Options::new(5, 1), args).map(|o| o.map_or(Job::Help, Job::Morning)),
         Some(relay::CHILD) => port(&mut args).map(Job::Relay),
         Some(child::HOLD) => port(&mut args).map(Job::Hold),
         Some(child::CHILD) => {
