@@ -16,7 +16,6 @@ use landlock::{
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -52,7 +51,7 @@ pub struct Prepared {
     /// TCP ports, where they are restricted.
     ports: Vec<(u16, AccessNet)>,
     /// The files that the rules are about. Closing each takes a system call, so the exec closes them, or
-    /// the supervisor all at once when the command has started.
+    /// the supervisor when the command has started.
     held: Vec<File>,
     abi: ABI,
 }
@@ -65,7 +64,7 @@ pub struct View<'a> {
     /// The rules whose real paths are wanted.
     pub report: Report,
     /// The paths at which nothing was, of rules that are optional.
-    pub absent: Option<&'a BTreeSet<OsString>>,
+    pub absent: Option<&'a BTreeSet<PathBuf>>,
 }
 
 impl View<'_> {
@@ -74,7 +73,7 @@ impl View<'_> {
     }
 
     fn is_absent(&self, rule: &PathRule) -> bool {
-        rule.optional && self.absent.is_some_and(|absent| absent.contains(rule.path.as_os_str()))
+        rule.optional && self.absent.is_some_and(|absent| absent.contains(&rule.path))
     }
 
     fn reports(&self, rule: &PathRule) -> bool {
@@ -173,6 +172,7 @@ impl Prepared {
             ruleset
                 .add_rule(PathBeneath::new(&file, rights(rule.rights, self.abi)))
                 .step_at(ADD, &rule.path)?;
+            self.held.push(file);
         }
         Ok(())
     }
@@ -190,12 +190,6 @@ impl Prepared {
     /// share.
     pub fn forget(&mut self) {
         std::mem::forget(self.ruleset.take());
-    }
-}
-
-impl Drop for Prepared {
-    fn drop(&mut self) {
-        descriptor::close_all(std::mem::take(&mut self.held));
     }
 }
 

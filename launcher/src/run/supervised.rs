@@ -34,7 +34,7 @@ use crate::supervise::violation::Violations;
 use crate::supervise::{self, Caller, Ending, Task, Watch, memory};
 use crate::sys::namespace::{self, Own};
 use crate::sys::signal::{self, Disposition, Set};
-use crate::sys::{allocator, descriptor, privilege, process, seccomp, timer};
+use crate::sys::{descriptor, privilege, process, seccomp, timer};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -413,7 +413,6 @@ fn settle_in(violations: &Violations) -> Result<(), Refusal> {
     // Nor does a line that a caller's limit has no room for end the supervisor, and the report with it.
     signal::dispose(libc::SIGXFSZ, Disposition::Ignore).map_err(cannot("ignore SIGXFSZ"))?;
     violations.never_wait();
-    allocator::close();
     // What it does on the command's behalf the kernel judges as if the command did it.
     privilege::drop_capabilities().map_err(cannot("drop the supervisor's capabilities"))
 }

@@ -185,7 +185,6 @@ impl Supervisor<'_> {
         let ready = descriptor::poll(interests, self.pause())?;
         if !self.settled && !ready.iter().any(|ready| ready.now || ready.gone) {
             sys::memory::release_code();
-            process::release_stacks();
             self.settled = true;
         }
         Ok(ready)

@@ -28,8 +28,6 @@ pub enum Entry {
 /// The names in a directory.
 #[derive(Debug)]
 pub struct Listing {
-    /// The permissions of the directory (chmod(2)).
-    mode: u32,
     text: Vec<u8>,
     /// By the hash of the name in small letters.
     entries: Vec<(u32, Range<usize>, FileType)>,
@@ -48,8 +46,7 @@ impl Listing {
         }
         let mut buffer = Vec::with_capacity(LISTING);
         let mut read = RawDir::new(&directory, buffer.spare_capacity_mut());
-        let mode = rustix::fs::fstat(&directory).ok()?.st_mode & 0o7777;
-        let mut listing = Listing { mode, text: Vec::new(), entries: Vec::new() };
+        let mut listing = Listing { text: Vec::new(), entries: Vec::new() };
         let mut calls = 0;
         loop {
             calls += u32::from(read.is_buffer_empty());
@@ -79,11 +76,6 @@ impl Listing {
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
-    }
-
-    /// The permissions of the directory, all twelve bits.
-    pub fn mode(&self) -> u32 {
-        self.mode
     }
 
     /// What it has of a name.

@@ -3,8 +3,6 @@
 
 pub mod access;
 pub mod account;
-#[allow(unsafe_code)] // An allocator.
-pub mod allocator;
 #[allow(unsafe_code)] // ioctl(2) for the flags of a file.
 pub mod attributes;
 pub mod beneath;

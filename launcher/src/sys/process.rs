@@ -5,7 +5,6 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::process::{PidfdFlags, WaitId, WaitIdOptions};
-use std::cell::Cell;
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -50,28 +49,10 @@ pub fn spawn_sharing(body: &mut dyn FnMut()) -> Result<Pid, SyscallError> {
     checked("clone", pid).map(|pid| pid as Pid)
 }
 
-thread_local! {
-    /// A stack that is in use no more: to unmap it takes as long as to use it.
-    static SPARE: Cell<*mut c_void> = const { Cell::new(std::ptr::null_mut()) };
-}
-
-/// Gives back the memory of stacks that are in use no more.
-pub fn release_stacks() {
-    let spare = SPARE.replace(std::ptr::null_mut());
-    if !spare.is_null() {
-        // SAFETY: unmaps exactly what was mapped, which nobody uses.
-        let _ = unsafe { rustix::mm::munmap(spare, STACK) };
-    }
-}
-
 struct Stack(*mut c_void);
 
 impl Stack {
     fn new() -> Result<Stack, SyscallError> {
-        let spare = SPARE.replace(std::ptr::null_mut());
-        if !spare.is_null() {
-            return Ok(Stack(spare));
-        }
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::STACK);
         // SAFETY: new memory at an address of the kernel's choice.
         let start = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), STACK, protection, flags) };
@@ -86,9 +67,8 @@ impl Stack {
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        // The process that used it has its own memory by now.
-        release_stacks();
-        SPARE.set(self.0);
+        // SAFETY: unmaps exactly what was mapped; the process that used it has its own memory by now.
+        let _ = unsafe { rustix::mm::munmap(self.0, STACK) };
     }
 }
 
