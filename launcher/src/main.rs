@@ -7,12 +7,15 @@
 
 #[cfg(target_env = "musl")]
 #[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+static ALLOCATOR: sbx::sys::allocator::Early<dlmalloc::GlobalDlmalloc> =
+    sbx::sys::allocator::Early(dlmalloc::GlobalDlmalloc);
 
 /// The entry that the C library calls.
 // SAFETY: the C library calls `main` with exactly these arguments.
 #[unsafe(no_mangle)]
 extern "C" fn main(argc: libc::c_int, argv: *const *const libc::c_char) -> libc::c_int {
+    #[cfg(target_env = "musl")]
+    sbx::sys::allocator::open();
     // SAFETY: what the C library passes to `main`.
     let arguments = unsafe { sbx::sys::arguments(argc, argv) };
     std::process::exit(sbx::cli::main(arguments))

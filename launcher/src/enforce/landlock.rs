@@ -16,6 +16,7 @@ use landlock::{
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -51,7 +52,7 @@ pub struct Prepared {
     /// TCP ports, where they are restricted.
     ports: Vec<(u16, AccessNet)>,
     /// The files that the rules are about. Closing each takes a system call, so the exec closes them, or
-    /// the supervisor when the command has started.
+    /// the supervisor all at once when the command has started.
     held: Vec<File>,
     abi: ABI,
 }
@@ -64,7 +65,7 @@ pub struct View<'a> {
     /// The rules whose real paths are wanted.
     pub report: Report,
     /// The paths at which nothing was, of rules that are optional.
-    pub absent: Option<&'a BTreeSet<PathBuf>>,
+    pub absent: Option<&'a BTreeSet<OsString>>,
 }
 
 impl View<'_> {
@@ -73,7 +74,7 @@ impl View<'_> {
     }
 
     fn is_absent(&self, rule: &PathRule) -> bool {
-        rule.optional && self.absent.is_some_and(|absent| absent.contains(&rule.path))
+        rule.optional && self.absent.is_some_and(|absent| absent.contains(rule.path.as_os_str()))
     }
 
     fn reports(&self, rule: &PathRule) -> bool {
@@ -172,7 +173,6 @@ impl Prepared {
             ruleset
                 .add_rule(PathBeneath::new(&file, rights(rule.rights, self.abi)))
                 .step_at(ADD, &rule.path)?;
-            self.held.push(file);
         }
         Ok(())
     }
@@ -190,6 +190,12 @@ impl Prepared {
     /// share.
     pub fn forget(&mut self) {
         std::mem::forget(self.ruleset.take());
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        descriptor::close_all(std::mem::take(&mut self.held));
     }
 }
 

@@ -51,6 +51,11 @@ struct Laid<'a> {
 pub struct Overlays(Vec<File>);
 
 impl Overlays {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Removes their marks. The kernel refuses to lay an overlay with the same directories while they are there: it
     /// wants somebody to look at the files first, which may be incomplete after a crash. The programs that wrote them
     /// did not wait for the disk either. Nothing but that looks at the marks.

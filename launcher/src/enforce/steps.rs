@@ -9,7 +9,7 @@ use crate::enforce::landlock::{self, Report, View};
 use crate::plan::network::Route;
 use crate::plan::{LibraryPlace, OnViolation, Plan, rules};
 use crate::profile::NetworkMode;
-use crate::sys::namespace::Ahead;
+use crate::sys::ahead::Ahead;
 use crate::sys::{descriptor, namespace, process, signal};
 use sbx_policy::env;
 use std::ffi::{OsStr, OsString};

@@ -1,7 +1,7 @@
 //! The other names of a file: what is mounted at several places is the same file at each. Landlock's rules
 //! are about files and hold for all of these names, while a mount covers one of them.
 
-use crate::sys::within::is_within;
+use crate::sys::within::{is_within, rest_below};
 use crate::sys::{mount, path, plain as plain_error};
 use std::ffi::OsString;
 use std::fs::File;
@@ -65,7 +65,7 @@ impl Mounts {
     /// mounted above them.
     pub fn other_names(&self, path: &Path) -> Vec<PathBuf> {
         self.ways(path, |inside, other| {
-            let below = inside.strip_prefix(&other.root).ok()?;
+            let below = rest_below(inside, &other.root)?;
             let name = join(&other.at, below);
             (name != path && are_one(path, &name)).then_some(name)
         })
@@ -88,7 +88,7 @@ impl Mounts {
     fn ways(&self, path: &Path, found: impl Fn(&Path, &Mount) -> Option<PathBuf>) -> Vec<PathBuf> {
         let mut ways = Vec::new();
         for own in self.0.iter().filter(|mount| is_within(path, &mount.at)) {
-            let Ok(below) = path.strip_prefix(&own.at) else { continue };
+            let Some(below) = rest_below(path, &own.at) else { continue };
             let inside = join(&own.root, below);
             // On a machine with containers there are hundreds, and this is the quick question.
             let related = |mount: &&Mount| is_within(&inside, &mount.root) || is_within(&mount.root, &inside);

@@ -224,7 +224,7 @@ impl<'a> Draft<'a> {
             Err(_) => Vec::new(),
         };
         let absent = rules.iter().filter(|rule| rule.optional && listings.lack(&rule.path));
-        let absent = absent.map(|rule| rule.path.clone()).collect();
+        let absent = absent.map(|rule| rule.path.clone().into_os_string()).collect();
         let (paths, denied) = paths.map(|paths| (paths.rules, paths.denied)).unzip();
         let unconfined = profile.is_unrestricted();
         let own = self.own(namespaces.is_ok());

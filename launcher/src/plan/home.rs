@@ -14,7 +14,7 @@ use crate::profile::{HomeMode, PathEntry, Variables};
 use crate::program::Link;
 use crate::sys::mount;
 use crate::sys::path::{self, canonical};
-use crate::sys::within::{is_below, is_within};
+use crate::sys::within::{is_below, is_same, is_within};
 use crate::text::shown;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -225,7 +225,8 @@ impl PrivateHome {
         let stores: Vec<PathBuf> = stores.collect();
         let in_store =
             |path: &Path| self.layers.is_some() && stores.iter().any(|store| is_within(path, store));
-        let own = |rule: &PathRule| copies.contains(&rule.path) || in_store(&rule.path);
+        let is_copy = |path: &Path| copies.iter().any(|copy| is_same(copy, path));
+        let own = |rule: &PathRule| is_copy(&rule.path) || in_store(&rule.path);
         rules.retain(|rule| !(rule.optional && own(rule)));
         if self.layers.is_none() {
             let read =

@@ -5,6 +5,7 @@
 //! them would be. It is only believed about what it does not have. What it has is looked at, as is everything where it
 //! cannot be read.
 
+use crate::plan::namespaces::placeholder::MODE;
 use crate::sys::listing::{Entry, Listing};
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -35,8 +36,9 @@ enum Known {
 pub struct Lacking<'p> {
     /// Where it would be.
     pub at: &'p Path,
-    /// Whether the directory above it is empty.
-    pub alone: bool,
+    /// Whether the directory above it may be a placeholder of another run, which goes with that run: an empty one with
+    /// the permissions of those.
+    pub in_placeholder: bool,
 }
 
 impl Listings {
@@ -66,7 +68,7 @@ impl Listings {
             let next = above + 1 + name.len();
             let (directory, here) = (part(text, above)?, part(text, next)?);
             match self.entry(directory, name)? {
-                (Entry::Missing, alone) => return Some(Lacking { at: here, alone }),
+                (Entry::Missing, in_placeholder) => return Some(Lacking { at: here, in_placeholder }),
                 (Entry::Directory, _) => above = next,
                 (Entry::Other, _) => return None,
             }
@@ -74,7 +76,7 @@ impl Listings {
         None
     }
 
-    /// What a directory has of a name, and whether it has nothing at all.
+    /// What a directory has of a name, and whether the directory may be a placeholder.
     fn entry(&self, directory: &Path, name: &[u8]) -> Option<(Entry, bool)> {
         let mut known = self.known.borrow_mut();
         let place = match known.iter().position(|(path, _)| path.as_os_str() == directory.as_os_str()) {
@@ -93,7 +95,9 @@ impl Listings {
             *state = Known::Listed(Listing::of(directory));
         }
         match state {
-            Known::Listed(Some(listing)) => Some((listing.entry(name), listing.is_empty())),
+            Known::Listed(Some(listing)) => {
+                Some((listing.entry(name), listing.is_empty() && listing.mode() == MODE))
+            }
             Known::Listed(None) | Known::Asked(_) => None,
         }
     }
@@ -108,7 +112,7 @@ mod tests {
     use super::*;
     use crate::enforce::scratch::Scratch;
     use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
     fn what_is_there_or_may_be_is_never_lacking() {
@@ -116,13 +120,16 @@ mod tests {
         let base = scratch.path().canonicalize().unwrap();
         fs::create_dir_all(base.join("a/b")).unwrap();
         fs::create_dir(base.join("empty")).unwrap();
+        fs::create_dir(base.join("kept-free")).unwrap();
+        fs::set_permissions(base.join("kept-free"), fs::Permissions::from_mode(MODE)).unwrap();
         fs::write(base.join("file"), "").unwrap();
         symlink("a", base.join("link")).unwrap();
         let listings = Listings::below([base.clone()]);
         let Some(_) = Listing::of(&base) else { return };
         let missing = |path: &str| {
             let path = base.join(path);
-            let ask = || listings.first_missing(&path).map(|found| (found.at.to_path_buf(), found.alone));
+            let ask =
+                || listings.first_missing(&path).map(|found| (found.at.to_path_buf(), found.in_placeholder));
             (0..FEW * 3).for_each(|_| drop(ask()));
             ask()
         };
@@ -132,7 +139,8 @@ mod tests {
         assert_eq!(missing("none"), Some((base.join("none"), false)));
         assert_eq!(missing("none/x/y"), Some((base.join("none"), false)));
         assert_eq!(missing("a/x/y"), Some((base.join("a/x"), false)));
-        assert_eq!(missing("empty/x"), Some((base.join("empty/x"), true)));
+        assert_eq!(missing("empty/x"), Some((base.join("empty/x"), false)));
+        assert_eq!(missing("kept-free/x"), Some((base.join("kept-free/x"), true)));
         // Nobody asked for names there.
         assert!(!listings.lack(Path::new("/no/such")));
         assert!(!listings.lack(&base));

@@ -91,7 +91,7 @@ pub struct Plan {
     /// The path rules; `None` where the kernel has none, or none are wanted.
     pub paths: Option<Vec<PathRule>>,
     /// Those of them, of built-in profiles, about which nothing is there.
-    pub absent: BTreeSet<PathBuf>,
+    pub absent: BTreeSet<OsString>,
     /// Denied paths, whatever the rules say.
     pub denied: Vec<PathBuf>,
     /// Those that flags name, as given.

@@ -30,7 +30,7 @@ use crate::plan::{Draft, Inputs, Plan};
 use crate::report::Reporter;
 use crate::request::Request;
 use crate::supervise::violation::{Show, Violations};
-use crate::sys::namespace::Ahead;
+use crate::sys::ahead::Ahead;
 use crate::sys::signal::{self, Disposition};
 use crate::sys::{descriptor, privilege, process, stream};
 use messages::Closing;
@@ -135,7 +135,8 @@ fn attempt(
     let spare = limited.then(|| stream::duplicate(0)).transpose();
     let spare = spare.map_err(cannot("keep a descriptor free"))?;
     let draft = Draft::new(inputs, unavailable)?;
-    let ahead = draft.own_ahead().and_then(Ahead::begin);
+    let ahead = draft.own_ahead().map(Ahead::begin).transpose();
+    let ahead = ahead.map_err(cannot("block signals"))?.flatten();
     let (resources, provided) = provide(&draft, host, unavailable)?;
     let mut plan = draft.complete(provided)?;
     if let (Some(home), Ok(layout)) = (plan.private_home.as_ref().filter(|home| home.lasts), &plan.namespaces)

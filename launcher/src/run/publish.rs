@@ -10,7 +10,7 @@ use crate::hosts::HostRules;
 use crate::request::PortPair;
 use crate::supervise::brokers::Broker;
 use crate::supervise::published::Published;
-use crate::sys::namespace::Made;
+use crate::sys::namespace::OpenNetwork;
 use crate::sys::{OfCall, SyscallError, descriptor, probe, process, socket};
 use rustix::io::Errno;
 use std::fs::File;
@@ -76,12 +76,12 @@ fn has_no_ipv6(failed: &SyscallError) -> bool {
 
 /// The run's network, as its first process has opened it, and the user namespace that gives the right to it, unless
 /// that is this process's.
-fn network_of(doors: &[doors::Door]) -> Result<Made, SyscallError> {
+fn network_of(doors: &[doors::Door]) -> Result<OpenNetwork, SyscallError> {
     let find = |wanted| doors.iter().find(|(purpose, _)| *purpose == wanted);
     let own = |wanted| find(wanted).map(|(_, number)| descriptor::own(*number)).ok_or(Errno::BADF);
     let (user, network) = (own(Purpose::User).of("open")?, own(Purpose::Network).of("open")?);
     let identity = |file: &OwnedFd| rustix::fs::fstat(file).map(|found| (found.st_dev, found.st_ino));
     let here = OwnedFd::from(File::open("/proc/self/ns/user").of("open")?);
     let is_own = identity(&here).of("fstat")? == identity(&user).of("fstat")?;
-    Ok(Made { user: (!is_own).then_some(user), network })
+    Ok(OpenNetwork { user: (!is_own).then_some(user), network })
 }

@@ -297,7 +297,7 @@ pub fn follow(
         published: published.clone(),
         caller,
     };
-    let command = task.watch.command();
+    let command = arguments.as_ref().map_or(0, |_| task.watch.command());
     let mut summary = supervise::run(task, &mut calls);
     // What is looked at meanwhile is outside, where none of the run's mounts are. A report counts what the reaper used.
     let departing = summary.as_mut().ok().and_then(|summary| summary.departing.take());

@@ -94,6 +94,7 @@ pub struct Task {
 
 /// Supervises until the command, and what it left behind, have ended.
 pub fn run(task: Task, calls: &mut Dispatcher) -> Result<Summary, SyscallError> {
+    sys::allocator::close();
     let now = Instant::now();
     let left = task.timeout.map(|time| time.saturating_sub(now.duration_since(task.started)));
     let deadline = Deadline::new(now, left, task.kill_after);
@@ -185,6 +186,7 @@ impl Supervisor<'_> {
         let ready = descriptor::poll(interests, self.pause())?;
         if !self.settled && !ready.iter().any(|ready| ready.now || ready.gone) {
             sys::memory::release_code();
+            sys::stack::release();
             self.settled = true;
         }
         Ok(ready)

@@ -170,6 +170,21 @@ pub fn close_all_but(kept: &mut Vec<RawFd>) {
     }
 }
 
+/// Closes files by as few calls as their numbers allow.
+pub fn close_all(files: Vec<File>) {
+    let mut numbers: Vec<RawFd> = files.into_iter().map(IntoRawFd::into_raw_fd).collect();
+    numbers.sort_unstable();
+    for run in numbers.chunk_by(|one, next| one + 1 == *next) {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+        // SAFETY: all of these numbers were owned by the files.
+        let closed = unsafe { libc::syscall(libc::SYS_close_range, *first, *last, 0) };
+        if closed != 0 {
+            // Linux before 5.9.
+            run.iter().for_each(|number| drop(own(*number)));
+        }
+    }
+}
+
 /// A file in memory with these contents, that nothing can change any more; passes through an exec.
 pub fn sealed_memory_file(name: &CStr, contents: &[u8]) -> Result<OwnedFd, SyscallError> {
     let flags = MemfdFlags::ALLOW_SEALING;

@@ -2,7 +2,7 @@
 
 use crate::sys::beneath::LISTING;
 use crate::sys::resolve::openat2;
-use rustix::fs::{CWD, FileType, IFlags, OFlags, RawDir, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, FileType, IFlags, OFlags, RawDir, ResolveFlags, StatxFlags};
 use std::ops::Range;
 use std::path::Path;
 
@@ -28,6 +28,8 @@ pub enum Entry {
 /// The names in a directory.
 #[derive(Debug)]
 pub struct Listing {
+    /// The permissions of the directory (chmod(2)).
+    mode: u32,
     text: Vec<u8>,
     /// By the hash of the name in small letters.
     entries: Vec<(u32, Range<usize>, FileType)>,
@@ -46,7 +48,9 @@ impl Listing {
         }
         let mut buffer = Vec::with_capacity(LISTING);
         let mut read = RawDir::new(&directory, buffer.spare_capacity_mut());
-        let mut listing = Listing { text: Vec::new(), entries: Vec::new() };
+        let found = rustix::fs::statx(&directory, c"", AtFlags::EMPTY_PATH, StatxFlags::MODE).ok()?;
+        let mode = u32::from(found.stx_mode) & 0o7777;
+        let mut listing = Listing { mode, text: Vec::new(), entries: Vec::new() };
         let mut calls = 0;
         loop {
             calls += u32::from(read.is_buffer_empty());
@@ -76,6 +80,11 @@ impl Listing {
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// The permissions of the directory, all twelve bits.
+    pub fn mode(&self) -> u32 {
+        self.mode
     }
 
     /// What it has of a name.

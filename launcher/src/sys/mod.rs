@@ -3,6 +3,10 @@
 
 pub mod access;
 pub mod account;
+#[allow(unsafe_code)] // clone(2).
+pub mod ahead;
+#[allow(unsafe_code)] // An allocator.
+pub mod allocator;
 #[allow(unsafe_code)] // ioctl(2) for the flags of a file.
 pub mod attributes;
 pub mod beneath;
@@ -47,6 +51,8 @@ pub mod selftest;
 pub mod signal;
 #[allow(unsafe_code)] // connect(2) to a copied address, ioctl(2) for a socket's network.
 pub mod socket;
+#[allow(unsafe_code)] // mmap(2).
+pub mod stack;
 pub mod stream;
 pub mod terminal;
 #[allow(unsafe_code)] // timer_create(2).

@@ -89,7 +89,6 @@ pub fn enter(namespace: BorrowedFd<'_>, kind: libc::c_int) -> Result<(), Syscall
     // SAFETY: affects the calling process only.
     checked("setns", unsafe { libc::setns(namespace.as_raw_fd(), kind) }).map(drop)
 }
-
 /// Stops the mounts of this process's namespace from spreading to others. It takes CAP_SYS_ADMIN there.
 pub fn make_mounts_private() -> Result<(), SyscallError> {
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;

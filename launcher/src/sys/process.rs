@@ -1,9 +1,9 @@
 //! Starting, waiting for and ending processes.
 
+use crate::sys::stack::Stack;
 use crate::sys::{OfCall, SyscallError, checked};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags};
 use rustix::process::{PidfdFlags, WaitId, WaitIdOptions};
 use std::ffi::c_void;
 use std::io;
@@ -11,10 +11,6 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// A process number.
 pub type Pid = libc::pid_t;
-
-/// Size of the stack for the child's steps, which lay filter programs out on it. Only what is used costs
-/// memory.
-const STACK: usize = 4 * 1024 * 1024;
 
 /// How a process changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,29 +43,6 @@ pub fn spawn_sharing(body: &mut dyn FnMut()) -> Result<Pid, SyscallError> {
     // exec'd or ended, so nothing here is used by two threads of control at a time.
     let pid = unsafe { libc::clone(enter, stack.top(), flags, (&raw mut body).cast()) };
     checked("clone", pid).map(|pid| pid as Pid)
-}
-
-struct Stack(*mut c_void);
-
-impl Stack {
-    fn new() -> Result<Stack, SyscallError> {
-        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::STACK);
-        // SAFETY: new memory at an address of the kernel's choice.
-        let start = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), STACK, protection, flags) };
-        start.map(Stack).of("mmap")
-    }
-
-    fn top(&self) -> *mut c_void {
-        // SAFETY: one past the end of the mapping, where a stack that grows down begins.
-        unsafe { self.0.byte_add(STACK) }
-    }
-}
-
-impl Drop for Stack {
-    fn drop(&mut self) {
-        // SAFETY: unmaps exactly what was mapped; the process that used it has its own memory by now.
-        let _ = unsafe { rustix::mm::munmap(self.0, STACK) };
-    }
 }
 
 /// Ends the process without a system call: the filter in force may refuse exit_group(2), and its

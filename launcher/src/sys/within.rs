@@ -1,13 +1,17 @@
 //! Which path is below which. Planning a run asks that so often that [`Path::starts_with`], which splits
 //! both paths, would take a tenth of a start.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Whether a path is a directory, or below it: what [`Path::starts_with`] says.
 pub fn is_within(path: &Path, directory: &Path) -> bool {
     let (text, prefix) = (path.as_os_str().as_bytes(), directory.as_os_str().as_bytes());
-    let common = text.iter().zip(prefix).take_while(|(a, b)| a == b).count();
+    if prefix == b"/" {
+        return text.first() == Some(&b'/');
+    }
+    let common = common(text, prefix);
     let ends_in_name = prefix.last().is_some_and(|last| !matches!(last, b'/' | b'.'));
     match (text.get(common), prefix.get(common)) {
         (None, None) => true,
@@ -16,6 +20,32 @@ pub fn is_within(path: &Path, directory: &Path) -> bool {
         (Some(a), None) if *a != b'/' && counts(text, common) && ends_in_name => false,
         (None, Some(b)) if *b != b'/' && counts(prefix, common) => false,
         _ => path.starts_with(directory),
+    }
+}
+
+/// How many bytes two texts begin with together. Most paths share a good deal.
+fn common(one: &[u8], other: &[u8]) -> usize {
+    let (words, _) = one.as_chunks::<8>();
+    let same = words.iter().zip(other.as_chunks::<8>().0).take_while(|(a, b)| a == b).count() * 8;
+    let rest = one.iter().zip(other).skip(same);
+    same + rest.take_while(|(a, b)| a == b).count()
+}
+
+/// The rest of a path below a directory: what [`Path::strip_prefix`] says.
+pub fn rest_below<'p>(path: &'p Path, directory: &Path) -> Option<&'p Path> {
+    let (text, prefix) = (path.as_os_str().as_bytes(), directory.as_os_str().as_bytes());
+    let is_odd = |byte: Option<&u8>| byte.is_none_or(|byte| matches!(byte, b'/' | b'.'));
+    let rest = if prefix == b"/" {
+        text.strip_prefix(b"/")
+    } else {
+        text.strip_prefix(prefix).filter(|_| !is_odd(prefix.last())).and_then(|rest| rest.strip_prefix(b"/"))
+    };
+    match rest {
+        Some(rest) if !is_odd(rest.first()) && !is_odd(rest.last()) => {
+            Some(Path::new(OsStr::from_bytes(rest)))
+        }
+        _ if !is_within(path, directory) => None,
+        _ => path.strip_prefix(directory).ok(),
     }
 }
 
@@ -65,6 +95,8 @@ mod tests {
             for other in &texts {
                 let other = Path::new(other);
                 assert_eq!(is_within(one, other), one.starts_with(other), "{one:?} {other:?}");
+                let (rest, same) = (rest_below(one, other), one.strip_prefix(other).ok());
+                assert_eq!(rest.map(Path::as_os_str), same.map(Path::as_os_str), "{one:?} {other:?}");
                 assert_eq!(is_same(one, other), one == other, "{one:?} {other:?}");
                 assert_eq!(is_below(one, other), one != other && one.starts_with(other), "{one:?} {other:?}");
             }

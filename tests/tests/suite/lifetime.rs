@@ -325,3 +325,21 @@ fn a_run_refused_for_lack_of_descriptors_leaves_nothing() {
         assert!(enough.is_some_and(|limit| limit > 4), "{enough:?}");
     });
 }
+
+/// A run's mounts are taken apart when it has ended already. They are, though: a limit of the namespaces that there are
+/// at a time is not met by runs one after the other.
+#[test]
+fn mounts_of_runs_that_have_ended_do_not_pile_up() {
+    need!("unshare");
+    in_worlds(|world| {
+        let times = |limit: u32, script: &str| {
+            let unshare = ["unshare", "--user", "--map-root-user", "sh", "-c"];
+            let script = format!("echo {limit} > /proc/sys/user/max_mnt_namespaces; {script}");
+            let run = ["run", "--require", "full", "--workspace", ".", "--", "echo", "ran"];
+            world.bare(unshare).arg(script).arg("sh").arg(stage::sbx()).args(run).run()
+        };
+        times(0, "\"$@\"").exited(125).says("cannot make namespaces");
+        let out = times(24, "for n in $(seq 40); do \"$@\" || exit; sleep 0.02; done").success();
+        assert_eq!(out.out().matches("ran\n").count(), 40, "{out}");
+    });
+}

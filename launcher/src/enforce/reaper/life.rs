@@ -83,6 +83,8 @@ pub fn reap(
         }
         return 1;
     }
+    // The next run needs the directories of overlays, and what mounts are on takes long to remove.
+    let parts = layout.is_some() && overlays.is_empty() && afterwards.placeholders.is_empty();
     // Nobody waits for this process now, and the next run need not do it.
     overlays.unmark();
     descriptor::close_all_but(&mut kept);
@@ -113,6 +115,10 @@ pub fn reap(
     if all_gone {
         // It need not wait until the namespaces are gone too.
         let _ = descriptor::write_all(reaping.sender, &GONE);
+        if parts {
+            // Where that fails, the supervisor waits a little longer.
+            let _ = namespace::part_with_mounts();
+        }
     }
     i32::from(!all_gone)
 }

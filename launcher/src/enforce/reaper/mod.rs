@@ -338,7 +338,7 @@ fn fork(steps: &mut Steps, life: &mut dyn FnMut(&mut Steps) -> i32) -> Result<Pi
     let Some(Own { kinds, .. }) = steps.own else {
         return process::fork_sharing_descriptors(0).map_err(Unstarted::Failed);
     };
-    if let Some(made) = steps.made.clone().filter(|_| kinds.user) {
+    if let Some(made) = steps.made.clone() {
         if let Ok(pid) = made.fork_into(kinds, &mut || life(steps)) {
             return Ok(pid);
         }

@@ -12,7 +12,7 @@ use crate::plan::namespaces::protected::Looked;
 use crate::plan::namespaces::renewed::{self, Private, System, changed};
 use crate::plan::rules::PathRule;
 use crate::sys::mount::Kind;
-use crate::sys::within::{is_below, is_same, is_within};
+use crate::sys::within::{is_below, is_same, is_within, rest_below};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -157,7 +157,7 @@ impl Layout {
     /// The path inside of a file that is at this path outside.
     pub fn inside(&self, path: PathBuf) -> PathBuf {
         let moved = |private: &Private| {
-            let rest = path.strip_prefix(private.from.as_deref()?).ok()?;
+            let rest = rest_below(&path, private.from.as_deref()?)?;
             Some(if rest.as_os_str().is_empty() { private.at.clone() } else { private.at.join(rest) })
         };
         self.private.iter().find_map(moved).unwrap_or(path)

@@ -4,7 +4,7 @@ use crate::plan::namespaces::layout::{Given, TMP};
 use crate::plan::namespaces::renewed::{SERVICES, SHARED_MEMORY};
 use crate::plan::rules::{PathRights, PathRule};
 use crate::sys::path::canonical;
-use crate::sys::within::{is_below, is_same, is_within};
+use crate::sys::within::{is_below, is_same, is_within, rest_below};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ pub fn places(given: &Given<'_>) -> Vec<Placed> {
     let changed = [TMP, SERVICES[0], SERVICES[1], SHARED_MEMORY, "/etc/resolv.conf"];
     let place = |rule: &PathRule| {
         let home = home.as_ref().filter(|(home, _)| is_within(&rule.path, home));
-        let below = home.and_then(|(home, real)| Some((real, rule.path.strip_prefix(home).ok()?)));
+        let below = home.and_then(|(home, real)| Some((real, rest_below(&rule.path, home)?)));
         let path = match below {
             _ if rule.rights.changes_files() => canonical(&rule.path),
             Some((real, below)) if rule.optional => real.join(below),

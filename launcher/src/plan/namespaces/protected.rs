@@ -75,8 +75,8 @@ impl Layout {
             }
             return;
         }
-        // An empty directory may be a placeholder, which goes with its run.
-        if let Some(Lacking { at, alone: false }) = listings.first_missing(&protected.path) {
+        // What is in a placeholder's place is asked for there.
+        if let Some(Lacking { at, in_placeholder: false }) = listings.first_missing(&protected.path) {
             return self.keep_missing(&protected.path, Some(at), protected.missing, roots);
         }
         let Some((protected, found)) = find(protected, roots, warnings) else { return };

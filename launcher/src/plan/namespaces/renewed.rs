@@ -7,7 +7,7 @@ use crate::plan::namespaces::places::Placed;
 use crate::plan::rules::{PathRights, PathRule};
 use crate::sys::mount::Kind;
 use crate::sys::path::{self, canonical};
-use crate::sys::within::{is_below, is_same, is_within};
+use crate::sys::within::{is_below, is_same, is_within, rest_below};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -111,7 +111,7 @@ fn resolve_links(home: &Path, given: &Given<'_>, places: &[Placed]) -> (Vec<Plac
         given.links.iter().filter(|link| is_below(link, home)).cloned().collect();
     let mut resolve = |(path, rights): &Placed| {
         // The home is a real path.
-        let below = path.strip_prefix(home).ok().filter(|below| !below.as_os_str().is_empty());
+        let below = rest_below(path, home).filter(|below| !below.as_os_str().is_empty());
         let Some(below) = below.filter(|_| !given.listings.lack(path)) else {
             return (path.clone(), *rights);
         };

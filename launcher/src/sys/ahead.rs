@@ -1,0 +1,294 @@
+//! Namespaces that are made ahead. A network takes about as long as the rest of a start, so a helper makes it while
+//! this process has something else to do, and then starts the first process of the run in it.
+//!
+//! The helper shares the memory and the descriptors of this process, so nothing is copied for it, and has a stack of
+//! its own. Both run at the same time, with the same variables of a thread. So the helper makes system calls only, and
+//! none through the C library that may fail: it does not allocate, and writes no errno.
+
+use crate::sys::namespace::{self, Kinds, Mark, Own, UserMap};
+use crate::sys::process::{self, Pid};
+use crate::sys::signal::{self, Set};
+use crate::sys::stack::Stack;
+use crate::sys::{OfCall, SyscallError, checked, socket};
+use rustix::fs::Timespec;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType};
+use rustix::process::Signal;
+use rustix::thread::{UnshareFlags, futex};
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// What the helper does. When it has ended, the kernel writes 0 (set_tid_address(2)).
+const WORKS: u32 = 1;
+const WAITS: u32 = 2;
+const FAILED: u32 = 3;
+const HAS_ORDER: u32 = 4;
+
+/// How long one waits for the other before it looks again.
+const STEP: Duration = Duration::from_millis(10);
+
+/// The first process of further namespaces: their flags, and what it does.
+type Order = (libc::c_int, *mut c_void);
+
+/// What both processes work on. Except for the first field it is used by one of them at a time.
+struct Shared {
+    does: AtomicU32,
+    own: Own,
+    map: UserMap,
+    supervisor: Pid,
+    network: Cell<Option<Mark>>,
+    order: Cell<Option<Order>>,
+    started: Cell<Option<Result<Pid, SyscallError>>>,
+}
+
+impl Shared {
+    fn does(&self) -> u32 {
+        self.does.load(Ordering::Acquire)
+    }
+
+    /// Goes on, and wakes the other process.
+    fn goes_on(&self, does: u32) {
+        self.does.store(does, Ordering::Release);
+        let _ = futex::wake(&self.does, futex::Flags::empty(), 1);
+    }
+
+    /// Waits for the other process as long as it says nothing else than this. False if it does not within the time.
+    fn waits_while(&self, does: u32, time: Option<Duration>) -> bool {
+        let end = time.map(|time| Instant::now() + time);
+        while self.does() == does {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return false;
+            }
+            // Not longer in one go: a filter around us may keep the other one from waking this one.
+            let left = Timespec::try_from(left.unwrap_or(STEP).min(STEP)).ok();
+            match futex::wait(&self.does, futex::Flags::empty(), does, left.as_ref()) {
+                Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}
+
+/// A helper that makes a network namespace, and the user namespace that gives the right to it. If anything fails, there
+/// is none, and the first process of the run tries it and tells why.
+pub struct Ahead {
+    shared: NonNull<Shared>,
+    /// As long as it is there.
+    helper: Cell<Option<Pid>>,
+    /// Whether it is known to have ended, so that nobody else uses its memory.
+    ended: Cell<bool>,
+    stack: ManuallyDrop<Stack>,
+}
+
+impl Ahead {
+    /// How long the helper may take; on an idle machine it is half a millisecond.
+    const LONGEST: Duration = Duration::from_secs(1);
+
+    /// Starts the helper. An error if signals could not be blocked for a moment, or are since.
+    pub fn begin(own: Own) -> Result<Option<Ahead>, SyscallError> {
+        let shared = Shared {
+            does: AtomicU32::new(WORKS),
+            own,
+            map: UserMap::of(own.identity),
+            supervisor: process::id(),
+            network: Cell::default(),
+            order: Cell::default(),
+            started: Cell::default(),
+        };
+        let Ok(stack) = Stack::new() else { return Ok(None) };
+        // What ends this process by a signal must not end the helper alone.
+        let mask = signal::set_mask(&Set::full())?;
+        let shared = NonNull::from(Box::leak(Box::new(shared)));
+        let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::SIGCHLD;
+        // SAFETY: the stack is the new process's alone, and `Ahead` keeps it and what it works on until that has ended.
+        let pid = unsafe { libc::clone(live, stack.top(), flags, shared.as_ptr().cast()) };
+        let pid = checked("clone", pid).map(|pid| pid as Pid).ok();
+        let (helper, ended) = (Cell::new(pid), Cell::new(pid.is_none()));
+        let ahead = Ahead { shared, helper, ended, stack: ManuallyDrop::new(stack) };
+        signal::set_mask(&mask)?;
+        Ok(pid.map(|_| ahead))
+    }
+
+    fn shared(&self) -> &Shared {
+        // SAFETY: it is there as long as this is.
+        unsafe { self.shared.as_ref() }
+    }
+
+    /// Waits for its end. A filter around us may refuse that.
+    fn wait_for(&self, helper: Pid) {
+        self.ended.set(process::wait(Some(helper), true, false).is_some());
+    }
+
+    /// What it has made, if that is what is wanted.
+    pub fn made(self, own: Option<&Own>) -> Option<Made> {
+        let shared = self.shared();
+        if own != Some(&shared.own) {
+            return None;
+        }
+        let is_made = shared.waits_while(WORKS, Some(Ahead::LONGEST)) && shared.does() == WAITS;
+        let network = shared.network.get().filter(|_| is_made)?;
+        Some(Made { ahead: self, network })
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        if let Some(helper) = self.helper.take() {
+            // A filter around us may refuse the signal.
+            self.shared().goes_on(FAILED);
+            process::signal(helper, libc::SIGKILL);
+            self.wait_for(helper);
+        }
+        if self.ended.get() {
+            // SAFETY: dropped here only.
+            unsafe { ManuallyDrop::drop(&mut self.stack) };
+            // SAFETY: made by `begin`, and nobody else uses it by now.
+            drop(unsafe { Box::from_raw(self.shared.as_ptr()) });
+        }
+    }
+}
+
+/// A network namespace that was made before, with a helper that waits in it.
+pub struct Made {
+    ahead: Ahead,
+    network: Mark,
+}
+
+impl Made {
+    /// Has `body` run as the first process of further namespaces, a child of this one. It ends with the status that
+    /// `body` returns. The helper is in the user namespace that gives the right to them, and starts that process in its
+    /// parent's place.
+    pub fn fork_into(&self, kinds: Kinds, body: &mut dyn FnMut() -> i32) -> Result<Pid, SyscallError> {
+        let shared = self.ahead.shared();
+        let missing = || io::Error::other("the process that was to make it is gone");
+        let helper = self.ahead.helper.take().ok_or_else(missing).of("clone")?;
+        let mut body = body;
+        let flags = Kinds { user: false, ..kinds }.flags();
+        shared.order.set(Some((flags, (&raw mut body).cast())));
+        shared.goes_on(HAS_ORDER);
+        self.ahead.wait_for(helper);
+        shared.started.take().unwrap_or_else(|| Err(missing()).of("clone"))
+    }
+
+    /// To be called by that process. Returns the cookie of the network, where the kernel has such. An error if it is
+    /// not in the network: a filter around us may answer with success, and nothing has happened.
+    pub fn settle(&self) -> Result<Option<u64>, SyscallError> {
+        if namespace::network()? != self.network {
+            return Err(io::Error::other("it was answered with success, and nothing has happened"))
+                .of("clone");
+        }
+        let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).of("socket")?;
+        Ok(socket::cookie(&socket).ok())
+    }
+}
+
+/// The life of the helper.
+extern "C" fn live(argument: *mut c_void) -> libc::c_int {
+    // SAFETY: `Ahead` keeps it until this process has ended.
+    let shared = unsafe { &*argument.cast::<Shared>() };
+    // SAFETY: the address is valid as long as this process is there. The call cannot fail.
+    unsafe { libc::syscall(libc::SYS_set_tid_address, shared.does.as_ptr()) };
+    let made = make(shared).is_ok();
+    let next = if made { WAITS } else { FAILED };
+    // Nobody may want it any more.
+    let _ = shared.does.compare_exchange(WORKS, next, Ordering::AcqRel, Ordering::Acquire);
+    let _ = futex::wake(&shared.does, futex::Flags::empty(), 1);
+    shared.waits_while(WAITS, None);
+    if let Some((flags, body)) = shared.order.take().filter(|_| made && shared.does() == HAS_ORDER) {
+        // The other process does nothing until this one has ended.
+        let started = process::fork_beside(flags);
+        if matches!(started, Ok(0)) {
+            // SAFETY: the copy has its own of everything, among it `body`, which the other process waits with.
+            let body = unsafe { &mut *body.cast::<&mut dyn FnMut() -> i32>() };
+            process::exit_now(body());
+        }
+        shared.started.set(Some(started));
+    }
+    process::exit_now(0)
+}
+
+/// Makes the namespaces, and moves the calling process there.
+fn make(shared: &Shared) -> Result<(), SyscallError> {
+    const UNSHARE: &str = "unshare";
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).of("prctl(PR_SET_PDEATHSIG)")?;
+    let kinds = shared.own.kinds;
+    if process::parent() != shared.supervisor {
+        return Err(Errno::SRCH).of(UNSHARE);
+    }
+    if kinds.user {
+        // SAFETY: affects the calling process only, which has no other threads.
+        unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER) }.of(UNSHARE)?;
+        shared.map.keep()?;
+    }
+    let before = namespace::network()?;
+    // SAFETY: as above.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.of(UNSHARE)?;
+    let network = namespace::network()?;
+    if network == before {
+        return Err(Errno::PERM).of(UNSHARE);
+    }
+    namespace::start_loopback()?;
+    // A container with a read-only /proc/sys refuses it, which makes nothing less safe.
+    let _ = namespace::open_low_ports();
+    shared.network.set(Some(network));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::privilege;
+
+    #[test]
+    fn the_first_process_is_in_the_network_that_was_made_ahead_and_a_child_of_this_one() {
+        let user = !privilege::is_administrator();
+        let own = Own { kinds: Kinds { user, view: true, network: true }, identity: namespace::identity() };
+        let here = namespace::network().unwrap();
+        let Some(ahead) = Ahead::begin(own).unwrap() else { return };
+        // Nothing of what this process does meanwhile is in the helper's way.
+        let memory: Vec<_> = (0..1000).map(|number| number.to_string()).collect();
+        assert_eq!(memory.len(), 1000);
+        let Some(made) = ahead.made(Some(&own)) else { return };
+        let first = made.fork_into(own.kinds, &mut || {
+            let settled = made.settle().is_ok() && process::id() == 1 && process::parent() == 0;
+            let apart = namespace::network().is_ok_and(|there| there != here);
+            if settled && apart { 7 } else { 1 }
+        });
+        let first = first.unwrap();
+        assert_eq!(process::wait(Some(first), true, false), Some((first, process::Change::Exited(7))));
+        assert!(namespace::network().is_ok_and(|now| now == here));
+        assert!(made.settle().is_err());
+        // It was used once.
+        assert!(made.fork_into(own.kinds, &mut || 0).is_err());
+    }
+
+    #[test]
+    fn a_helper_that_is_not_wanted_ends() {
+        let user = !privilege::is_administrator();
+        let own = Own { kinds: Kinds { user, view: true, network: true }, identity: namespace::identity() };
+        let Some(ahead) = Ahead::begin(own).unwrap() else { return };
+        let helper = ahead.helper.get().unwrap();
+        assert!(ahead.made(None).is_none());
+        assert!(!process::exists(helper));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_helper_that_was_killed() {
+        let user = !privilege::is_administrator();
+        let own = Own { kinds: Kinds { user, view: true, network: true }, identity: namespace::identity() };
+        let Some(ahead) = Ahead::begin(own).unwrap() else { return };
+        let start = Instant::now();
+        ahead.shared().waits_while(WORKS, Some(Ahead::LONGEST));
+        process::signal(ahead.helper.get().unwrap(), libc::SIGKILL);
+        ahead.shared().waits_while(WAITS, Some(Ahead::LONGEST));
+        assert!(matches!(ahead.shared().does(), 0 | FAILED));
+        assert!(ahead.made(Some(&own)).is_none() && start.elapsed() < Ahead::LONGEST);
+    }
+}
