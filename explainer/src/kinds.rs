@@ -20,6 +20,8 @@ pub struct Kind {
     pub paths: &'static [Path],
     /// Whether it gives a file another name, so that EXDEV may be a refusal.
     pub moves: bool,
+    /// Whether children make it that still have their parent's memory (vfork(2)).
+    pub is_of_children: bool,
 }
 
 const fn at(at: usize) -> Path {
@@ -31,7 +33,12 @@ const fn below(directory: usize) -> Path {
 }
 
 const fn kind(numbers: [u32; 2], paths: &'static [Path]) -> Kind {
-    Kind { number: numbers[cfg!(target_arch = "aarch64") as usize], paths, moves: false }
+    Kind {
+        number: numbers[cfg!(target_arch = "aarch64") as usize],
+        paths,
+        moves: false,
+        is_of_children: false,
+    }
 }
 
 const fn moving(numbers: [u32; 2]) -> Kind {
@@ -67,11 +74,11 @@ pub static STATX: Kind = kind([332, 291], &[below(0)]);
 /// truncate(2).
 pub static TRUNCATE: Kind = kind([76, 45], &[at(0)]);
 /// chdir(2).
-pub static CHDIR: Kind = kind([80, 49], &[at(0)]);
+pub static CHDIR: Kind = Kind { is_of_children: true, ..kind([80, 49], &[at(0)]) };
 /// statfs(2).
 pub static STATFS: Kind = kind([137, 43], &[at(0)]);
 /// execve(2).
-pub static EXECVE: Kind = kind([59, 221], &[at(0)]);
+pub static EXECVE: Kind = Kind { is_of_children: true, ..kind([59, 221], &[at(0)]) };
 /// fchmodat(2).
 pub static FCHMODAT: Kind = kind([268, 53], &[below(0)]);
 /// fchownat(2).
@@ -117,5 +124,5 @@ pub static BIND: Kind = kind([49, 200], &[Path { at: 1, directory: None, is_text
 pub fn numbered(number: u32) -> Kind {
     const KNOWN: [&Kind; 6] = [&OPENAT, &EXECVE, &TRUNCATE, &RENAMEAT2, &STATX, &FACCESSAT];
     let known = KNOWN.iter().find(|kind| kind.number == number);
-    known.map_or(Kind { number, paths: &[], moves: false }, |kind| Kind { ..**kind })
+    known.map_or(Kind { number, ..kind([0; 2], &[]) }, |kind| Kind { ..**kind })
 }

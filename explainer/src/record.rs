@@ -22,16 +22,19 @@ pub enum Why {
 
 /// The last calls of one sort.
 struct Ring {
+    /// The place of the next one, which is that of the oldest.
+    next: usize,
     records: [Record; MOST],
 }
 
-/// The last calls that failed. One without any is all zeros.
+/// The last calls that failed. One without any is all zeros. What programs fail in most often stands first: memory that
+/// is never used costs nothing.
 pub struct Kept {
-    /// Whose calls these are. A child has a copy of its parent's.
+    /// Whose calls these are.
     process: i32,
     count: u32,
-    refused: Ring,
     missing: Ring,
+    refused: Ring,
 }
 
 impl Kept {
@@ -54,23 +57,21 @@ impl Kept {
 
     /// Remembers a call.
     pub fn remember(&mut self, why: Why, kind: &Kind, args: [u64; 6], error: c_int) {
-        self.forget_parents();
+        // A compiler looks for a header in many directories: what is not found is remembered without a system call.
+        if self.process == 0 || why == Why::Refused || kind.is_of_children || !sys::is_fresh_in_children() {
+            self.forget_parents();
+        }
         self.count = self.count.wrapping_add(1);
         let count = self.count;
-        let places = &mut self.ring(why).records;
-        // The one that is free, or the oldest.
-        let Some(record) = places.iter_mut().min_by_key(|record| match record.number {
-            0 => 0,
-            _ => record.order,
-        }) else {
-            return;
-        };
+        let ring = self.ring(why);
+        let Some(record) = ring.records.get_mut(ring.next % MOST) else { return };
         record.number = 0;
         record.flags = 0;
         if copy(record, kind, args).is_some() {
             record.error = error as u32;
             record.order = count;
             record.number = kind.number;
+            ring.next = ring.next.wrapping_add(1);
         }
         if count == 1 {
             sys::watch_end();
@@ -89,14 +90,23 @@ impl Kept {
         told.for_each(|record| record.flags |= GAINS);
     }
 
-    /// In a child, what its parent remembers is not the child's.
+    /// What another process remembers is not this one's: a child of vfork(2) has its parent's memory, and where the
+    /// kernel does not clear it, any child has a copy.
     fn forget_parents(&mut self) {
         let process = sys::process();
         if self.process != process {
+            if self.process != 0 {
+                let all = self.refused.records.iter_mut().chain(&mut self.missing.records);
+                all.for_each(|record| record.number = 0);
+            }
             self.process = process;
-            let all = self.refused.records.iter_mut().chain(&mut self.missing.records);
-            all.for_each(|record| record.number = 0);
         }
+    }
+
+    /// Whether these are calls of this process, or of a child that had its memory.
+    fn is_own(&self) -> bool {
+        let process = sys::process();
+        self.process == process || (sys::is_fresh_in_children() && self.process != sys::parent())
     }
 
     /// The program speaks of the last call that had this error.
@@ -120,13 +130,13 @@ impl Kept {
 
     /// Tells the supervisor, and whether words follow.
     pub fn tell(&mut self, why: Why, speaks: bool) {
-        if self.process != sys::process() {
+        let is_empty = self.ring(why).records.iter().all(|record| record.number == 0);
+        if is_empty || !self.is_own() {
             return;
         }
         let records = &mut self.ring(why).records;
-        if records.iter().any(|record| record.number != 0) {
-            let is_heard = sys::tell(records, speaks);
-            records.iter_mut().filter(|_| is_heard).for_each(|record| record.number = 0);
+        if sys::tell(records, speaks) {
+            records.iter_mut().for_each(|record| record.number = 0);
         }
     }
 }
@@ -173,6 +183,6 @@ fn start_at(record: &mut Record, directory: c_int, used: usize) -> Option<usize>
 
 fn append(room: &mut [u8; ROOM], at: usize, text: &[u8]) -> Option<usize> {
     let end = at + text.len();
-    room.get_mut(at..end)?.iter_mut().zip(text).for_each(|(to, from)| *to = *from);
+    room.get_mut(at..end)?.copy_from_slice(text);
     Some(end)
 }

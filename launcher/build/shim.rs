@@ -20,6 +20,8 @@ struct Library {
     name: &'static str,
     /// What the linker is told besides.
     linker: &'static str,
+    /// Its script, from here.
+    script: &'static str,
     /// Whether stacks are unwound through it: threads may be cancelled in functions that it calls.
     unwinds: bool,
 }
@@ -29,11 +31,18 @@ const SHIM: Library = Library {
     name: "libsandbox.so",
     // initfirst: our constructor before all others. now: no lazy binding after the filter is in place.
     linker: "-z,initfirst,-z,now,--no-eh-frame-hdr",
+    script: "../shim/libsandbox.ld",
     unwinds: false,
 };
 
-const EXPLAINER: Library =
-    Library { package: "sbx-explainer", name: "libsbx-explain.so", linker: "-z,lazy", unwinds: true };
+const EXPLAINER: Library = Library {
+    package: "sbx-explainer",
+    name: "libsbx-explain.so",
+    // Bsymbolic: the loader need not look its own functions up.
+    linker: "-z,lazy,-Bsymbolic-functions",
+    script: "../explainer/libsbx-explain.ld",
+    unwinds: true,
+};
 
 /// Builds them, and leaves them in `out`.
 pub fn write(out: &Path) {
@@ -71,13 +80,9 @@ fn build(library: &Library, target_dir: &Path) -> PathBuf {
     // The largest pages that a kernel can have, or the loader there would leave the library out.
     let page = if target.starts_with("aarch64") { 65536 } else { 4096 };
     cargo.arg(format!("-Clink-arg=-Wl,-z,max-page-size={page}"));
-    let tables = if library.unwinds {
-        "yes"
-    } else {
-        let script = fs::canonicalize("../shim/libsandbox.ld").expect("the shim's linker script is there");
-        cargo.arg(format!("-Clink-arg=-Wl,-T,{}", script.display()));
-        "no"
-    };
+    let script = fs::canonicalize(library.script).expect("the library's linker script is there");
+    cargo.arg(format!("-Clink-arg=-Wl,-T,{}", script.display()));
+    let tables = if library.unwinds { "yes" } else { "no" };
     // Targets of musl link statically unless told otherwise, and then have no shared libraries.
     let flags = format!("-Cforce-unwind-tables={tables}\x1f-Ctarget-feature=-crt-static");
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags);

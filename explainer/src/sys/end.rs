@@ -4,10 +4,16 @@ use super::next::Next;
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::transmute;
 use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Has [`crate::ends`] be called by exit(3), whoever calls it: `main` returns into libc, past [`exit`].
 pub fn watch() {
     static ON_EXIT: Next = Next::new();
+    // A child calls what its parent has asked for.
+    static IS_ASKED: AtomicBool = AtomicBool::new(false);
+    if IS_ASKED.swap(true, Ordering::Relaxed) {
+        return;
+    }
     // musl has none. There only calls of `exit` and `_exit` are seen.
     if let Some(address) = ON_EXIT.address(c"on_exit") {
         type OnExit = unsafe extern "C" fn(extern "C" fn(c_int, *mut c_void), *mut c_void) -> c_int;

@@ -75,18 +75,30 @@ pub fn with_kept(may_begin: bool, act: impl FnOnce(&mut Kept)) {
     BUSY.store(false, Ordering::Release);
 }
 
+/// Whether the kernel clears the memory of [`KEPT`] in children (MADV_WIPEONFORK, Linux 4.14).
+static IS_CLEARED: AtomicBool = AtomicBool::new(false);
+
+/// Whether children have no calls of their parent's, but those that still have its memory.
+pub fn is_fresh_in_children() -> bool {
+    IS_CLEARED.load(Ordering::Relaxed)
+}
+
 /// New memory for a [`Kept`]; null if there is none.
 fn memory() -> *mut u8 {
     const READ_WRITE: u64 = 3;
     const PRIVATE_ANONYMOUS: u64 = 0x22;
+    const WIPE_ON_FORK: u64 = 18;
     let size = size_of::<Kept>() as u64;
     // SAFETY: mmap(2) without an address of ours takes memory that nobody has.
     let address = unsafe { raw::syscall(raw::MMAP, [0, size, READ_WRITE, PRIVATE_ANONYMOUS, u64::MAX, 0]) };
-    match address {
-        // The errors.
-        -4095..0 => ptr::null_mut(),
-        address => address as *mut u8,
+    // The errors.
+    if (-4095..0).contains(&address) {
+        return ptr::null_mut();
     }
+    // SAFETY: nobody else uses this memory.
+    let advised = unsafe { raw::syscall(raw::MADVISE, [address as u64, size, WIPE_ON_FORK, 0, 0, 0]) };
+    IS_CLEARED.store(advised == 0, Ordering::Relaxed);
+    address as *mut u8
 }
 
 /// The string at an address that libc has read already.
@@ -137,6 +149,12 @@ pub fn own_program(room: &mut [u8]) -> Option<()> {
 pub fn process() -> c_int {
     // SAFETY: it has no arguments and no effects.
     unsafe { raw::syscall(raw::GETPID, [0; 6]) as c_int }
+}
+
+/// getppid(2).
+pub fn parent() -> c_int {
+    // SAFETY: as above.
+    unsafe { raw::syscall(raw::GETPPID, [0; 6]) as c_int }
 }
 
 /// The path of an open directory.

@@ -102,14 +102,12 @@ unsafe extern "C" {
     fn sbx_explain_debug() -> *const Debug;
 }
 
-/// The tables of an object.
+/// The tables of an object that has a hash table.
 struct Tables {
     base: usize,
     symbols: *const Symbol,
     strings: *const c_char,
     versions: *const u16,
-    gnu_hash: *const u32,
-    hash: *const u32,
 }
 
 const STRTAB: i64 = 5;
@@ -131,14 +129,14 @@ fn find(name: &[u8]) -> usize {
     // program was started with never goes.
     let mut map = unsafe { (*debug).map };
     let own = &raw const OWN;
+    let hash = name.iter().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(u32::from(*byte)));
     let mut is_behind = false;
     while !map.is_null() {
         // SAFETY: as above.
         let object = unsafe { &*map };
         if is_behind {
             // SAFETY: the object is loaded.
-            let found = unsafe { Tables::of(object).and_then(|tables| tables.find(name)) };
-            if let Some(found) = found {
+            if let Some(found) = unsafe { object.find(name, hash) } {
                 return found;
             }
         }
@@ -148,76 +146,70 @@ fn find(name: &[u8]) -> usize {
     0
 }
 
-impl Tables {
+impl Map {
+    /// What an entry of the object's list says, as an address. The name is not in most objects, so only what says that
+    /// is looked for first.
+    ///
     /// # Safety
     ///
     /// The object is loaded.
-    unsafe fn of(map: &Map) -> Option<Tables> {
-        let (mut symbols, mut strings, mut versions, mut gnu_hash, mut hash) = (0, 0, 0, 0, 0);
-        let mut at = map.dynamic;
+    unsafe fn table(&self, wanted: i64) -> Option<usize> {
+        let mut at = self.dynamic;
         if at.is_null() {
             return None;
         }
         // SAFETY: by the contract, a list that ends with the tag 0.
         while let Dynamic { tag: tag @ 1.., value } = unsafe { &*at } {
-            // glibc has replaced addresses in the object by those in memory, musl has not.
-            let address = if *value < map.address { *value + map.address } else { *value };
-            match *tag {
-                STRTAB => strings = address,
-                SYMTAB => symbols = address,
-                HASH => hash = address,
-                GNU_HASH => gnu_hash = address,
-                VERSYM => versions = address,
-                _ => {}
+            if *tag == wanted {
+                // glibc has replaced addresses in the object by those in memory, musl has not.
+                return Some(if *value < self.address { *value + self.address } else { *value });
             }
             // SAFETY: as above.
             at = unsafe { at.add(1) };
         }
-        (symbols != 0 && strings != 0).then_some(Tables {
-            base: map.address,
-            symbols: symbols as *const Symbol,
-            strings: strings as *const c_char,
-            versions: versions as *const u16,
-            gnu_hash: gnu_hash as *const u32,
-            hash: hash as *const u32,
-        })
+        None
+    }
+
+    /// The address of a function.
+    ///
+    /// # Safety
+    ///
+    /// The object is loaded, and the hash is that of the name.
+    unsafe fn find(&self, name: &[u8], hash: u32) -> Option<usize> {
+        // SAFETY: by the contract, for all of these.
+        unsafe {
+            match self.table(GNU_HASH) {
+                Some(table) => self.by_gnu_hash(table as *const u32, name, hash),
+                None => self.by_hash(self.table(HASH)? as *const u32, name),
+            }
+        }
     }
 
     /// # Safety
     ///
-    /// The tables are those of a loaded object.
-    unsafe fn find(&self, name: &[u8]) -> Option<usize> {
-        // SAFETY: by the contract, for both.
-        unsafe { if self.gnu_hash.is_null() { self.by_hash(name) } else { self.by_gnu_hash(name) } }
-    }
-
-    /// # Safety
-    ///
-    /// The object has a DT_GNU_HASH.
-    unsafe fn by_gnu_hash(&self, name: &[u8]) -> Option<usize> {
-        let wanted =
-            name.iter().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(u32::from(*byte)));
+    /// As for `find`, and this is its DT_GNU_HASH.
+    unsafe fn by_gnu_hash(&self, table: *const u32, name: &[u8], wanted: u32) -> Option<usize> {
         // SAFETY: the table has a head of four words, a bloom filter, buckets, and a chain of hashes for the symbols
         // from the first hashed one on, in which the lowest bit marks the end of a bucket.
         unsafe {
-            let (buckets, first, blooms, shift) =
-                (*self.gnu_hash, *self.gnu_hash.add(1), *self.gnu_hash.add(2), *self.gnu_hash.add(3));
+            let (buckets, first, blooms, shift) = (*table, *table.add(1), *table.add(2), *table.add(3));
             if buckets == 0 || blooms == 0 {
                 return None;
             }
-            let bloom = self.gnu_hash.add(4).cast::<u64>();
+            let bloom = table.add(4).cast::<u64>();
             let word = *bloom.add((wanted / 64 % blooms) as usize);
             let bits = (1 << (wanted % 64)) | (1 << (wanted.wrapping_shr(shift) % 64));
             if word & bits != bits {
                 return None;
             }
+            let tables = Tables::of(self)?;
             let bucket = bloom.add(blooms as usize).cast::<u32>();
             let chain = bucket.add(buckets as usize);
             let mut symbol = *bucket.add((wanted % buckets) as usize);
             while symbol >= first && symbol != 0 {
                 let hash = *chain.add((symbol - first) as usize);
                 if hash | 1 == wanted | 1
-                    && let Some(found) = self.is(symbol as usize, name)
+                    && let Some(found) = tables.is(symbol as usize, name)
                 {
                     return Some(found);
                 }
@@ -232,15 +224,30 @@ impl Tables {
 
     /// # Safety
     ///
-    /// If the object has a DT_HASH, it is that of the object.
-    unsafe fn by_hash(&self, name: &[u8]) -> Option<usize> {
-        if self.hash.is_null() {
-            return None;
+    /// As for `find`, and this is its DT_HASH.
+    unsafe fn by_hash(&self, table: *const u32, name: &[u8]) -> Option<usize> {
+        // SAFETY: by the contract; the second word of the table is the number of symbols, and these are they.
+        unsafe {
+            let tables = Tables::of(self)?;
+            let count = *table.add(1) as usize;
+            (1..count).find_map(|symbol| tables.is(symbol, name))
         }
-        // SAFETY: the second word of the table is the number of symbols.
-        let count = unsafe { *self.hash.add(1) } as usize;
-        // SAFETY: these are the symbols.
-        (1..count).find_map(|symbol| unsafe { self.is(symbol, name) })
+    }
+}
+
+impl Tables {
+    /// # Safety
+    ///
+    /// The object is loaded.
+    unsafe fn of(map: &Map) -> Option<Tables> {
+        // SAFETY: by the contract.
+        let table = |tag| unsafe { map.table(tag) };
+        Some(Tables {
+            base: map.address,
+            symbols: table(SYMTAB)? as *const Symbol,
+            strings: table(STRTAB)? as *const c_char,
+            versions: table(VERSYM).unwrap_or(0) as *const u16,
+        })
     }
 
     /// The address of a symbol, if it is a function of this name that every program may link against.

@@ -1,0 +1,66 @@
+//! Whose refusals are told: a child has its parent's memory, or a copy of it.
+
+use super::{lines, none, one};
+use sbx_tests::{World, in_worlds, need, promise};
+
+/// The lines of a program in Python, which finds a file outside as `KEPT` and a directory out of sight as `HIDDEN`.
+fn python(world: &World, program: &str) -> Vec<String> {
+    let hidden = world.home.join("hidden");
+    world.make_dir(&hidden);
+    let names =
+        format!("KEPT, HIDDEN = '{}', '{}'\n", world.outside.join("kept").display(), hidden.display());
+    let before = "import os, subprocess, sys\n\
+                  def fails(act, *words):\n\
+                  \x20   try: act(*words)\n\
+                  \x20   except OSError: return\n\
+                  \x20   raise SystemExit(99)\n";
+    world.write("program.py", format!("{before}{names}{program}\n"));
+    lines(world, &[], "exec /usr/bin/python3 program.py")
+}
+
+#[test]
+fn a_child_tells_its_own_refusals_and_not_its_parents() {
+    need!("python3");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let waits = "else: os.waitpid(child, 0)";
+        let fork = "fails(open, KEPT)\nchild = os.fork()";
+        none(&python(world, &format!("{fork}\nif child == 0: os._exit(1)\n{waits}")));
+        let refused = "fails(open, '/nowhere')\nchild = os.fork()\nif child == 0:\n\x20   fails(open, KEPT)";
+        let said = python(world, &format!("{refused}\n\x20   os._exit(1)\n{waits}"));
+        one(&said, &["may not read", "kept"]);
+        // The parent's stay its own.
+        one(&python(world, &format!("{fork}\nif child == 0: os._exit(0)\n{waits}\nsys.exit(1)")), &["kept"]);
+    });
+}
+
+/// subprocess starts children with vfork(2): they have their parent's memory until they execute a program.
+#[test]
+fn a_child_that_starts_nothing_says_what_it_was_refused() {
+    need!("python3");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let start = |words: &str| format!("subprocess.run(['/bin/true']{words})");
+        one(&python(world, &start(", cwd=HIDDEN")), &["hidden", "out of sight"]);
+        none(&python(world, &format!("fails(open, KEPT)\n{}", start(""))));
+        // What a child has told is not told again, and what comes after it is.
+        let fails = "fails(subprocess.run, [KEPT])\n";
+        let said = python(world, &format!("{fails}fails(os.listdir, HIDDEN)\nsys.exit(1)"));
+        assert!(said.iter().any(|line| line.contains("hidden")), "{said:?}");
+    });
+}
+
+#[test]
+fn the_last_refusals_count_however_much_was_not_found() {
+    need!("python3");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let many = "for number in range(100): fails(open, f'/nowhere/{number}')\n";
+        one(
+            &python(world, &format!("{many}fails(open, KEPT)\n{many}sys.exit(1)")),
+            &["may not read", "kept"],
+        );
+        one(&python(world, &format!("{many}fails(os.listdir, HIDDEN)\nsys.exit(1)")), &["hidden"]);
+        none(&python(world, &format!("{many}fails(open, KEPT)\n{many}sys.exit(0)")));
+    });
+}
