@@ -212,8 +212,13 @@ class Area:
             out, err = process.communicate(timeout=seconds)
             status = process.returncode
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            out, err = process.communicate()
+            # A run that is asked to end writes its report.
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                out, err = process.communicate(timeout=5)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                out, err = process.communicate()
             status = 124
         return Ended(status if status >= 0 else 128 - status, out.decode(errors="replace"),
                      err.decode(errors="replace"))

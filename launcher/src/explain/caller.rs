@@ -51,6 +51,18 @@ pub fn would_gain(process: Pid) -> bool {
     is_set_id || executable::path_has_capabilities(&program).is_ok_and(|has| has)
 }
 
+/// Whether a file of this name is mapped into a process, as a library that it has loaded.
+pub fn maps(process: Pid, name: &str) -> bool {
+    // Room for some two thousand lines.
+    const ENOUGH: u64 = 1 << 18;
+    let mut maps = Vec::new();
+    if let Ok(file) = File::open(format!("/proc/{process}/maps")) {
+        let _ = file.take(ENOUGH).read_to_end(&mut maps);
+    }
+    let end = [b"/", name.as_bytes()].concat();
+    maps.split(|byte| *byte == b'\n').any(|line| line.ends_with(&end))
+}
+
 /// Whether the file of a process is set-user-ID for root: whatever else it is refused, it fails without these rights.
 pub fn counts_on_root(process: Pid) -> bool {
     let program = PathBuf::from(format!("/proc/{process}/exe")).metadata();

@@ -3,9 +3,9 @@
 
 use crate::explain::caller;
 use crate::explain::decode::Decoded;
-use crate::explain::hint::{Explainer, Reason};
-use crate::plan::OnViolation;
+use crate::explain::hint::{Explainer, Reason, is_for_log};
 use crate::plan::calls::Calls;
+use crate::plan::{OnViolation, explainer};
 use crate::profile::NetworkMode;
 use crate::supervise::dispatch::Step;
 use crate::supervise::violation::{Confidence, Fate, Kind, Violation, Violations};
@@ -139,7 +139,12 @@ impl Judge {
             (Verdict::Allowed, _) => return,
             (Verdict::Noted, _) => (Fate::Noted, Reason::default()),
             (Verdict::Logged, _) => (Fate::WouldBlock, self.reason(call, told)),
-            (Verdict::Violation, OnViolation::Errno(_)) => (Fate::Blocked, self.reason(call, told)),
+            (Verdict::Violation, OnViolation::Errno(_)) => {
+                let reason = self.reason(call, told);
+                let Notification { pid, args, .. } = &call.notification;
+                let is_told = is_for_log(&call.name, args) && caller::maps(*pid, explainer::NAME);
+                (Fate::Blocked, Reason { is_done_without: reason.is_done_without || is_told, ..reason })
+            }
             (Verdict::Violation, _) => (Fate::Ended, self.reason(call, told)),
         };
         self.say(fate, call, told, reason, DecidedBy::Filter);
@@ -156,8 +161,7 @@ impl Judge {
         let Decoded { text, paths, address, .. } = &*told.decoded;
         let given = || paths.first().map(|argument| argument.path.clone());
         let of_no_use = reason.hint.is_some() && caller::counts_on_root(told.caller.process);
-        let hint = if of_no_use { None } else { reason.hint };
-        let reason = Reason { hint, ..reason };
+        let reason = if of_no_use { reason.without_rights() } else { reason };
         let real = |path: PathBuf| Some(path.into_os_string().into_vec());
         let of_call = if address.is_some() { Kind::Address } else { Kind::Syscall };
         let (kind, confidence, path) = match by {

@@ -48,6 +48,11 @@ pub struct Violation {
 }
 
 impl Violation {
+    /// Whether the supervisor has seen it, and programs do not do without.
+    fn is_observed(&self) -> bool {
+        self.confidence == Confidence::Observed && !self.reason.is_done_without
+    }
+
     /// As it is counted.
     fn refused(&self) -> Refused<'_> {
         let rule = self.reason.rule.as_ref();
@@ -155,12 +160,11 @@ impl Violations {
         }
     }
 
-    /// Whether a refusal with these arguments was observed in a program of this name, of whatever call.
+    /// Whether a refusal with these arguments was observed in a program of this name, of whatever call, and no call
+    /// that programs do without.
     pub fn has_said(&self, arguments: &str, name: &[u8]) -> bool {
         let said = |(violation, program): &Key| {
-            violation.confidence == Confidence::Observed
-                && violation.arguments == arguments
-                && program == name
+            violation.is_observed() && violation.arguments == arguments && program == name
         };
         self.order.iter().any(|(key, _)| said(key))
     }
@@ -171,10 +175,9 @@ impl Violations {
         self.order.iter().any(|(key, of)| *of == process && same(&key.0))
     }
 
-    /// Whether the supervisor has seen a call of this process refused.
+    /// Whether the supervisor has seen a call of this process refused that programs do not do without.
     pub fn has_observed(&self, process: Pid) -> bool {
-        let observed = |violation: &Violation| violation.confidence == Confidence::Observed;
-        self.order.iter().any(|(key, of)| *of == process && observed(&key.0))
+        self.order.iter().any(|(key, of)| *of == process && key.0.is_observed())
     }
 
     /// Whether a refusal at this path has been counted for a program of this name.

@@ -1,6 +1,7 @@
 //! What a plain run names: the library that programs load, the words of a command, limits and rights.
 
 mod children;
+mod logs;
 
 use sbx_tests::{World, in_worlds, kernel, need, promise, stage};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

@@ -78,15 +78,33 @@ pub fn wanted(name: &str, data: &Data) -> Option<Wanted> {
 }
 
 /// What a performance event takes that is not for the user's own code alone (perf_event_open(2)): its attributes, which
-/// are in memory, say that.
+/// are in memory, say that. Those that nobody can read are taken for zeros, like arguments that nobody gives.
 pub fn of_event(name: &str, data: &Data, memory: &dyn Memory) -> Option<Wanted> {
     const FLAGS: usize = 40;
     const EXCLUDE_KERNEL: u8 = 1 << 5;
+    if name != "perf_event_open" {
+        return None;
+    }
     let mut attributes = [0; FLAGS + 1];
-    let is_read = name == "perf_event_open" && memory.read(data.args[0], &mut attributes) == attributes.len();
-    let is_of_kernel = is_read && attributes[FLAGS] & EXCLUDE_KERNEL == 0;
+    memory.read(data.args[0], &mut attributes);
+    let is_of_kernel = attributes[FLAGS] & EXCLUDE_KERNEL == 0;
     let is_closed = is_of_kernel && at_least("kernel/perf_event_paranoid", 2);
     is_closed.then_some(Wanted { any_of: Set::PERFMON, whose: Whose::Machine })
+}
+
+/// What a call can do without a capability, where its memory says whether it takes one.
+pub fn without(name: &str, data: &Data) -> Option<String> {
+    let depends = wanted(name, data).is_none() && of_event(name, data, &Nowhere).is_some();
+    depends.then(|| format!("events of the program's own code alone take none: --allow-calls {name}"))
+}
+
+/// Memory that nobody can read.
+pub struct Nowhere;
+
+impl Memory for Nowhere {
+    fn read(&self, _: u64, _: &mut [u8]) -> usize {
+        0
+    }
 }
 
 /// Whether a setting of the kernel has this value or a higher one. Where nobody can tell, it has not.
@@ -184,5 +202,10 @@ mod tests {
         assert_eq!(of_event("bpf", &data, &attributes), None);
         attributes.0[40] = 1 << 5;
         assert_eq!(of_event("perf_event_open", &data, &attributes), None);
+        // A query has no memory: the answer is that of a run, and says what else there is.
+        assert_eq!(of_event("perf_event_open", &data, &Nowhere).is_some(), closed);
+        let is_for_nobody = at_least("kernel/perf_event_paranoid", 3);
+        assert_eq!(without("perf_event_open", &data).is_some(), closed && !is_for_nobody);
+        assert_eq!(without("bpf", &data), None);
     }
 }

@@ -3,7 +3,7 @@
 use crate::explain::caller;
 use crate::explain::decode::{Access, Address, PathArgument, ProcessMemory};
 use crate::explain::hint::attempt::Change;
-use crate::explain::hint::capability::{self, Lacking, Wanted, Whose};
+use crate::explain::hint::capability::{self, Lacking, Nowhere, Wanted, Whose};
 use crate::explain::hint::topic::Topic;
 use crate::explain::hint::{Explainer, Hint, Refused, matches, place};
 use crate::explain::infer;
@@ -25,10 +25,12 @@ const FOR_DENIALS: [&str; 2] = ["exec", "jit"];
 impl Explainer {
     /// Whether the call would fail for want of a capability, whatever the filter allowed, and who lacks that.
     pub(super) fn lacks_capability(&self, refused: &Refused<'_>) -> Option<Lacking> {
-        let wanted = capability::wanted(refused.name, refused.data);
-        let of_event =
-            || capability::of_event(refused.name, refused.data, &ProcessMemory::new(refused.thread?));
-        let Wanted { any_of, whose } = wanted.or_else(of_event)?;
+        let Refused { name, data, thread, .. } = *refused;
+        let of_event = || match thread {
+            Some(thread) => capability::of_event(name, data, &ProcessMemory::new(thread)),
+            None => capability::of_event(name, data, &Nowhere),
+        };
+        let Wanted { any_of, whose } = capability::wanted(name, data).or_else(of_event)?;
         let lacks = match whose {
             Whose::Machine => true,
             // Landlock refuses these even to who has it.

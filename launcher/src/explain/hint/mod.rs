@@ -326,6 +326,14 @@ pub fn is_done_without(name: &str, args: &[u64; 6]) -> bool {
     name == "socket" && family == libc::AF_NETLINK as u64 && protocol == libc::NETLINK_SOCK_DIAG as u64
 }
 
+/// Whether it makes a socket as syslog(3) does, which never says that there is none. Who else makes such a one fails
+/// without it.
+pub fn is_for_log(name: &str, args: &[u64; 6]) -> bool {
+    const TYPE: i32 = 0xf;
+    let [family, kind, ..] = args.map(|argument| argument as i32);
+    name == "socket" && family == libc::AF_UNIX && kind & TYPE == libc::SOCK_DGRAM
+}
+
 /// Whether a named restriction matches these arguments.
 fn matches(place: usize, data: &Data) -> bool {
     RESTRICTIONS.get(place).is_some_and(|restriction| restriction.any.iter().any(|all| all_hold(all, data)))

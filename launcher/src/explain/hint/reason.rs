@@ -44,6 +44,15 @@ impl Reason {
         Reason { rule: Some(rule), hint, ..Reason::default() }
     }
 
+    /// Of a set-user-ID program: no flag is of use to it, whatever else it is refused.
+    #[must_use]
+    pub fn without_rights(mut self) -> Reason {
+        if let Some(rule) = &mut self.rule {
+            rule.text.push_str("; this program is set-user-ID, and gains no rights in a sandbox");
+        }
+        Reason { hint: None, ..self }
+    }
+
     /// Nobody's rule: it holds for every run.
     pub fn always(text: &str) -> Reason {
         Reason::of(Rule { text: text.to_string(), profile: None, key: None }, None)

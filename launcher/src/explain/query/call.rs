@@ -1,8 +1,9 @@
 //! What a policy says about a system call.
 
 use crate::error::Refusal;
-use crate::explain::decode::{self, Access, Memory, PathArgument};
+use crate::explain::decode::{self, Access, PathArgument};
 use crate::explain::hint::Explainer;
+use crate::explain::hint::capability::{self, Nowhere};
 use crate::explain::query::{Answer, Rule, Verdict};
 use crate::plan::calls::Extras;
 use crate::plan::{Plan, notified};
@@ -16,15 +17,6 @@ use sbx_policy::rules::{Actions, Grant, Row};
 use sbx_policy::shadow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// Nobody's memory: what a pointer leads to is not known.
-struct Unknown;
-
-impl Memory for Unknown {
-    fn read(&self, _: u64, _: &mut [u8]) -> usize {
-        0
-    }
-}
 
 pub fn answer(plan: &Plan, call: Call, args: Option<[u64; 6]>) -> Result<Answer, Refusal> {
     answer_for(plan, call, args, None)
@@ -95,7 +87,7 @@ fn by_allowing(answer: Answer, plan: &Plan, call: Call, args: Option<[u64; 6]>) 
 
 fn refused(plan: &Plan, call: Call, data: &Data, exact: bool, path: Option<(&Path, Access)>) -> Answer {
     let shown = decode::Call { name: call.name(), args: data.args, foreign: false };
-    let mut decoded = decode::decode(&shown, &Unknown);
+    let mut decoded = decode::decode(&shown, &Nowhere);
     decoded.paths.extend(path.map(|(path, access)| PathArgument {
         dirfd: None,
         path: path.as_os_str().as_bytes().to_vec(),
@@ -105,6 +97,7 @@ fn refused(plan: &Plan, call: Call, data: &Data, exact: bool, path: Option<(&Pat
     }));
     let mut answer =
         Answer::new(Verdict::Refused).told(Explainer::of(plan).reason_of(None, call.name(), data, &decoded));
+    answer.notes.extend(capability::without(call.name(), data));
     // What is answered like this is no part of what the profile is for: `workspace` without clone3 starts programs.
     let said = plan.calls.rules_of(call).filter(|said| matches!(said.deny, Grants::All(_)));
     if let Some(error) = said.and_then(|said| said.errno).and_then(errno::name) {

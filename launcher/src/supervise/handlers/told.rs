@@ -9,7 +9,7 @@
 
 use crate::explain::caller;
 use crate::explain::decode::Memory;
-use crate::explain::hint::is_done_without;
+use crate::explain::hint::{is_done_without, is_for_log};
 use crate::explain::infer::Beyond;
 use crate::plan::calls::Calls;
 use crate::plan::limits::LimitKey;
@@ -81,8 +81,11 @@ impl Told {
         let notification = of(waiting, record);
         let is_allowed = self.program.allows(&notification);
         let call = NotifiedCall::new(notification, Verdict::Allowed);
-        let is_unsaid =
-            || self.program.refuses_unseen(&notification) || is_done_without(&call.name, &notification.args);
+        let is_unsaid = || {
+            let args = &notification.args;
+            let has_no_line = is_done_without(&call.name, args) || is_for_log(&call.name, args);
+            has_no_line || self.program.refuses_unseen(&notification)
+        };
         if !is_allowed && !is_unsaid() {
             return None;
         }
