@@ -96,10 +96,11 @@ fn authority(text: &str) -> Option<(crate::broker::said::Host, Option<u16>)> {
         None => text.find(':').unwrap_or(text.len()),
     };
     let (name, port) = text.split_at_checked(end)?;
-    // Digits alone: the library of numbers takes a sign as well.
+    // Digits alone, and not more than a port has: the library of numbers takes a sign and any number of zeros as well.
+    let is_port = |digits: &str| digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
     let port = match port.strip_prefix(':') {
         None if port.is_empty() => None,
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(digits.parse().ok()?),
+        Some(digits) if is_port(digits) => Some(digits.parse().ok()?),
         _ => return None,
     };
     Some((host(name.as_bytes())?, port))

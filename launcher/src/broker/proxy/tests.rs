@@ -27,6 +27,7 @@ fn tunnels_name_a_host_and_a_port() {
         "a.example:",
         "a.example:+44",
         "a.example:65536",
+        "a.example:000443",
         "u@a.example:443",
         "a.example:443:443",
         "[::1:443",
