@@ -2,7 +2,7 @@
 //! barrier ([`crate::enforce::start_barrier`]).
 //!
 //! When a command comes, its plan is made by the code that makes every plan, and has to be the one of the run that
-//! waits ([`super::same`]). Whatever depends on the command or on the moment is made then: the checks of the program,
+//! waits (`super::same`). Whatever depends on the command or on the moment is made then: the checks of the program,
 //! the environment, the report, the limits of time, the looking about in the workspace.
 
 use crate::enforce::child::Steps;

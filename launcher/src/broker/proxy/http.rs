@@ -7,8 +7,8 @@
 use crate::broker::proxy::{Asked, Form, Wish, host};
 use httparse::{EMPTY_HEADER, Header, Request, Status};
 
-/// Maximum number of headers.
-const MOST_HEADERS: usize = 128;
+/// Maximum number of headers. The host gets up to two more, and at most as many as are looked at elsewhere.
+const MOST_HEADERS: usize = 126;
 
 /// The port of a URL without one.
 const USUAL_PORT: u16 = 80;
