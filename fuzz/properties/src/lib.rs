@@ -12,6 +12,7 @@ mod env_text;
 mod git;
 mod model;
 mod network;
+mod oci;
 mod policy;
 mod profile;
 mod program;
@@ -28,6 +29,7 @@ pub use decode::decode;
 pub use env_text::env_text;
 pub use git::git;
 pub use network::{dns, hello, hosts, proxy, request};
+pub use oci::oci;
 pub use policy::policy;
 pub use profile::profile;
 pub use program::program;
@@ -38,7 +40,7 @@ pub use values::values;
 pub type Property = fn(&[u8]);
 
 /// All properties, by the names of their fuzz targets.
-pub const TARGETS: [(&str, Property); 13] = [
+pub const TARGETS: [(&str, Property); 14] = [
     ("env_text", env_text),
     ("profile", profile),
     ("policy", policy),
@@ -52,6 +54,7 @@ pub const TARGETS: [(&str, Property); 13] = [
     ("request", request),
     ("proxy", proxy),
     ("hosts", hosts),
+    ("oci", oci),
 ];
 
 /// The maximum length of a message, whatever it quotes.

@@ -32,7 +32,7 @@ pub fn profile(text: &[u8]) {
     }
 }
 
-fn load(text: &[u8]) -> Result<Profile, ProfileError> {
+pub fn load(text: &[u8]) -> Result<Profile, ProfileError> {
     let file = Unnamed::holding(text);
     profile::load(file.path().as_os_str(), &Search::default())
 }
@@ -50,7 +50,7 @@ fn is_shown(profile: &Profile) {
 }
 
 /// Answers that differ from each other and from a permission.
-const ACTIONS: Actions =
+pub const ACTIONS: Actions =
     Actions { violation: bpf::RET_USER_NOTIF, log: bpf::RET_LOG, unknown: Some(bpf::RET_ERRNO | 38) };
 
 fn decides(profile: &Profile, arch: Arch, namespaces: bool) {
@@ -76,7 +76,7 @@ fn decides(profile: &Profile, arch: Arch, namespaces: bool) {
 
 /// Every system call that the profile names, with arguments at the boundaries of its conditions, and numbers that no
 /// profile names.
-fn questions(profile: &Profile, arch: Arch) -> Vec<(u32, u32, [u64; 6])> {
+pub fn questions(profile: &Profile, arch: Arch) -> Vec<(u32, u32, [u64; 6])> {
     let mut questions = Vec::new();
     for (call, rules) in profile.syscalls.calls.iter() {
         let Some(number) = call.number(arch) else { continue };
@@ -124,4 +124,11 @@ fn has_variables(profile: &Profile, arch: Arch) {
 
 fn compiled(rules: &Rules) -> Vec<Insn> {
     assemble(&Layout { rules, extra: None }).unwrap_or_default()
+}
+
+/// The program of a profile, in a run without namespaces of its own; `None`: it is too long.
+pub fn compiled_with(profile: &Profile, arch: Arch, actions: Actions) -> Option<Vec<Insn>> {
+    let (rules, free) =
+        profile.syscalls.to_rules(arch, actions, false).expect("checked conditions can be compiled");
+    assemble(&Layout { rules: &rules, extra: Some(&free) }).ok()
 }

@@ -52,6 +52,14 @@ fn every_property_holds_for_the_corpus_and_changes_of_it() {
     TARGETS.iter().for_each(|(name, property)| hold(name, *property));
 }
 
+#[test]
+fn built_in_profiles_come_back_from_oci() {
+    for listed in sbx::profile::list(&Default::default()) {
+        let profile = sbx::profile::load(listed.name.as_ref(), &Default::default()).unwrap();
+        super::oci::comes_back(&profile);
+    }
+}
+
 /// The sections, names and values that git reads from a configuration. `None` if git refuses it or is not installed.
 fn read_by_git(text: &[u8]) -> Option<Vec<(String, String, Vec<u8>)>> {
     let output = listed_by_git(text).filter(|output| output.status.success())?;

@@ -2,6 +2,7 @@
 //! they mean together.
 #![allow(rustdoc::broken_intra_doc_links)] // brackets in a flag's help are part of what the user types
 
+use crate::cli::foreign::{Foreign, Language};
 use crate::cli::pool::PoolCommand;
 use crate::cli::report::ReportCommand;
 use crate::cli::table::{Flag, GROUPS, Takes};
@@ -364,6 +365,24 @@ pub enum ProfileAction {
     },
     /// Print the JSON Schema of a profile
     Schema,
+    /// Print the profile that another tool's policy makes
+    Import {
+        /// Whose policy it is
+        #[arg(long, value_name = "LANGUAGE")]
+        from: Language,
+        /// The file.
+        #[command(flatten)]
+        file: Foreign,
+    },
+    /// Print a profile as another tool's policy
+    Export {
+        /// Whose policy it is to be
+        #[arg(long, value_name = "LANGUAGE")]
+        to: Language,
+        /// The profile.
+        #[command(flatten)]
+        profile: Foreign,
+    },
 }
 
 /// `sbx home`.

@@ -2,6 +2,7 @@
 
 mod env;
 mod flags;
+mod foreign;
 mod home;
 mod inspect;
 mod pages;

@@ -1,7 +1,7 @@
-//! `sbx profile`: listing, showing and checking profiles.
+//! `sbx profile`: listing, showing, checking and translating profiles.
 
 use crate::cli::flags::ProfileAction;
-use crate::cli::{complain, print};
+use crate::cli::{complain, foreign, print};
 use crate::error::{REFUSED, Refusal};
 use crate::host::Host;
 use crate::host::landlock::Version;
@@ -33,6 +33,8 @@ pub fn run(action: &ProfileAction) -> Result<i32, Refusal> {
             }
             Ok(status)
         }
+        ProfileAction::Import { from, file } => foreign::import(file, *from),
+        ProfileAction::Export { to, profile } => foreign::export(profile, *to),
         ProfileAction::Schema => print(profile::schema().as_bytes()).map(|()| 0),
     }
 }

@@ -11,6 +11,8 @@ mod calls;
 mod conditions;
 mod document;
 mod error;
+#[cfg(built_in_tables)]
+pub mod foreign;
 pub mod groups;
 mod json;
 mod keys;

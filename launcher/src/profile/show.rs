@@ -87,7 +87,7 @@ fn grants(grants: &Grants) -> Vec<Value> {
     }
 }
 
-fn condition(condition: &Condition) -> Value {
+pub(crate) fn condition(condition: &Condition) -> Value {
     let Condition { arg, width, op, value } = condition;
     let name = OPS.iter().find(|(_, known)| mem::discriminant(known) == mem::discriminant(op));
     let width = if *width == Width::Dword { 32 } else { 64 };

@@ -42,6 +42,7 @@ mod pool;
 mod private_home;
 mod private_network;
 mod private_tmp;
+mod profiles_of_others;
 mod read_only;
 mod readme;
 mod report;

@@ -1,0 +1,118 @@
+//! Seccomp documents of OCI: importing them, and exporting what they make.
+
+use super::assert_line;
+use super::profile::{ACTIONS, compiled_with, load, questions};
+use sbx::profile::foreign::{Losses, oci as foreign};
+use sbx::profile::{DefaultAction, Profile};
+use sbx_policy::bpf::{self, Insn};
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::interpret::{self, Data};
+use sbx_policy::rules::Actions;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::ffi::OsStr;
+
+/// Input: a document. A refused one gives a one-line message. An accepted one makes a profile that can be read, and the
+/// document that this profile makes decides each call as the profile does.
+pub fn oci(text: &[u8]) {
+    match foreign::import(OsStr::new("x.json"), text) {
+        Err(error) => assert_line(&error.to_string()),
+        Ok(imported) => {
+            imported.losses.lines().iter().for_each(|line| assert_line(line));
+            let made = imported.document.to_string();
+            let profile = load(made.as_bytes()).unwrap_or_else(|error| panic!("{error}: {made}"));
+            comes_back(&profile);
+        }
+    }
+}
+
+/// Exports a profile. The document decides each call as the profile does, and so does the profile that it makes.
+/// Calls whose conditions take too many rules are refused, and left out here.
+pub fn comes_back(profile: &Profile) {
+    let mut losses = Losses::default();
+    let document = exported(profile, &mut losses);
+    let imported = foreign::import(OsStr::new("y.json"), document.to_string().as_bytes());
+    // One call may have more rules in a document than a profile may have conditions.
+    let again = match imported {
+        Ok(imported) => {
+            Some(load(imported.document.to_string().as_bytes()).unwrap_or_else(|e| panic!("{e}")))
+        }
+        Err(error) if error.to_string().contains("conditions") => None,
+        Err(error) => panic!("{error}"),
+    };
+    for arch in [Arch::X86_64, Arch::Aarch64] {
+        let Some(one) = program(profile, arch) else { continue };
+        let other = again.as_ref().and_then(|again| program(again, arch));
+        for (nr, audit, args) in questions(profile, arch) {
+            let Some(name) = Call::numbered(arch, nr).map(Call::name) else { continue };
+            // What each filter answers about itself is its own. Another architecture's call ends the process.
+            let lost = losses.lines().iter().any(|line| line.starts_with(&format!("{name}:")));
+            if name == "prctl" || lost || audit != arch.audit() {
+                continue;
+            }
+            let data = Data { nr, arch: audit, args };
+            let meant = interpret::run(&one, &data);
+            assert_eq!(meant, Some(decided(&document, name, &args)), "{name} {data:x?}");
+            if let Some(other) = &other {
+                assert_eq!(meant, interpret::run(other, &data), "{name} {data:x?}");
+            }
+        }
+    }
+}
+
+/// What a document says, read as its consumers read it. Rules that hold at once have to agree.
+fn decided(document: &Value, name: &str, args: &[u64; 6]) -> u32 {
+    let action = |word: &Value, errno: &Value| match word.as_str() {
+        Some("SCMP_ACT_ALLOW") => bpf::RET_ALLOW,
+        Some("SCMP_ACT_LOG") => bpf::RET_LOG,
+        Some("SCMP_ACT_KILL_PROCESS") => bpf::RET_KILL_PROCESS,
+        Some("SCMP_ACT_ERRNO") => bpf::RET_ERRNO | errno.as_u64().map_or(1, |number| number as u32),
+        other => panic!("{other:?}"),
+    };
+    let holds = |arg: &Value| {
+        let number = |key: &str| arg[key].as_u64().unwrap_or(0);
+        let (left, value) = (args[number("index") as usize], number("value"));
+        match arg["op"].as_str() {
+            Some("SCMP_CMP_EQ") => left == value,
+            Some("SCMP_CMP_NE") => left != value,
+            Some("SCMP_CMP_LT") => left < value,
+            Some("SCMP_CMP_LE") => left <= value,
+            Some("SCMP_CMP_GT") => left > value,
+            Some("SCMP_CMP_GE") => left >= value,
+            Some("SCMP_CMP_MASKED_EQ") => left & value == number("valueTwo"),
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut answer = None;
+    for rule in document["syscalls"].as_array().unwrap() {
+        let conditions = rule["args"].as_array().map_or(&[][..], Vec::as_slice);
+        let indices: HashSet<_> = conditions.iter().map(|arg| arg["index"].as_u64()).collect();
+        assert_eq!(indices.len(), conditions.len(), "consumers read these as alternatives: {rule}");
+        let named = rule["names"].as_array().unwrap().iter().any(|known| known == name);
+        if named && conditions.iter().all(holds) {
+            let value = action(&rule["action"], &rule["errnoRet"]);
+            assert_eq!(*answer.get_or_insert(value), value, "{name} {args:x?}");
+        }
+    }
+    answer.unwrap_or_else(|| action(&document["defaultAction"], &document["defaultErrnoRet"]))
+}
+
+fn exported(profile: &Profile, losses: &mut Losses) -> Value {
+    let rules =
+        |arch| profile.syscalls.to_rules(arch, ACTIONS, false).expect("checked conditions can be compiled").0;
+    let (x86_64, aarch64) = (rules(Arch::X86_64), rules(Arch::Aarch64));
+    let tables = [(Arch::X86_64, &*x86_64), (Arch::Aarch64, &*aarch64)];
+    let said = |call| profile.syscalls.calls.get(call);
+    let asked: Vec<_> = Call::all().filter_map(|call| foreign::of_first(&tables, said(call), call)).collect();
+    foreign::write(&asked, default(profile), losses)
+}
+
+fn default(profile: &Profile) -> DefaultAction {
+    profile.syscalls.default.as_deref().copied().unwrap_or(DefaultAction::Kill)
+}
+
+/// The program with the profile's own answers.
+fn program(profile: &Profile, arch: Arch) -> Option<Vec<Insn>> {
+    let violation = default(profile).violation().unwrap_or(bpf::RET_ERRNO | 1);
+    compiled_with(profile, arch, Actions { violation, log: bpf::RET_LOG, unknown: None })
+}

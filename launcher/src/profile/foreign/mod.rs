@@ -1,0 +1,91 @@
+//! Policies of other tools: documents that become profiles, and profiles that become such documents.
+//!
+//! What one side cannot say is never dropped in silence: it is an error, or one line of a list if the caller accepts
+//! the loss.
+
+pub mod oci;
+
+use std::ffi::OsStr;
+use std::fmt::Display;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::profile::error::{Fault, Place, Plain, ProfileCause, plain};
+use crate::profile::keys::Author;
+use crate::profile::origin::Shared;
+use crate::profile::{document, json, search};
+
+/// What the other language cannot say: a sentence each, with the place.
+#[derive(Debug, Default)]
+pub struct Losses(Vec<String>);
+
+impl Losses {
+    pub(crate) fn note(&mut self, place: impl Display, what: impl Display) {
+        let line = format!("{place}: {what}");
+        // One rule may name the same call twice.
+        if self.0.last() != Some(&line) {
+            self.0.push(line);
+        }
+    }
+
+    /// The sentences.
+    pub fn lines(&self) -> &[String] {
+        &self.0
+    }
+
+    /// The sentence of a refusal, if anything is lost.
+    pub fn refusal(&self) -> Option<String> {
+        let (first, rest) = self.0.split_first()?;
+        Some(match rest.len() {
+            0 => format!("{first} (--lossy goes on without)"),
+            more => format!("{first} (and {more} more; --lossy goes on without them and lists them)"),
+        })
+    }
+}
+
+/// A profile made of another tool's document.
+#[derive(Debug)]
+pub struct Imported {
+    /// The profile's document.
+    pub document: Value,
+    /// What of the other document it does not say.
+    pub losses: Losses,
+}
+
+/// A document that cannot be imported.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot import '{file}': {cause}")]
+pub struct ImportError {
+    file: String,
+    cause: Box<ProfileCause>,
+}
+
+impl ImportError {
+    fn new(file: &OsStr, cause: ProfileCause) -> ImportError {
+        ImportError { file: plain(file), cause: Box::new(cause) }
+    }
+}
+
+/// Reads a file of another tool: a regular one, as big as a profile may be.
+pub fn read(file: &OsStr) -> Result<Vec<u8>, ImportError> {
+    search::read(Path::new(file)).map_err(|cause| ImportError::new(file, cause))
+}
+
+/// Checks that a made document is a profile, as a run would read it.
+fn check(document: &Value) -> Result<(), ProfileCause> {
+    let author = Author { profile: Shared::Fixed("the profile made of it"), built_in: false };
+    let text = document.to_string();
+    if text.len() as u64 > search::SIZE_LIMIT {
+        return Err(ProfileCause::TooBig(search::SIZE_LIMIT));
+    }
+    document::read(json::parse(text.as_bytes())?, &author).map(|_| ()).map_err(|Fault { place, mistake }| {
+        let place = format!("the profile made of it: {place}");
+        ProfileCause::Document(Fault { place, mistake })
+    })
+}
+
+/// `'NAME' at PLACE`.
+fn at(place: &Place, name: &str) -> String {
+    format!("{place}: {}", Plain(name))
+}

@@ -1,0 +1,308 @@
+//! From a document to a profile.
+
+use std::collections::BTreeMap;
+
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::errno;
+use sbx_policy::restrictions::{Condition, Op, Width};
+use serde_json::json;
+
+use crate::profile::calls::{DefaultAction, errno_word};
+use crate::profile::error::{Fault, Mistake, Place, Plain, nearest};
+use crate::profile::foreign::oci::draft::Draft;
+use crate::profile::foreign::oci::{ACTIONS, Action, is_elsewhere};
+use crate::profile::foreign::{Imported, Losses, at};
+use crate::profile::json::{Fields, Node};
+use crate::profile::origin::Text;
+
+const TOP: [&str; 9] = [
+    "defaultAction",
+    "defaultErrnoRet",
+    "defaultErrno",
+    "architectures",
+    "archMap",
+    "flags",
+    "listenerPath",
+    "listenerMetadata",
+    "syscalls",
+];
+
+/// Reads a document.
+pub fn read(node: Node) -> Result<Imported, Fault> {
+    let mut losses = Losses::default();
+    let mut fields = node.fields(&Place::Top, &TOP)?;
+    let error = error(&mut fields, "defaultErrnoRet", "defaultErrno")?;
+    let default = fields.require("defaultAction", |node, place| default(node, place, error, &mut losses))?;
+    maybe(&mut fields, "architectures", |node, place| {
+        node.list(place, |node, place| architecture(&node.string(place)?, place, &mut losses)).map(|_| ())
+    })?;
+    maybe(&mut fields, "archMap", |node, place| {
+        node.list(place, |node, place| arch_map(node, place, &mut losses)).map(|_| ())
+    })?;
+    maybe(&mut fields, "flags", |node, place| {
+        node.list(place, |node, place| {
+            let flag = node.string(place)?;
+            losses.note(place, format_args!("flag {} is the run's own choice", Plain(&flag)));
+            Ok(())
+        })
+        .map(|_| ())
+    })?;
+    for key in ["listenerPath", "listenerMetadata"] {
+        maybe(&mut fields, key, |node, place| {
+            node.string(place)?;
+            losses.note(place, "nobody else can be asked about calls");
+            Ok(())
+        })?;
+    }
+    let mut drafts: BTreeMap<Call, Draft> = BTreeMap::new();
+    maybe(&mut fields, "syscalls", |node, place| {
+        node.list(place, |node, place| rule(node, place, default, &mut drafts, &mut losses)).map(|_| ())
+    })?;
+    // A run under a profile that allows by default has no filter: the list of denials becomes one of permissions.
+    if default == DefaultAction::Allow {
+        for call in Call::all() {
+            drafts.entry(call).or_default();
+        }
+    }
+    let (mut allow, mut deny, mut log) = (Vec::new(), Vec::new(), Vec::new());
+    for (call, draft) in drafts {
+        draft.finish(call, default, &mut losses).write(call, &mut allow, &mut deny, &mut log);
+    }
+    let default = match default {
+        DefaultAction::Allow | DefaultAction::Errno(errno::EPERM) => "errno".to_string(),
+        other => other.to_string(),
+    };
+    let document = json!({
+        "description": "made of an OCI seccomp document, which speaks of system calls only",
+        "extends": "custom",
+        "static": "confine",
+        "syscalls": { "default": default, "allow": allow, "deny": deny, "log": log },
+    });
+    Ok(Imported { document, losses })
+}
+
+/// Takes a key whose value may also be null.
+fn maybe<T>(
+    fields: &mut Fields,
+    key: &str,
+    read: impl FnOnce(Node, &Place) -> Result<T, Fault>,
+) -> Result<Option<T>, Fault> {
+    let value = fields.take(key, |node, place| match node {
+        Node::Null => Ok(None),
+        node => read(node, place).map(Some),
+    });
+    Ok(value?.flatten())
+}
+
+/// An error number by its number or, as podman writes it too, by its name.
+fn error(fields: &mut Fields, number: &str, name: &str) -> Result<Option<u16>, Fault> {
+    let by_number = maybe(fields, number, |node, place| {
+        let value = node.integer(place)?;
+        let known = u16::try_from(value).ok().filter(|value| (1..=errno::MAX).contains(value));
+        known.ok_or_else(|| place.fault(format!("{value} is no error number: 1 to {}", errno::MAX)))
+    })?;
+    let by_name = maybe(fields, name, |node, place| {
+        let text = node.string(place)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let known = errno::parse(text.as_bytes()).map(Some);
+        known.ok_or_else(|| {
+            let (near, rest) = (nearest(&text, errno::names()), String::new());
+            place.fault(Mistake::Unknown { what: "error", word: text.into_owned(), near, rest })
+        })
+    })?;
+    Ok(by_number.or(by_name.flatten()))
+}
+
+fn default(
+    node: Node,
+    place: &Place,
+    error: Option<u16>,
+    losses: &mut Losses,
+) -> Result<DefaultAction, Fault> {
+    Ok(match node.word(place, &ACTIONS)? {
+        Action::Allow => DefaultAction::Allow,
+        Action::Log => DefaultAction::Log,
+        Action::Errno(number) => DefaultAction::Errno(error.unwrap_or(number)),
+        Action::KillProcess => DefaultAction::Kill,
+        Action::Other(word @ ("SCMP_ACT_KILL" | "SCMP_ACT_KILL_THREAD")) => {
+            losses.note(place, format_args!("{word} ends one thread; a profile can end the process only"));
+            DefaultAction::Kill
+        }
+        Action::Other(word) => {
+            losses.note(place, format_args!("{word} has no counterpart; the calls fail with EPERM instead"));
+            DefaultAction::Errno(errno::EPERM)
+        }
+    })
+}
+
+/// A run has the machine's own architecture alone: programs of 32 bits are killed.
+fn architecture(name: &str, place: &Place, losses: &mut Losses) -> Result<(), Fault> {
+    match name {
+        "SCMP_ARCH_X86" | "SCMP_ARCH_X32" | "SCMP_ARCH_ARM" => {
+            losses.note(place, format_args!("programs for {name} cannot be run"));
+            Ok(())
+        }
+        name if name.starts_with("SCMP_ARCH_") => Ok(()),
+        name => Err(place.fault(format!("'{}' is no architecture", Plain(name)))),
+    }
+}
+
+fn arch_map(node: Node, place: &Place, losses: &mut Losses) -> Result<(), Fault> {
+    let mut fields = node.fields(place, &["architecture", "subArchitectures"])?;
+    let main = fields.require("architecture", Node::string)?;
+    let own = matches!(&*main, "SCMP_ARCH_X86_64" | "SCMP_ARCH_AARCH64");
+    maybe(&mut fields, "subArchitectures", |node, place| {
+        node.list(place, |node, place| {
+            let name = node.string(place)?;
+            if own { architecture(&name, place, losses) } else { Ok(()) }
+        })
+        .map(|_| ())
+    })?;
+    Ok(())
+}
+
+fn rule(
+    node: Node,
+    place: &Place,
+    default: DefaultAction,
+    drafts: &mut BTreeMap<Call, Draft>,
+    losses: &mut Losses,
+) -> Result<(), Fault> {
+    const KEYS: [&str; 9] =
+        ["name", "names", "action", "errnoRet", "errno", "args", "comment", "includes", "excludes"];
+    let mut fields = node.fields(place, &KEYS)?;
+    let error = error(&mut fields, "errnoRet", "errno")?;
+    let action = match fields.require("action", |node, place| node.word(place, &ACTIONS))? {
+        Action::Errno(number) => Action::Errno(error.unwrap_or(number)),
+        other => other,
+    };
+    let mut names: Vec<Text> = maybe(&mut fields, "name", Node::string)?.into_iter().collect();
+    names.extend(
+        maybe(&mut fields, "names", |node, place| node.list(place, Node::string))?.unwrap_or_default(),
+    );
+    if names.is_empty() {
+        return Err(place.fault("it names no call: the key 'names' is missing or empty"));
+    }
+    let args = maybe(&mut fields, "args", |node, place| node.list(place, condition))?.unwrap_or_default();
+    maybe(&mut fields, "comment", Node::string)?;
+    let mut scope = Scope { x86_64: true, aarch64: true, unknown: None };
+    for (key, includes) in [("includes", true), ("excludes", false)] {
+        maybe(&mut fields, key, |node, place| scope.narrow(node, place, includes))?;
+    }
+    if let Some(version) = &scope.unknown {
+        losses.note(
+            place,
+            format_args!("whether the kernel is Linux {} is not known beforehand", Plain(version)),
+        );
+        // A permission is left out, and anything else holds on every kernel.
+        if action == Action::Allow {
+            return Ok(());
+        }
+    }
+    for name in &names {
+        let Some(call) = Call::named(name.as_bytes()) else {
+            if !is_elsewhere(name) {
+                let near = nearest(name, Call::all().map(Call::name));
+                let near = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
+                losses.note(at(place, name), format_args!("there is no such call{near}"));
+            }
+            continue;
+        };
+        let has = |arch| call.number(arch).is_some();
+        let (x86_64, aarch64) = (has(Arch::X86_64), has(Arch::Aarch64));
+        if !(scope.x86_64 && x86_64 || scope.aarch64 && aarch64) {
+            continue;
+        }
+        if x86_64 && !scope.x86_64 || aarch64 && !scope.aarch64 {
+            losses.note(at(place, name), "a rule of a profile holds on every architecture");
+            if action == Action::Allow {
+                continue;
+            }
+        }
+        drafts.entry(call).or_default().add(action, &args, default, &at(place, name), losses);
+    }
+    Ok(())
+}
+
+/// Where a rule holds.
+struct Scope {
+    x86_64: bool,
+    aarch64: bool,
+    /// A version of the kernel that decides, and that a run may or may not have.
+    unknown: Option<Text>,
+}
+
+/// The oldest kernel that refused calls are reported on. What wants an older one always gets it.
+const OLDEST: (u32, u32) = (5, 0);
+
+impl Scope {
+    fn narrow(&mut self, node: Node, place: &Place, includes: bool) -> Result<(), Fault> {
+        let mut fields = node.fields(place, &["caps", "arches", "minKernel"])?;
+        let list = |node: Node, place: &Place| node.list(place, Node::string);
+        let caps = maybe(&mut fields, "caps", list)?.unwrap_or_default();
+        let arches = maybe(&mut fields, "arches", list)?.unwrap_or_default();
+        let kernel = maybe(&mut fields, "minKernel", |node, place| {
+            let text = node.string(place)?;
+            let version = version(&text);
+            let wrong = || place.fault(format!("'{}' is no version, like 4.8", Plain(&text)));
+            if text.is_empty() {
+                Ok(None)
+            } else {
+                version.ok_or_else(wrong).map(|version| Some((version, text)))
+            }
+        })?;
+        // A command of a run has no capabilities, so nothing that excludes one is excluded.
+        if includes && !caps.is_empty() {
+            (self.x86_64, self.aarch64) = (false, false);
+        }
+        if !arches.is_empty() {
+            let holds = |name| arches.iter().any(|arch| arch == name) == includes;
+            self.x86_64 &= holds("amd64");
+            self.aarch64 &= holds("arm64");
+        }
+        match kernel.flatten() {
+            Some((version, _)) if version <= OLDEST && includes => {}
+            Some((version, _)) if version <= OLDEST => (self.x86_64, self.aarch64) = (false, false),
+            Some((_, text)) => self.unknown = Some(text),
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+fn version(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+const OPS: [(&str, Op); 7] = [
+    ("SCMP_CMP_EQ", Op::Eq),
+    ("SCMP_CMP_NE", Op::Ne),
+    ("SCMP_CMP_LT", Op::Lt),
+    ("SCMP_CMP_LE", Op::Le),
+    ("SCMP_CMP_GT", Op::Gt),
+    ("SCMP_CMP_GE", Op::Ge),
+    ("SCMP_CMP_MASKED_EQ", Op::MaskedEq(0)),
+];
+
+/// One comparison, of 64 bits. The first value of a masked one is its mask.
+fn condition(node: Node, place: &Place) -> Result<Condition, Fault> {
+    let mut fields = node.fields(place, &["index", "value", "valueTwo", "op"])?;
+    let index = fields.require("index", Node::integer)?;
+    let known = u8::try_from(index).ok().filter(|index| *index <= 5);
+    let arg = known.ok_or_else(|| place.fault(format!("{index} is no argument: 0 to 5")))?;
+    let value = fields.require("value", Node::integer)?;
+    let second = maybe(&mut fields, "valueTwo", Node::integer)?.unwrap_or(0);
+    let (op, value) = match fields.require("op", |node, place| node.word(place, &OPS))? {
+        Op::MaskedEq(_) => (Op::MaskedEq(value), second),
+        op => (op, value),
+    };
+    Ok(Condition { arg, width: Width::Qword, op, value })
+}
+
+/// The error of a denial, as an entry names it.
+pub fn word(number: u16) -> String {
+    errno_word(number)
+}
