@@ -83,12 +83,10 @@ fn a_loss_is_an_error_or_a_line() {
 
 /// runc runs a shell that makes a user namespace and a directory, under the exported filter of a profile.
 #[test]
+#[ignore = "takes root, runc and control groups that it understands"]
 fn runc_enforces_an_exported_filter() {
-    need!("runc", "busybox");
+    need!("busybox");
     let user = User::current();
-    if !user.is_root() {
-        return sbx_tests::skip("needs root: a container without one takes other mounts");
-    }
     let world = World::new(&user);
     let bundle = world.path("bundle");
     world.make_dir(&bundle.join("rootfs/bin"));
