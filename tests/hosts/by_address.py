@@ -117,12 +117,15 @@ def a_socket_that_is_exchanged_meanwhile():
                 os.dup2(other.fileno(), s.fileno())
                 os.dup2(spare, s.fileno())
 
-        threading.Thread(target=spin, daemon=True).start()
+        spinning = threading.Thread(target=spin, daemon=True)
+        spinning.start()
         for _ in range(100):
             quietly(lambda: s.connect((OTHER, 9)))
             quietly(lambda: s.connect(("203.0.113.15", 80)))
             quietly(lambda: other.send(b"x"))
         over.append(1)
+        # Without its sockets it would end with a traceback.
+        spinning.join()
 
 
 @attempt(seen=SEEN_ADDRESS)
