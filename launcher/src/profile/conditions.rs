@@ -24,6 +24,9 @@ pub(crate) const OPS: [(&str, Op); 14] = [
     ("SCMP_CMP_MASKED_EQ", Op::MaskedEq(0)),
 ];
 
+/// Those of OCI documents.
+pub(crate) const OF_OCI: &[(&str, Op)] = OPS.split_at(7).1;
+
 /// Enough for two bounds of every argument.
 const COMPARISONS: usize = 12;
 

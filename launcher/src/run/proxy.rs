@@ -24,15 +24,15 @@ pub fn take() -> Result<(Sockets, At), Refusal> {
 }
 
 fn both() -> Result<(Vec<OwnedFd>, Ports), SyscallError> {
-    let (socket, ipv4) = listening(Ipv4Addr::LOCALHOST.into())?;
+    let (socket, ipv4) = listening(Ipv4Addr::LOCALHOST.into(), 0)?;
     // A machine without IPv6 has IPv4 alone.
-    let (other, ipv6) = listening(Ipv6Addr::LOCALHOST.into()).ok().unzip();
+    let (other, ipv6) = listening(Ipv6Addr::LOCALHOST.into(), 0).ok().unzip();
     Ok(([socket].into_iter().chain(other).collect(), Ports { ipv4, ipv6 }))
 }
 
-/// Listens on a free port, and tells which.
-pub fn listening(address: IpAddr) -> Result<(OwnedFd, u16), SyscallError> {
-    let made = TcpListener::bind((address, 0)).of("bind")?;
+/// Listens on a port, or on a free one for 0; tells which.
+pub fn listening(address: IpAddr, port: u16) -> Result<(OwnedFd, u16), SyscallError> {
+    let made = TcpListener::bind((address, port)).of("bind")?;
     let port = made.local_addr().of("getsockname")?.port();
     made.set_nonblocking(true).of("ioctl")?;
     Ok((made.into(), port))

@@ -8,13 +8,14 @@ use crate::enforce::doors::{self, Purpose};
 use crate::error::{Refusal, cannot};
 use crate::hosts::HostRules;
 use crate::request::PortPair;
+use crate::run::proxy::listening;
 use crate::supervise::brokers::Broker;
 use crate::supervise::published::Published;
 use crate::sys::namespace::OpenNetwork;
 use crate::sys::{OfCall, SyscallError, descriptor, probe, process, socket};
 use rustix::io::Errno;
 use std::fs::File;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
@@ -31,7 +32,7 @@ impl Publishing {
         for PortPair { here, inside } in ports {
             for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
                 match listening(address, *here) {
-                    Ok(socket) => listeners.push(Listener { kind: Door::HostPort(*inside), socket }),
+                    Ok((socket, _)) => listeners.push(Listener { kind: Door::HostPort(*inside), socket }),
                     Err(failed) if address.is_ipv6() && has_no_ipv6(&failed) => {}
                     Err(failed) => {
                         let place = format!("{address}, port {here}, of this machine");
@@ -62,12 +63,6 @@ impl Publishing {
         }
         Ok(Rc::new(Published::new(Broker::new(own, pid), &self.ports)))
     }
-}
-
-fn listening(address: IpAddr, port: u16) -> Result<OwnedFd, SyscallError> {
-    let made = TcpListener::bind((address, port)).of("bind")?;
-    made.set_nonblocking(true).of("ioctl")?;
-    Ok(made.into())
 }
 
 fn has_no_ipv6(failed: &SyscallError) -> bool {

@@ -8,6 +8,7 @@ use sbx_policy::restrictions::{Condition, Op, Width};
 use serde_json::json;
 
 use crate::profile::calls::{DefaultAction, errno_word};
+use crate::profile::conditions::OF_OCI;
 use crate::profile::error::{Fault, Mistake, Place, Plain, nearest};
 use crate::profile::foreign::oci::draft::Draft;
 use crate::profile::foreign::oci::{ACTIONS, Action, is_elsewhere};
@@ -277,16 +278,6 @@ fn version(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-const OPS: [(&str, Op); 7] = [
-    ("SCMP_CMP_EQ", Op::Eq),
-    ("SCMP_CMP_NE", Op::Ne),
-    ("SCMP_CMP_LT", Op::Lt),
-    ("SCMP_CMP_LE", Op::Le),
-    ("SCMP_CMP_GT", Op::Gt),
-    ("SCMP_CMP_GE", Op::Ge),
-    ("SCMP_CMP_MASKED_EQ", Op::MaskedEq(0)),
-];
-
 /// One comparison, of 64 bits. The first value of a masked one is its mask.
 fn condition(node: Node, place: &Place) -> Result<Condition, Fault> {
     let mut fields = node.fields(place, &["index", "value", "valueTwo", "op"])?;
@@ -295,7 +286,7 @@ fn condition(node: Node, place: &Place) -> Result<Condition, Fault> {
     let arg = known.ok_or_else(|| place.fault(format!("{index} is no argument: 0 to 5")))?;
     let value = fields.require("value", Node::integer)?;
     let second = maybe(&mut fields, "valueTwo", Node::integer)?.unwrap_or(0);
-    let (op, value) = match fields.require("op", |node, place| node.word(place, &OPS))? {
+    let (op, value) = match fields.require("op", |node, place| node.word(place, OF_OCI))? {
         Op::MaskedEq(_) => (Op::MaskedEq(value), second),
         op => (op, value),
     };
