@@ -24,6 +24,7 @@ use crate::run::withheld::Withheld;
 use crate::run::{Stop, can_end, hear_of_children, voice};
 use crate::supervise::Caller;
 use crate::supervise::violation::Violations;
+use crate::sys::ahead::Ahead;
 use crate::sys::descriptor::{self, Interest};
 use crate::sys::{mount, privilege, process, stream};
 use crate::text::shown;
@@ -142,6 +143,8 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
     let spare = limited.then(|| stream::duplicate(0)).transpose();
     let spare = spare.map_err(cannot("keep a descriptor free"))?;
     let draft = Draft::new(inputs, unavailable)?;
+    let ahead = draft.own_ahead().map(Ahead::begin).transpose();
+    let ahead = ahead.map_err(cannot("block signals"))?.flatten();
     let needs = draft.needs();
     let (resources, provided) = provide(&draft, &host, unavailable)?;
     let plan = draft.complete(provided.clone())?;
@@ -157,14 +160,8 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
     privilege::undumpable().map_err(cannot("protect the supervisor's memory"))?;
     can_end()?;
     let cgroup_procs = resources.group.as_ref().map(|group| group.procs()).transpose()?;
-    let parts = Parts {
-        closed: Vec::new(),
-        spare,
-        cgroup_procs,
-        listens: !plan.unconfined,
-        ahead: None,
-        later: true,
-    };
+    let parts =
+        Parts { closed: Vec::new(), spare, cgroup_procs, listens: !plan.unconfined, ahead, later: true };
     let signals = Signals::take()?;
     let limits = plan.limits.clone();
     let mut laid = Laid::out(plan, parts, &signals, |layout| Ok(Presence::away(layout)))?;

@@ -28,6 +28,7 @@ const WORKS: u32 = 1;
 const WAITS: u32 = 2;
 const FAILED: u32 = 3;
 const HAS_ORDER: u32 = 4;
+const STARTS: u32 = 5;
 
 /// How long one waits for the other before it looks again.
 const STEP: Duration = Duration::from_millis(10);
@@ -49,6 +50,11 @@ struct Shared {
 impl Shared {
     fn does(&self) -> u32 {
         self.does.load(Ordering::Acquire)
+    }
+
+    /// Goes from one to the other, unless it is elsewhere by now.
+    fn changes(&self, does: u32, next: u32) -> bool {
+        self.does.compare_exchange(does, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Goes on, and wakes the other process.
@@ -155,6 +161,15 @@ impl Drop for Ahead {
     }
 }
 
+/// Why the helper has not started the first process of a run.
+#[derive(Debug)]
+pub enum Unstarted {
+    /// There is none.
+    Nothing(SyscallError),
+    /// Nobody can tell whether there is one, which nobody knows: the helper ended before it said so.
+    Unknown(SyscallError),
+}
+
 /// A network namespace that was made before, with a helper that waits in it.
 pub struct Made {
     ahead: Ahead,
@@ -165,16 +180,24 @@ impl Made {
     /// Has `body` run as the first process of further namespaces, a child of this one. It ends with the status that
     /// `body` returns. The helper is in the user namespace that gives the right to them, and starts that process in its
     /// parent's place.
-    pub fn fork_into(&self, kinds: Kinds, body: &mut dyn FnMut() -> i32) -> Result<Pid, SyscallError> {
+    pub fn fork_into(&self, kinds: Kinds, body: &mut dyn FnMut() -> i32) -> Result<Pid, Unstarted> {
+        self.fork_with(Kinds { user: false, ..kinds }.flags(), body)
+    }
+
+    fn fork_with(&self, flags: libc::c_int, mut body: &mut dyn FnMut() -> i32) -> Result<Pid, Unstarted> {
         let shared = self.ahead.shared();
-        let missing = || io::Error::other("the process that was to make it is gone");
-        let helper = self.ahead.helper.take().ok_or_else(missing).of("clone")?;
-        let mut body = body;
-        let flags = Kinds { user: false, ..kinds }.flags();
+        let missing = || SyscallError { call: "clone", cause: io::Error::other("its helper is gone") };
+        let helper = self.ahead.helper.take().ok_or_else(|| Unstarted::Nothing(missing()))?;
         shared.order.set(Some((flags, (&raw mut body).cast())));
         shared.goes_on(HAS_ORDER);
         self.ahead.wait_for(helper);
-        shared.started.take().unwrap_or_else(|| Err(missing()).of("clone"))
+        let ended = self.ahead.ended.get();
+        if ended && let Some(started) = shared.started.take() {
+            return started.map_err(Unstarted::Nothing);
+        }
+        // Somebody has ended the helper, or a filter around us has kept us from waiting for it.
+        let is_untouched = shared.changes(HAS_ORDER, FAILED) || ended && shared.order.get().is_some();
+        Err(if is_untouched { Unstarted::Nothing(missing()) } else { Unstarted::Unknown(missing()) })
     }
 
     /// To be called by that process. Returns the cookie of the network, where the kernel has such. An error if it is
@@ -198,10 +221,13 @@ extern "C" fn live(argument: *mut c_void) -> libc::c_int {
     let made = make(shared).is_ok();
     let next = if made { WAITS } else { FAILED };
     // Nobody may want it any more.
-    let _ = shared.does.compare_exchange(WORKS, next, Ordering::AcqRel, Ordering::Acquire);
+    shared.changes(WORKS, next);
     let _ = futex::wake(&shared.does, futex::Flags::empty(), 1);
     shared.waits_while(WAITS, None);
-    if let Some((flags, body)) = shared.order.take().filter(|_| made && shared.does() == HAS_ORDER) {
+    if made
+        && shared.changes(HAS_ORDER, STARTS)
+        && let Some((flags, body)) = shared.order.take()
+    {
         // The other process does nothing until this one has ended.
         let started = process::fork_beside(flags);
         if matches!(started, Ok(0)) {
@@ -277,6 +303,51 @@ mod tests {
         let helper = ahead.helper.get().unwrap();
         assert!(ahead.made(None).is_none());
         assert!(!process::exists(helper));
+    }
+
+    /// It could run beside another one that is started instead, and nobody would give it orders.
+    #[test]
+    fn a_first_process_that_a_killed_helper_may_have_started_is_not_taken_for_none() {
+        let user = !privilege::is_administrator();
+        let own = Own { kinds: Kinds { user, view: true, network: true }, identity: namespace::identity() };
+        let Some(ahead) = Ahead::begin(own).unwrap() else { return };
+        let Some(made) = ahead.made(Some(&own)) else { return };
+        let helper = made.ahead.helper.get().unwrap();
+        let network = |of: Pid| std::fs::read_link(format!("/proc/{of}/ns/net")).ok();
+        let there = network(helper).unwrap();
+        let (mut ended, mut waiting) = io::pipe().unwrap();
+        let killer = std::thread::spawn(move || {
+            use io::Read;
+            ended.read_exact(&mut [0]).unwrap();
+            process::signal(helper, libc::SIGKILL);
+        });
+        // The helper waits for the first process, which has told that it is there.
+        let started = made.fork_with(libc::CLONE_VFORK, &mut || {
+            use io::Write;
+            waiting.write_all(b"!").unwrap();
+            std::thread::sleep(Duration::from_secs(60));
+            0
+        });
+        killer.join().unwrap();
+        assert!(matches!(started, Err(Unstarted::Unknown(_))));
+        let this = rustix::thread::gettid().as_raw_nonzero().get();
+        let children = process::children_of(process::id(), this);
+        let stray = children.into_iter().find(|child| network(*child).as_ref() == Some(&there)).unwrap();
+        process::signal(stray, libc::SIGKILL);
+        process::wait(Some(stray), true, false);
+    }
+
+    #[test]
+    fn an_order_that_no_helper_has_taken_starts_nothing() {
+        let user = !privilege::is_administrator();
+        let own = Own { kinds: Kinds { user, view: true, network: true }, identity: namespace::identity() };
+        let Some(ahead) = Ahead::begin(own).unwrap() else { return };
+        let Some(made) = ahead.made(Some(&own)) else { return };
+        let helper = made.ahead.helper.get().unwrap();
+        process::signal(helper, libc::SIGKILL);
+        // Until the kernel has noted its end.
+        made.ahead.shared().waits_while(WAITS, Some(Ahead::LONGEST));
+        assert!(matches!(made.fork_into(own.kinds, &mut || 0), Err(Unstarted::Nothing(_))));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::error::Refusal;
 use crate::sys::descriptor::{self, Interest};
 use crate::sys::namespace::{self, Own};
 use crate::sys::process::{self, Change, Pid};
-use crate::sys::{OfCall, SyscallError, signal, socket};
+use crate::sys::{OfCall, SyscallError, ahead, signal, socket};
 use ending::{KILLING, TICK};
 use life::reap;
 use messages::{decode, read_progress};
@@ -339,11 +339,17 @@ fn fork(steps: &mut Steps, life: &mut dyn FnMut(&mut Steps) -> i32) -> Result<Pi
         return process::fork_sharing_descriptors(0).map_err(Unstarted::Failed);
     };
     if let Some(made) = steps.made.clone() {
-        if let Ok(pid) = made.fork_into(kinds, &mut || life(steps)) {
-            return Ok(pid);
+        let forked = made.fork_into(kinds, &mut || life(steps));
+        match forked {
+            Ok(pid) => return Ok(pid),
+            // The usual way tells why, if it fails too.
+            Err(ahead::Unstarted::Nothing(_)) => steps.made = None,
+            // There must not be two of them, one of which gets no orders.
+            Err(ahead::Unstarted::Unknown(failed)) => {
+                end_all(KILLING, None);
+                return Err(Unstarted::Failed(failed));
+            }
         }
-        // The usual way tells why, if it fails too.
-        steps.made = None;
     }
     namespace::fork_into(kinds).map_err(unsupported)
 }
