@@ -105,22 +105,39 @@ pub(crate) fn host_groups(
     Ok(groups.into())
 }
 
+/// A value by itself, or in an object with the reason for it.
+fn reasoned<T>(
+    node: Node,
+    place: &Place,
+    key: &'static str,
+    read: impl Fn(Node, &Place) -> Result<T, Fault>,
+) -> Entry<T> {
+    if !matches!(node, Node::Object(_)) {
+        return Ok((read(node, place)?, None));
+    }
+    let mut fields = node.fields(place, &[key, "why"])?;
+    Ok((fields.require(key, read)?, fields.take("why", Node::string)?))
+}
+
 /// A rule about hosts, in the form that rules are shown in; or the name of a group.
 pub(crate) fn hosts(parse: fn(&str) -> Result<HostRule, RuleError>) -> impl Fn(Node, &Place) -> Entry<Text> {
-    move |node, place| {
+    let rule = move |node: Node, place: &Place| {
         let text = node.string(place)?;
         if groups::name(&text).is_some() {
-            return Ok((text, None));
+            return Ok(text);
         }
         let rule = parse(&text).map_err(|wrong| place.fault(format!("'{}': {wrong}", Plain(&text))))?;
-        Ok((rule.to_string().into(), None))
-    }
+        Ok(rule.to_string().into())
+    };
+    move |node, place| reasoned(node, place, "host", rule)
 }
 
 pub(crate) fn port(node: Node, place: &Place) -> Entry<u16> {
-    let number = node.integer(place)?;
-    let port = u16::try_from(number).ok().filter(|port| *port != 0);
-    Ok((port.ok_or_else(|| place.fault(format!("{number} is no port: 1 to 65535")))?, None))
+    reasoned(node, place, "port", |node, place| {
+        let number = node.integer(place)?;
+        let port = u16::try_from(number).ok().filter(|port| *port != 0);
+        port.ok_or_else(|| place.fault(format!("{number} is no port: 1 to 65535")))
+    })
 }
 
 pub(crate) fn variable_name(node: Node, place: &Place) -> Entry<Pattern> {
@@ -168,6 +185,10 @@ pub(crate) fn limit<T>(
 }
 
 pub(crate) fn command(node: Node, place: &Place) -> Entry<Text> {
+    reasoned(node, place, "command", command_name)
+}
+
+fn command_name(node: Node, place: &Place) -> Result<Text, Fault> {
     let text = node.string(place)?;
     if text.is_empty() || text.contains('\0') {
         return Err(place.fault("the name of a command is empty or contains a NUL"));
@@ -182,5 +203,5 @@ pub(crate) fn command(node: Node, place: &Place) -> Entry<Text> {
             return Err(place.fault(format!("'{}' {cause}", Plain(&text))));
         }
     }
-    Ok((text, None))
+    Ok(text)
 }
