@@ -10,6 +10,7 @@ pub mod error;
 pub mod explain;
 pub mod host;
 pub mod hosts;
+pub mod learn;
 pub mod plan;
 pub mod pool;
 pub mod profile;

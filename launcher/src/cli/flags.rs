@@ -2,8 +2,9 @@
 //! they mean together.
 #![allow(rustdoc::broken_intra_doc_links)] // brackets in a flag's help are part of what the user types
 
-use crate::cli::foreign::{Foreign, Language};
+use crate::cli::learn::Learn;
 use crate::cli::pool::PoolCommand;
+use crate::cli::profile::ProfileCommand;
 use crate::cli::report::ReportCommand;
 use crate::cli::table::{Flag, GROUPS, Takes};
 use crate::cli::why;
@@ -70,7 +71,9 @@ pub enum Command {
     /// Ask a policy whether something is allowed, and by which rule; without a question: whether this process
     /// is confined
     Why(Box<Why>),
-    /// List, show and check profiles
+    /// Learn the profile that a command needs: run it under a closed one, and widen that until it passes
+    Learn(Box<Learn>),
+    /// List, show, check, review and compare profiles
     Profile(ProfileCommand),
     /// List, show and remove the private homes of runs
     Home(HomeCommand),
@@ -140,7 +143,7 @@ fn of_a_run(command: clap::Command) -> clap::Command {
 }
 
 /// The request that flags of the table make.
-fn request(matches: &ArgMatches, which: fn(&Flag) -> bool) -> Result<Request, clap::Error> {
+pub fn request(matches: &ArgMatches, which: fn(&Flag) -> bool) -> Result<Request, clap::Error> {
     let mut request = Request::default();
     for flag in GROUPS.iter().flat_map(|(_, flags)| *flags).filter(|flag| which(flag)) {
         if let Takes::Switch(field) = flag.takes {
@@ -195,7 +198,7 @@ impl<const RUN: bool> FromArgMatches for Flags<RUN> {
 }
 
 /// A flag as clap's argument.
-fn argument(flag: &'static Flag, heading: &'static str) -> Arg {
+pub fn argument(flag: &'static Flag, heading: &'static str) -> Arg {
     let mut arg = Arg::new(flag.long).long(flag.long).help(flag.help).help_heading(heading);
     if let Some(letter) = flag.short {
         arg = arg.short(letter);
@@ -329,60 +332,6 @@ pub struct Test {
     /// JSON on standard output
     #[arg(long)]
     pub json: bool,
-}
-
-/// `sbx profile`.
-#[derive(Debug, Args)]
-pub struct ProfileCommand {
-    /// What to do.
-    #[command(subcommand)]
-    pub action: ProfileAction,
-}
-
-/// The subcommands of `sbx profile`.
-#[derive(Debug, Subcommand)]
-pub enum ProfileAction {
-    /// List the profiles that can be named
-    List {
-        /// JSON on standard output
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show a profile with its parents merged, and where each rule comes from
-    Show {
-        /// A name or a file
-        #[arg(value_name = "NAME|FILE")]
-        profile: OsString,
-        /// JSON on standard output
-        #[arg(long)]
-        json: bool,
-    },
-    /// Check profiles: keys, names, rules that can never decide anything
-    Check {
-        /// Names or files
-        #[arg(value_name = "NAME|FILE", required = true)]
-        profiles: Vec<OsString>,
-    },
-    /// Print the JSON Schema of a profile
-    Schema,
-    /// Print the profile that another tool's policy makes
-    Import {
-        /// Whose policy it is
-        #[arg(long, value_name = "LANGUAGE")]
-        from: Language,
-        /// The file.
-        #[command(flatten)]
-        file: Foreign,
-    },
-    /// Print a profile as another tool's policy
-    Export {
-        /// Whose policy it is to be
-        #[arg(long, value_name = "LANGUAGE")]
-        to: Language,
-        /// The profile.
-        #[command(flatten)]
-        profile: Foreign,
-    },
 }
 
 /// `sbx home`.

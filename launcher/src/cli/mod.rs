@@ -5,6 +5,7 @@ mod flags;
 mod foreign;
 mod home;
 mod inspect;
+mod learn;
 mod pages;
 mod plain;
 mod pool;
@@ -71,6 +72,7 @@ fn by_clap(arguments: &[OsString]) -> i32 {
         Command::Env(flags) => env::run(&flags),
         Command::Shim(flags) => shim::run(&flags),
         Command::Inspect(flags) => inspect::run(&flags),
+        Command::Learn(flags) => learn::run(&flags),
         Command::Why(flags) => why::run(*flags),
         Command::Profile(flags) => profile::run(&flags.action),
         Command::Home(flags) => home::run(&flags.action),

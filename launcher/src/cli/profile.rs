@@ -1,8 +1,11 @@
 //! `sbx profile`: listing, showing, checking and translating profiles.
 
-use crate::cli::flags::ProfileAction;
-use crate::cli::{complain, foreign, print};
+use crate::cli::foreign::{Foreign, Language};
+use crate::cli::{complain, foreign, print, why};
 use crate::error::{REFUSED, Refusal};
+use crate::explain::query::Subject;
+use crate::explain::review::effects::{Effect, beyond};
+use crate::explain::review::{self};
 use crate::host::Host;
 use crate::host::landlock::Version;
 use crate::plan::calls::{self, Unix};
@@ -10,10 +13,104 @@ use crate::plan::network;
 use crate::profile::{self, NetworkMode};
 use crate::request::Request;
 use crate::text::{escape, tame};
+use clap::{Args, Subcommand};
 use sbx_policy::calls::Arch;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
+
+const REVIEWED: &str = "\
+Examples:
+  sbx profile review learned.json    before it is used, and before it is changed
+  sbx profile review workspace       what the default gives
+
+The answers are those of a run here, with the current directory as its workspace: they are the policy's own,
+as sbx why has them. Exit status: 0; 125 sbx failed, or the profile cannot be used.";
+
+const DIFFERENT: &str = "\
+Examples:
+  sbx profile diff workspace learned.json
+  sbx profile diff old.json new.json && echo 'nothing has changed'
+
+Compared is what the rules do, not how they are written. Exit status: 0 both give the same; 1 they differ;
+125 sbx failed, or a profile cannot be used.";
+
+/// `sbx profile`.
+#[derive(Debug, Args)]
+pub struct ProfileCommand {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: ProfileAction,
+}
+
+/// The subcommands of `sbx profile`.
+#[derive(Debug, Subcommand)]
+pub enum ProfileAction {
+    /// List the profiles that can be named
+    List {
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a profile with its parents merged, and where each rule comes from
+    Show {
+        /// A name or a file
+        #[arg(value_name = "NAME|FILE")]
+        profile: OsString,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check profiles: keys, names, rules that can never decide anything
+    Check {
+        /// Names or files
+        #[arg(value_name = "NAME|FILE", required = true)]
+        profiles: Vec<OsString>,
+    },
+    /// Show what a profile gives, what of it is unusual, and what an attacker would make of it
+    #[command(after_help = REVIEWED)]
+    Review {
+        /// A name or a file
+        #[arg(value_name = "NAME|FILE")]
+        profile: OsString,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what one profile gives and another does not, both ways
+    #[command(after_help = DIFFERENT)]
+    Diff {
+        /// A name or a file
+        #[arg(value_name = "A")]
+        one: OsString,
+        /// Another one
+        #[arg(value_name = "B")]
+        other: OsString,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the JSON Schema of a profile
+    Schema,
+    /// Print the profile that another tool's policy makes
+    Import {
+        /// Whose policy it is
+        #[arg(long, value_name = "LANGUAGE")]
+        from: Language,
+        /// The file.
+        #[command(flatten)]
+        file: Foreign,
+    },
+    /// Print a profile as another tool's policy
+    Export {
+        /// Whose policy it is to be
+        #[arg(long, value_name = "LANGUAGE")]
+        to: Language,
+        /// The profile.
+        #[command(flatten)]
+        profile: Foreign,
+    },
+}
 
 /// Runs a subcommand.
 pub fn run(action: &ProfileAction) -> Result<i32, Refusal> {
@@ -35,12 +132,58 @@ pub fn run(action: &ProfileAction) -> Result<i32, Refusal> {
         }
         ProfileAction::Import { from, file } => foreign::import(file, *from),
         ProfileAction::Export { to, profile } => foreign::export(profile, *to),
+        ProfileAction::Review { profile, json } => review_one(profile, *json),
+        ProfileAction::Diff { one, other, json } => diff(one, other, *json),
         ProfileAction::Schema => print(profile::schema().as_bytes()).map(|()| 0),
     }
 }
 
 fn load(name: &OsStr) -> Result<profile::Profile, Refusal> {
     Ok(profile::load(name, &Host::of_this_process().search())?)
+}
+
+/// Reviews a profile as a run here would have it.
+fn review_one(name: &OsStr, json: bool) -> Result<i32, Refusal> {
+    let host = Host::of_this_process();
+    let whole = load(name)?;
+    let request = Request {
+        profile: Some(name.to_os_string()),
+        dangerously_unconfined: whole.is_unrestricted(),
+        ..Request::default()
+    };
+    let directory = host.directory()?;
+    let mut used = whole.clone();
+    let missing = review::without_missing(&mut used, &host, Some(directory));
+    let plan = why::plan_of(&request, &host, &|profile| *profile = used.clone())?;
+    let about = Subject { request: &request, host: &host, plan: &plan };
+    let review = review::review(about, &whole, missing)?;
+    let text = if json { format!("{:#}\n", review::json(&review)) } else { review::human(&review) };
+    print(text.as_bytes()).map(|()| 0)
+}
+
+/// What each of two profiles gives beyond the other.
+fn diff(one: &OsStr, other: &OsStr, json: bool) -> Result<i32, Refusal> {
+    let (first, second) = (load(one)?, load(other)?);
+    let sides = [(one, beyond(&first, &second)?), (other, beyond(&second, &first)?)];
+    let differ = sides.iter().any(|(_, effects)| !effects.is_empty());
+    let mut text = String::new();
+    if json {
+        let [(_, one), (_, other)] = &sides;
+        let list = |effects: &[Effect]| effects.iter().map(review::effect).collect::<Vec<_>>();
+        let value =
+            serde_json::json!({ "same": !differ, "only_first": list(one), "only_second": list(other) });
+        let _ = writeln!(text, "{value:#}");
+    } else {
+        for (name, effects) in sides.iter().filter(|(_, effects)| !effects.is_empty()) {
+            let _ = writeln!(text, "only '{}' gives:", escape(name.as_bytes(), 400));
+            review::effects_text(&mut text, effects);
+        }
+        if !differ {
+            text.push_str("both give the same\n");
+        }
+    }
+    print(text.as_bytes())?;
+    Ok(i32::from(differ))
 }
 
 /// Reads it as a run would, but for what depends on the machine, and builds its program for both architectures.

@@ -5,6 +5,8 @@ pub mod decode;
 pub mod hint;
 pub mod infer;
 pub mod query;
+pub mod review;
+pub mod sensitive;
 pub mod servers;
 pub mod total;
 pub mod unprivileged;

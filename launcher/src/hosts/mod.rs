@@ -11,7 +11,7 @@ mod rules;
 pub use name::{HostName, NameError};
 pub use range::Range;
 pub use rule::{DEFAULT_PORT, HostPattern, HostRule, Protocol, RuleError};
-pub use rules::HostRules;
+pub use rules::{HostRules, is_public};
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -22,6 +22,7 @@ pub const LAYERS: &[&str] = &[
     "pool",
     "selftest",
     "embed",
+    "learn",
     "cli",
 ];
 

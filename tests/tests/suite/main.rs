@@ -25,6 +25,7 @@ mod homes;
 mod hosts;
 mod hygiene;
 mod installation;
+mod learn;
 mod lifetime;
 mod limits;
 mod log_mode;

@@ -10,6 +10,7 @@ use crate::host::Host;
 use crate::hosts::HostName;
 use crate::plan::namespaces::Unavailable;
 use crate::plan::{Draft, Inputs, Plan, Provided};
+use crate::profile::Profile;
 use crate::request::Request;
 use crate::selftest::status::{own_network, own_view};
 use crate::sys::seccomp;
@@ -38,9 +39,16 @@ pub fn run(flags: Why) -> Result<i32, Refusal> {
 }
 
 /// The plan of such a run: with those namespaces only that it would get.
-fn plan(request: &Request, host: &Host) -> Result<Plan, Refusal> {
+pub fn plan(request: &Request, host: &Host) -> Result<Plan, Refusal> {
+    plan_of(request, host, &|_| {})
+}
+
+/// The plan of such a run under the profile that `change` makes of the one that is asked for.
+pub fn plan_of(request: &Request, host: &Host, change: &dyn Fn(&mut Profile)) -> Result<Plan, Refusal> {
     let make = |unavailable: &Unavailable| {
-        Draft::new(Inputs::read(request, host)?, unavailable)?.complete(Provided::default())
+        let mut inputs = Inputs::read(request, host)?;
+        change(&mut inputs.profile);
+        Draft::new(inputs, unavailable)?.complete(Provided::default())
     };
     let plan = make(&Unavailable::default())?;
     let view = plan.namespaces.as_ref().ok().and_then(|_| own_view().err());

@@ -183,7 +183,8 @@ impl Explainer {
         };
         for wanted in narrowest_first(call, refused) {
             // What the new one includes would be without effect beside it, which the flag refuses.
-            let kept = allowed.iter().filter(|place| !covers(wanted, **place) && **place != wanted);
+            let kept =
+                allowed.iter().filter(|place| !includes_restriction(wanted, **place) && **place != wanted);
             let places: BTreeSet<usize> = kept.copied().chain([wanted]).collect();
             let entries: Vec<String> = places
                 .iter()
@@ -226,12 +227,12 @@ fn narrowest_first(call: Call, refused: &Refused<'_>) -> Vec<usize> {
         .filter(|place| !FOR_DENIALS.contains(&restrictions::name(*place)) && matches(*place, refused.data))
         .collect();
     let all = matching.clone();
-    matching.sort_by_key(|place| all.iter().filter(|other| covers(*place, **other)).count());
+    matching.sort_by_key(|place| all.iter().filter(|other| includes_restriction(*place, **other)).count());
     matching
 }
 
 /// Whether a restriction includes another one.
-pub(super) fn covers(wide: usize, narrow: usize) -> bool {
+pub fn includes_restriction(wide: usize, narrow: usize) -> bool {
     let any = |place: usize| RESTRICTIONS.get(place).map_or(&[][..], |restriction| restriction.any);
     shadow::covers(any(wide), any(narrow))
 }

@@ -35,6 +35,7 @@ use crate::sys::within::is_within;
 use crate::text::escape;
 use attempt::{Attempts, Change};
 use capability::Lacking;
+pub use flags::includes_restriction;
 pub use host::{Host, Outside};
 pub use place::CHANGES;
 pub use reason::{Hint, Reason, Rule};
@@ -47,7 +48,7 @@ use sbx_policy::restrictions::{Condition, RESTRICTIONS};
 use sbx_policy::shadow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-pub use together::{Together, shell_word};
+pub use together::{Together, covers_calls, shell_word};
 use topic::Topic;
 
 /// Knows the profile in force and the other ones.

@@ -194,7 +194,7 @@ fn covers((wide, above): &(Rights, PathBuf), (narrow, below): (Rights, &Path)) -
 }
 
 /// Whether an entry of a list of calls allows what another one allows.
-fn covers_calls(wide: &str, narrow: &str) -> Option<bool> {
+pub fn covers_calls(wide: &str, narrow: &str) -> Option<bool> {
     let parse = |entry: &'_ str| list::parse(entry.as_bytes()).ok().map(|e| (e.target, e.restriction));
     let ((Target::Call(of_wide), wide), (Target::Call(of_narrow), narrow)) = (parse(wide)?, parse(narrow)?)
     else {
@@ -202,7 +202,7 @@ fn covers_calls(wide: &str, narrow: &str) -> Option<bool> {
     };
     let covers = match (wide, narrow) {
         (None, _) => true,
-        (Some(wide), Some(narrow)) => flags::covers(wide, narrow),
+        (Some(wide), Some(narrow)) => flags::includes_restriction(wide, narrow),
         (Some(_), None) => false,
     };
     Some(of_wide == of_narrow && covers)

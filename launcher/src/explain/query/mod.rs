@@ -79,12 +79,14 @@ pub struct Answer {
     pub hint: Option<Hint>,
     /// What is to be known besides.
     pub notes: Vec<String>,
+    /// Whether it is about something of the run's own, which is not the machine's.
+    pub own: bool,
 }
 
 impl Answer {
     fn new(verdict: Verdict) -> Answer {
         let (rules, depends, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Answer { verdict, reason: None, rules, depends, hint: None, notes }
+        Answer { verdict, reason: None, rules, depends, hint: None, notes, own: false }
     }
 
     /// With nothing more than a reason.

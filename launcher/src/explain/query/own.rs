@@ -56,7 +56,7 @@ pub fn answer(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Option
         (wanted.read, vec![&paths.read, &paths.execute, &paths.write]),
     ];
     let scratch = |entry: &&PathEntry| entry.value.base == Some(Variable::Tmp) && entry.value.rest.is_empty();
-    let mut answer = Answer::new(Verdict::Allowed);
+    let mut answer = Answer { own: true, ..Answer::new(Verdict::Allowed) };
     for (_, lists) in lists.into_iter().filter(|(wanted, _)| *wanted) {
         let entry = lists.into_iter().find_map(|list| list.iter().find(scratch))?;
         answer = answer.by(Rule::of(&entry.origin));
@@ -73,6 +73,7 @@ fn in_home(plan: &Plan, home: &PrivateHome, place: &Path, exists: bool) -> Optio
     let inside = home.directory.join(place.strip_prefix(&home.at).ok()?);
     let at = shown(&home.at);
     let mut stores = plan.stores().iter();
+    let is_store = plan.stores().iter().any(|store| is_within(place, &store.at));
     let note = if let Some(store) = stores.find(|store| is_within(place, &store.at)) {
         let store = shown(&store.at);
         format!("what the run writes to '{store}' stays in a home of its own, and yours is read below it")
@@ -83,7 +84,7 @@ fn in_home(plan: &Plan, home: &PrivateHome, place: &Path, exists: bool) -> Optio
     } else {
         return None;
     };
-    let mut answer = Answer::new(Verdict::Allowed);
+    let mut answer = Answer { own: !is_store, ..Answer::new(Verdict::Allowed) };
     let mode = plan.profile.home.mode.as_ref();
     answer = answer.by(mode.map_or_else(|| Rule::flag("--home"), |mode| Rule::of(&mode.origin)));
     answer.notes.push(note);

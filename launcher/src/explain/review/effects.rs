@@ -1,0 +1,350 @@
+//! What one profile gives beyond another one, by effect: by the table that a filter is made of, and by what rules about
+//! paths cover, whatever the entries are called.
+
+use crate::error::Refusal;
+use crate::hosts::HostRule;
+use crate::plan::calls::{self, Calls, Extras, Unix};
+use crate::plan::rules::Network;
+use crate::profile::{
+    DefaultAction, Given, Grants, Location, Name, Namespaces, NetworkMode, Origin, PathEntry, Pattern,
+    Profile, StaticMode, Text,
+};
+use sbx_policy::bpf;
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::restrictions;
+use sbx_policy::rules::{Actions, Grant, Row, Rules};
+
+/// Something that a profile gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effect {
+    /// What kind of thing it is, in a word.
+    pub kind: &'static str,
+    /// What exactly.
+    pub what: String,
+    /// The rule that gives it, with its place; none where it is one that is missing.
+    pub rule: Option<String>,
+    /// The reason that the profile gives.
+    pub why: Option<String>,
+}
+
+impl Effect {
+    fn new(kind: &'static str, what: impl Into<String>) -> Effect {
+        Effect { kind, what: what.into(), rule: None, why: None }
+    }
+
+    fn by(self, origin: &Origin) -> Effect {
+        let why = origin.why.as_ref().map(ToString::to_string);
+        Effect { rule: Some(origin.to_string()), why, ..self }
+    }
+}
+
+/// What the first profile gives and the second does not.
+pub fn beyond(more: &Profile, less: &Profile) -> Result<Vec<Effect>, Refusal> {
+    let mut effects = Vec::new();
+    in_calls(more, less, &mut effects)?;
+    in_paths(more, less, &mut effects);
+    in_network(more, less, &mut effects);
+    in_commands(more, less, &mut effects);
+    in_environment(more, less, &mut effects);
+    in_limits(more, less, &mut effects);
+    in_words(more, less, &mut effects);
+    Ok(effects)
+}
+
+/// The calls of a run under a profile, where the machine gives all that it asks for.
+struct Table {
+    calls: Calls,
+    rules: Box<Rules>,
+    is_open: bool,
+}
+
+fn table(profile: &Profile) -> Result<Table, Refusal> {
+    let mode = match calls::mode(profile) {
+        NetworkMode::Loopback => NetworkMode::Private,
+        mode => mode,
+    };
+    let network = Network { mode, ..Network::default() };
+    let view = has_namespaces(profile);
+    let calls =
+        calls::calls(profile, &network, view || mode == NetworkMode::Private, Unix::ByPath, Arch::HOST)?;
+    let calls = calls.inside(view);
+    let actions = Actions { violation: bpf::RET_TRAP, log: bpf::RET_LOG, unknown: None };
+    let (rules, _) = calls.rules(actions, Extras::default())?;
+    let default = profile.syscalls.default.as_deref();
+    let is_open = matches!(default, Some(DefaultAction::Allow | DefaultAction::Log));
+    Ok(Table { calls, rules, is_open })
+}
+
+fn has_namespaces(profile: &Profile) -> bool {
+    profile.namespaces.as_deref() == Some(&Namespaces::Auto)
+}
+
+fn in_calls(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) -> Result<(), Refusal> {
+    let profile = more;
+    let (more, less) = (table(more)?, table(less)?);
+    if more.is_open && !less.is_open {
+        effects.push(Effect::new("call", "every system call that no entry denies"));
+    }
+    for call in Call::all() {
+        let row = |table: &Table| table.rules.row(call).copied().unwrap_or_default();
+        let said = more.calls.allowed(call);
+        for what in beyond_row(call, row(&more), row(&less)) {
+            // What no entry says as widely comes with the network.
+            let by_entry = matches!(said, Grants::All(_)) || what.contains('[');
+            let origin = said.origins().next().filter(|_| by_entry);
+            let origin = origin.or(profile.network.mode.as_ref().map(|mode| &mode.origin));
+            let effect = Effect::new("call", what);
+            effects.push(match origin {
+                Some(origin) => effect.by(origin),
+                None => effect,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What a row of a table lets through and another does not.
+fn beyond_row(call: Call, more: Row, less: Row) -> Vec<String> {
+    let name = call.name();
+    let places = |mask: u16| {
+        restrictions::of_call(call)
+            .enumerate()
+            .filter(move |(bit, _)| mask & (1 << bit) != 0)
+            .map(|(_, place)| place)
+    };
+    let denied = |row: Row| match row.deny {
+        Grant::All => None,
+        Grant::Some(mask) => Some(mask),
+        Grant::None => Some(0),
+    };
+    let (Some(denied_more), Some(denied_less)) = (denied(more), denied(less)) else {
+        return match (denied(more), more.allow) {
+            (None, _) | (_, Grant::None) => Vec::new(),
+            (Some(_), Grant::All) => vec![name.to_string()],
+            (Some(_), Grant::Some(mask)) => named(name, places(mask)),
+        };
+    };
+    let taken_back = named(name, places(denied_less & !denied_more));
+    match (more.allow, less.allow) {
+        (Grant::None, _) => Vec::new(),
+        (Grant::All, Grant::None) => vec![name.to_string()],
+        (Grant::All, Grant::Some(_)) => vec![format!("{name} with any arguments")],
+        (Grant::All, Grant::All) => taken_back,
+        (Grant::Some(_), Grant::All) => Vec::new(),
+        (Grant::Some(mask), Grant::None) => named(name, places(mask)),
+        (Grant::Some(mask), Grant::Some(known)) => {
+            let is_known = |place: &usize| {
+                places(known)
+                    .any(|wide| wide == *place || crate::explain::hint::includes_restriction(wide, *place))
+            };
+            named(name, places(mask).filter(|place| !is_known(place)))
+        }
+    }
+}
+
+fn named(call: &str, places: impl Iterator<Item = usize>) -> Vec<String> {
+    places.map(|place| format!("{call}[{}]", restrictions::name(place))).collect()
+}
+
+/// What may be done with a path.
+#[derive(Clone, Copy)]
+enum Right {
+    Read,
+    Execute,
+    Write,
+}
+
+impl Right {
+    const ALL: [(Right, &'static str); 3] =
+        [(Right::Write, "write"), (Right::Execute, "execute"), (Right::Read, "read")];
+
+    /// The entries that give it.
+    fn entries(self, profile: &Profile) -> Vec<&PathEntry> {
+        let paths = &profile.paths;
+        let lists: &[_] = match self {
+            Right::Read => &[&paths.read, &paths.execute, &paths.write],
+            Right::Execute => &[&paths.execute],
+            Right::Write => &[&paths.write],
+        };
+        lists.iter().flat_map(|list| list.iter()).collect()
+    }
+
+    /// Whether a profile gives it on a path.
+    fn is_given(self, profile: &Profile, path: &Location) -> bool {
+        let gives = self.entries(profile).iter().any(|entry| holds(&entry.value, path));
+        let denied = profile.paths.deny.iter().any(|entry| holds(&entry.value, path));
+        let protected = matches!(self, Right::Write)
+            && profile.paths.protect.iter().any(|entry| holds(&entry.path, path));
+        gives && !denied && !protected
+    }
+}
+
+/// Whether a path is another one, or below it. What a variable stands for is not known.
+fn holds(above: &Location, path: &Location) -> bool {
+    let whole = above.base.is_none() && above.rest == "/";
+    if whole {
+        return true;
+    }
+    let rest = path.rest.strip_prefix(&*above.rest);
+    above.base == path.base && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn in_paths(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
+    let mut told: Vec<(&Location, usize)> = Vec::new();
+    for (rank, (right, word)) in Right::ALL.into_iter().enumerate() {
+        let entries = right.entries(more);
+        // What another profile takes back is a point to look at as well.
+        let taken_back =
+            less.paths.deny.iter().chain(&*less.network.unix).map(|entry| (&entry.value, &entry.origin));
+        let protected = less.paths.protect.iter().map(|entry| (&entry.path, &entry.origin));
+        let named = entries.iter().map(|entry| (&entry.value, &entry.origin));
+        for (path, origin) in named.chain(taken_back).chain(protected) {
+            if !right.is_given(more, path) || right.is_given(less, path) {
+                continue;
+            }
+            // Writing and executing bring reading; what is below a path that is told is told.
+            let is_told =
+                told.iter().any(|(above, by)| holds(above, path) && (*by == rank || word == "read"));
+            if !is_told {
+                told.push((path, rank));
+                let own = entries.iter().any(|entry| &entry.value == path);
+                let effect = Effect::new(word, path.to_string());
+                effects.push(if own {
+                    effect.by(origin)
+                } else {
+                    Effect { why: Some(format!("{} takes it back", **origin)), ..effect }
+                });
+            }
+        }
+    }
+}
+
+fn in_network(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
+    let mode = |profile: &Profile| calls::mode(profile);
+    let told = |effect: Effect, profile: &Profile| match &profile.network.mode {
+        Some(mode) => effect.by(&mode.origin),
+        None => effect,
+    };
+    let (wide, narrow) = (mode(more), mode(less));
+    if wide == NetworkMode::Host && narrow != NetworkMode::Host {
+        effects.push(told(Effect::new("reach", "the whole network of this machine"), more));
+    }
+    if matches!(wide, NetworkMode::Private | NetworkMode::Loopback) && narrow == NetworkMode::None {
+        effects.push(told(Effect::new("reach", "a loopback of the run's own"), more));
+    }
+    let rules = |profile: &Profile| -> Vec<HostRule> {
+        profile.network.connect.iter().filter_map(|entry| HostRule::parse(&entry.value).ok()).collect()
+    };
+    if wide == NetworkMode::Ports && narrow != NetworkMode::Host {
+        let known = if narrow == NetworkMode::Ports { rules(less) } else { Vec::new() };
+        for entry in more.network.connect.iter() {
+            let rule = HostRule::parse(&entry.value).ok();
+            let same = less.network.connect.iter().any(|other| other.value == entry.value);
+            let covered = rule.is_some_and(|rule| known.iter().any(|wide| wide.covers(&rule)));
+            let is_known = covered || (same && narrow == NetworkMode::Ports);
+            if !is_known {
+                effects.push(Effect::new("reach", entry.value.to_string()).by(&entry.origin));
+            }
+        }
+        let bound = |port: u16| less.network.bind.iter().any(|entry| entry.value == port);
+        for entry in more.network.bind.iter().filter(|entry| !bound(entry.value)) {
+            effects.push(Effect::new("listen", format!("TCP port {}", entry.value)).by(&entry.origin));
+        }
+    }
+    let is_open = matches!(wide, NetworkMode::Host | NetworkMode::Ports);
+    let denied = |text: &Text| more.network.deny.iter().any(|entry| entry.value == *text);
+    for entry in less.network.deny.iter().filter(|entry| is_open && !denied(&entry.value)) {
+        let effect = Effect::new("reach", format!("{}, if a rule names it", entry.value));
+        effects.push(Effect { why: Some(format!("{} denies it", *entry.origin)), ..effect });
+    }
+    for entry in more.network.unix.iter() {
+        if !less.network.unix.iter().any(|other| holds(&other.value, &entry.value)) {
+            effects.push(Effect::new("socket", entry.value.to_string()).by(&entry.origin));
+        }
+    }
+}
+
+fn in_commands(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
+    let has = |list: &[Given<Text>], name: &Text| list.iter().any(|entry| entry.value == *name);
+    let (more, less) = (&more.commands, &less.commands);
+    if more.allow.is_empty() && !less.allow.is_empty() {
+        effects.push(Effect::new("start", "commands that no list names"));
+    }
+    let allowed = more.allow.iter().filter(|entry| !less.allow.is_empty() && !has(&less.allow, &entry.value));
+    effects.extend(allowed.map(|entry| Effect::new("start", entry.value.to_string()).by(&entry.origin)));
+    for entry in less.block.iter().filter(|entry| !has(&more.block, &entry.value)) {
+        let effect = Effect::new("start", entry.value.to_string());
+        effects.push(Effect { why: Some(format!("{} blocks it", *entry.origin)), ..effect });
+    }
+}
+
+fn in_environment(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
+    let matches = |list: &[Given<Pattern>], text: &Pattern| {
+        list.iter().any(|known| known.value == *text || known.value.matches(Name::new(text.as_bytes())))
+    };
+    for entry in more.env.inherit.iter().filter(|entry| !matches(&less.env.inherit, &entry.value)) {
+        effects.push(Effect::new("variable", entry.value.to_string()).by(&entry.origin));
+    }
+    for entry in less.env.deny.iter().filter(|entry| !matches(&more.env.deny, &entry.value)) {
+        let effect = Effect::new("variable", format!("{}, if a list names it", &*entry.value));
+        effects.push(Effect { why: Some(format!("{} denies it", *entry.origin)), ..effect });
+    }
+    for (name, value) in more.env.set.iter() {
+        if !less.env.set.iter().any(|(known, other)| known == name && other.value == value.value) {
+            effects.push(Effect::new("variable", format!("{name}={}", value.value)).by(&value.origin));
+        }
+    }
+}
+
+/// Limits that the second profile has, and the first does not or more loosely.
+fn in_limits(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
+    macro_rules! looser {
+        ($($field:ident $word:literal,)*) => {$({
+            let (loose, tight) = (&more.limits.$field, &less.limits.$field);
+            let tight = tight.as_ref().and_then(|given| given.value.limit());
+            let bound = loose.as_ref().and_then(|given| given.value.limit());
+            if tight.is_some_and(|tight| bound.is_none_or(|bound| bound > tight)) {
+                let text = loose.as_ref().map_or("no limit".to_string(), |given| given.value.to_string());
+                let effect = Effect::new("limit", format!("{}: {text}", $word));
+                effects.push(match loose {
+                    Some(given) => effect.by(&given.origin),
+                    None => effect,
+                });
+            }
+        })*};
+    }
+    looser! {
+        timeout "time", output "output", processes "processes", open_files "open files", file_size "size of a file",
+        memory "memory", cpu "processor time",
+    }
+}
+
+/// Single words, of which one lets more be done than another.
+fn in_words(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
+    let mode = |profile: &Profile| profile.static_programs.as_deref().copied().unwrap_or_default();
+    if mode(more) != StaticMode::Block && mode(less) == StaticMode::Block {
+        let effect = Effect::new("start", "static programs, which the seal does not reach");
+        effects.push(match &more.static_programs {
+            Some(given) => effect.by(&given.origin),
+            None => effect,
+        });
+    }
+    if has_namespaces(less) && !has_namespaces(more) {
+        effects.push(Effect::new("see", "the processes and the /tmp of this machine"));
+    }
+    let level = |profile: &Profile| profile.require.as_deref().copied();
+    if level(more) < level(less) {
+        effects.push(Effect::new("run", "where less can be enforced than the other requires"));
+    }
+    let home = |profile: &Profile| profile.home.mode.as_deref().copied().unwrap_or_default();
+    if home(more) != home(less) {
+        let effect = Effect::new("home", home(more).to_string());
+        effects.push(match &more.home.mode {
+            Some(given) => effect.by(&given.origin),
+            None => effect,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

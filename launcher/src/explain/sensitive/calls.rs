@@ -1,0 +1,55 @@
+//! The calls that built-in profiles give: whatever goes beyond is for the user to decide.
+
+use crate::error::Refusal;
+use crate::explain::hint::includes_restriction;
+use crate::plan::calls::{Extras, Unix, calls};
+use crate::plan::rules::Network;
+use crate::profile::{self, NetworkMode, Search};
+use sbx_policy::bpf;
+use sbx_policy::calls::Arch;
+use sbx_policy::list::{self, Target};
+use sbx_policy::restrictions;
+use sbx_policy::rules::{Actions, Grant, Rules};
+use std::ffi::OsStr;
+
+/// The profiles with an open network and with every right on files.
+const PROFILES: [&str; 3] = ["workspace", "network", "write"];
+
+/// The tables of the calls that they give.
+pub struct KnownCalls(Vec<Box<Rules>>);
+
+impl KnownCalls {
+    /// Makes the tables.
+    pub fn new() -> Result<KnownCalls, Refusal> {
+        let actions = Actions { violation: bpf::RET_TRAP, log: bpf::RET_LOG, unknown: None };
+        let table = |name: &&str| {
+            let profile = profile::load(OsStr::new(name), &Search::default())?;
+            let network = Network { mode: NetworkMode::Host, asked: true, ..Network::default() };
+            let calls = calls(&profile, &network, false, Unix::ByPath, Arch::HOST)?;
+            Ok(calls.rules(actions, Extras::default())?.0)
+        };
+        PROFILES.iter().map(table).collect::<Result<_, Refusal>>().map(KnownCalls)
+    }
+
+    /// Why an entry of a list of calls is sensitive.
+    pub fn judge(&self, entry: &str) -> Option<String> {
+        let Ok(parsed) = list::parse(entry.as_bytes()) else {
+            return Some("no entry of a list of calls".into());
+        };
+        let Target::Call(call) = parsed.target else { return Some("a whole group of calls".to_string()) };
+        let given = |table: &Rules| match (
+            table.row(call).map_or(Grant::None, |row| row.allow),
+            parsed.restriction,
+        ) {
+            (Grant::All, _) => true,
+            (Grant::None, _) | (Grant::Some(_), None) => false,
+            (Grant::Some(mask), Some(wanted)) => {
+                restrictions::of_call(call).enumerate().any(|(bit, place)| {
+                    mask & (1 << bit) != 0 && (place == wanted || includes_restriction(place, wanted))
+                })
+            }
+        };
+        let known = self.0.iter().any(|table| given(table));
+        (!known).then(|| "no built-in profile allows it".to_string())
+    }
+}

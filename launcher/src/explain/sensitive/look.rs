@@ -1,0 +1,86 @@
+//! A look at what is below a directory: a rule about it opens all of that.
+
+use crate::explain::sensitive::Use;
+use crate::explain::sensitive::table::{LATER_NAMES, SECRET_NAMES};
+use crate::profile::{Name, Pattern};
+use crate::text::shown;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of entries that are looked at.
+const MOST: usize = 20_000;
+/// Read permission of users that neither own a file nor are in its group.
+const OTHERS_READ: u32 = 0o004;
+
+/// Looks for what makes a place sensitive.
+pub struct Look {
+    what: Use,
+    names: Vec<Pattern>,
+    left: usize,
+}
+
+impl Look {
+    pub fn new(what: Use) -> Look {
+        let names = match what {
+            Use::Read => SECRET_NAMES,
+            Use::Write => LATER_NAMES,
+        };
+        Look { what, names: names.iter().map(|name| Pattern::fixed(name)).collect(), left: MOST }
+    }
+
+    /// Why a path is sensitive, by its name or by what is below it. Links are not followed: rules do not follow them
+    /// either.
+    pub fn at(mut self, path: &Path) -> Option<String> {
+        if let Some(why) = path.file_name().and_then(|name| self.by_name(name)) {
+            return Some(why);
+        }
+        let mut directories = vec![path.to_path_buf()];
+        while let Some(directory) = directories.pop() {
+            match self.directory(&directory, &mut directories) {
+                Ok(None) => {}
+                Ok(found) => return found,
+                Err(why) => return Some(why),
+            }
+        }
+        None
+    }
+
+    fn directory(&mut self, at: &Path, more: &mut Vec<PathBuf>) -> Result<Option<String>, String> {
+        let entries = match fs::read_dir(at) {
+            Ok(entries) => entries,
+            // A file; or nothing, which no rule can be about.
+            Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => {
+                return Ok(None);
+            }
+            Err(_) => return Err(format!("{} cannot be looked through", shown(at))),
+        };
+        for entry in entries.flatten() {
+            self.left = self.left.checked_sub(1).ok_or("it has more in it than can be looked through")?;
+            let path = entry.path();
+            if let Some(why) = self.by_name(&entry.file_name()) {
+                return Ok(Some(format!("{}: {why}", shown(&path))));
+            }
+            let Ok(meta) = entry.metadata() else { continue };
+            if meta.is_dir() {
+                more.push(path);
+            } else if self.what == Use::Read && meta.is_file() && meta.mode() & OTHERS_READ == 0 {
+                return Ok(Some(format!("{}: its permissions close it to other users", shown(&path))));
+            } else if self.what == Use::Read && !meta.is_file() && !meta.is_symlink() {
+                return Ok(Some(format!("{}: no regular file", shown(&path))));
+            }
+        }
+        Ok(None)
+    }
+
+    fn by_name(&self, name: &OsStr) -> Option<String> {
+        let name = Name::new(name.as_bytes());
+        self.names.iter().any(|pattern| pattern.matches(name)).then(|| match self.what {
+            Use::Read => "it is named like a secret".to_string(),
+            Use::Write => "something outside executes what is there".to_string(),
+        })
+    }
+}

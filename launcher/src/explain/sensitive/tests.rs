@@ -1,0 +1,141 @@
+use super::*;
+use crate::enforce::scratch::Scratch;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+struct Machine {
+    scratch: Scratch,
+    sensitive: Sensitive,
+}
+
+/// A home directory with a workspace in it.
+fn machine() -> Machine {
+    let scratch = Scratch::create(None).unwrap();
+    let base = canonical(scratch.path());
+    for directory in ["home/work/.git/hooks", "home/.ssh", "home/.claude", "home/data/deep", "home/code/.git"]
+    {
+        fs::create_dir_all(base.join(directory)).unwrap();
+    }
+    for file in [
+        "home/work/.envrc",
+        "home/.ssh/id_rsa",
+        "home/.cargo-token",
+        "home/data/plain",
+        "home/data/deep/table.csv",
+    ] {
+        fs::write(base.join(file), "").unwrap();
+    }
+    let host = Host::with_environment(vec![
+        ("HOME".into(), base.join("home").into()),
+        ("PATH".into(), base.join("home/tools").into()),
+    ]);
+    let sensitive = Sensitive::of(&host, Some(&base.join("home/work"))).unwrap();
+    Machine { scratch, sensitive }
+}
+
+impl Machine {
+    fn path(&self, below: &str) -> PathBuf {
+        canonical(self.scratch.path()).join(below)
+    }
+
+    fn is(&self, below: &str, what: Use) -> bool {
+        let path = if below.starts_with('/') { PathBuf::from(below) } else { self.path(below) };
+        self.sensitive.path(&path, what).is_some()
+    }
+}
+
+#[test]
+fn secrets_and_what_holds_them_are_sensitive() {
+    let machine = machine();
+    for path in [
+        "home/.ssh",
+        "home/.ssh/id_rsa",
+        "home/.unknown",
+        "home/.cargo-token",
+        "home",
+        "/",
+        "/home",
+        "/home/somebody-else/file",
+        "/etc/shadow",
+        "/etc",
+        "/root",
+        "/dev/mem",
+        "/dev/kvm",
+        "/proc/kcore",
+    ] {
+        assert!(machine.is(path, Use::Read), "{path}");
+    }
+    for path in ["home/data", "home/data/plain", "home/work", "home/work/x", "/usr/share", "/dev/null"] {
+        assert_eq!(machine.sensitive.path(&machine.path(path), Use::Read), None, "{path}");
+    }
+}
+
+#[test]
+fn what_is_executed_later_is_sensitive_to_changes_alone() {
+    let machine = machine();
+    for path in [
+        "home/.bashrc",
+        "home/.local/bin/x",
+        "home/.config/autostart",
+        "home/tools",
+        "home/tools/x",
+        "home/code",
+        "home/work/.git/hooks/pre-commit",
+        "home/work/.git/config",
+        "home/work/.envrc",
+        "home/.claude/settings.json",
+        "/etc/cron.d/x",
+        "/usr/local/bin",
+        "/proc/sys/kernel/core_pattern",
+    ] {
+        assert!(machine.is(path, Use::Write), "{path}");
+    }
+    for path in ["home/data", "home/work", "home/work/src", "home/code/file"] {
+        assert_eq!(machine.sensitive.path(&machine.path(path), Use::Write), None, "{path}");
+    }
+}
+
+#[test]
+fn a_directory_is_as_sensitive_as_what_is_below_it() {
+    let machine = machine();
+    assert!(!machine.is("home/data", Use::Read));
+    fs::write(machine.path("home/data/deep/server.key"), "").unwrap();
+    assert!(machine.is("home/data", Use::Read));
+    assert!(!machine.is("home/data/plain", Use::Read));
+    fs::remove_file(machine.path("home/data/deep/server.key")).unwrap();
+    fs::set_permissions(machine.path("home/data/deep/table.csv"), Permissions::from_mode(0o600)).unwrap();
+    assert!(machine.is("home/data", Use::Read) && machine.is("home/data/deep/table.csv", Use::Read));
+    // A link leads nowhere by a rule about its directory.
+    fs::remove_file(machine.path("home/data/deep/table.csv")).unwrap();
+    symlink(machine.path("home/.ssh"), machine.path("home/data/link")).unwrap();
+    assert!(!machine.is("home/data", Use::Read));
+}
+
+#[test]
+fn calls_of_no_built_in_profile_are_sensitive() {
+    let known = KnownCalls::new().unwrap();
+    for entry in
+        ["ptrace", "bpf", "mount", "unshare", "@mount", "openat2", "no-such", "keyctl", "io_uring_setup"]
+    {
+        assert!(known.judge(entry).is_some(), "{entry}");
+    }
+    for entry in
+        ["read", "openat[no-setid]", "execve", "mkdir[no-setid]", "ioctl[query]", "listen", "connect"]
+    {
+        assert_eq!(known.judge(entry), None, "{entry}");
+    }
+}
+
+#[test]
+fn services_and_private_addresses_are_sensitive() {
+    let machine = machine();
+    let host = |text| machine.sensitive.host(&HostRule::parse(text).unwrap()).is_some();
+    for text in
+        ["169.254.169.254:80", "10.0.0.1:22", "*:443", "203.0.113.0/24:80", "[::1]:80", "[fd00::1]:80"]
+    {
+        assert!(host(text), "{text}");
+    }
+    assert!(!host("example.org") && !host("8.8.8.8:443"));
+    assert!(machine.sensitive.unix(Path::new("/run/user/1000/bus")).is_some());
+    assert!(machine.sensitive.unix(&machine.path("home/work/s.sock")).is_none());
+}

@@ -1,0 +1,201 @@
+//! From a refused call of a report to the rights that would allow it. The report has the narrowest flags that do, which
+//! were tried when the call was refused; here they are read strictly, for a report may be anybody's.
+
+use crate::hosts::HostRule;
+use crate::learn::right::{Access, Evidence, Right};
+use crate::profile::{self, Grants, Profile, Search, When};
+use crate::text::{escape, tame};
+use sbx_client::report::{Address, Bytes, Fate, ViolationKind, ViolationRecord};
+use sbx_policy::calls::Call;
+use sbx_policy::list::{self, Target};
+use sbx_policy::restrictions;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Longest name of a process that is kept.
+const NAME: usize = 40;
+/// Longest text of a rule that is kept.
+const TEXT: usize = 300;
+
+/// What a refused call is told of.
+#[derive(Clone, Debug)]
+pub struct Demand {
+    /// What happened, for people.
+    pub what: String,
+    /// Who did it.
+    pub evidence: Evidence,
+    /// What would allow it, or why nothing that a profile says does.
+    pub rights: Result<Vec<Asked>, String>,
+}
+
+/// A right that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// This one.
+    Right(Right),
+    /// A place, of a call that is refused wherever it is.
+    Place(PathBuf, Access),
+    /// The network, whatever of it.
+    Network(String),
+}
+
+/// The demand of a record; `None` where nothing was refused.
+pub fn of(record: &ViolationRecord, round: usize) -> Option<Demand> {
+    if matches!(record.fate, Fate::Noted | Fate::Unknown) {
+        return None;
+    }
+    let call = escape(record.call.as_bytes(), NAME);
+    let process = escape(&record.process.0, NAME);
+    let evidence =
+        Evidence::Refused { round, process: process.clone(), call: call.clone(), count: record.count };
+    // Like the names, these texts are those of whoever wrote the report.
+    let arguments = sentence(&record.args);
+    let rule = record.rule.as_ref().map_or("", |rule| &rule.text);
+    let what = format!("{call}({arguments}) of {process}");
+    let rights = match &record.suggestion {
+        Some(suggestion) => read(&suggestion.flags, record),
+        None => Err(sentence(rule)),
+    };
+    Some(Demand { what, evidence, rights })
+}
+
+/// A text that was made for people, of a report that may be anybody's.
+fn sentence(text: &str) -> String {
+    text.chars().take(TEXT).map(tame).collect()
+}
+
+/// The rights that flags give.
+fn read(flags: &[Bytes], record: &ViolationRecord) -> Result<Vec<Asked>, String> {
+    let words: Vec<&[u8]> = flags.iter().map(|word| &word.0[..]).collect();
+    let mut asked = Vec::new();
+    let (pairs, rest) = words.as_chunks::<2>();
+    if pairs.is_empty() || !rest.is_empty() {
+        return Err("the flags of the report are none of sbx's".to_string());
+    }
+    for [flag, value] in pairs {
+        asked.extend(one(flag, value, record)?);
+    }
+    Ok(asked)
+}
+
+fn one(flag: &[u8], value: &[u8], record: &ViolationRecord) -> Result<Vec<Asked>, String> {
+    let told = || format!("{} {}", escape(flag, NAME), escape(value, TEXT));
+    let unfit = || format!("the report's flag '{}' is not about this call", told());
+    let right = |right| Ok(vec![Asked::Right(right)]);
+    if let Some(access) = Access::of_flag(flag) {
+        let path = named(value)?;
+        if !is_about(record, &path, access) {
+            return Err(unfit());
+        }
+        if !access.write || !is_call(record) {
+            return right(Right::Path(path, access));
+        }
+        let calls = writing(&record.call).into_iter().map(|entry| Asked::Right(Right::Call(entry)));
+        return Ok([Asked::Place(path, access)].into_iter().chain(calls).collect());
+    }
+    let text = || std::str::from_utf8(value).map_err(|_| unfit());
+    match flag {
+        b"--allow-calls" => {
+            let entries = text()?.split([':', ',']).map(|entry| call(entry, record).ok_or_else(unfit));
+            entries.map(|entry| Ok(Asked::Right(Right::Call(entry?)))).collect()
+        }
+        b"--connect" => {
+            let rule = HostRule::parse(text()?).map_err(|_| unfit())?;
+            Ok(vec![Asked::Network(rule.to_string())])
+        }
+        b"--net" => Ok(vec![Asked::Network(String::new())]),
+        b"--bind" => right(Right::Bind(text()?.parse().ok().filter(|port| *port != 0).ok_or_else(unfit)?)),
+        b"--unix" => {
+            let path = named(value)?;
+            if is_socket_of(record, &path) { right(Right::Unix(path)) } else { Err(unfit()) }
+        }
+        b"--allow-command" => {
+            let path = named(value)?;
+            if record.path.as_ref().is_some_and(|of| of.0 == path.as_os_str().as_bytes()) {
+                right(Right::Command(OsString::from(path)))
+            } else {
+                Err(unfit())
+            }
+        }
+        b"--host-port" => {
+            Err(format!("it is a service of this machine, and no profile can name it; run with {}", told()))
+        }
+        b"--profile" => Err(format!("it takes another profile; begin with {}", told())),
+        b"--home" => Err(format!("it takes a home of the run's own; begin with {}", told())),
+        _ => Err(format!("no profile can say it; the flag is {}", told())),
+    }
+}
+
+/// A path that a profile can name.
+fn named(value: &[u8]) -> Result<PathBuf, String> {
+    let path = PathBuf::from(OsStr::from_bytes(value));
+    let is_plain = path.is_absolute() && path.components().all(|part| part != Component::ParentDir);
+    let text = path.to_str().filter(|text| is_plain && !text.contains(['*', '\0']) && !text.contains("${"));
+    match text {
+        Some(_) => Ok(path.components().collect()),
+        None => Err(format!("no profile can name '{}'", escape(value, TEXT))),
+    }
+}
+
+/// Whether a rule about a path is about what was refused: the path itself, or, to make and remove what is in it, a
+/// directory above.
+fn is_about(record: &ViolationRecord, path: &Path, access: Access) -> bool {
+    let Some(of) = &record.path else { return false };
+    let of = Path::new(OsStr::from_bytes(&of.0));
+    // A path as it was given may be relative, or lead through links.
+    of == path || (access.write && (of.is_relative() || of.starts_with(path) || is_call(record)))
+}
+
+/// Whether a socket is the one that was refused.
+fn is_socket_of(record: &ViolationRecord, path: &Path) -> bool {
+    match &record.address {
+        Some(Address::Unix { path: of }) => {
+            let of = Path::new(OsStr::from_bytes(&of.0));
+            of == path
+                || of.is_relative()
+                || of.file_name() == path.file_name()
+                || of.canonicalize().is_ok_and(|of| of == path)
+        }
+        _ => record.path.as_ref().is_some_and(|of| of.0 == path.as_os_str().as_bytes()),
+    }
+}
+
+/// An entry of a list of calls that is about the refused call.
+fn call(entry: &str, record: &ViolationRecord) -> Option<String> {
+    let parsed = list::parse(entry.as_bytes()).ok().filter(|parsed| parsed.errno == 0)?;
+    let Target::Call(call) = parsed.target else { return None };
+    (Some(call) == Call::named(record.call.as_bytes())).then(|| entry.to_string())
+}
+
+/// Whether the call itself was refused, and not what it is about.
+fn is_call(record: &ViolationRecord) -> bool {
+    record.kind == ViolationKind::Syscall
+}
+
+/// How a call that changes files is allowed where files may be changed. A flag for writing brings all such calls; a
+/// profile names each. Whoever makes files may remove them: a round that cannot clean up leaves what the next one trips
+/// over.
+fn writing(call: &str) -> Vec<String> {
+    const REMOVING: [&str; 2] = ["unlink", "unlinkat"];
+    let Ok(profile) = profile::load(OsStr::new("write"), &Search::default()) else { return Vec::new() };
+    let mut names = vec![call];
+    names.extend(REMOVING.iter().filter(|name| **name != call));
+    names.iter().flat_map(|name| entries(&profile, name)).collect()
+}
+
+/// What a profile allows of a call, as entries of a list.
+fn entries(profile: &Profile, name: &str) -> Vec<String> {
+    let rules = Call::named(name.as_bytes()).and_then(|call| profile.syscalls.calls.get(call));
+    match rules.map_or(&Grants::None, |rules| rules.allowed(false)) {
+        Grants::None => Vec::new(),
+        Grants::All(_) => vec![name.to_string()],
+        Grants::Some(alternatives) => alternatives
+            .iter()
+            .filter_map(|alternative| match alternative.when {
+                When::Named(place) => Some(format!("{name}[{}]", restrictions::name(place))),
+                When::Free(_) => None,
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,317 @@
+//! Learning a profile: the command runs under a closed one, and what was refused becomes the narrowest rules, until it
+//! passes.
+//!
+//! The rules of the profile are in force in every round. What would allow a call is what [`crate::explain`] has found
+//! when the call was refused; it is in the report of the round. Here it is read strictly, judged, and joined.
+
+mod candidate;
+mod demand;
+mod document;
+mod given;
+mod learner;
+mod output;
+mod right;
+mod rounds;
+mod show;
+#[cfg(test)]
+mod tests;
+
+use crate::error::{REFUSED, Refusal};
+use crate::explain::sensitive::{KnownCalls, Sensitive};
+use crate::host::Host;
+use crate::plan::Plan;
+use crate::report::{self, Source};
+use crate::request::Request;
+use crate::sys::path::canonical;
+use crate::sys::within::is_within;
+use crate::text::{escape, shown};
+use candidate::{Candidate, Rule};
+use document::Frame;
+use learner::{Learner, LearnerRules};
+use output::Output;
+use rounds::{Ended, Rounds};
+use sbx_client::report::{Cause, Report};
+use serde_json::Value;
+use show::Round;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The profiles that learning begins from where the user names none: the second where the first refuses what it does
+/// not report.
+const STARTS: [&str; 2] = ["minimal", "read-only"];
+/// The exit status where the command does not pass.
+const NOT_PASSED: i32 = 1;
+
+/// What is asked.
+pub struct Asked<'a> {
+    /// The file for the profile.
+    pub output: &'a Path,
+    /// How often the command is run at most.
+    pub rounds: usize,
+    /// The exit status by which the command passes.
+    pub status: i32,
+    /// Whether sensitive rights are learned too.
+    pub allow_sensitive: bool,
+    /// Whether the result is also printed as JSON.
+    pub json: bool,
+    /// The profile to begin from.
+    pub start: Option<OsString>,
+    /// The flags that become rules.
+    pub given: &'a Request,
+    /// The flags that hold in every round.
+    pub flags: &'a [OsString],
+    /// The command; empty where reports are read.
+    pub command: &'a [OsString],
+}
+
+/// Makes the plan of a run under a profile.
+pub type Planner<'p> = &'p dyn Fn(&OsStr) -> Result<Plan, Refusal>;
+
+/// What came of it.
+pub struct Learned {
+    /// The exit status.
+    pub status: i32,
+    /// All that there is to know.
+    pub json: Value,
+}
+
+/// What learning begins with.
+struct Start<'a> {
+    name: String,
+    frame: Frame<'a>,
+    learner: Learner,
+}
+
+/// Learns by running the command.
+pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<Learned, Refusal> {
+    let output = Output::prepare(asked.output)?;
+    let mut starts = match &asked.start {
+        Some(start) => vec![start.clone()],
+        None => STARTS.map(OsString::from).to_vec(),
+    }
+    .into_iter();
+    let first = starts.next().unwrap_or_default();
+    let mut start = begin(asked, host, plan, &first, "round")?;
+    let rounds = Rounds::new(asked.flags, asked.command, asked.json)?;
+    let mut told: Vec<Round> = Vec::new();
+    for number in 1..=asked.rounds {
+        start.learner.settle();
+        let document = start.frame.document(&start.learner.candidate);
+        let report = match rounds.run(&document)? {
+            Ended::Reported(report) => report,
+            Ended::Asked(signal) => {
+                show::say("interrupted: nothing is written");
+                return Ok(finish(128 + signal, None, &start, &told, document));
+            }
+        };
+        let has_next = starts.len() > 0;
+        if report.pid.is_none() && !(has_next && report.cause == Cause::NotExecutable) {
+            // sbx run has said why.
+            show::say("nothing is learned: the command did not start");
+            return Ok(finish(report.exit_status, None, &start, &told, document));
+        }
+        let mut learned = start.learner.learn(&report, number)?;
+        let passed = report.cause == Cause::Exited && report.exit_status == asked.status;
+        if passed && learned.is_empty() {
+            learned = pruned(&mut start.learner, &report);
+        }
+        let is_last = learned.is_empty();
+        let round = Round {
+            number,
+            start: start.name.clone(),
+            cause: report.cause,
+            status: report.exit_status,
+            refused: report.violations.len(),
+            learned,
+        };
+        show::round(&round, &show::ending(&report));
+        told.push(round);
+        if is_last && passed {
+            return write(asked, &output, start, &told);
+        }
+        if is_last {
+            let Some(next) = starts.next() else {
+                show::not_learned(&start.learner);
+                show::say(&stuck(asked, &report));
+                return Ok(finish(NOT_PASSED, None, &start, &told, document));
+            };
+            show::say(&format!(
+                "nothing that was refused under '{}' explains it, and it refuses some calls without a report; \
+                 beginning again from '{}'",
+                start.name,
+                shown(Path::new(&next))
+            ));
+            start = begin(asked, host, plan, &next, "round")?;
+        }
+    }
+    let document = start.frame.document(&start.learner.candidate);
+    show::not_learned(&start.learner);
+    show::say(&format!(
+        "not passed within {} rounds: nothing is written; allow more with --rounds",
+        asked.rounds
+    ));
+    Ok(finish(NOT_PASSED, None, &start, &told, document))
+}
+
+/// Learns from reports of runs that were.
+pub fn from_reports(
+    asked: &Asked<'_>,
+    host: &Host,
+    plan: Planner<'_>,
+    files: &[PathBuf],
+) -> Result<Learned, Refusal> {
+    let output = Output::prepare(asked.output)?;
+    let mut reports = Vec::new();
+    for file in files {
+        let source = if file == Path::new("-") { Source::Stdin } else { Source::File(file) };
+        reports.extend(report::read(source)?);
+    }
+    let name = match &asked.start {
+        Some(start) => start.clone(),
+        None => profile_of(&reports)?.into(),
+    };
+    let mut start = begin(asked, host, plan, &name, "report")?;
+    let made = plan(&name)?;
+    for file in files {
+        let place = canonical(file);
+        let rules = made.paths.iter().flatten().filter(|rule| rule.rights.changes_files());
+        if rules.into_iter().any(|rule| is_within(&place, &canonical(&rule.path))) {
+            show::say(&format!(
+                "warning: '{}' is where commands under '{}' may write: one of them may have written it",
+                shown(file),
+                start.name
+            ));
+        }
+    }
+    let mut told = Vec::new();
+    for (number, report) in (1..).zip(&reports) {
+        let learned = start.learner.learn(report, number)?;
+        let (cause, status, refused) = (report.cause, report.exit_status, report.violations.len());
+        told.push(Round { number, start: start.name.clone(), cause, status, refused, learned });
+    }
+    start.learner.settle();
+    write(asked, &output, start, &told)
+}
+
+/// The profile of all reports: a built-in one. A file that a report names is whatever its writer wanted.
+fn profile_of(reports: &[Report]) -> Result<String, Refusal> {
+    let mut names: Vec<String> = Vec::new();
+    for report in reports {
+        let used = report.profile.as_ref().filter(|used| used.file.is_none());
+        let name =
+            used.map(|used| used.name.to_string()).filter(|name| sbx_profiles::NAMES.contains(&&**name));
+        let name = name.ok_or_else(|| {
+            let why = "a report names no built-in one; name it with --profile";
+            Refusal::new(format!("cannot tell which profile to begin from: {why}"))
+        })?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    match &names[..] {
+        [name] => Ok(name.clone()),
+        _ => Err(Refusal::new(format!(
+            "cannot tell which profile to begin from: the reports are of {}; name one with --profile",
+            names.join(" and ")
+        ))),
+    }
+}
+
+fn begin<'a>(
+    asked: &Asked<'a>,
+    host: &Host,
+    plan: Planner<'_>,
+    name: &OsStr,
+    counted: &'static str,
+) -> Result<Start<'a>, Refusal> {
+    let plan = plan(name)?;
+    let workspace = plan.workspace.as_deref().map(canonical);
+    let changing = plan.paths.iter().flatten().filter(|rule| rule.rights.changes_files());
+    let writable = changing.map(|rule| canonical(&rule.path)).collect();
+    let mut candidate = Candidate::new(writable);
+    given::add(&mut candidate, asked.given, &plan.directory);
+    let rules = LearnerRules {
+        allow_sensitive: asked.allow_sensitive,
+        network_is_given: asked.given.net.is_some(),
+        at_once: counted == "report",
+    };
+    let sensitive = Sensitive::of(host, workspace.as_deref())?;
+    let learner = Learner::new(candidate, sensitive, KnownCalls::new()?, rules);
+    // A name stays one; the file of a path is named wherever the profile is.
+    let is_file = name.as_bytes().contains(&b'/') || name.as_bytes().ends_with(b".json");
+    let extends =
+        if is_file { canonical(&plan.directory.join(name)).into_os_string() } else { name.to_os_string() };
+    let extends = extends.into_string().map_err(|_| {
+        Refusal::new(
+            "cannot extend the profile to begin from: its path is not UTF-8, and no profile can name it",
+        )
+    })?;
+    let words: Vec<String> = asked.command.iter().map(|word| escape(word.as_bytes(), 60)).collect();
+    let description = match words.is_empty() {
+        true => "learned from reports".to_string(),
+        false => format!("learned: {}", escape(words.join(" ").as_bytes(), 200)),
+    };
+    let frame = Frame {
+        extends,
+        description,
+        given: asked.given,
+        workspace,
+        home: host.home().map(canonical),
+        counted,
+    };
+    Ok(Start { name: shown(Path::new(name)), frame, learner })
+}
+
+/// Rules about hosts that nothing was connected by: a name is asked for without a port, so the rule is a guess.
+fn pruned(learner: &mut Learner, report: &Report) -> Vec<Rule> {
+    let unused = |rule: &Rule| !rule.is_given() && show::is_unused(&rule.right, report);
+    learner.candidate.remove(unused)
+}
+
+/// Why there is nothing more to learn, though the command does not pass.
+fn stuck(asked: &Asked<'_>, report: &Report) -> String {
+    let how = show::ending(report);
+    let expected = match report.cause {
+        Cause::Exited => format!(", and passes with {} (--status)", asked.status),
+        _ => String::new(),
+    };
+    format!(
+        "not passed: the command ends with {how}{expected}, and nothing more that was refused can be learned; \
+         nothing is written"
+    )
+}
+
+fn write(
+    asked: &Asked<'_>,
+    output: &Output,
+    mut start: Start<'_>,
+    told: &[Round],
+) -> Result<Learned, Refusal> {
+    // What the last round left in the place of a path would be followed by the next run.
+    start.learner.settle();
+    let document = start.frame.document(&start.learner.candidate);
+    show::not_learned(&start.learner);
+    output.write(&format!("{document:#}\n"))?;
+    let rules = start.learner.candidate.rules();
+    show::say(&format!(
+        "wrote '{}': it extends '{}' by {} rule{}:",
+        shown(asked.output),
+        start.name,
+        rules.len(),
+        if rules.len() == 1 { "" } else { "s" }
+    ));
+    show::table(rules);
+    Ok(finish(0, Some(asked.output), &start, told, document))
+}
+
+fn finish(
+    status: i32,
+    written: Option<&Path>,
+    start: &Start<'_>,
+    told: &[Round],
+    document: Value,
+) -> Learned {
+    let status = if (0..=255).contains(&status) { status } else { REFUSED.into() };
+    Learned { status, json: show::json(written, &start.learner, told, &document) }
+}

@@ -1,0 +1,61 @@
+//! The file that the learned profile goes to. Its directory is opened before the command runs, so that nothing the
+//! command does to names can lead the profile elsewhere.
+
+use crate::error::Refusal;
+use crate::sys::{SyscallError, file, memory};
+use crate::text::shown;
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// Where a profile is to be written.
+pub struct Output {
+    path: PathBuf,
+    name: OsString,
+    directory: OwnedFd,
+}
+
+impl Output {
+    /// Opens the directory.
+    pub fn prepare(path: &Path) -> Result<Output, Refusal> {
+        let cannot = |why: String| Refusal::new(format!("cannot write the profile '{}': {why}", shown(path)));
+        let name = path.file_name().ok_or_else(|| cannot("it names no file".to_string()))?;
+        if path.is_dir() {
+            return Err(cannot("it is a directory".to_string()));
+        }
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let directory = file::open_directory(above).map_err(|failed| cannot(failed.to_string()))?;
+        let output = Output { path: path.to_path_buf(), name: name.to_os_string(), directory };
+        output.try_it().map_err(|failed| cannot(failed.to_string()))?;
+        Ok(output)
+    }
+
+    /// Whether a file can be made there: learned is soon, and written last.
+    fn try_it(&self) -> Result<(), SyscallError> {
+        let name = self.other_name()?;
+        drop(file::create_new(self.directory.as_fd(), &name, 0o600)?);
+        file::unlink(self.directory.as_fd(), &name)
+    }
+
+    fn other_name(&self) -> Result<OsString, SyscallError> {
+        memory::random_name(".sbx-learn-").map(OsString::from)
+    }
+
+    /// Writes it, whole or not at all. What has the name is replaced, and not followed.
+    pub fn write(&self, text: &str) -> Result<(), Refusal> {
+        self.replace(text.as_bytes()).map_err(|failed| {
+            Refusal::new(format!("cannot write the profile '{}': {failed}", shown(&self.path)))
+        })
+    }
+
+    fn replace(&self, text: &[u8]) -> Result<(), SyscallError> {
+        let name = self.other_name()?;
+        let at = self.directory.as_fd();
+        let made = file::create_new(at, &name, 0o644)?;
+        let written = file::write_all(made.as_fd(), text).and_then(|()| file::rename(at, &name, &self.name));
+        if written.is_err() {
+            let _ = file::unlink(at, &name);
+        }
+        written
+    }
+}

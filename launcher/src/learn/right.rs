@@ -1,0 +1,192 @@
+//! What a learned profile can give: one right each, and what shows that the command wants it.
+
+use crate::text::{escape, shown};
+use std::ffi::OsString;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// What a rule about a path gives besides reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Changing.
+    pub write: bool,
+    /// Executing.
+    pub execute: bool,
+}
+
+impl Access {
+    /// Both.
+    #[must_use]
+    pub fn and(self, other: Access) -> Access {
+        Access { write: self.write || other.write, execute: self.execute || other.execute }
+    }
+
+    /// Whether it gives all that the other gives.
+    pub fn covers(self, other: Access) -> bool {
+        self.and(other) == self
+    }
+
+    /// What a flag of `sbx run` gives.
+    pub fn of_flag(flag: &[u8]) -> Option<Access> {
+        let (write, execute) = match flag {
+            b"--ro" => (false, false),
+            b"--rox" => (false, true),
+            b"--rw" => (true, false),
+            b"--rwx" => (true, true),
+            _ => return None,
+        };
+        Some(Access { write, execute })
+    }
+
+    /// The flag.
+    pub fn flag(self) -> &'static str {
+        match (self.write, self.execute) {
+            (false, false) => "--ro",
+            (false, true) => "--rox",
+            (true, false) => "--rw",
+            (true, true) => "--rwx",
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match (self.write, self.execute) {
+            (false, false) => "read",
+            (false, true) => "execute",
+            (true, false) => "write",
+            (true, true) => "write, execute",
+        }
+    }
+}
+
+/// One right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// A path and what is below it, by its real name.
+    Path(PathBuf, Access),
+    /// An entry of a list of system calls.
+    Call(String),
+    /// A network of the run's own, with ways to the hosts of rules.
+    Hosts,
+    /// A rule about a host.
+    Connect(String),
+    /// A TCP port to listen on.
+    Bind(u16),
+    /// A UNIX socket to connect to.
+    Unix(PathBuf),
+    /// A command to be executed, where there is a list of them.
+    Command(OsString),
+    /// A scratch directory, named by `TMPDIR`.
+    Scratch,
+    /// Namespaces of the run's own, and a /tmp in them.
+    Namespaces,
+}
+
+impl Right {
+    /// What it is, in a word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Right::Path(_, access) => access.word(),
+            Right::Call(_) => "call",
+            Right::Hosts | Right::Namespaces => "own",
+            Right::Connect(_) => "connect",
+            Right::Bind(_) => "listen",
+            Right::Unix(_) => "socket",
+            Right::Command(_) => "start",
+            Right::Scratch => "write",
+        }
+    }
+
+    /// The flag of `sbx run` that gives it too, if one does.
+    pub fn flag(&self) -> Option<&'static str> {
+        Some(match self {
+            Right::Path(_, access) => access.flag(),
+            Right::Call(_) => "--allow-calls",
+            Right::Connect(_) => "--connect",
+            Right::Bind(_) => "--bind",
+            Right::Unix(_) => "--unix",
+            Right::Command(_) => "--allow-command",
+            Right::Hosts | Right::Scratch | Right::Namespaces => return None,
+        })
+    }
+}
+
+/// What it is about, fit for a terminal.
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Right::Path(path, _) | Right::Unix(path) => f.write_str(&shown(path)),
+            Right::Call(text) | Right::Connect(text) => f.write_str(text),
+            Right::Bind(port) => write!(f, "TCP port {port}"),
+            Right::Command(name) => f.write_str(&escape(name.as_bytes(), 400)),
+            Right::Hosts => f.write_str("a network of its own, with ways to named hosts"),
+            Right::Scratch => f.write_str("a scratch directory (TMPDIR)"),
+            Right::Namespaces => f.write_str("namespaces and a /tmp of its own"),
+        }
+    }
+}
+
+/// Maximum number of programs that the reason for a rule names.
+const MOST: usize = 3;
+
+/// Something that shows that a right is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// A refused call.
+    Refused {
+        /// The round, or the report, from 1.
+        round: usize,
+        /// The name that the process gave itself, made fit for a terminal.
+        process: String,
+        /// The system call.
+        call: String,
+        /// How often.
+        count: u64,
+    },
+    /// A flag of the user's.
+    Given(&'static str),
+    /// What was refused before, more narrowly: so many rules became one.
+    Joined(usize),
+}
+
+impl Evidence {
+    /// Adds what says the same to the count; says whether it does.
+    pub fn takes(&mut self, new: &Evidence) -> bool {
+        let (
+            Evidence::Refused { round, process, call, count },
+            Evidence::Refused { round: of, process: by, call: named, count: more },
+        ) = (self, new)
+        else {
+            return false;
+        };
+        let same = (*round, &*process, &*call) == (*of, by, named);
+        if same {
+            *count = count.saturating_add(*more);
+        }
+        same
+    }
+}
+
+/// The reason that a profile gives for a rule. `what`: "round" or "report".
+pub fn why(all: &[Evidence], what: &str) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let refused = all.iter().filter(|evidence| matches!(evidence, Evidence::Refused { .. }));
+    for evidence in all {
+        match evidence {
+            Evidence::Given(flag) => parts.push(format!("given to sbx learn with {flag}")),
+            Evidence::Joined(count) => parts.push(format!("in place of {count} rules about what is in it")),
+            Evidence::Refused { .. } => {}
+        }
+    }
+    let count = refused.clone().count();
+    for evidence in refused.take(MOST) {
+        if let Evidence::Refused { round, process, call, count } = evidence {
+            let times = if *count > 1 { format!(" {count} times") } else { String::new() };
+            parts.push(format!("refused in {what} {round}: {call} of {process}{times}"));
+        }
+    }
+    if count > MOST {
+        parts.push(format!("and {} more", count - MOST));
+    }
+    parts.join("; ")
+}

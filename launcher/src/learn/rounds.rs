@@ -1,0 +1,124 @@
+//! One round: the command runs under the profile as it is so far, and its report is read.
+
+use crate::error::{Refusal, cannot};
+use crate::sys::descriptor::{self, Interest};
+use crate::sys::signal::{self, Set};
+use crate::sys::{plain, process};
+use sbx_client::report::Report;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+/// Longest report, in bytes.
+const LONGEST: u64 = 64 << 20;
+/// The program that is running, whatever became of its name.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+/// Signals that ask for an end.
+const REQUESTS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// How rounds are run.
+pub struct Rounds<'a> {
+    /// Flags of `sbx run`, of the user's.
+    pub flags: &'a [OsString],
+    /// The command.
+    pub command: &'a [OsString],
+    /// Whether standard output is for something else, and the command writes to standard error.
+    pub diverts: bool,
+    requests: OwnedFd,
+}
+
+/// How a round ended.
+pub enum Ended {
+    /// With a report.
+    Reported(Box<Report>),
+    /// A signal asked for the end.
+    Asked(i32),
+}
+
+impl<'a> Rounds<'a> {
+    /// From now on a signal that asks for an end ends the round first.
+    pub fn new(flags: &'a [OsString], command: &'a [OsString], diverts: bool) -> Result<Rounds<'a>, Refusal> {
+        let set = Set::of(&REQUESTS);
+        let requests = signal::descriptor(&set).map_err(cannot("hear of signals"))?;
+        // std gives a child an empty mask.
+        signal::set_mask(&set).map_err(cannot("hear of signals"))?;
+        Ok(Rounds { flags, command, diverts, requests })
+    }
+
+    /// Runs one.
+    pub fn run(&self, profile: &Value) -> Result<Ended, Refusal> {
+        let text = format!("{profile:#}\n");
+        // In memory, sealed: no run can change it, and no name leads to it.
+        let profile = descriptor::sealed_memory_file(c"learned", text.as_bytes());
+        let profile = profile.map_err(cannot("keep the profile in memory"))?;
+        let (reader, writer) = descriptor::pipe().map_err(cannot("make a pipe for the report"))?;
+        descriptor::keep_on_exec(writer.as_raw_fd()).map_err(cannot("hand on the pipe for the report"))?;
+        let mut command = Command::new(OWN_PROGRAM);
+        command.arg0("sbx").arg("run").arg(format!("--report-fd={}", writer.as_raw_fd()));
+        command
+            .args(["--quiet", "--explain"])
+            .arg(format!("--profile=/proc/self/fd/{}", profile.as_raw_fd()));
+        command.args(self.flags).arg("--").args(self.command);
+        if self.diverts {
+            let stderr = std::io::stderr().as_fd().try_clone_to_owned();
+            let stderr = stderr
+                .map_err(|error| Refusal::new(format!("cannot use standard error: {}", plain(&error))))?;
+            command.stdout(Stdio::from(stderr));
+        }
+        let child = command.spawn();
+        let child =
+            child.map_err(|error| Refusal::new(format!("cannot start sbx run: {}", plain(&error))))?;
+        drop((writer, profile));
+        self.wait(child, reader)
+    }
+
+    /// Reads the report to its end. A signal from a process is passed on; one of the terminal reaches both.
+    fn wait(&self, mut child: Child, reader: OwnedFd) -> Result<Ended, Refusal> {
+        let mut asked = None;
+        let (mut text, mut pipe) = (Vec::new(), File::from(reader));
+        loop {
+            let interests =
+                [Interest::read(Some(pipe.as_raw_fd())), Interest::read(Some(self.requests.as_raw_fd()))];
+            let [report, request] =
+                descriptor::poll(interests, None).map_err(cannot("wait for the end of the command"))?;
+            if request.now
+                && let Some(arrived) = signal::next(self.requests.as_fd())
+            {
+                asked.get_or_insert(arrived.number);
+                if !arrived.from_kernel {
+                    process::signal(child.id().cast_signed(), arrived.number);
+                }
+            }
+            if report.now || report.gone {
+                let mut chunk = vec![0; 1 << 16];
+                match pipe.read(&mut chunk) {
+                    Ok(0) => break,
+                    Ok(count) => text.extend_from_slice(chunk.get(..count).unwrap_or_default()),
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                    Err(error) => {
+                        return Err(Refusal::new(format!("cannot read the report: {}", plain(&error))));
+                    }
+                }
+            }
+            if text.len() as u64 > LONGEST {
+                return Err(Refusal::new("cannot read the report: it is longer than any that sbx writes"));
+            }
+        }
+        let status = child
+            .wait()
+            .map_err(|error| Refusal::new(format!("cannot wait for sbx run: {}", plain(&error))))?;
+        if let Some(signal) = asked {
+            return Ok(Ended::Asked(signal));
+        }
+        match serde_json::from_slice(&text) {
+            Ok(report) => Ok(Ended::Reported(Box::new(report))),
+            Err(_) => Err(Refusal::new(format!(
+                "cannot tell what the command asked for: sbx run left no report ({status})"
+            ))),
+        }
+    }
+}

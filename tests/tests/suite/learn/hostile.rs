@@ -1,0 +1,138 @@
+//! What a hostile command does not teach: each attempt has a twin that the user allows.
+
+use super::{FILE, learn, learned, under_learned};
+use sbx_tests::servers::{HttpServer, UnixServer};
+use sbx_tests::world::SECRET;
+use sbx_tests::{World, in_worlds, need};
+use serde_json::Value;
+
+/// Whether any rule of the learned profile is about a path with these words.
+fn names(profile: &Value, words: &str) -> bool {
+    profile["paths"].to_string().contains(words) && !profile["paths"]["protect"].to_string().contains(words)
+}
+
+fn secret(world: &World) -> String {
+    world.home.join(".ssh/id_rsa").display().to_string()
+}
+
+#[test]
+fn secrets_are_learned_only_where_the_user_says_so() {
+    in_worlds(|world| {
+        let other = world.home.join("other-project/.env");
+        let script =
+            format!("cat {} {} {}/kept; true", secret(world), other.display(), world.outside.display());
+        let out = learn(world, &[], &script).run().success();
+        assert!(!out.out().contains(SECRET), "{out}");
+        assert!(out.err().contains("sensitive: ") && out.err().contains("--allow-sensitive"), "{out}");
+        assert!(names(&learned(world).unwrap(), "kept"), "{out}");
+        assert!(
+            !names(&learned(world).unwrap(), ".ssh") && !names(&learned(world).unwrap(), ".env"),
+            "{out}"
+        );
+        let out = under_learned(world, &script);
+        assert!(out.out().contains("outside") && !out.out().contains(SECRET), "{out}");
+        // A flag names one of them.
+        let out = learn(world, &["--ro", &secret(world)], &script).run().success();
+        assert_eq!(out.out().matches(SECRET).count() % 2, 0, "{out}");
+        assert!(names(&learned(world).unwrap(), ".ssh/id_rsa"), "{out}");
+        assert!(!names(&learned(world).unwrap(), "other-project"), "{out}");
+        learn(world, &["--allow-sensitive"], &script).run().success();
+        let out = under_learned(world, &script);
+        assert_eq!(out.out().matches(SECRET).count(), 2, "{out}");
+    });
+}
+
+#[test]
+fn listing_the_home_directory_teaches_no_right_on_all_of_it() {
+    in_worlds(|world| {
+        let script = format!("ls -a {}; true", world.home.display());
+        learn(world, &[], &script).run().success();
+        assert!(!learned(world).unwrap()["paths"].to_string().contains("HOME"), "{:?}", learned(world));
+        let read = format!("cat {}", secret(world));
+        let out = under_learned(world, &read);
+        assert!(!out.out().contains(SECRET), "{out}");
+    });
+}
+
+/// A command that may write a directory puts a link to a secret where it was allowed to execute a file.
+#[test]
+fn a_link_in_the_place_of_a_learned_file_leads_nowhere() {
+    in_worlds(|world| {
+        let at = world.outside.join("box").display().to_string();
+        world.make_dir(&world.outside.join("box"));
+        let plant = format!(
+            "cp /bin/true {at}/tool && {at}/tool && rm -f {at}/tool && ln -s {} {at}/tool",
+            secret(world)
+        );
+        learn(world, &["--rounds", "40"], &format!("rm -f {at}/tool; {plant}")).run().success();
+        let profile = learned(world).unwrap();
+        assert!(names(&profile, "outside/box") && !names(&profile, "tool"), "{profile:#}");
+        let read = format!("cat {at}/tool; echo end");
+        let out = under_learned(world, &read);
+        assert_eq!(out.out(), "end\n", "{out}");
+        let run = world.sbx(["run", "-p", FILE, "--ro", &secret(world), "--", "/bin/sh", "-c", &read]).run();
+        assert!(run.out().contains(SECRET), "{run}");
+    });
+}
+
+#[test]
+fn services_outside_are_not_learned() {
+    in_worlds(|world| {
+        need!("python3");
+        let socket = world.outside.join("service.sock");
+        let service = UnixServer::at(&socket);
+        let server = HttpServer::start();
+        let (url, is_digit) = (server.url(), |letter: &char| letter.is_ascii_digit());
+        let port: String = url.rsplit(':').next().unwrap().chars().take_while(is_digit).collect();
+        let script = format!(
+            "/usr/bin/python3 -c \"import socket
+for kind, to in ((socket.AF_UNIX, '{}'), (socket.AF_INET, ('127.0.0.1', {}))):
+    try: socket.socket(kind).connect(to)
+    except OSError as error: print(error)
+\"",
+            socket.display(),
+            port
+        );
+        let out = learn(world, &["--profile", "read-only"], &script).run().success();
+        assert!((service.connections(), server.connections()) == (0, 0), "{out}");
+        let profile = learned(world).unwrap();
+        assert_eq!(profile["network"]["unix"], Value::Null, "{profile:#}");
+        assert!(out.err().contains("service"), "{out}");
+        // The twin.
+        let given = ["--profile", "read-only", "--unix", socket.to_str().unwrap()];
+        let out = learn(world, &given, &script).run().success();
+        assert!(service.connections() > 0, "{out}");
+    });
+}
+
+#[test]
+fn made_up_names_end_learning_and_nothing_is_written() {
+    in_worlds(|world| {
+        let at = world.outside.join("many");
+        for number in 0..300 {
+            world.write(at.join(format!("{number}/file")), "x\n");
+        }
+        let script = format!("for file in $(seq 0 299); do cat {}/$file/file; done; true", at.display());
+        let out = learn(world, &["--profile", "read-only"], &script).run();
+        assert_eq!((out.code, learned(world)), (Some(125), None), "{out}");
+        assert!(out.err().contains("asks for more than 256 rules"), "{out}");
+        // Given the directory, there is nothing to learn.
+        let given = ["--profile", "read-only", "--ro", at.to_str().unwrap()];
+        let out = learn(world, &given, &script).run().success();
+        assert_eq!(out.out().lines().count(), 300, "{out}");
+    });
+}
+
+#[test]
+fn names_with_control_characters_reach_neither_terminal_nor_profile() {
+    in_worlds(|world| {
+        let path = world.write(world.outside.join("red\u{1b}[31m\nname"), "x\n");
+        let script = format!("cat '{}' 2>/dev/null; true", path.display());
+        let out = learn(world, &["--profile", "read-only"], &script).run().success();
+        let own: Vec<_> = out.err().lines().filter(|line| line.contains("red")).map(String::from).collect();
+        assert!(!own.is_empty() && own.iter().all(|line| !line.contains('\u{1b}')), "{out}");
+        // The name itself is what the rule is about.
+        let out = under_learned(world, &script);
+        assert_eq!(out.out(), "x\n", "{out}");
+    });
+}

@@ -1,0 +1,86 @@
+//! Learning from reports of runs that were.
+
+use super::{FILE, learned};
+use sbx_tests::{World, in_worlds};
+use serde_json::{Value, json};
+
+/// The report of a run under a profile.
+fn report(world: &World, profile: &str, script: &str) -> Value {
+    let run = world.sbx(["run", "-q", "-p", profile, "--report", "../report.json", "--explain"]);
+    run.args(["--", "/bin/sh", "-c", script]).run();
+    serde_json::from_str(&world.read("../report.json").unwrap()).unwrap()
+}
+
+#[test]
+fn reports_teach_what_their_runs_were_refused() {
+    in_worlds(|world| {
+        let (kept, inner) = (world.outside.join("kept"), world.outside.join("dir/inner"));
+        let one = report(world, "read-only", &format!("cat {}", kept.display()));
+        let other = report(world, "read-only", &format!("cat {} ~/.netrc; echo x > made", inner.display()));
+        world.write("../audit.log", format!("{one}\n{other}\n"));
+        let out = world.sbx(["learn", "--from", "../audit.log", "-o", FILE]).run().success();
+        assert!(!world.exists("made"), "{out}");
+        let profile = learned(world).unwrap();
+        assert_eq!(profile["extends"], "read-only");
+        assert!(
+            out.err().contains(".netrc") && !profile["paths"]["read"].to_string().contains("netrc"),
+            "{out}"
+        );
+        let why = profile["paths"]["read"][1]["why"].as_str().unwrap();
+        assert!(why.starts_with("refused in report 2"), "{why}");
+        let script = format!("cat {} {} ~/.netrc; echo x > made", kept.display(), inner.display());
+        let out = world.sbx(["run", "-p", FILE, "--", "/bin/sh", "-c", &script]).run();
+        assert_eq!(out.out(), "outside\ninner\n", "{out}");
+        assert!(world.exists("made"), "{out}");
+    });
+}
+
+#[test]
+fn a_hostile_report_is_refused_or_teaches_nothing() {
+    in_worlds(|world| {
+        let real = report(world, "read-only", &format!("cat {}/kept", world.outside.display()));
+        let learn = |report: &str, flags: &[&str]| {
+            world.write("../hostile.json", report);
+            let _ = std::fs::remove_file(world.path(FILE));
+            world.sbx(["learn", "--from", "../hostile.json", "-o", FILE]).args(flags).run()
+        };
+        // Which profile to begin from is not for a report to say, but for the built-in ones.
+        let mut own = real.clone();
+        own["profile"]["file"] = json!("/tmp/evil.json");
+        let out = learn(&own.to_string(), &[]);
+        assert_eq!((out.code, learned(world)), (Some(125), None), "{out}");
+        let mut open = real.clone();
+        open["profile"]["name"] = json!("unrestricted");
+        let out = learn(&open.to_string(), &[]);
+        assert_eq!((out.code, learned(world)), (Some(125), None), "{out}");
+        for text in ["", "{", "[]", "{\"version\": 1}", &real.to_string()[..200]] {
+            let out = learn(text, &[]);
+            assert_eq!((out.code, learned(world)), (Some(125), None), "{text}: {out}");
+        }
+        // A flag that is not about what was refused.
+        for flags in
+            [json!(["--ro", "/var"]), json!(["--dangerously-unconfined"]), json!(["--rw", "/var/lib"])]
+        {
+            let mut forged = real.clone();
+            forged["violations"][0]["suggestion"]["flags"] = flags.clone();
+            let out = learn(&forged.to_string(), &[]).success();
+            assert_eq!(learned(world).unwrap()["paths"], Value::Null, "{flags}: {out}");
+            assert!(out.err().contains("not learned"), "{out}");
+        }
+        // The twin.
+        learn(&real.to_string(), &[]).success();
+        assert!(learned(world).unwrap()["paths"]["read"][0]["path"].to_string().contains("kept"));
+    });
+}
+
+#[test]
+fn a_report_where_commands_write_is_warned_of() {
+    in_worlds(|world| {
+        let real = report(world, "workspace", &format!("cat {}/kept", world.outside.display()));
+        for (place, warned) in [("report.json", true), ("../kept.json", false)] {
+            world.write(place, real.to_string());
+            let out = world.sbx(["learn", "--from", place, "-o", FILE]).run().success();
+            assert_eq!(out.err().contains("one of them may have written it"), warned, "{out}");
+        }
+    });
+}

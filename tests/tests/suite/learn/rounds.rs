@@ -1,0 +1,127 @@
+//! Learning by running the command.
+
+use super::{FILE, learn, learned, under_learned};
+use sbx_tests::in_worlds;
+use serde_json::Value;
+
+#[test]
+fn the_learned_profile_gives_what_the_command_needs_and_nothing_beside_it() {
+    in_worlds(|world| {
+        let (kept, beside) = (world.outside.join("kept"), world.outside.join("dir/inner"));
+        let script = format!("cat {} && mkdir made && echo x > made/file", kept.display());
+        // Each round begins where the last one ended.
+        let again = format!("rm -rf made; {script}");
+        let out = learn(world, &[], &again).run().success();
+        assert!(out.out().contains("outside\n"), "{out}");
+        assert!(out.err().contains("wrote '../learned.json'"), "{out}");
+        // What the command did in the last round stays done.
+        assert_eq!(world.read("made/file").as_deref(), Some("x\n"), "{out}");
+        std::fs::remove_dir_all(world.path("made")).unwrap();
+        let out = under_learned(world, &again).success();
+        assert_eq!((out.out().as_str(), world.exists("made/file")), ("outside\n", true), "{out}");
+        let more = format!("cat {}; echo x > {}/new", beside.display(), world.outside.display());
+        let new = world.outside.join("new");
+        let out = under_learned(world, &more);
+        assert_eq!((out.out().as_str(), new.exists()), ("", false), "{out}");
+        // The twin: the same profile and a flag.
+        let run = world.sbx(["run", "-p", FILE, "--rw"]).arg(&world.outside);
+        let out = run.args(["--", "/bin/sh", "-c", &more]).run();
+        assert_eq!((out.out().as_str(), new.exists()), ("inner\n", true), "{out}");
+    });
+}
+
+#[test]
+fn each_rule_has_its_evidence() {
+    in_worlds(|world| {
+        let kept = world.outside.join("kept");
+        let script = format!("cat {}", kept.display());
+        let out = learn(world, &["--json"], &script).run().success();
+        // The command writes elsewhere, so that the JSON is alone.
+        let told: Value = serde_json::from_str(&out.out()).unwrap_or_else(|error| panic!("{error}: {out}"));
+        assert!(out.err().contains("outside\n"), "{out}");
+        let rules = told["rules"].as_array().unwrap();
+        let read = rules.iter().find(|rule| rule["kind"] == "read").unwrap_or_else(|| panic!("{told:#}"));
+        assert_eq!(read["what"], kept.to_str().unwrap(), "{told:#}");
+        assert_eq!(read["evidence"][0]["process"], "cat", "{told:#}");
+        let profile = learned(world).unwrap();
+        assert_eq!(profile, told["profile"]);
+        assert_eq!(profile["extends"], "minimal");
+        let why = profile["paths"]["read"][0]["why"].as_str().unwrap();
+        assert!(why.starts_with("refused in round ") && why.contains("of cat"), "{why}");
+        world.sbx(["profile", "check", FILE]).run().success();
+    });
+}
+
+#[test]
+fn nothing_is_written_where_the_command_does_not_pass() {
+    in_worlds(|world| {
+        world.write(FILE, "{}");
+        for (flags, script, says) in [
+            (&[][..], "exit 3", "not passed"),
+            (&["--rounds", "1"], "echo x > made", "not passed within 1 rounds"),
+            (&["--status", "3"], "exit 4", "not passed"),
+        ] {
+            let out = learn(world, flags, script).run();
+            assert_eq!(out.code, Some(1), "{out}");
+            assert!(out.err().contains(says), "{out}");
+            assert_eq!(world.read(FILE).as_deref(), Some("{}"), "{out}");
+        }
+        let out = learn(world, &["--status", "3"], "exit 3").run().success();
+        assert_ne!(world.read(FILE).as_deref(), Some("{}"), "{out}");
+        let out = learn(world, &["-o", "no/such/directory/x.json"], "touch ran").run();
+        assert_eq!((out.code, world.exists("ran")), (Some(125), false), "{out}");
+    });
+}
+
+#[test]
+fn what_flags_give_is_in_the_profile_and_so_is_what_they_deny() {
+    in_worlds(|world| {
+        let (outside, inner) = (&world.outside, world.outside.join("dir/inner"));
+        let script = format!("cat {} {} 2>/dev/null; true", outside.join("kept").display(), inner.display());
+        let flags = ["--profile", "read-only", "--ro", outside.to_str().unwrap()];
+        let denied = [&flags[..], &["--deny", inner.to_str().unwrap()]].concat();
+        learn(world, &denied, &script).run().success();
+        let out = under_learned(world, &script);
+        assert_eq!(out.out(), "outside\n", "{out}");
+        learn(world, &flags, &script).run().success();
+        let out = under_learned(world, &script);
+        assert_eq!(out.out(), "outside\ninner\n", "{out}");
+    });
+}
+
+#[test]
+fn what_something_outside_executes_stays_protected_in_a_workspace_that_is_learned() {
+    in_worlds(|world| {
+        world.write(".envrc", "as it was\n");
+        let attack = "echo changed > .envrc; echo x > ordinary; true";
+        learn(world, &[], "echo x > ordinary").run().success();
+        let profile = learned(world).unwrap();
+        assert_eq!(profile["paths"]["write"][0]["path"], "${WORKSPACE}", "{profile:#}");
+        assert_eq!(profile["namespaces"], "auto", "{profile:#}");
+        std::fs::remove_file(world.path("ordinary")).unwrap();
+        let out = under_learned(world, attack);
+        assert_eq!(world.read("ordinary").as_deref(), Some("x\n"), "{out}");
+        if !sbx_tests::kernel::promises_namespaces() {
+            return;
+        }
+        assert_eq!(world.read(".envrc").as_deref(), Some("as it was\n"), "{out}");
+        // The twin: without the protections the rule lets it be changed.
+        let loose = serde_json::json!({ "extends": "read-only", "paths": { "write": ["${WORKSPACE}"] } });
+        world.write("../loose.json", loose.to_string());
+        let out = world.sbx(["run", "-p", "../loose.json", "--", "/bin/sh", "-c", attack]).run();
+        assert_eq!(world.read(".envrc").as_deref(), Some("changed\n"), "{out}");
+    });
+}
+
+#[test]
+fn a_signal_ends_learning_and_nothing_is_written() {
+    in_worlds(|world| {
+        let running = learn(world, &["--profile", "read-only"], "echo began; sleep 30; echo late").start();
+        running.wait_for("began");
+        running.signal(libc::SIGTERM);
+        let out = running.wait();
+        assert_eq!(out.code, Some(128 + libc::SIGTERM), "{out}");
+        assert!(out.err().contains("interrupted") && !out.out().contains("late"), "{out}");
+        assert_eq!(learned(world), None, "{out}");
+    });
+}
