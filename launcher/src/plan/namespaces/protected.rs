@@ -9,7 +9,7 @@ use crate::plan::namespaces::layout::Layout;
 use crate::plan::namespaces::placeholder::{self, Placeholder, Shape, Watched};
 use crate::plan::namespaces::places::Roots;
 use crate::plan::namespaces::protect::{Found, IfMissing, Protected, find, links_behind, replaceable};
-use crate::plan::namespaces::renewed::{changed, is_plain_directory};
+use crate::plan::namespaces::renewed::{Private, changed, is_plain_directory};
 use crate::plan::rules::PathRule;
 use crate::sys::path::{self, canonical};
 use crate::sys::within::{is_below, is_same, is_within};
@@ -36,6 +36,9 @@ impl Layout {
     /// the path.
     pub fn deny(&mut self, named: &Path, roots: &Roots, rules: &[PathRule]) {
         let path = deny_expansion::resolve(named);
+        if self.empties(&path) {
+            return;
+        }
         let is_granted = |path: &Path| rules.iter().any(|rule| is_below(path, &canonical(&rule.path)));
         // Somebody outside may put a file in the place of a link.
         let link = path::in_real_directory(named).filter(|link| *link != path && link.is_symlink());
@@ -52,6 +55,14 @@ impl Layout {
         } else if roots.above(&path).is_some() {
             self.placeholder(&path, None, Shape::Directory, roots);
         }
+    }
+
+    /// Whether an empty directory above takes a path out of sight, and nothing can be made there.
+    fn empties(&self, path: &Path) -> bool {
+        let kept = |private: &Private| private.keep.iter().any(|kept| is_within(path, &kept.path));
+        self.private
+            .iter()
+            .any(|private| private.from.is_none() && is_below(path, &private.at) && !kept(private))
     }
 
     /// What is there is kept as it is; what is not, from being made.
