@@ -1,0 +1,331 @@
+//! Units of systemd: the filters, paths, network and limits of a service.
+//!
+//! What a unit does not say grants nothing: a profile made of it writes only what the unit names.
+
+mod calls;
+mod directives;
+mod service;
+mod unit;
+mod values;
+mod write;
+
+pub use write::write;
+
+use crate::profile::error::{Plain, ProfileCause};
+use crate::profile::foreign::Losses;
+use crate::profile::foreign::files::{Access, Files, below, root};
+use crate::profile::foreign::meaning::{Base, Meaning};
+use crate::profile::foreign::systemd::service::{Families, Service};
+use crate::profile::foreign::systemd::unit::Setting;
+use crate::profile::foreign::systemd::values::{maybe_truth, size, time};
+use crate::profile::location::Location;
+use crate::profile::words::{NetworkMode, Variable};
+
+/// Reads a unit.
+pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
+    let service = Service::of(unit::settings(text)?, losses);
+    let has_filter = service.last("SystemCallFilter").is_some();
+    let mut meaning = Meaning {
+        description: "made of the [Service] section of a unit of systemd",
+        base: if has_filter { Base::Custom } else { Base::ReadOnly },
+        calls: calls::read(&service, losses)?,
+        is_whole: true,
+        ..Meaning::default()
+    };
+    files(&service, &mut meaning.files, losses)?;
+    network(&service, &mut meaning, losses)?;
+    privileges(&service, losses)?;
+    environment(&service, &mut meaning, losses)?;
+    limits(&service, &mut meaning, losses)?;
+    Ok(meaning)
+}
+
+/// Where the file system has the user's own.
+const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
+
+/// The lists of paths, by their new and old names.
+const LISTS: [(&str, Access); 8] = [
+    ("ReadWritePaths", Access::Write),
+    ("ReadWriteDirectories", Access::Write),
+    ("ReadOnlyPaths", Access::Read),
+    ("ReadOnlyDirectories", Access::Read),
+    ("InaccessiblePaths", Access::Deny),
+    ("InaccessibleDirectories", Access::Deny),
+    ("BindReadOnlyPaths", Access::Read),
+    ("BindPaths", Access::Write),
+];
+
+/// Directories that systemd makes for the service, and where.
+const OWN: [(&str, &str, Access); 5] = [
+    ("RuntimeDirectory", "/run", Access::Write),
+    ("StateDirectory", "/var/lib", Access::Write),
+    ("CacheDirectory", "/var/cache", Access::Write),
+    ("LogsDirectory", "/var/log", Access::Write),
+    ("ConfigurationDirectory", "/etc", Access::Read),
+];
+
+fn files(service: &Service, files: &mut Files, losses: &mut Losses) -> Result<(), ProfileCause> {
+    files.add(root(), Access::Read, "the unit");
+    // Scratch is a run's own, with PrivateTmp= and without.
+    files.add(below(Variable::Tmp, ""), Access::Write, "PrivateTmp");
+    check_protect_system(service)?;
+    protect_home(service, files, losses)?;
+    for (name, access) in LISTS {
+        for (setting, word) in service.words(name)? {
+            add(setting, &word, access, files, losses);
+        }
+    }
+    for (setting, word) in service.words("TemporaryFileSystem")? {
+        let (path, options) = word.split_once(':').unwrap_or((&word, ""));
+        if !options.split(',').any(|option| option == "ro") {
+            losses.note(
+                setting.place(),
+                format_args!("'{}' is closed, and no scratch of its own", Plain(path)),
+            );
+        }
+        add(setting, path, Access::Deny, files, losses);
+    }
+    for (name, above, access) in OWN {
+        for (setting, word) in service.words(name)? {
+            let (own, links) = word.split_once(':').unwrap_or((&word, ""));
+            if !links.is_empty() {
+                losses.note(setting.place(), "no links are made to the directory");
+            }
+            if values::path(&format!("/{own}")).is_ok() {
+                losses.note(
+                    setting.place(),
+                    format_args!("'{above}/{}' has to exist: a run does not make it", Plain(own)),
+                );
+            }
+            add(setting, &format!("{above}/{own}"), access, files, losses);
+        }
+    }
+    execution(service, files, losses)?;
+    if service.is_on("PrivateDevices")? {
+        let place = service.last("PrivateDevices").map_or_else(String::new, Setting::place);
+        losses.note(
+            place,
+            "the devices of the machine stay where they are; who may open them, their modes say",
+        );
+    }
+    Ok(())
+}
+
+/// `NoExecPaths=/` with `ExecPaths=` lists what may be executed. Other exceptions of exceptions are lost.
+fn execution(service: &Service, files: &mut Files, losses: &mut Losses) -> Result<(), ProfileCause> {
+    let bare = |word: &str| values::path(word.trim_start_matches(['-', '+']));
+    let closed = service.words("NoExecPaths")?;
+    let Some((setting, _)) = closed.first() else { return Ok(()) };
+    if closed.iter().any(|(_, word)| bare(word).is_ok_and(|location| location != root())) {
+        let why =
+            "only '/' can be closed, with what ExecPaths= opens: commands.block of a profile names commands";
+        losses.note(setting.place(), why);
+    }
+    if !closed.iter().any(|(_, word)| bare(word).is_ok_and(|location| location == root())) {
+        return Ok(());
+    }
+    let mut open = Vec::new();
+    for (setting, word) in service.words("ExecPaths")? {
+        match bare(&word) {
+            Ok(location) => open.push(location),
+            Err(why) => losses.note(setting.place(), why),
+        }
+    }
+    if !open.iter().any(|location| location.base.is_none() && matches!(&*location.rest, "/usr" | "/")) {
+        losses.note(
+            setting.place(),
+            "programs of the system can be executed in every profile; see commands.allow",
+        );
+    }
+    files.execute_only(open);
+    Ok(())
+}
+
+/// Adds a path of a list. A missing one is no error behind `-`, and is one in a profile.
+fn add(setting: &Setting, word: &str, access: Access, files: &mut Files, losses: &mut Losses) {
+    let bare = word.trim_start_matches(['-', '+', '!']);
+    let optional = word[..word.len() - bare.len()].contains('-');
+    let (source, rest) = bare.split_once(':').unwrap_or((bare, ""));
+    let target = rest.split(':').next().unwrap_or("");
+    if !target.is_empty() && target != source {
+        losses.note(setting.place(), format_args!("'{}' has no other name in a run", Plain(source)));
+    }
+    match values::path(source) {
+        Ok(location) => {
+            if optional && access == Access::Write {
+                losses.note(setting.place(), format_args!("'{location}' has to exist, or no run starts"));
+            }
+            files.add(location, access, setting.place());
+        }
+        Err(why) => losses.note(setting.place(), why),
+    }
+}
+
+/// A profile writes only what it names, so nothing has to be done but to check the value.
+fn check_protect_system(service: &Service) -> Result<(), ProfileCause> {
+    let known = |value: &str| maybe_truth(value).is_some() || ["full", "strict"].contains(&value);
+    match service.last("ProtectSystem").filter(|setting| !known(&setting.value)) {
+        Some(setting) => {
+            Err(setting.wrong(format!("'{}' is not yes, no, full or strict", Plain(&setting.value))))
+        }
+        None => Ok(()),
+    }
+}
+
+fn protect_home(service: &Service, files: &mut Files, losses: &mut Losses) -> Result<(), ProfileCause> {
+    let Some(setting) = service.last("ProtectHome") else { return Ok(()) };
+    let closes = match (&*setting.value, maybe_truth(&setting.value)) {
+        (_, Some(closes)) => closes,
+        ("read-only", None) => false,
+        ("tmpfs", None) => true,
+        _ => {
+            let why = format!("'{}' is not yes, no, read-only or tmpfs", Plain(&setting.value));
+            return Err(setting.wrong(why));
+        }
+    };
+    if closes {
+        for path in HOMES {
+            files.add(Location { base: None, rest: path.into() }, Access::Deny, setting.place());
+        }
+        if &*setting.value == "tmpfs" {
+            losses.note(setting.place(), "the homes are closed, and not empty");
+        }
+    }
+    Ok(())
+}
+
+fn network(service: &Service, meaning: &mut Meaning, losses: &mut Losses) -> Result<(), ProfileCause> {
+    let families: Families = service.families()?;
+    let private = service.is_on("PrivateNetwork")?;
+    let mut mode = if private {
+        NetworkMode::Private
+    } else if families.have_internet() {
+        NetworkMode::Host
+    } else {
+        NetworkMode::None
+    };
+    let denied: Vec<(&Setting, String)> = service.words("IPAddressDeny")?;
+    let allowed: Vec<(&Setting, String)> = service.words("IPAddressAllow")?;
+    if let Some((setting, _)) = denied.first().filter(|_| mode == NetworkMode::Host) {
+        let is_all = denied.iter().any(|(_, word)| word == "any");
+        let is_local = |word: &str| {
+            word == "localhost" || word.starts_with("127.") || word == "::1" || word == "::1/128"
+        };
+        if is_all && allowed.iter().all(|(_, word)| is_local(word)) {
+            mode = NetworkMode::Private;
+            if let Some((setting, _)) = allowed.first() {
+                losses.note(
+                    setting.place(),
+                    "loopback is the run's own: servers of this machine are not in it",
+                );
+            }
+        } else {
+            let what = "rules about addresses of a profile name ports, and are about what a run connects to: the \
+                        network is closed; name hosts in network.connect";
+            mode = NetworkMode::Private;
+            losses.note(setting.place(), what);
+        }
+    }
+    meaning.network.mode = Some(mode);
+    Ok(())
+}
+
+/// A command of a run has no capabilities.
+fn privileges(service: &Service, losses: &mut Losses) -> Result<(), ProfileCause> {
+    for name in ["CapabilityBoundingSet", "AmbientCapabilities"] {
+        let Some(setting) = service.last(name) else { continue };
+        if !setting.value.starts_with('~') {
+            losses.note(setting.place(), "a command of a run has no capabilities");
+        }
+    }
+    Ok(())
+}
+
+fn environment(service: &Service, meaning: &mut Meaning, losses: &mut Losses) -> Result<(), ProfileCause> {
+    for (setting, word) in service.words("Environment")? {
+        let Some((name, value)) = word.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            return Err(setting.wrong(format!("'{}' is no NAME=VALUE", Plain(&word))));
+        };
+        if value.contains("${") || value.contains('%') {
+            losses
+                .note(setting.place(), format_args!("'{}' has a variable or a specifier in it", Plain(name)));
+        } else {
+            meaning.env.set.insert(name.to_string(), value.to_string());
+        }
+    }
+    for (name, list) in
+        [("PassEnvironment", &mut meaning.env.inherit), ("UnsetEnvironment", &mut meaning.env.deny)]
+    {
+        for (setting, word) in service.words(name)? {
+            let name = word.split_once('=').map_or(&*word, |(name, _)| name);
+            if name.is_empty() || name.contains('*') {
+                return Err(setting.wrong(format!("'{}' is no name of a variable", Plain(&word))));
+            }
+            if !list.iter().any(|known| known == name) {
+                list.push(name.to_string());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a limit counts.
+#[derive(Clone, Copy)]
+enum Unit {
+    Count,
+    Size,
+    Time,
+}
+
+/// Directives that a profile has a limit for.
+const LIMITS: [(&str, &str, Unit); 9] = [
+    ("LimitNOFILE", "open_files", Unit::Count),
+    ("LimitNPROC", "processes", Unit::Count),
+    ("TasksMax", "processes", Unit::Count),
+    ("LimitFSIZE", "file_size", Unit::Size),
+    ("LimitAS", "memory", Unit::Size),
+    ("MemoryLimit", "memory", Unit::Size),
+    ("MemoryMax", "memory", Unit::Size),
+    ("LimitCPU", "cpu", Unit::Time),
+    ("RuntimeMaxSec", "timeout", Unit::Time),
+];
+
+fn limits(service: &Service, meaning: &mut Meaning, losses: &mut Losses) -> Result<(), ProfileCause> {
+    for (name, key, unit) in LIMITS {
+        let Some(setting) = service.last(name) else { continue };
+        // Of a soft and a hard limit the soft one is what the service meets first.
+        let soft = setting.value.split(':').next().unwrap_or("").trim().to_string();
+        if soft.ends_with('%') {
+            losses.note(setting.place(), "a limit of a profile is a number, and no share of the machine");
+            continue;
+        }
+        let one = Setting { value: soft, name: setting.name.clone(), line: setting.line };
+        let value = match unit {
+            Unit::Time => time(&one)?,
+            Unit::Size | Unit::Count => size(&one)?.map(|number| number.to_string()),
+        };
+        let Some(value) = value else { continue };
+        if value == "0" || (key == "open_files" && value.parse().is_ok_and(|number: u64| number < 4)) {
+            losses.note(setting.place(), "nothing runs with so little");
+            continue;
+        }
+        meaning.limits.insert(key, value);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every directive that is said to be read is asked for somewhere.
+    #[test]
+    fn what_is_read_is_read() {
+        let text = [include_str!("mod.rs"), include_str!("calls.rs"), include_str!("service.rs")].concat();
+        // Scratch is always a run's own.
+        let own = ["PrivateTmp"];
+        for name in directives::read() {
+            assert!(own.contains(&name) || text.contains(&format!("\"{name}\"")), "{name}");
+        }
+    }
+}

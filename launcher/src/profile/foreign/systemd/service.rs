@@ -1,0 +1,221 @@
+//! The assignments of a service by their names, and what those beside the filter say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sbx_policy::calls::Call;
+use serde_json::{Value, json};
+
+use crate::profile::error::{Plain, ProfileCause, nearest};
+use crate::profile::foreign::Losses;
+use crate::profile::foreign::systemd::calls::only;
+use crate::profile::foreign::systemd::directives::{Role, role, similar};
+use crate::profile::foreign::systemd::unit::{Setting, words};
+use crate::profile::foreign::systemd::values::{maybe_truth, truth};
+
+/// The assignments that are read.
+pub struct Service(BTreeMap<String, Vec<Setting>>);
+
+impl Service {
+    /// Sorts assignments. What cannot be said is lost. An empty assignment begins a list anew.
+    pub fn of(settings: Vec<Setting>, losses: &mut Losses) -> Service {
+        let mut all: BTreeMap<String, Vec<Setting>> = BTreeMap::new();
+        let mut lost: BTreeMap<String, (Setting, String)> = BTreeMap::new();
+        for setting in settings {
+            match role(&setting.name) {
+                Role::Other | Role::Held => {}
+                Role::Read if setting.value.is_empty() => {
+                    all.remove(&setting.name);
+                }
+                Role::Read => all.entry(setting.name.clone()).or_default().push(setting),
+                Role::Lost(_) if setting.value.is_empty() => drop(lost.remove(&setting.name)),
+                Role::Lost(why) => drop(lost.insert(setting.name.clone(), (setting, why.to_string()))),
+                Role::Unknown if setting.name.starts_with("X-") => {}
+                Role::Unknown => {
+                    let near = similar(&setting.name);
+                    let near = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
+                    lost.insert(setting.name.clone(), (setting, format!("the directive is unknown{near}")));
+                }
+            }
+        }
+        let mut lost: Vec<_> = lost.into_values().collect();
+        lost.sort_by_key(|(setting, _)| setting.line);
+        // A value that takes nothing away is no loss.
+        let says = |setting: &Setting| {
+            !matches!(maybe_truth(&setting.value), Some(false)) && setting.value != "infinity"
+        };
+        lost.iter()
+            .filter(|(setting, _)| says(setting))
+            .for_each(|(setting, why)| losses.note(setting.place(), why));
+        Service(all)
+    }
+
+    /// Every assignment of a directive that counts.
+    pub fn all(&self, name: &str) -> impl DoubleEndedIterator<Item = &Setting> {
+        self.0.get(name).into_iter().flatten()
+    }
+
+    /// The last one.
+    pub fn last(&self, name: &str) -> Option<&Setting> {
+        self.all(name).next_back()
+    }
+
+    /// Whether a directive is on.
+    pub fn is_on(&self, name: &str) -> Result<bool, ProfileCause> {
+        self.last(name).map_or(Ok(false), truth)
+    }
+
+    /// The words of all assignments of a directive, each with its assignment.
+    pub fn words(&self, name: &str) -> Result<Vec<(&Setting, String)>, ProfileCause> {
+        let mut all = Vec::new();
+        for setting in self.all(name) {
+            all.extend(words(setting)?.into_iter().map(|word| (setting, word)));
+        }
+        Ok(all)
+    }
+
+    /// The flags of the namespaces that may not be made; `None` without such a rule.
+    pub fn forbidden_namespaces(
+        &self,
+        known: &[(&str, u64)],
+        losses: &mut Losses,
+    ) -> Result<Option<u64>, ProfileCause> {
+        let all = known.iter().fold(0, |all, (_, flag)| all | flag);
+        let mut forbidden = None;
+        for setting in self.all("RestrictNamespaces") {
+            if let Some(on) = maybe_truth(&setting.value) {
+                forbidden = Some(if on { all } else { 0 });
+                continue;
+            }
+            let (inverted, text) = match setting.value.strip_prefix('~') {
+                Some(rest) => (true, rest),
+                None => (false, &*setting.value),
+            };
+            let mut named = 0;
+            for word in text.split_ascii_whitespace() {
+                match known.iter().find(|(name, _)| *name == word) {
+                    Some((_, flag)) => named |= flag,
+                    None => {
+                        let near = nearest(word, known.iter().map(|(name, _)| *name));
+                        let near = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
+                        losses.note(setting.place(), format_args!("'{}' is no namespace{near}", Plain(word)));
+                    }
+                }
+            }
+            forbidden = Some(match (forbidden, inverted) {
+                (None, false) => all & !named,
+                (Some(known), false) => known & !named,
+                (None, true) => named,
+                (Some(known), true) => known | named,
+            });
+        }
+        Ok(forbidden)
+    }
+
+    /// The kinds of sockets that may be made.
+    pub fn families(&self) -> Result<Families, ProfileCause> {
+        let mut families = Families::Any;
+        for setting in self.all("RestrictAddressFamilies") {
+            if setting.value == "none" {
+                families = Families::Only(BTreeSet::new());
+                continue;
+            }
+            let (inverted, text) = match setting.value.strip_prefix('~') {
+                Some(rest) => (true, rest),
+                None => (false, &*setting.value),
+            };
+            let named: BTreeSet<String> = text.split_ascii_whitespace().map(family).collect();
+            if let Some(wrong) = named.iter().find(|name| !name.starts_with("AF_")) {
+                return Err(setting.wrong(format!("'{}' is no address family, like AF_UNIX", Plain(wrong))));
+            }
+            families = match (families, inverted) {
+                (Families::Any, true) => Families::AllBut(named),
+                (Families::Any, false) => Families::Only(named),
+                (Families::Only(mut known), false) => {
+                    known.extend(named);
+                    Families::Only(known)
+                }
+                (Families::Only(known), true) => Families::Only(&known - &named),
+                (Families::AllBut(mut known), true) => {
+                    known.extend(named);
+                    Families::AllBut(known)
+                }
+                (Families::AllBut(known), false) => Families::AllBut(&known - &named),
+            };
+        }
+        Ok(families)
+    }
+}
+
+/// `RestrictAddressFamilies=`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Families {
+    /// Whatever the filter says.
+    Any,
+    /// These.
+    Only(BTreeSet<String>),
+    /// All but these.
+    AllBut(BTreeSet<String>),
+}
+
+/// A family by its usual name.
+fn family(word: &str) -> String {
+    if word == "AF_LOCAL" { "AF_UNIX".to_string() } else { word.to_string() }
+}
+
+/// The families that a run can have.
+const KNOWN: [&str; 4] = ["AF_UNIX", "AF_INET", "AF_INET6", NETLINK];
+const NETLINK: &str = "AF_NETLINK";
+/// The number of AF_UNIX.
+const UNIX: u64 = 1;
+
+impl Families {
+    /// Whether sockets of a family may be made.
+    pub fn have(&self, name: &str) -> bool {
+        match self {
+            Families::Any => true,
+            Families::Only(names) => names.contains(name),
+            Families::AllBut(names) => !names.contains(name),
+        }
+    }
+
+    /// Whether a family is named among those that may be made.
+    fn names(&self, name: &str) -> bool {
+        matches!(self, Families::Only(names) if names.contains(name))
+    }
+
+    /// Whether internet sockets may be made.
+    pub fn have_internet(&self) -> bool {
+        self.have("AF_INET") || self.have("AF_INET6")
+    }
+
+    /// Keeps sockets to the families that are left. Those of the internet come with the network of the run; others need
+    /// privileges, or are of no use without.
+    pub fn narrow(&self, grants: &mut BTreeMap<Call, Option<Vec<Value>>>, losses: &mut Losses) {
+        for call in ["socket", "socketpair"] {
+            let mut entries = Vec::new();
+            if self.have("AF_UNIX") {
+                entries.push(json!({ "call": call, "args": [{ "index": 0, "value": UNIX, "width": 32 }] }));
+            }
+            // The network of a run brings these, where there is one.
+            if call == "socket" && self.names(NETLINK) && !self.have_internet() {
+                entries.push(json!("socket[netlink-route]"));
+            }
+            if entries.is_empty() {
+                if let Some(call) = Call::named(call.as_bytes()) {
+                    grants.remove(&call);
+                }
+            } else {
+                only(grants, call, &entries);
+            }
+        }
+        if let Families::Only(names) = self {
+            let place = |name: &str| format!("RestrictAddressFamilies: {}", Plain(name));
+            if names.contains(NETLINK) {
+                losses.note(place(NETLINK), "of netlink a run has interfaces and routes alone");
+            }
+            for name in names.iter().filter(|name| !KNOWN.contains(&&***name)) {
+                losses.note(place(name), "sockets of this family cannot be had");
+            }
+        }
+    }
+}

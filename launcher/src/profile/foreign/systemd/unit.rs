@@ -1,0 +1,222 @@
+//! The syntax of units (systemd.syntax(7)): sections, assignments that add to a list or begin it anew, and words.
+
+use crate::profile::error::{Mistake, Plain, ProfileCause, nearest};
+
+/// Sections that say nothing about what a service may do.
+const OTHERS: [&str; 10] =
+    ["Unit", "Install", "Socket", "Mount", "Automount", "Swap", "Timer", "Path", "Slice", "Scope"];
+
+/// One assignment of the section `[Service]`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The line that it begins in.
+    pub line: usize,
+    /// The name of the directive.
+    pub name: String,
+    /// What is assigned, without blanks around it.
+    pub value: String,
+}
+
+impl Setting {
+    /// `line 3: Name`.
+    pub fn place(&self) -> String {
+        format!("line {}: {}", self.line, Plain(&self.name))
+    }
+
+    /// A mistake here.
+    pub fn wrong(&self, why: impl Into<Mistake>) -> ProfileCause {
+        ProfileCause::Line { line: self.line, why: format!("{}: {}", Plain(&self.name), why.into()) }
+    }
+}
+
+fn wrong(line: usize, why: impl ToString) -> ProfileCause {
+    ProfileCause::Line { line, why: why.to_string() }
+}
+
+/// The assignments of the section `[Service]`, in their order. Several files of one unit may stand behind each other,
+/// as `systemctl cat` prints them.
+pub fn settings(text: &[u8]) -> Result<Vec<Setting>, ProfileCause> {
+    let line_of = |end: usize| 1 + text[..end].iter().filter(|byte| **byte == b'\n').count();
+    let words =
+        std::str::from_utf8(text).map_err(|error| wrong(line_of(error.valid_up_to()), "it is no UTF-8"))?;
+    if let Some(place) = words.find('\0') {
+        return Err(wrong(line_of(place), "it has a NUL"));
+    }
+    let mut settings = Vec::new();
+    let mut section: Option<Section> = None;
+    let mut has_service = false;
+    let words = words.strip_prefix('\u{feff}').unwrap_or(words);
+    for (line, text) in logical_lines(words) {
+        if let Some(rest) = text.strip_prefix('[') {
+            let name = rest.strip_suffix(']').ok_or_else(|| {
+                wrong(line, format!("'{}' is no section, as '[Service]' is one", Plain(&text)))
+            })?;
+            let found = Section::named(name, line)?;
+            has_service |= found == Section::Service;
+            section = Some(found);
+            continue;
+        }
+        let Some((name, value)) = text.split_once('=') else {
+            return Err(wrong(line, format!("'{}' is no assignment: the '=' is missing", Plain(&text))));
+        };
+        match section {
+            None => return Err(wrong(line, "an assignment stands before the first section")),
+            Some(Section::Other) => {}
+            Some(Section::Service) => settings.push(Setting {
+                line,
+                name: name.trim().to_string(),
+                value: value.trim().to_string(),
+            }),
+        }
+    }
+    if !has_service {
+        return Err(wrong(1, "there is no section [Service], and only a service has a policy"));
+    }
+    Ok(settings)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Service,
+    Other,
+}
+
+impl Section {
+    fn named(name: &str, line: usize) -> Result<Section, ProfileCause> {
+        match name {
+            "Service" => Ok(Section::Service),
+            name if OTHERS.contains(&name) || name.starts_with("X-") => Ok(Section::Other),
+            name => {
+                let near = nearest(name, OTHERS.into_iter().chain(["Service"]));
+                let near = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
+                Err(wrong(line, format!("unknown section '{}'{near}", Plain(name))))
+            }
+        }
+    }
+}
+
+/// Lines without comments, those that end in a backslash joined with the next one; each with its number.
+fn logical_lines(text: &str) -> Vec<(usize, String)> {
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut open: Option<(usize, String)> = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        let trimmed = line.trim();
+        // Comments may also stand between the lines of one assignment.
+        if trimmed.starts_with(['#', ';']) {
+            continue;
+        }
+        let (start, mut whole) = open.take().unwrap_or((number, String::new()));
+        match trimmed.strip_suffix('\\') {
+            Some(rest) => {
+                whole.push_str(rest);
+                whole.push(' ');
+                open = Some((start, whole));
+            }
+            None => {
+                whole.push_str(trimmed);
+                lines.push((start, whole.trim().to_string()));
+            }
+        }
+    }
+    lines.extend(open.map(|(start, whole)| (start, whole.trim().to_string())));
+    lines.retain(|(_, line)| !line.is_empty());
+    lines
+}
+
+/// The words of a value. Quotes keep blanks, and a backslash escapes as in C.
+pub fn words(setting: &Setting) -> Result<Vec<String>, ProfileCause> {
+    let mut words = Vec::new();
+    let mut chars = setting.value.chars().peekable();
+    loop {
+        while chars.next_if(|c| c.is_whitespace()).is_some() {}
+        if chars.peek().is_none() {
+            return Ok(words);
+        }
+        let (mut word, mut quote) = (String::new(), None);
+        while let Some(c) = chars.next() {
+            match (c, quote) {
+                ('\\', _) => word.push(escaped(&mut chars).map_err(|why| setting.wrong(why))?),
+                (c, Some(open)) if c == open => quote = None,
+                ('"' | '\'', None) => quote = Some(c),
+                (c, None) if c.is_whitespace() => break,
+                (c, _) => word.push(c),
+            }
+        }
+        if quote.is_some() {
+            return Err(setting.wrong("a quote is not closed"));
+        }
+        words.push(word);
+    }
+}
+
+fn escaped(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<char, String> {
+    let Some(c) = chars.next() else { return Err("it ends in a backslash".to_string()) };
+    let mut number = |first: Option<char>, digits: usize, base: u32| {
+        let more = digits - usize::from(first.is_some());
+        let text: String = first.into_iter().chain(chars.by_ref().take(more)).collect();
+        let value = u32::from_str_radix(&text, base).ok().filter(|_| text.len() == digits);
+        value.and_then(char::from_u32).filter(|c| *c != '\0')
+    };
+    let found = match c {
+        'a' => Some('\u{7}'),
+        'b' => Some('\u{8}'),
+        'f' => Some('\u{c}'),
+        'n' => Some('\n'),
+        'r' => Some('\r'),
+        't' => Some('\t'),
+        'v' => Some('\u{b}'),
+        's' => Some(' '),
+        '\\' | '"' | '\'' => Some(c),
+        'x' => number(None, 2, 16),
+        'u' => number(None, 4, 16),
+        'U' => number(None, 8, 16),
+        '0'..='7' => number(Some(c), 3, 8),
+        _ => None,
+    };
+    found.ok_or_else(|| format!("'\\{}' is no escape", Plain(&c.to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<(usize, String, String)> {
+        let settings = settings(text.as_bytes()).unwrap();
+        settings.into_iter().map(|setting| (setting.line, setting.name, setting.value)).collect()
+    }
+
+    fn entry(line: usize, name: &str, value: &str) -> (usize, String, String) {
+        (line, name.to_string(), value.to_string())
+    }
+
+    #[test]
+    fn lines_go_on_and_sections_come_again() {
+        let text = "[Unit]\nAfter=x\n# a comment\n[Service]\n ReadWritePaths = /a \\\n; in\n  /b\n\n[Install]\nA=b\n\
+                    # /etc/x.conf\n[Service]\nUser=\n";
+        assert_eq!(read(text), [entry(5, "ReadWritePaths", "/a  /b"), entry(13, "User", "")]);
+    }
+
+    #[test]
+    fn mistakes_have_a_line() {
+        let wrong = |text: &[u8]| settings(text).unwrap_err().to_string();
+        assert!(wrong(b"A=b\n").contains("line 1: an assignment stands before"));
+        assert!(wrong(b"[Service]\nA\n").contains("line 2: 'A' is no assignment"));
+        assert!(wrong(b"[Sevice]\n").contains("line 1: unknown section 'Sevice' (did you mean 'Service'?)"));
+        assert!(wrong(b"[Unit]\n").contains("no section [Service]"));
+        assert!(wrong(b"[Service]\n\nA=\0\n").contains("line 3: it has a NUL"));
+        assert!(wrong(b"[Service]\nA=\xff\n").contains("line 2: it is no UTF-8"));
+    }
+
+    #[test]
+    fn words_are_unquoted() {
+        let of = |value: &str| {
+            words(&Setting { line: 1, name: "X".into(), value: value.into() })
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(of(r#"a "b c"  'd'e \x41\102 "#).unwrap(), ["a", "b c", "de", "AB"]);
+        assert_eq!(of("").unwrap(), Vec::<String>::new());
+        assert!(of("\"a").unwrap_err().contains("a quote is not closed"));
+        assert!(of(r"\q").unwrap_err().contains(r"'\q' is no escape"));
+        assert!(of(r"\x4").is_err() && of(r"\000").is_err() && of("a\\").is_err());
+    }
+}

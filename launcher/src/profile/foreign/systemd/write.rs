@@ -1,0 +1,449 @@
+//! From a profile to the directives of a unit: a drop-in file for a service.
+//!
+//! A profile opens what it names, so the unit starts from an empty root and binds that. A filter of systemd cannot look
+//! at arguments: what other directives do not say of them is lost, and each such call is named.
+
+use std::collections::BTreeSet;
+use std::fmt::{Display, Write};
+
+use sbx_policy::calls::{Call, Group};
+use sbx_policy::errno::{ENOSYS, EPERM};
+use sbx_policy::restrictions::Op;
+
+use crate::profile::calls::{DefaultAction, errno_word};
+use crate::profile::foreign::languages::Exported;
+use crate::profile::foreign::oci::{Asked, Extent};
+use crate::profile::foreign::{Losses, rest};
+use crate::profile::location::Location;
+use crate::profile::model::{PathEntry, Profile};
+use crate::profile::units::Bound;
+use crate::profile::words::{HomeMode, NetworkMode, Variable};
+
+/// What a run always holds.
+const ALWAYS: &str = "\
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+AmbientCapabilities=
+SystemCallArchitectures=native
+KeyringMode=private
+RemoveIPC=yes
+PrivateMounts=yes
+MountAPIVFS=yes
+";
+
+/// The sections that are written here, or hold anyway.
+const SAID: [&str; 19] = [
+    "paths.read",
+    "paths.execute",
+    "paths.write",
+    "paths.deny",
+    "paths.protect",
+    "network.mode",
+    "network.unix",
+    "env.set",
+    "env.inherit",
+    "env.deny",
+    "env.addresses",
+    "limits.timeout",
+    "limits.processes",
+    "limits.open_files",
+    "limits.file_size",
+    "limits.memory",
+    "limits.cpu",
+    "namespaces",
+    "static",
+];
+
+/// What is about a home of the run's own.
+const HOME: [&str; 4] = ["home.mode", "home.stores", "home.copies", "home.closed_env"];
+
+/// Writes the unit's directives.
+pub fn write(exported: &Exported<'_>, losses: &mut Losses) -> Vec<u8> {
+    let profile = exported.profile;
+    let closed = profile.home.mode.as_deref().copied().unwrap_or_default() == HomeMode::Closed;
+    let home = if closed { &HOME[..] } else { &[] };
+    rest::lose(profile, &[&SAID, home].concat(), "a unit has nothing of that kind", losses);
+    let mut unit = Unit(String::from("[Service]\n"));
+    if profile.is_unrestricted() {
+        calls(exported, &mut unit, losses);
+        return unit.0.into_bytes();
+    }
+    unit.0.push_str(ALWAYS);
+    calls(exported, &mut unit, losses);
+    network(exported, &mut unit, losses);
+    paths(profile, &mut unit, losses);
+    environment(profile, &mut unit, losses);
+    limits(profile, &mut unit);
+    unit.0.into_bytes()
+}
+
+/// The text so far.
+struct Unit(String);
+
+impl Unit {
+    fn set(&mut self, name: &str, value: impl Display) {
+        let _ = writeln!(self.0, "{name}={value}");
+    }
+
+    /// A list, on lines of bounded length. Each assignment adds to it.
+    fn list(&mut self, name: &str, prefix: &str, words: &[String]) {
+        let mut line = String::new();
+        for word in words {
+            if !line.is_empty() && line.len() + word.len() > 90 {
+                self.set(name, format_args!("{prefix}{line}"));
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        if !line.is_empty() {
+            self.set(name, format_args!("{prefix}{line}"));
+        }
+    }
+}
+
+fn calls(exported: &Exported<'_>, unit: &mut Unit, losses: &mut Losses) {
+    let answer = match exported.default {
+        DefaultAction::Kill => None,
+        DefaultAction::Errno(number) => Some(number),
+        DefaultAction::Allow => Some(EPERM),
+        DefaultAction::Log => {
+            losses.note("syscalls.default", "a unit cannot let a call through and note it; it is refused");
+            Some(EPERM)
+        }
+    };
+    if let Some(number) = answer {
+        unit.set("SystemCallErrorNumber", errno_word(number));
+    }
+    if exported.default == DefaultAction::Allow {
+        let denied: Vec<String> = exported.calls.iter().filter_map(denied).collect();
+        return unit.list("SystemCallFilter", "~", &denied);
+    }
+    let said = arguments(exported, unit, losses);
+    let is_allowed =
+        |asked: &&Asked| !matches!(asked.allow(), Extent::None) && !matches!(asked.deny(), Extent::All);
+    let mut allowed: BTreeSet<Call> = exported.calls.iter().filter(is_allowed).map(Asked::call).collect();
+    for asked in exported.calls.iter().filter(|asked| !allowed.contains(&asked.call())).collect::<Vec<_>>() {
+        match (asked.call().name(), asked.errno()) {
+            // The directives beside the filter answer these as a kernel without them does.
+            ("clone3", Some(ENOSYS)) if said.namespaces => drop(allowed.insert(asked.call())),
+            ("openat2", Some(ENOSYS)) if said.set_id => drop(allowed.insert(asked.call())),
+            (name, Some(number)) if Some(number) != answer => losses.note(
+                name,
+                format_args!(
+                    "beside what is allowed, a unit has one error for all calls: it is not {}",
+                    errno_word(number)
+                ),
+            ),
+            _ => {}
+        }
+    }
+    let listed: Vec<String> = allowed.iter().map(|call| call.name().to_string()).collect();
+    unit.list("SystemCallFilter", "", &listed);
+    // systemd adds what every program needs. The first program has to be executed, too.
+    let needed = Group::named(b"@default").into_iter().flat_map(Group::members);
+    let (execve, others): (Vec<Call>, Vec<Call>) =
+        needed.filter(|call| !allowed.contains(call)).partition(|call| call.name() == "execve");
+    if let Some(call) = execve.first() {
+        losses.note(call.name(), "a unit cannot refuse it: the service is started by it");
+    }
+    unit.list(
+        "SystemCallFilter",
+        "~",
+        &others.iter().map(|call| call.name().to_string()).collect::<Vec<_>>(),
+    );
+    let noted = |asked: &&Asked| asked.is_noted();
+    let noted: Vec<String> =
+        exported.calls.iter().filter(noted).map(|asked| asked.call().name().to_string()).collect();
+    unit.list("SystemCallLog", "", &noted);
+}
+
+/// A call that is denied, with its error if it has one of its own.
+fn denied(asked: &Asked) -> Option<String> {
+    let name = asked.call().name();
+    let word = asked.errno().map_or(name.to_string(), |number| format!("{name}:{}", errno_word(number)));
+    matches!(asked.deny(), Extent::All).then_some(word)
+}
+
+/// Which directives stand for conditions of calls.
+struct Said {
+    namespaces: bool,
+    set_id: bool,
+}
+
+/// What the filter alone cannot say: the directives that say it, and what is lost.
+fn arguments(exported: &Exported<'_>, unit: &mut Unit, losses: &mut Losses) -> Said {
+    let with = |name: &str| exported.calls.iter().find(|asked| asked.call().name() == name);
+    let kept = |name: &str, restriction: &str| {
+        with(name).is_none_or(|asked| {
+            matches!(asked.allow(), Extent::None) || asked.allowed_with() == [restriction].as_slice()
+        })
+    };
+    let refuses = |name: &str, allowed: &str, denied: &str| {
+        kept(name, allowed) || with(name).is_some_and(|asked| asked.denied_with().contains(&denied))
+    };
+    let namespaces = kept("clone", "no-namespace") && kept("unshare", "no-namespace");
+    // Threads make no namespaces.
+    let namespaces =
+        namespaces || with("clone").is_some_and(|asked| asked.allowed_with() == ["thread"].as_slice());
+    let memory = refuses("mmap", "no-jit", "jit") && refuses("mprotect", "no-exec", "exec");
+    let set_id = ["chmod", "fchmod", "fchmodat", "mkdirat", "openat"];
+    let set_id = set_id.iter().all(|name| kept(name, "no-setid") || kept(name, "read"));
+    let personality = with("personality").is_some_and(|asked| matches!(asked.allow(), Extent::Some(_)));
+    for (holds, directive) in [
+        (namespaces, "RestrictNamespaces"),
+        (memory, "MemoryDenyWriteExecute"),
+        (set_id, "RestrictSUIDSGID"),
+        (personality, "LockPersonality"),
+    ] {
+        if holds {
+            unit.set(directive, "yes");
+        }
+    }
+    let said = |asked: &Asked, word: &str| match (asked.call().name(), word) {
+        ("clone" | "unshare", "no-namespace") => namespaces,
+        ("mmap", "no-jit" | "jit") | ("mprotect" | "pkey_mprotect", "no-exec" | "exec") => memory,
+        ("personality", _) => true,
+        ("shmat", "no-exec") => memory,
+        // Device nodes take a capability.
+        ("mknod" | "mknodat", "plain") => set_id,
+        // Families are said by another directive.
+        ("socket" | "socketpair", "unix" | "inet" | "inet6") => true,
+        ("socket" | "socketpair", "") => families(asked).is_some_and(|families| families.is_all),
+        (_, "no-setid") => set_id,
+        _ => false,
+    };
+    for asked in exported.calls {
+        let name = asked.call().name();
+        let lost: Vec<&str> =
+            asked.allowed_with().iter().filter(|word| !said(asked, word)).copied().collect();
+        if !lost.is_empty() {
+            losses.note(
+                name,
+                format_args!("a unit allows it with all arguments, the profile only {}", shown(&lost)),
+            );
+        }
+        // Kinds of sockets that are denied are not among those that are allowed.
+        let lost: Vec<&str> = asked.denied_with().iter().filter(|word| !said(asked, word)).copied().collect();
+        if !lost.is_empty() && name != "socket" && !matches!(asked.allow(), Extent::None) {
+            losses.note(
+                name,
+                format_args!("a unit allows it also where the profile denies it: {}", shown(&lost)),
+            );
+        }
+    }
+    Said { namespaces, set_id }
+}
+
+/// Address families, by their numbers.
+const FAMILIES: [(u64, &str); 4] = [(1, "AF_UNIX"), (2, "AF_INET"), (10, "AF_INET6"), (16, "AF_NETLINK")];
+
+/// The families of the sockets that a call may make.
+struct MadeFamilies {
+    names: BTreeSet<&'static str>,
+    /// Whether the families are all that is said of the sockets.
+    is_all: bool,
+}
+
+/// `None` if it may make any.
+fn families(asked: &Asked) -> Option<MadeFamilies> {
+    let alternatives = match asked.allow() {
+        Extent::All => return None,
+        Extent::None => &[][..],
+        Extent::Some(alternatives) => alternatives,
+    };
+    let mut made = MadeFamilies { names: BTreeSet::new(), is_all: true };
+    for all in alternatives {
+        let family = all.iter().find(|c| c.arg == 0 && c.op == Op::Eq).map(|c| c.value);
+        let name = FAMILIES.iter().find(|(number, _)| Some(*number) == family).map(|(_, name)| *name);
+        made.names.extend(name);
+        made.is_all &= name.is_some() && all.len() == 1;
+    }
+    Some(made)
+}
+
+fn shown(words: &[&str]) -> String {
+    let word =
+        |word: &&str| if word.is_empty() { "with some numbers".to_string() } else { format!("[{word}]") };
+    words.iter().map(word).collect::<Vec<_>>().join(", ")
+}
+
+fn network(exported: &Exported<'_>, unit: &mut Unit, losses: &mut Losses) {
+    let mode = exported.profile.network.mode.as_deref().copied().unwrap_or_default();
+    if mode == NetworkMode::Ports {
+        losses.note("network.mode", "a unit has no rules about hosts or ports: it has no network");
+    }
+    if mode != NetworkMode::Host {
+        unit.set("PrivateNetwork", "yes");
+    }
+    let mut names = BTreeSet::new();
+    for asked in exported.calls.iter().filter(|asked| ["socket", "socketpair"].contains(&asked.call().name()))
+    {
+        match families(asked) {
+            Some(made) => names.extend(made.names),
+            None => return,
+        }
+    }
+    match mode {
+        // There, internet sockets lead nowhere else.
+        NetworkMode::Private | NetworkMode::Loopback => names.extend(["AF_INET", "AF_INET6", "AF_NETLINK"]),
+        NetworkMode::Ports => names = BTreeSet::from(["AF_UNIX"]),
+        NetworkMode::None | NetworkMode::Host => {}
+    }
+    let names = names.into_iter().collect::<Vec<_>>().join(" ");
+    unit.set("RestrictAddressFamilies", if names.is_empty() { "none" } else { &names });
+}
+
+/// The directory of caches below `%C`.
+const CACHE: &str = "sbx";
+
+fn paths(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
+    let paths = &profile.paths;
+    let mut words = |list: &[&PathEntry], binds: bool| -> Vec<String> {
+        list.iter().filter_map(|entry| word(entry, binds, losses)).collect()
+    };
+    let (read, execute): (Vec<_>, Vec<_>) = (paths.read.iter().collect(), paths.execute.iter().collect());
+    let (write, deny): (Vec<_>, Vec<_>) = (paths.write.iter().collect(), paths.deny.iter().collect());
+    let seen: Vec<_> = [&read[..], &execute, &profile.network.unix.iter().collect::<Vec<_>>()].concat();
+    // Where all may be read, nothing has to be put into an empty root.
+    let is_root = |entry: &&&PathEntry| entry.base.is_none() && entry.rest == "/";
+    if seen.iter().any(|entry| is_root(&entry)) {
+        unit.set("ProtectSystem", "strict");
+        unit.list("ReadWritePaths", "", &words(&write, false));
+    } else {
+        unit.set("TemporaryFileSystem", "/:ro");
+        unit.list("BindReadOnlyPaths", "", &words(&seen, true));
+        unit.list("BindPaths", "", &words(&write, true));
+    }
+    if !execute.iter().any(|entry| is_root(&entry)) {
+        unit.set("NoExecPaths", "/");
+        unit.list("ExecPaths", "", &words(&execute, false));
+    }
+    unit.list("InaccessiblePaths", "", &words(&deny, false));
+    let protected: Vec<String> =
+        paths.protect.iter().filter_map(|entry| word(&entry.path, false, losses)).collect();
+    unit.list("ReadOnlyPaths", "", &protected);
+    if profile.uses(Variable::Tmp) {
+        unit.set("PrivateTmp", "yes");
+    }
+    if profile.uses(Variable::Cache) {
+        unit.set("CacheDirectory", CACHE);
+    }
+}
+
+/// A path as a unit has it: with a specifier for a variable. A missing one is no error, behind `-`.
+fn word(location: &Location, binds: bool, losses: &mut Losses) -> Option<String> {
+    let rest = location.rest.replace('%', "%%");
+    let path = match location.base {
+        None => rest,
+        Some(Variable::Home) => {
+            losses.note(
+                "${HOME}",
+                "%h is the home of the service manager's user: of root in units of the system",
+            );
+            format!("%h{rest}")
+        }
+        // Directories that systemd makes.
+        Some(Variable::Tmp) if binds => return None,
+        Some(Variable::Tmp) => format!("/tmp{rest}"),
+        Some(Variable::Cache) if binds => return None,
+        Some(Variable::Cache) => format!("%C/{CACHE}{rest}"),
+        Some(Variable::Workspace) => {
+            losses.note(
+                "${WORKSPACE}",
+                "a unit has no workspace: name the directory in BindPaths= and ExecPaths=",
+            );
+            return None;
+        }
+    };
+    // Behind a colon another name of it would begin.
+    let path = if binds { path.replace(':', "\\:") } else { path };
+    Some(quoted(&format!("-{path}")))
+}
+
+/// A word, in quotes where it needs them.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./%+=@,:".contains(c);
+    if word.chars().all(plain) {
+        return word.to_string();
+    }
+    let mut text = String::from("\"");
+    for c in word.chars() {
+        match c {
+            '"' | '\\' => text.extend(['\\', c]),
+            '\n' => text.push_str("\\n"),
+            '\t' => text.push_str("\\t"),
+            c if c.is_ascii_control() => {
+                let _ = write!(text, "\\x{:02x}", u32::from(c));
+            }
+            c => text.push(c),
+        }
+    }
+    text.push('"');
+    text
+}
+
+fn environment(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
+    for (name, value) in profile.env.set.iter() {
+        let value = match value.base {
+            None => value.rest.replace('%', "%%"),
+            Some(Variable::Home) => format!("%h{}", value.rest.replace('%', "%%")),
+            Some(variable) => {
+                losses.note(
+                    format_args!("env.set.{name}"),
+                    format_args!("a unit has nothing for ${{{variable}}}"),
+                );
+                continue;
+            }
+        };
+        unit.set("Environment", quoted(&format!("{name}={value}")));
+    }
+    // A service starts from few variables, and what is not passed on need not be taken away.
+    let plain =
+        |name: &str| !name.contains('*') && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let passed: Vec<String> =
+        profile.env.inherit.iter().filter(|name| plain(name)).map(|name| name.to_string()).collect();
+    unit.list("PassEnvironment", "", &passed);
+}
+
+fn limits(profile: &Profile, unit: &mut Unit) {
+    let limits = &profile.limits;
+    let numbers = [
+        ("LimitNOFILE", &limits.open_files),
+        ("TasksMax", &limits.processes),
+        ("LimitFSIZE", &limits.file_size),
+        ("MemoryMax", &limits.memory),
+    ];
+    for (name, limit) in numbers {
+        if let Some(Bound::At(value)) = limit.as_ref().map(|limit| limit.value) {
+            unit.set(name, value);
+        }
+    }
+    for (name, limit) in [("LimitCPU", &limits.cpu), ("RuntimeMaxSec", &limits.timeout)] {
+        if let Some(Bound::At(value)) = limit.as_ref().map(|limit| limit.value) {
+            unit.set(name, format_args!("{}ms", value.as_millis().max(1)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_they_have_to_be() {
+        assert_eq!(quoted("-/usr"), "-/usr");
+        assert_eq!(quoted("-/a b\"c\\"), r#""-/a b\"c\\""#);
+        assert_eq!(quoted("-/a\n"), r#""-/a\n""#);
+    }
+
+    #[test]
+    fn a_list_is_broken_into_assignments() {
+        let mut unit = Unit(String::new());
+        unit.list("X", "~", &vec!["a".repeat(30); 4]);
+        let a = "a".repeat(30);
+        assert_eq!(unit.0, format!("X=~{a} {a}\nX=~{a} {a}\n"));
+    }
+}
