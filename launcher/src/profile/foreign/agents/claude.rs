@@ -1,0 +1,237 @@
+//! Claude Code's settings: `sandbox`, and the rules of `permissions` that its sandbox heeds.
+
+use crate::profile::error::{Fault, Mistake, Place, Plain, ProfileCause, nearest};
+use crate::profile::foreign::Losses;
+use crate::profile::foreign::agents::srt::{self, FileRules};
+use crate::profile::foreign::agents::{
+    EVERY_PORT, allow_host, deny_host, located, lose, paths, settle_base, skip, unknown,
+};
+use crate::profile::foreign::files::below;
+use crate::profile::foreign::meaning::Meaning;
+use crate::profile::json::{self, Node};
+use crate::profile::location::Location;
+use crate::profile::words::Variable;
+
+/// The keys that say what a command may do. All others are about the agent.
+const TOP: [&str; 2] = ["sandbox", "permissions"];
+
+/// Keys of `sandbox` that say when it is used, choose programs, or are for other systems than Linux.
+const ELSEWHERE: [&str; 15] = [
+    "enabled",
+    "failIfUnavailable",
+    "autoAllowBashIfSandboxed",
+    "allowUnsandboxedCommands",
+    "enabledPlatforms",
+    "enableWeakerNestedSandbox",
+    "enableWeakerNetworkIsolation",
+    "allowAppleEvents",
+    "allowPty",
+    "ignoreViolations",
+    "mandatoryDenySearchDepth",
+    "ripgrep",
+    "seccomp",
+    "bwrapPath",
+    "socatPath",
+];
+
+/// Reads a document.
+pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
+    let mut fields = json::parse(text)?.open_fields(&Place::Top)?;
+    let mut meaning = Meaning { description: "made of settings of Claude Code", ..Meaning::default() };
+    let mut rules = FileRules::default();
+    rules.allow_writing(below(Variable::Workspace, ""), "sandbox");
+    fields.take("sandbox", |node, place| sandbox(node, place, &mut rules, &mut meaning, losses))?;
+    fields.take("permissions", |node, place| permissions(node, place, &mut rules, &mut meaning, losses))?;
+    // A slip of the pen in one of the two keys would leave all rules out.
+    let slip = fields.left().find_map(|key| nearest(key, TOP.into_iter()).map(|_| key.to_string()));
+    if let Some(key) = slip {
+        return Err(Place::Top.fault(Mistake::unknown("key", &key, &TOP, "there are")).into());
+    }
+    rules.settle(&mut meaning);
+    settle_base(&mut meaning);
+    Ok(meaning)
+}
+
+fn sandbox(
+    node: Node,
+    place: &Place,
+    rules: &mut FileRules,
+    meaning: &mut Meaning,
+    losses: &mut Losses,
+) -> Result<(), Fault> {
+    let mut fields = node.open_fields(place)?;
+    fields.take("filesystem", |node, place| rules.read(node, place, losses))?;
+    fields.take("network", |node, place| srt::network(node, place, meaning, losses))?;
+    fields.take("credentials", |node, place| srt::credentials(node, place, meaning, losses))?;
+    lose(&mut fields, "excludedCommands", "every command of a run is confined", losses)?;
+    skip(&mut fields, &ELSEWHERE)?;
+    unknown(&fields, &["filesystem", "network", "credentials", "excludedCommands"], losses);
+    Ok(())
+}
+
+/// What a list of rules does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Allow,
+    Deny,
+    Ask,
+}
+
+fn permissions(
+    node: Node,
+    place: &Place,
+    rules: &mut FileRules,
+    meaning: &mut Meaning,
+    losses: &mut Losses,
+) -> Result<(), Fault> {
+    let mut fields = node.open_fields(place)?;
+    for (key, verdict) in [("allow", Verdict::Allow), ("deny", Verdict::Deny), ("ask", Verdict::Ask)] {
+        fields.take(key, |node, place| {
+            node.list(place, |node, place| {
+                let text = node.string(place)?;
+                let (tool, about) = parts(&text, place)?;
+                rule(&Rule { tool, about, verdict, place }, rules, meaning, losses);
+                Ok(())
+            })
+        })?;
+    }
+    let more = fields.take("additionalDirectories", |node, place| paths(node, place, losses))?;
+    more.into_iter().flatten().for_each(|(location, place)| rules.allow_writing(location, place));
+    skip(&mut fields, &["defaultMode", "disableBypassPermissionsMode", "disableAutoMode"])?;
+    unknown(&fields, &["allow", "deny", "ask", "additionalDirectories", "defaultMode"], losses);
+    Ok(())
+}
+
+/// A tool, and what stands in brackets behind it.
+fn parts<'t>(text: &'t str, place: &Place) -> Result<(&'t str, Option<&'t str>), Fault> {
+    let Some((tool, rest)) = text.split_once('(') else { return Ok((text, None)) };
+    match rest.strip_suffix(')') {
+        Some(about) => Ok((tool, Some(about))),
+        None => Err(place.fault(format!("'{}' lacks its ')'", Plain(text)))),
+    }
+}
+
+struct Rule<'a> {
+    tool: &'a str,
+    about: Option<&'a str>,
+    verdict: Verdict,
+    place: &'a Place<'a>,
+}
+
+fn rule(rule: &Rule<'_>, rules: &mut FileRules, meaning: &mut Meaning, losses: &mut Losses) {
+    let Rule { tool, about, verdict, place } = *rule;
+    let about = about.filter(|about| !matches!(*about, "*" | "**" | ""));
+    match (tool, about) {
+        // Everything may be read that nothing denies.
+        ("Read" | "Grep" | "Glob" | "LS", _) if verdict == Verdict::Allow => {}
+        ("Read", Some(text)) => {
+            ask(rule, losses);
+            each_place(rule, text, losses, |location| rules.deny(location, place));
+        }
+        ("Edit" | "Write" | "MultiEdit" | "NotebookEdit", Some(text)) if verdict == Verdict::Allow => {
+            each_place(rule, text, losses, |location| rules.allow_writing(location, place));
+        }
+        ("Edit" | "Write" | "MultiEdit" | "NotebookEdit", Some(text)) => {
+            ask(rule, losses);
+            each_place(rule, text, losses, |location| rules.deny_writing(location, place));
+        }
+        ("WebFetch", Some(text)) => {
+            let Some(host) = text.strip_prefix("domain:") else {
+                return losses.note(place, format_args!("'{}' is not 'domain:HOST'", Plain(text)));
+            };
+            if verdict == Verdict::Allow {
+                if allow_host(host, place, &mut meaning.network, losses) {
+                    losses.note(place, EVERY_PORT);
+                }
+            } else {
+                ask(rule, losses);
+                deny_host(host, place, &mut meaning.network, losses);
+            }
+        }
+        ("Bash", Some(text)) if verdict == Verdict::Deny => match command(text) {
+            Some(name) => {
+                if !meaning.blocked.iter().any(|known| known == name) {
+                    meaning.blocked.push(name.to_string());
+                }
+            }
+            None => losses.note(
+                place,
+                format_args!(
+                    "'{}': commands.block of a profile blocks a command whatever its arguments are",
+                    Plain(text)
+                ),
+            ),
+        },
+        // What is allowed there is not asked about. A run asks about nothing.
+        _ if verdict == Verdict::Allow => {}
+        ("Bash", _) if verdict == Verdict::Ask => {
+            losses.note(place, "a run asks nobody: the command is executed")
+        }
+        (tool, _) => losses.note(
+            place,
+            format_args!(
+                "'{}' as a whole is a tool of the agent, of which a profile says nothing",
+                Plain(tool)
+            ),
+        ),
+    }
+}
+
+fn ask(rule: &Rule<'_>, losses: &mut Losses) {
+    if rule.verdict == Verdict::Ask {
+        losses.note(rule.place, "a run asks nobody: it is refused");
+    }
+}
+
+/// The command that `NAME`, `NAME:*` or `NAME *` is about, whatever its arguments are.
+fn command(text: &str) -> Option<&str> {
+    let name = text.strip_suffix(":*").or(text.strip_suffix(" *")).unwrap_or(text);
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');
+    (!name.is_empty() && name.chars().all(plain)).then_some(name)
+}
+
+/// The place of a rule. A name without a slash, or behind `**/`, is meant in every directory: a profile has the first.
+fn each_place(rule: &Rule<'_>, text: &str, losses: &mut Losses, add: impl FnOnce(Location)) {
+    let (workspace, place) = (Some(Variable::Workspace), rule.place);
+    let bare = text.strip_prefix("**/").unwrap_or(text);
+    let is_anywhere = !bare.contains('/') && !bare.starts_with('~');
+    let located = if is_anywhere {
+        located(workspace, bare, text)
+    } else if let Some(absolute) = text.strip_prefix("//") {
+        located(None, absolute, text)
+    } else if let Some(own) = text.strip_prefix("~/") {
+        located(Some(Variable::Home), own, text)
+    } else {
+        located(workspace, text, text)
+    };
+    match located {
+        Ok(location) => {
+            if is_anywhere && rule.verdict != Verdict::Allow {
+                losses.note(
+                    place,
+                    format_args!(
+                        "'{}' is meant in every directory; the profile has '{location}'",
+                        Plain(text)
+                    ),
+                );
+            }
+            add(location);
+        }
+        Err(why) => losses.note(place, why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_a_name_with_any_arguments() {
+        assert_eq!(command("curl"), Some("curl"));
+        assert_eq!(command("curl:*"), Some("curl"));
+        assert_eq!(command("wget *"), Some("wget"));
+        assert_eq!(command("git push *"), None);
+        assert_eq!(command("rm -rf:*"), None);
+        assert_eq!(command(":*"), None);
+    }
+}
