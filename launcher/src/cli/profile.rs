@@ -1,6 +1,6 @@
 //! `sbx profile`: listing, showing, checking and translating profiles.
 
-use crate::cli::foreign::{Foreign, Language};
+use crate::cli::foreign::Foreign;
 use crate::cli::{complain, foreign, print, why};
 use crate::error::{REFUSED, Refusal};
 use crate::explain::query::Subject;
@@ -10,6 +10,7 @@ use crate::host::Host;
 use crate::host::landlock::Version;
 use crate::plan::calls::{self, Unix};
 use crate::plan::network;
+use crate::profile::foreign::languages::Language;
 use crate::profile::{self, NetworkMode};
 use crate::request::Request;
 use crate::text::{escape, tame};
@@ -93,19 +94,21 @@ pub enum ProfileAction {
     /// Print the JSON Schema of a profile
     Schema,
     /// Print the profile that another tool's policy makes
+    #[command(after_help = foreign::IMPORTS)]
     Import {
         /// Whose policy it is
-        #[arg(long, value_name = "LANGUAGE")]
-        from: Language,
+        #[arg(long, value_name = "LANGUAGE", value_parser = foreign::readable())]
+        from: &'static Language,
         /// The file.
         #[command(flatten)]
         file: Foreign,
     },
     /// Print a profile as another tool's policy
+    #[command(after_help = foreign::EXPORTS)]
     Export {
         /// Whose policy it is to be
-        #[arg(long, value_name = "LANGUAGE")]
-        to: Language,
+        #[arg(long, value_name = "LANGUAGE", value_parser = foreign::writable())]
+        to: &'static Language,
         /// The profile.
         #[command(flatten)]
         profile: Foreign,
@@ -130,8 +133,8 @@ pub fn run(action: &ProfileAction) -> Result<i32, Refusal> {
             }
             Ok(status)
         }
-        ProfileAction::Import { from, file } => foreign::import(file, *from),
-        ProfileAction::Export { to, profile } => foreign::export(profile, *to),
+        ProfileAction::Import { from, file } => foreign::import(file, from),
+        ProfileAction::Export { to, profile } => foreign::export(profile, to),
         ProfileAction::Review { profile, json } => review_one(profile, *json),
         ProfileAction::Diff { one, other, json } => diff(one, other, *json),
         ProfileAction::Schema => print(profile::schema().as_bytes()).map(|()| 0),

@@ -45,6 +45,9 @@ pub(crate) enum ProfileCause {
     /// It is not JSON, or an object has a key twice.
     #[error(transparent)]
     Syntax(#[from] serde_json::Error),
+    /// A mistake in a text that is no JSON.
+    #[error("line {line}: {why}")]
+    Line { line: usize, why: String },
     #[error("it extends itself: {}", .0.join(" -> "))]
     Circle(Vec<String>),
     #[error("more than {depth} profiles extend each other: {}", chain.join(" -> "))]

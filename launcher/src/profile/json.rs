@@ -12,7 +12,7 @@ use crate::profile::origin::Text;
 #[derive(Debug)]
 pub(crate) enum Node {
     Null,
-    Bool,
+    Bool(bool),
     Integer(u64),
     /// Negative, fractional, or too big.
     OtherNumber,
@@ -48,8 +48,8 @@ impl<'de> Visitor<'de> for NodeVisitor {
         Ok(Node::Null)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Node, E> {
-        Ok(Node::Bool)
+    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Bool(value))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
@@ -93,7 +93,7 @@ impl Node {
     pub(crate) fn instead(&self, place: &Place, expected: &'static str) -> Fault {
         let found = match self {
             Node::Null => "null",
-            Node::Bool => "a truth value",
+            Node::Bool(_) => "a truth value",
             Node::Integer(_) | Node::OtherNumber => "a number",
             Node::String(_) => "a string",
             Node::List(_) => "a list",
@@ -106,6 +106,13 @@ impl Node {
         match self {
             Node::String(text) => Ok(text.into()),
             other => Err(other.instead(place, "a string")),
+        }
+    }
+
+    pub(crate) fn truth(self, place: &Place) -> Result<bool, Fault> {
+        match self {
+            Node::Bool(value) => Ok(value),
+            other => Err(other.instead(place, "true or false")),
         }
     }
 
@@ -139,6 +146,11 @@ impl Node {
             return Err(place.fault(Mistake::unknown("key", key, known, "there are")));
         }
         Ok(Fields { place, pairs })
+    }
+
+    /// An object that may have other keys than those that are taken.
+    pub(crate) fn open_fields<'a>(self, place: &'a Place<'a>) -> Result<Fields<'a>, Fault> {
+        Ok(Fields { place, pairs: self.object(place)? })
     }
 
     pub(crate) fn integer(self, place: &Place) -> Result<u64, Fault> {
@@ -176,6 +188,11 @@ impl Fields<'_> {
         let place = self.pairs.iter().position(|(known, _)| known == key);
         let node = place.map(|place| self.pairs.swap_remove(place).1);
         node.map(|node| read(node, &Place::Key(self.place, key))).transpose()
+    }
+
+    /// The keys that were not taken.
+    pub(crate) fn left(&self) -> impl Iterator<Item = &str> {
+        self.pairs.iter().map(|(key, _)| &**key)
     }
 
     /// The same for a key that the object must have.

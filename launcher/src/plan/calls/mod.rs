@@ -1,5 +1,6 @@
 //! From a profile and flags to the calls of one run.
 
+mod alone;
 mod loader;
 mod network;
 mod of_run;
@@ -23,6 +24,7 @@ use sbx_policy::program::{self, TooLong};
 use sbx_policy::rules::{Actions, Layout, Rules};
 use std::ffi::OsStr;
 
+pub use alone::alone;
 pub use loader::{Needs, Seal};
 pub use network::mode;
 pub use of_run::of_run as calls_of_run;

@@ -3,7 +3,18 @@
 //! What one side cannot say is never dropped in silence: it is an error, or one line of a list if the caller accepts
 //! the loss.
 
+mod agents;
+mod bpf;
+mod files;
+mod hosts;
+mod landlock;
+pub mod languages;
+mod meaning;
 pub mod oci;
+mod rest;
+mod spo;
+mod systemd;
+mod toml;
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -21,7 +32,8 @@ use crate::profile::{document, json, search};
 pub struct Losses(Vec<String>);
 
 impl Losses {
-    pub(crate) fn note(&mut self, place: impl Display, what: impl Display) {
+    /// Adds one.
+    pub fn note(&mut self, place: impl Display, what: impl Display) {
         let line = format!("{place}: {what}");
         // One rule may name the same call twice.
         if self.0.last() != Some(&line) {

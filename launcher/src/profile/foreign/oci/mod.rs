@@ -5,20 +5,28 @@ mod draft;
 mod read;
 mod write;
 
-use std::ffi::OsStr;
-
 pub use write::{Asked, Extent, of_first, write};
 
-use crate::profile::foreign::{ImportError, Imported, check};
-use crate::profile::json;
+use crate::profile::error::{Fault, Place, ProfileCause};
+use crate::profile::foreign::languages::Exported;
+use crate::profile::foreign::meaning::Meaning;
+use crate::profile::foreign::{Losses, rest};
+use crate::profile::json::{self, Node};
 
-/// Makes a profile of a document.
-pub fn import(file: &OsStr, text: &[u8]) -> Result<Imported, ImportError> {
-    let wrong = |cause| ImportError::new(file, cause);
-    let node = json::parse(text).map_err(wrong)?;
-    let imported = read::read(node).map_err(|fault| wrong(fault.into()))?;
-    check(&imported.document).map_err(wrong)?;
-    Ok(imported)
+/// Reads a document.
+pub(super) fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
+    Ok(filter(json::parse(text)?, &Place::Top, losses)?)
+}
+
+/// Reads a filter, which may be a part of a document.
+pub(super) fn filter(node: Node, place: &Place, losses: &mut Losses) -> Result<Meaning, Fault> {
+    read::read(node, place, losses)
+}
+
+/// Writes a document.
+pub(super) fn export(exported: &Exported<'_>, losses: &mut Losses) -> Vec<u8> {
+    rest::lose(exported.profile, &[], rest::CALLS_ONLY, losses);
+    format!("{:#}\n", write(exported.calls, exported.default, losses)).into_bytes()
 }
 
 /// What a rule does. The words that mean the same to a process are one action.
@@ -63,6 +71,6 @@ const ELSEWHERE: &str = "\
     usr26 usr32 utimensat_time64 vm86 vm86old waitpid";
 
 /// Whether a call exists on some architecture that a run cannot have.
-fn is_elsewhere(name: &str) -> bool {
+pub(super) fn is_elsewhere(name: &str) -> bool {
     ELSEWHERE.split_ascii_whitespace().any(|known| known == name)
 }

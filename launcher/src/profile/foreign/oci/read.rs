@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::errno;
 use sbx_policy::restrictions::{Condition, Op, Width};
-use serde_json::json;
 
 use crate::profile::calls::{DefaultAction, errno_word};
 use crate::profile::conditions::OF_OCI;
 use crate::profile::error::{Fault, Mistake, Place, Plain, nearest};
+use crate::profile::foreign::meaning::{Calls, Meaning};
 use crate::profile::foreign::oci::draft::Draft;
 use crate::profile::foreign::oci::{ACTIONS, Action, is_elsewhere};
-use crate::profile::foreign::{Imported, Losses, at};
+use crate::profile::foreign::{Losses, at};
 use crate::profile::json::{Fields, Node};
 use crate::profile::origin::Text;
 
@@ -29,16 +29,15 @@ const TOP: [&str; 9] = [
 ];
 
 /// Reads a document.
-pub fn read(node: Node) -> Result<Imported, Fault> {
-    let mut losses = Losses::default();
-    let mut fields = node.fields(&Place::Top, &TOP)?;
+pub fn read(node: Node, place: &Place, losses: &mut Losses) -> Result<Meaning, Fault> {
+    let mut fields = node.fields(place, &TOP)?;
     let error = error(&mut fields, "defaultErrnoRet", "defaultErrno")?;
-    let default = fields.require("defaultAction", |node, place| default(node, place, error, &mut losses))?;
+    let default = fields.require("defaultAction", |node, place| default(node, place, error, losses))?;
     maybe(&mut fields, "architectures", |node, place| {
-        node.list(place, |node, place| architecture(&node.string(place)?, place, &mut losses)).map(|_| ())
+        node.list(place, |node, place| architecture(&node.string(place)?, place, losses)).map(|_| ())
     })?;
     maybe(&mut fields, "archMap", |node, place| {
-        node.list(place, |node, place| arch_map(node, place, &mut losses)).map(|_| ())
+        node.list(place, |node, place| arch_map(node, place, losses)).map(|_| ())
     })?;
     maybe(&mut fields, "flags", |node, place| {
         node.list(place, |node, place| {
@@ -57,7 +56,7 @@ pub fn read(node: Node) -> Result<Imported, Fault> {
     }
     let mut drafts: BTreeMap<Call, Draft> = BTreeMap::new();
     maybe(&mut fields, "syscalls", |node, place| {
-        node.list(place, |node, place| rule(node, place, default, &mut drafts, &mut losses)).map(|_| ())
+        node.list(place, |node, place| rule(node, place, default, &mut drafts, losses)).map(|_| ())
     })?;
     // A run under a profile that allows by default has no filter: the list of denials becomes one of permissions.
     if default == DefaultAction::Allow {
@@ -65,21 +64,19 @@ pub fn read(node: Node) -> Result<Imported, Fault> {
             drafts.entry(call).or_default();
         }
     }
-    let (mut allow, mut deny, mut log) = (Vec::new(), Vec::new(), Vec::new());
+    let mut calls = Calls::default();
     for (call, draft) in drafts {
-        draft.finish(call, default, &mut losses).write(call, &mut allow, &mut deny, &mut log);
+        draft.finish(call, default, losses).write(call, &mut calls.allow, &mut calls.deny, &mut calls.log);
     }
-    let default = match default {
+    calls.default = Some(match default {
         DefaultAction::Allow | DefaultAction::Errno(errno::EPERM) => "errno".to_string(),
         other => other.to_string(),
-    };
-    let document = json!({
-        "description": "made of an OCI seccomp document, which speaks of system calls only",
-        "extends": "custom",
-        "static": "confine",
-        "syscalls": { "default": default, "allow": allow, "deny": deny, "log": log },
     });
-    Ok(Imported { document, losses })
+    Ok(Meaning {
+        description: "made of an OCI seccomp document, which speaks of system calls only",
+        calls: Some(calls),
+        ..Meaning::default()
+    })
 }
 
 /// Takes a key whose value may also be null.

@@ -30,12 +30,56 @@ pub struct Asked {
     deny: Extent,
     errno: Option<u16>,
     log: bool,
+    /// The named restrictions of `allow` and of `deny`. Empty for comparisons without a name.
+    named: [Vec<&'static str>; 2],
 }
 
 impl Asked {
+    /// The call.
+    pub fn call(&self) -> Call {
+        self.call
+    }
+
+    /// How far it is allowed.
+    pub fn allow(&self) -> &Extent {
+        &self.allow
+    }
+
+    /// How far it is denied.
+    pub fn deny(&self) -> &Extent {
+        &self.deny
+    }
+
+    /// The error of a denial, if it has one of its own.
+    pub fn errno(&self) -> Option<u16> {
+        self.errno
+    }
+
+    /// Whether it is noted where it is allowed.
+    pub fn is_noted(&self) -> bool {
+        self.log
+    }
+
+    /// The restrictions under which it is allowed, by their names; `""` stands for comparisons without one.
+    pub fn allowed_with(&self) -> &[&'static str] {
+        &self.named[0]
+    }
+
+    /// The same of its denial.
+    pub fn denied_with(&self) -> &[&'static str] {
+        &self.named[1]
+    }
+
     /// What the table of rules says, with the conditions that it has no room for.
     pub fn of(rules: &Rules, said: Option<&CallRules>, call: Call, namespaces: bool) -> Option<Asked> {
         let row = rules.row(call)?;
+        let names = |grant: Grant, said: Option<&Grants>| {
+            let Grant::Some(mask) = grant else { return Vec::new() };
+            let places = restrictions::of_call(call).enumerate().filter(|(bit, _)| mask & 1 << bit != 0);
+            let alternatives = said.map_or(&[][..], Grants::alternatives).iter();
+            let free = alternatives.filter(|one| matches!(one.when, When::Free(_))).map(|_| "");
+            places.map(|(_, place)| restrictions::name(place)).chain(free.take(1)).collect()
+        };
         let extent = |grant: Grant, said: Option<&Grants>| match grant {
             Grant::None => Extent::None,
             Grant::All => Extent::All,
@@ -50,10 +94,12 @@ impl Asked {
                 Extent::Some(named.map(|all| all.to_vec()).chain(free).collect())
             }
         };
+        let (allowed, denied) = (said.map(|said| said.allowed(namespaces)), said.map(|said| &said.deny));
         Some(Asked {
             call,
-            allow: extent(row.allow, said.map(|said| said.allowed(namespaces))),
-            deny: extent(row.deny, said.map(|said| &said.deny)),
+            named: [names(row.allow, allowed), names(row.deny, denied)],
+            allow: extent(row.allow, allowed),
+            deny: extent(row.deny, denied),
             errno: (row.errno != 0).then_some(row.errno),
             log: row.log,
         })
