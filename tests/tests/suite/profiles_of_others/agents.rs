@@ -1,0 +1,191 @@
+//! Settings of agents: what a profile made of them lets through and what it refuses.
+
+use super::made_of;
+use sbx_tests::world::SECRET;
+use sbx_tests::{World, as_users};
+use serde_json::Value;
+
+/// Reads a secret, writes in the workspace, in a directory of it, and beside it.
+const SCRIPT: &str =
+    "cat \"$HOME/.ssh/id_rsa\"; echo x > made; echo x > fixed/made; echo x > \"$HOME/beside/made\"; echo end";
+
+/// What a document allows: the secret, and what is written.
+#[derive(Debug, PartialEq, Eq)]
+struct Allowed {
+    secret: bool,
+    made: bool,
+    fixed: bool,
+    beside: bool,
+}
+
+fn allowed(world: &World, language: &str, document: &str) -> Allowed {
+    world.make_dir(&world.path("fixed"));
+    world.make_dir(&world.home.join("beside"));
+    let profile = made_of(world, language, document);
+    let out = world.sbx(["run", "-p"]).arg(&profile).args(["--", "/bin/sh", "-c", SCRIPT]).run();
+    assert!(out.out().ends_with("end\n"), "{language}: {document}: {out}");
+    let written = |path: std::path::PathBuf| std::fs::remove_file(path).is_ok();
+    Allowed {
+        secret: out.out().contains(SECRET),
+        made: written(world.path("made")),
+        fixed: written(world.path("fixed/made")),
+        beside: written(world.home.join("beside/made")),
+    }
+}
+
+/// Each document, and what it allows: whether the secret is read, and the three files written.
+fn hold(language: &str, cases: &[(&str, [bool; 4])]) {
+    as_users(|user| {
+        let world = World::new(user);
+        for (document, [secret, made, fixed, beside]) in cases {
+            let meant = Allowed { secret: *secret, made: *made, fixed: *fixed, beside: *beside };
+            assert_eq!(allowed(&world, language, document), meant, "{language}: {document}");
+        }
+    });
+}
+
+#[test]
+fn settings_of_srt_hold() {
+    let of = |files: &str| format!("{{\"network\":{{}},\"filesystem\":{{{files}}}}}");
+    hold(
+        "srt",
+        &[
+            (&of("\"allowWrite\":[\".\",\"~/beside\"]"), [true, true, true, true]),
+            (
+                &of("\"denyRead\":[\"~/.ssh\"],\"allowWrite\":[\".\"],\"denyWrite\":[\"fixed\"]"),
+                [false, true, false, false],
+            ),
+            (
+                &of("\"denyRead\":[\"~\"],\"allowRead\":[\".\"],\"allowWrite\":[\".\"]"),
+                [false, true, true, false],
+            ),
+            (&of("\"denyRead\":[]"), [true, false, false, false]),
+        ],
+    );
+}
+
+#[test]
+fn settings_of_claude_code_hold() {
+    hold(
+        "claude",
+        &[
+            ("{}", [true, true, true, false]),
+            ("{\"permissions\":{\"allow\":[\"Edit(~/beside/**)\"]}}", [true, true, true, true]),
+            (
+                "{\"permissions\":{\"deny\":[\"Read(~/.ssh/**)\",\"Edit(./fixed/**)\"]}}",
+                [false, true, false, false],
+            ),
+            (
+                "{\"permissions\":{\"deny\":[\"Edit(/fixed)\"],\"ask\":[\"Read(~/.ssh/id_rsa)\"]}}",
+                [false, true, false, false],
+            ),
+            (
+                "{\"sandbox\":{\"filesystem\":{\"denyRead\":[\"~/.ssh\"],\"denyWrite\":[\".\"]}}}",
+                [false, false, false, false],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_blocked_command_is_not_executed() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "head -c4 /etc/passwd; echo end";
+        for (rule, shown) in [("Bash(head:*)", "end\n"), ("Bash(tail:*)", "rootend\n")] {
+            let profile = made_of(&world, "claude", format!("{{\"permissions\":{{\"deny\":[\"{rule}\"]}}}}"));
+            let out = world.sbx(["run", "-p"]).arg(&profile).args(["--", "/bin/sh", "-c", script]).run();
+            assert_eq!(out.out(), shown, "{rule}: {out}");
+        }
+    });
+}
+
+#[test]
+fn modes_of_codex_hold() {
+    let writes = "sandbox_mode = \"workspace-write\"\n";
+    hold(
+        "codex",
+        &[
+            ("sandbox_mode = \"read-only\"\n", [true, false, false, false]),
+            (writes, [true, true, true, false]),
+            (
+                &format!("{writes}[sandbox_workspace_write]\nwritable_roots = [\"~/beside\"]\n"),
+                [true, true, true, true],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn permission_profiles_of_codex_hold() {
+    let of = |lines: &str| {
+        format!(
+            "default_permissions = \"x\"\n[permissions.x]\nextends = \":workspace\"\n\
+             [permissions.x.filesystem]\n{lines}\n"
+        )
+    };
+    hold(
+        "codex",
+        &[
+            ("default_permissions = \":workspace\"\n", [true, true, true, false]),
+            (&of("\"~/.ssh\" = \"deny\"\n\"~/beside\" = \"write\""), [false, true, true, true]),
+            (&of("\":workspace_roots\" = { \"fixed\" = \"read\" }"), [true, true, false, false]),
+            (&of("\":root\" = \"deny\"\n\":minimal\" = \"read\""), [false, true, true, false]),
+            (&of("\":workspace_roots\" = { \".\" = \"read\" }"), [true, false, false, false]),
+        ],
+    );
+}
+
+#[test]
+fn settings_of_cursor_hold() {
+    hold(
+        "cursor",
+        &[
+            ("{}", [true, true, true, false]),
+            (
+                "{\"type\":\"workspace_readonly\",\"additionalReadwritePaths\":[\"~/beside\"]}",
+                [true, false, false, false],
+            ),
+            (
+                "{\"readBoundary\":\"workspace\",\"additionalReadwritePaths\":[\"~/beside\"]}",
+                [false, true, true, true],
+            ),
+            ("{\"additionalReadonlyPaths\":[\"./fixed\"]}", [true, true, false, false]),
+        ],
+    );
+}
+
+/// The network that a document makes.
+fn network(world: &World, language: &str, document: &str) -> Value {
+    let profile = made_of(world, language, document);
+    let profile: Value = serde_json::from_slice(&std::fs::read(profile).unwrap()).unwrap();
+    profile["network"].clone()
+}
+
+#[test]
+fn hosts_become_rules() {
+    as_users(|user| {
+        let world = World::new(user);
+        let rules = |list: &[&str]| serde_json::json!(list);
+        let srt = "{\"network\":{\"allowedDomains\":[\"a.example.org\",\"*.b.example.org:8443\",\"localhost:1\"],\
+                   \"deniedDomains\":[\"x.b.example.org\",\"*:22\"]},\"filesystem\":{}}";
+        let of_srt = network(&world, "srt", srt);
+        assert_eq!(of_srt["mode"], "allow");
+        assert_eq!(of_srt["connect"], rules(&["a.example.org:80,443", "*.b.example.org:8443"]));
+        assert_eq!(of_srt["deny"], rules(&["x.b.example.org"]));
+        let closed = "{\"network\":{\"allowedDomains\":[\"a.example.org\"],\"deniedDomains\":[\"*\"]},\"filesystem\":{}}";
+        assert_eq!(network(&world, "srt", closed), Value::Null);
+        let claude = "{\"permissions\":{\"allow\":[\"WebFetch(domain:a.example.org)\"]}}";
+        assert_eq!(network(&world, "claude", claude)["connect"], rules(&["a.example.org:80,443"]));
+        let codex =
+            "sandbox_mode = \"workspace-write\"\nsandbox_workspace_write = { network_access = true }\n";
+        assert_eq!(network(&world, "codex", codex)["mode"], "host");
+        let codex = "default_permissions = \"x\"\n[permissions.x.network]\nenabled = true\n\
+                     domains = { \"**.example.org\" = \"allow\", \"y.example.org\" = \"deny\" }\n";
+        let of_codex = network(&world, "codex", codex);
+        assert_eq!(of_codex["connect"], rules(&["example.org:80,443", "*.example.org:80,443"]));
+        assert_eq!(of_codex["deny"], rules(&["y.example.org"]));
+        let cursor = "{\"networkPolicy\":{\"default\":\"allow\",\"deny\":[\"z.example.org\"]}}";
+        assert_eq!(network(&world, "cursor", cursor)["connect"], rules(&["*:443/tls", "*:80/http"]));
+    });
+}

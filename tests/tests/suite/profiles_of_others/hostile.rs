@@ -1,0 +1,158 @@
+//! Documents that nobody should believe: each ends with one sentence that has its place.
+
+use sbx_tests::{World, as_users};
+
+/// What comes of a document: the only line of standard error.
+fn refusal(world: &World, language: &str, text: &[u8]) -> String {
+    world.write("hostile", text);
+    let out = world.sbx(["profile", "import", "--lossy", "--from", language, "hostile"]).run();
+    assert_eq!((out.code, out.out()), (Some(125), String::new()), "{language}: {out}");
+    assert_eq!(out.err().lines().count(), 1, "{language}: {out}");
+    out.err()
+}
+
+const JSON: [&str; 5] = ["oci", "spo", "srt", "claude", "cursor"];
+
+#[test]
+fn hostile_json_ends_with_a_place() {
+    as_users(|user| {
+        let world = World::new(user);
+        for language in JSON {
+            for (text, place) in [
+                ([&b"{\"network\":"[..], &b"[".repeat(5000)].concat(), "line 1 column"),
+                (format!("{{\"x\":\"{}\"}}", "y".repeat(2 << 20)).into_bytes(), "1048576"),
+                (
+                    b"{\"network\":{},\n\"network\":{}}".to_vec(),
+                    "key 'network' stands twice at line 2 column",
+                ),
+                (b"{\"a\":\"\0\"}".to_vec(), "line 1 column"),
+                (b"{\"a\":\"\xff\"}".to_vec(), "line 1 column"),
+                (b"{} {}".to_vec(), "line 1 column"),
+                (b"[]".to_vec(), "a list instead of an object"),
+                (b"".to_vec(), "the file is empty"),
+            ] {
+                let err = refusal(&world, language, &text);
+                assert!(err.contains(place), "{language}: {place}: {err}");
+            }
+        }
+    });
+}
+
+#[test]
+fn hostile_toml_and_units_end_with_a_line() {
+    as_users(|user| {
+        let world = World::new(user);
+        let deep = format!("sandbox_mode = {}", "[".repeat(5000));
+        for (language, text, place) in [
+            ("codex", deep.as_bytes(), "line 1: "),
+            ("codex", b"sandbox_mode = \"read-only\"\nsandbox_mode = \"read-only\"\n", "line 2: "),
+            ("codex", b"a = 1\nb = \"\xff\"\n", "line 2: it is no UTF-8"),
+            ("codex", b"a = \"x\0y\"\n", "line 1: "),
+            ("codex", b"sandbox_mode = \"read\"\n", "sandbox_mode: unknown value 'read'"),
+            ("codex", b"sandbox_mod = \"read-only\"\n", "unknown key 'sandbox_mod' (did you mean 'sandbox_mode'?)"),
+            ("codex", b"default_permissions = \"x\"\n", "permissions: there is no profile 'x'"),
+            (
+                "codex",
+                b"default_permissions = \"a\"\n[permissions.a]\nextends = \"b\"\n[permissions.b]\nextends = \"a\"\n",
+                "permissions.a: it extends itself",
+            ),
+            ("codex", b"sandbox_mode = \"danger-full-access\"\n", "sandbox_mode: 'danger-full-access' confines nothing"),
+            ("systemd", b"[Service]\nA=\0\n", "line 2: it has a NUL"),
+            ("systemd", b"[Service]\n\nA=\xff\n", "line 3: it is no UTF-8"),
+            ("systemd", b"[Service]\nReadWritePaths=\"/a\n", "line 2: ReadWritePaths: a quote is not closed"),
+            ("systemd", b"[Service]\nPrivateNetwork=perhaps\n", "line 2: PrivateNetwork: 'perhaps' is neither"),
+            ("systemd", b"[Service]\nSystemCallErrorNumber=EWHAT\n", "line 2: SystemCallErrorNumber: 'EWHAT'"),
+            ("systemd", b"[Service]\nMemoryMax=much\n", "line 2: MemoryMax: 'much' is no size"),
+            ("systemd", b"[Unit]\nA=b\n", "there is no section [Service]"),
+        ] {
+            let err = refusal(&world, language, text);
+            assert!(err.contains(place), "{language}: {place}: {err}");
+        }
+        let long = format!("[Service]\nX={}\n", "y".repeat(2 << 20));
+        assert!(refusal(&world, "systemd", long.as_bytes()).contains("1048576"));
+    });
+}
+
+#[test]
+fn unknown_words_end_with_a_place() {
+    as_users(|user| {
+        let world = World::new(user);
+        let rule = |rule: &str| format!("{{\"defaultAction\":\"SCMP_ACT_LOG\",\"syscalls\":[{rule}]}}");
+        for (language, text, place) in [
+            ("oci", "{\"defaultAction\":\"SCMP_ACT_X\"}".into(), "defaultAction: unknown value 'SCMP_ACT_X'"),
+            ("oci", rule("{\"names\":[\"read\"],\"action\":\"ALLOW\"}"), "syscalls[0].action: unknown value"),
+            ("oci", rule("{\"names\":[],\"action\":\"SCMP_ACT_LOG\"}"), "syscalls[0]: it names no call"),
+            (
+                "srt",
+                "{\"network\":{\"allowedDomains\":1},\"filesystem\":{}}".into(),
+                "network.allowedDomains: a number",
+            ),
+            ("srt", "{\"network\":{}}".into(), "the key 'filesystem' is missing"),
+            (
+                "claude",
+                "{\"permissions\":{\"deny\":[\"Read(x\"]}}".into(),
+                "permissions.deny[0]: 'Read(x' lacks its ')'",
+            ),
+            (
+                "claude",
+                "{\"permission\":{}}".into(),
+                "unknown key 'permission' (did you mean 'permissions'?)",
+            ),
+            ("cursor", "{\"type\":\"insecure_none\"}".into(), "type: 'insecure_none' confines nothing"),
+            ("cursor", "{\"type\":\"workspace\"}".into(), "type: unknown value 'workspace'"),
+            ("spo", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"spec\":{}}".into(), "apiVersion: 'v1' is not"),
+        ] {
+            let err = refusal(&world, language, text.as_bytes());
+            assert!(err.contains(place), "{language}: {place}: {err}");
+        }
+    });
+}
+
+/// What is not known is an error by its name, or a line.
+#[test]
+fn an_unknown_rule_is_an_error_or_a_line() {
+    as_users(|user| {
+        let world = World::new(user);
+        for (language, text, place) in [
+            (
+                "systemd",
+                "[Service]\nReadWritePath=/x\n",
+                "line 2: ReadWritePath: the directive is unknown (did you mean",
+            ),
+            (
+                "systemd",
+                "[Service]\nSystemCallFilter=opennat\n",
+                "'opennat' is neither a call nor a group (did you mean",
+            ),
+            (
+                "srt",
+                "{\"network\":{\"allowDomains\":[]},\"filesystem\":{}}",
+                "network.allowDomains: the key is unknown (did",
+            ),
+            (
+                "claude",
+                "{\"sandbox\":{\"filesystem\":{\"denyRea\":[\"x\"]}}}",
+                "sandbox.filesystem.denyRea: the key is unknown",
+            ),
+            (
+                "cursor",
+                "{\"networkPolicy\":{\"defaults\":\"deny\"}}",
+                "networkPolicy.defaults: the key is unknown (did you",
+            ),
+            (
+                "oci",
+                "{\"defaultAction\":\"SCMP_ACT_LOG\",\"syscalls\":[{\"names\":[\"opne\"],\"action\":\"SCMP_ACT_ALLOW\"}]}",
+                "syscalls[0]: opne: there is no such call (did you mean 'open'?)",
+            ),
+        ] {
+            world.write("odd", text);
+            let strict = world.sbx(["profile", "import", "--from", language, "odd"]).run();
+            assert_eq!((strict.code, strict.out()), (Some(125), String::new()), "{strict}");
+            assert!(strict.err().contains(place), "{place}: {strict}");
+            let lossy =
+                world.sbx(["profile", "import", "--lossy", "--from", language, "odd"]).run().success();
+            assert!(lossy.err().contains("lost: ") && lossy.err().contains(place), "{place}: {lossy}");
+            assert!(lossy.out().contains("\"extends\""), "{lossy}");
+        }
+    });
+}

@@ -1,0 +1,106 @@
+//! Profiles that are written in another language and read again.
+
+use super::made_of;
+use sbx_tests::World;
+use sbx_tests::users::User;
+use serde_json::{Value, json};
+
+fn exported(world: &World, language: &str, profile: &str) -> String {
+    world.sbx(["profile", "export", "--lossy", "--to", language, profile]).run().success().out()
+}
+
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// A profile of calls alone, which every language about calls can say.
+fn calls(world: &World) -> String {
+    let profile = json!({
+        "extends": "custom",
+        "syscalls": {
+            "default": "errno",
+            "allow": ["@basic-io", "openat", { "call": "socket", "args": [{ "index": 0, "value": 1 }] }],
+            "deny": [{ "call": "mkdir", "errno": "EACCES" }],
+        },
+    });
+    world.write(world.home.join("calls.json"), profile.to_string()).display().to_string()
+}
+
+#[test]
+fn a_seccomp_profile_of_a_cluster_comes_back() {
+    let world = World::new(&User::ordinary());
+    let profile = calls(&world);
+    let resource = value(&exported(&world, "spo", &profile));
+    assert_eq!(resource["kind"], "SeccompProfile");
+    assert_eq!(resource["metadata"]["name"], "calls");
+    // Without the keys that an OCI document alone has, both say the same.
+    let mut filter = value(&exported(&world, "oci", &profile));
+    let filter = filter.as_object_mut().unwrap();
+    filter.remove("defaultErrnoRet");
+    filter.insert("architectures".into(), resource["spec"]["architectures"].clone());
+    assert_eq!(resource["spec"], json!(filter));
+    let of_resource = std::fs::read(made_of(&world, "spo", resource.to_string())).unwrap();
+    let of_filter = std::fs::read(made_of(&world, "oci", json!(filter).to_string())).unwrap();
+    assert_eq!(of_resource, of_filter);
+}
+
+#[test]
+fn a_unit_comes_back() {
+    let world = World::new(&User::ordinary());
+    let unit = "[Service]\nSystemCallFilter=@system-service\nSystemCallFilter=~@privileged\n\
+                SystemCallErrorNumber=EACCES\nRestrictNamespaces=yes\nMemoryDenyWriteExecute=yes\n\
+                RestrictSUIDSGID=yes\nRestrictAddressFamilies=AF_UNIX AF_INET\nProtectSystem=strict\n\
+                ReadWritePaths=/srv/a\nReadOnlyPaths=/srv/a/fixed\nInaccessiblePaths=/etc/ssl/private\n\
+                LimitNOFILE=100\nMemoryMax=1G\nEnvironment=\"A=b c\"\n";
+    let once = made_of(&world, "systemd", unit);
+    let again = exported(&world, "systemd", &once.display().to_string());
+    let first = value(&std::fs::read_to_string(&once).unwrap());
+    let second = value(&std::fs::read_to_string(made_of(&world, "systemd", again)).unwrap());
+    let parts = ["/syscalls", "/limits", "/env/set", "/paths/deny", "/paths/protect", "/network"];
+    for part in parts {
+        assert_eq!(first.pointer(part), second.pointer(part), "{part}");
+    }
+    for part in ["/paths/write", "/paths/execute"] {
+        let has = |value: &Value, path: &str| {
+            value.pointer(part).unwrap().as_array().unwrap().contains(&json!(path))
+        };
+        assert!(has(&first, "/srv/a") && has(&second, "/srv/a"), "{part}: {second}");
+    }
+}
+
+#[test]
+fn a_policy_of_landlockconfig_has_the_paths_and_ports() {
+    let world = World::new(&User::ordinary());
+    let profile = json!({
+        "extends": "custom",
+        "paths": { "read": ["/srv/a$b"], "write": ["${WORKSPACE}/out"] },
+        "network": { "mode": "allow", "connect": ["*:443", "example.org"], "bind": [8080] },
+    });
+    let file = world.write(world.home.join("ports.json"), profile.to_string()).display().to_string();
+    let strict = world.sbx(["profile", "export", "--to", "landlock", &file]).run();
+    assert_eq!((strict.code, strict.out()), (Some(125), String::new()), "{strict}");
+    let policy = value(&exported(&world, "landlock", &file));
+    let rules = policy["pathBeneath"].as_array().unwrap();
+    let of = |right: &str| {
+        let rule = rules.iter().find(|rule| rule["allowedAccess"][0] == right).unwrap();
+        rule["parent"].as_array().unwrap().clone()
+    };
+    assert!(of("read_file").contains(&json!("/srv/a$$b")), "{policy}");
+    assert!(of("abi.read_execute").contains(&json!("/usr")), "{policy}");
+    assert!(of("abi.read_write").contains(&json!("${WORKSPACE}/out")), "{policy}");
+    assert_eq!(
+        policy["netPort"],
+        json!([{ "allowedAccess": ["connect_tcp"], "port": [443] }, { "allowedAccess": ["bind_tcp"], "port": [8080] }])
+    );
+    let err = world.sbx(["profile", "export", "--lossy", "--to", "landlock", &file]).run().err();
+    assert!(err.contains("lost: network.connect[1]: Landlock has no rules about hosts"), "{err}");
+}
+
+#[test]
+fn a_program_is_as_long_as_its_instructions() {
+    let world = World::new(&User::ordinary());
+    let out = world.sbx(["profile", "export", "--lossy", "--to", "bpf", &calls(&world)]).run().success();
+    assert!(!out.stdout.is_empty() && out.stdout.len().is_multiple_of(8), "{}", out.stdout.len());
+    // It begins with the architecture: a load of the word at 4.
+    assert_eq!(out.stdout[..8], [0x20, 0, 0, 0, 4, 0, 0, 0]);
+}

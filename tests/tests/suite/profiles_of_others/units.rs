@@ -1,0 +1,124 @@
+//! Units of systemd: what a profile made of one lets through and what it refuses.
+
+use super::made_of;
+use sbx_tests::world::SECRET;
+use sbx_tests::{World, as_users};
+
+/// What a shell makes and shows under a unit with these lines. `WORKSPACE` stands for it, `%h` for the home.
+fn shown(world: &World, lines: &str, script: &str) -> String {
+    let workspace = world.workspace.display().to_string();
+    let unit = format!(
+        "[Unit]\nAfter=x\n[Service]\nExecStart=/bin/true\n{}\n",
+        lines.replace("WORKSPACE", &workspace)
+    );
+    let profile = made_of(world, "systemd", unit);
+    let out = world.sbx(["run", "-p"]).arg(&profile).args(["--", "/bin/sh", "-c", script]).run();
+    out.out()
+}
+
+#[test]
+fn filters_of_units_hold() {
+    as_users(|user| {
+        let world = World::new(user);
+        let open = "ReadWritePaths=WORKSPACE\nSystemCallErrorNumber=EPERM\n";
+        for (lines, made) in [
+            ("SystemCallFilter=~mkdir mkdirat", false),
+            ("SystemCallFilter=@system-service", true),
+            ("SystemCallFilter=@system-service\nSystemCallFilter=~mkdir mkdirat", false),
+            ("SystemCallFilter=mkdir\nSystemCallFilter=\nSystemCallFilter=~mkdir mkdirat", false),
+            ("SystemCallFilter=~@mount\nRestrictSUIDSGID=yes", true),
+        ] {
+            let out = shown(&world, &format!("{open}{lines}"), "mkdir made 2>/dev/null; echo end");
+            assert_eq!(out, "end\n", "{lines}");
+            assert_eq!(world.path("made").is_dir(), made, "{lines}");
+            let _ = std::fs::remove_dir(world.path("made"));
+        }
+    });
+}
+
+#[test]
+fn namespaces_of_units_are_refused() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "python3 -c 'import ctypes, os\n\
+                      print(ctypes.CDLL(None, use_errno=True).unshare(0x10000000), ctypes.get_errno())'";
+        let lines = "SystemCallErrorNumber=EPERM\nSystemCallFilter=@system-service unshare\n";
+        let refused = shown(&world, &format!("{lines}RestrictNamespaces=yes"), script);
+        assert_eq!(refused, "-1 1\n");
+        let other = shown(&world, &format!("{lines}RestrictNamespaces=~net"), script);
+        assert!(!other.is_empty() && other != refused, "{other}");
+    });
+}
+
+#[test]
+fn a_refused_call_ends_the_run_or_fails() {
+    as_users(|user| {
+        let world = World::new(user);
+        let lines = "ReadWritePaths=WORKSPACE\nSystemCallFilter=~mkdir mkdirat\n";
+        let script = "mkdir made; echo still";
+        assert_eq!(shown(&world, lines, script), "");
+        let lines = format!("{lines}SystemCallErrorNumber=EROFS\n");
+        assert_eq!(shown(&world, &lines, script), "still\n");
+        assert!(!world.exists("made"));
+    });
+}
+
+#[test]
+fn paths_of_units_hold() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "cat \"$HOME/.ssh/id_rsa\"; echo x > made; echo x > fixed/made; echo x > \"$HOME/made\"; echo end";
+        world.make_dir(&world.path("fixed"));
+        for (lines, secret, made, fixed) in [
+            ("ReadWritePaths=WORKSPACE", true, true, true),
+            (
+                "ReadWritePaths=WORKSPACE\nReadOnlyPaths=WORKSPACE/fixed\nInaccessiblePaths=-%h/.ssh",
+                false,
+                true,
+                false,
+            ),
+            ("ProtectSystem=strict", true, false, false),
+            ("TemporaryFileSystem=/:ro\nBindPaths=WORKSPACE", false, true, true),
+        ] {
+            let out = shown(&world, lines, script);
+            assert_eq!(out.contains(SECRET), secret, "{lines}: {out}");
+            assert!(out.ends_with("end\n"), "{lines}: {out}");
+            assert_eq!((world.exists("made"), world.exists("fixed/made")), (made, fixed), "{lines}");
+            assert!(!world.home.join("made").exists(), "{lines}");
+            for name in ["made", "fixed/made"] {
+                let _ = std::fs::remove_file(world.path(name));
+            }
+        }
+    });
+}
+
+#[test]
+fn the_network_of_units_is_closed_or_open() {
+    let script = "python3 -c 'import socket\n\
+                  for family in (socket.AF_UNIX, socket.AF_INET):\n\
+                  \x20   try: socket.socket(family); print(int(family))\n\
+                  \x20   except OSError: print(\"no\")'";
+    as_users(|user| {
+        let world = World::new(user);
+        for (lines, sockets) in [
+            ("RestrictAddressFamilies=AF_UNIX", "1\nno\n"),
+            ("RestrictAddressFamilies=none", "no\nno\n"),
+            ("RestrictAddressFamilies=AF_UNIX AF_INET", "1\n2\n"),
+            ("RestrictAddressFamilies=~AF_UNIX", "no\n2\n"),
+            ("PrivateNetwork=yes", "1\n2\n"),
+        ] {
+            let filter = "SystemCallFilter=@system-service\nSystemCallErrorNumber=EAFNOSUPPORT\n";
+            assert_eq!(shown(&world, &format!("{filter}{lines}"), script), sockets, "{lines}");
+        }
+    });
+}
+
+#[test]
+fn limits_and_variables_of_units_hold() {
+    as_users(|user| {
+        let world = World::new(user);
+        let lines = "LimitNOFILE=64:1024\nEnvironment=A=1 \"B=two words\"\nEnvironment=A=2\n";
+        assert_eq!(shown(&world, lines, "ulimit -n; echo $A $B"), "64\n2 two words\n");
+        assert_ne!(shown(&world, "", "ulimit -n"), "64\n");
+    });
+}
