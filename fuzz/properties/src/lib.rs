@@ -10,6 +10,7 @@ mod document;
 mod draw;
 mod env_text;
 mod git;
+mod imports;
 mod model;
 mod network;
 mod oci;
@@ -28,6 +29,7 @@ mod values;
 pub use decode::decode;
 pub use env_text::env_text;
 pub use git::git;
+pub use imports::{claude, codex, cursor, spo, srt, systemd};
 pub use network::{dns, hello, hosts, proxy, request};
 pub use oci::oci;
 pub use policy::policy;
@@ -40,7 +42,7 @@ pub use values::values;
 pub type Property = fn(&[u8]);
 
 /// All properties, by the names of their fuzz targets.
-pub const TARGETS: [(&str, Property); 14] = [
+pub const TARGETS: [(&str, Property); 20] = [
     ("env_text", env_text),
     ("profile", profile),
     ("policy", policy),
@@ -55,6 +57,12 @@ pub const TARGETS: [(&str, Property); 14] = [
     ("proxy", proxy),
     ("hosts", hosts),
     ("oci", oci),
+    ("spo", spo),
+    ("systemd", systemd),
+    ("srt", srt),
+    ("claude", claude),
+    ("codex", codex),
+    ("cursor", cursor),
 ];
 
 /// The maximum length of a message, whatever it quotes.

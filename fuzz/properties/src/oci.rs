@@ -2,7 +2,8 @@
 
 use super::assert_line;
 use super::profile::{ACTIONS, compiled_with, load, questions};
-use sbx::profile::foreign::{Losses, oci as foreign};
+use sbx::profile::foreign::languages::Language;
+use sbx::profile::foreign::{ImportError, Imported, Losses, oci as foreign};
 use sbx::profile::{DefaultAction, Profile};
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
@@ -15,7 +16,7 @@ use std::ffi::OsStr;
 /// Input: a document. A refused one gives a one-line message. An accepted one makes a profile that can be read, and the
 /// document that this profile makes decides each call as the profile does.
 pub fn oci(text: &[u8]) {
-    match foreign::import(OsStr::new("x.json"), text) {
+    match import(text) {
         Err(error) => assert_line(&error.to_string()),
         Ok(imported) => {
             imported.losses.lines().iter().for_each(|line| assert_line(line));
@@ -27,6 +28,11 @@ pub fn oci(text: &[u8]) {
             comes_back(&profile);
         }
     }
+}
+
+fn import(text: &[u8]) -> Result<Imported, ImportError> {
+    let language = Language::named("oci").expect("it is one of the languages");
+    language.import(OsStr::new("x.json"), text).expect("profiles are made of it")
 }
 
 /// A document of which nothing is lost, and its profile, decide alike where a rule of the document just holds. Scopes,
@@ -72,7 +78,7 @@ fn says_the_same(text: &[u8], profile: &Profile) {
 pub fn comes_back(profile: &Profile) {
     let mut losses = Losses::default();
     let document = exported(profile, &mut losses);
-    let imported = foreign::import(OsStr::new("y.json"), document.to_string().as_bytes());
+    let imported = import(document.to_string().as_bytes());
     // One call may have more rules in a document than a profile may have conditions.
     let again = match imported {
         Ok(imported) => {
