@@ -173,7 +173,8 @@ fn hosts_become_rules() {
         assert_eq!(of_srt["mode"], "allow");
         assert_eq!(of_srt["connect"], rules(&["a.example.org:80,443", "*.b.example.org:8443"]));
         assert_eq!(of_srt["deny"], rules(&["x.b.example.org"]));
-        let closed = "{\"network\":{\"allowedDomains\":[\"a.example.org\"],\"deniedDomains\":[\"*\"]},\"filesystem\":{}}";
+        let closed = "{\"network\":{\"allowedDomains\":[\"a.example.org\"],\"deniedDomains\":[\"*\"]},\
+                      \"filesystem\":{}}";
         assert_eq!(network(&world, "srt", closed), Value::Null);
         let claude = "{\"permissions\":{\"allow\":[\"WebFetch(domain:a.example.org)\"]}}";
         assert_eq!(network(&world, "claude", claude)["connect"], rules(&["a.example.org:80,443"]));

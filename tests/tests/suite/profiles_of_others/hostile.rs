@@ -56,7 +56,7 @@ fn hostile_toml_and_units_end_with_a_line() {
                 b"default_permissions = \"a\"\n[permissions.a]\nextends = \"b\"\n[permissions.b]\nextends = \"a\"\n",
                 "permissions.a: it extends itself",
             ),
-            ("codex", b"sandbox_mode = \"danger-full-access\"\n", "sandbox_mode: 'danger-full-access' confines nothing"),
+            ("codex", b"sandbox_mode = \"danger-full-access\"\n", "'danger-full-access' confines nothing"),
             ("systemd", b"[Service]\nA=\0\n", "line 2: it has a NUL"),
             ("systemd", b"[Service]\n\nA=\xff\n", "line 3: it is no UTF-8"),
             ("systemd", b"[Service]\nReadWritePaths=\"/a\n", "line 2: ReadWritePaths: a quote is not closed"),
@@ -141,7 +141,8 @@ fn an_unknown_rule_is_an_error_or_a_line() {
             ),
             (
                 "oci",
-                "{\"defaultAction\":\"SCMP_ACT_LOG\",\"syscalls\":[{\"names\":[\"opne\"],\"action\":\"SCMP_ACT_ALLOW\"}]}",
+                "{\"defaultAction\":\"SCMP_ACT_LOG\",\
+                  \"syscalls\":[{\"names\":[\"opne\"],\"action\":\"SCMP_ACT_ALLOW\"}]}",
                 "syscalls[0]: opne: there is no such call (did you mean 'open'?)",
             ),
         ] {
