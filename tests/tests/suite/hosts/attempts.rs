@@ -1,6 +1,6 @@
 //! The attempts to get out (`tests/hosts/attacks.py`), and the page that lists them.
 
-use super::{Internet, in_internets};
+use super::{Internet, by_proxy, in_internets};
 use sbx_tests::stage;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -30,16 +30,16 @@ fn pairs(text: &str, between: char) -> Pairs {
     text.lines().filter_map(pair).collect()
 }
 
-/// The results of all attempts in an internet, with these flags as well.
-fn results(internet: &mut Internet<'_>, more: &str) -> (Pairs, Pairs) {
+/// The results of all attempts in an internet, with these variables for `attacks.py`, where some calls are answered.
+fn results(internet: &mut Internet<'_>, variables: &str, answers: &[(libc::c_long, i32)]) -> (Pairs, Pairs) {
     let sbx = stage::sbx();
     let sources = pairs(&internet.run("/usr/bin/python3 attacks.py sources").success().out(), '\t');
     let mut results = Vec::new();
     // Some wait for seconds, and a command of a test has its time.
     for some in sources.chunks(AT_ONCE) {
         let names: Vec<&str> = some.iter().map(|(name, _)| name.as_str()).collect();
-        let front = format!("SBX_MORE_FLAGS='{more}' /usr/bin/python3 attacks.py log");
-        let out = internet.run(&format!("{front} {} {}", sbx.display(), names.join(" ")));
+        let front = format!("{variables} /usr/bin/python3 attacks.py log");
+        let out = internet.run_answering(&format!("{front} {} {}", sbx.display(), names.join(" ")), answers);
         assert!(out.out().ends_with(" attempts, 0 through\n"), "{out}");
         results.extend(pairs(&out.success().out(), ' '));
     }
@@ -50,7 +50,7 @@ fn results(internet: &mut Internet<'_>, more: &str) -> (Pairs, Pairs) {
 fn rows() -> Vec<Row> {
     let rows = RefCell::new(Vec::<Row>::new());
     in_internets(|internet| {
-        let (sources, results) = results(internet, "");
+        let (sources, results) = results(internet, "", &[]);
         let mut rows = rows.borrow_mut();
         for (name, source) in sources {
             let found = results.iter().find(|(_, tried)| *tried == name);
@@ -105,7 +105,17 @@ fn no_attempt_gets_out_by_proxy() {
     in_internets(|internet| {
         // Both ways of the page take long enough, and root has nothing that helps here.
         if !internet.world.user.is_root() {
-            results(internet, "--namespaces none");
+            results(internet, "SBX_MORE_FLAGS='--namespaces none'", &[]);
+        }
+    });
+}
+
+/// Where the supervisor cannot take sockets, the kernel holds programs to the port of the proxy.
+#[test]
+fn no_attempt_gets_out_by_port() {
+    in_internets(|internet| {
+        if !internet.world.user.is_root() {
+            results(internet, "SBX_BY_PORT=1", by_proxy::NO_SOCKETS);
         }
     });
 }

@@ -9,7 +9,7 @@ const WITHOUT: &str = "--namespaces none";
 const PLAIN: &str = "curl -sS --noproxy '*'";
 
 /// Where nobody can take sockets from other processes, as in many containers.
-const NO_SOCKETS: &[(libc::c_long, i32)] = &[(libc::SYS_pidfd_getfd, libc::EPERM)];
+pub const NO_SOCKETS: &[(libc::c_long, i32)] = &[(libc::SYS_pidfd_getfd, libc::EPERM)];
 
 fn report(internet: &Internet<'_>) -> serde_json::Value {
     serde_json::from_str(&internet.world.read("report.json").unwrap()).unwrap()
