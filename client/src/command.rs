@@ -21,12 +21,13 @@ pub struct Command {
     stdin: Option<Stdio>,
     stdout: Option<Stdio>,
     stderr: Option<Stdio>,
+    adjust: Option<fn(&mut process::Command)>,
 }
 
 impl Command {
     pub(crate) fn new(sandbox: Sandbox, program: &OsStr) -> Command {
         let words = vec![program.to_os_string()];
-        Command { sandbox, words, directory: None, stdin: None, stdout: None, stderr: None }
+        Command { sandbox, words, directory: None, stdin: None, stdout: None, stderr: None, adjust: None }
     }
 
     /// Adds an argument.
@@ -67,6 +68,13 @@ impl Command {
         self
     }
 
+    /// Has `adjust` change how `sbx` itself is started, just before that: its process group or session, say, or the
+    /// signal that it gets when its parent ends. Program, arguments and descriptors are to be left alone.
+    pub fn adjust(mut self, adjust: fn(&mut process::Command)) -> Command {
+        self.adjust = Some(adjust);
+        self
+    }
+
     /// Starts the command. Whether it really ran is known from the report alone: [`Child::wait`].
     ///
     /// # Errors
@@ -91,6 +99,9 @@ impl Command {
         command.stdin(stdin).stdout(stdout).stderr(stderr);
         // Only the child inherits it. Here it stays close-on-exec, so that no other child of this process gets it.
         command.preserved_fds(vec![OwnedFd::from(writer)]);
+        if let Some(adjust) = self.adjust {
+            adjust(&mut command);
+        }
         let child = command.spawn().map_err(|error| {
             let why = format!("cannot start '{}': {}", shown(&program), cause(&error));
             Error::new(ErrorKind::NoSbx, why)

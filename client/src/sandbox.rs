@@ -40,6 +40,12 @@ impl Sandbox {
         sandbox.flag("--profile", profile)
     }
 
+    /// A sandbox under the profile that `sbx run` takes where none is named: that of `SBX_PROFILE`, the user's own
+    /// default, or `workspace`.
+    pub fn usual() -> Sandbox {
+        Sandbox { program: None, flags: Vec::new() }
+    }
+
     /// Names the `sbx` program. By default it is the first `sbx` in an absolute directory of `PATH`.
     ///
     /// That one is refused if it lies where commands may change it.
