@@ -12,7 +12,7 @@ ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 
 .PHONY: help build install uninstall dist lint test test-escapes test-hosts test-compat test-explain test-faults
-.PHONY: test-mutants test-projects coverage
+.PHONY: test-mutants test-projects test-mcp coverage
 .PHONY: vm-test check-aarch64 fuzz fuzz-runs bench bench-peers
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo 'make test-faults    makes each system call of a start fail'
 	@echo 'make test-mutants   removes protecting lines one by one; a test must fail each time'
 	@echo 'make test-projects  builds and tests real projects from the registries, in sbx and without it'
+	@echo 'make test-mcp       drives sbx mcp with clients of the protocol from the registries'
 	@echo 'make coverage       measures which lines of policy and launcher the tests run'
 	@echo 'make vm-test        runs the kernel-dependent tests on older kernels, emulated; ARCH=aarch64: on arm64'
 	@echo 'make check-aarch64  compiles everything for arm64 and runs clippy on it'
@@ -82,6 +83,11 @@ test-mutants:
 test-projects:
 	$(CARGO) build -p sbx
 	tests/projects.py $(if $(ROOT),--root) $(if $(UPDATE),--update) $(PROJECTS)
+
+# Fetches the clients into target/mcp-clients.
+test-mcp:
+	$(CARGO) build -p sbx
+	tests/mcp_clients.py
 
 # Needs the llvm-tools of rustup. If they are missing, the script says how to get them.
 coverage:

@@ -11,6 +11,7 @@ pub mod explain;
 pub mod host;
 pub mod hosts;
 pub mod learn;
+pub mod mcp;
 pub mod plan;
 pub mod pool;
 pub mod profile;

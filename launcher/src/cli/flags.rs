@@ -3,6 +3,7 @@
 #![allow(rustdoc::broken_intra_doc_links)] // brackets in a flag's help are part of what the user types
 
 use crate::cli::learn::Learn;
+use crate::cli::mcp::McpFlags;
 use crate::cli::pool::PoolCommand;
 use crate::cli::profile::ProfileCommand;
 use crate::cli::report::ReportCommand;
@@ -81,6 +82,8 @@ pub enum Command {
     Pool(PoolCommand),
     /// Show the reports of runs as tables, or describe their format
     Report(ReportCommand),
+    /// Let a model run commands: a server of the Model Context Protocol on standard input and output
+    Mcp(Box<McpFlags>),
     /// Tell what this machine can enforce, by trying it
     Status(Status),
     /// Try, inside the real sandbox, everything that profiles promise to refuse
@@ -135,7 +138,7 @@ impl<const RUN: bool> Args for Flags<RUN> {
 }
 
 /// Adds the flags of `sbx run`, without its command.
-fn of_a_run(command: clap::Command) -> clap::Command {
+pub fn of_a_run(command: clap::Command) -> clap::Command {
     let rows = GROUPS.iter().flat_map(|(heading, flags)| flags.iter().map(move |flag| (*heading, flag)));
     command
         .args(rows.map(|(heading, flag)| argument(flag, heading)))

@@ -6,6 +6,7 @@ mod foreign;
 mod home;
 mod inspect;
 mod learn;
+mod mcp;
 mod pages;
 mod plain;
 mod pool;
@@ -79,6 +80,7 @@ fn by_clap(arguments: &[OsString]) -> i32 {
         Command::Completions { shell } => pages::completions(shell),
         Command::Man { directory } => pages::man(&directory),
         Command::Report(flags) => report::run(&flags.action),
+        Command::Mcp(flags) => mcp::run(*flags),
         Command::Status(flags) => status::run(&flags),
         Command::Test(flags) => test::run(&flags),
     })

@@ -30,6 +30,7 @@ fn with_profiles() -> Command {
     Cli::command()
         .mut_subcommand("run", |run| run.mut_arg("profile", offer))
         .mut_subcommand("shell", |shell| shell.mut_arg("profile", offer))
+        .mut_subcommand("mcp", |mcp| mcp.mut_arg("profile", offer))
         .mut_subcommand("env", |env| env.mut_arg("profile", offer))
         .mut_subcommand("profile", |profile| profile.mut_subcommand("show", |s| s.mut_arg("profile", offer)))
 }

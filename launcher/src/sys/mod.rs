@@ -55,6 +55,8 @@ pub mod socket;
 pub mod stack;
 pub mod stream;
 pub mod terminal;
+#[allow(unsafe_code)] // What a child does before its exec.
+pub mod tied;
 #[allow(unsafe_code)] // timer_create(2).
 pub mod timer;
 pub mod tree;

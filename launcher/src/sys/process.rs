@@ -239,6 +239,11 @@ pub fn send_signal(pid: Pid, number: i32) -> Result<(), SyscallError> {
     }
 }
 
+/// Sends a signal to the process that a descriptor stands for. It is no error if that is gone.
+pub fn signal_held(process: BorrowedFd<'_>, signal: rustix::process::Signal) {
+    let _ = rustix::process::pidfd_send_signal(process, signal);
+}
+
 /// Sends a signal to the process group that a process leads. It is no error if that is gone.
 pub fn signal_group(leader: Pid, number: i32) {
     if leader > 1 {

@@ -23,6 +23,7 @@ pub const LAYERS: &[&str] = &[
     "selftest",
     "embed",
     "learn",
+    "mcp",
     "cli",
 ];
 

@@ -124,6 +124,23 @@ fn builders_mean_their_flags() {
 }
 
 #[test]
+fn how_sbx_is_started_can_be_changed_and_the_profile_left_to_the_user() {
+    let world = World::new(&User::current());
+    let usual = || Sandbox::usual().program(stage::sbx()).workspace(&world.workspace);
+    let command = || usual().command("sh").args(["-c", "echo $TERM; touch made"]);
+    let run = output(command()).unwrap();
+    assert_ne!(run.stdout, b"marked\n");
+    assert_eq!(run.report.profile.unwrap().name, "workspace");
+    assert!(world.exists("made"));
+    let adjusted = command().adjust(|sbx| {
+        sbx.env("TERM", "marked").env("SBX_PROFILE", "read-only");
+    });
+    let run = output(adjusted).unwrap();
+    assert_eq!(run.stdout, b"marked\n");
+    assert_eq!(run.report.profile.unwrap().name, "read-only");
+}
+
+#[test]
 fn time_is_limited() {
     let world = World::new(&User::current());
     let marker = processes::marker();

@@ -31,6 +31,7 @@ mod limits;
 mod log_mode;
 mod long;
 mod loopback;
+mod mcp;
 mod minimal;
 mod namespaces;
 mod nesting;

@@ -1,0 +1,102 @@
+//! For which flags the user may be asked.
+
+use crate::hosts::HostName;
+use crate::mcp::settings::{Settings, changes};
+use crate::sys::path;
+use sbx_client::report::ViolationRecord;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The one flag that would allow a refused call, if the user may be asked for it.
+pub fn proposed(violation: &ViolationRecord, settings: &Settings) -> Option<(String, OsString)> {
+    let suggestion = violation.suggestion.as_ref()?;
+    let [flag, value] = &suggestion.flags[..] else { return None };
+    let (flag, value) = (std::str::from_utf8(&flag.0).ok()?, OsStr::from_bytes(&value.0));
+    let may_be_asked = match flag {
+        "--ro" | "--rox" => may_be_read(Path::new(value), settings),
+        "--rw" | "--rwx" => may_be_read(Path::new(value), settings) && may_be_changed(Path::new(value)),
+        "--connect" => value.to_str().is_some_and(names_a_host),
+        _ => false,
+    };
+    may_be_asked.then(|| (flag.to_string(), value.to_owned()))
+}
+
+/// One host by its name. An address, or every host at a port, says nothing to the user.
+fn names_a_host(rule: &str) -> bool {
+    let host = rule.rsplit_once(':').map_or(rule, |(host, _)| host);
+    let is_name = host.contains('.') && host.chars().any(|letter| letter.is_ascii_alphabetic());
+    is_name && !host.contains('*') && HostName::parse(host).is_ok()
+}
+
+/// Whether a path is one that the user may be asked to open for reading.
+fn may_be_read(path: &Path, settings: &Settings) -> bool {
+    let is_real = path.is_absolute() && path::real(path).is_ok_and(|real| real == path);
+    let above_home = settings.home.as_deref().is_none_or(|home| home.starts_with(path));
+    let in_home = settings.home.as_deref().is_some_and(|home| path.starts_with(home));
+    is_real && !above_home && (in_home || !is_of_system(path)) && !looks_secret(path) && {
+        // Where commands may put a link in its place, the next run would open what that leads to.
+        !settings.roots.iter().any(|root| changes(root, path) || root.starts_with(path))
+    }
+}
+
+fn may_be_changed(path: &Path) -> bool {
+    const SYSTEM: [&str; 8] = ["/bin", "/boot", "/lib", "/lib64", "/opt", "/sbin", "/usr", "/var"];
+    !SYSTEM.iter().any(|system| path.starts_with(system))
+}
+
+/// The kernel's files, settings of the system, sockets of its services, the home of root, where that is another user.
+fn is_of_system(path: &Path) -> bool {
+    const SYSTEM: [&str; 6] = ["/dev", "/etc", "/proc", "/root", "/run", "/sys"];
+    path.parent().is_none() || SYSTEM.iter().any(|system| path.starts_with(system))
+}
+
+/// Hidden files are where programs keep keys and settings; others say by their names what they are.
+fn looks_secret(path: &Path) -> bool {
+    const WORDS: [&str; 8] =
+        ["credential", "id_", "keyring", "passwd", "password", "private", "secret", "token"];
+    const ENDINGS: [&str; 9] = ["asc", "gpg", "jks", "kdbx", "key", "keystore", "p12", "pem", "pfx"];
+    path.iter().any(|name| {
+        let name = name.to_string_lossy().to_lowercase();
+        let ending = Path::new(&name).extension().and_then(OsStr::to_str).unwrap_or_default().to_string();
+        name.starts_with('.') || WORDS.iter().any(|word| name.contains(word)) || ENDINGS.contains(&&*ending)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_secrets_is_not_asked_for() {
+        for secret in [
+            "/home/u/.ssh/id_rsa",
+            "/home/u/.config",
+            "/srv/app/.env",
+            "/srv/app/server.pem",
+            "/srv/app/My-Secrets",
+            "/srv/tokens.json",
+            "/srv/id_ed25519",
+        ] {
+            assert!(looks_secret(Path::new(secret)), "{secret}");
+        }
+        for harmless in ["/srv/data", "/home/u/data/keys-of-a-piano.txt", "/home/u/docs/a.md"] {
+            assert!(!looks_secret(Path::new(harmless)), "{harmless}");
+        }
+        for system in ["/", "/etc/shadow", "/root/x", "/proc/1/environ", "/dev/sda", "/run/docker.sock"] {
+            assert!(is_of_system(Path::new(system)), "{system}");
+        }
+    }
+
+    #[test]
+    fn only_one_host_by_its_name_is_asked_for() {
+        for name in ["example.org", "example.org:443", "a.b.example.org:80"] {
+            assert!(names_a_host(name), "{name}");
+        }
+        for other in
+            ["*", "*:443", "*.example.org", "192.0.2.1:80", "localhost", "10.0.0.0/8:22", "[::1]:80", ""]
+        {
+            assert!(!names_a_host(other), "{other}");
+        }
+    }
+}

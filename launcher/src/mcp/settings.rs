@@ -1,0 +1,253 @@
+//! What is fixed when the server starts: the policy of every run, and the bounds of what a call may ask for.
+//!
+//! Commands may change the workspace between two runs. So every path in a flag is made absolute and real once, and a
+//! flag that opens something is refused where commands decide what is there: a later run would open whatever they put
+//! in its place.
+
+use crate::error::Refusal;
+use crate::host::Host;
+use crate::plan::Plan;
+use crate::profile::Source;
+use crate::request::Request;
+use crate::sys::path;
+use crate::sys::within::is_within;
+use crate::text::shown;
+use sbx_client::Sandbox;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The shells that run a command, the first one that is there.
+const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
+/// The program of this process, even if another one is installed in its place meanwhile.
+const OWN: &str = "/proc/self/exe";
+/// Time for a command that says nothing of it, where the flags do not either; and the most that it may say.
+const USUAL_TIME: Duration = Duration::from_secs(120);
+const MOST_TIME: Duration = Duration::from_secs(600);
+/// Bytes of each stream that are passed on, where the flags do not say; and the most that they may say.
+const USUAL_OUTPUT: u64 = 64 << 10;
+const MOST_OUTPUT: u64 = 4 << 20;
+
+/// Flags of `sbx run` that a server cannot have, and why.
+const REFUSED: [(&str, &str); 9] = [
+    ("cwd", "each call names its own directory"),
+    ("exec", "a run without a supervisor leaves no report"),
+    ("keep-background", "a call ends with all that it started"),
+    ("pass-fd", "a command gets no descriptors of the server"),
+    ("report", "the tool read_report has the reports"),
+    ("report-fd", "the tool read_report has the reports"),
+    ("summary", "nobody reads it: the tool read_report has the reports"),
+    ("verbose", "it would be mixed into what commands write"),
+    ("dangerously-unconfined", "a model's commands are never run without confinement"),
+];
+
+/// A flag of `sbx run`, as it was given.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// Its name, without dashes.
+    pub name: &'static str,
+    /// Its value, if it takes one.
+    pub value: Option<OsString>,
+    /// Whether the value is a path.
+    pub is_path: bool,
+    /// Whether `sbx why` takes the flag too.
+    pub of_policy: bool,
+}
+
+/// What the user asks for.
+pub struct Start {
+    /// The flags of `sbx run`, as a request without a command.
+    pub request: Request,
+    /// The same, one by one.
+    pub flags: Vec<Given>,
+    /// Whether the user is asked for what a command was refused, where the client can ask.
+    pub asks: bool,
+    /// How many commands run at a time.
+    pub concurrent: usize,
+}
+
+/// What holds for every call.
+pub struct Settings {
+    /// The workspace, by its real path.
+    pub workspace: PathBuf,
+    /// Every directory that commands may change, by its real path; the workspace too.
+    pub roots: Vec<PathBuf>,
+    /// The user's home directory.
+    pub home: Option<PathBuf>,
+    /// The flags of each run.
+    flags: Vec<Given>,
+    /// The shell of commands.
+    pub shell: &'static Path,
+    /// Time for a command that says nothing of it; `None` for no limit.
+    pub usual_time: Option<Duration>,
+    /// The longest time that one may ask for.
+    pub most_time: Option<Duration>,
+    /// Whether the user is asked.
+    pub asks: bool,
+    /// How many commands run at a time.
+    pub concurrent: usize,
+}
+
+impl Settings {
+    /// Refuses flags that no server can have.
+    pub fn check(start: &Start) -> Result<(), Refusal> {
+        let is_given = |name: &str| start.flags.iter().any(|given| given.name == name);
+        match REFUSED.iter().find(|(name, _)| is_given(name)) {
+            Some((name, why)) => Err(Refusal::new(format!("sbx mcp takes no --{name}: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Settles what `start` asks for; `plan` is that of its runs.
+    pub fn new(start: Start, plan: &Plan, host: &Host) -> Result<Settings, Refusal> {
+        let Some(workspace) = plan.workspace.clone() else {
+            return Err(Refusal::new(
+                "there is no workspace for commands here; start sbx mcp in a project's directory, or name one with \
+                 --workspace",
+            ));
+        };
+        let Some(shell) = SHELLS.iter().map(Path::new).find(|shell| path::is_program(shell)) else {
+            return Err(Refusal::new("cannot run commands: there is neither /bin/bash nor /bin/sh"));
+        };
+        let (usual_time, most_time) = match start.request.timeout {
+            None => (Some(USUAL_TIME), Some(MOST_TIME)),
+            Some(bound) => (bound.limit(), bound.limit()),
+        };
+        let output = output(&start.request)?;
+        let flags = absolute(&start.flags, host.directory()?)?;
+        let roots = roots(&workspace, &flags, plan);
+        for given in &flags {
+            keeps_its_meaning(given, &roots)?;
+        }
+        profile_is_out_of_reach(plan, &roots)?;
+        let fixed =
+            [("workspace", workspace.as_os_str().to_owned()), ("max-output", output.to_string().into())];
+        let dropped = ["workspace", "max-output", "timeout", "quiet"];
+        let mut flags: Vec<Given> =
+            flags.into_iter().filter(|given| !dropped.contains(&given.name)).collect();
+        flags.extend(fixed.map(|(name, value)| Given {
+            name,
+            value: Some(value),
+            is_path: name == "workspace",
+            of_policy: name == "workspace",
+        }));
+        Ok(Settings {
+            home: plan.home.clone().map(|home| path::canonical(&home)),
+            workspace,
+            roots,
+            flags,
+            shell,
+            usual_time,
+            most_time,
+            asks: start.asks,
+            concurrent: start.concurrent,
+        })
+    }
+
+    /// The sandbox of a run: the flags, and what the user granted since.
+    pub fn sandbox(&self, granted: &[(String, OsString)]) -> Sandbox {
+        let named = |given: &Given| format!("--{}", given.name);
+        let sandbox = self.flags.iter().fold(Sandbox::usual(), |sandbox, given| match &given.value {
+            Some(value) => sandbox.flag(named(given), value),
+            None => sandbox.switch(named(given)),
+        });
+        let sandbox = granted.iter().fold(sandbox, |sandbox, (flag, value)| sandbox.flag(flag, value));
+        sandbox.program(OWN)
+    }
+
+    /// `sbx why` with the flags of the policy.
+    pub fn question(&self, granted: &[(String, OsString)]) -> std::process::Command {
+        let mut command = std::process::Command::new(OWN);
+        command.args(["why", "--json"]).current_dir(&self.workspace);
+        let word = |flag: &str, value: Option<&OsString>| {
+            let mut word = OsString::from(flag);
+            if let Some(value) = value {
+                word.push("=");
+                word.push(value);
+            }
+            word
+        };
+        let given = self.flags.iter().filter(|given| given.of_policy);
+        command.args(given.map(|given| word(&format!("--{}", given.name), given.value.as_ref())));
+        let granted = granted.iter().filter(|(flag, _)| flag != "--connect");
+        command.args(granted.map(|(flag, value)| word(flag, Some(value))));
+        command
+    }
+}
+
+/// Bytes of each stream that are passed on.
+fn output(request: &Request) -> Result<u64, Refusal> {
+    match request.max_output {
+        None => Ok(USUAL_OUTPUT),
+        Some(bound) => bound.limit().filter(|bytes| *bytes <= MOST_OUTPUT).ok_or_else(|| {
+            Refusal::new(format!(
+                "--max-output of sbx mcp is at most {MOST_OUTPUT}: a model reads what is passed on"
+            ))
+        }),
+    }
+}
+
+/// The flags with real paths. A path of which nothing is there stays what it is: `sbx run` says what to do about it.
+fn absolute(flags: &[Given], directory: &Path) -> Result<Vec<Given>, Refusal> {
+    let fixed = |given: &Given| {
+        let value = given.value.as_ref().filter(|_| given.is_path).map(|value| {
+            let whole = directory.join(value);
+            path::real(&whole).unwrap_or(whole).into_os_string()
+        });
+        Given { value: value.or_else(|| given.value.clone()), ..given.clone() }
+    };
+    Ok(flags.iter().map(fixed).collect())
+}
+
+/// Where commands may write, by real paths.
+fn roots(workspace: &Path, flags: &[Given], plan: &Plan) -> Vec<PathBuf> {
+    let named = flags.iter().filter(|given| matches!(given.name, "rw" | "rwx"));
+    let named = named.filter_map(|given| given.value.as_ref()).map(PathBuf::from);
+    let mut roots: Vec<PathBuf> = [workspace.to_path_buf()].into_iter().chain(named).collect();
+    let rules = plan.paths.iter().flatten().filter(|rule| rule.rights.write && !rule.rights.devices);
+    // What the run has of its own stands in the place of these.
+    let hidden = |path: &Path| plan.namespaces.as_ref().is_ok_and(|layout| layout.replaces(path).is_some());
+    roots.extend(rules.map(|rule| path::canonical(&rule.path)).filter(|path| !hidden(path)));
+    roots
+}
+
+/// Refuses a flag that opens a path of which commands decide what it is.
+fn keeps_its_meaning(given: &Given, roots: &[PathBuf]) -> Result<(), Refusal> {
+    const OPENING: [&str; 6] = ["ro", "rox", "rw", "rwx", "unix", "audit-log"];
+    let Some(value) = given.value.as_ref().filter(|_| OPENING.contains(&given.name)) else { return Ok(()) };
+    let path = Path::new(value);
+    match roots.iter().find(|root| changes(root, path)) {
+        None => Ok(()),
+        Some(root) => Err(Refusal::new(format!(
+            "refused --{} '{}': commands may change '{}', and so what is at that path when the next one starts; leave \
+             the flag out, or name a path elsewhere",
+            given.name,
+            shown(path),
+            shown(root)
+        ))),
+    }
+}
+
+/// Whether who may write in a directory decides what is at a path.
+pub fn changes(root: &Path, path: &Path) -> bool {
+    path != root && path::way(path).passes(root)
+}
+
+/// Refuses a profile that commands may change: the next run would have another policy.
+fn profile_is_out_of_reach(plan: &Plan, roots: &[PathBuf]) -> Result<(), Refusal> {
+    let Source::File(file) = &plan.profile.source else { return Ok(()) };
+    match roots.iter().find(|root| is_within(file, root) || changes(root, file)) {
+        None => Ok(()),
+        Some(root) => Err(Refusal::new(format!(
+            "refused the profile '{}': commands may change '{}', and so the policy of the next one; keep the file \
+             elsewhere",
+            shown(file),
+            shown(root)
+        ))),
+    }
+}
+
+/// The limit of a bound, if it is one.
+pub fn within(wanted: Duration, most: Option<Duration>) -> bool {
+    most.is_none_or(|most| wanted <= most)
+}

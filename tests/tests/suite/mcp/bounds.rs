@@ -1,0 +1,157 @@
+//! What no argument, and no message, gets out of the server.
+
+use super::Client;
+use sbx_tests::{User, World, in_worlds, kernel, processes};
+use serde_json::{Value, json};
+
+#[test]
+fn no_argument_widens_the_policy() {
+    in_worlds(|world| {
+        let marker = processes::marker();
+        let mut client = Client::start(world, &["-t", "30s"]);
+        let wide = |key: &str, value: Value| {
+            let mut arguments = json!({"command": "touch made"});
+            arguments[key] = value;
+            arguments
+        };
+        // What a run could be asked for otherwise.
+        for key in ["flags", "profile", "ro", "rw", "net", "env", "workspace", "argv", "shell"] {
+            client.refused("execute", wide(key, json!("/")), &["unknown field", key]);
+        }
+        let outside = world.outside.to_str().unwrap();
+        std::os::unix::fs::symlink(outside, world.path("link")).unwrap();
+        for directory in ["..", "/", outside, "link", "link/dir", "../../outside", "~"] {
+            let words: &[&str] = if directory == "~" { &["no such file"] } else { &["not in the workspace"] };
+            client.refused("execute", wide("cwd", json!(directory)), words);
+        }
+        client.refused("execute", wide("timeout", json!(31)), &["longer than the 30 s"]);
+        for time in [json!(0), json!(-1), json!(1e300)] {
+            client.refused("execute", wide("timeout", time), &["timeout"]);
+        }
+        client.refused("execute", wide("input", json!("x".repeat(1 << 20) + "x")), &["input", "longer than"]);
+        client.refused("execute", json!({"command": "x".repeat(200_000)}), &["command", "longer than"]);
+        client.refused("execute", json!({"command": "a\0b"}), &["NUL"]);
+        client.refused("execute", json!({"command": " \n"}), &["empty"]);
+        client.refused("execute", json!({}), &["command"]);
+        assert!(!world.exists("made"));
+        // Its twin, with everything that may be asked for.
+        world.make_dir(&world.path("inner"));
+        let asked = json!({"command": "cat > made", "cwd": "inner", "timeout": 29.5, "input": marker});
+        assert_eq!(client.run_with(asked)["status"], 0);
+        assert_eq!(world.read("inner/made"), Some(marker));
+    });
+}
+
+#[test]
+fn a_command_that_begins_with_a_dash_is_a_command() {
+    let world = World::new(&User::current());
+    let mut client = Client::start(&world, &[]);
+    for command in ["--rw=/", "-c", "-i", "--", "--login"] {
+        let run = client.run(command);
+        assert_eq!((&run["cause"], &run["status"]), (&json!("exited"), &json!(127)), "{command}: {run}");
+    }
+    assert_eq!(client.run("echo - --; echo -n x")["stdout"], "- --\nx");
+}
+
+#[test]
+fn what_commands_write_is_bounded_and_need_not_be_text() {
+    let world = World::new(&User::current());
+    let mut client = Client::start(&world, &["--max-output", "10K"]);
+    let run = client
+        .run("echo begin; head -c 3M /dev/zero | tr '\\0' x; echo; echo end; printf '\\377\\033[2J' >&2");
+    let stdout = run["stdout"].as_str().unwrap();
+    assert!(
+        stdout.len() < 12_000 && stdout.starts_with("begin\n") && stdout.ends_with("\nend\n"),
+        "{}",
+        stdout.len()
+    );
+    assert!(stdout.contains("bytes left out"));
+    assert!(run["stdout_left_out"].as_u64().unwrap() > 3_000_000, "{}", run["stdout_left_out"]);
+    assert_eq!(run["stderr"], "\u{fffd}\u{1b}[2J");
+    world.sbx(["mcp", "--max-output", "none"]).run().refused(125, &["--max-output", "4194304"]);
+}
+
+#[test]
+fn a_message_that_is_none_ends_nothing() {
+    let world = World::new(&User::current());
+    let mut client = Client::start(&world, &[]);
+    client.line(b"");
+    client.line(b"this is no JSON");
+    client.line(br#"{"jsonrpc":"2.0","id":77,"method":5}"#);
+    client.line(br#"{"jsonrpc":"2.0","method":"notifications/unheard-of"}"#);
+    client.line(br#"{"jsonrpc":"2.0","id":4711,"result":{}}"#);
+    client.line(&vec![b'x'; 9 << 20]);
+    let code = |code: i32| move |message: &Value| message["error"]["code"] == code;
+    client.wait_for("an answer to what is no JSON", code(-32700));
+    client
+        .wait_for("an answer to what is no request", |message| message["id"] == 77 && code(-32600)(message));
+    let too_long =
+        |message: &Value| message["error"]["message"].as_str().unwrap_or_default().contains("longer than");
+    client.wait_for("an answer to what is too long", too_long);
+    let unknown = client.request("tools/call", json!({"name": "widen", "arguments": {}}));
+    assert!(unknown["error"]["message"].as_str().unwrap().contains("unknown tool"), "{unknown}");
+    assert_eq!(client.request("no/method", json!({}))["error"]["code"], -32601);
+    assert_eq!(client.run("echo still")["stdout"], "still\n");
+}
+
+#[test]
+fn a_flag_whose_meaning_commands_could_change_is_refused() {
+    let world = World::new(&User::current());
+    world.write("data/file", "");
+    let profile = r#"{"description": "own", "extends": "workspace"}"#;
+    world.write("own.json", profile);
+    let elsewhere = world.write(world.outside.join("own.json"), profile);
+    let outside = world.outside.to_str().unwrap();
+    for flags in [
+        &["--ro", "data"][..],
+        &["--rwx", "data/file"],
+        &["--rw", outside, "--ro", "../../outside/dir"],
+        &["--profile", "./own.json"],
+    ] {
+        world.sbx(["mcp"].iter().chain(flags)).run().refused(125, &["commands may change"]);
+    }
+    // A link that the workspace has leads where commands like.
+    std::os::unix::fs::symlink(outside, world.path("link")).unwrap();
+    world.sbx(["mcp", "--profile", "link/own.json"]).run();
+    for flags in [&["--ro", outside][..], &["--profile", elsewhere.to_str().unwrap()], &["--deny", "data"]] {
+        Client::start(&world, flags).leave().success();
+    }
+}
+
+#[test]
+fn a_server_says_at_its_start_what_it_cannot_do() {
+    let world = World::new(&User::current());
+    let unsafe_here = [
+        (&["--cwd", "."][..], "--cwd"),
+        (&["--exec"], "--exec"),
+        (&["--keep-background"], "--keep-background"),
+        (&["--pass-fd", "3"], "--pass-fd"),
+        (&["--report", "r"], "read_report"),
+        (&["-v"], "--verbose"),
+        (&["--dangerously-unconfined"], "never run without confinement"),
+        (&["--profile", "minimla"], "did you mean 'minimal'"),
+        (&["--concurrent", "0"], "--concurrent"),
+        (&["--", "ls"], "ls"),
+    ];
+    for (flags, word) in unsafe_here {
+        world.sbx(["mcp"].iter().chain(flags)).run().refused(125, &[word]);
+    }
+    // The home is nobody's workspace by accident.
+    world.sbx(["mcp"]).cwd(&world.home).run().refused(125, &["no workspace", "--workspace"]);
+    world.sbx(["mcp"]).run().success().prints("");
+}
+
+#[test]
+fn the_directory_of_the_server_stays_the_workspace() {
+    in_worlds(|world| {
+        if !kernel::promises(1) {
+            return;
+        }
+        // A work tree in it would be the workspace of a run that begins there.
+        world.write("inner/.git/HEAD", "ref: refs/heads/main\n");
+        let mut client = Client::start(world, &[]);
+        let run = client.run_with(json!({"command": "echo x > ../above && touch here", "cwd": "inner"}));
+        assert_eq!(run["status"], 0, "{run}");
+        assert!(world.exists("above") && world.exists("inner/here"));
+    });
+}
