@@ -10,6 +10,8 @@ MANDIR  = $(SHARE)/man/man1
 BASH_COMPLETION = $(SHARE)/bash-completion/completions/sbx
 ZSH_COMPLETION  = $(SHARE)/zsh/site-functions/_sbx
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
+# The names by which sbx is a shell: docs/shell.md.
+SHELLS = sbx-shell sbx-bash sbx-sh sbx-zsh
 
 .PHONY: help build install uninstall dist lint test test-escapes test-hosts test-compat test-explain test-faults
 .PHONY: test-mutants test-projects test-mcp coverage
@@ -142,6 +144,7 @@ install:
 	[ -n "$$sbx" ] || sbx=$$(scripts/build-release.sh | tail -n 1); \
 	install -d '$(BINDIR)' '$(LIBDIR)'; \
 	install -m 755 "$$sbx" '$(BINDIR)/sbx'; \
+	for name in $(SHELLS); do ln -sf sbx '$(BINDIR)'/"$$name"; done; \
 	'$(BINDIR)/sbx' shim >'$(LIBDIR)/libsandbox.so'; \
 	chmod 755 '$(LIBDIR)/libsandbox.so'; \
 	umask 022; \
@@ -159,6 +162,7 @@ uninstall:
 		(cd "$$pages" && for page in *; do rm -f '$(abspath $(MANDIR))/'"$$page"; done); \
 		rm -r "$$pages"; \
 	}
+	for name in $(SHELLS); do rm -f '$(BINDIR)'/"$$name"; done
 	rm -f '$(BINDIR)/sbx' '$(LIBDIR)/libsandbox.so' \
 		'$(BASH_COMPLETION)' '$(ZSH_COMPLETION)' '$(FISH_COMPLETION)'
 	rmdir '$(LIBDIR)' 2>/dev/null || true

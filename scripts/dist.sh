@@ -14,6 +14,8 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 install -d "$stage/$name"
 install -m 755 "$sbx" "$stage/$name/sbx"
+# The names by which sbx is a shell: docs/shell.md.
+for shell in sbx-shell sbx-bash sbx-sh sbx-zsh; do ln -s sbx "$stage/$name/$shell"; done
 "$sbx" shim -o "$stage/$name/libsandbox.so"
 chmod 755 "$stage/$name/libsandbox.so"
 mkdir "$stage/$name/man" "$stage/$name/completions"

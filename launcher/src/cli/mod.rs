@@ -1,5 +1,6 @@
 //! The command line: one file for each subcommand.
 
+mod as_shell;
 mod env;
 mod flags;
 mod foreign;
@@ -37,6 +38,9 @@ use std::io::Write;
 
 /// Runs `sbx` with these arguments, the program's name first, and returns its exit status.
 pub fn main(arguments: Vec<OsString>) -> i32 {
+    if as_shell::is_meant(&arguments) {
+        return finish(as_shell::run(&arguments));
+    }
     let is_run = arguments.get(1).is_some_and(|word| word == "run");
     match is_run.then(|| plain::parse(&arguments[2..])).flatten() {
         Some(request) => finish(pool::dispatch(request)),

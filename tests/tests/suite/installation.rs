@@ -33,6 +33,10 @@ fn installed_files_work_and_are_removed_again() {
     make("install", &root);
     for file in [
         "bin/sbx",
+        "bin/sbx-shell",
+        "bin/sbx-bash",
+        "bin/sbx-sh",
+        "bin/sbx-zsh",
         "lib/sbx/libsandbox.so",
         "share/man/man1/sbx.1",
         "share/man/man1/sbx-run.1",
@@ -43,6 +47,8 @@ fn installed_files_work_and_are_removed_again() {
         assert!(root.join("usr").join(file).metadata().is_ok_and(|meta| meta.len() > 0), "{file} is missing");
     }
     Cmd::new(root.join("usr/bin/sbx")).arg("--version").run().success();
+    let shell = Cmd::new(root.join("usr/bin/sbx-shell")).args(["-c", "exit 7"]).cwd(&world.workspace);
+    shell.run().exited(7);
     make("uninstall", &root);
     assert_eq!(files(&root), BTreeSet::from([other]));
     make("uninstall", &root);

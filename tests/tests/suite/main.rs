@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod argument_tricks;
+mod as_shell;
 mod attributes;
 mod bad_input;
 mod command_line;
