@@ -49,14 +49,18 @@ type Report struct {
 	} `json:"violations"`
 }
 
-// Returns what the command wrote, and sbx's report.
-func run(command, seconds, profile string) ([]byte, *Report, error) {
+// Limits of a command, as sbx spells them.
+type Limits struct{ Time, Memory, Processes string }
+
+// Runs a command with limits. Returns what it wrote, and sbx's report.
+func run(command, profile string, limits Limits) ([]byte, *Report, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer reader.Close()
-	cmd := exec.Command("sbx", "run", "--report-fd=3", "--quiet", "--profile="+profile, "--timeout="+seconds+"s",
+	cmd := exec.Command("sbx", "run", "--report-fd=3", "--quiet", "--profile="+profile,
+		"--timeout="+limits.Time, "--max-memory="+limits.Memory, "--max-processes="+limits.Processes,
 		"--max-output=1MiB", "--", "bash", "-c", command)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
@@ -93,7 +97,7 @@ func main() {
 	if len(os.Args) == 3 {
 		seconds = os.Args[2]
 	}
-	output, report, err := run(os.Args[1], seconds, "workspace")
+	output, report, err := run(os.Args[1], "workspace", Limits{Time: seconds + "s", Memory: "4G", Processes: "500"})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -6,10 +6,11 @@
 
 const { spawn } = require('node:child_process');
 
-// Resolves to what the command wrote, and sbx's report.
-function run(command, seconds, profile = 'workspace') {
+// Runs a command with limits. Resolves to what it wrote, and sbx's report.
+function run(command, seconds, { profile = 'workspace', maxMemory = '4G', maxProcesses = 500 } = {}) {
   return new Promise((resolve, reject) => {
-    const flags = ['--report-fd=3', '--quiet', `--profile=${profile}`, `--timeout=${seconds}s`, '--max-output=1MiB'];
+    const limits = [`--timeout=${seconds}s`, `--max-memory=${maxMemory}`, `--max-processes=${maxProcesses}`];
+    const flags = ['--report-fd=3', '--quiet', `--profile=${profile}`, ...limits, '--max-output=1MiB'];
     // The fourth stream is descriptor 3. The command itself does not get it: sbx sees to that.
     const child = spawn('sbx', ['run', ...flags, '--', 'bash', '-c', command], {
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],

@@ -11,12 +11,12 @@ import sys
 import threading
 
 
-def run(command, seconds, profile="workspace"):
-    """Returns what the command wrote, and sbx's report."""
+def run(command, seconds, profile="workspace", max_memory="4G", max_processes=500):
+    """Runs a command with limits. Returns what it wrote, and sbx's report."""
     reader, writer = os.pipe()
     process = subprocess.Popen(
         ["sbx", "run", f"--report-fd={writer}", "--quiet", f"--profile={profile}", f"--timeout={seconds}s",
-         "--max-output=1MiB", "--", "bash", "-c", command],
+         "--max-output=1MiB", f"--max-memory={max_memory}", f"--max-processes={max_processes}", "--", "bash", "-c", command],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         # The command itself does not get it: sbx sees to that.
         pass_fds=[writer],
@@ -64,4 +64,5 @@ def main():
     sys.exit(report["exit_status"])
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -8,8 +8,10 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// Runs a command with limits. Returns what it wrote, and sbx's report.
 fn run(command: &str, seconds: u64) -> Result<Output, Error> {
     let sandbox = Sandbox::new("workspace").timeout(Duration::from_secs(seconds)).max_output(1 << 20);
+    let sandbox = sandbox.flag("--max-memory", "4G").flag("--max-processes", "500");
     sandbox.command("bash").args(["-c", command]).output()
 }
 

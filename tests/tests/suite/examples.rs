@@ -98,3 +98,38 @@ fn rust() {
         Example { world, words: vec![program] }.shows_what_it_should();
     });
 }
+
+/// A whole directory of examples beside another one, as they are.
+fn copied_all(world: &World, directories: &[&str]) -> PathBuf {
+    let base = world.outside.join("examples");
+    for directory in directories {
+        for entry in
+            std::fs::read_dir(source(directory)).unwrap().flatten().filter(|entry| entry.path().is_file())
+        {
+            let content = std::fs::read(entry.path()).unwrap();
+            world.write(base.join(directory).join(entry.file_name()), content);
+        }
+    }
+    base
+}
+
+#[test]
+fn a_loop_of_a_model_and_its_commands() {
+    need!("python3");
+    in_worlds(|world| {
+        let agent = copied_all(world, &["agent-loop", "python"]).join("agent-loop/agent.py");
+        let example = Example { world, words: vec!["/usr/bin/python3".into(), agent] };
+        let out = example.run(&["Write double.py, and show that it works."]).success().silent().out();
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines.iter().filter(|line| line.starts_with("model: execute ")).count(), 4, "{out}");
+        assert!(
+            lines.contains(&"sbx: exited, status 0") && lines.contains(&"sbx: timeout, status 124"),
+            "{out}"
+        );
+        assert!(out.contains("sbx: refused ") && out.contains("double.py works"), "{out}");
+        // What was refused came back to the model, with the flag that would allow it.
+        let last = lines.last().unwrap();
+        assert!(last.contains("the last command was ended in time. The rest would need --"), "{out}");
+        assert!(world.exists("double.py") && !Path::new("/usr/local/lib/double.py").exists());
+    });
+}
