@@ -10,6 +10,7 @@ use crate::mcp::{self, Given, Settings, Start};
 use crate::profile;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, value_parser};
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
 const EXAMPLES: &str = "\
 Examples (a client of the protocol starts the server; the first line has one agent do so):
@@ -82,7 +83,12 @@ fn given(matches: &ArgMatches) -> Vec<Given> {
             continue;
         }
         let takes_path = matches!(flag.takes, Takes::Path(_) | Takes::Paths(_));
-        let is_path = |value: &OsString| takes_path || (name == "profile" && profile::is_path(value));
+        // Others take a name as well, which no directory changes.
+        let is_path = |value: &OsString| match name {
+            "profile" => profile::is_path(value),
+            "allow-command" | "block-command" => value.as_bytes().contains(&b'/'),
+            _ => takes_path,
+        };
         let values = matches.get_many::<OsString>(name).into_iter().flatten();
         all.extend(values.map(|value| Given {
             name,

@@ -22,6 +22,9 @@ says what was refused and which flag would allow it. No tool changes the rules: 
 which flag of 'sbx mcp' would allow it, and why you need it. Nothing but files is kept from one command to the next: \
 name the directory with cwd, and set variables in the command itself.";
 
+/// How many questions are put to the policy at a time.
+const QUESTIONS: usize = 2;
+
 /// The state of a conversation.
 pub struct Server {
     pub(super) settings: Settings,
@@ -29,7 +32,9 @@ pub struct Server {
     pub(super) granted: Mutex<Granted>,
     /// As many permits as commands may run at a time.
     pub(super) slots: Semaphore,
-    /// How many calls wait for one.
+    /// As many as questions may be put to the policy at a time.
+    pub(super) questions: Semaphore,
+    /// How many calls wait for one of the slots.
     pub(super) waiting: AtomicUsize,
     /// Held while the user is asked: one question at a time.
     pub(super) asking: tokio::sync::Mutex<()>,
@@ -46,6 +51,7 @@ impl Server {
             reports: Mutex::default(),
             granted: Mutex::default(),
             slots,
+            questions: Semaphore::new(QUESTIONS),
             waiting: AtomicUsize::new(0),
             asking: tokio::sync::Mutex::default(),
             ended,

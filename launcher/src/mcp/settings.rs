@@ -41,6 +41,9 @@ const REFUSED: [(&str, &str); 9] = [
     ("dangerously-unconfined", "a model's commands are never run without confinement"),
 ];
 
+/// Flags whose values are paths that they open.
+const OPENING: [&str; 6] = ["ro", "rox", "rw", "rwx", "unix", "audit-log"];
+
 /// A flag of `sbx run`, as it was given.
 #[derive(Clone, Debug)]
 pub struct Given {
@@ -114,7 +117,7 @@ impl Settings {
             Some(bound) => (bound.limit(), bound.limit()),
         };
         let output = output(&start.request)?;
-        let flags = absolute(&start.flags, host.directory()?)?;
+        let flags = absolute(&start.flags, host.directory()?);
         let roots = roots(&workspace, &flags, plan);
         for given in &flags {
             keeps_its_meaning(given, &roots)?;
@@ -187,16 +190,19 @@ fn output(request: &Request) -> Result<u64, Refusal> {
     }
 }
 
-/// The flags with real paths. A path of which nothing is there stays what it is: `sbx run` says what to do about it.
-fn absolute(flags: &[Given], directory: &Path) -> Result<Vec<Given>, Refusal> {
+/// The flags with absolute paths: what is relative would begin at the directory of each call. What opens something is
+/// pinned to its real path. Where nothing is there it stays what it is, and `sbx run` says what to do about it.
+fn absolute(flags: &[Given], directory: &Path) -> Vec<Given> {
+    let pins = |given: &Given| given.name == "profile" || OPENING.contains(&given.name);
     let fixed = |given: &Given| {
         let value = given.value.as_ref().filter(|_| given.is_path).map(|value| {
             let whole = directory.join(value);
-            path::real(&whole).unwrap_or(whole).into_os_string()
+            let real = pins(given).then(|| path::real(&whole).ok()).flatten();
+            real.unwrap_or(whole).into_os_string()
         });
         Given { value: value.or_else(|| given.value.clone()), ..given.clone() }
     };
-    Ok(flags.iter().map(fixed).collect())
+    flags.iter().map(fixed).collect()
 }
 
 /// Where commands may write, by real paths.
@@ -213,7 +219,6 @@ fn roots(workspace: &Path, flags: &[Given], plan: &Plan) -> Vec<PathBuf> {
 
 /// Refuses a flag that opens a path of which commands decide what it is.
 fn keeps_its_meaning(given: &Given, roots: &[PathBuf]) -> Result<(), Refusal> {
-    const OPENING: [&str; 6] = ["ro", "rox", "rw", "rwx", "unix", "audit-log"];
     let Some(value) = given.value.as_ref().filter(|_| OPENING.contains(&given.name)) else { return Ok(()) };
     let path = Path::new(value);
     match roots.iter().find(|root| changes(root, path)) {

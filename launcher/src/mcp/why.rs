@@ -85,6 +85,7 @@ pub async fn call(server: &Server, given: Option<JsonObject>) -> CallToolResult 
         Ok(command) => command,
         Err(sentence) => return tool::failed(sentence),
     };
+    let _one_of_a_few = server.questions.acquire().await;
     match ask(command).await {
         Ok(answer) => tool::answer(&answer),
         Err(sentence) => tool::failed(sentence),

@@ -110,12 +110,30 @@ fn a_flag_whose_meaning_commands_could_change_is_refused() {
     ] {
         world.sbx(["mcp"].iter().chain(flags)).run().refused(125, &["commands may change"]);
     }
-    // A link that the workspace has leads where commands like.
-    std::os::unix::fs::symlink(outside, world.path("link")).unwrap();
-    world.sbx(["mcp", "--profile", "link/own.json"]).run();
+    // What a link of the workspace leads to when the server starts, is meant: commands may change the link.
+    let link = world.path("link");
+    std::os::unix::fs::symlink(outside, &link).unwrap();
+    let mut client = Client::start(&world, &["--profile", "link/own.json"]);
+    std::fs::remove_file(&link).unwrap();
+    world.write("link/own.json", r#"{"description": "no programs", "extends": "minimal"}"#);
+    let run = client.run("sh -c 'echo started'");
+    assert_eq!(run["stdout"], "started\n", "{run}");
     for flags in [&["--ro", outside][..], &["--profile", elsewhere.to_str().unwrap()], &["--deny", "data"]] {
         Client::start(&world, flags).leave().success();
     }
+}
+
+#[test]
+fn a_list_of_commands_does_not_depend_on_the_directory_of_a_call() {
+    let world = World::new(&User::current());
+    world.script("tool", "#!/bin/sh\necho the tool\n");
+    world.script("inner/tool", "#!/bin/sh\necho another\n");
+    let list = ["--allow-command", "./tool", "--allow-command", "bash", "--allow-command", "sh"];
+    let mut client = Client::start(&world, &list);
+    assert_eq!(client.run("./tool")["stdout"], "the tool\n");
+    let run = client.run_with(json!({"command": "./tool", "cwd": "inner"}));
+    assert_eq!((&run["stdout"], &run["status"]), (&json!(""), &json!(126)), "{run}");
+    assert_eq!(client.run_with(json!({"command": "../tool", "cwd": "inner"}))["stdout"], "the tool\n");
 }
 
 #[test]
