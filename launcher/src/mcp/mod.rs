@@ -1,11 +1,11 @@
 //! `sbx mcp`: a server of the Model Context Protocol on standard input and output.
 //!
 //! The client is the user's side. What comes in the arguments of a tool is the model's, and may be anything: no
-//! argument gives a command more than the flags do that the server was started with ([`settings`]). Each command is a
+//! argument gives a command more than the flags do that the server was started with (`settings`). Each command is a
 //! run of its own, of a child that is killed when the server ends, however that is.
 //!
 //! One thread answers the client and starts the runs: a run ends with the thread that started it. Other threads only
-//! wait: for lines of the client ([`lines`]), for a signal, for the end of a run.
+//! wait: for lines of the client (`lines`), for a signal, for the end of a run.
 
 mod ask;
 mod execute;
