@@ -32,6 +32,12 @@ pub fn from_shown(shown: &Value) -> Value {
         },
         "limits": map(&shown["limits"], |value| value["value"].clone()),
         "commands": { "allow": values(&shown["commands"]["allow"]), "block": values(&shown["commands"]["block"]) },
+        "agent": {
+            "programs": values(&shown["agent"]["programs"]),
+            "arguments": values(&shown["agent"]["arguments"]),
+            "keys": values(&shown["agent"]["keys"]),
+            "noise": values(&shown["agent"]["noise"]),
+        },
     });
     for key in ["static", "namespaces", "require"] {
         put(&mut document, key, &shown[key]["value"]);

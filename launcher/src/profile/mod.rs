@@ -39,14 +39,14 @@ use error::ProfileCause;
 pub use error::ProfileError;
 pub use location::{Location, Variables};
 pub use model::{
-    Commands, Env, Home, HostGroup, Limits, Network, PathEntry, Paths, Profile, Protection, SettingsCopy,
-    Source,
+    Agent, Commands, Env, Home, HostGroup, Limits, Network, PathEntry, Paths, Profile, Protection,
+    SettingsCopy, Source,
 };
 pub use origin::{Given, List, Origin, Shared, Text};
 pub use pattern::{Name, Pattern};
 pub use rules::FreeConditions;
-pub(crate) use search::is_path;
 pub use search::{SIZE_LIMIT, Search};
+pub(crate) use search::{agents, is_path};
 pub use show::{human, show};
 pub use units::Bound;
 pub(crate) use values::{NOT_EXPANDED, ONLY_STAR};

@@ -17,7 +17,8 @@ use crate::profile::pattern::Pattern;
 use crate::profile::syscalls;
 use crate::profile::units::{self, Bound};
 use crate::profile::values::{
-    command, copy, host_groups, hosts, limit, path_entry, port, protection, variable_name, variables, word,
+    argument, command, copy, host_groups, hosts, limit, path_entry, port, protection, variable_name,
+    variables, word,
 };
 use crate::profile::words::{
     HomeMode, Level, Namespaces, NetworkMode, SettingsFormat, StaticMode, Variable, WhenMade,
@@ -67,6 +68,8 @@ sections! {
         "namespaces" namespaces: Option<Given<Namespaces>> = one(word(Namespaces::WORDS)),
         /// The lowest level that will do.
         "require" require: Option<Given<Level>> = one(word(Level::WORDS)),
+        /// How `sbx agent` starts an agent under this profile. It gives no right to anybody.
+        "agent" agent: Agent = section,
     }
 
     /// Files, by what may be done with them and what is below them.
@@ -147,6 +150,18 @@ sections! {
         "allow" allow: List<Given<Text>> = each(command),
         /// Not these.
         "block" block: List<Given<Text>> = each(command),
+    }
+
+    /// An agent: what `sbx agent` adds to a run under its profile.
+    Agent "agent." {
+        /// Names of its program. The first that `PATH` has counts.
+        "programs" programs: List<Given<Text>> = each(command),
+        /// Arguments before the user's, such as those that turn its own sandbox off.
+        "arguments" arguments: List<Given<Text>> = each(argument),
+        /// Variables with keys, which are passed on if they are set.
+        "keys" keys: List<Given<Pattern>> = each(variable_name),
+        /// What is known not to work, and why that does no harm.
+        "noise" noise: List<Given<Text>> = each(argument),
     }
 }
 

@@ -1,6 +1,6 @@
 //! From a name to the text of a profile.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -14,6 +14,8 @@ use crate::profile::model::Source;
 pub const SIZE_LIMIT: u64 = 1 << 20;
 /// The name of the profile that plain `sbx run` takes, if the user has one.
 pub(crate) const DEFAULT: &str = "default";
+/// The directory of profiles of agents, in each of the places.
+const AGENTS: &str = "agents/";
 
 /// The places of profiles, besides the built-in ones.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +42,11 @@ impl Search {
     }
 
     fn files(&self, name: &OsStr) -> impl Iterator<Item = PathBuf> {
-        let mut file = name.to_os_string();
+        let (mut file, name) = match name.as_bytes().strip_prefix(sbx_profiles::AGENT.as_bytes()) {
+            Some(agent) => (OsString::from(AGENTS), OsStr::from_bytes(agent)),
+            None => (OsString::new(), name),
+        };
+        file.push(name);
         file.push(".json");
         self.dirs.iter().map(move |dir| dir.join(&file)).filter(|path| exists(path))
     }
@@ -52,9 +58,19 @@ impl Search {
 
     /// Names of the profiles in the directories, with their files.
     pub(crate) fn user_profiles(&self) -> Vec<(String, PathBuf)> {
+        self.named_files("")
+    }
+
+    /// Names of the profiles of agents in the directories, without what they begin with, with their files.
+    pub(crate) fn user_agents(&self) -> Vec<(String, PathBuf)> {
+        self.named_files(AGENTS)
+    }
+
+    fn named_files(&self, below: &str) -> Vec<(String, PathBuf)> {
         let mut found: Vec<(String, PathBuf)> = Vec::new();
         for dir in &self.dirs {
-            let files = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+            let files =
+                fs::read_dir(dir.join(below)).into_iter().flatten().flatten().map(|entry| entry.path());
             let named = files.filter_map(|path| {
                 let name = path.file_name()?.to_str()?.strip_suffix(".json")?.to_string();
                 (!name.is_empty() && found.iter().all(|(known, _)| *known != name)).then_some((name, path))
@@ -108,10 +124,21 @@ pub(crate) fn built_in(name: &OsStr) -> Option<&'static str> {
 }
 
 fn unknown(name: &OsStr, search: &Search) -> ProfileCause {
-    let built_in = sbx_profiles::NAMES.map(str::to_string).into_iter();
-    let known: Vec<_> = built_in.chain(search.user_profiles().into_iter().map(|(name, _)| name)).collect();
+    let known: Vec<String> = match name.as_bytes().starts_with(sbx_profiles::AGENT.as_bytes()) {
+        true => agents(search).map(|name| format!("{}{name}", sbx_profiles::AGENT)).collect(),
+        false => {
+            let built_in = sbx_profiles::NAMES.map(str::to_string).into_iter();
+            built_in.chain(search.user_profiles().into_iter().map(|(name, _)| name)).collect()
+        }
+    };
     let near = nearest(&name.to_string_lossy(), known.iter().map(String::as_str));
     ProfileCause::Unknown { near, known }
+}
+
+/// The names of all agents, without what the names of their profiles begin with.
+pub(crate) fn agents(search: &Search) -> impl Iterator<Item = String> {
+    let own = search.user_agents().into_iter().map(|(name, _)| name);
+    sbx_profiles::AGENTS.map(str::to_string).into_iter().chain(own)
 }
 
 /// Reads a whole file: a regular file of bounded size.

@@ -184,6 +184,15 @@ pub(crate) fn limit<T>(
     }
 }
 
+/// A text: an argument of a program, or a sentence.
+pub(crate) fn argument(node: Node, place: &Place) -> Entry<Text> {
+    let text = node.string(place)?;
+    if text.is_empty() || text.contains('\0') {
+        return Err(place.fault("the text is empty or contains a NUL"));
+    }
+    Ok((text, None))
+}
+
 pub(crate) fn command(node: Node, place: &Place) -> Entry<Text> {
     reasoned(node, place, "command", command_name)
 }

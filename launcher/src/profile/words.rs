@@ -81,6 +81,8 @@ pub enum SettingsFormat {
     Git,
     /// Lines of `key = value` under `[section]`s, as configparser of Python reads them.
     Ini,
+    /// JSON.
+    Json,
     /// Lines of `key=value`, as npm reads them.
     Npm,
     /// TOML.
@@ -138,7 +140,9 @@ words! {
     Level { "full" = Full, "standard" = Standard, "minimal" = Minimal, }
     NetworkMode { "none" = None, "host" = Host, "allow" = Ports, "private" = Private, "loopback" = Loopback, }
     HomeMode { "closed" = Closed, "private" = Private, "temporary" = Temporary, }
-    SettingsFormat { "git" = Git, "ini" = Ini, "npm" = Npm, "toml" = Toml, "yaml" = Yaml, }
+    SettingsFormat {
+        "git" = Git, "ini" = Ini, "json" = Json, "npm" = Npm, "toml" = Toml, "yaml" = Yaml,
+    }
     WhenMade { "refuse" = Refuse, "set-aside" = SetAside, }
     Variable { "WORKSPACE" = Workspace, "HOME" = Home, "TMP" = Tmp, "CACHE" = Cache, }
 }

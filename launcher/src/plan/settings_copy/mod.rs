@@ -9,6 +9,7 @@
 
 mod git;
 mod ini;
+mod json;
 mod npm;
 mod secret;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub fn filtered(format: SettingsFormat, keep: &[Pattern], text: &[u8]) -> Result
     match format {
         SettingsFormat::Git => git::filtered(keep, text),
         SettingsFormat::Ini => ini::filtered(keep, plain_text(text)?).map(String::into_bytes),
+        SettingsFormat::Json => json::filtered(keep, plain_text(text)?).map(String::into_bytes),
         SettingsFormat::Npm => Ok(npm::filtered(keep, plain_text(text)?).into_bytes()),
         SettingsFormat::Toml => toml::filtered(keep, plain_text(text)?).map(String::into_bytes),
         SettingsFormat::Yaml => yaml::filtered(keep, plain_text(text)?).map(String::into_bytes),

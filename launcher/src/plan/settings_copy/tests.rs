@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::testing::{Random, listed_by_git};
-use SettingsFormat::{Git, Ini, Npm, Toml, Yaml};
+use SettingsFormat::{Git, Ini, Json, Npm, Toml, Yaml};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+mod json;
 mod yaml;
 
 /// A key as a service gives one out, and a password as a person makes one up.
@@ -253,6 +254,7 @@ fn pieces(format: SettingsFormat) -> Vec<&'static str> {
             "[1, ",
             "kept.b",
         ],
+        Json => &json::PIECES,
         Yaml => &yaml::PIECES,
     };
     let common = [
@@ -281,6 +283,7 @@ fn made(format: SettingsFormat, random: &mut Random) -> String {
     let pieces = pieces(format);
     let starts: &[&str] = match format {
         Yaml => &["", "kept: ", "kept:\n- ", "kept:\n  - x\n", "other: ", "other:\n  name: x\nkept: "],
+        Json => &["{", "{\"kept\": ", "{\"kept\": {\"name\": ", "{\"other\": "],
         _ => &["", "[kept]\n", "[kept]\nname = ", "kept.name=", "[other]\nx = "],
     };
     let mut text = starts[random.below(starts.len())].to_string();
