@@ -628,6 +628,15 @@ MUTANTS = [
      "if request.dangerously_unconfined {", "if false && request.dangerously_unconfined {", ["as_shell::", "lib:as_shell"]),
     ("shell-profile", "launcher/src/cli/as_shell.rs",
      "profile_is_out_of_reach(&request)?;", "let _ = profile_is_out_of_reach(&request);", ["as_shell::"]),
+    ("hook-refuses", "launcher/src/hooks/protocol.rs",
+     'format!("{}{OR_REFUSE}", words.join(" "))', 'words.join(" ")', ["agents::hooks::"]),
+    ("hook-workspace", "launcher/src/hooks/filter.rs",
+     '        "--workspace",\n        &workspace,\n', "", ["agents::hook_answers::"]),
+    ("hook-own-program", "launcher/src/hooks/filter.rs",
+     "if is_within(&canonical(&wanted.program), &workspace) {", "if false {", ["agents::hook_answers::"]),
+    ("agent-level", "profiles/agents/claude.json", '  "require": "full",\n', "", ["agents::whole::"]),
+    ("agent-state", "launcher/src/plan/settings_copy/json.rs",
+     'Some(value).filter(|value| is_taken(keep, &way.join("."), value))', "Some(value)", ["agents::whole::", "lib:settings_copy"]),
 ]
 
 # Rows of `sbx test` that no profile can break by itself: the lines that have to be taken out (names from above), and

@@ -8,6 +8,7 @@ pub mod embed;
 pub mod enforce;
 pub mod error;
 pub mod explain;
+pub mod hooks;
 pub mod host;
 pub mod hosts;
 pub mod learn;

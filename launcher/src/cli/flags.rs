@@ -2,6 +2,8 @@
 //! they mean together.
 #![allow(rustdoc::broken_intra_doc_links)] // brackets in a flag's help are part of what the user types
 
+use crate::cli::agent::AgentCommand;
+use crate::cli::hook::HookCommand;
 use crate::cli::learn::Learn;
 use crate::cli::mcp::McpFlags;
 use crate::cli::pool::PoolCommand;
@@ -63,6 +65,10 @@ pub enum Command {
     Run(Box<RunFlags>),
     /// Run $SHELL (or /bin/sh) under a profile, with the flags of run
     Shell(Box<ShellFlags>),
+    /// Start a whole agent (claude, codex, gemini, opencode ...) under its profile
+    Agent(Box<AgentCommand>),
+    /// Have the shell commands of an agent that stays outside run in sbx
+    Hook(HookCommand),
     /// Print the variables by which libsandbox.so alone enforces a profile's system calls
     Env(Env),
     /// Write libsandbox.so, for use without the launcher

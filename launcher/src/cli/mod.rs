@@ -1,10 +1,12 @@
 //! The command line: one file for each subcommand.
 
+mod agent;
 mod as_shell;
 mod env;
 mod flags;
 mod foreign;
 mod home;
+mod hook;
 mod inspect;
 mod learn;
 mod mcp;
@@ -74,6 +76,8 @@ fn by_clap(arguments: &[OsString]) -> i32 {
         Command::Run(flags) => pool::dispatch(flags.0),
         Command::Pool(flags) => pool::run(&flags.action),
         Command::Shell(flags) => shell::run(flags.0),
+        Command::Agent(command) => agent::run(*command),
+        Command::Hook(command) => hook::run(&command.action),
         Command::Env(flags) => env::run(&flags),
         Command::Shim(flags) => shim::run(&flags),
         Command::Inspect(flags) => inspect::run(&flags),

@@ -25,18 +25,23 @@ pub fn completions(shell: Shell) -> Result<i32, Refusal> {
     print(&script).map(|()| 0)
 }
 
-/// The command line, with the built-in profiles as values to choose from. In bash, files follow them.
+/// The command line, with the built-in profiles and agents as values to choose from. In bash, files follow them.
 fn with_profiles() -> Command {
     Cli::command()
         .mut_subcommand("run", |run| run.mut_arg("profile", offer))
         .mut_subcommand("shell", |shell| shell.mut_arg("profile", offer))
         .mut_subcommand("mcp", |mcp| mcp.mut_arg("profile", offer))
+        .mut_subcommand("agent", |agent| agent.mut_arg("name", offer_agents))
         .mut_subcommand("env", |env| env.mut_arg("profile", offer))
         .mut_subcommand("profile", |profile| profile.mut_subcommand("show", |s| s.mut_arg("profile", offer)))
 }
 
 fn offer(profile: clap::Arg) -> clap::Arg {
     profile.value_parser(PossibleValuesParser::new(sbx_profiles::NAMES))
+}
+
+fn offer_agents(name: clap::Arg) -> clap::Arg {
+    name.value_parser(PossibleValuesParser::new(sbx_profiles::AGENTS))
 }
 
 /// Writes a page for each subcommand into a directory: sbx.1, sbx-run.1 ...

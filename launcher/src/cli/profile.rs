@@ -206,7 +206,8 @@ fn check(name: &OsStr) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn show(name: &OsStr, json: bool) -> Result<i32, Refusal> {
+/// Prints a profile with its parents merged.
+pub fn show(name: &OsStr, json: bool) -> Result<i32, Refusal> {
     let profile = load(name)?;
     let text = if json { format!("{:#}\n", profile::show(&profile)) } else { profile::human(&profile) };
     print(text.as_bytes()).map(|()| 0)

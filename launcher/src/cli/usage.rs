@@ -110,8 +110,8 @@ mod tests {
         let cases: &[(&[&[u8]], &str)] = &[
             (
                 &[],
-                "no subcommand: name one of run, shell, env, shim, inspect, why, profile, home, pool, report, mcp, \
-                 status, test, completions",
+                "no subcommand: name one of run, shell, agent, hook, env, shim, inspect, why, learn, profile, home, \
+                 pool, report, mcp, status, test, completions",
             ),
             (&[b"profile"], "no subcommand: name one of list, show, check, schema"),
             (&[b"rnu"], "unknown subcommand 'rnu'; did you mean 'sbx run'?"),

@@ -21,6 +21,7 @@ pub const LAYERS: &[&str] = &[
     "run",
     "pool",
     "selftest",
+    "hooks",
     "embed",
     "learn",
     "mcp",

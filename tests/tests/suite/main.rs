@@ -1,6 +1,7 @@
 //! The suites: real processes, run by the real `sbx`, judged by what happens outside.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod agents;
 mod argument_tricks;
 mod as_shell;
 mod attributes;

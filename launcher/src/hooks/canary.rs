@@ -1,0 +1,251 @@
+//! Tries a hook as its agent would use it: the command in the settings is run with a tool call, and what it answers is
+//! run as well. No model is asked, and the agent is not started.
+
+use crate::error::Refusal;
+use crate::hooks::codex::Codex;
+use crate::hooks::edit::hooks_in;
+use crate::hooks::install::{Settings, unreadable};
+use crate::hooks::record::{Record, cannot, digest};
+use crate::hooks::{Agent, protocol};
+use crate::host::Host;
+use crate::sys::plain;
+use crate::text::escape;
+use serde_json::{Value, json};
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long the hook, and then the command, may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked whether they have ended.
+const INTERVAL: Duration = Duration::from_millis(5);
+/// More than any answer has.
+const LONGEST: u64 = 1 << 20;
+
+/// What is known of an agent's hook.
+#[derive(Debug, PartialEq, Eq)]
+pub enum State {
+    /// It stands in the settings, and what it answers is confined.
+    Works,
+    /// It does not stand there.
+    Missing,
+    /// It does not do what it should, and why.
+    Broken(String),
+}
+
+/// The hook of an agent.
+#[derive(Debug)]
+pub struct Status {
+    /// The agent's settings.
+    pub file: PathBuf,
+    /// What was found.
+    pub state: State,
+    /// How many other hooks the agent asks before it runs a tool. One that changes commands too may undo what ours did.
+    pub others: usize,
+    /// Whether the agent itself said that it runs the hook.
+    pub is_confirmed: bool,
+}
+
+/// Looks at the hook of an agent, and tries it.
+pub fn status(agent: Agent, host: &Host) -> Result<Status, Refusal> {
+    let settings = Settings::read(agent, host)?;
+    let record = Record::read(agent, host)?;
+    let is_as_left = record.as_ref().is_some_and(|record| {
+        record.file == settings.file && settings.content.as_ref().is_some_and(|c| digest(c) == record.after)
+    });
+    let (commands, others) = match (&settings.content, &record) {
+        (None, _) => (Vec::new(), 0),
+        (Some(_), Some(record)) if agent.has_file_of_its_own() && is_as_left => {
+            (vec![record.hook.command(agent)], 0)
+        }
+        (Some(_), _) if agent.has_file_of_its_own() => (Vec::new(), 0),
+        (Some(_), _) => {
+            hooks_in(agent, settings.text()?).map_err(|error| unreadable(&settings.file, &error))?
+        }
+    };
+    let mut is_confirmed = false;
+    let state = match commands.as_slice() {
+        [] if agent.has_file_of_its_own() && settings.content.is_some() => State::Broken(
+            "somebody changed the plugin since it was written: remove the file, and install it again".into(),
+        ),
+        [] => State::Missing,
+        [command] => match switched_off(agent, &settings).or_else(|| try_out(agent, command, host).err()) {
+            None => match runs(agent, &settings, host) {
+                Ok(confirmed) => {
+                    is_confirmed = confirmed;
+                    State::Works
+                }
+                Err(why) => State::Broken(why),
+            },
+            Some(why) => State::Broken(why),
+        },
+        _ => State::Broken(
+            "it stands there more than once: run 'sbx hook remove', then 'sbx hook install'".into(),
+        ),
+    };
+    Ok(Status { file: settings.file, state, others, is_confirmed })
+}
+
+/// What in the same settings keeps the agent from asking its hooks.
+fn switched_off(agent: Agent, settings: &Settings) -> Option<String> {
+    let text = str::from_utf8(settings.content.as_deref()?).ok()?;
+    let value: Value = jsonc_parser::parse_to_serde_value(text, &Default::default()).ok()?;
+    let off = match agent {
+        Agent::Claude => value["disableAllHooks"] == json!(true),
+        Agent::Gemini => {
+            let named =
+                value["hooksConfig"]["disabled"].as_array().is_some_and(|list| list.contains(&json!("sbx")));
+            value["hooksConfig"]["enabled"] == json!(false) || named
+        }
+        Agent::Codex | Agent::Cursor | Agent::Opencode => false,
+    };
+    off.then(|| "the same settings switch hooks off".to_string())
+}
+
+/// Whether the agent says that it runs the hook. Only Codex can be asked.
+fn runs(agent: Agent, settings: &Settings, host: &Host) -> Result<bool, String> {
+    if agent != Agent::Codex {
+        return Ok(false);
+    }
+    let Some(codex) = Codex::start(host) else { return Ok(false) };
+    if codex?.hook(&settings.file)?.runs {
+        return Ok(true);
+    }
+    Err("Codex skips it, and runs commands without it, because you have not trusted it, or have switched it off: \
+         enter /hooks in codex, or run 'sbx hook install codex --trust'"
+        .to_string())
+}
+
+/// Runs the hook's command with a tool call, and what it answers.
+fn try_out(agent: Agent, hook: &str, host: &Host) -> Result<(), String> {
+    let stage = Stage::new(host)?;
+    let secret = stage.secret.to_str().ok_or("the name of the home directory is not UTF-8")?;
+    let command = format!("cat '{}' 2>/dev/null; echo ran >ran", secret.replace('\'', r"'\''"));
+    // Without the hook the same command reads it: else nothing is proven.
+    if stage.run(&command, &[])? != SECRET {
+        return Err("the test file could not be read without the hook either, so nothing is proven".into());
+    }
+    fs::remove_file(stage.ran()).map_err(|error| plain(&error))?;
+    let answer = stage.run(hook, tool_call(agent, &command, &stage.directory).to_string().as_bytes())?;
+    let changed = changed_command(&answer).ok_or_else(|| {
+        format!("it did not answer with a command, but with '{}'", escape(answer.as_bytes(), 200))
+    })?;
+    let shown = stage.run(&changed, &[])?;
+    if shown.contains(SECRET) {
+        return Err("a command that went through it could read a file of your home directory".into());
+    }
+    if !stage.ran().exists() {
+        return Err(format!(
+            "a command that went through it did not run: '{}'",
+            escape(changed.as_bytes(), 400)
+        ));
+    }
+    Ok(())
+}
+
+/// What the agent writes to its hook.
+fn tool_call(agent: Agent, command: &str, directory: &Path) -> Value {
+    let (event, _) = protocol::entry(agent, "");
+    json!({
+        "session_id": "sbx-hook-status",
+        "hook_event_name": event,
+        "cwd": directory,
+        "workspace_roots": [directory],
+        "tool_name": protocol::tools(agent)[0],
+        "tool_input": { "command": command, "description": "a test of sbx" },
+    })
+}
+
+fn changed_command(answer: &str) -> Option<String> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    let output = &answer["hookSpecificOutput"];
+    let inputs =
+        [&output["updatedInput"], &output["tool_input"], &answer["updated_input"], &answer["tool_input"]];
+    inputs.iter().find_map(|input| input["command"].as_str()).map(str::to_string)
+}
+
+/// The content of a file that no command in a sandbox reads.
+const SECRET: &str = "secret\n";
+
+/// A workspace, and a file of the home directory. Both are removed in the end.
+struct Stage {
+    directory: PathBuf,
+    secret: PathBuf,
+}
+
+impl Stage {
+    fn new(host: &Host) -> Result<Stage, String> {
+        let home = host.home().ok_or("HOME is not an absolute path")?;
+        let name = format!("sbx-hook-{}", std::process::id());
+        let stage =
+            Stage { directory: std::env::temp_dir().join(&name), secret: home.join(format!(".{name}")) };
+        let cannot = |path: &Path, error: &std::io::Error| cannot("make", path, error).to_string();
+        DirBuilder::new().mode(0o700).create(&stage.directory).map_err(|e| cannot(&stage.directory, &e))?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&stage.secret);
+        let written = file.and_then(|mut file| file.write_all(SECRET.as_bytes()));
+        written.map_err(|error| cannot(&stage.secret, &error))?;
+        Ok(stage)
+    }
+
+    fn ran(&self) -> PathBuf {
+        self.directory.join("ran")
+    }
+
+    /// What a command of a shell prints, with this on its standard input.
+    fn run(&self, command: &str, input: &[u8]) -> Result<String, String> {
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", command])
+            .current_dir(&self.directory)
+            .env("CLAUDE_PROJECT_DIR", &self.directory)
+            .env("GEMINI_PROJECT_DIR", &self.directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start /bin/sh: {}", plain(&error)))?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A command that reads nothing may have ended.
+            let _ = stdin.write_all(input);
+        }
+        let in_time = wait(&mut child);
+        let (out, err) = (all(child.stdout.take()), all(child.stderr.take()));
+        match in_time {
+            Some(true) => Ok(out),
+            Some(false) => Err(format!("it failed: {}", escape(err.trim().as_bytes(), 400))),
+            None => Err(format!("it did not end within {} seconds", PATIENCE.as_secs())),
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.secret);
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Whether it succeeded; `None` if it took too long, and was ended.
+fn wait(child: &mut Child) -> Option<bool> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status.success()),
+            Ok(None) => std::thread::sleep(INTERVAL),
+            Err(_) => return Some(false),
+        }
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    None
+}
+
+fn all(stream: Option<impl Read>) -> String {
+    let mut text = Vec::new();
+    if let Some(stream) = stream {
+        let _ = stream.take(LONGEST).read_to_end(&mut text);
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}

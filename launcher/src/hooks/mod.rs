@@ -1,0 +1,134 @@
+//! `sbx hook`: the shell commands of an agent that stays outside go through `sbx`, by the agent's own means.
+//!
+//! Most agents ask a program before they run a tool, and let it change what they run. `sbx hook install` writes such a
+//! hook into the agent's settings ([`settings`], [`edit`]); it starts `sbx hook filter`, which reads what the agent is
+//! about to run and answers with the same command inside `sbx run` ([`filter`]). [`canary`] tries it.
+
+pub mod canary;
+mod codex;
+mod edit;
+pub mod filter;
+mod install;
+mod protocol;
+mod record;
+
+pub use install::{Installed, Removed, install, remove, trust};
+pub use record::Record;
+
+use crate::host::Host;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// An agent whose settings `sbx` knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agent {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Cursor, and its agent for the command line.
+    Cursor,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode.
+    Opencode,
+}
+
+impl Agent {
+    /// All of them.
+    pub const ALL: [Agent; 5] = [Agent::Claude, Agent::Codex, Agent::Cursor, Agent::Gemini, Agent::Opencode];
+
+    /// Its name on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Agent::Claude => "claude",
+            Agent::Codex => "codex",
+            Agent::Cursor => "cursor",
+            Agent::Gemini => "gemini",
+            Agent::Opencode => "opencode",
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Agent::Claude => "Claude Code",
+            Agent::Codex => "Codex",
+            Agent::Cursor => "Cursor",
+            Agent::Gemini => "Gemini CLI",
+            Agent::Opencode => "opencode",
+        }
+    }
+
+    /// The file that the hook is written to; `None` where the user has no home.
+    pub fn file(self, host: &Host) -> Option<PathBuf> {
+        let absolute = |name| host.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = || host.home().map(PathBuf::from);
+        let below = |variable, directory| absolute(variable).or_else(|| Some(home()?.join(directory)));
+        Some(match self {
+            Agent::Claude => below("CLAUDE_CONFIG_DIR", ".claude")?.join("settings.json"),
+            Agent::Codex => below("CODEX_HOME", ".codex")?.join("hooks.json"),
+            Agent::Cursor => home()?.join(".cursor/hooks.json"),
+            Agent::Gemini => absolute("GEMINI_CLI_HOME").or_else(home)?.join(".gemini/settings.json"),
+            Agent::Opencode => below("XDG_CONFIG_HOME", ".config")?.join("opencode/plugins/sbx.js"),
+        })
+    }
+
+    /// How a user sees that the agent asks its hook.
+    pub fn how_to_see(self) -> &'static str {
+        match self {
+            Agent::Claude => "have it run 'sbx why', which says that the command is confined",
+            Agent::Codex | Agent::Cursor | Agent::Gemini | Agent::Opencode => {
+                "have it run 'sbx why', which says so"
+            }
+        }
+    }
+
+    /// Whether the file is the hook's alone.
+    fn has_file_of_its_own(self) -> bool {
+        self == Agent::Opencode
+    }
+
+    /// What stays open whatever the hook does, and how to close it: one sentence a line.
+    pub fn open_ends(self) -> &'static [&'static str] {
+        match self {
+            Agent::Claude => &[
+                "Claude Code reads files and writes them by itself: only its shell commands are confined",
+                "with --bare, --safe-mode, CLAUDE_CODE_SIMPLE or \"disableAllHooks\": true it runs commands without \
+                 the hook and without a word: start it as 'sbx agent claude' where that matters",
+            ],
+            Agent::Codex => &[
+                "Codex skips a hook that you have not trusted, or have switched off, and runs commands without it: \
+                 trust it with /hooks in codex or 'sbx hook install codex --trust', and start Codex as 'sbx agent \
+                 codex' where that matters",
+                "Codex applies patches by itself: only its shell commands are confined",
+            ],
+            Agent::Cursor => &[
+                "Cursor edits files by itself: only its shell commands are confined",
+                "what Cursor does with the hook was read in its documentation, and not tried; the hook has to say \
+                 \"allow\", so Cursor may not ask you about commands any more",
+            ],
+            Agent::Gemini => &[
+                "Gemini CLI reads files and writes them by itself: only its shell commands are confined",
+                "with \"hooksConfig\": { \"enabled\": false } or the hook among its disabled ones it runs commands \
+                 without the hook: start it as 'sbx agent gemini' where that matters",
+            ],
+            Agent::Opencode => &[
+                "opencode reads files and writes them by itself: only its shell commands are confined",
+                "if it cannot load the plugin, it runs commands without it: let \"permission\": { \"bash\": \"ask\" } \
+                 in opencode.json show you each command, or start it as 'sbx agent opencode'",
+            ],
+        }
+    }
+}
+
+/// What the hook does with a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// The program of `sbx`, by an absolute path.
+    pub program: PathBuf,
+    /// The profile: a built-in one, or the absolute path of a file.
+    pub profile: String,
+    /// Whether what runs in the sandbox needs no approval.
+    pub approve: bool,
+}

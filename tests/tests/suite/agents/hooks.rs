@@ -1,0 +1,172 @@
+//! `sbx hook`: agents that ask their hooks run their commands in `sbx`, or not at all.
+
+use super::{read, sbx, with_path, write};
+use crate::namespaces::with_namespaces;
+use sbx_tests::world::SECRET;
+use sbx_tests::{Output, World, as_users, need, stage};
+use std::path::Path;
+
+const AGENT: &str = include_str!("asks_hooks.py");
+const KINDS: [&str; 4] = ["claude", "codex", "gemini", "cursor"];
+const ATTEMPTS: &str =
+    "cat ~/.ssh/id_rsa; echo x >>~/.claude/settings.json; echo \"it's\n$((1 + 1))\" >made; cat made";
+
+/// An agent of this kind runs a command of its model's.
+fn agent(world: &World, kind: &str, command: &str) -> Output {
+    with_path(world, world.bare(["python3", "-c", AGENT, kind, command])).run()
+}
+
+#[test]
+fn commands_of_agents_with_a_hook_are_confined() {
+    need!("python3");
+    with_namespaces(|user| {
+        for kind in KINDS {
+            let world = World::new(user);
+            let bare = agent(&world, kind, ATTEMPTS);
+            assert!(bare.out().contains(SECRET) && bare.out().ends_with("it's\n2\n"), "{bare}");
+            let out = sbx(&world, &["hook", "install", kind]).run().success();
+            assert!(out.out().contains(&format!("{kind}: the hook is installed")), "{out}");
+            assert!(out.out().contains("works: a test command ran confined"), "{out}");
+            let before = read(&world, ".claude/settings.json");
+            let ran = agent(&world, kind, ATTEMPTS);
+            assert!(!ran.out().contains(SECRET) && ran.out().ends_with("it's\n2\n"), "{kind}: {ran}");
+            assert_eq!(read(&world, ".claude/settings.json"), before);
+            assert_eq!(world.read("made").as_deref(), Some("it's\n2\n"));
+            let status = agent(&world, kind, "exit 7");
+            assert_eq!(status.code, Some(7), "{status}");
+            sbx(&world, &["hook", "remove", kind]).run().success();
+            assert!(agent(&world, kind, ATTEMPTS).out().contains(SECRET));
+        }
+    });
+}
+
+/// Agents go on without a hook that fails in a way of its own. Ours refuses then.
+#[test]
+fn a_hook_whose_program_is_gone_refuses() {
+    need!("python3");
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let program = world.outside.join("sbx");
+        stage::copy(stage::sbx(), &program);
+        stage::give(&program, user);
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let install = |kind| world.bare([program.to_str().unwrap(), "hook", "install", kind]).run();
+        for kind in KINDS {
+            install(kind).success();
+            assert_eq!(agent(&world, kind, "echo ran").out(), "ran\n");
+        }
+        for content in [None, Some("#!/bin/sh\nexit 1\n"), Some("#!/bin/sh\nkill -9 $$\n")] {
+            std::fs::remove_file(&program).unwrap();
+            if let Some(content) = content {
+                world.script(&program, content);
+            }
+            for kind in KINDS {
+                let out = agent(&world, kind, "echo ran");
+                assert!(
+                    out.out().is_empty() && out.err().contains("so the command was not run"),
+                    "{kind}: {out}"
+                );
+                let status = sbx(&world, &["hook", "status", kind]).run().exited(1);
+                assert!(status.out().contains("does not work: "), "{status}");
+            }
+            if content.is_none() {
+                world.script(&program, "");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_missing_or_switched_off_is_said() {
+    need!("python3");
+    as_users(|user| {
+        let world = World::new(user);
+        let status = |kind: &str, word: &str| {
+            let out = sbx(&world, &["hook", "status", kind]).run().exited(1);
+            assert!(out.out().contains(word), "{word}: {out}");
+        };
+        sbx(&world, &["hook", "status"])
+            .run()
+            .success()
+            .prints("no hooks are installed; 'sbx hook install claude' installs one\n");
+        status("claude", "no hook: its commands run without sbx");
+        write(&world, ".claude/settings.json", "{\"disableAllHooks\": true}");
+        sbx(&world, &["hook", "install", "claude"]).run().exited(1);
+        status("claude", "the same settings switch hooks off");
+        write(&world, ".gemini/settings.json", "{\"hooksConfig\": {\"disabled\": [\"sbx\"]} /* off */}");
+        sbx(&world, &["hook", "install", "gemini"]).run().exited(1);
+        status("gemini", "the same settings switch hooks off");
+        sbx(&world, &["hook", "status"]).run().exited(1);
+    });
+}
+
+/// A hook that does not confine is found out, whatever it says.
+#[test]
+fn a_hook_that_lets_everything_through_is_found_out() {
+    as_users(|user| {
+        let world = World::new(user);
+        for (answer, word) in [
+            (
+                "{\"hookSpecificOutput\": {\"updatedInput\": '\"$(jq .tool_input)\"'}}",
+                "could read a file of your home",
+            ),
+            ("{\"hookSpecificOutput\": {\"updatedInput\": {\"command\": \"true\"}}}", "did not run"),
+            ("", "did not answer with a command"),
+        ] {
+            need!("jq");
+            let command = format!("echo '{answer}' # hook filter claude --profile workspace");
+            let entry = serde_json::json!({ "matcher": "Bash", "hooks": [{ "type": "command", "command": command }] });
+            write(
+                &world,
+                ".claude/settings.json",
+                &serde_json::json!({ "hooks": { "PreToolUse": [entry] } }).to_string(),
+            );
+            let out = sbx(&world, &["hook", "status", "claude"]).run().exited(1);
+            assert!(out.out().contains(word), "{word}: {out}");
+        }
+        assert!(
+            !world
+                .home
+                .read_dir()
+                .unwrap()
+                .any(|entry| { entry.unwrap().file_name().to_string_lossy().contains("sbx-hook") })
+        );
+    });
+}
+
+/// The plugin runs in a JavaScript engine, as in opencode.
+#[test]
+fn commands_of_opencode_are_confined_by_its_plugin() {
+    need!("node");
+    const LOAD: &str = "import(process.argv[1]).then(async (module) => {
+        const hooks = await module.Sbx({ directory: process.cwd() });
+        const output = { args: { command: process.argv[2], description: 'kept' } };
+        await hooks['tool.execute.before']({ tool: process.argv[3] }, output);
+        process.stdout.write(output.args.description + '\\n' + output.args.command);
+    }).catch((error) => { console.error('refused: ' + error.message); process.exit(9); })";
+    with_namespaces(|user| {
+        let world = World::new(user);
+        sbx(&world, &["hook", "install", "opencode"]).run().success();
+        let plugin = world.home.join(".config/opencode/plugins/sbx.js");
+        // Node takes a file for a module by its name.
+        let module = world.home.join("plugin.mjs");
+        let load = |command: &str, tool: &str| {
+            std::fs::copy(&plugin, &module).unwrap();
+            stage::give(&module, user);
+            world.bare(["node", "-e", LOAD, module.to_str().unwrap(), command, tool]).run()
+        };
+        let changed = load("cat ~/.ssh/id_rsa; echo \"it's\"", "bash").success().out();
+        let (kept, command) = changed.split_once('\n').unwrap();
+        let out = world.bare(["bash", "-c", command]).run();
+        assert!(kept == "kept" && out.out() == "it's\n" && !out.out().contains(SECRET), "{changed}: {out}");
+        assert_eq!(load("x", "read").success().out(), "kept\nx");
+        let text = std::fs::read_to_string(&plugin).unwrap();
+        world.write(&plugin, text.replace(stage::sbx().to_str().unwrap(), "/nowhere/sbx"));
+        load("echo", "bash")
+            .exited(9)
+            .says("refused: sbx: the hook failed, so the command was not run: see sbx hook status\n");
+        let status = sbx(&world, &["hook", "status", "opencode"]).run().exited(1);
+        assert!(status.out().contains("somebody changed the plugin"), "{status}");
+        assert!(Path::new(&plugin).exists());
+    });
+}
