@@ -14,7 +14,7 @@ FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/sbx.fish
 SHELLS = sbx-shell sbx-bash sbx-sh sbx-zsh
 
 .PHONY: help build install uninstall dist lint test test-escapes test-hosts test-compat test-explain test-faults
-.PHONY: test-mutants test-projects test-mcp coverage
+.PHONY: test-mutants test-projects test-mcp test-agents coverage
 .PHONY: vm-test check-aarch64 fuzz fuzz-runs bench bench-peers
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo 'make test-mutants   removes protecting lines one by one; a test must fail each time'
 	@echo 'make test-projects  builds and tests real projects from the registries, in sbx and without it'
 	@echo 'make test-mcp       drives sbx mcp with clients of the protocol from the registries'
+	@echo 'make test-agents    has real agents from the npm registry run commands, in sbx and with its hooks'
 	@echo 'make coverage       measures which lines of policy and launcher the tests run'
 	@echo 'make vm-test        runs the kernel-dependent tests on older kernels, emulated; ARCH=aarch64: on arm64'
 	@echo 'make check-aarch64  compiles everything for arm64 and runs clippy on it'
@@ -42,8 +43,8 @@ help:
 	@echo 'make bench-peers    the same and everyday commands, under every other sandbox that is installed'
 	@echo
 	@echo 'DESTDIR=DIR with install or uninstall: a directory in front of PREFIX'
-	@echo 'UPDATE=1 with test-escapes, test-hosts, test-compat, test-explain, test-faults, test-projects, coverage or'
-	@echo '  bench-peers: writes the tables in docs'
+	@echo 'UPDATE=1 with test-escapes, test-hosts, test-compat, test-explain, test-faults, test-projects, test-agents,'
+	@echo '  coverage or bench-peers: writes the tables in docs'
 
 build:
 	scripts/build-release.sh
@@ -90,6 +91,11 @@ test-projects:
 test-mcp:
 	$(CARGO) build -p sbx
 	tests/mcp_clients.py
+
+# AGENTS=NAME...: only these. Fetches the agents; they talk to a fake model on loopback.
+test-agents:
+	$(CARGO) build -p sbx
+	tests/agents/run.py $(if $(UPDATE),--update) $(AGENTS)
 
 # Needs the llvm-tools of rustup. If they are missing, the script says how to get them.
 coverage:
