@@ -124,9 +124,21 @@ impl Learner {
             }
         }
         for right in rights {
+            let right = self.protectable(right);
             if self.candidate.add(right.clone(), demand.evidence.clone()) {
                 learned.push(Rule { right, evidence: vec![demand.evidence.clone()] });
             }
+        }
+    }
+
+    /// The same right on the whole workspace, where only that is protected.
+    fn protectable(&self, right: Right) -> Right {
+        match right {
+            Right::Path(path, access) if access.write => {
+                let whole = self.sensitive.needs_whole(&path).map(Path::to_path_buf);
+                Right::Path(whole.unwrap_or(path), access)
+            }
+            right => right,
         }
     }
 

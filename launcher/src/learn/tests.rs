@@ -153,6 +153,33 @@ fn what_is_sensitive_is_learned_by_name_alone() {
     }
 }
 
+#[test]
+fn what_git_executes_is_protected_with_the_whole_workspace() {
+    let machine = Machine::new();
+    for directory in ["home/work/.git/objects", "home/work/.git/hooks", "home/work/sub/.git", "home/work/src"]
+    {
+        fs::create_dir_all(machine.path(directory)).unwrap();
+    }
+    for (path, rule) in [
+        ("home/work/.git/index.lock", "home/work/.git"),
+        ("home/work/.git/worktrees/x/config", "home/work/.git/worktrees"),
+        ("home/work/sub/file", "home/work/sub"),
+    ] {
+        let (path, rule) = (machine.path(path), machine.path(rule));
+        let mut learner = machine.learner(LearnerRules::default());
+        learner.candidate = Candidate::default();
+        let learned = taught(&mut learner, record("openat", Some(&path), &["--rw", rule.to_str().unwrap()]));
+        assert_eq!(learned, Ok(vec![Right::Path(machine.path("home/work"), WRITE)]), "{path:?}");
+    }
+    for rule in ["home/work/.git/objects", "home/work/src"] {
+        let mut learner = machine.learner(LearnerRules::default());
+        learner.candidate = Candidate::default();
+        let (path, rule) = (machine.path(rule).join("x"), machine.path(rule));
+        let learned = taught(&mut learner, record("openat", Some(&path), &["--rw", rule.to_str().unwrap()]));
+        assert_eq!(learned, Ok(vec![Right::Path(rule, WRITE)]));
+    }
+}
+
 /// What a command leaves in the place of a path when it has ended, the next round would follow.
 #[test]
 fn a_link_in_the_place_of_what_was_learned_ends_the_rule() {

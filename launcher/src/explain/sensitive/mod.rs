@@ -144,6 +144,20 @@ impl Sensitive {
         self.by_home(path).or_else(|| by_permissions(path, what)).or_else(|| self.by_contents(path, what))
     }
 
+    /// The workspace, where a rule about a path in it would open what git executes. What protects that is about the
+    /// workspace as a whole.
+    pub fn needs_whole(&self, path: &Path) -> Option<&Path> {
+        const DATA: [&str; 5] = ["objects", "refs", "logs", "lfs", "index"];
+        let own = self.workspace.as_deref().filter(|own| is_below(path, own))?;
+        let mut parts = path.strip_prefix(own).ok()?.iter().skip_while(|part| *part != ".git");
+        let opens = match (parts.next(), parts.next()) {
+            (None, _) => Look::new(Use::Write).at(path).is_some(),
+            (Some(_), Some(part)) => !DATA.iter().any(|data| part == *data),
+            (Some(_), None) => true,
+        };
+        opens.then_some(own)
+    }
+
     /// Why a home directory closes it.
     fn by_home(&self, path: &Path) -> Option<String> {
         let holds_homes =

@@ -42,6 +42,37 @@ fn secrets_are_learned_only_where_the_user_says_so() {
     });
 }
 
+/// What git executes stays as it is under a profile that was learned from git.
+#[test]
+fn a_learned_commit_opens_no_hooks() {
+    in_worlds(|world| {
+        need!("git");
+        let git = "git -c user.name=a -c user.email=a@b.c";
+        world
+            .bare(["sh", "-c", &format!("git init -q . && {git} commit -q --allow-empty -m first")])
+            .run()
+            .success();
+        let script = format!("{git} commit -q --allow-empty -m more");
+        let out = learn(world, &[], &script).run().success();
+        assert!(learned(world).unwrap()["namespaces"] == "auto", "{out}");
+        let attack = "echo '#!/bin/sh' > .git/hooks/post-commit; echo '[core]' >> .git/config; true";
+        let before = world.read(".git/config");
+        let out = under_learned(world, &format!("{script}; {attack}"));
+        let log = world.bare(["git", "rev-list", "--count", "HEAD"]).run();
+        assert!(log.out().trim().parse::<u32>().is_ok_and(|count| count >= 3), "{out} {log}");
+        if sbx_tests::kernel::promises_namespaces() {
+            assert_eq!(
+                (world.exists(".git/hooks/post-commit"), world.read(".git/config")),
+                (false, before),
+                "{out}"
+            );
+        }
+        // The twin: who is given the directory gets what is in it.
+        let out = world.sbx(["run", "-p", "read-only", "--rw", ".git", "--", "/bin/sh", "-c", attack]).run();
+        assert!(world.exists(".git/hooks/post-commit"), "{out}");
+    });
+}
+
 #[test]
 fn listing_the_home_directory_teaches_no_right_on_all_of_it() {
     in_worlds(|world| {
