@@ -330,7 +330,7 @@ fn narrow(
     namespaces(service, grants, deny, losses)?;
     // A run brings it where it may make sockets, and then path rules are about UNIX sockets too.
     remove(grants, "connect");
-    service.families()?.narrow(grants, losses);
+    service.families()?.narrow(grants, service.last("RestrictAddressFamilies"), losses);
     Ok(())
 }
 

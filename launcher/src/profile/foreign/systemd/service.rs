@@ -190,7 +190,12 @@ impl Families {
 
     /// Keeps sockets to the families that are left. Those of the internet come with the network of the run; others need
     /// privileges, or are of no use without.
-    pub fn narrow(&self, grants: &mut BTreeMap<Call, Option<Vec<Value>>>, losses: &mut Losses) {
+    pub fn narrow(
+        &self,
+        grants: &mut BTreeMap<Call, Option<Vec<Value>>>,
+        setting: Option<&Setting>,
+        losses: &mut Losses,
+    ) {
         for call in ["socket", "socketpair"] {
             let mut entries = Vec::new();
             if self.have("AF_UNIX") {
@@ -209,12 +214,12 @@ impl Families {
             }
         }
         if let Families::Only(names) = self {
-            let place = |name: &str| format!("RestrictAddressFamilies: {}", Plain(name));
+            let place = setting.map_or_else(String::new, Setting::place);
             if names.contains(NETLINK) {
-                losses.note(place(NETLINK), "of netlink a run has interfaces and routes alone");
+                losses.note(&place, "AF_NETLINK: a run has interfaces and routes alone");
             }
             for name in names.iter().filter(|name| !KNOWN.contains(&&***name)) {
-                losses.note(place(name), "sockets of this family cannot be had");
+                losses.note(&place, format_args!("{}: sockets of this family cannot be had", Plain(name)));
             }
         }
     }
