@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::profile::foreign::Losses;
+use crate::profile::foreign::{Losses, MOST};
 use crate::profile::location::Location;
 use crate::profile::words::Variable;
 
@@ -24,6 +24,8 @@ pub enum Access {
 #[derive(Debug, Default)]
 pub struct Files {
     places: BTreeMap<Location, Entry>,
+    /// How many could not be added.
+    left_out: usize,
     executable: Option<Vec<Location>>,
 }
 
@@ -53,9 +55,11 @@ impl Files {
     /// Adds a place. `at` is where the document names it.
     pub fn add(&mut self, location: Location, access: Access, at: impl ToString) {
         let entry = Entry { access, place: at.to_string() };
+        let is_full = self.places.len() >= MOST;
         match self.places.get_mut(&location) {
             Some(known) if known.access >= access => {}
             Some(known) => *known = entry,
+            None if is_full => self.left_out += 1,
             None => {
                 self.places.insert(location, entry);
             }
@@ -65,6 +69,11 @@ impl Files {
     /// What is said about exactly this place.
     pub fn at(&self, location: &Location) -> Option<Access> {
         self.places.get(location).map(|entry| entry.access)
+    }
+
+    /// Whether there are more places than any profile has.
+    pub fn are_too_many(&self) -> bool {
+        self.left_out > 0
     }
 
     /// Lets nothing be executed but what is below these places.

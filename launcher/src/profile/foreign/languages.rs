@@ -126,7 +126,7 @@ impl Language {
         let made = |reader: Reader| {
             let mut losses = Losses::default();
             let meaning = reader(text, &mut losses)?;
-            let document = meaning.document(&mut losses);
+            let document = meaning.document(&mut losses)?;
             foreign::check(&document)?;
             Ok(Imported { document, losses })
         };

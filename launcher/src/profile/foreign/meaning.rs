@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::hosts::HostRule;
+use crate::profile::error::{Fault, Place};
 use crate::profile::foreign::files::{Files, Lists};
-use crate::profile::foreign::{Losses, hosts};
+use crate::profile::foreign::{Losses, MOST, hosts};
 use crate::profile::words::NetworkMode;
 
 /// The built-in profile that a made one extends.
@@ -93,7 +94,12 @@ pub struct Meaning {
 
 impl Meaning {
     /// The profile's document.
-    pub fn document(self, losses: &mut Losses) -> Value {
+    pub fn document(self, losses: &mut Losses) -> Result<Value, Fault> {
+        let lengths =
+            [self.network.connect.len(), self.network.deny.len(), self.blocked.len(), self.env.deny.len()];
+        if self.files.are_too_many() || lengths.into_iter().any(|length| length > MOST) {
+            return Err(Place::Top.fault(format!("it has more than {MOST} paths, hosts or commands")));
+        }
         let mut document = Map::new();
         document.insert("description".into(), json!(self.description));
         document.insert("extends".into(), json!(self.base.word()));
@@ -126,7 +132,7 @@ impl Meaning {
         let limits = self.limits.into_iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
         insert_object(&mut document, "limits", limits);
         insert(&mut document, "commands", [("block", self.blocked)]);
-        Value::Object(document)
+        Ok(Value::Object(document))
     }
 }
 

@@ -22,10 +22,16 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::profile::error::{Fault, Place, Plain, ProfileCause, plain};
+use crate::profile::error::{Fault, Place, Plain, ProfileCause, nearest, plain};
 use crate::profile::keys::Author;
 use crate::profile::origin::Shared;
 use crate::profile::{document, json, search};
+
+/// How many losses have a hint.
+const HINTS: usize = 100;
+
+/// More than any list of a profile has.
+const MOST: usize = 2000;
 
 /// What the other language cannot say: a sentence each, with the place.
 #[derive(Debug, Default)]
@@ -39,6 +45,13 @@ impl Losses {
         if self.0.last() != Some(&line) {
             self.0.push(line);
         }
+    }
+
+    /// ` (did you mean 'x'?)`, if something is similar to a word that is lost. Nobody reads the hints of a long list,
+    /// and each takes a while.
+    pub(crate) fn hint<'a>(&self, word: &str, known: impl Iterator<Item = &'a str>) -> String {
+        let near = if self.0.len() < HINTS { nearest(word, known) } else { None };
+        near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"))
     }
 
     /// The sentences.

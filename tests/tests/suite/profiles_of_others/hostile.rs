@@ -157,3 +157,36 @@ fn an_unknown_rule_is_an_error_or_a_line() {
         }
     });
 }
+
+/// Documents that are as long as they may be end soon.
+#[test]
+fn long_documents_end_soon() {
+    as_users(|user| {
+        let world = World::new(user);
+        let list = |entry: &dyn Fn(usize) -> String| (0..60_000).map(entry).collect::<Vec<_>>().join(",");
+        let paths = list(&|number| format!("\"/srv/{number}\""));
+        let hosts = list(&|number| format!("\"h{number}.org\""));
+        let words = (0..150_000).map(|number| format!("{number}x ")).collect::<String>();
+        let lines = (0..60_000).map(|number| format!("Read{number}=x\n")).collect::<String>();
+        for (language, text, place) in [
+            (
+                "srt",
+                format!("{{\"network\":{{}},\"filesystem\":{{\"denyRead\":[{paths}]}}}}"),
+                "more than 2000 paths",
+            ),
+            (
+                "srt",
+                format!("{{\"network\":{{\"allowedDomains\":[{hosts}]}},\"filesystem\":{{}}}}"),
+                "more than 2000",
+            ),
+            ("systemd", format!("[Service]\nSystemCallFilter={words}\n"), ""),
+            ("systemd", format!("[Service]\n{lines}"), ""),
+        ] {
+            world.write("long", &text);
+            let begun = std::time::Instant::now();
+            let out = world.sbx(["profile", "import", "--from", language, "long"]).run();
+            assert!(out.code == Some(125) && out.err().contains(place), "{out}");
+            assert!(begun.elapsed().as_secs() < 20, "{language}: {:?}", begun.elapsed());
+        }
+    });
+}

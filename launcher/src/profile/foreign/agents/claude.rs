@@ -1,13 +1,13 @@
 //! Claude Code's settings: `sandbox`, and the rules of `permissions` that its sandbox heeds.
 
 use crate::profile::error::{Fault, Mistake, Place, Plain, ProfileCause, nearest};
-use crate::profile::foreign::Losses;
 use crate::profile::foreign::agents::srt::{self, FileRules};
 use crate::profile::foreign::agents::{
     EVERY_PORT, allow_host, deny_host, located, lose, paths, settle_base, skip, unknown,
 };
 use crate::profile::foreign::files::below;
 use crate::profile::foreign::meaning::Meaning;
+use crate::profile::foreign::{Losses, MOST};
 use crate::profile::json::{self, Node};
 use crate::profile::location::Location;
 use crate::profile::words::Variable;
@@ -150,7 +150,7 @@ fn rule(rule: &Rule<'_>, rules: &mut FileRules, meaning: &mut Meaning, losses: &
         }
         ("Bash", Some(text)) if verdict == Verdict::Deny => match command(text) {
             Some(name) => {
-                if !meaning.blocked.iter().any(|known| known == name) {
+                if meaning.blocked.len() > MOST || !meaning.blocked.iter().any(|known| known == name) {
                     meaning.blocked.push(name.to_string());
                 }
             }

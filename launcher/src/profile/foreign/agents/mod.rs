@@ -7,7 +7,7 @@ pub mod codex;
 pub mod cursor;
 pub mod srt;
 
-use crate::profile::error::{Fault, Place, Plain, nearest};
+use crate::profile::error::{Fault, Place, Plain};
 use crate::profile::foreign::files::Access;
 use crate::profile::foreign::hosts::{self, Allowed};
 use crate::profile::foreign::meaning::{Base, Meaning, Network};
@@ -103,8 +103,7 @@ fn deny_host(text: &str, place: &Place, network: &mut Network, losses: &mut Loss
 /// Notes the keys that are left as unknown.
 fn unknown(fields: &Fields, known: &[&str], losses: &mut Losses) {
     for key in fields.left() {
-        let near = nearest(key, known.iter().copied());
-        let near = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
+        let near = losses.hint(key, known.iter().copied());
         let place = Place::Key(fields.place, key);
         losses.note(place, format_args!("the key is unknown{near}"));
     }

@@ -202,8 +202,7 @@ fn rule(
     for name in &names {
         let Some(call) = Call::named(name.as_bytes()) else {
             if !is_elsewhere(name) {
-                let near = nearest(name, Call::all().map(Call::name));
-                let near = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
+                let near = losses.hint(name, Call::all().map(Call::name));
                 losses.note(at(place, name), format_args!("there is no such call{near}"));
             }
             continue;

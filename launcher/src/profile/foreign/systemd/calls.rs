@@ -7,7 +7,7 @@ use sbx_policy::errno;
 use serde_json::{Value, json};
 
 use crate::profile::calls::errno_word;
-use crate::profile::error::{Plain, ProfileCause, nearest};
+use crate::profile::error::{Plain, ProfileCause};
 use crate::profile::foreign::Losses;
 use crate::profile::foreign::meaning::Calls;
 use crate::profile::foreign::oci::is_elsewhere;
@@ -119,7 +119,7 @@ fn named(name: &str, setting: &Setting, losses: &mut Losses) -> Vec<Call> {
     }
     if !is_elsewhere(name) {
         let known = Group::all().map(Group::name).chain(Call::all().map(Call::name));
-        let near = nearest(name, known).map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
+        let near = losses.hint(name, known);
         let place = setting.place();
         losses.note(place, format_args!("'{}' is neither a call nor a group{near}", Plain(name)));
     }

@@ -12,12 +12,12 @@ mod write;
 pub use write::write;
 
 use crate::profile::error::{Plain, ProfileCause};
-use crate::profile::foreign::Losses;
 use crate::profile::foreign::files::{Access, Files, below, root};
 use crate::profile::foreign::meaning::{Base, Meaning};
 use crate::profile::foreign::systemd::service::{Families, Service};
 use crate::profile::foreign::systemd::unit::Setting;
 use crate::profile::foreign::systemd::values::{maybe_truth, size, time};
+use crate::profile::foreign::{Losses, MOST};
 use crate::profile::location::Location;
 use crate::profile::words::{NetworkMode, Variable};
 
@@ -261,7 +261,7 @@ fn environment(service: &Service, meaning: &mut Meaning, losses: &mut Losses) ->
             if name.is_empty() || name.contains('*') {
                 return Err(setting.wrong(format!("'{}' is no name of a variable", Plain(&word))));
             }
-            if !list.iter().any(|known| known == name) {
+            if list.len() > MOST || !list.iter().any(|known| known == name) {
                 list.push(name.to_string());
             }
         }

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use sbx_policy::calls::Call;
 use serde_json::{Value, json};
 
-use crate::profile::error::{Plain, ProfileCause, nearest};
-use crate::profile::foreign::Losses;
+use crate::profile::error::{Plain, ProfileCause};
 use crate::profile::foreign::systemd::calls::only;
 use crate::profile::foreign::systemd::directives::{Role, role, similar};
 use crate::profile::foreign::systemd::unit::{Setting, words};
 use crate::profile::foreign::systemd::values::{maybe_truth, truth};
+use crate::profile::foreign::{HINTS, Losses};
 
 /// The assignments that are read.
 pub struct Service(BTreeMap<String, Vec<Setting>>);
@@ -31,7 +31,7 @@ impl Service {
                 Role::Lost(why) => drop(lost.insert(setting.name.clone(), (setting, why.to_string()))),
                 Role::Unknown if setting.name.starts_with("X-") => {}
                 Role::Unknown => {
-                    let near = similar(&setting.name);
+                    let near = if lost.len() < HINTS { similar(&setting.name) } else { None };
                     let near = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
                     lost.insert(setting.name.clone(), (setting, format!("the directive is unknown{near}")));
                 }
@@ -95,8 +95,7 @@ impl Service {
                 match known.iter().find(|(name, _)| *name == word) {
                     Some((_, flag)) => named |= flag,
                     None => {
-                        let near = nearest(word, known.iter().map(|(name, _)| *name));
-                        let near = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
+                        let near = losses.hint(word, known.iter().map(|(name, _)| *name));
                         losses.note(setting.place(), format_args!("'{}' is no namespace{near}", Plain(word)));
                     }
                 }

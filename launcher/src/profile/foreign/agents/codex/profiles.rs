@@ -15,6 +15,9 @@ use crate::profile::words::{NetworkMode, Variable};
 /// How long a chain of profiles may be.
 const DEPTH: usize = 16;
 
+/// How many roots of workspaces there may be: each has all the rules of a workspace.
+const ROOTS: usize = 64;
+
 /// The words for what may be done. `none` is an older one.
 const WORDS: [(&str, Access); 4] =
     [("read", Access::Read), ("write", Access::Write), ("deny", Access::Deny), ("none", Access::Deny)];
@@ -73,8 +76,7 @@ pub fn read(
     for (name, pairs) in chain.into_iter().rev() {
         said.add(pairs, &Place::Key(&place, &name), losses)?;
     }
-    said.settle(&place, meaning, losses);
-    Ok(())
+    said.settle(&place, meaning, losses)
 }
 
 /// A built-in profile.
@@ -177,7 +179,10 @@ impl Said {
         Ok(())
     }
 
-    fn settle(&self, place: &Place, meaning: &mut Meaning, losses: &mut Losses) {
+    fn settle(&self, place: &Place, meaning: &mut Meaning, losses: &mut Losses) -> Result<(), Fault> {
+        if self.roots.len() > ROOTS {
+            return Err(place.fault(format!("more than {ROOTS} roots of workspaces")));
+        }
         let mut roots = vec![below(Variable::Workspace, "")];
         for (text, _) in self.roots.iter().filter(|(_, is_on)| **is_on) {
             match path(text) {
@@ -205,6 +210,7 @@ impl Said {
             Some(true) => add_domains(&domains, place, &mut meaning.network, losses),
             Some(false) | None => {}
         }
+        Ok(())
     }
 }
 
