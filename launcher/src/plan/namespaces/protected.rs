@@ -36,9 +36,6 @@ impl Layout {
     /// the path.
     pub fn deny(&mut self, named: &Path, roots: &Roots, rules: &[PathRule]) {
         let path = deny_expansion::resolve(named);
-        if self.empties(&path) {
-            return;
-        }
         let is_granted = |path: &Path| rules.iter().any(|rule| is_below(path, &canonical(&rule.path)));
         // Somebody outside may put a file in the place of a link.
         let link = path::in_real_directory(named).filter(|link| *link != path && link.is_symlink());
@@ -46,7 +43,7 @@ impl Layout {
             self.pin(&link, roots);
             self.links.insert(link, None);
         }
-        if !is_granted(&path) {
+        if !is_granted(&path) || self.empties(&path) {
             return;
         }
         if !placeholder::is_free(&path, Shape::Directory) {
@@ -57,9 +54,10 @@ impl Layout {
         }
     }
 
-    /// Whether an empty directory above takes a path out of sight, and nothing can be made there.
+    /// Whether an empty directory above takes a path and all below it out of sight, and nothing can be made there.
     fn empties(&self, path: &Path) -> bool {
-        let kept = |private: &Private| private.keep.iter().any(|kept| is_within(path, &kept.path));
+        let touches = |kept: &Path| is_within(path, kept) || is_within(kept, path);
+        let kept = |private: &Private| private.keep.iter().any(|kept| touches(&kept.path));
         self.private
             .iter()
             .any(|private| private.from.is_none() && is_below(path, &private.at) && !kept(private))

@@ -247,6 +247,28 @@ fn directories_of_services_cannot_be_changed() {
     });
 }
 
+/// What a denial is about may be hidden anyway, but not where a flag has put a part of it back.
+#[test]
+fn a_denial_holds_in_a_directory_that_is_hidden_and_around_what_is_put_back() {
+    if !tested_as_root() {
+        return;
+    }
+    in_namespaces(|world| {
+        let place = Place::below("/run");
+        let (denied, open) = (place.0.display(), place.0.join("open"));
+        let file = open.join("file");
+        fs::create_dir(&open).unwrap();
+        fs::write(&file, "text").unwrap();
+        let [open, file] = [open, file].map(|path| path.display().to_string());
+        let cat = |flags: &[&str]| shell(world, &[&["-q"], flags].concat(), &format!("cat {file}")).run();
+        cat(&["--ro", "/", "--ro", &open]).success().prints("text");
+        cat(&["--ro", "/", "--ro", &open, "--deny", &denied.to_string()]).failed().prints("");
+        // It does not keep the run from starting where nothing is put back.
+        let denial = ["-q", "--ro", "/", "--deny", &denied.to_string()];
+        shell(world, &denial, &format!("[ -e {denied} ]")).run().exited(1);
+    });
+}
+
 /// Changes the mode of a terminal that it makes, and of the caller's, and says of which the mode is another one.
 const TERMINALS: &str = "
 import os, pty
