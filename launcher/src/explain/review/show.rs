@@ -60,8 +60,9 @@ fn unusual(text: &mut String, review: &Review<'_>) {
         effects(text, &unusual.more);
     }
     if unusual.less > 0 {
-        let _ =
-            writeln!(text, "  ('{base}' gives {} things that it does not: sbx profile diff)", unusual.less);
+        let things =
+            if unusual.less == 1 { "one thing".to_string() } else { format!("{} things", unusual.less) };
+        let _ = writeln!(text, "  ('{base}' gives {things} that it does not: sbx profile diff)");
     }
 }
 

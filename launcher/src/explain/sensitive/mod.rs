@@ -92,7 +92,8 @@ impl Sensitive {
         let commands = std::env::split_paths(host.variable("PATH").unwrap_or_default());
         let commands = commands.filter(|directory| directory.is_absolute());
         let commands = commands.map(|at| (canonical(&at), "shells look for commands in it".to_string()));
-        let git = workspace.iter().flat_map(|at| {
+        // A repository that a run makes is looked at when it has ended.
+        let git = workspace.iter().filter(|at| is_there(&at.join(".git"))).flat_map(|at| {
             let of =
                 |name: &str| (at.join(".git").join(name), "git executes what is named there".to_string());
             ["hooks", "config", "info"].map(of)
