@@ -107,9 +107,14 @@ fn the_network_of_units_is_closed_or_open() {
             ("RestrictAddressFamilies=~AF_UNIX", "no\n2\n"),
             ("PrivateNetwork=yes", "1\n2\n"),
         ] {
-            let filter = "SystemCallFilter=@system-service\nSystemCallErrorNumber=EAFNOSUPPORT\n";
-            assert_eq!(shown(&world, &format!("{filter}{lines}"), script), sockets, "{lines}");
+            // Without a filter as well as with one.
+            for filter in ["", "SystemCallFilter=@system-service\nSystemCallErrorNumber=EAFNOSUPPORT\n"] {
+                assert_eq!(shown(&world, &format!("{filter}{lines}"), script), sockets, "{filter}{lines}");
+            }
         }
+        // What comes with a network does not undo what a filter refuses.
+        let lines = "SystemCallErrorNumber=EAFNOSUPPORT\nSystemCallFilter=~@network-io\n";
+        assert_eq!(shown(&world, lines, script), "no\nno\n");
     });
 }
 

@@ -11,7 +11,7 @@ use crate::profile::error::{Plain, ProfileCause};
 use crate::profile::foreign::Losses;
 use crate::profile::foreign::meaning::Calls;
 use crate::profile::foreign::oci::is_elsewhere;
-use crate::profile::foreign::systemd::service::Service;
+use crate::profile::foreign::systemd::service::{Families, Service};
 use crate::profile::foreign::systemd::unit::{Setting, words};
 
 /// What meets a call that the filter refuses.
@@ -129,8 +129,16 @@ fn named(name: &str, setting: &Setting, losses: &mut Losses) -> Vec<Call> {
 /// How far a call is allowed: with all arguments, or as these entries say.
 type Grants = BTreeMap<Call, Option<Vec<Value>>>;
 
-/// The calls of a service; none if it says nothing about them.
-pub fn read(service: &Service, losses: &mut Losses) -> Result<Option<Calls>, ProfileCause> {
+/// What a service says about calls.
+pub struct Said {
+    /// The calls; none if it says nothing about them.
+    pub calls: Option<Calls>,
+    /// Whether it may make sockets.
+    pub makes_sockets: bool,
+}
+
+/// Reads what a service says about calls.
+pub fn read(service: &Service, losses: &mut Losses) -> Result<Said, ProfileCause> {
     let answer = answer(service)?;
     let mut filter = Filter::default();
     for setting in service.all("SystemCallFilter") {
@@ -156,7 +164,18 @@ pub fn read(service: &Service, losses: &mut Losses) -> Result<Option<Calls>, Pro
             Some(None) | None => {}
         }
     }
+    let makes_sockets = Call::named(b"socket").is_some_and(|call| grants.contains_key(&call));
     narrow(service, &mut grants, &mut calls.deny, losses)?;
+    let has = |name: &str| Call::named(name.as_bytes()).is_some_and(|call| grants.contains_key(&call));
+    // What a network brings with it does not undo what the filter refuses.
+    let refused = BROUGHT.iter().filter(|name| makes_sockets && !has(name));
+    let refused = refused.filter(|name| !calls.deny.iter().any(|known| known["call"] == **name));
+    let refused: Vec<Value> = refused.map(|name| json!(name)).collect();
+    calls.deny.extend(refused);
+    remove(&mut grants, "connect");
+    if makes_sockets {
+        calls.deny.extend(service.families()?.refused_netlink());
+    }
     let groups = groups(&grants, &noted);
     let covered: BTreeSet<Call> = groups.iter().flat_map(|group| group.members()).collect();
     calls.allow.extend(groups.iter().map(|group| json!(group.name())));
@@ -168,8 +187,38 @@ pub fn read(service: &Service, losses: &mut Losses) -> Result<Option<Calls>, Pro
             None => list.push(json!(call.name())),
         }
     }
-    Ok(Some(calls))
+    Ok(Said { calls: Some(calls), makes_sockets })
 }
+
+/// The calls that the network of a run allows beside a filter. It brings `connect` where a run may make sockets, and
+/// then path rules are about UNIX sockets too.
+const BROUGHT: [&str; 25] = [
+    "connect",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "recvfrom",
+    "recvmsg",
+    "recvmmsg",
+    "shutdown",
+    "setsockopt",
+    "getsockopt",
+    "getsockname",
+    "getpeername",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_create1",
+    "epoll_ctl",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_create",
+    "fcntl",
+    "pipe2",
+    "eventfd2",
+    "bind",
+];
 
 fn setting_of(service: &Service) -> Option<&Setting> {
     service.all("SystemCallFilter").last()
@@ -253,16 +302,39 @@ fn without_filter(
     service: &Service,
     noted: BTreeSet<Call>,
     losses: &mut Losses,
-) -> Result<Option<Calls>, ProfileCause> {
+) -> Result<Said, ProfileCause> {
     let mut calls = Calls::default();
     if service.is_on("MemoryDenyWriteExecute")? {
         calls.deny.extend(MEMORY.map(|entry| json!(entry)));
     }
+    if service.is_on("LockPersonality")? {
+        let other = [0, u64::from(u32::MAX)]
+            .map(|same| json!({ "index": 0, "op": "ne", "value": same, "width": 32 }));
+        calls.deny.push(json!({ "call": "personality", "args": other }));
+    }
+    if service.is_on("RestrictRealtime")? {
+        // SCHED_FIFO, SCHED_RR and SCHED_DEADLINE.
+        calls.deny.extend([1, 2, 6].map(scheduling));
+        calls.deny.push(json!("sched_setattr"));
+    }
+    let families = service.families()?;
+    if !families.have("AF_UNIX") {
+        calls.deny.push(json!({ "call": "socket[unix]", "errno": "EAFNOSUPPORT" }));
+        calls.deny.push(json!({ "call": "socketpair", "errno": "EAFNOSUPPORT" }));
+    }
+    calls.deny.extend(families.refused_netlink());
     if let Some(setting) = service.last("SystemCallLog").filter(|_| !noted.is_empty()) {
         losses.note(setting.place(), "calls are noted only beside a SystemCallFilter=");
     }
     let empty = calls.deny.is_empty();
-    Ok((!empty).then_some(calls))
+    let makes_sockets = families != Families::Only(BTreeSet::new());
+    Ok(Said { calls: (!empty).then_some(calls), makes_sockets })
+}
+
+/// A way to schedule, with or without SCHED_RESET_ON_FORK.
+fn scheduling(policy: u64) -> Value {
+    json!({ "call": "sched_setscheduler",
+            "args": [{ "index": 1, "value": policy, "mask": 0xbfff_ffff_u64, "width": 32 }] })
 }
 
 /// Executable memory that no file backs, or that is made executable later. The base refuses it for System V memory.
@@ -319,17 +391,12 @@ fn narrow(
         only(grants, "personality", &[same(0), same(0xffff_ffff)]);
     }
     if service.is_on("RestrictRealtime")? {
-        // SCHED_OTHER, SCHED_BATCH and SCHED_IDLE, with or without SCHED_RESET_ON_FORK.
-        let policies = [0_u64, 3, 5].map(|policy| {
-            json!({ "call": "sched_setscheduler",
-                    "args": [{ "index": 1, "value": policy, "mask": 0xbfff_ffff_u64, "width": 32 }] })
-        });
+        // SCHED_OTHER, SCHED_BATCH and SCHED_IDLE.
+        let policies = [0, 3, 5].map(scheduling);
         only(grants, "sched_setscheduler", &policies);
         remove(grants, "sched_setattr");
     }
     namespaces(service, grants, deny, losses)?;
-    // A run brings it where it may make sockets, and then path rules are about UNIX sockets too.
-    remove(grants, "connect");
     service.families()?.narrow(grants, service.last("RestrictAddressFamilies"), losses);
     Ok(())
 }

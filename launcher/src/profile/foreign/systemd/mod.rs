@@ -14,7 +14,7 @@ pub use write::write;
 use crate::profile::error::{Plain, ProfileCause};
 use crate::profile::foreign::files::{Access, Files, below, root};
 use crate::profile::foreign::meaning::{Base, Meaning};
-use crate::profile::foreign::systemd::service::{Families, Service};
+use crate::profile::foreign::systemd::service::Service;
 use crate::profile::foreign::systemd::unit::Setting;
 use crate::profile::foreign::systemd::values::{maybe_truth, size, time};
 use crate::profile::foreign::{Losses, MOST};
@@ -25,15 +25,16 @@ use crate::profile::words::{NetworkMode, Variable};
 pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
     let service = Service::of(unit::settings(text)?, losses);
     let has_filter = service.last("SystemCallFilter").is_some();
+    let said = calls::read(&service, losses)?;
     let mut meaning = Meaning {
         description: "made of the [Service] section of a unit of systemd",
         base: if has_filter { Base::Custom } else { Base::ReadOnly },
-        calls: calls::read(&service, losses)?,
+        calls: said.calls,
         is_whole: true,
         ..Meaning::default()
     };
     files(&service, &mut meaning.files, losses)?;
-    network(&service, &mut meaning, losses)?;
+    network(&service, said.makes_sockets, &mut meaning, losses)?;
     privileges(&service, losses)?;
     environment(&service, &mut meaning, losses)?;
     limits(&service, &mut meaning, losses)?;
@@ -194,12 +195,18 @@ fn protect_home(service: &Service, files: &mut Files, losses: &mut Losses) -> Re
     Ok(())
 }
 
-fn network(service: &Service, meaning: &mut Meaning, losses: &mut Losses) -> Result<(), ProfileCause> {
-    let families: Families = service.families()?;
+fn network(
+    service: &Service,
+    makes_sockets: bool,
+    meaning: &mut Meaning,
+    losses: &mut Losses,
+) -> Result<(), ProfileCause> {
+    let has_internet = makes_sockets && service.families()?.have_internet();
     let private = service.is_on("PrivateNetwork")?;
-    let mut mode = if private {
+    // In a network of its own a run may make internet sockets.
+    let mut mode = if private && has_internet {
         NetworkMode::Private
-    } else if families.have_internet() {
+    } else if has_internet {
         NetworkMode::Host
     } else {
         NetworkMode::None

@@ -177,6 +177,13 @@ impl Families {
         }
     }
 
+    /// Refuses the netlink sockets that come with the network of a run, if the families that may be made are listed
+    /// without them.
+    pub fn refused_netlink(&self) -> Option<Value> {
+        let refuses = *self != Families::Any && !self.have(NETLINK);
+        refuses.then(|| json!({ "call": "socket[netlink-route]", "errno": "EAFNOSUPPORT" }))
+    }
+
     /// Whether a family is named among those that may be made.
     fn names(&self, name: &str) -> bool {
         matches!(self, Families::Only(names) if names.contains(name))

@@ -261,6 +261,10 @@ fn families(asked: &Asked) -> Option<MadeFamilies> {
         made.names.extend(name);
         made.is_all &= name.is_some() && all.len() == 1;
     }
+    let denied = [("netlink-route", "AF_NETLINK"), ("unix", "AF_UNIX"), ("inet6", "AF_INET6")];
+    for (_, name) in denied.iter().filter(|(word, _)| asked.denied_with().contains(word)) {
+        made.names.remove(name);
+    }
     Some(made)
 }
 
