@@ -7,6 +7,34 @@ use sbx_policy::{bpf, errno};
 use crate::profile::origin::{Given, List, Origin, Shared};
 use std::fmt;
 
+/// The calls that a network brings beside those of the profile.
+pub const NETWORK_CALLS: [&str; 24] = [
+    "connect",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "recvfrom",
+    "recvmsg",
+    "recvmmsg",
+    "shutdown",
+    "setsockopt",
+    "getsockopt",
+    "getsockname",
+    "getpeername",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_create1",
+    "epoll_ctl",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_create",
+    "fcntl",
+    "pipe2",
+    "eventfd2",
+];
+
 /// System calls. The default applies to those that no entry names.
 #[derive(Clone, Debug, Default)]
 pub struct Syscalls {

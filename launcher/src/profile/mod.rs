@@ -34,7 +34,7 @@ mod words;
 
 use std::ffi::OsStr;
 
-pub use calls::{Alternative, CallRules, CallTable, DefaultAction, Grants, Syscalls, When};
+pub use calls::{Alternative, CallRules, CallTable, DefaultAction, Grants, NETWORK_CALLS, Syscalls, When};
 use error::ProfileCause;
 pub use error::ProfileError;
 pub use location::{Location, Variables};

@@ -2,37 +2,10 @@
 
 use crate::plan::calls::{Calls, Unix};
 use crate::plan::rows::{answer_quietly, bits, grant, replace, revoke, row, without};
-use crate::profile::{Grants, NetworkMode, Profile, When};
+use crate::profile::{Grants, NETWORK_CALLS, NetworkMode, Profile, When};
 use sbx_policy::restrictions;
 use sbx_policy::rules::{Grant, Rules};
 
-/// What a network needs beyond the profile's own calls.
-const NETWORK: [&str; 24] = [
-    "connect",
-    "sendto",
-    "sendmsg",
-    "sendmmsg",
-    "recvfrom",
-    "recvmsg",
-    "recvmmsg",
-    "shutdown",
-    "setsockopt",
-    "getsockopt",
-    "getsockname",
-    "getpeername",
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "epoll_create1",
-    "epoll_ctl",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_create",
-    "fcntl",
-    "pipe2",
-    "eventfd2",
-];
 /// What waiting for connections needs. A client names the address that it sends from by the first one.
 const SERVER: [&str; 4] = ["bind", "listen", "accept", "accept4"];
 
@@ -59,7 +32,7 @@ impl Calls {
         };
         // A filter cannot tell a connection inside from one to a socket file of the host: the supervisor does.
         let held_back = self.supervisor_connects();
-        let names = NETWORK.iter().chain(SERVER.iter().take(served));
+        let names = NETWORK_CALLS.iter().chain(SERVER.iter().take(served));
         for name in names.filter(|name| !held_back || **name != "connect") {
             let restriction = match (*name, self.network.mode) {
                 // Fast open connects without asking Landlock.

@@ -6,7 +6,7 @@ use sbx_policy::calls::{Call, Group};
 use sbx_policy::errno;
 use serde_json::{Value, json};
 
-use crate::profile::calls::errno_word;
+use crate::profile::calls::{NETWORK_CALLS, errno_word};
 use crate::profile::error::{Plain, ProfileCause};
 use crate::profile::foreign::Losses;
 use crate::profile::foreign::meaning::Calls;
@@ -167,8 +167,9 @@ pub fn read(service: &Service, losses: &mut Losses) -> Result<Said, ProfileCause
     let makes_sockets = Call::named(b"socket").is_some_and(|call| grants.contains_key(&call));
     narrow(service, &mut grants, &mut calls.deny, losses)?;
     let has = |name: &str| Call::named(name.as_bytes()).is_some_and(|call| grants.contains_key(&call));
-    // What a network brings with it does not undo what the filter refuses.
-    let refused = BROUGHT.iter().filter(|name| makes_sockets && !has(name));
+    // What a network brings with it does not undo what the filter refuses. It brings `connect` where a run may make
+    // sockets, and then path rules are about UNIX sockets too.
+    let refused = NETWORK_CALLS.iter().chain(&["bind"]).filter(|name| makes_sockets && !has(name));
     let refused = refused.filter(|name| !calls.deny.iter().any(|known| known["call"] == **name));
     let refused: Vec<Value> = refused.map(|name| json!(name)).collect();
     calls.deny.extend(refused);
@@ -189,36 +190,6 @@ pub fn read(service: &Service, losses: &mut Losses) -> Result<Said, ProfileCause
     }
     Ok(Said { calls: Some(calls), makes_sockets })
 }
-
-/// The calls that the network of a run allows beside a filter. It brings `connect` where a run may make sockets, and
-/// then path rules are about UNIX sockets too.
-const BROUGHT: [&str; 25] = [
-    "connect",
-    "sendto",
-    "sendmsg",
-    "sendmmsg",
-    "recvfrom",
-    "recvmsg",
-    "recvmmsg",
-    "shutdown",
-    "setsockopt",
-    "getsockopt",
-    "getsockname",
-    "getpeername",
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "epoll_create1",
-    "epoll_ctl",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_create",
-    "fcntl",
-    "pipe2",
-    "eventfd2",
-    "bind",
-];
 
 fn setting_of(service: &Service) -> Option<&Setting> {
     service.all("SystemCallFilter").last()
