@@ -113,7 +113,7 @@ mod tests {
                 "no subcommand: name one of run, shell, agent, hook, env, shim, inspect, why, learn, profile, home, \
                  pool, report, mcp, status, test, completions",
             ),
-            (&[b"profile"], "no subcommand: name one of list, show, check, schema"),
+            (&[b"profile"], "no subcommand: name one of list, show, check, review, diff, schema"),
             (&[b"rnu"], "unknown subcommand 'rnu'; did you mean 'sbx run'?"),
             (&[b"profile", b"lst"], "unknown subcommand 'lst'; did you mean 'sbx profile list'?"),
             (&[b"run"], "no command: write it after '--', as in sbx run -- ls"),

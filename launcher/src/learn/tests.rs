@@ -137,6 +137,7 @@ fn what_is_sensitive_is_learned_by_name_alone() {
     let link = machine.path("home/data/link");
     symlink(&key, &link).unwrap();
     let hook = machine.path("home/work/.git/hooks/post-commit");
+    fs::create_dir_all(machine.path("home/work/.git/hooks")).unwrap();
     let cases = [
         record("openat", Some(&key), &["--ro", key.to_str().unwrap()]),
         record("openat", Some(&link), &["--ro", link.to_str().unwrap()]),
