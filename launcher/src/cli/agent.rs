@@ -74,8 +74,9 @@ pub struct Start {
 impl Args for Start {
     fn augment_args(command: clap::Command) -> clap::Command {
         let os = clap::value_parser!(OsString);
-        let name = Arg::new("name").value_name("NAME").required(true).value_parser(os);
-        let arguments = Arg::new("arguments").value_name("ARGS").last(true).num_args(0..);
+        // The completions change the first, which would put it last.
+        let name = Arg::new("name").index(1).value_name("NAME").required(true).value_parser(os);
+        let arguments = Arg::new("arguments").index(2).value_name("ARGS").last(true).num_args(0..);
         let dry_run = Arg::new("dry-run").long("dry-run").action(clap::ArgAction::SetTrue);
         // It is refused with a sentence: the agent's name says which profile it is.
         ShellFlags::augment_args(command)
