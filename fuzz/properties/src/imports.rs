@@ -15,7 +15,7 @@ use std::ffi::OsStr;
 /// Declares a property for each language.
 macro_rules! imports {
     ($($name:ident)*) => {$(
-        #[doc = concat!("Input: a document in the language `", stringify!($name), "`. See [`imported`].")]
+        #[doc = concat!("Input: a document in the language `", stringify!($name), "`. What holds, `imported` says.")]
         pub fn $name(text: &[u8]) {
             imported(stringify!($name), text);
         }
