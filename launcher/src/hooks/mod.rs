@@ -1,7 +1,7 @@
 //! `sbx hook`: the shell commands of an agent that stays outside go through `sbx`, by the agent's own means.
 //!
 //! Most agents ask a program before they run a tool, and let it change what they run. `sbx hook install` writes such a
-//! hook into the agent's settings ([`settings`], [`edit`]); it starts `sbx hook filter`, which reads what the agent is
+//! hook into the agent's settings (`install`, `edit`); it starts `sbx hook filter`, which reads what the agent is
 //! about to run and answers with the same command inside `sbx run` ([`filter`]). [`canary`] tries it.
 
 pub mod canary;
