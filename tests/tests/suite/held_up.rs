@@ -181,8 +181,7 @@ fn once_ready(world: &World, seconds: u64, words: &[&str]) -> (Output, Duration)
         (out, start.elapsed().saturating_sub(Duration::from_secs(seconds)))
     };
     let first = run(seconds);
-    let (out, late) = if first.0.out().is_empty() { run(6 * seconds) } else { first };
-    (out.prints("ready\n"), late)
+    if first.0.out().is_empty() { run(6 * seconds) } else { first }
 }
 
 /// Reading the memory of a process, or changing a file, waits behind all that queue for its lock.
@@ -192,7 +191,7 @@ fn locks_that_a_thousand_threads_queue_for_delay_nothing() {
         let convoy = world.program("convoy");
         for (profile, what) in [("minimal", "memory"), ("workspace", "memory"), ("workspace", "file")] {
             let (out, late) = once_ready(world, 3, &["-q", "-p", profile, "--", &convoy, what]);
-            out.exited(124);
+            out.exited(124).prints("ready\n");
             assert!(late < Duration::from_secs(5), "{profile} {what}: {late:?} late");
         }
     });
@@ -206,8 +205,9 @@ fn processes_that_are_slow_to_inspect_delay_no_limit() {
         for (limit, what) in [("150M", "exec"), ("2G", "look")] {
             let (out, late) = once_ready(world, 5, &["--max-memory", limit, "--", &crowd, what]);
             let out = out.failed();
-            // A count that takes too long counts shared memory in full for each process.
-            let by_time = out.err().contains("s, was up");
+            // A count that takes too long counts shared memory in full for each process: on a busy machine that ends
+            // the run before all of them are there.
+            let by_time = out.err().contains("s, was up") && out.out() == "ready\n";
             assert!(by_time || out.err().contains("bytes of memory"), "{out}");
             assert!(late < Duration::from_secs(10), "{what}: {late:?} late");
         }
