@@ -20,6 +20,7 @@ use crate::error::{REFUSED, Refusal};
 use crate::explain::sensitive::{KnownCalls, Sensitive};
 use crate::host::Host;
 use crate::plan::Plan;
+use crate::profile::HomeMode;
 use crate::report::{self, Source};
 use crate::request::Request;
 use crate::sys::path::canonical;
@@ -31,7 +32,7 @@ use learner::{Learner, LearnerRules};
 use output::Output;
 use rounds::{Ended, Rounds};
 use sbx_client::report::{Cause, Report};
-use serde_json::Value;
+use serde_json::{Value, json};
 use show::Round;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -81,6 +82,20 @@ struct Start<'a> {
     name: String,
     frame: Frame<'a>,
     learner: Learner,
+    /// The profile keeps a home of the run's own for later runs.
+    keeps_home: bool,
+}
+
+impl Start<'_> {
+    /// The profile of a round. A home would be kept for a profile that is gone afterwards, and the next command that
+    /// learns here would find it.
+    fn of_round(&self, document: &Value) -> Value {
+        let mut round = document.clone();
+        if self.keeps_home && round.get("home").is_none() {
+            round["home"] = json!({ "mode": "temporary" });
+        }
+        round
+    }
 }
 
 /// Learns by running the command.
@@ -98,7 +113,7 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
     for number in 1..=asked.rounds {
         start.learner.settle();
         let document = start.frame.document(&start.learner.candidate);
-        let report = match rounds.run(&document)? {
+        let report = match rounds.run(&start.of_round(&document))? {
             Ended::Reported(report) => report,
             Ended::Asked(signal) => {
                 show::say("interrupted: nothing is written");
@@ -260,7 +275,8 @@ fn begin<'a>(
         home: host.home().map(canonical),
         counted,
     };
-    Ok(Start { name: shown(Path::new(name)), frame, learner })
+    let keeps_home = plan.profile.home.mode.as_deref() == Some(&HomeMode::Private);
+    Ok(Start { name: shown(Path::new(name)), frame, learner, keeps_home })
 }
 
 /// Rules about hosts that nothing was connected by: a name is asked for without a port, so the rule is a guess.

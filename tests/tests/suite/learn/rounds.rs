@@ -30,6 +30,25 @@ fn the_learned_profile_gives_what_the_command_needs_and_nothing_beside_it() {
     });
 }
 
+/// What one command leaves in the home of its rounds is not there for the next command.
+#[test]
+fn no_home_is_left_behind() {
+    in_worlds(|world| {
+        let script = "test ! -e ~/planted; new=$?; echo x > ~/planted; exit $new";
+        for _ in 0..2 {
+            learn(world, &["--profile", "workspace"], script).run().success();
+        }
+        let homes = world.sbx(["home", "list"]).run().success();
+        assert!(!homes.out().contains("/proc/"), "{homes}");
+        // The twin: runs of a profile that stays share one.
+        let again = |expected| world.sbx(["run", "-q", "--", "sh", "-c", script]).run().exited(expected);
+        again(0);
+        if sbx_tests::kernel::gives_namespaces() {
+            again(1);
+        }
+    });
+}
+
 #[test]
 fn each_rule_has_its_evidence() {
     in_worlds(|world| {
