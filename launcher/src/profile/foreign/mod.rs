@@ -26,6 +26,7 @@ use crate::profile::error::{Fault, Place, Plain, ProfileCause, nearest, plain};
 use crate::profile::keys::Author;
 use crate::profile::origin::Shared;
 use crate::profile::{document, json, search};
+use crate::text::tame;
 
 /// How many losses have a hint.
 const HINTS: usize = 100;
@@ -40,7 +41,8 @@ pub struct Losses(Vec<String>);
 impl Losses {
     /// Adds one.
     pub fn note(&mut self, place: impl Display, what: impl Display) {
-        let line = format!("{place}: {what}");
+        // What it quotes is the document's.
+        let line: String = format!("{place}: {what}").chars().map(tame).collect();
         // One rule may name the same call twice.
         if self.0.last() != Some(&line) {
             self.0.push(line);

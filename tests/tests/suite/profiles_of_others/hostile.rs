@@ -38,6 +38,21 @@ fn hostile_json_ends_with_a_place() {
     });
 }
 
+/// What is quoted of a document moves no cursor.
+#[test]
+fn a_document_writes_nothing_to_a_terminal() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write(
+            "hostile",
+            r#"{"permissions": {"allow": ["WebFetch(domain:e\u001b[31mil\u007f.example.org)"]}}"#,
+        );
+        let out = world.sbx(["profile", "import", "--lossy", "--from", "claude", "hostile"]).run().success();
+        assert!(out.err().contains("e?[31mil?.example.org"), "{out}");
+        assert!(out.err().lines().all(|line| !line.contains(char::is_control)), "{out}");
+    });
+}
+
 #[test]
 fn hostile_toml_and_units_end_with_a_line() {
     as_users(|user| {
