@@ -16,6 +16,14 @@ const MOST: usize = 20_000;
 /// Read permission of users that neither own a file nor are in its group.
 const OTHERS_READ: u32 = 0o004;
 
+/// What is said of a file that only its owner and group may read.
+pub const CLOSED: &str = "its permissions close it to other users";
+
+/// Whether permissions close a file to other users.
+pub fn is_closed(meta: &fs::Metadata) -> bool {
+    meta.mode() & OTHERS_READ == 0
+}
+
 /// Looks for what makes a place sensitive.
 pub struct Look {
     what: Use,
@@ -67,8 +75,8 @@ impl Look {
             let Ok(meta) = entry.metadata() else { continue };
             if meta.is_dir() {
                 more.push(path);
-            } else if self.what == Use::Read && meta.is_file() && meta.mode() & OTHERS_READ == 0 {
-                return Ok(Some(format!("{}: its permissions close it to other users", shown(&path))));
+            } else if self.what == Use::Read && meta.is_file() && is_closed(&meta) {
+                return Ok(Some(format!("{}: {CLOSED}", shown(&path))));
             } else if self.what == Use::Read && !meta.is_file() && !meta.is_symlink() {
                 return Ok(Some(format!("{}: no regular file", shown(&path))));
             }

@@ -19,7 +19,6 @@ use crate::sys::within::{is_below, is_within};
 use crate::text::shown;
 use look::Look;
 use std::ffi::OsStr;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use table::{HOME_LATER, HOME_SECRETS, LATER, Place, SECRETS};
 
@@ -210,10 +209,8 @@ impl Sensitive {
 
 /// Why permissions close it to other users: what only its owner may read is the owner's.
 fn by_permissions(path: &Path, what: Use) -> Option<String> {
-    const OTHERS_READ: u32 = 0o004;
     let meta = path.metadata().ok().filter(|_| what == Use::Read)?;
-    let is_closed = meta.mode() & OTHERS_READ == 0;
-    is_closed.then(|| "its permissions close it to other users".to_string())
+    look::is_closed(&meta).then(|| look::CLOSED.to_string())
 }
 
 #[cfg(test)]
