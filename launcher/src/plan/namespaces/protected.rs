@@ -235,6 +235,9 @@ impl Layout {
         let standing = || placeholder::standing(&missing, wanted).ok().flatten();
         let standing = if known.is_some() { None } else { standing() };
         self.pin(&missing, roots);
+        // Where nothing can be made, there is nothing to put aside either: the entries of two profiles may name one
+        // place.
+        self.watched.retain(|watched| !is_within(&watched.path(), &missing));
         self.placeholders.push(Placeholder { path: missing, shape: standing.unwrap_or(wanted) });
     }
 

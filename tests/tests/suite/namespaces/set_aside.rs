@@ -67,6 +67,22 @@ fn what_is_made_is_put_aside() {
     );
 }
 
+/// A profile may refuse what its parent would put aside, in whichever order they name it.
+#[test]
+fn what_a_profile_keeps_from_being_made_is_not_looked_for_as_well() {
+    staged(|world| {
+        let own = r#"{"extends": "workspace", "paths": {"protect": ["${WORKSPACE}/.envrc"]}}"#;
+        fs::write(world.outside.join("own.json"), own).unwrap();
+        let profile = world.outside.join("own.json").into_os_string().into_string().unwrap();
+        let run = |script: &str| shell(world, &["-p", &profile], script).run();
+        run("true").success().silent();
+        run("echo planted > .envrc").failed();
+        assert!(names(&world.workspace).is_empty());
+        shell(world, &[], "echo planted > .envrc; sleep 0.05").run();
+        assert_eq!(names(&world.workspace), [".envrc.sbx-aside"]);
+    });
+}
+
 /// While the run goes on, and not only at its end.
 #[test]
 fn what_is_made_deep_down_is_put_aside_at_once() {
