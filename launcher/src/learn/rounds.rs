@@ -44,7 +44,6 @@ impl<'a> Rounds<'a> {
     pub fn new(flags: &'a [OsString], command: &'a [OsString], diverts: bool) -> Result<Rounds<'a>, Refusal> {
         let set = Set::of(&REQUESTS);
         let requests = signal::descriptor(&set).map_err(cannot("hear of signals"))?;
-        // std gives a child an empty mask.
         signal::set_mask(&set).map_err(cannot("hear of signals"))?;
         Ok(Rounds { flags, command, diverts, requests })
     }
@@ -69,6 +68,7 @@ impl<'a> Rounds<'a> {
                 .map_err(|error| Refusal::new(format!("cannot use standard error: {}", plain(&error))))?;
             command.stdout(Stdio::from(stderr));
         }
+        signal::unblock_in(&mut command);
         let child = command.spawn();
         let child =
             child.map_err(|error| Refusal::new(format!("cannot start sbx run: {}", plain(&error))))?;

@@ -3,6 +3,8 @@
 
 use crate::sys::{SyscallError, checked, descriptor};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::Duration;
 
 /// A set of signals.
@@ -54,6 +56,13 @@ pub fn set_mask(new: &Set) -> Result<Set, SyscallError> {
     let result = unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const new.0, &raw mut old.0) };
     checked("sigprocmask", result)?;
     Ok(old)
+}
+
+/// Has a command start with no signal blocked: it would inherit what this process blocks to wait for.
+pub fn unblock_in(command: &mut Command) {
+    let prepare = || set_mask(&Set::of(&[])).map(drop).map_err(|failed| failed.cause);
+    // SAFETY: the closure makes one system call; it allocates nothing and takes no lock.
+    unsafe { command.pre_exec(prepare) };
 }
 
 /// The mask of blocked signals.

@@ -144,3 +144,20 @@ fn a_signal_ends_learning_and_nothing_is_written() {
         assert_eq!(learned(world), None, "{out}");
     });
 }
+
+/// The one who learns blocks the signals that it waits for. A command that had them blocked too could not end its own
+/// children, and would behave otherwise than in a run.
+#[test]
+fn signals_reach_the_command() {
+    in_worlds(|world| {
+        learn(
+            world,
+            &[],
+            "grep SigBlk /proc/self/status > mask; sleep 60 & kill $!; wait $!; echo $? > status",
+        )
+        .run()
+        .success();
+        assert_eq!(world.read("mask").as_deref(), Some("SigBlk:\t0000000000000000\n"));
+        assert_eq!(world.read("status").as_deref(), Some("143\n"));
+    });
+}
