@@ -37,6 +37,7 @@ pub struct Draft<'a> {
     network: Network,
     view: Choice,
     home: Option<HomeOf>,
+    no_home: Option<String>,
     arguments: Vec<OsString>,
     calls: Calls,
     on_violation: OnViolation,
@@ -71,7 +72,7 @@ impl<'a> Draft<'a> {
         warnings.extend(static_programs::without_seal(&inputs, &calls, on_violation)?);
         let working = Working { directory, is_own: request.cwd.is_none() };
         let workspace = workspace::find(request.workspace.as_deref(), working, host, &mut warnings)?;
-        let home = home::choose(&inputs, &view, workspace.as_deref())?;
+        let (home, no_home) = home::choose(&inputs, &view, workspace.as_deref())?;
         let home = home::of(home, host, || cache_of(profile, workspace.as_deref()));
         let arguments = match inputs.missing.take() {
             None => request.command.clone(),
@@ -90,6 +91,7 @@ impl<'a> Draft<'a> {
             network,
             view,
             home,
+            no_home,
             arguments,
             calls,
             on_violation,
@@ -292,6 +294,7 @@ impl<'a> Draft<'a> {
             scratch: provided.scratch,
             cache: provided.cache,
             private_home,
+            no_home: self.no_home,
             warnings,
             profile: self.inputs.profile,
             program: self.inputs.program,

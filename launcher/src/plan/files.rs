@@ -9,7 +9,7 @@ use crate::plan::namespaces::{Roots, TMP};
 use crate::plan::rules::{PathRights, PathRule};
 use crate::plan::writable_roots::{self, Found, WritableRoots};
 use crate::plan::{Inputs, deny_expansion, flag_warnings};
-use crate::profile::{self, NOT_EXPANDED, PathEntry, Profile, Variables};
+use crate::profile::{self, NOT_EXPANDED, Origin, PathEntry, Profile, Variables};
 use crate::program::Program;
 use crate::request::Request;
 use crate::sys::path::{self, canonical};
@@ -122,7 +122,7 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
     if let Some(scratch) = given.scratch_inside.filter(|_| is_tmp_denied()) {
         rules.retain(|rule| !is_within(&rule.path, scratch));
     }
-    let rules = hold_denied(merge(rules), &denied, given.masks, warnings)?;
+    let rules = hold_denied(PathRule::merged(rules), &denied, given.masks, warnings)?;
     let rules = match executed.commands {
         Some(commands) => commands.but_blocked(rules)?,
         None => rules,
@@ -142,7 +142,9 @@ fn of_profile(paths: &profile::Paths, variables: &Variables<'_>) -> Result<Vec<P
     ];
     let mut rules = Vec::new();
     for (list, rights) in lists {
-        for mut rule in list.iter().filter_map(|entry| of_entry(entry, rights, variables)) {
+        for entry in list.iter() {
+            let Some(mut rule) = of_entry(entry, rights, variables) else { continue };
+            there(&rule, &entry.origin)?;
             let below = variables.workspace.is_some_and(|workspace| is_below(&rule.path, workspace));
             if below && rule.path.exists() {
                 rule.path = inside(&rule.path, variables)?;
@@ -151,6 +153,16 @@ fn of_profile(paths: &profile::Paths, variables: &Variables<'_>) -> Result<Vec<P
         }
     }
     Ok(rules)
+}
+
+/// Refuses a rule of a user's profile about what is not there: the entry tells which file to mend.
+fn there(rule: &PathRule, origin: &Origin) -> Result<(), Refusal> {
+    match rule.path.metadata() {
+        Err(error) if !rule.optional && path::says_missing(&error) => {
+            Err(Refusal::new(format!("cannot allow '{}' ({origin}): {}", shown(&rule.path), plain(&error))))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The rules of `--ro`, `--rox`, `--rw` and `--rwx`, with the words of the flags for warnings about them.
@@ -368,22 +380,6 @@ pub fn but_denied(mut sockets: Vec<PathBuf>, denied: &[PathBuf], warnings: &mut 
         }
     }
     sockets
-}
-
-/// One rule a path.
-fn merge(rules: Vec<PathRule>) -> Vec<PathRule> {
-    let mut merged: Vec<PathRule> = Vec::with_capacity(rules.len());
-    for rule in rules {
-        match merged.iter_mut().find(|known| known.path.as_os_str() == rule.path.as_os_str()) {
-            Some(known) => {
-                known.rights = PathRights::union(known.rights, rule.rights);
-                known.optional &= rule.optional;
-                known.follows &= rule.follows;
-            }
-            None => merged.push(rule),
-        }
-    }
-    merged
 }
 
 fn of_entry(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) -> Option<PathRule> {

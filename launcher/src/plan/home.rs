@@ -77,16 +77,21 @@ impl Store {
     }
 }
 
-/// Which home a run has. What is not asked for on the command line is closed where it cannot be had.
-pub fn choose(inputs: &Inputs<'_>, choice: &Choice, workspace: Option<&Path>) -> Result<HomeMode, Refusal> {
+/// Which home a run has, and why it has none of its own where the profile means it to. What is not asked for on the
+/// command line is closed where it cannot be had.
+pub fn choose(
+    inputs: &Inputs<'_>,
+    choice: &Choice,
+    workspace: Option<&Path>,
+) -> Result<(HomeMode, Option<String>), Refusal> {
     let asked = inputs.request.home;
     let mode = asked.or(inputs.profile.home.mode.as_deref().copied()).unwrap_or_default();
     if mode == HomeMode::Closed {
-        return Ok(mode);
+        return Ok((mode, None));
     }
     match (why_not(inputs, choice, workspace), asked) {
-        (None, _) => Ok(mode),
-        (Some(_), None) => Ok(HomeMode::Closed),
+        (None, _) => Ok((mode, None)),
+        (Some(why), None) => Ok((HomeMode::Closed, Some(why))),
         (Some(why), Some(_)) => {
             Err(Refusal::new(format!("cannot make a home directory of the run's own: {why}")))
         }
@@ -223,10 +228,14 @@ impl PrivateHome {
         let stores = home.stores.iter().filter_map(|entry| entry.expand_path(variables));
         let copies: Vec<PathBuf> = copies.collect();
         let stores: Vec<PathBuf> = stores.collect();
+        // Nearly all rules are about other places, or about what is not there, which no rule opens.
+        let near =
+            variables.home.filter(|home| copies.iter().chain(&stores).all(|path| is_within(path, home)));
+        let may_be = |path: &Path| near.is_none_or(|home| is_within(path, home) && !listings.lack(path));
         let in_store =
             |path: &Path| self.layers.is_some() && stores.iter().any(|store| is_within(path, store));
         let is_copy = |path: &Path| copies.iter().any(|copy| is_same(copy, path));
-        let own = |rule: &PathRule| is_copy(&rule.path) || in_store(&rule.path);
+        let own = |rule: &PathRule| may_be(&rule.path) && (is_copy(&rule.path) || in_store(&rule.path));
         rules.retain(|rule| !(rule.optional && own(rule)));
         if self.layers.is_none() {
             let read =

@@ -137,6 +137,8 @@ pub struct Plan {
     pub cache: Option<PathBuf>,
     /// A home of the run's own.
     pub private_home: Option<PrivateHome>,
+    /// Why it has none, where the profile means it to.
+    pub no_home: Option<String>,
     /// The capabilities that the user has outside. The command has none of them.
     pub outside: CapabilitySet,
     /// How much is said on standard error.

@@ -4,6 +4,8 @@ use crate::plan::namespaces::Layout;
 use crate::plan::network::Hosts;
 use crate::profile::NetworkMode;
 use crate::sys::within::is_within;
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -83,6 +85,27 @@ impl PathRule {
     /// A rule for a path that was looked up: it has to be there, and it is no link.
     pub fn new(path: PathBuf, rights: PathRights) -> PathRule {
         PathRule { path, rights, optional: false, follows: false }
+    }
+
+    /// One rule a path.
+    pub fn merged(rules: Vec<PathRule>) -> Vec<PathRule> {
+        let mut merged: Vec<PathRule> = Vec::with_capacity(rules.len());
+        let mut places: HashMap<OsString, usize> = HashMap::with_capacity(rules.len());
+        for rule in rules {
+            // By the names as they are written: comparing paths part by part takes longer than the few rules that it finds.
+            match places.get(rule.path.as_os_str()).and_then(|place| merged.get_mut(*place)) {
+                Some(known) => {
+                    known.rights = PathRights::union(known.rights, rule.rights);
+                    known.optional &= rule.optional;
+                    known.follows &= rule.follows;
+                }
+                None => {
+                    places.insert(rule.path.clone().into_os_string(), merged.len());
+                    merged.push(rule);
+                }
+            }
+        }
+        merged
     }
 }
 

@@ -111,6 +111,7 @@ impl Policy {
             outside,
             loudness: _,
             warnings: _,
+            no_home: _,
         } = plan;
         let is_built_in = profile.source == Source::BuiltIn;
         Policy {

@@ -2,6 +2,7 @@
 
 mod children;
 mod logs;
+mod remedies;
 
 use sbx_tests::{World, in_worlds, kernel, need, promise, stage};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -376,76 +377,6 @@ fn the_library_is_not_seen_and_not_needed() {
                 out.err().contains("Permission denied") && !out.err().contains("cannot"),
                 "{before}: {out}"
             );
-        }
-    });
-}
-
-/// The run's own home is the narrower answer, and lets the program succeed. A file that is there is named itself.
-#[test]
-fn a_new_file_in_a_closed_home_asks_for_a_home_of_the_run() {
-    promise!(namespaces);
-    in_worlds(|world| {
-        world.write(world.home.join("kept"), "kept\n");
-        let closed = ["--home", "closed"];
-        let new = format!("touch {}/new", world.home.display());
-        for flags in [&closed[..], &["--home", "closed", "--explain"]] {
-            one(&lines(world, flags, &new), &["/new", "allow it with --home private"]);
-        }
-        world.sbx(["run", "-q", "--home", "private", "--", "sh", "-c", &new]).run().success();
-        assert!(!world.home.join("new").exists());
-        let kept = format!("echo changed > {}/kept", world.home.display());
-        let flag = format!("allow it with --rw {}/kept", world.home.display());
-        one(&lines(world, &closed, &kept), &[&flag]);
-        // With a home that a flag opens, there is none of the run's own.
-        let home = world.home.to_str().unwrap();
-        let mut opened = lines(world, &["--ro", home], &new);
-        opened.retain(|line| !line.contains("warning"));
-        one(&opened, &[&format!("allow it with --rw {home}")]);
-    });
-}
-
-/// cp(1) opens the directory that it copies into, and not to list it.
-#[test]
-fn a_directory_out_of_sight_is_opened_for_what_is_to_be_made_in_it() {
-    need!("cp", "ls");
-    promise!(namespaces);
-    in_worlds(|world| {
-        let other = world.home.join("other");
-        world.make_dir(&other);
-        world.write("file", "x\n");
-        let (copy, list) = (format!("cp file {}/", other.display()), format!("ls {}/", other.display()));
-        let (write, read) = (format!("--rw {}", other.display()), format!("--ro {}", other.display()));
-        one(&lines(world, &[], &list), &[&format!("allow it with {read}")]);
-        one(&lines(world, &[], &copy), &[&format!("allow it with {write}")]);
-        assert!(!other.join("file").exists());
-        none(&lines(world, &["--rw", other.to_str().unwrap()], &copy));
-        assert!(other.join("file").exists());
-    });
-}
-
-/// A profile refuses such sockets without a line, for most programs do without.
-#[test]
-fn a_netlink_socket_is_named_with_explain_where_the_program_fails() {
-    need!("python3");
-    in_worlds(|world| {
-        let said = |flags: &[&str], ends: &str| {
-            let program = format!(
-                "import socket\ntry: socket.socket(16, 3)\nexcept OSError as e: print(e.errno)\nexit({ends})"
-            );
-            let words =
-                [&["run", "--profile", "minimal"][..], flags, &["--", "/usr/bin/python3", "-c", &program]];
-            let out = world.sbx(words.concat()).run();
-            assert_eq!(out.out().trim(), if flags.contains(&"private") { "" } else { "97" }, "{out}");
-            out.sbx_lines()
-        };
-        one(
-            &said(&["--explain"], "1"),
-            &["socket(AF_NETLINK", "allows no netlink sockets", "allow it with --profile network"],
-        );
-        none(&said(&["--explain"], "0"));
-        none(&said(&[], "1"));
-        if kernel::promises_namespaces() {
-            none(&said(&["--explain", "--net", "private"], "1"));
         }
     });
 }

@@ -177,3 +177,17 @@ fn a_link_in_the_place_of_a_cache_leads_nowhere() {
         })
     });
 }
+
+#[test]
+fn a_profile_that_names_what_is_not_there_is_told_by_file_and_entry() {
+    let world = World::new(&User::ordinary());
+    let fixtures = world.outside.join("fixtures");
+    let profile = format!(r#"{{"extends": "workspace", "paths": {{"read": ["{}"]}}}}"#, fixtures.display());
+    world.write("own.json", profile);
+    let run = || world.sbx(["run", "-p", "./own.json", "--", "touch", "made"]).run();
+    run().refused(125, &["fixtures", "paths.read[0] of profile './own.json'", "no such file"]);
+    assert!(!world.exists("made"));
+    fs::create_dir(&fixtures).unwrap();
+    run().success();
+    assert!(world.exists("made"));
+}

@@ -12,6 +12,7 @@ use crate::profile::{self, Grants, NetworkMode, Search, When};
 use crate::sys::path;
 use crate::sys::privilege::CapabilitySet;
 use crate::sys::process::Pid;
+use crate::sys::within::is_within;
 use sbx_policy::calls::Call;
 use sbx_policy::restrictions::{self, RESTRICTIONS};
 use sbx_policy::shadow;
@@ -107,7 +108,9 @@ impl Explainer {
         let changed: Vec<(Option<PathBuf>, Access)> = place::changed(refused.decoded)
             .map(|argument| (place::absolute(argument, refused.thread, base.as_deref()), argument.access))
             .collect();
-        if changed.is_empty()
+        // Where it may be changed already, the flag would open nothing but calls.
+        let may_change = |path: &PathBuf| self.changing.iter().any(|directory| is_within(path, directory));
+        if changed.iter().all(|(path, _)| path.as_ref().is_some_and(may_change))
             || !self.attempts.has_path_rules()
             || !self.attempts.help(Change::Writing, refused.data)
         {

@@ -61,7 +61,8 @@ pub struct Explainer {
     proxy: Option<Proxy>,
     /// Whether the kernel keeps signals in the sandbox.
     has_scopes: bool,
-    granted_write: bool,
+    /// Where files may be changed, by the names inside.
+    changing: Vec<PathBuf>,
     denied_calls: Vec<String>,
     /// The limits in force.
     limits: Vec<Applied>,
@@ -99,7 +100,7 @@ impl Explainer {
             lacks: plan.network.lacks.clone(),
             proxy: plan.network.proxy().cloned(),
             has_scopes: plan.paths.is_some() && plan.landlock >= Version::SCOPES,
-            granted_write: plan.paths.iter().flatten().any(|rule| rule.rights.changes_files()),
+            changing: changing(plan),
             denied_calls: plan.denied_calls.clone(),
             limits: plan.limits.applied.clone(),
             denied: plan.denied.clone(),
@@ -130,7 +131,7 @@ impl Explainer {
             lacks: None,
             proxy: None,
             has_scopes: true,
-            granted_write: false,
+            changing: Vec::new(),
             denied_calls: Vec::new(),
             limits: Vec::new(),
             denied: Vec::new(),
@@ -293,7 +294,9 @@ impl Explainer {
             }
             Topic::SetId => "makes no set-user-ID or set-group-ID files",
             Topic::OtherFamily => "makes no sockets of this family",
-            _ if !self.granted_write && place::changed(refused.decoded).next().is_some() => "writes no files",
+            _ if self.changing.is_empty() && place::changed(refused.decoded).next().is_some() => {
+                "writes no files"
+            }
             _ => "does not allow this",
         }
     }
@@ -311,10 +314,20 @@ impl Explainer {
     }
 }
 
+/// Where files may be changed, by the names inside.
+fn changing(plan: &Plan) -> Vec<PathBuf> {
+    let rules = plan.paths.iter().flatten().filter(|rule| rule.rights.changes_files());
+    let inside = |path: PathBuf| match &plan.namespaces {
+        Ok(layout) => layout.inside(path),
+        Err(_) => path,
+    };
+    rules.map(|rule| inside(rule.path.clone())).collect()
+}
+
 /// The home directory, where the run could have one of its own and has none. One that a flag names is the user's.
 fn closed_home(plan: &Plan) -> Option<PathBuf> {
     let rules = plan.paths.iter().flatten().map(|rule| &rule.path);
-    let is_closed = plan.namespaces.is_ok() && plan.private_home.is_none();
+    let is_closed = plan.namespaces.is_ok() && plan.private_home.is_none() && plan.no_home.is_none();
     let home = plan.home.as_ref().filter(|_| is_closed)?;
     let mut named = rules.chain(&plan.denied);
     (!named.any(|path| is_within(home, path))).then(|| home.clone())

@@ -1,0 +1,115 @@
+//! What is proposed: the flag that helps, and no other.
+
+use super::{lines, none, one};
+use sbx_tests::{in_worlds, kernel, need, promise};
+use std::os::unix::fs::PermissionsExt;
+
+/// The run's own home is the narrower answer, and lets the program succeed. A file that is there is named itself.
+#[test]
+fn a_new_file_in_a_closed_home_asks_for_a_home_of_the_run() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        world.write(world.home.join("kept"), "kept\n");
+        let closed = ["--home", "closed"];
+        let new = format!("touch {}/new", world.home.display());
+        for flags in [&closed[..], &["--home", "closed", "--explain"]] {
+            one(&lines(world, flags, &new), &["/new", "allow it with --home private"]);
+        }
+        world.sbx(["run", "-q", "--home", "private", "--", "sh", "-c", &new]).run().success();
+        assert!(!world.home.join("new").exists());
+        let kept = format!("echo changed > {}/kept", world.home.display());
+        let flag = format!("allow it with --rw {}/kept", world.home.display());
+        one(&lines(world, &closed, &kept), &[&flag]);
+        // With a home that a flag opens, there is none of the run's own.
+        let home = world.home.to_str().unwrap();
+        let mut opened = lines(world, &["--ro", home], &new);
+        opened.retain(|line| !line.contains("warning"));
+        one(&opened, &[&format!("allow it with --rw {home}")]);
+    });
+}
+
+/// cp(1) opens the directory that it copies into, and not to list it.
+#[test]
+fn a_directory_out_of_sight_is_opened_for_what_is_to_be_made_in_it() {
+    need!("cp", "ls");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let other = world.home.join("other");
+        world.make_dir(&other);
+        world.write("file", "x\n");
+        let (copy, list) = (format!("cp file {}/", other.display()), format!("ls {}/", other.display()));
+        let (write, read) = (format!("--rw {}", other.display()), format!("--ro {}", other.display()));
+        one(&lines(world, &[], &list), &[&format!("allow it with {read}")]);
+        one(&lines(world, &[], &copy), &[&format!("allow it with {write}")]);
+        assert!(!other.join("file").exists());
+        none(&lines(world, &["--rw", other.to_str().unwrap()], &copy));
+        assert!(other.join("file").exists());
+    });
+}
+
+/// A profile refuses such sockets without a line, for most programs do without.
+#[test]
+fn a_netlink_socket_is_named_with_explain_where_the_program_fails() {
+    need!("python3");
+    in_worlds(|world| {
+        let said = |flags: &[&str], ends: &str| {
+            let program = format!(
+                "import socket\ntry: socket.socket(16, 3)\nexcept OSError as e: print(e.errno)\nexit({ends})"
+            );
+            let words =
+                [&["run", "--profile", "minimal"][..], flags, &["--", "/usr/bin/python3", "-c", &program]];
+            let out = world.sbx(words.concat()).run();
+            assert_eq!(out.out().trim(), if flags.contains(&"private") { "" } else { "97" }, "{out}");
+            out.sbx_lines()
+        };
+        one(
+            &said(&["--explain"], "1"),
+            &["socket(AF_NETLINK", "allows no netlink sockets", "allow it with --profile network"],
+        );
+        none(&said(&["--explain"], "0"));
+        none(&said(&[], "1"));
+        if kernel::promises_namespaces() {
+            none(&said(&["--explain", "--net", "private"], "1"));
+        }
+    });
+}
+
+/// A home of its own cannot be had where the command starts in the user's: then it is not proposed.
+#[test]
+fn a_home_of_the_run_is_not_proposed_where_there_can_be_none() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let home = world.home.to_str().unwrap();
+        let touch = |flags: &[&str]| {
+            let out = world.sbx([&["run", "--cwd", home], flags, &["--", "touch", "new"]].concat()).run();
+            (out.err(), world.home.join("new").exists())
+        };
+        let (said, made) = touch(&[]);
+        assert!(said.contains(&format!("allow it with --rw {home}")) && !made, "{said}");
+        let (said, made) = touch(&["--home", "private"]);
+        assert!(said.contains("the command starts in") && !made, "{said}");
+        assert!(touch(&["--rw", home]).1);
+    });
+}
+
+/// A profile that opens the workspace and lacks a call: the call is proposed. A path would open what is open, and may
+/// be gone by then.
+#[test]
+fn a_call_is_proposed_where_its_path_is_open() {
+    in_worlds(|world| {
+        let calls = r#"{"extends": "workspace", "syscalls": {"deny": ["chmod", "fchmodat", "fchmodat2"]}}"#;
+        std::fs::write(world.outside.join("calls.json"), calls).unwrap();
+        let profile = world.outside.join("calls.json").into_os_string().into_string().unwrap();
+        world.write("file", "");
+        let chmod = |flags: &[&str]| {
+            let out = world.sbx([&["run", "-p", &profile], flags, &["--", "chmod", "600", "file"]].concat());
+            (out.run().err(), std::fs::metadata(world.path("file")).unwrap().permissions().mode() & 0o777)
+        };
+        let (said, mode) = chmod(&[]);
+        let list = said.split("--allow-calls '").nth(1).and_then(|rest| rest.split('\'').next());
+        let list = list.map(str::to_string);
+        assert!(!said.contains("--rw") && mode != 0o600, "{said}");
+        let list = list.expect("a list of calls is proposed");
+        assert_eq!(chmod(&["--allow-calls", &list]).1, 0o600, "{list}");
+    });
+}
