@@ -100,8 +100,8 @@ impl Codex {
         let hook = hooks.find(|hook| hook["command"] == json!(command)).ok_or_else(|| {
             let directory = shown(directory);
             format!(
-                "Codex does not know the hook in '{directory}': does [features] in config.toml, or in .codex/config.toml \
-                 there, say hooks = false?"
+                "Codex does not know the hook in '{directory}': does [features] in config.toml, or in \
+                 .codex/config.toml there, say hooks = false?"
             )
         })?;
         let text = |name: &str| hook[name].as_str().unwrap_or_default().to_string();

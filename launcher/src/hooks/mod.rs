@@ -131,8 +131,8 @@ impl Agent {
             ],
             Agent::Gemini => &[
                 "Gemini CLI reads files and writes them by itself: only its shell commands are confined",
-                "commands in its custom commands (!{...}) run without the hook, and rules about single commands see the \
-                 changed command",
+                "commands in its custom commands (!{...}) run without the hook, and rules about single commands see \
+                 the changed command",
                 "with \"hooksConfig\": { \"enabled\": false } or the hook among its disabled ones it runs commands \
                  without the hook: start it as 'sbx agent gemini' where that matters",
             ],

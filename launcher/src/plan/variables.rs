@@ -15,8 +15,8 @@ pub const PROFILE: &str = "SBX_PROFILE";
 /// How much is said where no flag says so.
 pub const LOG: &str = "SBX_LOG";
 
-/// What is said to `sbx-shell`: the flags of its run, and the shell inside. No command gets them by inheritance: a shell
-/// inside would make a run of its own, with paths that are another's.
+/// What is said to `sbx-shell`: the flags of its run, and the shell inside. No command inherits them: a shell inside
+/// would make a run of its own, with paths that are another's.
 pub const SHELL_FLAGS: &str = "SBX_SHELL_FLAGS";
 /// See [`SHELL_FLAGS`].
 pub const SHELL_PROGRAM: &str = "SBX_SHELL_PROGRAM";
@@ -53,8 +53,8 @@ pub fn check_place(inputs: &Inputs<'_>, workspace: Option<&Path>) -> Result<(), 
 /// The sentence about a profile with a file in the workspace, which a variable names.
 pub fn in_reach(profile: &OsStr, variable: &str, file: &Path, instead: &str) -> String {
     format!(
-        "refused to use the profile '{}', which {variable} names: '{}' is in the workspace, or reached by a link there, \
-         where commands may change it; {instead}",
+        "refused to use the profile '{}', which {variable} names: '{}' is in the workspace, or reached by a link \
+         there, where commands may change it; {instead}",
         escape(profile.as_bytes(), 400),
         shown(file)
     )
