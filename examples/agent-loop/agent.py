@@ -23,7 +23,11 @@ LIMITS = {"seconds": 20, "max_memory": "1G", "max_processes": 200}
 
 def execute(arguments):
     """Runs a command of the model's, and returns what the model is told."""
-    output, report = run(arguments["command"], **LIMITS)
+    command = arguments.get("command")
+    # A model may write anything. What no program can be given is its mistake, and no reason to end.
+    if not isinstance(command, str) or "\0" in command or command.encode(errors="replace").decode() != command:
+        return {"cause": "refused", "status": 125, "error": "the tool takes a command, one text without NUL"}
+    output, report = run(command, **LIMITS)
     result = {
         "cause": report["cause"],
         "status": report["exit_status"],
@@ -58,12 +62,13 @@ def main():
         answer = model.answer(messages, tools=list(TOOLS))
         messages.append({"role": "assistant", "content": answer})
         if "call" not in answer:
-            print(f"model: {answer['text']}")
+            print(f"model: {text(answer['text'])}")
             return
         call = answer["call"]
-        print(f"model: {call['tool']} {call['arguments']['command']}", flush=True)
+        # Escaped: what the model says must not change what the terminal shows.
+        print(f"model: {text(call['tool'])} {text(str(call['arguments'].get('command')))}", flush=True)
         tool = TOOLS.get(call["tool"])
-        result = tool(call["arguments"]) if tool else {"error": f"there is no tool {call['tool']}"}
+        result = tool(call["arguments"]) if tool else {"error": "there is no such tool"}
         print(f"sbx: {result['cause']}, status {result['status']}" if tool else "no such tool")
         for refusal in result.get("refused", []):
             print(f"sbx: refused {refusal['call']}; allowed by: {refusal['allowed_by'] or 'nothing'}")

@@ -36,6 +36,7 @@ pub fn from_shown(shown: &Value) -> Value {
             "programs": values(&shown["agent"]["programs"]),
             "arguments": values(&shown["agent"]["arguments"]),
             "keys": values(&shown["agent"]["keys"]),
+            "places": map(&shown["agent"]["places"], |value| value["value"].clone()),
             "noise": values(&shown["agent"]["noise"]),
         },
     });

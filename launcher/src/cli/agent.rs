@@ -6,16 +6,17 @@ use crate::cli::{print, profile};
 use crate::error::Refusal;
 use crate::explain::hint::shell_word;
 use crate::host::Host;
-use crate::profile::{self as profiles, Given, Name, Origin, Profile, Search, Source};
+use crate::profile::{self as profiles, Given, Name, Origin, Profile, Search, Source, Variables};
 use crate::program;
 use crate::request::Request;
-use crate::text::{escape, tame};
+use crate::text::{escape, shown, tame};
 use crate::{run, selftest};
 use clap::{Arg, ArgMatches, Args, FromArgMatches, Subcommand};
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::fmt::{Display, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -152,6 +153,7 @@ fn start(start: Start, host: &Host) -> Result<i32, Refusal> {
         )));
     }
     let agent = Agent::load(&start.name, host)?;
+    agent.is_where_the_profile_says()?;
     if start.dry_run {
         return print(agent.line(&start.words, &start.arguments).as_bytes()).map(|()| 0);
     }
@@ -194,6 +196,23 @@ impl Agent<'_> {
             )));
         }
         Ok(Agent { profile_name, profile, host })
+    }
+
+    /// Refuses an agent whose settings are elsewhere: nothing there would be protected, and nothing found.
+    fn is_where_the_profile_says(&self) -> Result<(), Refusal> {
+        let variables = Variables { home: self.host.home(), ..Variables::default() };
+        for (name, place) in self.profile.agent.places.iter() {
+            let place = place.expand_path(&variables);
+            let value = self.host.variable(name).map(Path::new).filter(|value| !value.as_os_str().is_empty());
+            let Some(value) = value.filter(|value| Some(*value) != place.as_deref()) else { continue };
+            return Err(Refusal::new(format!(
+                "cannot protect the settings of this agent: {name} says that they are in '{}', and the profile '{}' is \
+                 about others; unset it, or write a profile of yours",
+                shown(value),
+                escape(self.profile_name.as_bytes(), 100)
+            )));
+        }
+        Ok(())
     }
 
     /// The agent's program: the first name that PATH has, else the first.

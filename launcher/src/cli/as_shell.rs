@@ -8,7 +8,10 @@ use crate::cli::flags::ShellFlags;
 use crate::cli::{pool, usage, why};
 use crate::error::{Outcome, Refusal};
 use crate::host::Host;
+use crate::plan::variables::{self, SHELL_FLAGS as FLAGS, SHELL_PROGRAM as PROGRAM};
+use crate::plan::writable_roots;
 use crate::profile;
+use crate::program;
 use crate::request::Request;
 use crate::sys::{path, plain, seccomp};
 use crate::text::{escape, shown};
@@ -18,15 +21,6 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// The variable that has the flags of `sbx run`, quoted as for a shell.
-const FLAGS: &str = "SBX_SHELL_FLAGS";
-/// The variable that names the shell inside.
-const PROGRAM: &str = "SBX_SHELL_PROGRAM";
-/// Where shells are.
-const DIRECTORIES: [&str; 3] = ["/bin", "/usr/bin", "/usr/local/bin"];
-/// The shell inside, where nothing names one.
-const USUAL: [&str; 2] = ["bash", "sh"];
 
 /// A name that this program is started by, and the shell that it stands for; none for what the variable names.
 type Name = (&'static [u8], Option<&'static str>);
@@ -52,8 +46,8 @@ pub fn run(arguments: &[OsString]) -> Result<i32, Refusal> {
     let (argv0, rest) = arguments.split_first().map_or((OsStr::new(""), &[][..]), |(a, rest)| (a, rest));
     let (names, is_login) = match named(argv0) {
         Some(((_, Some(shell)), is_login)) => (vec![*shell], is_login),
-        Some(((_, None), is_login)) => (USUAL.to_vec(), is_login),
-        None => (USUAL.to_vec(), false),
+        Some(((_, None), is_login)) => (program::USUAL_SHELLS.to_vec(), is_login),
+        None => (program::USUAL_SHELLS.to_vec(), false),
     };
     let by_variable = (names.len() > 1).then(|| std::env::var_os(PROGRAM)).flatten();
     let program = match by_variable {
@@ -71,7 +65,7 @@ pub fn run(arguments: &[OsString]) -> Result<i32, Refusal> {
     command.extend(is_login.then(|| login_flag(&program).into()));
     command.extend_from_slice(rest);
     let mut env = request.env.clone();
-    if !env.iter().any(|entry| entry.as_bytes().starts_with(b"SHELL")) {
+    if !env.iter().any(|entry| entry.as_bytes().split(|byte| *byte == b'=').next() == Some(b"SHELL")) {
         // Inside, programs start the shell itself.
         let mut shell = OsString::from("SHELL=");
         shell.push(&program);
@@ -104,13 +98,9 @@ fn by_path(program: OsString) -> Result<PathBuf, Refusal> {
 }
 
 fn find(names: &[&str]) -> Result<PathBuf, Refusal> {
-    let places = names.iter().flat_map(|name| DIRECTORIES.map(|directory| Path::new(directory).join(name)));
-    places.into_iter().find(|file| path::is_program(file)).ok_or_else(|| {
-        let names = names.join(" or ");
-        Refusal::with(
-            Outcome::NotFound,
-            format!("cannot find the shell {names} in {}", DIRECTORIES.join(", ")),
-        )
+    program::shell(names).ok_or_else(|| {
+        let (names, directories) = (names.join(" or "), program::SHELL_DIRECTORIES.join(", "));
+        Refusal::with(Outcome::NotFound, format!("cannot find the shell {names} in {directories}"))
     })
 }
 
@@ -144,18 +134,20 @@ fn policy(flags: Option<&OsStr>) -> Result<Request, Refusal> {
 
 /// Refuses a profile in the workspace, as for a profile that SBX_PROFILE names.
 fn profile_is_out_of_reach(request: &Request) -> Result<(), Refusal> {
-    let Some(file) = request.profile.as_ref().filter(|name| profile::is_path(name)) else { return Ok(()) };
+    let Some(named) = &request.profile else { return Ok(()) };
     let host = Host::of_this_process();
-    let plan = why::plan(request, &host)?;
-    let Some(workspace) = &plan.workspace else { return Ok(()) };
-    if path::way(&host.directory()?.join(file)).passes(workspace) {
-        return Err(Refusal::new(format!(
-            "refused to use '{}', which {FLAGS} names: it is in the workspace, or reached by a link there, where \
-             commands may change it; keep the file elsewhere",
-            shown(Path::new(file))
-        )));
+    let profile = profile::load(named, &host.search())?;
+    if profile.files.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let plan = why::plan(request, &host)?;
+    let Some(workspace) = plan.workspace.as_deref() else { return Ok(()) };
+    match writable_roots::profile_below(&profile, host.directory()?, &[workspace]) {
+        None => Ok(()),
+        Some((file, _)) => {
+            Err(Refusal::new(variables::in_reach(named, FLAGS, file, "keep the file elsewhere")))
+        }
+    }
 }
 
 /// Becomes the shell; returns only if that fails.

@@ -1,20 +1,21 @@
 //! `sbx hook`: the shell commands of an agent that stays outside go through `sbx`.
 
 use crate::cli::{complain, print};
-use crate::error::Refusal;
+use crate::error::{Refusal, cannot};
 use crate::hooks::canary::{self, State};
 use crate::hooks::filter::{self, Answer};
 use crate::hooks::{self, Agent, Removed, Wanted};
 use crate::host::Host;
 use crate::profile::{self, Source};
-use crate::sys::plain;
 use crate::sys::signal::{self, Disposition};
+use crate::sys::{plain, timer};
 use crate::text::shown;
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::io::Read;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,6 +30,10 @@ Exit status of status: 0 every hook that was asked about works; 1 one does not; 
 const NOT_ALL: i32 = 1;
 /// With this status and a sentence on standard error, every agent refuses the tool call.
 const REFUSE: i32 = 2;
+
+/// Time for an answer, which takes milliseconds. Agents run a command without the hook if that takes too long for them,
+/// so it ends by itself before: what the agent started then refuses.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// `sbx hook`.
 #[derive(Debug, Args)]
@@ -101,6 +106,9 @@ impl ValueEnum for Agent {
 
 /// Runs a subcommand.
 pub fn run(action: &HookAction) -> Result<i32, Refusal> {
+    if let HookAction::Filter { .. } = action {
+        timer::end_after(PATIENCE).map_err(cannot("limit the time of the hook"))?;
+    }
     let host = Host::of_this_process();
     // A hook, or an agent, that reads nothing is to be found out, and not to end this process.
     let _ = signal::dispose(libc::SIGPIPE, Disposition::Ignore);

@@ -104,8 +104,9 @@ fn given(matches: &ArgMatches) -> Vec<Given> {
 pub fn run(flags: McpFlags) -> Result<i32, Refusal> {
     let McpFlags { request, given, asks, concurrent } = flags;
     let host = Host::of_this_process();
-    let start = Start { request, flags: given, asks, concurrent: concurrent.into() };
+    let mut start = Start { request, flags: given, asks, concurrent: concurrent.into() };
     Settings::check(&start)?;
+    Settings::pin_profile(&mut start, &host)?;
     // Mistakes in the flags or the profile are told here, and not in the answer of each call.
     let plan = why::plan(&start.request, &host)?;
     let settings = Settings::new(start, &plan, &host)?;

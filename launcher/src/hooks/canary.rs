@@ -3,13 +3,13 @@
 
 use crate::error::Refusal;
 use crate::hooks::codex::Codex;
-use crate::hooks::edit::hooks_in;
-use crate::hooks::install::{Settings, unreadable};
+use crate::hooks::edit::{self, Ours, hooks_in};
+use crate::hooks::install::{self, Settings, unreadable};
 use crate::hooks::record::{Record, cannot, digest};
 use crate::hooks::{Agent, protocol};
 use crate::host::Host;
 use crate::sys::plain;
-use crate::text::escape;
+use crate::text::{escape, shown};
 use serde_json::{Value, json};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{Read, Write};
@@ -56,10 +56,10 @@ pub fn status(agent: Agent, host: &Host) -> Result<Status, Refusal> {
     let is_as_left = record.as_ref().is_some_and(|record| {
         record.file == settings.file && settings.content.as_ref().is_some_and(|c| digest(c) == record.after)
     });
-    let (commands, others) = match (&settings.content, &record) {
+    let (ours, others) = match (&settings.content, &record) {
         (None, _) => (Vec::new(), 0),
         (Some(_), Some(record)) if agent.has_file_of_its_own() && is_as_left => {
-            (vec![record.hook.command(agent)], 0)
+            (vec![Ours { command: record.hook.command(agent), is_as_written: true }], 0)
         }
         (Some(_), _) if agent.has_file_of_its_own() => (Vec::new(), 0),
         (Some(_), _) => {
@@ -67,20 +67,22 @@ pub fn status(agent: Agent, host: &Host) -> Result<Status, Refusal> {
         }
     };
     let mut is_confirmed = false;
-    let state = match commands.as_slice() {
+    let state = match ours.as_slice() {
         [] if agent.has_file_of_its_own() && settings.content.is_some() => State::Broken(
             "somebody changed the plugin since it was written: remove the file, and install it again".into(),
         ),
         [] => State::Missing,
-        [command] => match switched_off(agent, &settings).or_else(|| try_out(agent, command, host).err()) {
-            None => match runs(agent, &settings, host) {
-                Ok(confirmed) => {
-                    is_confirmed = confirmed;
-                    State::Works
-                }
-                Err(why) => State::Broken(why),
-            },
-            Some(why) => State::Broken(why),
+        [Ours { is_as_written: false, .. }] => State::Broken(format!(
+            "its entry is another one than this version of sbx writes, and may not be asked about every command: run \
+             'sbx hook install {}'",
+            agent.word()
+        )),
+        [Ours { command, .. }] => match try_all(agent, command, &settings, host) {
+            Ok(confirmed) => {
+                is_confirmed = confirmed;
+                State::Works
+            }
+            Err(why) => State::Broken(why),
         },
         _ => State::Broken(
             "it stands there more than once: run 'sbx hook remove', then 'sbx hook install'".into(),
@@ -89,34 +91,53 @@ pub fn status(agent: Agent, host: &Host) -> Result<Status, Refusal> {
     Ok(Status { file: settings.file, state, others, is_confirmed })
 }
 
-/// What in the same settings keeps the agent from asking its hooks.
-fn switched_off(agent: Agent, settings: &Settings) -> Option<String> {
-    let text = str::from_utf8(settings.content.as_deref()?).ok()?;
-    let value: Value = jsonc_parser::parse_to_serde_value(text, &Default::default()).ok()?;
-    let off = match agent {
-        Agent::Claude => value["disableAllHooks"] == json!(true),
-        Agent::Gemini => {
-            let named =
-                value["hooksConfig"]["disabled"].as_array().is_some_and(|list| list.contains(&json!("sbx")));
-            value["hooksConfig"]["enabled"] == json!(false) || named
-        }
-        Agent::Codex | Agent::Cursor | Agent::Opencode => false,
-    };
-    off.then(|| "the same settings switch hooks off".to_string())
+/// Tries everything; whether the agent itself said that it runs the hook.
+fn try_all(agent: Agent, command: &str, settings: &Settings, host: &Host) -> Result<bool, String> {
+    not_switched_off(agent, settings, host)?;
+    try_out(agent, command, host)?;
+    runs(agent, command, settings, host)
 }
 
-/// Whether the agent says that it runs the hook. Only Codex can be asked.
-fn runs(agent: Agent, settings: &Settings, host: &Host) -> Result<bool, String> {
+/// Looks in every file of settings that counts here for what keeps the agent from asking its hooks. A project brings
+/// such files too.
+fn not_switched_off(agent: Agent, settings: &Settings, host: &Host) -> Result<(), String> {
+    let is_off: fn(&Value) -> bool = match agent {
+        Agent::Claude => {
+            |said| said["disableAllHooks"] == json!(true) || said["allowManagedHooksOnly"] == json!(true)
+        }
+        Agent::Gemini => |said| {
+            let named = said["hooksConfig"]["disabled"].as_array();
+            said["hooksConfig"]["enabled"] == json!(false)
+                || named.is_some_and(|list| list.contains(&json!("sbx")))
+        },
+        Agent::Codex | Agent::Cursor | Agent::Opencode => return Ok(()),
+    };
+    let says_so = |text: &str| edit::value_of(text).is_ok_and(|said| is_off(&said));
+    if settings.content.as_deref().and_then(|content| str::from_utf8(content).ok()).is_some_and(says_so) {
+        return Err("the same settings switch hooks off".to_string());
+    }
+    let others = agent.other_settings(host.directory().unwrap_or(Path::new("/")));
+    let off = others.into_iter().find(|file| install::text_of(file).is_ok_and(|text| says_so(&text)));
+    off.map_or(Ok(()), |file| Err(format!("'{}' switches hooks off", shown(&file))))
+}
+
+/// Whether the agent says that it runs the hook, here too. Only Codex can be asked.
+fn runs(agent: Agent, command: &str, settings: &Settings, host: &Host) -> Result<bool, String> {
     if agent != Agent::Codex {
         return Ok(false);
     }
     let Some(codex) = Codex::start(host) else { return Ok(false) };
-    if codex?.hook(&settings.file)?.runs {
-        return Ok(true);
+    let mut codex = codex?;
+    for directory in [settings.file.parent(), host.directory().ok()].into_iter().flatten() {
+        if !codex.hook(command, directory)?.runs {
+            return Err(
+                "Codex skips it, and runs commands without it, because you have not trusted it, or have \
+                        switched it off: enter /hooks in codex, or run 'sbx hook install codex --trust'"
+                    .to_string(),
+            );
+        }
     }
-    Err("Codex skips it, and runs commands without it, because you have not trusted it, or have switched it off: \
-         enter /hooks in codex, or run 'sbx hook install codex --trust'"
-        .to_string())
+    Ok(true)
 }
 
 /// Runs the hook's command with a tool call, and what it answers.
@@ -180,13 +201,18 @@ impl Stage {
     fn new(host: &Host) -> Result<Stage, String> {
         let home = host.home().ok_or("HOME is not an absolute path")?;
         let name = format!("sbx-hook-{}", std::process::id());
-        let stage =
-            Stage { directory: std::env::temp_dir().join(&name), secret: home.join(format!(".{name}")) };
+        let (directory, secret) = (std::env::temp_dir().join(&name), home.join(format!(".{name}")));
         let cannot = |path: &Path, error: &std::io::Error| cannot("make", path, error).to_string();
-        DirBuilder::new().mode(0o700).create(&stage.directory).map_err(|e| cannot(&stage.directory, &e))?;
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&stage.secret);
-        let written = file.and_then(|mut file| file.write_all(SECRET.as_bytes()));
-        written.map_err(|error| cannot(&stage.secret, &error))?;
+        // What was there before is not this stage's to remove.
+        let mut file = OpenOptions::new();
+        let file = file.write(true).create_new(true).mode(0o600).open(&secret);
+        let mut file = file.map_err(|error| cannot(&secret, &error))?;
+        if let Err(error) = DirBuilder::new().mode(0o700).create(&directory) {
+            let _ = fs::remove_file(&secret);
+            return Err(cannot(&directory, &error));
+        }
+        let stage = Stage { directory, secret };
+        file.write_all(SECRET.as_bytes()).map_err(|error| cannot(&stage.secret, &error))?;
         Ok(stage)
     }
 

@@ -2,11 +2,10 @@
 //! same.
 //! `codex app-server` answers over its standard input and output, without a model.
 
-use crate::hooks::{Agent, protocol};
 use crate::host::Host;
 use crate::program;
 use crate::sys::plain;
-use crate::text::escape;
+use crate::text::{escape, shown};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
@@ -93,18 +92,18 @@ impl Codex {
         }
     }
 
-    /// The hook of ours in this file of settings.
-    pub fn hook(&mut self, file: &Path) -> Result<Listed, String> {
-        let directory = file.parent().unwrap_or(file);
+    /// The hook with this command, as it counts for a session that works in this directory.
+    pub fn hook(&mut self, command: &str, directory: &Path) -> Result<Listed, String> {
         let listed = self.call("hooks/list", &json!({ "cwds": [directory] }))?;
         let hooks = listed["data"].as_array().into_iter().flatten();
         let mut hooks = hooks.flat_map(|entry| entry["hooks"].as_array().into_iter().flatten());
-        let is_ours = |hook: &&Value| {
-            hook["command"].as_str().is_some_and(|command| protocol::is_ours(command, Agent::Codex))
-        };
-        let hook = hooks
-            .find(is_ours)
-            .ok_or("Codex does not know the hook: does [features] in config.toml say hooks = false?")?;
+        let hook = hooks.find(|hook| hook["command"] == json!(command)).ok_or_else(|| {
+            let directory = shown(directory);
+            format!(
+                "Codex does not know the hook in '{directory}': does [features] in config.toml, or in \
+                 .codex/config.toml there, say hooks = false?"
+            )
+        })?;
         let text = |name: &str| hook[name].as_str().unwrap_or_default().to_string();
         let trusted = matches!(hook["trustStatus"].as_str(), Some("trusted" | "managed"));
         let runs = trusted && hook["enabled"] != json!(false);

@@ -54,22 +54,37 @@ pub fn take_out(agent: Agent, text: &str) -> Result<Option<String>, EditError> {
     Ok(Some(root.to_string()))
 }
 
-/// The commands of our hooks in a text, and how many others are asked before the same event.
-pub fn hooks_in(agent: Agent, text: &str) -> Result<(Vec<String>, usize), EditError> {
-    let root = parse(text)?;
+/// A hook of ours in the settings.
+pub struct Ours {
+    /// What the agent runs.
+    pub command: String,
+    /// Whether the entry is what `install` writes. Another one may be asked about other tools, or not be run at all.
+    pub is_as_written: bool,
+}
+
+/// Our hooks in a text, and how many others are asked before the same event.
+pub fn hooks_in(agent: Agent, text: &str) -> Result<(Vec<Ours>, usize), EditError> {
     let (event, _) = protocol::entry(agent, "");
-    let list = object_of(&root)?.object_value("hooks").and_then(|hooks| hooks.array_value(event));
+    let settings = value_of(text)?;
     let (mut ours, mut others) = (Vec::new(), 0);
-    for element in list.map(|list| list.elements()).unwrap_or_default() {
-        let Some(group) = element.as_object() else { continue };
-        let inner = group.array_value("hooks").map(|hooks| hooks.elements()).unwrap_or_default();
-        for command in
-            [group].into_iter().chain(inner.iter().filter_map(CstNode::as_object)).filter_map(command_of)
-        {
-            if protocol::is_ours(&command, agent) { ours.push(command) } else { others += 1 }
+    for entry in settings["hooks"][event].as_array().into_iter().flatten() {
+        let inner = entry["hooks"].as_array().into_iter().flatten();
+        for command in [entry].into_iter().chain(inner).filter_map(|hook| hook["command"].as_str()) {
+            if protocol::is_ours(command, agent) {
+                let is_as_written = *entry == protocol::entry(agent, command).1;
+                ours.push(Ours { command: command.to_string(), is_as_written });
+            } else {
+                others += 1;
+            }
         }
     }
     Ok((ours, others))
+}
+
+/// What settings say.
+pub fn value_of(text: &str) -> Result<Value, EditError> {
+    jsonc_parser::parse_to_serde_value(text, &ParseOptions::default())
+        .map_err(|error| EditError::Syntax(error.to_string()))
 }
 
 /// Takes ours out of one entry of the list: the entry itself, or hooks in it.

@@ -1,10 +1,13 @@
 //! `sbx hook filter`: what an agent's hook runs. It reads the tool call, and answers with the same command in `sbx
 //! run`.
 
-use crate::hooks::{Agent, Wanted, protocol};
+use crate::hooks::protocol::{self, Approval};
+use crate::hooks::rules::{self, Ruled};
+use crate::hooks::{Agent, Wanted};
 use crate::host::Host;
 use crate::plan::workspace::{self, Working};
-use crate::sys::path::{canonical, is_program};
+use crate::program;
+use crate::sys::path::canonical;
 use crate::sys::within::is_within;
 use crate::text::{escape, shown};
 use serde_json::Value;
@@ -36,6 +39,9 @@ pub fn answer(agent: Agent, wanted: &Wanted, text: &[u8], host: &Host) -> Answer
 
 fn changed(agent: Agent, wanted: &Wanted, text: &[u8], host: &Host) -> Result<Answer, String> {
     let mut asked = protocol::asked(text).map_err(|why| format!("cannot read the tool call: {why}"))?;
+    if protocol::tools_of_other_shells(agent).contains(&&*asked.tool) {
+        return Err(format!("the tool {} is no shell that sbx can start; use another one", asked.tool));
+    }
     if !protocol::tools(agent).contains(&&*asked.tool) {
         return Ok(Answer::Nothing);
     }
@@ -43,7 +49,13 @@ fn changed(agent: Agent, wanted: &Wanted, text: &[u8], host: &Host) -> Result<An
         Some(Value::String(command)) if !command.contains('\0') => command.clone(),
         _ => return Err(format!("'{}' has no command", escape(asked.tool.as_bytes(), 100))),
     };
-    let workspace = workspace(agent, &asked, host)?;
+    let directory = directory(agent, &asked, host)?;
+    let asks = match rules::about(agent, &command, &directory, host) {
+        Ruled::Deny(rule) => return Err(format!("your rule {} denies it", escape(rule.as_bytes(), 200))),
+        Ruled::Ask(_) => true,
+        Ruled::Nothing => false,
+    };
+    let workspace = workspace(&directory, host)?;
     if is_within(&canonical(&wanted.program), &workspace) {
         return Err(format!(
             "'{}' lies in the workspace '{}', where a command could change it; install sbx elsewhere",
@@ -52,7 +64,8 @@ fn changed(agent: Agent, wanted: &Wanted, text: &[u8], host: &Host) -> Result<An
         ));
     }
     let workspace = workspace.to_str().ok_or("the name of the workspace is not UTF-8")?.to_string();
-    let shell = if is_program(Path::new("/bin/bash")) { "/bin/bash" } else { "/bin/sh" };
+    let shell = program::shell(&program::USUAL_SHELLS).ok_or("there is neither bash nor sh")?;
+    let shell = shell.to_str().ok_or("the name of the shell is not UTF-8")?;
     let program = wanted.program.display().to_string();
     let words = [
         &program,
@@ -68,28 +81,79 @@ fn changed(agent: Agent, wanted: &Wanted, text: &[u8], host: &Host) -> Result<An
     ];
     let line: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     asked.input.insert("command".to_string(), Value::String(line.join(" ")));
-    Ok(Answer::Change(protocol::answer(agent, asked.input, wanted.approve)))
+    let approval = match (asks, wanted.approve) {
+        (true, _) => Approval::Ask,
+        (false, true) => Approval::Given,
+        (false, false) => Approval::AsEver,
+    };
+    Ok(Answer::Change(protocol::answer(agent, asked.input, approval)))
 }
 
 /// The directory that the agent was started for. The model chooses where a single command starts, and must not choose
 /// the workspace with it.
-fn workspace(agent: Agent, asked: &protocol::Asked, host: &Host) -> Result<PathBuf, String> {
+fn directory(agent: Agent, asked: &protocol::Asked, host: &Host) -> Result<PathBuf, String> {
     let named = PROJECT.iter().filter(|_| matches!(agent, Agent::Claude | Agent::Gemini));
     let named = named.filter_map(|name| host.variable(name)).map(PathBuf::from).next();
-    let directory = named.or_else(|| asked.directory.as_ref().map(PathBuf::from));
-    let directory =
-        directory.filter(|path| path.is_absolute()).ok_or("the agent does not say where it works")?;
-    let working = Working { directory: &directory, is_own: false };
-    let mut warnings = Vec::new();
-    let found = workspace::find(None, working, host, &mut warnings).map_err(|refusal| refusal.to_string())?;
-    found.ok_or_else(|| warnings.pop().unwrap_or_else(|| format!("'{}' is no workspace", shown(&directory))))
+    let directory = match agent {
+        // What it writes of a directory is where the model has the command start. It starts hooks where it works.
+        Agent::Codex => host.directory().ok().map(Path::to_path_buf),
+        _ => named.or_else(|| asked.directory.as_ref().map(PathBuf::from)),
+    };
+    let directory = directory.filter(|path| path.is_absolute());
+    directory.ok_or_else(|| "the agent does not say where it works".to_string())
 }
 
-/// A word as sh takes it, whatever is in it. Only what needs no quotes goes without.
+fn workspace(directory: &Path, host: &Host) -> Result<PathBuf, String> {
+    let working = Working { directory, is_own: false };
+    let mut warnings = Vec::new();
+    let found = workspace::find(None, working, host, &mut warnings).map_err(|refusal| refusal.to_string())?;
+    found.ok_or_else(|| warnings.pop().unwrap_or_else(|| format!("'{}' is no workspace", shown(directory))))
+}
+
+/// A word as shells take it, whatever is in it. Only what needs no quotes goes without. A backslash stands between
+/// quotes in no word: in fish it would keep the next quote from ending them, and the rest would be another command.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ':' | '@');
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_string();
     }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    let mut text = String::from("'");
+    for letter in word.chars() {
+        match letter {
+            '\'' | '\\' => text.extend(['\'', '\\', letter, '\'']),
+            other => text.push(other),
+        }
+    }
+    text.push('\'');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As fish reads words: between quotes a backslash keeps a quote, or a backslash, from meaning something.
+    fn read_by_fish(text: &str) -> Option<String> {
+        let (mut word, mut is_quoted) = (String::new(), false);
+        let mut letters = text.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '\'' => is_quoted = !is_quoted,
+                '\\' if !is_quoted => word.push(letters.next()?),
+                '\\' => word.push(letters.next_if(|next| matches!(next, '\'' | '\\')).unwrap_or('\\')),
+                other if is_quoted => word.push(other),
+                _ => return None,
+            }
+        }
+        (!is_quoted).then_some(word)
+    }
+
+    #[test]
+    fn a_word_is_one_word_in_sh_and_in_fish() {
+        for word in ["a b", "'", "\\", "\\'; touch made; '", "a\\\\'b\n\\", "$(x)`y`\"\\\"", ""] {
+            let text = quoted(word);
+            assert_eq!(shlex::split(&text), Some(vec![word.to_string()]), "{text}");
+            assert_eq!(read_by_fish(&text).as_deref(), Some(word), "{text}");
+        }
+    }
 }

@@ -7,8 +7,8 @@ use crate::hooks::{Agent, Wanted, edit, protocol};
 use crate::host::Host;
 use crate::text::shown;
 use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The longest settings that are read.
@@ -53,16 +53,22 @@ impl Settings {
                 agent.name()
             ))
         })?;
-        let content = match fs::metadata(&file) {
+        let content = match content(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound && file.is_symlink() => {
+                return Err(Refusal::new(format!(
+                    "cannot use '{}': it is a link that leads nowhere; make the file that it leads to, or remove it",
+                    shown(&file)
+                )));
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(cannot("read", &file, &error)),
-            Ok(meta) if !meta.is_file() || meta.len() > LONGEST => {
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
                 return Err(Refusal::new(format!(
                     "cannot read '{}': it is no file of settings",
                     shown(&file)
                 )));
             }
-            Ok(_) => Some(fs::read(&file).map_err(|error| cannot("read", &file, &error))?),
+            Err(error) => return Err(cannot("read", &file, &error)),
+            Ok(content) => Some(content),
         };
         Ok(Settings { file, content })
     }
@@ -86,6 +92,26 @@ impl Settings {
     fn without_hook(&self, agent: Agent) -> Result<Option<String>, Refusal> {
         edit::take_out(agent, self.text()?).map_err(|error| unreadable(&self.file, &error))
     }
+}
+
+/// What is in a file of settings; an error of kind `InvalidData` where it is none. Others may have put it there: it is
+/// not waited for, and not read to an end that it does not have.
+fn content(file: &Path) -> io::Result<Vec<u8>> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(file)?;
+    let mut content = Vec::new();
+    if opened.metadata()?.is_file() {
+        opened.take(LONGEST + 1).read_to_end(&mut content)?;
+        if content.len() as u64 <= LONGEST {
+            return Ok(content);
+        }
+    }
+    Err(ErrorKind::InvalidData.into())
+}
+
+/// The text of a file of settings.
+pub(super) fn text_of(file: &Path) -> io::Result<String> {
+    String::from_utf8(content(file)?).map_err(|_| ErrorKind::InvalidData.into())
 }
 
 pub(super) fn unreadable(file: &Path, error: &edit::EditError) -> Refusal {
@@ -171,7 +197,8 @@ pub fn trust(agent: Agent, host: &Host) -> Result<bool, Refusal> {
     let record = Record::read(agent, host)?.ok_or_else(|| why("it is not installed".to_string()))?;
     let mut codex =
         Codex::start(host).ok_or_else(|| why("codex is not in PATH".to_string()))?.map_err(why)?;
-    let hook = codex.hook(&settings.file).map_err(why)?;
+    let (command, directory) = (record.hook.command(agent), settings.file.parent().unwrap_or(Path::new("/")));
+    let hook = codex.hook(&command, directory).map_err(why)?;
     if hook.runs {
         return Ok(false);
     }
@@ -184,7 +211,7 @@ pub fn trust(agent: Agent, host: &Host) -> Result<bool, Refusal> {
     };
     let before = read(&file)?;
     let written = codex.trust(&hook).map_err(why)?;
-    if !codex.hook(&settings.file).map_err(why)?.runs {
+    if !codex.hook(&command, directory).map_err(why)?.runs {
         return Err(why("it has, and still skips the hook; is it switched off in /hooks?".to_string()));
     }
     // Another place than expected is not undone: the entry is of no use without the hook.

@@ -11,13 +11,14 @@ pub mod filter;
 mod install;
 mod protocol;
 mod record;
+mod rules;
 
 pub use install::{Installed, Removed, install, remove, trust};
 pub use record::Record;
 
 use crate::host::Host;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An agent whose settings `sbx` knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,20 @@ impl Agent {
         })
     }
 
+    /// Further files of settings that may keep the agent from asking hooks, for a session in this directory: the
+    /// machine's, and those that a project brings.
+    fn other_settings(self, directory: &Path) -> Vec<PathBuf> {
+        match self {
+            Agent::Claude => vec![
+                PathBuf::from("/etc/claude-code/managed-settings.json"),
+                directory.join(".claude/settings.json"),
+                directory.join(".claude/settings.local.json"),
+            ],
+            Agent::Gemini => vec![PathBuf::from("/etc/gemini-cli/settings.json")],
+            Agent::Codex | Agent::Cursor | Agent::Opencode => Vec::new(),
+        }
+    }
+
     /// How a user sees that the agent asks its hook.
     pub fn how_to_see(self) -> &'static str {
         match self {
@@ -95,12 +110,18 @@ impl Agent {
             Agent::Claude => &[
                 "Claude Code reads files and writes them by itself: only its shell commands are confined",
                 "with --bare, --safe-mode, CLAUDE_CODE_SIMPLE or \"disableAllHooks\": true it runs commands without \
-                 the hook and without a word: start it as 'sbx agent claude' where that matters",
+                 the hook and without a word, and a project can bring that in its .claude/settings.json: start it as \
+                 'sbx agent claude' where that matters",
+                "commands in skills and slash commands (!`...`) run without the hook: \
+                 \"disableSkillShellExecution\": true in its settings switches them off",
+                "rules about single commands (\"deny\": [\"Bash(git push:*)\"]) hold if they stand in settings; those \
+                 of --disallowedTools see the changed command",
             ],
             Agent::Codex => &[
                 "Codex skips a hook that you have not trusted, or have switched off, and runs commands without it: \
                  trust it with /hooks in codex or 'sbx hook install codex --trust', and start Codex as 'sbx agent \
-                 codex' where that matters",
+                 codex' where that matters; a project that you trust can switch it off in its .codex/config.toml",
+                "rules about single commands (~/.codex/rules) see the changed command, and are not about it any more",
                 "Codex applies patches by itself: only its shell commands are confined",
             ],
             Agent::Cursor => &[
@@ -110,11 +131,14 @@ impl Agent {
             ],
             Agent::Gemini => &[
                 "Gemini CLI reads files and writes them by itself: only its shell commands are confined",
+                "commands in its custom commands (!{...}) run without the hook, and rules about single commands see \
+                 the changed command",
                 "with \"hooksConfig\": { \"enabled\": false } or the hook among its disabled ones it runs commands \
                  without the hook: start it as 'sbx agent gemini' where that matters",
             ],
             Agent::Opencode => &[
                 "opencode reads files and writes them by itself: only its shell commands are confined",
+                "patterns of \"permission\" about single commands see the changed command",
                 "if it cannot load the plugin, it runs commands without it: let \"permission\": { \"bash\": \"ask\" } \
                  in opencode.json show you each command, or start it as 'sbx agent opencode'",
             ],

@@ -64,20 +64,27 @@ pub(super) fn is_ours(command: &str, agent: Agent) -> bool {
     command.contains(&format!("{FILTER}{} ", agent.word()))
 }
 
+/// A day, in seconds. Most agents go on without a hook that takes too long; the filter gives up by itself, and refuses,
+/// long before (`cli::hook`). More milliseconds than 31 bits hold would be no time at all to some.
+const TIME: u64 = 24 * 60 * 60;
+
 /// Where the hooks are that an agent asks before it runs a tool: the name of the event, and the hook's entry in its
 /// list.
 pub(super) fn entry(agent: Agent, command: &str) -> (&'static str, Value) {
     match agent {
         Agent::Claude => {
-            // Without the key, a hook that is killed or takes too long would be as if there was none.
-            let hook = json!({ "type": "command", "command": command, "timeout": 60, "onFailure": "block" });
-            ("PreToolUse", json!({ "matcher": "Bash|Monitor", "hooks": [hook] }))
+            // Without the last key, a hook that is killed would be as if there was none. Some versions ignore it.
+            let hook =
+                json!({ "type": "command", "command": command, "timeout": TIME, "onFailure": "block" });
+            ("PreToolUse", json!({ "matcher": "Bash|Monitor|PowerShell", "hooks": [hook] }))
         }
         Agent::Codex => {
-            ("PreToolUse", json!({ "matcher": "Bash", "hooks": [{ "type": "command", "command": command }] }))
+            let hook = json!({ "type": "command", "command": command, "timeout": TIME });
+            ("PreToolUse", json!({ "matcher": "Bash", "hooks": [hook] }))
         }
         Agent::Gemini => {
-            let hook = json!({ "name": "sbx", "type": "command", "command": command });
+            let time = TIME * 1000;
+            let hook = json!({ "name": "sbx", "type": "command", "command": command, "timeout": time });
             ("BeforeTool", json!({ "matcher": "run_shell_command", "hooks": [hook] }))
         }
         Agent::Cursor => {
@@ -122,21 +129,42 @@ pub(super) fn tools(agent: Agent) -> &'static [&'static str] {
     }
 }
 
+/// The tools that run commands of another shell. The hook is asked about them too, and refuses.
+pub(super) fn tools_of_other_shells(agent: Agent) -> &'static [&'static str] {
+    match agent {
+        Agent::Claude => &["PowerShell"],
+        Agent::Codex | Agent::Cursor | Agent::Gemini | Agent::Opencode => &[],
+    }
+}
+
+/// Whether the user is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Approval {
+    /// As the agent would without a hook.
+    AsEver,
+    /// No: a sandbox is enough.
+    Given,
+    /// Yes: a rule of the user's says so.
+    Ask,
+}
+
 /// What the agent is to run instead, in its own words.
-pub(super) fn answer(agent: Agent, input: Map<String, Value>, approve: bool) -> Value {
+pub(super) fn answer(agent: Agent, input: Map<String, Value>, approval: Approval) -> Value {
     match agent {
         // Codex takes a changed command only together with this word, and asks for approval as ever.
         Agent::Claude | Agent::Codex => {
             let mut output = json!({ "hookEventName": "PreToolUse", "updatedInput": input });
-            if approve || agent == Agent::Codex {
-                output["permissionDecision"] = json!("allow");
+            match approval {
+                Approval::Ask => output["permissionDecision"] = json!("ask"),
+                Approval::AsEver if agent == Agent::Claude => {}
+                Approval::Given | Approval::AsEver => output["permissionDecision"] = json!("allow"),
             }
             json!({ "hookSpecificOutput": output })
         }
         Agent::Gemini => {
             let output = json!({ "hookEventName": "BeforeTool", "tool_input": input });
             let mut answer = json!({ "hookSpecificOutput": output });
-            if approve {
+            if approval == Approval::Given {
                 answer["decision"] = json!("allow");
             }
             answer

@@ -173,7 +173,7 @@ fn command(server: &Server, asked: &Wanted) -> Command {
         None => sandbox.flag("--timeout", "none"),
     };
     // What follows '--' is the command line, even where it begins with a dash.
-    let command = sandbox.command(settings.shell).args(["-c", "--", &asked.command]);
+    let command = sandbox.command(&settings.shell).args(["-c", "--", &asked.command]);
     command.current_dir(&asked.directory)
 }
 

@@ -6,19 +6,17 @@
 
 use crate::error::Refusal;
 use crate::host::Host;
-use crate::plan::Plan;
-use crate::profile::Source;
+use crate::plan::{Plan, writable_roots};
+use crate::profile;
+use crate::program;
 use crate::request::Request;
 use crate::sys::path;
-use crate::sys::within::is_within;
 use crate::text::shown;
 use sbx_client::Sandbox;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The shells that run a command, the first one that is there.
-const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 /// The program of this process, even if another one is installed in its place meanwhile.
 const OWN: &str = "/proc/self/exe";
 /// Time for a command that says nothing of it, where the flags do not either; and the most that it may say.
@@ -80,7 +78,7 @@ pub struct Settings {
     /// The flags of each run.
     flags: Vec<Given>,
     /// The shell of commands.
-    pub shell: &'static Path,
+    pub shell: PathBuf,
     /// Time for a command that says nothing of it; `None` for no limit.
     pub usual_time: Option<Duration>,
     /// The longest time that one may ask for.
@@ -101,6 +99,17 @@ impl Settings {
         }
     }
 
+    /// Names the profile by its real path, before a plan is made of it: as runs will. So its parents are those that are
+    /// beside it, wherever links lead later.
+    pub fn pin_profile(start: &mut Start, host: &Host) -> Result<(), Refusal> {
+        let directory = host.directory()?;
+        let named = start.request.profile.as_ref().filter(|name| profile::is_path(name));
+        if let Some(real) = named.and_then(|name| path::real(&directory.join(name)).ok()) {
+            start.request.profile = Some(real.into_os_string());
+        }
+        Ok(())
+    }
+
     /// Settles what `start` asks for; `plan` is that of its runs.
     pub fn new(start: Start, plan: &Plan, host: &Host) -> Result<Settings, Refusal> {
         let Some(workspace) = plan.workspace.clone() else {
@@ -109,8 +118,8 @@ impl Settings {
                  --workspace",
             ));
         };
-        let Some(shell) = SHELLS.iter().map(Path::new).find(|shell| path::is_program(shell)) else {
-            return Err(Refusal::new("cannot run commands: there is neither /bin/bash nor /bin/sh"));
+        let Some(shell) = program::shell(&program::USUAL_SHELLS) else {
+            return Err(Refusal::new("cannot run commands: there is neither bash nor sh"));
         };
         let (usual_time, most_time) = match start.request.timeout {
             None => (Some(USUAL_TIME), Some(MOST_TIME)),
@@ -122,7 +131,7 @@ impl Settings {
         for given in &flags {
             keeps_its_meaning(given, &roots)?;
         }
-        profile_is_out_of_reach(plan, &roots)?;
+        profile_is_out_of_reach(plan, host.directory()?, &roots)?;
         let fixed =
             [("workspace", workspace.as_os_str().to_owned()), ("max-output", output.to_string().into())];
         let dropped = ["workspace", "max-output", "timeout", "quiet"];
@@ -238,16 +247,17 @@ pub fn changes(root: &Path, path: &Path) -> bool {
     path != root && path::way(path).passes(root)
 }
 
-/// Refuses a profile that commands may change: the next run would have another policy.
-fn profile_is_out_of_reach(plan: &Plan, roots: &[PathBuf]) -> Result<(), Refusal> {
-    let Source::File(file) = &plan.profile.source else { return Ok(()) };
-    match roots.iter().find(|root| is_within(file, root) || changes(root, file)) {
+/// Refuses a profile that commands may change, or one of its parents: the next run would have another policy.
+fn profile_is_out_of_reach(plan: &Plan, directory: &Path, roots: &[PathBuf]) -> Result<(), Refusal> {
+    let roots: Vec<&Path> = roots.iter().map(|root| &**root).collect();
+    match writable_roots::profile_below(&plan.profile, directory, &roots) {
         None => Ok(()),
-        Some(root) => Err(Refusal::new(format!(
-            "refused the profile '{}': commands may change '{}', and so the policy of the next one; keep the file \
-             elsewhere",
-            shown(file),
-            shown(root)
+        Some((file, root)) => Err(Refusal::new(format!(
+            "refused the profile '{}': commands may change '{}', and so what is in '{}', the policy of the next one; \
+             keep the file elsewhere",
+            &*plan.profile.name,
+            shown(root),
+            shown(file)
         ))),
     }
 }

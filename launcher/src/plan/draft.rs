@@ -82,7 +82,7 @@ impl<'a> Draft<'a> {
                 of.and_then(|of| home::words_for(&inputs, of)).ok_or(missing)?
             }
         };
-        variables::check_place(request, host, workspace.as_deref())?;
+        variables::check_place(&inputs, workspace.as_deref())?;
         validation::home(profile, host.home())?;
         let limits = limits::ask(request, profile)?;
         Ok(Draft {

@@ -4,6 +4,7 @@ mod addresses;
 
 use crate::error::Refusal;
 use crate::plan::Inputs;
+use crate::plan::variables::{SHELL_FLAGS, SHELL_PROGRAM};
 use crate::profile::{Given, Name, Pattern, Variables};
 use crate::text::shown;
 use sbx_policy::env::{ACTION, ALLOW, DENY};
@@ -182,7 +183,7 @@ pub fn build(
         let known = Name::new(name.as_bytes());
         let is_address = any(wishes.addresses, known);
         let wanted = wishes.inherit_all || any(wishes.inherit, known) || (is_address && wishes.open);
-        let passed = wanted && !any(wishes.deny, known) && !is_dangerous(known);
+        let passed = wanted && !any(wishes.deny, known) && !is_dangerous(known) && !is_for_shell(&name);
         let secret = is_address && addresses::may_hold_password(value.as_bytes());
         if passed && !secret {
             result.insert(name, value);
@@ -252,6 +253,11 @@ fn is_dangerous(name: Name<'_>) -> bool {
 /// The shim's own variables carry the seal, and are never the user's.
 fn is_ours(name: &OsStr) -> bool {
     [ALLOW, DENY, ACTION, "SBX_SHIM_FD"].iter().any(|ours| name == *ours)
+}
+
+/// What `sbx-shell` was told of its own run.
+fn is_for_shell(name: &OsStr) -> bool {
+    [SHELL_FLAGS, SHELL_PROGRAM].iter().any(|of_shell| name == *of_shell)
 }
 
 /// As the `NAME=value` strings of an environment.

@@ -3,10 +3,10 @@
 
 use crate::error::Refusal;
 use crate::host::Host;
-use crate::profile;
+use crate::plan::{Inputs, writable_roots};
 use crate::request::Request;
-use crate::sys::path;
-use crate::text::escape;
+use crate::text::{escape, shown};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -14,6 +14,12 @@ use std::path::Path;
 pub const PROFILE: &str = "SBX_PROFILE";
 /// How much is said where no flag says so.
 pub const LOG: &str = "SBX_LOG";
+
+/// What is said to `sbx-shell`: the flags of its run, and the shell inside. No command inherits them: a shell inside
+/// would make a run of its own, with paths that are another's.
+pub const SHELL_FLAGS: &str = "SBX_SHELL_FLAGS";
+/// See [`SHELL_FLAGS`].
+pub const SHELL_PROGRAM: &str = "SBX_SHELL_PROGRAM";
 
 /// How much is said on standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,22 +33,31 @@ pub enum Loudness {
     Verbose,
 }
 
-/// Refuses a profile that lies in the workspace and that only [`PROFILE`] names: commands write there, and tools take
-/// variables from what they find there (`.env`).
-pub fn check_place(request: &Request, host: &Host, workspace: Option<&Path>) -> Result<(), Refusal> {
+/// Refuses a profile that lies in the workspace, or one of its parents does, and that only [`PROFILE`] names: commands
+/// write there, and tools take variables from what they find there (`.env`).
+pub fn check_place(inputs: &Inputs<'_>, workspace: Option<&Path>) -> Result<(), Refusal> {
+    let Inputs { request, host, profile, .. } = inputs;
     let by_flag = request.profile.is_some() || request.dangerously_unconfined;
-    let file = host.variable(PROFILE).filter(|name| !by_flag && profile::is_path(name));
-    let Some((file, workspace)) = file.zip(workspace) else { return Ok(()) };
+    let named = host.variable(PROFILE).filter(|_| !by_flag && !profile.files.is_empty());
+    let Some((named, workspace)) = named.zip(workspace) else { return Ok(()) };
     // The profile has been read, so it has a path.
-    let place = path::way(&host.directory().unwrap_or(Path::new("/")).join(file));
-    if place.passes(workspace) {
-        let file = escape(file.as_bytes(), 400);
-        return Err(Refusal::new(format!(
-            "refused to use '{file}', which {PROFILE} names: it is in the workspace, or reached by a link \
-             there, where commands may change it; name it with --profile if it is meant"
-        )));
+    let directory = host.directory().unwrap_or(Path::new("/"));
+    match writable_roots::profile_below(profile, directory, &[workspace]) {
+        None => Ok(()),
+        Some((file, _)) => {
+            Err(Refusal::new(in_reach(named, PROFILE, file, "name it with --profile if it is meant")))
+        }
     }
-    Ok(())
+}
+
+/// The sentence about a profile with a file in the workspace, which a variable names.
+pub fn in_reach(profile: &OsStr, variable: &str, file: &Path, instead: &str) -> String {
+    format!(
+        "refused to use the profile '{}', which {variable} names: '{}' is in the workspace, or reached by a link \
+         there, where commands may change it; {instead}",
+        escape(profile.as_bytes(), 400),
+        shown(file)
+    )
 }
 
 /// What the flags say, or else [`LOG`].

@@ -9,7 +9,7 @@
 use crate::error::{Outcome, Refusal};
 use crate::plan::files::executable;
 use crate::plan::rules::PathRule;
-use crate::profile::Variables;
+use crate::profile::{Profile, Variables};
 use crate::program::Program;
 use crate::sys::path::{self, canonical};
 use crate::sys::within::is_within;
@@ -53,6 +53,20 @@ pub fn follow<'p>(first: Found, named: impl Iterator<Item = &'p Path>, directory
         let next = files.last().map(|last| last.named(path, directory));
         files.extend(next);
         files
+    })
+}
+
+/// The first file of a profile, those of its parents among them, of which commands decide what is in it that may write
+/// below one of these directories (by their real paths); and that directory. A relative name is meant from `directory`.
+pub fn profile_below<'f>(
+    profile: &'f Profile,
+    directory: &Path,
+    roots: &[&'f Path],
+) -> Option<(&'f Path, &'f Path)> {
+    profile.files.iter().find_map(|file| {
+        let way = path::way(&directory.join(file));
+        let root = roots.iter().find(|root| way.passes(root) || is_within(&way.real, root))?;
+        Some((file.as_path(), *root))
     })
 }
 

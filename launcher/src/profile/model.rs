@@ -160,6 +160,8 @@ sections! {
         "arguments" arguments: List<Given<Text>> = each(argument),
         /// Variables with keys, which are passed on if they are set.
         "keys" keys: List<Given<Pattern>> = each(variable_name),
+        /// Variables that move the agent's settings, sorted by name, with the place that this profile is about.
+        "places" places: List<(Text, Given<Location>)> = variables,
         /// What is known not to work, and why that does no harm.
         "noise" noise: List<Given<Text>> = each(argument),
     }

@@ -18,6 +18,7 @@ mod loader;
 mod machine;
 #[doc(hidden)]
 pub mod script;
+mod shell;
 
 #[cfg(test)]
 mod tests;
@@ -28,3 +29,4 @@ pub use examine::{examine, examine_from};
 pub use find::find;
 pub use kind::{FileKind, Link, Program, SetId};
 pub use script::ScriptError;
+pub use shell::{SHELL_DIRECTORIES, USUAL_SHELLS, shell};

@@ -1,5 +1,6 @@
 //! Timers that reach a process which does not look at a clock, and the clock that files have their times of.
 
+use crate::sys::signal::{self, Disposition, Set};
 use crate::sys::{SyscallError, beneath, checked};
 use std::time::{Duration, SystemTime};
 
@@ -19,6 +20,13 @@ pub fn file_time() -> SystemTime {
 /// something has stopped it, it continues and looks at the clock. The timer ends with the process.
 pub fn continue_after(time: Duration) -> Result<(), SyscallError> {
     start(libc::SIGCONT, time, AGAIN)
+}
+
+/// Has the kernel end this process when the time is over, even while it waits for a file system that does not answer.
+pub fn end_after(time: Duration) -> Result<(), SyscallError> {
+    signal::dispose(libc::SIGALRM, Disposition::Default)?;
+    signal::set_mask(&Set::of(&[]))?;
+    start(libc::SIGALRM, time, AGAIN)
 }
 
 fn start(signal: libc::c_int, first: Duration, then: Duration) -> Result<(), SyscallError> {

@@ -133,3 +133,26 @@ fn a_loop_of_a_model_and_its_commands() {
         assert!(world.exists("double.py") && !Path::new("/usr/local/lib/double.py").exists());
     });
 }
+
+/// A model may write anything into a tool call: the loop goes on, and the terminal shows what was written.
+#[test]
+fn a_loop_whose_model_writes_what_it_likes() {
+    const MODEL: &str = r#"
+CALLS = [{}, {"command": 5}, {"command": "a\0b"}, {"command": "\ud800"}, {"command": "echo \x1b[2J; touch made"}]
+def answer(messages, tools):
+    done = sum(message["role"] == "tool" for message in messages)
+    return {"call": {"tool": "execute", "arguments": CALLS[done]}} if done < len(CALLS) else {"text": "end\x1b[0m"}
+"#;
+    need!("python3");
+    in_worlds(|world| {
+        let agent = copied_all(world, &["agent-loop", "python"]).join("agent-loop/agent.py");
+        world.write(agent.with_file_name("model.py"), MODEL);
+        let example = Example { world, words: vec!["/usr/bin/python3".into(), agent] };
+        let out = example.run(&["Go on."]).success().silent().out();
+        assert_eq!(out.matches("sbx: refused, status 125").count(), 4, "{out}");
+        assert!(
+            world.exists("made") && out.ends_with("model: end\\x1b[0m\n") && !out.contains('\x1b'),
+            "{out}"
+        );
+    });
+}

@@ -38,6 +38,12 @@ fn the_variable_names_no_profile_of_the_workspace() {
             out.refused(125, &["SBX_PROFILE", "in the workspace", "--profile"]).prints("");
             read(&["--profile", name]).run().success().prints("outside\n");
         }
+        // Nor a parent of one.
+        let child = format!(r#"{{"description": "child", "extends": "{}"}}"#, planted.display());
+        let child = world.write(world.outside.join("child.json"), &child);
+        let out = read(&[]).env("SBX_PROFILE", &child).run();
+        out.refused(125, &["SBX_PROFILE", "wide.json' is in the workspace", "--profile"]).prints("");
+        read(&["--profile", child.to_str().unwrap()]).run().success().prints("outside\n");
         read(&[]).env("SBX_PROFILE", &own).run().success().prints("outside\n");
         let elsewhere = read(&["--workspace", world.outside.join("dir").to_str().unwrap()]);
         elsewhere.env("SBX_PROFILE", &planted).run().success().prints("outside\n");

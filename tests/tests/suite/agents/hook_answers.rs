@@ -2,8 +2,9 @@
 
 use super::{sbx, with_path};
 use crate::namespaces::with_namespaces;
-use sbx_tests::{Output, World, as_users, stage};
+use sbx_tests::{Output, User, World, as_users, stage};
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 fn filter(world: &World, agent: &str, asked: &str) -> Output {
     sbx(world, &["hook", "filter", agent]).stdin(asked).run()
@@ -62,6 +63,7 @@ fn commands_come_through_as_they_are() {
             "echo \"$0\" \"$#\"; echo $BASHPID >/dev/null; echo \"${BASH_VERSION:+bash}\"",
             "'",
             "-c",
+            "printf '%s|' 'x\\' \\' \"a\\\\'b\"",
         ] {
             let out =
                 filter(&world, "codex", &call(&world, json!({ "command": command, "timeout": 5 }))).success();
@@ -81,22 +83,91 @@ fn commands_come_through_as_they_are() {
     });
 }
 
-/// The model says where a command starts; where the agent works is the workspace nevertheless.
+/// The model says where a command starts; where the agent works is the workspace nevertheless. Codex writes only what
+/// the model said, and starts the hook where it works.
 #[test]
 fn a_model_does_not_choose_the_workspace() {
     with_namespaces(|user| {
         let world = World::new(user);
-        let asked = json!({ "command": "echo x >made; echo x >sub/made", "workdir": world.outside });
-        let out = filter(&world, "codex", &call(&world, asked)).success();
-        let answer: Value = serde_json::from_str(&out.out()).unwrap();
-        let line = answer["hookSpecificOutput"]["updatedInput"]["command"].as_str().unwrap().to_string();
         world.make_dir(&world.path("sub"));
-        // As the agent starts it, where the model said.
-        let out = world.bare(["/bin/sh", "-c", &line]).cwd(&world.outside).run();
-        assert!(!world.outside.join("made").exists(), "{out}");
-        let out = world.bare(["/bin/sh", "-c", &line]).run();
-        assert!(world.exists("sub/made") && world.exists("made"), "{out}");
+        for agent in ["claude", "codex"] {
+            let asked = json!({ "command": "echo x >made; echo x >sub/made", "workdir": world.outside });
+            let cwd = if agent == "codex" { &world.outside } else { &world.workspace };
+            let asked = json!({ "tool_name": "Bash", "cwd": cwd, "tool_input": asked }).to_string();
+            let out = filter(&world, agent, &asked).success();
+            let answer: Value = serde_json::from_str(&out.out()).unwrap();
+            let line = answer["hookSpecificOutput"]["updatedInput"]["command"].as_str().unwrap().to_string();
+            // As the agent starts it, where the model said.
+            let out = world.bare(["/bin/sh", "-c", &line]).cwd(&world.outside).run();
+            assert!(!world.outside.join("made").exists(), "{agent}: {out}");
+            let out = world.bare(["/bin/sh", "-c", &line]).run();
+            assert!(world.exists("sub/made") && world.exists("made"), "{agent}: {out}");
+        }
     });
+}
+
+/// The agent holds rules of its user against the command that it runs, and that is one of sbx.
+#[test]
+fn rules_about_single_commands_hold() {
+    as_users(|user| {
+        let world = World::new(user);
+        let rules = json!({ "permissions": { "deny": ["Bash(git push:*)"], "ask": ["Bash(touch:*)"] } });
+        super::write(&world, ".claude/settings.json", &rules.to_string());
+        world.write(".claude/settings.local.json", "{ \"permissions\": { \"deny\": [\"Bash(curl *)\"] } }");
+        let answer = |command: &str, flags: &[&str]| {
+            let asked = call(&world, json!({ "command": command }));
+            let words = [&["hook", "filter", "claude"], flags].concat();
+            sbx(&world, &words).stdin(asked.as_str()).run()
+        };
+        for (command, rule) in [("cd x && git push", "git push:*"), ("curl x", "curl *")] {
+            let out = answer(command, &[]).exited(2);
+            assert!(
+                out.out().is_empty() && out.err().contains(&format!("your rule Bash({rule}) denies it")),
+                "{out}"
+            );
+        }
+        for (command, flags, decision) in [
+            ("touch x", &[][..], json!("ask")),
+            ("touch x", &["--approve"], json!("ask")),
+            ("git pull", &["--approve"], json!("allow")),
+            ("git pull", &[], Value::Null),
+        ] {
+            let answer: Value = serde_json::from_str(&answer(command, flags).success().out()).unwrap();
+            assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], decision, "{command} {flags:?}");
+        }
+    });
+}
+
+/// A shell that sbx does not start is no way around the one that it does.
+#[test]
+fn a_tool_of_another_shell_is_refused() {
+    as_users(|user| {
+        let world = World::new(user);
+        let asked =
+            json!({ "tool_name": "PowerShell", "cwd": world.workspace, "tool_input": { "command": "ls" } });
+        let out = filter(&world, "claude", &asked.to_string()).exited(2);
+        assert!(out.out().is_empty() && out.err().contains("no shell that sbx can start"), "{out}");
+    });
+}
+
+/// Agents run a command without the hook that takes too long for them.
+#[test]
+fn a_hook_that_cannot_answer_refuses_in_time() {
+    let world = World::new(&User::current());
+    sbx(&world, &["hook", "install", "claude"]).run();
+    let settings = super::read(&world, ".claude/settings.json").unwrap();
+    let settings: Value = serde_json::from_str(&settings).unwrap();
+    let hook = &settings["hooks"]["PreToolUse"][0]["hooks"][0];
+    let began = Instant::now();
+    // Nobody ever ends what it reads.
+    let line = format!(
+        "mkfifo fifo; sleep 100 >fifo & {{ {}; }} <fifo; status=$?; kill $!; exit $status",
+        hook["command"].as_str().unwrap()
+    );
+    let out = world.bare(["/bin/sh", "-c", &line]).run().exited(2);
+    assert!(out.err().contains("so the command was not run"), "{out}");
+    assert!(began.elapsed() < Duration::from_secs(30));
+    assert!(hook["timeout"].as_u64().unwrap() > 3600, "{hook}");
 }
 
 /// Nothing that a command can change is run outside, and no variable of a project's chooses the profile.

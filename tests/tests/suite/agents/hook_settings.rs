@@ -102,6 +102,10 @@ fn what_cannot_be_understood_is_left_alone() {
         std::fs::remove_file(world.home.join(".claude/settings.json")).unwrap();
         std::fs::create_dir(world.home.join(".claude/settings.json")).unwrap();
         sbx(&world, &["hook", "install", "claude"]).run().refused(125, &["no file of settings"]);
+        std::fs::remove_dir(world.home.join(".claude/settings.json")).unwrap();
+        symlink("../nowhere", world.home.join(".claude/settings.json")).unwrap();
+        sbx(&world, &["hook", "install", "claude"]).run().refused(125, &["a link that leads nowhere"]);
+        assert!(world.home.join(".claude/settings.json").is_symlink());
         sbx(&world, &["hook", "install", "claud"]).run().refused(125, &["claude"]);
         sbx(&world, &["hook", "install", "codex", "-p", "workspac"])
             .run()

@@ -97,6 +97,67 @@ fn what_is_missing_or_switched_off_is_said() {
         sbx(&world, &["hook", "install", "gemini"]).run().exited(1);
         status("gemini", "the same settings switch hooks off");
         sbx(&world, &["hook", "status"]).run().exited(1);
+        // A project brings settings too, and the agent takes them for its own.
+        write(&world, ".claude/settings.json", "{}");
+        sbx(&world, &["hook", "install", "claude"]).run().success();
+        for file in [".claude/settings.json", ".claude/settings.local.json"] {
+            world.write(file, "{\"disableAllHooks\": true} // off");
+            status("claude", &format!("project/{file}' switches hooks off"));
+            std::fs::remove_file(world.path(file)).unwrap();
+        }
+    });
+}
+
+/// A hook that is there, and that the agent does not ask about every command, does not work.
+#[test]
+fn a_hook_that_is_asked_about_something_else_is_found_out() {
+    with_namespaces(|user| {
+        for (kind, file) in
+            KINDS.iter().zip([".claude/settings.json", ".codex/hooks.json", ".gemini/settings.json"])
+        {
+            let world = World::new(user);
+            sbx(&world, &["hook", "install", kind]).run().success();
+            let text = read(&world, file).unwrap();
+            for (old, new) in [
+                ("\"matcher\": \"", "\"matcher\": \"Other"),
+                ("\"type\": \"command\"", "\"type\": \"prompt\""),
+                ("\"timeout\": ", "\"timeout\": 1, \"was\": "),
+            ] {
+                write(&world, file, &text.replacen(old, new, 1));
+                let out = sbx(&world, &["hook", "status", kind]).run().exited(1);
+                assert!(
+                    out.out().contains("another one than this version of sbx writes"),
+                    "{kind} {new}: {out}"
+                );
+            }
+            sbx(&world, &["hook", "install", kind]).run().success();
+            sbx(&world, &["hook", "status", kind]).run().success();
+        }
+    });
+}
+
+/// Settings in a repository of dotfiles, and the agent works there: a command cannot take the hook out.
+#[test]
+fn a_command_cannot_change_settings_that_are_a_link_to_its_workspace() {
+    need!("python3");
+    with_namespaces(|user| {
+        let world = World::new(user);
+        world.write("dot/claude.json", "{}\n");
+        world.make_dir(&world.home.join(".claude"));
+        std::os::unix::fs::symlink(world.path("dot/claude.json"), world.home.join(".claude/settings.json"))
+            .unwrap();
+        sbx(&world, &["hook", "install", "claude"]).run().success();
+        let before = world.read("dot/claude.json");
+        let change = "echo {} >dot/claude.json; rm -f dot/claude.json; mv dot moved; echo made >made";
+        let out = agent(&world, "claude", change);
+        assert_eq!(
+            (world.read("dot/claude.json"), world.read("made").as_deref()),
+            (before, Some("made\n")),
+            "{out}"
+        );
+        sbx(&world, &["hook", "remove", "claude"]).run().success();
+        agent(&world, "claude", change);
+        assert!(!world.exists("dot/claude.json"));
     });
 }
 
@@ -115,12 +176,11 @@ fn a_hook_that_lets_everything_through_is_found_out() {
         ] {
             need!("jq");
             let command = format!("echo '{answer}' # hook filter claude --profile workspace");
-            let entry = serde_json::json!({ "matcher": "Bash", "hooks": [{ "type": "command", "command": command }] });
-            write(
-                &world,
-                ".claude/settings.json",
-                &serde_json::json!({ "hooks": { "PreToolUse": [entry] } }).to_string(),
-            );
+            sbx(&world, &["hook", "install", "claude"]).run();
+            let text = read(&world, ".claude/settings.json").unwrap();
+            let mut settings: serde_json::Value = serde_json::from_str(&text).unwrap();
+            settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"] = command.into();
+            write(&world, ".claude/settings.json", &settings.to_string());
             let out = sbx(&world, &["hook", "status", "claude"]).run().exited(1);
             assert!(out.out().contains(word), "{word}: {out}");
         }

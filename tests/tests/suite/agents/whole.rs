@@ -183,3 +183,39 @@ fn users_add_agents_of_their_own() {
         sbx(&world, &["agent", "claude", "--", "true"]).run().refused(125, &["has the same name"]);
     });
 }
+
+/// Settings in another place than the profile's are not protected there, and may lie in the workspace.
+#[test]
+fn an_agent_whose_settings_are_elsewhere_is_not_started() {
+    with_namespaces(|user| {
+        let world = world_of(user);
+        world.write("conf/settings.json", SETTINGS);
+        let start = |place: &str| {
+            let change = "echo bad >\"$CLAUDE_CONFIG_DIR/settings.json\"; echo made >made";
+            sbx(&world, &["agent", "claude", "--", change]).env("CLAUDE_CONFIG_DIR", place).run()
+        };
+        start(world.path("conf").to_str().unwrap()).refused(125, &["CLAUDE_CONFIG_DIR", "unset it"]);
+        assert_eq!(world.read("conf/settings.json").as_deref(), Some(SETTINGS));
+        assert!(!world.exists("made"));
+        start(&format!("{}/.claude/", world.home.display()));
+        assert_eq!(world.read("made").as_deref(), Some("made\n"));
+        assert_eq!(read(&world, ".claude/settings.json").as_deref(), Some(SETTINGS));
+    });
+}
+
+/// Settings in a repository of dotfiles, and the agent works there.
+#[test]
+fn settings_that_are_a_link_to_the_workspace_stay_as_they_are() {
+    with_namespaces(|user| {
+        let world = world_of(user);
+        world.write("dot/settings.json", SETTINGS);
+        let link = world.home.join(".claude/settings.json");
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink(world.path("dot/settings.json"), &link).unwrap();
+        let change = "echo bad >dot/settings.json; echo bad >~/.claude/settings.json; rm -f dot/settings.json; \
+            mv dot moved; echo made >made";
+        let out = sbx(&world, &["agent", "claude", "--", change]).run();
+        assert_eq!(world.read("dot/settings.json").as_deref(), Some(SETTINGS), "{out}");
+        assert_eq!(world.read("made").as_deref(), Some("made\n"));
+    });
+}

@@ -123,9 +123,18 @@ fn it_is_a_run_and_the_variable_has_its_flags() {
         cmd(world, ["-c", &write]).env("SBX_SHELL_FLAGS", flags).run().success().silent();
         assert!(world.exists(&outside));
         // The commands inside do not get the variables.
-        let out = cmd(world, ["-c", "env"]).env("SBX_SHELL_FLAGS", "-q").env("API_TOKEN", "secret").run();
-        let out = out.success().out();
-        assert!(!out.contains("SBX_SHELL") && !out.contains("secret"), "{out}");
+        for flags in ["-q", "--inherit-env"] {
+            let out =
+                cmd(world, ["-c", "env"]).env("SBX_SHELL_FLAGS", flags).env("API_TOKEN", "secret").run();
+            let out = out.success().out();
+            assert!(!out.contains("SBX_SHELL"), "{flags}: {out}");
+            assert!(flags == "--inherit-env" || !out.contains("secret"), "{out}");
+        }
+        // A variable whose name begins alike is another one.
+        let out =
+            cmd(world, ["-c", "echo $SHELL"]).env("SHELL", shell(world)).env("SHELLOPTS", "braceexpand");
+        let out = out.env("SBX_SHELL_FLAGS", "--env SHELLOPTS").run().success();
+        assert!(out.out().ends_with("/bash\n") && !out.out().contains("sbx"), "{out}");
     });
 }
 
@@ -133,6 +142,9 @@ fn it_is_a_run_and_the_variable_has_its_flags() {
 fn a_variable_that_means_nothing_good_ends_it() {
     let world = World::new(&User::current());
     world.write("own.json", r#"{"description": "own", "extends": "workspace"}"#);
+    let child = format!(r#"{{"description": "child", "extends": "{}"}}"#, world.path("own.json").display());
+    let child = world.write(world.outside.join("child.json"), &child);
+    let child = format!("--profile {}", child.display());
     for (flags, why) in [
         ("--ro '", "quote"),
         ("--profil minimal", "did you mean '--profile'?"),
@@ -140,6 +152,7 @@ fn a_variable_that_means_nothing_good_ends_it() {
         ("-- ls", "ls"),
         ("--help", "flags of sbx run alone"),
         ("--profile ./own.json", "in the workspace"),
+        (child.as_str(), "in the workspace"),
     ] {
         let out = cmd(&world, ["-c", "touch made"]).env("SBX_SHELL_FLAGS", flags).run();
         out.refused(125, &["SBX_SHELL_FLAGS", why]);

@@ -102,7 +102,14 @@ fn a_flag_whose_meaning_commands_could_change_is_refused() {
     world.write("own.json", profile);
     let elsewhere = world.write(world.outside.join("own.json"), profile);
     let outside = world.outside.to_str().unwrap();
+    let child = format!(r#"{{"description": "child", "extends": "{}"}}"#, world.path("own.json").display());
+    let child = world.write(world.home.join("child.json"), &child);
+    let of_elsewhere = format!(r#"{{"description": "child", "extends": "{}"}}"#, elsewhere.display());
+    let of_elsewhere = world.write(world.home.join("of-elsewhere.json"), &of_elsewhere);
+    let (child, of_elsewhere) = (child.to_str().unwrap(), of_elsewhere.to_str().unwrap());
     for flags in [
+        &["--profile", child][..],
+        &["--profile", of_elsewhere, "--rw", outside],
         &["--ro", "data"][..],
         &["--rwx", "data/file"],
         &["--rw", outside, "--ro", "../../outside/dir"],
@@ -118,7 +125,12 @@ fn a_flag_whose_meaning_commands_could_change_is_refused() {
     world.write("link/own.json", r#"{"description": "no programs", "extends": "minimal"}"#);
     let run = client.run("sh -c 'echo started'");
     assert_eq!(run["stdout"], "started\n", "{run}");
-    for flags in [&["--ro", outside][..], &["--profile", elsewhere.to_str().unwrap()], &["--deny", "data"]] {
+    for flags in [
+        &["--ro", outside][..],
+        &["--profile", elsewhere.to_str().unwrap()],
+        &["--profile", of_elsewhere],
+        &["--deny", "data"],
+    ] {
         Client::start(&world, flags).leave().success();
     }
 }

@@ -61,6 +61,28 @@ fn a_call_that_is_cancelled_leaves_nothing_and_is_not_answered() {
     });
 }
 
+/// The server blocks the signals that it waits for. A command that had them blocked too could neither end its own
+/// children nor be ended by a client before its last chance.
+#[test]
+fn signals_reach_commands() {
+    in_worlds(|world| {
+        let mut client = Client::start(world, &["--kill-after", "60s"]);
+        let run = client.run("grep SigBlk /proc/self/status; sleep 60 & kill $!; wait $!; echo $?");
+        assert_eq!(run["stdout"], "SigBlk:\t0000000000000000\n143\n", "{run}");
+        let (id, marker) = begin(&mut client);
+        let began = Instant::now();
+        client.notify("notifications/cancelled", json!({"requestId": id}));
+        while !processes::with_marker(&marker).is_empty() {
+            assert!(
+                began.elapsed() < Duration::from_secs(4),
+                "the request to end does not reach the command"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        client.leave().success();
+    });
+}
+
 #[test]
 fn a_call_that_waits_can_be_cancelled_before_it_begins() {
     let world = World::new(&User::current());

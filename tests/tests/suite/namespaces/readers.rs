@@ -174,24 +174,34 @@ fn targets_of_links_in_the_home_directory_stay_as_they_are() {
     staged(|world| {
         world.make_dir(&world.home.join(".config/git"));
         world.make_dir(&world.path("fish/conf.d"));
+        world.make_dir(&world.path("gemini/extensions"));
+        for agent in [".claude", ".codex", ".cursor"] {
+            world.make_dir(&world.home.join(agent));
+        }
         let links = [
             (".gitconfig", "dot/gitconfig"),
             (".config/git/config", "dot/config"),
             (".ssh/config", "dot/ssh"),
             (".tmux.conf", "dot/tmux"),
             (".vimrc", "dot/vimrc"),
+            (".claude/settings.json", "dot/claude"),
+            (".codex/config.toml", "dot/codex"),
+            (".cursor/hooks.json", "dot/cursor"),
         ];
         for (name, target) in links {
             world.write(target, "# as it was\n");
             symlink(world.path(target), world.home.join(name)).unwrap();
         }
         symlink(world.path("fish"), world.home.join(".config/fish")).unwrap();
+        symlink(world.path("gemini"), world.home.join(".gemini")).unwrap();
         let before = snapshot(&world.workspace);
-        let script = "for n in gitconfig config ssh tmux vimrc; do n=dot/$n; echo x >> $n; rm -f $n; ln -sf ~/.ssh/id_rsa $n; done 2>/dev/null
-            echo x > fish/conf.d/x.fish
+        let script = "for n in gitconfig config ssh tmux vimrc claude codex cursor; do n=dot/$n; echo x >> $n; rm -f $n; ln -sf ~/.ssh/id_rsa $n; done 2>/dev/null
+            echo x > fish/conf.d/x.fish; echo x > gemini/extensions/x; echo {} > gemini/settings.json
             for n in fish dot dot/gitconfig; do python3 -c 'import os, sys; os.rename(sys.argv[1], sys.argv[1] + \"x\")' $n 2>/dev/null; done; echo made > dot/made && cat ~/.gitconfig dot/made";
         shell(world, &["-q"], script).run().success().prints("made\n");
         fs::remove_file(world.path("dot/made")).unwrap();
+        // What programs outside would read, and was not there, is put aside.
+        fs::remove_file(world.path("gemini/settings.json.sbx-aside")).unwrap();
         let changed = changes(world, &before);
         assert!(changed.is_empty(), "{changed:#?}");
         // A file that does not exist yet may be made.
