@@ -72,7 +72,7 @@ fn entries(shown: &Value, name: &str) -> Vec<Value> {
     let entry = |shown: &Value| {
         let mut entry = Map::new();
         entry.insert(name.to_string(), shown["value"].clone());
-        for key in ["why", "readers", "when_made", "format", "keep"] {
+        for key in ["why", "optional", "readers", "when_made", "format", "keep"] {
             if let Some(value) = shown.get(key) {
                 entry.insert(key.to_string(), value.clone());
             }

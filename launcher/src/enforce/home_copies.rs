@@ -270,6 +270,7 @@ mod tests {
         let origin = Origin {
             profile: crate::profile::Shared::Fixed("x"),
             built_in: true,
+            optional: true,
             key: "home.copies",
             index: None,
             entry: "".into(),

@@ -1,7 +1,7 @@
 //! From a refused call of a report to the rights that would allow it. The report has the narrowest flags that do, which
 //! were tried when the call was refused; here they are read strictly, for a report may be anybody's.
 
-use crate::hosts::HostRule;
+use crate::hosts::{HostPattern, HostRule};
 use crate::learn::right::{Access, Evidence, Right};
 use crate::profile::{self, Grants, Profile, Search, When};
 use crate::text::{escape, tame};
@@ -102,10 +102,12 @@ fn one(flag: &[u8], value: &[u8], record: &ViolationRecord) -> Result<Vec<Asked>
         }
         b"--connect" => {
             let rule = HostRule::parse(text()?).map_err(|_| unfit())?;
-            Ok(vec![Asked::Network(rule.to_string())])
+            if reaches(record, &rule) { Ok(vec![Asked::Network(rule.to_string())]) } else { Err(unfit()) }
         }
-        b"--net" => Ok(vec![Asked::Network(String::new())]),
-        b"--bind" => right(Right::Bind(text()?.parse().ok().filter(|port| *port != 0).ok_or_else(unfit)?)),
+        b"--net" if is_of_sockets(record) => Ok(vec![Asked::Network(String::new())]),
+        b"--bind" if is_of_sockets(record) => {
+            right(Right::Bind(text()?.parse().ok().filter(|port| *port != 0).ok_or_else(unfit)?))
+        }
         b"--unix" => {
             let path = named(value)?;
             if is_socket_of(record, &path) { right(Right::Unix(path)) } else { Err(unfit()) }
@@ -145,6 +147,35 @@ fn is_about(record: &ViolationRecord, path: &Path, access: Access) -> bool {
     let of = Path::new(OsStr::from_bytes(&of.0));
     // A path as it was given may be relative, or lead through links.
     of == path || (access.write && (of.is_relative() || of.starts_with(path) || is_call(record)))
+}
+
+/// Calls on sockets, and what is told of hosts.
+const OF_SOCKETS: [&str; 10] = [
+    "socket",
+    "socketpair",
+    "connect",
+    "bind",
+    "listen",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "dns",
+    "connection",
+];
+
+fn is_of_sockets(record: &ViolationRecord) -> bool {
+    OF_SOCKETS.contains(&&*record.call)
+}
+
+/// Whether a rule about hosts is about the one that was refused.
+fn reaches(record: &ViolationRecord, rule: &HostRule) -> bool {
+    is_of_sockets(record)
+        && match (&record.address, &rule.hosts) {
+            (Some(Address::Inet { ip, port }), HostPattern::Range(_)) => {
+                rule.is_about_address(ip.to_canonical()) && rule.has_port(*port)
+            }
+            _ => true,
+        }
 }
 
 /// Whether a socket is the one that was refused.

@@ -2,7 +2,7 @@
 
 use crate::learn::candidate::{Candidate, Rule};
 use crate::learn::right::{Access, Right, why};
-use crate::profile::{self, Protection, Search, Variables};
+use crate::profile::{self, Protection, Search, Variable, Variables};
 use crate::request::Request;
 use crate::sys::path::canonical;
 use crate::sys::within::is_within;
@@ -136,10 +136,14 @@ impl Frame<'_> {
                 _ => false,
             })
         };
+        let own = self.workspace.as_deref().is_some_and(is_writable);
         let mut any = false;
         for entry in profile.paths.protect.iter() {
             let Protection { path, readers, when_made } = &entry.value;
-            if !path.expand_path(&variables).is_some_and(|path| is_writable(&path)) {
+            // Files of the home directory may be links into a workspace, as those that lie in a repository are.
+            let is_of_home = own && path.base == Some(Variable::Home);
+            let leads = |path: PathBuf| is_writable(&path) || is_writable(&canonical(&path));
+            if !is_of_home && !path.expand_path(&variables).is_some_and(leads) {
                 continue;
             }
             any = true;
@@ -153,7 +157,6 @@ impl Frame<'_> {
             }
             push(document, "/paths/protect", protected);
         }
-        let own = self.workspace.as_deref().is_some_and(is_writable);
         if (any || own) && document.get("namespaces").is_none() {
             set(document, "/namespaces", json!("auto"));
         }

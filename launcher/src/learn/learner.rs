@@ -7,6 +7,7 @@ use crate::hosts::HostRule;
 use crate::learn::candidate::{Candidate, MOST, Rule};
 use crate::learn::demand::{self, Asked, Demand};
 use crate::learn::right::{Evidence, Right};
+use crate::learn::show::is_unused;
 use crate::sys::path::canonical;
 use crate::sys::within::is_within;
 use sbx_client::report::{Report, ViolationRecord};
@@ -16,7 +17,7 @@ use std::path::Path;
 const SHARED: [&str; 2] = ["/tmp", "/var/tmp"];
 /// The directory of shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
-/// Maximum number of refusals that are listed as not learned.
+/// Maximum number of refusals of sensitive rights, and of others, that are listed as not learned.
 const MOST_LISTED: usize = 200;
 
 /// Something that was refused and is not learned.
@@ -44,6 +45,8 @@ pub struct Learner {
     pub not_learned: Vec<NotLearned>,
     /// How much of that is not listed.
     pub unlisted: usize,
+    /// Rules about hosts that nothing was connected by.
+    pruned: Vec<Right>,
     sensitive: Sensitive,
     calls: KnownCalls,
     rules: LearnerRules,
@@ -83,7 +86,15 @@ impl Learner {
         calls: KnownCalls,
         rules: LearnerRules,
     ) -> Learner {
-        Learner { candidate, not_learned: Vec::new(), unlisted: 0, sensitive, calls, rules }
+        Learner {
+            candidate,
+            not_learned: Vec::new(),
+            unlisted: 0,
+            pruned: Vec::new(),
+            sensitive,
+            calls,
+            rules,
+        }
     }
 
     /// Learns from a report; returns what is allowed now that was not before.
@@ -122,6 +133,12 @@ impl Learner {
             {
                 return self.refuse(&demand, Some(right), &why, None);
             }
+        }
+        // Asked for again it would be of no more use.
+        if rights.iter().any(|right| self.pruned.contains(right)) {
+            let why = "with a rule about it nothing was connected: its name leads to no public address, or nobody \
+                       listens";
+            return self.refuse(&demand, None, why, None);
         }
         for right in rights {
             let right = self.protectable(right);
@@ -205,7 +222,9 @@ impl Learner {
         if self.not_learned.iter().any(|known| known.what == what && known.why == why) {
             return;
         }
-        if self.not_learned.len() >= MOST_LISTED {
+        // A crowd of others hides no sensitive one.
+        let sensitive = right.is_some();
+        if self.not_learned.iter().filter(|known| known.sensitive == sensitive).count() >= MOST_LISTED {
             self.unlisted += 1;
             return;
         }
@@ -214,7 +233,7 @@ impl Learner {
             what,
             kind: right.map_or("call", Right::kind),
             why: why.to_string(),
-            sensitive: right.is_some(),
+            sensitive,
             flag: flag.or(own),
             evidence: demand.evidence.clone(),
         });
@@ -232,6 +251,14 @@ impl Learner {
                 learned.extend(self.candidate.rules().iter().filter(|rule| rule.right == right).cloned());
             }
         }
+    }
+
+    /// Takes out the rules about hosts that nothing was connected by, and returns them: a name is asked for without a
+    /// port, so its rule is a guess.
+    pub fn prune(&mut self, report: &Report) -> Vec<Rule> {
+        let gone = self.candidate.remove(|rule| !rule.is_given() && is_unused(&rule.right, report));
+        self.pruned.extend(gone.iter().map(|rule| rule.right.clone()));
+        gone
     }
 
     /// Takes out the rules about paths that are not what they were when they were learned. A command that has ended

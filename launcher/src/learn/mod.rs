@@ -26,7 +26,7 @@ use crate::request::Request;
 use crate::sys::path::canonical;
 use crate::sys::within::is_within;
 use crate::text::{escape, shown};
-use candidate::{Candidate, Rule};
+use candidate::Candidate;
 use document::Frame;
 use learner::{Learner, LearnerRules};
 use output::Output;
@@ -126,12 +126,11 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
             show::say("nothing is learned: the command did not start");
             return Ok(finish(report.exit_status, None, &start, &told, document));
         }
-        let mut learned = start.learner.learn(&report, number)?;
+        let learned = start.learner.learn(&report, number)?;
         let passed = report.cause == Cause::Exited && report.exit_status == asked.status;
-        if passed && learned.is_empty() {
-            learned = pruned(&mut start.learner, &report);
-        }
-        let is_last = learned.is_empty();
+        let may_prune = passed && learned.is_empty();
+        let pruned = if may_prune { start.learner.prune(&report) } else { Vec::new() };
+        let is_last = learned.is_empty() && pruned.is_empty();
         let round = Round {
             number,
             start: start.name.clone(),
@@ -139,6 +138,7 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
             status: report.exit_status,
             refused: report.violations.len(),
             learned,
+            pruned,
         };
         show::round(&round, &show::ending(&report));
         told.push(round);
@@ -203,7 +203,15 @@ pub fn from_reports(
     for (number, report) in (1..).zip(&reports) {
         let learned = start.learner.learn(report, number)?;
         let (cause, status, refused) = (report.cause, report.exit_status, report.violations.len());
-        told.push(Round { number, start: start.name.clone(), cause, status, refused, learned });
+        told.push(Round {
+            number,
+            start: start.name.clone(),
+            cause,
+            status,
+            refused,
+            learned,
+            pruned: Vec::new(),
+        });
     }
     start.learner.settle();
     write(asked, &output, start, &told)
@@ -277,12 +285,6 @@ fn begin<'a>(
     };
     let keeps_home = plan.profile.home.mode.as_deref() == Some(&HomeMode::Private);
     Ok(Start { name: shown(Path::new(name)), frame, learner, keeps_home })
-}
-
-/// Rules about hosts that nothing was connected by: a name is asked for without a port, so the rule is a guess.
-fn pruned(learner: &mut Learner, report: &Report) -> Vec<Rule> {
-    let unused = |rule: &Rule| !rule.is_given() && show::is_unused(&rule.right, report);
-    learner.candidate.remove(unused)
 }
 
 /// Why there is nothing more to learn, though the command does not pass.

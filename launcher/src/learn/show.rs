@@ -26,6 +26,8 @@ pub struct Round {
     pub refused: usize,
     /// What was learned.
     pub learned: Vec<Rule>,
+    /// What was taken out again.
+    pub pruned: Vec<Rule>,
 }
 
 /// How a round ended, in words.
@@ -50,17 +52,18 @@ pub fn round(round: &Round, ending: &str) {
     let rules = if learned == 1 { "rule" } else { "rules" };
     say(&format!("round {}: {ending}, {} {refusals}, {learned} new {rules}", round.number, round.refused));
     table(&round.learned);
+    if !round.pruned.is_empty() {
+        say("nothing was connected by these rules, so they are taken out again:");
+        table(&round.pruned);
+    }
 }
 
 /// Shows rules.
 pub fn table(rules: &[Rule]) {
     let mut text = String::new();
-    for rule in rules.iter().take(MOST_ROWS) {
+    for rule in rules {
         let (what, kind) = (rule.right.to_string(), rule.right.kind());
         text.push_str(&format!("  {kind:14} {what:40} {}\n", by(&rule.evidence)));
-    }
-    if rules.len() > MOST_ROWS {
-        text.push_str(&format!("  and {} more\n", rules.len() - MOST_ROWS));
     }
     Stderr::default().say(&text);
 }
@@ -82,7 +85,10 @@ pub fn not_learned(learner: &Learner) {
     }
     say("not learned:");
     let mut text = String::new();
-    for refused in learner.not_learned.iter().take(MOST_ROWS) {
+    // The sensitive ones first: the command can have many others refused.
+    let (sensitive, others): (Vec<_>, Vec<_>) =
+        learner.not_learned.iter().partition(|refused| refused.sensitive);
+    for refused in sensitive.into_iter().chain(others).take(MOST_ROWS) {
         let NotLearned { what, kind, why, sensitive, flag, evidence } = refused;
         let by = by(std::slice::from_ref(evidence));
         let mark = if *sensitive { "sensitive: " } else { "" };
@@ -116,6 +122,7 @@ pub fn json(written: Option<&Path>, learner: &Learner, rounds: &[Round], profile
                 "exit_status": round.status,
                 "refused": round.refused,
                 "learned": round.learned.iter().map(rule).collect::<Vec<_>>(),
+                "pruned": round.pruned.iter().map(rule).collect::<Vec<_>>(),
             })
         })
         .collect();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::enforce::scratch::Scratch;
 use right::{Access, Right};
-use sbx_client::report::{Bytes, Confidence, Fate, Suggestion, ViolationKind, ViolationRecord};
+use sbx_client::report::{Address, Bytes, Confidence, Fate, Suggestion, ViolationKind, ViolationRecord};
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -122,11 +122,27 @@ fn a_forged_report_teaches_nothing_that_is_not_about_its_call() {
         &["--connect", "not a host"],
         &["--connect", "169.254.169.254:80"],
         &["--connect", "*:443"],
+        &["--connect", "evil.example:443"],
+        &["--bind", "8080"],
     ] {
         let refused = taught(&mut learner, record("openat", Some(&plain), flags));
-        let nothing = refused.is_err() || refused == Ok(vec![Right::Hosts]);
-        assert!(nothing, "{flags:?}: {refused:?}");
-        assert!(learner.candidate.rules().iter().all(|rule| rule.right == Right::Hosts), "{flags:?}");
+        assert!(refused.is_err() && learner.candidate.rules().is_empty(), "{flags:?}: {refused:?}");
+    }
+    // About another address than the call, and wider than any call.
+    let connect = |rule: &str, ip: [u8; 4]| {
+        let address = Some(Address::Inet { ip: ip.into(), port: 443 });
+        ViolationRecord { address, ..record("connect", None, &["--connect", rule]) }
+    };
+    for (rule, ip, learned) in [
+        ("93.184.216.34:443", [93, 184, 216, 34], 1),
+        ("93.184.216.35:443", [93, 184, 216, 34], 0),
+        ("93.184.216.34:22", [93, 184, 216, 34], 0),
+        ("*.com:443", [93, 184, 216, 34], 0),
+    ] {
+        let mut learner = machine.learner(LearnerRules { at_once: true, ..LearnerRules::default() });
+        taught(&mut learner, connect("example.org:443", ip)).unwrap();
+        let rights = taught(&mut learner, connect(rule, ip));
+        assert_eq!(rights.map_or(0, |rights| rights.len()), learned, "{rule}");
     }
 }
 
@@ -235,6 +251,33 @@ fn a_network_is_learned_in_steps_and_no_whole_one() {
     }
     let given = LearnerRules { network_is_given: true, ..LearnerRules::default() };
     assert!(taught(&mut machine.learner(given), socket()).is_err());
+}
+
+/// A name is asked for without a port, so its rule is a guess: one that nothing was connected by is taken out, and not
+/// learned again.
+#[test]
+fn a_host_that_nothing_is_connected_to_is_tried_once() {
+    let machine = Machine::new();
+    let mut learner = machine.learner(LearnerRules { at_once: true, ..LearnerRules::default() });
+    let asked = || record("dns", None, &["--connect", "private.example"]);
+    assert_eq!(taught(&mut learner, asked()).map(|rights| rights.len()), Ok(1));
+    assert_eq!(learner.prune(&report(Vec::new())).len(), 1);
+    assert!(taught(&mut learner, asked()).unwrap_err().contains("nothing was connected"));
+    assert!(learner.candidate.rules().is_empty() && learner.prune(&report(Vec::new())).is_empty());
+}
+
+/// A command that has thousands of other calls refused does not hide what it wanted.
+#[test]
+fn a_crowd_of_refusals_hides_no_sensitive_one() {
+    let machine = Machine::new();
+    let mut learner = machine.learner(LearnerRules::default());
+    let others = (0..5000).map(|number| record("openat", None, &["--pass-fd", &number.to_string()]));
+    let key = machine.path("home/.ssh/id_rsa");
+    let wanted = record("openat", Some(&key), &["--ro", key.to_str().unwrap()]);
+    learner.learn(&report(others.chain([wanted]).collect()), 1).unwrap();
+    assert!(learner.unlisted > 4000);
+    let listed: Vec<_> = learner.not_learned.iter().filter(|refused| refused.sensitive).collect();
+    assert!(listed.len() == 1 && listed[0].what.ends_with("id_rsa"), "{listed:?}");
 }
 
 #[test]

@@ -280,6 +280,7 @@ mod tests {
         let origin = Shared::from(Origin {
             profile: Shared::Fixed("test"),
             built_in: false,
+            optional: false,
             key: "env",
             index: None,
             entry: "".into(),

@@ -389,7 +389,7 @@ fn of_entry(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) ->
     let Variables { workspace, tmp, cache, .. } = *variables;
     let follows = ![workspace, tmp, cache].into_iter().flatten().any(|real| is_within(&path, real));
     let rights = PathRights { devices, ..rights };
-    Some(PathRule { path, rights, optional: entry.origin.built_in, follows })
+    Some(PathRule { path, rights, optional: entry.origin.optional, follows })
 }
 
 /// The real path of what is named, which no link in the workspace may lead out of it: an earlier command may

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::profile::error::{Fault, Place};
 use crate::profile::json::{Fields, Node};
-use crate::profile::origin::{Given, List, Origin, Shared, Text};
+use crate::profile::origin::{Given, List, Note, Origin, Shared, Text};
 
 /// The document that is read: for the origin of its entries.
 pub(crate) struct Author {
@@ -28,10 +28,11 @@ pub(crate) struct Key<'a> {
 }
 
 impl Key<'_> {
-    pub(crate) fn origin(&self, index: Option<usize>, entry: Text, why: Option<Text>) -> Shared<Origin> {
+    pub(crate) fn origin(&self, index: Option<usize>, entry: Text, note: impl Into<Note>) -> Shared<Origin> {
         let Author { profile, built_in } = self.author;
-        let (profile, built_in) = (profile.clone(), *built_in);
-        Shared::from(Origin { profile, built_in, key: self.name, index, entry, why })
+        let (profile, built_in, Note { why, optional }) = (profile.clone(), *built_in, note.into());
+        let optional = optional || built_in;
+        Shared::from(Origin { profile, built_in, optional, key: self.name, index, entry, why })
     }
 
     pub(crate) fn given<T>(&self, value: T) -> Given<T> {
@@ -115,8 +116,8 @@ pub(crate) fn one<T>(
 const ENTRIES: usize = 2000;
 
 /// Reads a list in which nothing stands twice. An entry may have a reason.
-pub(crate) fn each<T: Eq + Hash + Clone>(
-    read: impl Fn(Node, &Place) -> Result<(T, Option<Text>), Fault>,
+pub(crate) fn each<T: Eq + Hash + Clone, N: Into<Note>>(
+    read: impl Fn(Node, &Place) -> Result<(T, N), Fault>,
 ) -> impl Fn(Node, &Place, &Key) -> Result<List<Given<T>>, Fault> {
     move |node, place, key| {
         if matches!(&node, Node::List(list) if list.len() > ENTRIES) {
@@ -126,13 +127,14 @@ pub(crate) fn each<T: Eq + Hash + Clone>(
         let shared = key.author.built_in.then(|| key.origin(None, Cow::Borrowed(""), None));
         let (mut indices, mut known) = (0.., HashSet::new());
         let list = node.list(place, |node, place| {
-            let (value, why) = read(node, place)?;
+            let (value, note) = read(node, place)?;
+            let note = note.into();
             if !known.insert(value.clone()) {
                 return Err(place.fault("the same entry stands above already"));
             }
             let index = indices.next();
-            let origin = shared.clone().filter(|_| why.is_none());
-            Ok(Given { value, origin: origin.unwrap_or_else(|| key.origin(index, Cow::Borrowed(""), why)) })
+            let origin = shared.clone().filter(|_| note.why.is_none());
+            Ok(Given { value, origin: origin.unwrap_or_else(|| key.origin(index, Cow::Borrowed(""), note)) })
         });
         Ok(list?.into())
     }
@@ -188,6 +190,9 @@ fn given<T: Display>(given: &Given<T>) -> Value {
 pub(crate) fn with_origin(mut object: Value, origin: &Origin) -> Value {
     object["profile"] = json!(*origin.profile);
     object["key"] = json!(origin.place());
+    if origin.optional && !origin.built_in {
+        object["optional"] = json!(true);
+    }
     if let Some(why) = &origin.why {
         object["why"] = json!(why);
     }

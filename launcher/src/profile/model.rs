@@ -17,8 +17,8 @@ use crate::profile::pattern::Pattern;
 use crate::profile::syscalls;
 use crate::profile::units::{self, Bound};
 use crate::profile::values::{
-    argument, command, copy, host_groups, hosts, limit, path_entry, port, protection, variable_name,
-    variables, word,
+    argument, command, copy, host_groups, hosts, limit, openable, path_entry, port, protection,
+    variable_name, variables, word,
 };
 use crate::profile::words::{
     HomeMode, Level, Namespaces, NetworkMode, SettingsFormat, StaticMode, Variable, WhenMade,
@@ -75,11 +75,11 @@ sections! {
     /// Files, by what may be done with them and what is below them.
     Paths "paths." {
         /// Reading.
-        "read" read: List<PathEntry> = each(path_entry),
+        "read" read: List<PathEntry> = each(openable),
         /// Reading and executing.
-        "execute" execute: List<PathEntry> = each(path_entry),
+        "execute" execute: List<PathEntry> = each(openable),
         /// Reading and changing.
-        "write" write: List<PathEntry> = each(path_entry),
+        "write" write: List<PathEntry> = each(openable),
         /// No access, even below a path that is allowed.
         "deny" deny: List<PathEntry> = each(path_entry),
         /// Readable, but not changed, replaced, removed or created, even below a path that may be changed.

@@ -57,13 +57,30 @@ pub type Text = Cow<'static, str>;
 /// A list: part of the program, or memory of its own.
 pub type List<T> = Cow<'static, [T]>;
 
+/// What an entry says about itself.
+#[derive(Debug, Default)]
+pub struct Note {
+    /// The reason for it.
+    pub why: Option<Text>,
+    /// Whether the path may be missing.
+    pub optional: bool,
+}
+
+impl From<Option<Text>> for Note {
+    fn from(why: Option<Text>) -> Note {
+        Note { why, optional: false }
+    }
+}
+
 /// Where an entry comes from.
 #[derive(Debug)]
 pub struct Origin {
     /// The profile's name, or the path of its file.
     pub profile: Shared<str>,
-    /// Whether it is one of the built-in profiles, whose paths may be missing on this machine.
+    /// Whether it is one of the built-in profiles.
     pub built_in: bool,
+    /// Whether it is about a path that may be missing on this machine, as those of built-in profiles may.
+    pub optional: bool,
     /// The key: `syscalls.allow`.
     pub key: &'static str,
     /// The place in the list, if the key is one.

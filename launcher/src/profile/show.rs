@@ -156,7 +156,8 @@ fn list<T: Display>(entries: &[Given<T>]) -> Vec<String> {
 
 fn from(origin: &Origin) -> String {
     let why = origin.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
-    format!("  ({} {}{why})", origin.profile, origin.place())
+    let optional = if origin.optional && !origin.built_in { ", may be missing" } else { "" };
+    format!("{optional}  ({} {}{why})", origin.profile, origin.place())
 }
 
 /// A line for each condition under which a call is allowed or denied.

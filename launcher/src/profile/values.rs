@@ -7,7 +7,7 @@ use crate::profile::json::Node;
 use crate::profile::keys::Key;
 use crate::profile::location::Location;
 use crate::profile::model::{HostGroup, Protection, SettingsCopy};
-use crate::profile::origin::{Given, List, Text};
+use crate::profile::origin::{Given, List, Note, Text};
 use crate::profile::pattern::Pattern;
 use crate::profile::units::Bound;
 use crate::profile::words::{SettingsFormat, WhenMade};
@@ -29,6 +29,20 @@ pub(crate) fn path_entry(node: Node, place: &Place) -> Entry<Location> {
     let (entry, why) =
         path_or_object(node, place, &["path", "why"], "a path, or an object with 'path' and 'why'")?;
     Ok((entry.path, why))
+}
+
+/// A path that may be missing, where the entry says so.
+pub(crate) fn openable(node: Node, place: &Place) -> Result<(Location, Note), Fault> {
+    if matches!(node, Node::String(_)) {
+        return Ok((path(node, place)?, Note::default()));
+    }
+    if !matches!(node, Node::Object(_)) {
+        return Err(node.instead(place, "a path, or an object with 'path', 'optional' and 'why'"));
+    }
+    let mut fields = node.fields(place, &["path", "optional", "why"])?;
+    let path = fields.require("path", path)?;
+    let optional = fields.take("optional", Node::truth)?.unwrap_or_default();
+    Ok((path, Note { why: fields.take("why", Node::string)?, optional }))
 }
 
 pub(crate) fn protection(node: Node, place: &Place) -> Entry<Protection> {

@@ -22,18 +22,23 @@ pub use trial::names;
 use crate::stage;
 use judge::{Judged, judge};
 
-/// Runs the suite. `--update` writes the tables; other words are names of attempts or classes, for trying only those.
-/// Returns the exit status.
+/// Runs the suite. `--update` writes the tables; `--profile=FILE` tries that profile and no other, at the levels that
+/// have path rules; other words are names of attempts or classes, for trying only those. Returns the exit status.
 pub fn main(words: &[String]) -> i32 {
     let update = words.iter().any(|word| word == "--update");
-    let wanted: Vec<&String> = words.iter().filter(|word| *word != "--update").collect();
+    let given = words.iter().find_map(|word| word.strip_prefix("--profile="));
+    if let Some(file) = given {
+        runs::give(file);
+    }
+    let wanted: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
     let chosen = attempts().iter().filter(|attempt| {
         wanted.is_empty() || wanted.iter().any(|word| **word == attempt.name || **word == attempt.class)
     });
     stage::in_memory();
     let judged: Vec<Judged> = judge(&chosen.collect::<Vec<_>>());
-    let broken = document::report(&judged, !wanted.is_empty());
-    if !wanted.is_empty() {
+    let is_part = !wanted.is_empty() || given.is_some();
+    let broken = document::report(&judged, is_part);
+    if is_part {
         return i32::from(broken > 0);
     }
     written(&judged).iter().for_each(|(path, text)| bring_up_to_date(path, text, update));

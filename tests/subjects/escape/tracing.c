@@ -28,13 +28,12 @@ static pid_t caller(const char *path)
 	return pid;
 }
 
-/* Ends the child, if there is one: -1 would mean every process of the user. */
+/* Ends the child, if there is one: -1 would mean every process of the user. Where that is refused, nobody waits: it
+ * ends with the run. */
 static int ended(pid_t pid, int result)
 {
-	if (pid > 0) {
-		kill(pid, SIGKILL);
+	if (pid > 0 && kill(pid, SIGKILL) == 0)
 		waitpid(pid, NULL, __WALL);
-	}
 	return result;
 }
 

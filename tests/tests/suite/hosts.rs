@@ -12,6 +12,7 @@ use std::path::Path;
 mod attempts;
 mod broker;
 mod by_proxy;
+mod learned;
 mod ports;
 
 /// Where the internet is, and what arrived there.

@@ -5,6 +5,7 @@ use crate::error::Refusal;
 use crate::hosts::HostRule;
 use crate::plan::calls::{self, Calls, Extras, Unix};
 use crate::plan::rules::Network;
+use crate::profile::foreign::oci::{Asked, is_covered};
 use crate::profile::{
     DefaultAction, Given, Grants, Location, Name, Namespaces, NetworkMode, Origin, PathEntry, Pattern,
     Profile, StaticMode, Text,
@@ -48,6 +49,7 @@ pub fn beyond(more: &Profile, less: &Profile) -> Result<Vec<Effect>, Refusal> {
     in_environment(more, less, &mut effects);
     in_limits(more, less, &mut effects);
     in_words(more, less, &mut effects);
+    in_home(more, less, &mut effects);
     Ok(effects)
 }
 
@@ -81,16 +83,33 @@ fn has_namespaces(profile: &Profile) -> bool {
 
 fn in_calls(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) -> Result<(), Refusal> {
     let profile = more;
+    let views = (has_namespaces(more), has_namespaces(less));
     let (more, less) = (table(more)?, table(less)?);
     if more.is_open && !less.is_open {
         effects.push(Effect::new("call", "every system call that no entry denies"));
     }
     for call in Call::all() {
         let row = |table: &Table| table.rules.row(call).copied().unwrap_or_default();
+        // There all is allowed that nothing denies.
+        if less.is_open && less.calls.rules_of(call).is_none_or(|said| said.deny.is_none()) {
+            continue;
+        }
+        let asked = |table: &Table, view| Asked::of(&table.rules, table.calls.rules_of(call), call, view);
+        let (wide, narrow) = (asked(&more, views.0), asked(&less, views.1));
+        // Whatever the conditions are called.
+        let covered = is_covered(wide.as_ref(), narrow.as_ref());
+        if covered == Some(true) {
+            continue;
+        }
         let said = more.calls.allowed(call);
-        for what in beyond_row(call, row(&more), row(&less)) {
+        let mut beyond = beyond_row(call, row(&more), row(&less));
+        let by_numbers = beyond.is_empty() && covered == Some(false);
+        if by_numbers {
+            beyond.push(format!("{} with some numbers", call.name()));
+        }
+        for what in beyond {
             // What no entry says as widely comes with the network.
-            let by_entry = matches!(said, Grants::All(_)) || what.contains('[');
+            let by_entry = by_numbers || matches!(said, Grants::All(_)) || what.contains('[');
             let origin = said.origins().next().filter(|_| by_entry);
             let origin = origin.or(profile.network.mode.as_ref().map(|mode| &mode.origin));
             let effect = Effect::new("call", what);
@@ -343,6 +362,25 @@ fn in_words(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
             Some(given) => effect.by(&given.origin),
             None => effect,
         });
+    }
+}
+
+/// What a home of the run's own gets of the user's.
+fn in_home(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
+    for entry in more.home.stores.iter() {
+        if !less.home.stores.iter().any(|other| holds(&other.value, &entry.value)) {
+            effects.push(Effect::new("home", format!("shows {}", entry.value)).by(&entry.origin));
+        }
+    }
+    for entry in more.home.copies.iter() {
+        let known = less.home.copies.iter().filter(|other| other.path == entry.path);
+        let known: Vec<&Pattern> = known.flat_map(|other| other.keep.iter()).collect();
+        let new = entry.keep.iter().filter(|pattern| !known.contains(pattern));
+        let new: Vec<&str> = new.map(|pattern| &**pattern).collect();
+        if !new.is_empty() {
+            let what = format!("copies of {}: {}", entry.path, new.join(", "));
+            effects.push(Effect::new("home", what).by(&entry.origin));
+        }
     }
 }
 

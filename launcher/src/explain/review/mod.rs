@@ -64,25 +64,20 @@ pub fn review<'a>(
     let unusual = unusual(whole)?;
     let sensitive = Sensitive::of(about.host, about.plan.workspace.as_deref())?;
     let mut findings = probes::files(about, &sensitive)?;
+    probes::own_files(about, whole, &sensitive, &mut findings)?;
+    probes::copies(whole, &mut findings);
     findings.extend(probes::calls(about)?);
-    findings.extend(probes::network(about, whole)?);
+    findings.extend(probes::network(about, whole, &sensitive)?);
     findings.extend(probes::programs(about, whole)?);
     findings.extend(probes::variables(whole));
-    // What the profile gives like the built-in one that it extends is known there.
-    if let Some(base) = unusual.as_ref().map(|unusual| unusual.base.clone()) {
-        for finding in &mut findings {
-            let foreign =
-                |rule: &String| !rule.ends_with(&format!("of profile '{base}'")) && !is_built_in(rule);
-            finding.usual = !finding.rules.is_empty() && !finding.rules.iter().any(foreign);
-        }
+    // What the profile gives like the built-in one that it extends is known there. One that confines nothing is no
+    // measure.
+    if unusual.is_none() || whole.is_unrestricted() {
+        findings.iter_mut().for_each(|finding| finding.usual = false);
     }
     // What is particular stands first.
     findings.sort_by_key(|finding| finding.usual);
     Ok(Review { profile: whole, unusual, findings, missing })
-}
-
-fn is_built_in(rule: &str) -> bool {
-    sbx_profiles::NAMES.iter().any(|name| rule.ends_with(&format!("of profile '{name}'")))
 }
 
 /// The nearest built-in profile among those that it was merged from, and the differences.
@@ -112,7 +107,7 @@ pub fn without_missing(profile: &mut Profile, host: &Host, workspace: Option<&Pa
     for list in lists {
         list.to_mut().retain(|entry| {
             let there =
-                entry.origin.built_in || entry.expand_path(&variables).is_none_or(|path| path.exists());
+                entry.origin.optional || entry.expand_path(&variables).is_none_or(|path| path.exists());
             if !there {
                 missing.push(format!("{} ({})", entry.value, *entry.origin));
             }

@@ -1,7 +1,6 @@
 //! A look at what is below a directory: a rule about it opens all of that.
 
 use crate::explain::sensitive::Use;
-use crate::explain::sensitive::table::{LATER_NAMES, SECRET_NAMES};
 use crate::profile::{Name, Pattern};
 use crate::text::shown;
 use std::ffi::OsStr;
@@ -19,32 +18,53 @@ const OTHERS_READ: u32 = 0o004;
 /// What is said of a file that only its owner and group may read.
 pub const CLOSED: &str = "its permissions close it to other users";
 
+/// What is said of a pipe or a socket.
+const IRREGULAR: &str =
+    "no regular file: a program outside may read what is written to it, or write what is read";
+/// What is said of a repository without a work tree.
+const REPOSITORY: &str = "git executes what is in it";
+
 /// Whether permissions close a file to other users.
 pub fn is_closed(meta: &fs::Metadata) -> bool {
     meta.mode() & OTHERS_READ == 0
 }
 
 /// Looks for what makes a place sensitive.
-pub struct Look {
+pub struct Look<'n> {
     what: Use,
-    names: Vec<Pattern>,
+    names: &'n [Pattern],
     left: usize,
+    /// Whether pipes and sockets count.
+    services: bool,
 }
 
-impl Look {
-    pub fn new(what: Use) -> Look {
-        let names = match what {
-            Use::Read => SECRET_NAMES,
-            Use::Write => LATER_NAMES,
-        };
-        Look { what, names: names.iter().map(|name| Pattern::fixed(name)).collect(), left: MOST }
+impl<'n> Look<'n> {
+    /// `names`: those that make a place sensitive.
+    pub fn new(what: Use, names: &'n [Pattern]) -> Look<'n> {
+        Look { what, names, left: MOST, services: true }
     }
 
-    /// Why a path is sensitive, by its name or by what is below it. Links are not followed: rules do not follow them
-    /// either.
-    pub fn at(mut self, path: &Path) -> Option<String> {
-        if let Some(why) = path.file_name().and_then(|name| self.by_name(name)) {
-            return Some(why);
+    /// Looks for what is executed alone: a service may have its pipes and sockets there.
+    pub fn without_services(self) -> Look<'n> {
+        Look { services: false, ..self }
+    }
+
+    /// Why a path is sensitive, by the names that lead to it below `base`, or by what is below it. Links are not
+    /// followed: rules do not follow them either.
+    pub fn at(mut self, path: &Path, base: &Path) -> Option<String> {
+        for place in path.ancestors().take_while(|place| *place != base) {
+            if let Some(why) = place.file_name().and_then(|name| self.by_name(name)) {
+                return Some(why);
+            }
+            if self.is_repository(place) {
+                return Some(format!("{}: {REPOSITORY}", shown(place)));
+            }
+        }
+        match path.symlink_metadata() {
+            Ok(meta) if self.services && !meta.is_file() && !meta.is_dir() && !meta.is_symlink() => {
+                return Some(IRREGULAR.to_string());
+            }
+            _ => {}
         }
         let mut directories = vec![path.to_path_buf()];
         while let Some(directory) = directories.pop() {
@@ -74,14 +94,24 @@ impl Look {
             }
             let Ok(meta) = entry.metadata() else { continue };
             if meta.is_dir() {
+                if self.is_repository(&path) {
+                    return Ok(Some(format!("{}: {REPOSITORY}", shown(&path))));
+                }
                 more.push(path);
             } else if self.what == Use::Read && meta.is_file() && is_closed(&meta) {
                 return Ok(Some(format!("{}: {CLOSED}", shown(&path))));
-            } else if self.what == Use::Read && !meta.is_file() && !meta.is_symlink() {
-                return Ok(Some(format!("{}: no regular file", shown(&path))));
+            } else if self.services && !meta.is_file() && !meta.is_symlink() {
+                return Ok(Some(format!("{}: {IRREGULAR}", shown(&path))));
             }
         }
         Ok(None)
+    }
+
+    /// Whether git takes a directory for a repository, whatever its name is: it executes the hooks in it.
+    fn is_repository(&self, directory: &Path) -> bool {
+        self.what == Use::Write
+            && directory.join("HEAD").symlink_metadata().is_ok()
+            && directory.join("objects").is_dir()
     }
 
     fn by_name(&self, name: &OsStr) -> Option<String> {

@@ -13,14 +13,14 @@ pub use calls::KnownCalls;
 use crate::error::Refusal;
 use crate::host::Host;
 use crate::hosts::{HostPattern, HostRule, is_public};
-use crate::profile::{self, PathEntry, Search, Variables};
+use crate::profile::{self, PathEntry, Pattern, Search, Variables};
 use crate::sys::path::{canonical, is_there};
 use crate::sys::within::{is_below, is_within};
 use crate::text::shown;
 use look::Look;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use table::{HOME_LATER, HOME_SECRETS, LATER, Place, SECRETS};
+use table::{HOME_LATER, HOME_SECRETS, LATER, LATER_NAMES, Place, SECRET_NAMES, SECRETS};
 
 /// What a rule lets be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,10 @@ pub struct Sensitive {
     devices: Vec<PathBuf>,
     secrets: Vec<(PathBuf, String)>,
     later: Vec<(PathBuf, String)>,
+    /// Names of secrets, wherever they are.
+    secret_names: Vec<Pattern>,
+    /// Names of what something outside executes, wherever they are.
+    later_names: Vec<Pattern>,
     /// Where other users' homes are.
     homes: PathBuf,
 }
@@ -102,8 +106,16 @@ impl Sensitive {
         later.extend(absolute(LATER));
         later.extend(commands.chain(git));
         let secrets = [below_home(HOME_SECRETS), absolute(SECRETS)].concat();
+        let secret_names = SECRET_NAMES.iter().map(|name| Pattern::fixed(name)).collect();
+        // What is protected by its name in a workspace, or a home, is so in the next one.
+        let named = paths.protect.iter().filter(|entry| entry.path.base.is_some());
+        let named =
+            named.filter_map(|entry| entry.path.rest.strip_prefix('/').filter(|rest| !rest.contains('/')));
+        let later_names = LATER_NAMES.iter().map(|name| Pattern::fixed(name));
+        let later_names =
+            later_names.chain(named.map(|name| Pattern::new(name.to_string().into()))).collect();
         let homes = PathBuf::from("/home");
-        Ok(Sensitive { home, workspace, open, devices, secrets, later, homes })
+        Ok(Sensitive { home, workspace, open, devices, secrets, later, secret_names, later_names, homes })
     }
 
     /// The secrets that are known, with what they are.
@@ -151,7 +163,7 @@ impl Sensitive {
         let own = self.workspace.as_deref().filter(|own| is_below(path, own))?;
         let mut parts = path.strip_prefix(own).ok()?.iter().skip_while(|part| *part != ".git");
         let opens = match (parts.next(), parts.next()) {
-            (None, _) => Look::new(Use::Write).at(path).is_some(),
+            (None, _) => self.look(Use::Write).without_services().at(path, own).is_some(),
             (Some(_), Some(part)) => !DATA.iter().any(|data| part == *data),
             (Some(_), None) => true,
         };
@@ -178,7 +190,13 @@ impl Sensitive {
         if table::PUBLIC.iter().any(|open| is_within(path, Path::new(open))) {
             return None;
         }
-        Look::new(what).at(path)
+        // The way to the home directory says nothing about what is in it.
+        let home = self.home.as_deref().filter(|home| is_below(path, home));
+        self.look(what).at(path, home.unwrap_or(Path::new("/")))
+    }
+
+    fn look(&self, what: Use) -> Look<'_> {
+        Look::new(what, if what == Use::Read { &self.secret_names } else { &self.later_names })
     }
 
     /// Why a UNIX socket is sensitive: what listens there has rights of its own.
@@ -195,7 +213,8 @@ impl Sensitive {
     pub fn host(&self, rule: &HostRule) -> Option<String> {
         match &rule.hosts {
             HostPattern::Any => Some("every host".to_string()),
-            HostPattern::Name(_) | HostPattern::Below(_) => None,
+            HostPattern::Name(_) => None,
+            HostPattern::Below(_) => Some("every host below a name".to_string()),
             HostPattern::Range(range) => match range.single() {
                 Some(address) if is_public(address) => None,
                 Some(_) => {

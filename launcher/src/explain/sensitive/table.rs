@@ -110,21 +110,9 @@ pub const SECRET_NAMES: &[&str] = &[
 pub const PUBLIC: &[&str] =
     &["/usr", "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust", "/nix/store"];
 
-/// What something outside executes or trusts later, below the home directory.
+/// What something outside executes or trusts later, below the home directory, beside what profile `workspace` protects.
 pub const HOME_LATER: &[Place] = &[
-    (".bashrc", "every interactive bash runs it"),
-    (".bash_profile", "login shells of bash run it"),
-    (".bash_login", "login shells of bash run it"),
     (".bash_aliases", "the usual .bashrc runs it"),
-    (".bash_logout", "login shells of bash run it"),
-    (".profile", "login shells run it"),
-    (".zshrc", "interactive zsh runs it"),
-    (".zshenv", "every zsh runs it"),
-    (".zprofile", "login shells of zsh run it"),
-    (".zlogin", "login shells of zsh run it"),
-    (".config/fish", "fish runs what is in it"),
-    (".inputrc", "a key can enter a command line"),
-    (".gitconfig", "it names programs that git runs"),
     (".config/git", "it names programs that git runs"),
     (".ssh", "who may log in, and what ssh runs"),
     (".config/autostart", "the desktop starts what is in it"),
@@ -135,23 +123,14 @@ pub const HOME_LATER: &[Place] = &[
     (".xprofile", "the session runs it"),
     (".xsession", "the session runs it"),
     (".xinitrc", "the session runs it"),
-    (".vimrc", "vim runs it"),
-    (".vim", "vim runs what is in it"),
-    (".config/nvim", "neovim runs what is in it"),
     (".emacs", "emacs runs it"),
     (".emacs.d", "emacs runs what is in it"),
-    (".tmux.conf", "tmux runs the commands in it"),
     (".local/bin", "shells look for commands in it"),
     ("bin", "shells look for commands in it"),
     (".cargo/bin", "shells look for commands in it"),
     (".npmrc", "it names programs and registries of npm"),
     (".pythonrc", "Python runs it"),
     (".local/lib", "programs load libraries from it"),
-    (".claude", "settings of an agent"),
-    (".claude.json", "settings of an agent"),
-    (".codex", "settings of an agent"),
-    (".cursor", "settings of an agent"),
-    (".gemini", "settings of an agent"),
 ];
 
 /// The same of the machine.
@@ -176,26 +155,9 @@ pub const LATER: &[Place] = &[
     ("/sys", "settings of the kernel"),
 ];
 
-/// Names that mark a directory whose contents something outside executes, wherever it is.
-pub const LATER_NAMES: &[&str] = &[
-    ".git",
-    ".hg",
-    ".envrc",
-    ".vscode",
-    ".idea",
-    ".devcontainer",
-    ".mcp.json",
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".gemini",
-    ".husky",
-    "mise.toml",
-    ".tool-versions",
-    ".bashrc",
-    ".profile",
-    ".zshrc",
-];
+/// Names that mark a directory whose contents something outside executes, wherever it is, beside those that profile
+/// `workspace` protects.
+pub const LATER_NAMES: &[&str] = &[".git", ".hg", ".husky"];
 
 /// Sockets of services that do what root or the user may do.
 pub const SOCKETS: &[Place] = &[

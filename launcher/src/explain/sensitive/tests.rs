@@ -2,6 +2,7 @@ use super::*;
 use crate::enforce::scratch::Scratch;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 
 struct Machine {
     scratch: Scratch,
@@ -12,8 +13,17 @@ struct Machine {
 fn machine() -> Machine {
     let scratch = Scratch::create(None).unwrap();
     let base = canonical(scratch.path());
-    for directory in ["home/work/.git/hooks", "home/.ssh", "home/.claude", "home/data/deep", "home/code/.git"]
-    {
+    for directory in [
+        "home/work/.git/hooks",
+        "home/.ssh",
+        "home/.claude",
+        "home/data/deep",
+        "home/code/.git/hooks",
+        "home/bare/objects",
+        "home/bare/hooks",
+        "home/served",
+        "home/token/data",
+    ] {
         fs::create_dir_all(base.join(directory)).unwrap();
     }
     for file in [
@@ -22,9 +32,12 @@ fn machine() -> Machine {
         "home/.cargo-token",
         "home/data/plain",
         "home/data/deep/table.csv",
+        "home/bare/HEAD",
+        "home/token/data/plain",
     ] {
         fs::write(base.join(file), "").unwrap();
     }
+    UnixListener::bind(base.join("home/served/pipe")).unwrap();
     let host = Host::with_environment(vec![
         ("HOME".into(), base.join("home").into()),
         ("PATH".into(), base.join("home/tools").into()),
@@ -62,6 +75,8 @@ fn secrets_and_what_holds_them_are_sensitive() {
         "/dev/mem",
         "/dev/kvm",
         "/proc/kcore",
+        "home/served",
+        "home/token/data/plain",
     ] {
         assert!(machine.is(path, Use::Read), "{path}");
     }
@@ -80,6 +95,12 @@ fn what_is_executed_later_is_sensitive_to_changes_alone() {
         "home/tools",
         "home/tools/x",
         "home/code",
+        "home/code/.git/hooks",
+        "home/bare/hooks",
+        "home/bare",
+        "home/served",
+        "home/served/pipe",
+        "home/opencode.json",
         "home/work/.git/hooks/pre-commit",
         "home/work/.git/config",
         "home/work/.envrc",
@@ -130,9 +151,15 @@ fn calls_of_no_built_in_profile_are_sensitive() {
 fn services_and_private_addresses_are_sensitive() {
     let machine = machine();
     let host = |text| machine.sensitive.host(&HostRule::parse(text).unwrap()).is_some();
-    for text in
-        ["169.254.169.254:80", "10.0.0.1:22", "*:443", "203.0.113.0/24:80", "[::1]:80", "[fd00::1]:80"]
-    {
+    for text in [
+        "169.254.169.254:80",
+        "10.0.0.1:22",
+        "*:443",
+        "*.com:443",
+        "203.0.113.0/24:80",
+        "[::1]:80",
+        "[fd00::1]:80",
+    ] {
         assert!(host(text), "{text}");
     }
     assert!(!host("example.org") && !host("8.8.8.8:443"));

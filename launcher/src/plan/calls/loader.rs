@@ -6,8 +6,9 @@ use crate::profile::{self, Grants, When};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::env;
 use sbx_policy::list::List;
-use sbx_policy::restrictions;
+use sbx_policy::restrictions::Condition;
 use sbx_policy::rules::Rules;
+use sbx_policy::shadow;
 
 /// What a dynamically linked program calls before its own first instruction (glibc and musl).
 const LOADER: [(&str, &[&str]); 22] = [
@@ -80,15 +81,10 @@ impl Calls {
                 needs.0 |= 1 << place;
                 continue;
             };
-            let suits = |when: &When| match when {
-                When::Named(place) => enough.contains(&restrictions::name(*place)),
-                When::Free(_) => false,
-            };
             match (said.allowed(self.namespaces), &said.deny) {
                 (Grants::All(_), Grants::None) => {}
-                (Grants::Some(all), Grants::None) if all.iter().any(|a| suits(&a.when)) => {}
                 (Grants::None, Grants::None) => needs.0 |= 1 << place,
-                (Grants::All(_), Grants::Some(denied)) if denied.iter().all(|d| harmless(&d.when)) => {}
+                (allowed, denied) if enough.iter().any(|one| leaves(call, one, allowed, denied)) => {}
                 _ => {
                     let way = enough
                         .first()
@@ -126,7 +122,18 @@ impl Calls {
     }
 }
 
-/// Denials that no loader meets: executable memory without a file behind it.
-fn harmless(when: &When) -> bool {
-    matches!(when, When::Named(place) if matches!(restrictions::name(*place), "jit" | "exec"))
+/// Whether what is allowed and what is denied leave all that a restriction says.
+fn leaves(call: Call, restriction: &str, allowed: &Grants, denied: &Grants) -> bool {
+    let needed = When::named(call.name(), restriction);
+    let (needed, all) = (needed.any(), |grants: &Grants| -> Vec<Vec<Condition>> {
+        grants.alternatives().iter().flat_map(|one| one.when.any()).map(<[_]>::to_vec).collect()
+    });
+    let (wide, refused) = (all(allowed), all(denied));
+    let wide: Vec<&[Condition]> = wide.iter().map(Vec::as_slice).collect();
+    let is_allowed = matches!(allowed, Grants::All(_)) || shadow::covers(&wide, &needed);
+    let meets = |one: &[Condition], other: &[Condition]| shadow::satisfiable(&[one, other].concat());
+    is_allowed
+        && !needed.is_empty()
+        && !matches!(denied, Grants::All(_))
+        && !needed.iter().any(|one| refused.iter().any(|other| meets(one, other)))
 }

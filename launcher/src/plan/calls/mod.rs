@@ -133,6 +133,7 @@ impl Calls {
             let origin = Shared::from(Origin {
                 profile: Shared::Fixed("command line"),
                 built_in: false,
+                optional: false,
                 key: flag,
                 index: None,
                 entry: String::from_utf8_lossy(entry).into_owned().into(),

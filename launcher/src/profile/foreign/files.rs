@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
 use crate::profile::foreign::{Losses, MOST};
 use crate::profile::location::Location;
 use crate::profile::words::Variable;
@@ -26,12 +28,14 @@ pub struct Files {
     places: BTreeMap<Location, Entry>,
     /// How many could not be added.
     left_out: usize,
-    executable: Option<Vec<Location>>,
+    executable: Option<Vec<(Location, bool)>>,
 }
 
 #[derive(Debug)]
 struct Entry {
     access: Access,
+    /// Whether it may be missing.
+    optional: bool,
     /// Where the document says so.
     place: String,
 }
@@ -40,25 +44,38 @@ struct Entry {
 #[derive(Debug, Default)]
 pub struct Lists {
     /// Reading.
-    pub read: Vec<String>,
+    pub read: Vec<Value>,
     /// Reading and executing.
-    pub execute: Vec<String>,
+    pub execute: Vec<Value>,
     /// Reading and changing.
-    pub write: Vec<String>,
+    pub write: Vec<Value>,
     /// Nothing.
-    pub deny: Vec<String>,
+    pub deny: Vec<Value>,
     /// Reading, below what may be changed.
-    pub protect: Vec<String>,
+    pub protect: Vec<Value>,
 }
 
 impl Files {
     /// Adds a place. `at` is where the document names it.
     pub fn add(&mut self, location: Location, access: Access, at: impl ToString) {
-        let entry = Entry { access, place: at.to_string() };
+        self.put(location, Entry { access, optional: false, place: at.to_string() });
+    }
+
+    /// Adds a place that may be missing.
+    pub fn add_optional(&mut self, location: Location, access: Access, at: impl ToString) {
+        self.put(location, Entry { access, optional: true, place: at.to_string() });
+    }
+
+    fn put(&mut self, location: Location, entry: Entry) {
         let is_full = self.places.len() >= MOST;
         match self.places.get_mut(&location) {
-            Some(known) if known.access >= access => {}
-            Some(known) => *known = entry,
+            Some(known) => {
+                let optional = known.optional && entry.optional;
+                if known.access < entry.access {
+                    *known = entry;
+                }
+                known.optional = optional;
+            }
             None if is_full => self.left_out += 1,
             None => {
                 self.places.insert(location, entry);
@@ -76,8 +93,8 @@ impl Files {
         self.left_out > 0
     }
 
-    /// Lets nothing be executed but what is below these places.
-    pub fn execute_only(&mut self, locations: Vec<Location>) {
+    /// Lets nothing be executed but what is below these places, of which some may be missing.
+    pub fn execute_only(&mut self, locations: Vec<(Location, bool)>) {
         self.executable = Some(locations);
     }
 
@@ -87,22 +104,23 @@ impl Files {
         let mut lists = Lists::default();
         let readable = if self.executable.is_some() { &mut lists.read } else { &mut lists.execute };
         for (location, entry) in &self.places {
-            let text = location.to_string();
+            let (text, opened) = (json!(location.to_string()), opened(location, entry.optional));
             let nearest = self.around(location, is_in).map(|(_, entry)| entry.access);
             match (entry.access, self.around(location, holds).map(|(_, entry)| entry.access)) {
                 (Access::Deny, _) => lists.deny.push(text),
                 (Access::Read, Some(Access::Write)) => lists.protect.push(text),
                 _ if nearest == Some(entry.access) => {}
-                (Access::Read, _) => readable.push(text),
+                (Access::Read, _) => readable.push(opened),
                 (Access::Write, _) => {
-                    lists.write.push(text.clone());
+                    lists.write.push(opened.clone());
                     if self.executable.is_none() {
-                        readable.push(text);
+                        readable.push(opened);
                     }
                 }
             }
         }
-        lists.execute.extend(self.executable.into_iter().flatten().map(|location| location.to_string()));
+        let executable = self.executable.into_iter().flatten();
+        lists.execute.extend(executable.map(|(location, optional)| opened(&location, optional)));
         lists
     }
 
@@ -159,6 +177,12 @@ impl Files {
             }
         }
     }
+}
+
+/// An entry about what is opened.
+fn opened(location: &Location, optional: bool) -> Value {
+    let path = location.to_string();
+    if optional { json!({ "path": path, "optional": true }) } else { json!(path) }
 }
 
 /// The whole file system.
@@ -245,12 +269,12 @@ mod tests {
         use Access::{Deny, Read, Write};
         // Nothing but the home directory was closed: now nothing but what is named is open.
         let (lists, lost) = settled(&[("/", Read), ("${HOME}", Deny), ("${WORKSPACE}", Write)]);
-        assert_eq!((lists.write, lists.deny), (vec!["${WORKSPACE}".to_string()], vec![]));
+        assert_eq!((lists.write, lists.deny), (vec![json!("${WORKSPACE}")], vec![]));
         assert_eq!(lists.execute, ["${WORKSPACE}"]);
         assert_eq!(lost.len(), 1, "{lost:?}");
         // The whole file system is closed anyway.
         let (lists, lost) = settled(&[("/", Deny), ("/srv", Read)]);
-        assert_eq!((lists.execute, lists.deny, lost), (vec!["/srv".to_string()], vec![], vec![]));
+        assert_eq!((lists.execute, lists.deny, lost), (vec![json!("/srv")], vec![], vec![]));
         // Below something else a denial stays, and what it had open is lost.
         let (lists, lost) = settled(&[("/srv", Write), ("/srv/a", Deny), ("/srv/a/b", Read)]);
         assert_eq!(lists.deny, ["/srv/a"]);

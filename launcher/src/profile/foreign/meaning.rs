@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::hosts::HostRule;
@@ -117,11 +118,9 @@ impl Meaning {
         for list in [&mut execute, &mut deny, &mut protect] {
             list.dedup();
         }
-        insert(
-            &mut document,
-            "paths",
-            [("read", read), ("execute", execute), ("write", write), ("deny", deny), ("protect", protect)],
-        );
+        let paths =
+            [("read", read), ("execute", execute), ("write", write), ("deny", deny), ("protect", protect)];
+        insert_object(&mut document, "paths", lists(paths));
         insert_object(&mut document, "network", self.network.section());
         let Env { set, inherit, deny } = self.env;
         let mut env = lists([("inherit", inherit), ("deny", deny)]);
@@ -131,7 +130,7 @@ impl Meaning {
         insert_object(&mut document, "env", env);
         let limits = self.limits.into_iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
         insert_object(&mut document, "limits", limits);
-        insert(&mut document, "commands", [("block", self.blocked)]);
+        insert_object(&mut document, "commands", lists([("block", self.blocked)]));
         Ok(Value::Object(document))
     }
 }
@@ -164,13 +163,9 @@ impl Network {
 }
 
 /// The lists that have entries.
-fn lists<const N: usize>(lists: [(&str, Vec<String>); N]) -> Map<String, Value> {
+fn lists<T: Serialize, const N: usize>(lists: [(&str, Vec<T>); N]) -> Map<String, Value> {
     let filled = lists.into_iter().filter(|(_, list)| !list.is_empty());
     filled.map(|(key, list)| (key.to_string(), json!(list))).collect()
-}
-
-fn insert<const N: usize>(document: &mut Map<String, Value>, key: &str, entries: [(&str, Vec<String>); N]) {
-    insert_object(document, key, lists(entries));
 }
 
 fn insert_object(document: &mut Map<String, Value>, key: &str, section: Map<String, Value>) {

@@ -73,6 +73,31 @@ fn a_learned_commit_opens_no_hooks() {
     });
 }
 
+/// A start-up file of the user's that is a link into the workspace is protected there.
+#[test]
+fn what_a_home_directory_leads_to_stays_protected() {
+    in_worlds(|world| {
+        let kept = world.write("dot/bashrc", "as it was\n");
+        std::os::unix::fs::symlink(&kept, world.home.join(".bashrc")).unwrap();
+        learn(world, &[], "echo x > ordinary").run().success();
+        if !sbx_tests::kernel::promises_namespaces() {
+            return;
+        }
+        let attack = "echo changed >> dot/bashrc; echo x > more; true";
+        let out = under_learned(world, attack);
+        assert_eq!(
+            (world.read("dot/bashrc").as_deref(), world.exists("more")),
+            (Some("as it was\n"), true),
+            "{out}"
+        );
+        // The twin.
+        let loose = serde_json::json!({ "extends": "read-only", "paths": { "write": ["${WORKSPACE}"] } });
+        world.write("../loose.json", loose.to_string());
+        let out = world.sbx(["run", "-p", "../loose.json", "--", "/bin/sh", "-c", attack]).run();
+        assert!(world.read("dot/bashrc").unwrap().contains("changed"), "{out}");
+    });
+}
+
 #[test]
 fn listing_the_home_directory_teaches_no_right_on_all_of_it() {
     in_worlds(|world| {
@@ -133,6 +158,34 @@ for kind, to in ((socket.AF_UNIX, '{}'), (socket.AF_INET, ('127.0.0.1', {}))):
         let given = ["--profile", "read-only", "--unix", socket.to_str().unwrap()];
         let out = learn(world, &given, &script).run().success();
         assert!(service.connections() > 0, "{out}");
+    });
+}
+
+/// A directory with a service's socket in it is none to write to: who may write there may connect. Hooks of a
+/// repository elsewhere are none either, whatever the repository is called.
+#[test]
+fn what_lies_around_outside_is_not_learned_with_its_directory() {
+    in_worlds(|world| {
+        let at = world.outside.display();
+        world.make_dir(&world.outside.join("served"));
+        let _service = UnixServer::at(&world.outside.join("served/service.sock"));
+        for file in ["work/.git/hooks/here", "bare/HEAD", "bare/objects/x", "bare/hooks/here", "data/here"] {
+            world.write(world.outside.join(file), "x");
+        }
+        for (directory, learned_it) in
+            [("served", false), ("work/.git/hooks", false), ("bare/hooks", false), ("data", true)]
+        {
+            let script = format!("echo x > {at}/{directory}/planted; true");
+            let planted = world.outside.join(directory).join("planted");
+            let out = learn(world, &[], &script).run().success();
+            let profile = learned(world).unwrap();
+            assert_eq!((names(&profile, directory), planted.exists()), (learned_it, learned_it), "{out}");
+            // The twin.
+            if !learned_it {
+                learn(world, &["--allow-sensitive"], &script).run().success();
+                assert!(planted.exists() && names(&learned(world).unwrap(), directory), "{directory}");
+            }
+        }
     });
 }
 

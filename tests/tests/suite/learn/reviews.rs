@@ -1,5 +1,6 @@
 //! `sbx profile review` and `sbx profile diff`.
 
+use sbx_tests::servers::UnixServer;
 use sbx_tests::{World, in_worlds};
 use serde_json::{Value, json};
 
@@ -50,6 +51,69 @@ fn an_attackers_use_of_a_profile_is_found_with_its_rule() {
         }
         let quiet = review(world, &json!({ "extends": "write" }));
         assert!(findings(&quiet).is_empty(), "{quiet:#}");
+    });
+}
+
+/// What is below a known secret, what no list has, what groups and homes of the run's own give, and calls by
+/// numbers.
+#[test]
+fn what_a_profile_hides_is_found() {
+    in_worlds(|world| {
+        world.write(world.home.join(".unknown-tool/session"), "x");
+        world.write("../plain", "x");
+        let _service = UnixServer::at(&world.outside.join("service.sock"));
+        let keys = json!([{ "path": "${HOME}/.npmrc", "format": "npm", "keep": ["*"] }]);
+        let optional = json!([{ "path": "${HOME}/.ssh/new_key", "optional": true }]);
+        let group = json!({ "mode": "allow", "connect": ["@site"], "groups": { "site": ["*:443"] } });
+        for (added, topic, about, rule) in [
+            (json!({ "paths": { "read": ["${HOME}/.ssh/id_rsa"] } }), "secrets", "id_rsa", "paths.read"),
+            (
+                json!({ "paths": { "execute": ["${HOME}/.unknown-tool/session"] } }),
+                "secrets",
+                "hidden",
+                "execute",
+            ),
+            (json!({ "paths": { "read": optional } }), "secrets", "not there now", "paths.read"),
+            (json!({ "paths": { "write": [world.outside] } }), "runs later", "service.sock", "paths.write"),
+            (json!({ "network": group }), "network", "*:443", "network.connect"),
+            (json!({ "home": { "copies": keys } }), "secrets", ".npmrc: *", "home.copies"),
+            (json!({ "home": { "stores": ["${HOME}/.ssh"] } }), "secrets", ".ssh", "home.stores"),
+            (json!({ "syscalls": { "default": "log" } }), "kernel", "every call", "syscalls.default"),
+        ] {
+            let mut profile = json!({ "extends": "workspace" });
+            profile.as_object_mut().unwrap().extend(added.as_object().unwrap().clone());
+            let review = review(world, &profile);
+            let is_it = |finding: &&&Value| {
+                let all = [&finding["about"], &finding["meaning"]].map(Value::to_string).concat();
+                finding["topic"] == topic
+                    && all.contains(about)
+                    && finding["rules"].to_string().contains(rule)
+            };
+            assert!(findings(&review).iter().any(|finding| is_it(&finding)), "{added}: {review:#}");
+        }
+        // What everybody may have is nothing to find.
+        let plain = json!([world.home.join("plain"), { "path": "/no/such/path", "optional": true }]);
+        let quiet = review(world, &json!({ "extends": "workspace", "paths": { "read": plain } }));
+        assert!(findings(&quiet).is_empty(), "{quiet:#}");
+        // A call by numbers alone is more than none.
+        let call = json!([{ "call": "fanotify_init", "args": [{ "index": 5, "op": "ge", "value": 0 }] }]);
+        let calls = review(world, &json!({ "extends": "workspace", "syscalls": { "allow": call } }));
+        assert!(calls["unusual"][0]["what"].to_string().contains("fanotify_init"), "{calls:#}");
+    });
+}
+
+/// Whether a rule is a built-in one does not depend on how a file is called.
+#[test]
+fn no_name_of_a_file_makes_a_rule_usual() {
+    in_worlds(|world| {
+        let parent = "../a of profile 'read-only";
+        world.write(
+            parent,
+            json!({ "extends": "read-only", "paths": { "read": ["${HOME}/.ssh"] } }).to_string(),
+        );
+        let child = json!({ "extends": world.path(parent).canonicalize().unwrap() });
+        let review = review(world, &child);
+        assert!(findings(&review).iter().any(|finding| finding["topic"] == "secrets"), "{review:#}");
     });
 }
 

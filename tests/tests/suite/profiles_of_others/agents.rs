@@ -75,6 +75,7 @@ fn settings_of_claude_code_hold() {
                 "{\"permissions\":{\"deny\":[\"Read(~/.ssh/**)\",\"Edit(./fixed/**)\"]}}",
                 [false, true, false, false],
             ),
+            ("{\"permissions\":{\"deny\":[\"Read(~)\"]}}", [false, true, true, false]),
             (
                 "{\"permissions\":{\"deny\":[\"Edit(/fixed)\"],\"ask\":[\"Read(~/.ssh/id_rsa)\"]}}",
                 [false, true, false, false],

@@ -36,6 +36,20 @@ fn filters_of_units_hold() {
     });
 }
 
+/// A path behind `-` may be missing, and one without it may not.
+#[test]
+fn a_path_that_may_be_missing_is_opened_where_it_is_there() {
+    as_users(|user| {
+        let world = World::new(user);
+        let own = "ReadWritePaths=-WORKSPACE/made -/no/such/path\n";
+        let script = "echo x > made/file; ls made; echo end";
+        assert_eq!(shown(&world, own, script), "end\n");
+        world.make_dir(&world.path("made"));
+        assert_eq!(shown(&world, own, script), "file\nend\n");
+        assert_eq!(shown(&world, "ReadWritePaths=/no/such/path\n", script), "");
+    });
+}
+
 #[test]
 fn namespaces_of_units_are_refused() {
     as_users(|user| {

@@ -31,6 +31,9 @@ fn what_a_child_adds_is_beyond_its_parent_and_nothing_the_other_way() {
         assert!(!shown(&built_in(more), &built_in(less)).is_empty(), "{more} {less}");
         assert_eq!(shown(&built_in(less), &built_in(more)), Vec::<String>::new(), "{more} {less}");
     }
+    // Where nothing is refused, nothing more can be given.
+    let calls = beyond(&built_in("workspace"), &built_in("unrestricted")).unwrap();
+    assert!(calls.iter().all(|effect| effect.kind != "call"), "{calls:?}");
     let (shell, readers) = (built_in("workspace"), built_in("read-only"));
     assert!(shown(&shell, &readers).contains(&"write ${WORKSPACE}".to_string()));
     assert_eq!(shown(&readers, &shell), ["home temporary"]);

@@ -3,7 +3,7 @@
 use crate::profile::error::{Fault, Mistake, Place, Plain, ProfileCause, nearest};
 use crate::profile::foreign::agents::srt::{self, FileRules};
 use crate::profile::foreign::agents::{
-    EVERY_PORT, allow_host, deny_host, located, lose, paths, settle_base, skip, unknown,
+    EVERY_PORT, allow_host, deny_host, located, lose, path, paths, settle_base, skip, unknown,
 };
 use crate::profile::foreign::files::below;
 use crate::profile::foreign::meaning::Meaning;
@@ -199,8 +199,8 @@ fn each_place(rule: &Rule<'_>, text: &str, losses: &mut Losses, add: impl FnOnce
         located(workspace, bare, text)
     } else if let Some(absolute) = text.strip_prefix("//") {
         located(None, absolute, text)
-    } else if let Some(own) = text.strip_prefix("~/") {
-        located(Some(Variable::Home), own, text)
+    } else if text.starts_with('~') {
+        path(text)
     } else {
         located(workspace, text, text)
     };

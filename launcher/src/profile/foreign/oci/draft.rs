@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::profile::calls::DefaultAction;
 use crate::profile::foreign::Losses;
 use crate::profile::foreign::oci::Action;
+use crate::profile::foreign::oci::names::recognised;
 use crate::profile::foreign::oci::read::word;
 use crate::profile::show::condition;
 
@@ -181,9 +182,22 @@ impl Draft {
                 When::Never => {}
                 When::Always if errno.is_none() => list.push(json!(call.name())),
                 When::Always => list.push(entry(None)),
-                When::Some(all) => list.extend(all.iter().map(|all| entry(Some(all)))),
+                When::Some(all) => {
+                    let (names, rest) = recognised(call, all.clone());
+                    list.extend(names.iter().map(|name| named(call, name, errno)));
+                    list.extend(rest.iter().map(|all| entry(Some(all))));
+                }
             }
         }
+    }
+}
+
+/// An entry with a restriction.
+fn named(call: Call, name: &str, errno: Option<u16>) -> Value {
+    let text = format!("{}[{name}]", call.name());
+    match errno {
+        None => json!(text),
+        Some(number) => json!({ "call": text, "errno": word(number) }),
     }
 }
 

@@ -2,10 +2,11 @@
 
 mod cubes;
 mod draft;
+mod names;
 mod read;
 mod write;
 
-pub use write::{Asked, Extent, of_first, write};
+pub use write::{Asked, Extent, is_covered, of_first, write};
 
 use crate::profile::error::{Fault, Place, ProfileCause};
 use crate::profile::foreign::languages::Exported;

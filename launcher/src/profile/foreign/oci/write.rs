@@ -109,6 +109,26 @@ impl Asked {
 /// A rule of the document: what happens, and with which arguments.
 type Rule = (Value, Option<Value>);
 
+/// Whether all that one filter lets through, another one does too; `None` where that is too much to compare.
+pub fn is_covered(one: Option<&Asked>, by: Option<&Asked>) -> Option<bool> {
+    let (one, by) = (passing(one).ok()?, passing(by).ok()?);
+    cubes::minus(one, &by).ok().map(|rest| rest.is_empty())
+}
+
+/// The arguments with which a call is let through.
+fn passing(asked: Option<&Asked>) -> Result<Vec<Cube>, TooMany> {
+    let Some(asked) = asked else { return Ok(Vec::new()) };
+    cubes::minus(cubes(&asked.allow)?, &cubes(&asked.deny)?)
+}
+
+fn cubes(extent: &Extent) -> Result<Vec<Cube>, TooMany> {
+    match extent {
+        Extent::None => Ok(Vec::new()),
+        Extent::All => Ok(vec![Cube::default()]),
+        Extent::Some(all) => cubes::of_all(all),
+    }
+}
+
 /// Writes a document.
 pub fn write(calls: &[Asked], default: DefaultAction, losses: &mut Losses) -> Value {
     // Calls with one and the same rule share an entry.
@@ -181,11 +201,6 @@ fn rules(asked: &Asked, default: DefaultAction) -> Result<Vec<Rule>, TooMany> {
             .collect());
     }
     let everything = || vec![Cube::default()];
-    let cubes = |extent: &Extent| match extent {
-        Extent::None => Ok(Vec::new()),
-        Extent::All => Ok(everything()),
-        Extent::Some(all) => cubes::of_all(all),
-    };
     let denied = cubes(&asked.deny)?;
     let allowed = cubes(&asked.allow)?;
     let mut sets = vec![(denied.clone(), refusal)];

@@ -92,7 +92,8 @@ fn files(service: &Service, files: &mut Files, losses: &mut Losses) -> Result<()
             if !links.is_empty() {
                 losses.note(setting.place(), "no links are made to the directory");
             }
-            if values::path(&format!("/{own}")).is_ok() {
+            let made = values::path(&format!("{above}/{own}"));
+            if made.is_ok_and(|location| location.base.is_none()) {
                 losses.note(
                     setting.place(),
                     format_args!("'{above}/{}' has to exist: a run does not make it", Plain(own)),
@@ -114,7 +115,7 @@ fn files(service: &Service, files: &mut Files, losses: &mut Losses) -> Result<()
 
 /// `NoExecPaths=/` with `ExecPaths=` lists what may be executed. Other exceptions of exceptions are lost.
 fn execution(service: &Service, files: &mut Files, losses: &mut Losses) -> Result<(), ProfileCause> {
-    let bare = |word: &str| values::path(word.trim_start_matches(['-', '+']));
+    let bare = |word: &str| values::path(split(word).1);
     let closed = service.words("NoExecPaths")?;
     let Some((setting, _)) = closed.first() else { return Ok(()) };
     if closed.iter().any(|(_, word)| bare(word).is_ok_and(|location| location != root())) {
@@ -128,11 +129,11 @@ fn execution(service: &Service, files: &mut Files, losses: &mut Losses) -> Resul
     let mut open = Vec::new();
     for (setting, word) in service.words("ExecPaths")? {
         match bare(&word) {
-            Ok(location) => open.push(location),
+            Ok(location) => open.push((location, split(&word).0)),
             Err(why) => losses.note(setting.place(), why),
         }
     }
-    if !open.iter().any(|location| location.base.is_none() && matches!(&*location.rest, "/usr" | "/")) {
+    if !open.iter().any(|(location, _)| location.base.is_none() && matches!(&*location.rest, "/usr" | "/")) {
         losses.note(
             setting.place(),
             "programs of the system can be executed in every profile; see commands.allow",
@@ -142,22 +143,23 @@ fn execution(service: &Service, files: &mut Files, losses: &mut Losses) -> Resul
     Ok(())
 }
 
-/// Adds a path of a list. A missing one is no error behind `-`, and is one in a profile.
-fn add(setting: &Setting, word: &str, access: Access, files: &mut Files, losses: &mut Losses) {
+/// Whether a path of a list may be missing, and the path.
+fn split(word: &str) -> (bool, &str) {
     let bare = word.trim_start_matches(['-', '+', '!']);
-    let optional = word[..word.len() - bare.len()].contains('-');
+    (word[..word.len() - bare.len()].contains('-'), bare)
+}
+
+/// Adds a path of a list.
+fn add(setting: &Setting, word: &str, access: Access, files: &mut Files, losses: &mut Losses) {
+    let (optional, bare) = split(word);
     let (source, rest) = bare.split_once(':').unwrap_or((bare, ""));
     let target = rest.split(':').next().unwrap_or("");
     if !target.is_empty() && target != source {
         losses.note(setting.place(), format_args!("'{}' has no other name in a run", Plain(source)));
     }
     match values::path(source) {
-        Ok(location) => {
-            if optional && access == Access::Write {
-                losses.note(setting.place(), format_args!("'{location}' has to exist, or no run starts"));
-            }
-            files.add(location, access, setting.place());
-        }
+        Ok(location) if optional => files.add_optional(location, access, setting.place()),
+        Ok(location) => files.add(location, access, setting.place()),
         Err(why) => losses.note(setting.place(), why),
     }
 }

@@ -5,6 +5,9 @@ use crate::profile::foreign::systemd::unit::Setting;
 use crate::profile::location::Location;
 use crate::profile::words::Variable;
 
+/// The cache of a run, as the export writes it.
+const CACHE: &str = "/var/cache/sbx";
+
 /// A truth value.
 pub fn truth(setting: &Setting) -> Result<bool, ProfileCause> {
     maybe_truth(&setting.value)
@@ -91,6 +94,10 @@ pub fn path(text: &str) -> Result<Location, String> {
     if tidy.is_empty() && path.starts_with('/') {
         tidy.push('/');
     }
+    // What the export writes for a run's cache.
+    if let Some(rest) = tidy.strip_prefix(CACHE).filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+        tidy = format!("${{{}}}{rest}", Variable::Cache);
+    }
     if tidy.contains('*') {
         return Err(format!("'{}' has a '*'", Plain(text)));
     }
@@ -158,6 +165,8 @@ mod tests {
         assert_eq!(shown("/"), "/");
         assert_eq!(shown("%S/x"), "/var/lib/x");
         assert_eq!(shown("%h/.cache"), "${HOME}/.cache");
+        assert_eq!(shown("%C/sbx/x"), "${CACHE}/x");
+        assert_eq!(shown("%C/sbxes"), "/var/cache/sbxes");
         assert_eq!(shown("/a%%b"), "/a%b");
         assert!(shown("/run/%i").contains("%i"));
         assert!(shown("x").contains("neither absolute"));
