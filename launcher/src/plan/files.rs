@@ -378,6 +378,7 @@ fn merge(rules: Vec<PathRule>) -> Vec<PathRule> {
             Some(known) => {
                 known.rights = PathRights::union(known.rights, rule.rights);
                 known.optional &= rule.optional;
+                known.built_in &= rule.built_in;
                 known.follows &= rule.follows;
             }
             None => merged.push(rule),
@@ -393,7 +394,7 @@ fn of_entry(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) ->
     let Variables { workspace, tmp, cache, .. } = *variables;
     let follows = ![workspace, tmp, cache].into_iter().flatten().any(|real| is_within(&path, real));
     let rights = PathRights { devices, ..rights };
-    Some(PathRule { path, rights, optional: entry.origin.optional, follows })
+    Some(PathRule { path, rights, optional: entry.origin.optional, built_in: entry.origin.built_in, follows })
 }
 
 /// The real path of what is named, which no link in the workspace may lead out of it: an earlier command may
@@ -455,6 +456,12 @@ fn own_terminals(rules: &[PathRule], host: &Host) -> Vec<PathRule> {
         return Vec::new();
     }
     let rights = PathRights { devices: true, ..PathRights::WRITE };
-    let rule = |path: &PathBuf| PathRule { path: path.clone(), rights, optional: true, follows: true };
+    let rule = |path: &PathBuf| PathRule {
+        path: path.clone(),
+        rights,
+        optional: true,
+        built_in: true,
+        follows: true,
+    };
     host.terminals.get().iter().map(rule).collect()
 }
