@@ -162,7 +162,13 @@ impl Prepared {
 
     /// Lets a file be read that is made with the run's mounts.
     pub fn read_made(&mut self, path: PathBuf) {
-        self.late.push(PathRule { path, rights: PathRights::READ, optional: false, follows: false });
+        self.late.push(PathRule {
+            path,
+            rights: PathRights::READ,
+            optional: false,
+            built_in: false,
+            follows: false,
+        });
     }
 
     /// Adds the remaining rules, inside the run's mounts.
@@ -207,11 +213,11 @@ fn is_covered_link(rule: &PathRule, paths: &[PathRule]) -> bool {
         let target = Path::new("/").join(target);
         paths.iter().any(|other| other.rights == rule.rights && is_below(&target, &other.path))
     };
-    rule.optional && is_top && std::fs::read_link(&rule.path).is_ok_and(covers)
+    rule.built_in && is_top && std::fs::read_link(&rule.path).is_ok_and(covers)
 }
 
-/// Opens the file of a rule. If it is missing, a path of a built-in profile is skipped, and a path of the
-/// user is an error.
+/// Opens the file of a rule. If it is missing, an optional path is skipped, as those of built-in profiles
+/// are, and another one is an error.
 fn open(rule: &PathRule) -> Result<Option<File>, EnforceError> {
     let opened = if rule.follows { descriptor::open_path(&rule.path) } else { open_real(&rule.path) };
     match opened {

@@ -140,7 +140,7 @@ impl Taking<'_> {
                 continue;
             }
             // Gone by the time it is opened: nothing is lost.
-            self.grant(PathRule { path, rights: lost, optional: true, follows: false })?;
+            self.grant(PathRule { path, rights: lost, optional: true, built_in: true, follows: false })?;
         }
         self.keep(PathRule { rights: rule.rights.without(self.rights), ..rule });
         Ok(())

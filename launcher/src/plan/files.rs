@@ -389,7 +389,7 @@ fn of_entry(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) ->
     let Variables { workspace, tmp, cache, .. } = *variables;
     let follows = ![workspace, tmp, cache].into_iter().flatten().any(|real| is_within(&path, real));
     let rights = PathRights { devices, ..rights };
-    Some(PathRule { path, rights, optional: entry.origin.optional, follows })
+    Some(PathRule { path, rights, optional: entry.origin.optional, built_in: entry.origin.built_in, follows })
 }
 
 /// The real path of what is named, which no link in the workspace may lead out of it: an earlier command may
@@ -451,6 +451,12 @@ fn own_terminals(rules: &[PathRule], host: &Host) -> Vec<PathRule> {
         return Vec::new();
     }
     let rights = PathRights { devices: true, ..PathRights::WRITE };
-    let rule = |path: &PathBuf| PathRule { path: path.clone(), rights, optional: true, follows: true };
+    let rule = |path: &PathBuf| PathRule {
+        path: path.clone(),
+        rights,
+        optional: true,
+        built_in: true,
+        follows: true,
+    };
     host.terminals.get().iter().map(rule).collect()
 }

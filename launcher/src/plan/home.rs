@@ -236,10 +236,15 @@ impl PrivateHome {
             |path: &Path| self.layers.is_some() && stores.iter().any(|store| is_within(path, store));
         let is_copy = |path: &Path| copies.iter().any(|copy| is_same(copy, path));
         let own = |rule: &PathRule| may_be(&rule.path) && (is_copy(&rule.path) || in_store(&rule.path));
-        rules.retain(|rule| !(rule.optional && own(rule)));
+        rules.retain(|rule| !(rule.built_in && own(rule)));
         if self.layers.is_none() {
-            let read =
-                |path: PathBuf| PathRule { path, rights: PathRights::EXECUTE, optional: true, follows: true };
+            let read = |path: PathBuf| PathRule {
+                path,
+                rights: PathRights::EXECUTE,
+                optional: true,
+                built_in: true,
+                follows: true,
+            };
             let is_there = |path: &PathBuf| !listings.lack(path) && path::is_there(path);
             rules.extend(stores.into_iter().filter(is_there).map(read));
         }
@@ -378,7 +383,13 @@ impl Programs<'_> {
     fn add(&mut self, path: PathBuf) {
         let mut all = self.known.iter().chain(&self.added);
         if !all.any(|rule| rule.rights.execute && is_within(&path, &rule.path)) {
-            self.added.push(PathRule { path, rights: PathRights::EXECUTE, optional: true, follows: false });
+            self.added.push(PathRule {
+                path,
+                rights: PathRights::EXECUTE,
+                optional: true,
+                built_in: true,
+                follows: false,
+            });
         }
     }
 }

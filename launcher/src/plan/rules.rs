@@ -74,8 +74,10 @@ pub struct PathRule {
     pub path: PathBuf,
     /// What may be done.
     pub rights: PathRights,
-    /// From a built-in profile: passed over where it does not exist.
+    /// Passed over where the path does not exist.
     pub optional: bool,
+    /// From a built-in profile: about what every system has, and no choice of the user's.
+    pub built_in: bool,
     /// Whether a symbolic link at the path is followed. It is not where planning has resolved the path: a link that is
     /// there by now was made by the command of another run.
     pub follows: bool,
@@ -84,7 +86,7 @@ pub struct PathRule {
 impl PathRule {
     /// A rule for a path that was looked up: it has to be there, and it is no link.
     pub fn new(path: PathBuf, rights: PathRights) -> PathRule {
-        PathRule { path, rights, optional: false, follows: false }
+        PathRule { path, rights, optional: false, built_in: false, follows: false }
     }
 
     /// One rule a path.
@@ -97,6 +99,7 @@ impl PathRule {
                 Some(known) => {
                     known.rights = PathRights::union(known.rights, rule.rights);
                     known.optional &= rule.optional;
+                    known.built_in &= rule.built_in;
                     known.follows &= rule.follows;
                 }
                 None => {

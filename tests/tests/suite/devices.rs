@@ -87,6 +87,16 @@ fn root_opens_no_device_nodes_that_lie_in_the_workspace() {
     }
     let named = world.sbx(["run", "-p", "minimal", "--namespaces", "auto", "--workspace", "elsewhere", "--"]);
     named.args(read("zero")).run().failed().says("Permission denied");
+    // What a profile of the user's names, whether it has to be there or not.
+    let outside = world.outside.join("zero");
+    world.bare(["mknod", "-m", "600"]).arg(&outside).args(["c", "1", "5"]).run().success();
+    for optional in [false, true] {
+        let read = serde_json::json!([{ "path": world.outside, "optional": optional }]);
+        let profile = serde_json::json!({ "extends": "read-only", "paths": { "read": read } });
+        world.write("../named.json", profile.to_string());
+        let run = world.sbx(["run", "-p", "../named.json", "--", "head", "-c", "3"]).arg(&outside).run();
+        assert!(run.failed().says("Permission denied").stdout.is_empty(), "{optional}");
+    }
     // This cannot be promised without namespaces.
     world.sbx(["run", "--namespaces", "none", "--"]).args(read("zero")).run().success().prints("\0\0\0");
 }

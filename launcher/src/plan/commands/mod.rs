@@ -223,7 +223,11 @@ impl Commands {
             let allowed = roots.lets(file, rules);
             if allowed && place.directory {
                 let path = file.path.clone();
-                more.push(PathRule { optional: true, ..PathRule::new(path, PathRights::EXECUTE) });
+                more.push(PathRule {
+                    optional: true,
+                    built_in: true,
+                    ..PathRule::new(path, PathRights::EXECUTE)
+                });
             } else if allowed {
                 more.extend(executable(&file.path));
             } else {

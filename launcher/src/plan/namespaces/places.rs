@@ -59,8 +59,8 @@ pub fn places(given: &Given<'_>) -> Vec<Placed> {
         let below = home.and_then(|(home, real)| Some((real, rest_below(&rule.path, home)?)));
         let path = match below {
             _ if rule.rights.changes_files() => canonical(&rule.path),
-            Some((real, below)) if rule.optional => real.join(below),
-            None if rule.optional && !changed.iter().any(|path| is_within(&rule.path, Path::new(path))) => {
+            Some((real, below)) if rule.built_in => real.join(below),
+            None if rule.built_in && !changed.iter().any(|path| is_within(&rule.path, Path::new(path))) => {
                 rule.path.clone()
             }
             _ => canonical(&rule.path),

@@ -199,7 +199,7 @@ pub fn without_devices(given: &Given<'_>) -> BTreeSet<PathBuf> {
     if !given.host.root.get() {
         return BTreeSet::new();
     }
-    let rules = given.rules.iter().filter(|rule| rule.rights.write || !rule.optional);
+    let rules = given.rules.iter().filter(|rule| rule.rights.write || !rule.built_in);
     let all = rules.map(|rule| &*rule.path).chain([given.directory]);
     all.filter(|path| !is_within(path, Path::new(DEVICES))).map(Path::to_path_buf).collect()
 }
