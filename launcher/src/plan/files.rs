@@ -430,13 +430,6 @@ pub fn existing(path: &Path, directory: &Path) -> Result<PathBuf, Refusal> {
         .map_err(|e| Refusal::new(format!("cannot use '{}' in a path rule: {}", shown(path), plain(&e))))
 }
 
-/// The rule for a program, by its real path. What is there may not be what it was when it was examined; a file
-/// that nobody may execute is no program, and whatever else it may be is not to be read for that.
-pub fn executable(program: &Path) -> Option<PathRule> {
-    let path = program.to_path_buf();
-    path::is_program(&path).then_some(PathRule::new(path, PathRights::EXECUTE))
-}
-
 /// Below /dev, but for the directory of shared memory, which holds files.
 pub fn is_device(path: &Path) -> bool {
     is_within(path, Path::new("/dev")) && !is_within(path, Path::new("/dev/shm"))

@@ -94,7 +94,7 @@ impl PathRule {
         let mut merged: Vec<PathRule> = Vec::with_capacity(rules.len());
         let mut places: HashMap<OsString, usize> = HashMap::with_capacity(rules.len());
         for rule in rules {
-            // By the names as they are written: comparing paths part by part takes longer than the few rules that it finds.
+            // By the names as they are written: few rules have the same path in other words.
             match places.get(rule.path.as_os_str()).and_then(|place| merged.get_mut(*place)) {
                 Some(known) => {
                     known.rights = PathRights::union(known.rights, rule.rights);

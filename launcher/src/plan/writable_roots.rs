@@ -7,8 +7,7 @@
 //! any executable file of the user's opened for reading.
 
 use crate::error::{Outcome, Refusal};
-use crate::plan::files::executable;
-use crate::plan::rules::PathRule;
+use crate::plan::rules::{PathRights, PathRule};
 use crate::profile::{Profile, Variables};
 use crate::program::Program;
 use crate::sys::path::{self, canonical};
@@ -116,4 +115,11 @@ impl WritableRoots {
         );
         Err(Refusal::with(Outcome::NotExecutable, sentence))
     }
+}
+
+/// The rule for a program, by its real path. What is there may not be what it was when it was examined; a file
+/// that nobody may execute is no program, and whatever else it may be is not to be read for that.
+pub fn executable(program: &Path) -> Option<PathRule> {
+    let path = program.to_path_buf();
+    path::is_program(&path).then_some(PathRule::new(path, PathRights::EXECUTE))
 }

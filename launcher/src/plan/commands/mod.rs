@@ -7,8 +7,8 @@ mod names;
 
 use crate::error::{Outcome, Refusal};
 use crate::host::landlock::Version;
-use crate::plan::files::executable;
 use crate::plan::rules::{PathRights, PathRule};
+use crate::plan::writable_roots::executable;
 use crate::plan::writable_roots::{self, Found, WritableRoots};
 use crate::plan::{Inputs, deny_expansion};
 use crate::profile::{self, Given, Profile, Text, Variables};
