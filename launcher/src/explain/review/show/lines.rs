@@ -25,7 +25,7 @@ impl Lines<'_> {
         let mut line = String::new();
         let mut indent = 0;
         for word in words {
-            let is_full = width(&line) + width(word) + LABEL + 3 + indent > WIDTH;
+            let is_full = width(&line) + 1 + width(word) + LABEL + 3 + indent > WIDTH;
             if is_full && !line.is_empty() {
                 self.line(indent, &line);
                 line.clear();
