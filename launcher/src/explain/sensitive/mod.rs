@@ -193,9 +193,9 @@ impl Sensitive {
             .filter_map(|(place, why)| {
                 let holds = is_below(place, path);
                 // What is around the workspace does not count in it.
-                let lies_in = is_within(path, place)
-                    && !(is_own && !self.workspace.as_ref().is_some_and(|own| is_below(place, own)))
-                    && !(is_open && path != place);
+                let is_in_own = self.workspace.as_ref().is_some_and(|own| is_below(place, own));
+                let counts = (!is_own || is_in_own) && (!is_open || path == place);
+                let lies_in = is_within(path, place) && counts;
                 let touched = || Touched { at: place.clone(), why: why.clone(), is_below: holds };
                 (holds || lies_in).then(touched)
             })
