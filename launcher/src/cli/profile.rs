@@ -5,13 +5,15 @@ use crate::cli::{complain, foreign, print, why};
 use crate::error::{REFUSED, Refusal};
 use crate::explain::query::Subject;
 use crate::explain::review::effects::{Effect, beyond};
+use crate::explain::review::probes::Side;
 use crate::explain::review::{self};
 use crate::host::Host;
 use crate::host::landlock::Version;
 use crate::plan::calls::{self, Unix};
-use crate::plan::network;
+use crate::plan::environment::is_never_passed;
+use crate::plan::{Plan, network};
 use crate::profile::foreign::languages::Language;
-use crate::profile::{self, NetworkMode};
+use crate::profile::{self, NetworkMode, Profile};
 use crate::request::Request;
 use crate::text::{escape, tame};
 use clap::{Args, Subcommand};
@@ -74,6 +76,9 @@ pub enum ProfileAction {
         /// A name or a file
         #[arg(value_name = "NAME|FILE")]
         profile: OsString,
+        /// Every entry of long lists
+        #[arg(long)]
+        all: bool,
         /// JSON on standard output
         #[arg(long)]
         json: bool,
@@ -87,6 +92,9 @@ pub enum ProfileAction {
         /// Another one
         #[arg(value_name = "B")]
         other: OsString,
+        /// Every entry of long lists
+        #[arg(long)]
+        all: bool,
         /// JSON on standard output
         #[arg(long)]
         json: bool,
@@ -135,42 +143,87 @@ pub fn run(action: &ProfileAction) -> Result<i32, Refusal> {
         }
         ProfileAction::Import { from, file } => foreign::import(file, from),
         ProfileAction::Export { to, profile } => foreign::export(profile, to),
-        ProfileAction::Review { profile, json } => review_one(profile, *json),
-        ProfileAction::Diff { one, other, json } => diff(one, other, *json),
+        ProfileAction::Review { profile, all, json } => review_one(profile, Style::new(*json, *all)),
+        ProfileAction::Diff { one, other, all, json } => diff(one, other, Style::new(*json, *all)),
         ProfileAction::Schema => print(profile::schema().as_bytes()).map(|()| 0),
     }
 }
 
-fn load(name: &OsStr) -> Result<profile::Profile, Refusal> {
+fn load(name: &OsStr) -> Result<Profile, Refusal> {
     Ok(profile::load(name, &Host::of_this_process().search())?)
 }
 
 /// Reviews a profile as a run here would have it.
-fn review_one(name: &OsStr, json: bool) -> Result<i32, Refusal> {
+fn review_one(name: &OsStr, style: Style) -> Result<i32, Refusal> {
     let host = Host::of_this_process();
     let whole = load(name)?;
-    let request = Request {
-        profile: Some(name.to_os_string()),
-        dangerously_unconfined: whole.is_unrestricted(),
-        ..Request::default()
-    };
-    let directory = host.directory()?;
+    let request = request(name, &whole);
     let mut used = whole.clone();
-    let missing = review::without_missing(&mut used, &host, Some(directory));
-    let plan = why::plan_of(&request, &host, &|profile| *profile = used.clone())?;
-    let about = Subject { request: &request, host: &host, plan: &plan };
-    let review = review::review(about, &whole, missing)?;
-    let text = if json { format!("{:#}\n", review::json(&review)) } else { review::human(&review) };
+    let missing = review::without_missing(&mut used, &host, Some(host.directory()?));
+    let (plan, refused) = plan(&request, &host, &used)?;
+    let base = review::base(&whole).map(|base| load(OsStr::new(base))).transpose()?;
+    let base_request = base.as_ref().map(|base| self::request(OsStr::new(&*base.name), base));
+    let base_plan = base.as_ref().zip(base_request.as_ref());
+    let base_plan = base_plan.map(|(base, request)| self::plan(request, &host, base)).transpose()?;
+    let own = Side { about: Subject { request: &request, host: &host, plan: &plan }, profile: &whole };
+    let other = base.as_ref().zip(base_request.as_ref()).zip(base_plan.as_ref());
+    let other = other.map(|((profile, request), (plan, _))| Side {
+        about: Subject { request, host: &host, plan },
+        profile,
+    });
+    let mut review = review::review(name, own, other, missing)?;
+    review.notes.extend(refused);
+    let text = match style {
+        Style::Json => format!("{:#}\n", review::json(&review)),
+        Style::Whole => review::human(&review, true),
+        Style::Short => review::human(&review, false),
+    };
     print(text.as_bytes()).map(|()| 0)
 }
 
+/// How a review is printed.
+#[derive(Clone, Copy)]
+enum Style {
+    Short,
+    Whole,
+    Json,
+}
+
+impl Style {
+    fn new(json: bool, all: bool) -> Style {
+        match (json, all) {
+            (true, _) => Style::Json,
+            (false, true) => Style::Whole,
+            (false, false) => Style::Short,
+        }
+    }
+}
+
+fn request(name: &OsStr, profile: &Profile) -> Request {
+    let dangerously_unconfined = profile.is_unrestricted();
+    Request { profile: Some(name.to_os_string()), dangerously_unconfined, ..Request::default() }
+}
+
+/// The plan of a run here. Where the profile requires more than this machine gives, the run without that, and the refusal.
+fn plan(request: &Request, host: &Host, used: &Profile) -> Result<(Plan, Option<String>), Refusal> {
+    let whole = why::plan_of(request, host, &|profile| *profile = used.clone());
+    match (whole, &used.require) {
+        (Ok(plan), _) => Ok((plan, None)),
+        (Err(refusal), None) => Err(refusal),
+        (Err(refusal), Some(_)) => {
+            let less = |profile: &mut Profile| *profile = Profile { require: None, ..used.clone() };
+            Ok((why::plan_of(request, host, &less)?, Some(refusal.to_string())))
+        }
+    }
+}
+
 /// What each of two profiles gives beyond the other.
-fn diff(one: &OsStr, other: &OsStr, json: bool) -> Result<i32, Refusal> {
+fn diff(one: &OsStr, other: &OsStr, style: Style) -> Result<i32, Refusal> {
     let (first, second) = (load(one)?, load(other)?);
     let sides = [(one, beyond(&first, &second)?), (other, beyond(&second, &first)?)];
     let differ = sides.iter().any(|(_, effects)| !effects.is_empty());
     let mut text = String::new();
-    if json {
+    if matches!(style, Style::Json) {
         let [(_, one), (_, other)] = &sides;
         let list = |effects: &[Effect]| effects.iter().map(review::effect).collect::<Vec<_>>();
         let value =
@@ -179,7 +232,7 @@ fn diff(one: &OsStr, other: &OsStr, json: bool) -> Result<i32, Refusal> {
     } else {
         for (name, effects) in sides.iter().filter(|(_, effects)| !effects.is_empty()) {
             let _ = writeln!(text, "only '{}' gives:", escape(name.as_bytes(), 400));
-            review::effects_text(&mut text, effects);
+            review::effects_text(&mut text, effects, matches!(style, Style::Whole));
         }
         if !differ {
             text.push_str("both give the same\n");
@@ -192,6 +245,7 @@ fn diff(one: &OsStr, other: &OsStr, json: bool) -> Result<i32, Refusal> {
 /// Reads it as a run would, but for what depends on the machine, and builds its program for both architectures.
 fn check(name: &OsStr) -> Result<(), Refusal> {
     let profile = load(name)?;
+    without_effect(&profile)?;
     // As on the newest kernel: what this one cannot do says nothing about the profile.
     let mut network = network::asked(&Request::default(), &profile, &Host::of_this_process(), Version::UNIX)?;
     if network.mode == NetworkMode::Loopback {
@@ -202,6 +256,25 @@ fn check(name: &OsStr) -> Result<(), Refusal> {
             let calls = calls::calls(&profile, &network, true, Unix::ByPath, arch)?;
             calls.inside(view).strict_program()?;
         }
+    }
+    Ok(())
+}
+
+/// Refuses what a list names and another one takes back: a run does without a word.
+fn without_effect(profile: &Profile) -> Result<(), Refusal> {
+    for entry in profile.env.inherit.iter().filter(|entry| !entry.origin.built_in) {
+        let mut denials = profile.env.deny.iter();
+        let by = match denials.find(|denied| denied.value.covers(&entry.value)) {
+            Some(denied) => format!("'{}' in {}", denied.value, *denied.origin),
+            None if is_never_passed(&entry.value) => "it makes programs load other code".to_string(),
+            None => continue,
+        };
+        return Err(Refusal::new(format!(
+            "cannot use profile '{}': '{}' in {} has no effect, for it is never passed on ({by})",
+            escape(profile.name.as_bytes(), 400),
+            entry.value,
+            *entry.origin
+        )));
     }
     Ok(())
 }

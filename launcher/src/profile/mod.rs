@@ -83,7 +83,7 @@ pub struct Listed {
     pub description: Result<Text, ProfileError>,
 }
 
-/// Every profile that has a name: the built-in ones, then the users'.
+/// Every profile that has a name: the built-in ones, then the users', then those of agents.
 pub fn list(search: &Search) -> Vec<Listed> {
     let description = |name: &OsStr, search: &Search| load(name, search).map(|profile| profile.description);
     let built_in = sbx_profiles::NAMES.into_iter().map(|name| {
@@ -98,7 +98,20 @@ pub fn list(search: &Search) -> Vec<Listed> {
         };
         Listed { name, source: Source::File(path), description }
     });
-    built_in.chain(files).collect()
+    let agents = agents(search).map(|agent| {
+        let name = format!("{}{agent}", sbx_profiles::AGENT);
+        let file = search.user_agents().into_iter().find(|(known, _)| *known == agent);
+        let description = description(OsStr::new(&name), search);
+        Listed { name, source: file.map_or(Source::BuiltIn, |(_, path)| Source::File(path)), description }
+    });
+    let mut all: Vec<Listed> = built_in.chain(files).collect();
+    for agent in agents {
+        // A file with the name of a built-in one is the same line, which says that it cannot be used.
+        if all.iter().all(|known| known.name != agent.name) {
+            all.push(agent);
+        }
+    }
+    all
 }
 
 /// The JSON Schema of a profile.

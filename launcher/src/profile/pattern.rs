@@ -54,6 +54,16 @@ impl Pattern {
     pub fn matches(&self, name: Name<'_>) -> bool {
         self.needed & !name.there == 0 && matches(self.text.as_bytes(), name.text)
     }
+
+    /// Whether it matches all that another pattern matches: the `*` of that one as a letter too, which only a `*` does.
+    pub fn covers(&self, other: &Pattern) -> bool {
+        matches(self.text.as_bytes(), other.text.as_bytes())
+    }
+
+    /// Whether some name matches both.
+    pub fn overlaps(&self, other: &Pattern) -> bool {
+        overlap(self.text.as_bytes(), other.text.as_bytes())
+    }
 }
 
 impl Deref for Pattern {
@@ -100,6 +110,31 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     pattern[at.0..].iter().all(|letter| *letter == b'*')
 }
 
+/// Whether two patterns have a name in common: of each, which of its places can be reached beside a place of the other.
+fn overlap(one: &[u8], other: &[u8]) -> bool {
+    let mut reached = vec![false; other.len() + 1];
+    for place in 0..=one.len() {
+        let mut row = vec![false; other.len() + 1];
+        for beside in 0..=other.len() {
+            let star = |text: &[u8], at: usize| text[at] == b'*';
+            let is_start = place == 0 && beside == 0;
+            let by_one = place > 0
+                && reached[beside]
+                && (star(one, place - 1) || beside > 0 && star(other, beside - 1));
+            let by_other = beside > 0
+                && row[beside - 1]
+                && (star(other, beside - 1) || place > 0 && star(one, place - 1));
+            let by_both = place > 0
+                && beside > 0
+                && reached[beside - 1]
+                && one[place - 1].eq_ignore_ascii_case(&other[beside - 1]);
+            row[beside] = is_start || by_one || by_other || by_both;
+        }
+        reached = row;
+    }
+    reached[other.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +155,27 @@ mod tests {
             ("*_TOKEN", "github_token", true),
         ] {
             assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), yes, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn patterns_that_overlap_or_cover_others() {
+        for (one, other, overlaps, covers) in [
+            ("*TOKEN*", "GITHUB_*", true, false),
+            ("AWS_*", "AWS_*", true, true),
+            ("*SECRET*", "MY_SECRET_TOKEN", true, true),
+            ("MY_SECRET_TOKEN", "*SECRET*", true, false),
+            ("*_KEY", "LC_ALL", false, false),
+            ("A*B", "B*A", false, false),
+            ("A*C", "*B*", true, false),
+            ("*", "NAME", true, true),
+            ("", "*", true, false),
+            ("PATH", "LD_*", false, false),
+        ] {
+            let (one, other) = (Pattern::fixed(one), Pattern::fixed(other));
+            assert_eq!(one.overlaps(&other), overlaps, "{one} {other}");
+            assert_eq!(other.overlaps(&one), overlaps, "{other} {one}");
+            assert_eq!(one.covers(&other), covers, "{one} {other}");
         }
     }
 

@@ -131,6 +131,10 @@ fn unknown(name: &OsStr, search: &Search) -> ProfileCause {
             built_in.chain(search.user_profiles().into_iter().map(|(name, _)| name)).collect()
         }
     };
+    let agent = agents(search).find(|agent| name == &**agent);
+    if let Some(agent) = agent {
+        return ProfileCause::Unknown { near: Some(format!("{}{agent}", sbx_profiles::AGENT)), known };
+    }
     let near = nearest(&name.to_string_lossy(), known.iter().map(String::as_str));
     ProfileCause::Unknown { near, known }
 }

@@ -11,7 +11,7 @@ use crate::profile::calls::{Alternative, CallRules, Grants, Syscalls, When, errn
 use crate::profile::conditions::OPS;
 use crate::profile::keys::{Part, with_origin};
 use crate::profile::model::{Profile, Source};
-use crate::profile::origin::{Given, Origin};
+use crate::profile::origin::{Given, Origin, Text};
 use crate::profile::words::WhenMade;
 use crate::text::tame;
 
@@ -130,6 +130,27 @@ pub fn human(profile: &Profile) -> String {
         let when_made = if entry.when_made == WhenMade::SetAside { ", set aside when made" } else { "" };
         format!("{}{readers}{when_made}{}", entry.path, from(&entry.origin))
     });
+    let Profile { home, network, env, limits, commands, agent, .. } = profile;
+    let copies = home.copies.iter().map(|copy| {
+        let keep: Vec<&str> = copy.keep.iter().map(|pattern| &**pattern).collect();
+        format!("{} ({}: {}){}", copy.path, copy.format, keep.join(" "), from(&copy.origin))
+    });
+    let bounds = [
+        word("timeout", &limits.timeout),
+        word("output", &limits.output),
+        word("processes", &limits.processes),
+        word("open_files", &limits.open_files),
+        word("file_size", &limits.file_size),
+        word("memory", &limits.memory),
+        word("cpu", &limits.cpu),
+    ];
+    let words = [
+        word("home", &home.mode),
+        word("network", &network.mode),
+        word("static", &profile.static_programs),
+        word("namespaces", &profile.namespaces),
+        word("require", &profile.require),
+    ];
     for (title, entries) in [
         ("calls allowed", allowed),
         ("calls allowed and noted", logged),
@@ -139,8 +160,26 @@ pub fn human(profile: &Profile) -> String {
         ("paths to read and write", list(&paths.write)),
         ("paths not to touch", list(&paths.deny)),
         ("paths not to change", protected.collect()),
-        ("directories of packages in a private home", list(&profile.home.stores)),
-        ("settings copied into a private home", list(&profile.home.copies)),
+        ("directories of packages in a private home", list(&home.stores)),
+        ("settings copied into a private home", copies.collect()),
+        ("variables set where the home is closed", named(&home.closed_env)),
+        ("groups of hosts", named(&network.groups)),
+        ("hosts to connect to", list(&network.connect)),
+        ("hosts not to connect to", list(&network.deny)),
+        ("ports to listen on", list(&network.bind)),
+        ("sockets of the machine", list(&network.unix)),
+        ("variables passed on", list(&env.inherit)),
+        ("variables passed on where the network is open", list(&env.addresses)),
+        ("variables never passed on", list(&env.deny)),
+        ("variables set", named(&env.set)),
+        ("commands allowed, and no others", list(&commands.allow)),
+        ("commands blocked", list(&commands.block)),
+        ("limits", bounds.into_iter().flatten().collect()),
+        ("how it runs", words.into_iter().flatten().collect()),
+        ("names of the agent's program", list(&agent.programs)),
+        ("arguments of the agent", list(&agent.arguments)),
+        ("keys passed to the agent", list(&agent.keys)),
+        ("what does not work in the agent", list(&agent.noise)),
     ] {
         if !entries.is_empty() {
             text.push_str(&format!("\n{title}:\n"));
@@ -148,6 +187,16 @@ pub fn human(profile: &Profile) -> String {
         }
     }
     text
+}
+
+/// A single value, with its name.
+fn word<T: Display>(name: &str, given: &Option<Given<T>>) -> Option<String> {
+    given.as_ref().map(|given| format!("{name} {}{}", given.value, from(&given.origin)))
+}
+
+fn named<T: Display>(entries: &[(Text, Given<T>)]) -> Vec<String> {
+    let line = |(name, given): &(Text, Given<T>)| format!("{name}={}{}", given.value, from(&given.origin));
+    entries.iter().map(line).collect()
 }
 
 fn list<T: Display>(entries: &[Given<T>]) -> Vec<String> {

@@ -36,20 +36,22 @@ pub fn answer_for(
     };
     let actions = Actions { violation: bpf::RET_TRAP, log: bpf::RET_LOG, unknown: None };
     let (table, free) = plan.calls.rules(actions, Extras::default())?;
-    let row = table.row(call).copied().unwrap_or_default();
+    let row = plan.calls.in_effect(table.row(call).copied().unwrap_or_default());
+    let is_open = plan.calls.open_by().is_some() && row.deny == Grant::None;
     let data = Data { nr: number, arch: Arch::HOST.audit(), args: args.unwrap_or_default() };
     let decided = match (row.allow, row.deny) {
+        _ if is_open => Some(true),
         _ if free.concerns(number) => None,
         (_, Grant::All) | (Grant::None, _) => Some(false),
         (Grant::All, Grant::None) => Some(true),
         _ => None,
     };
     let decided = match args {
-        Some(_) => {
+        Some(_) if !is_open => {
             let program = plan.calls.strict_program()?;
             Some(matches!(interpret::run(&program, &data), Some(bpf::RET_ALLOW | bpf::RET_LOG)))
         }
-        None => decided,
+        _ => decided,
     };
     if call.name() == "connect" && plan.network.mode != NetworkMode::None && plan.calls.supervisor_connects()
     {
@@ -82,7 +84,11 @@ fn holds(alternative: &Alternative, args: &[u64; 6]) -> bool {
 
 fn by_allowing(answer: Answer, plan: &Plan, call: Call, args: Option<[u64; 6]>) -> Answer {
     let answer = matching(plan.calls.allowed(call), args).fold(answer, |answer, rule| answer.by(rule));
-    if answer.rules.is_empty() { answer.by(Rule::flag("the network that is open")) } else { answer }
+    match plan.calls.open_by() {
+        _ if !answer.rules.is_empty() => answer,
+        Some(default) => answer.by(Rule::of(default)),
+        None => answer.by(Rule::flag("the network that is open")),
+    }
 }
 
 fn refused(plan: &Plan, call: Call, data: &Data, exact: bool, path: Option<(&Path, Access)>) -> Answer {

@@ -62,8 +62,6 @@ pub struct Rule {
     pub place: String,
     /// The reason that the profile gives.
     pub why: Option<String>,
-    /// Whether it is one of a built-in profile.
-    pub built_in: bool,
 }
 
 /// The answer.
@@ -113,14 +111,13 @@ impl Answer {
 
 impl Rule {
     fn flag(text: impl Into<String>) -> Rule {
-        Rule { place: text.into(), why: None, built_in: false }
+        Rule { place: text.into(), why: None }
     }
 
-    /// A rule of a profile.
-    pub fn of(origin: &Origin) -> Rule {
+    fn of(origin: &Origin) -> Rule {
         // What a flag adds is kept like an entry of a profile.
         let place = if origin.key.starts_with("--") { origin.key.to_string() } else { origin.to_string() };
-        Rule { place, why: origin.why.as_ref().map(|why| why.to_string()), built_in: origin.built_in }
+        Rule { place, why: origin.why.as_ref().map(|why| why.to_string()) }
     }
 }
 

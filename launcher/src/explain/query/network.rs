@@ -7,7 +7,7 @@ use crate::host::landlock::Version;
 use crate::hosts::{HostName, HostRule};
 use crate::plan::network::Hosts;
 use crate::plan::rules;
-use crate::profile::NetworkMode;
+use crate::profile::{Given, NetworkMode, Text};
 use crate::sys::access;
 use std::net::IpAddr;
 use std::path::Path;
@@ -81,13 +81,18 @@ fn to_host(about: Subject<'_>, hosts: &Hosts, destination: &Destination) -> Answ
             || address.is_some_and(|address| rule.is_about_address(address));
         host && rule.has_port(*port)
     };
-    let rule = |list: &str, rules: &[HostRule]| {
-        rules.iter().find(is_about).map(|rule| Rule::flag(format!("{list} '{rule}'")))
+    let network = &about.plan.profile.network;
+    // A rule is an entry of the profile, one of a group, or a flag.
+    let rule = |list: &str, entries: &[Given<Text>], rules: &[HostRule]| {
+        let rule = rules.iter().find(is_about)?.to_string();
+        let entry = entries.iter().find(|entry| entry.value == rule);
+        Some(entry.map_or_else(|| Rule::flag(format!("{list} '{rule}'")), |entry| Rule::of(&entry.origin)))
     };
-    let denied = rule("network.deny", &rules.deny);
+    let denied = rule("network.deny", &network.deny, &rules.deny);
     if allowed {
         let mut answer =
-            Answer::new(Verdict::Allowed).by(rule("connect", &rules.allow).unwrap_or(network_rule(about)));
+            Answer::new(Verdict::Allowed)
+                .by(rule("network.connect", &network.connect, &rules.allow).unwrap_or(network_rule(about)));
         let note = proxy.map(|proxy| match proxy.is_supervised {
             true => "by a proxy; a program that looks names up over UDP has to go by HTTPS_PROXY",
             false => "by a proxy, for programs that go by HTTPS_PROXY",

@@ -2,13 +2,14 @@
 //! paths cover, whatever the entries are called.
 
 use crate::error::Refusal;
+use crate::explain::review::probes::is_denied;
 use crate::hosts::HostRule;
 use crate::plan::calls::{self, Calls, Extras, Unix};
 use crate::plan::rules::Network;
 use crate::profile::foreign::oci::{Asked, is_covered};
 use crate::profile::{
-    DefaultAction, Given, Grants, Location, Name, Namespaces, NetworkMode, Origin, PathEntry, Pattern,
-    Profile, StaticMode, Text,
+    Given, Grants, Location, Namespaces, NetworkMode, Origin, PathEntry, Pattern, Profile, Shared,
+    StaticMode, Text,
 };
 use sbx_policy::bpf;
 use sbx_policy::calls::{Arch, Call};
@@ -16,15 +17,15 @@ use sbx_policy::restrictions;
 use sbx_policy::rules::{Actions, Grant, Row, Rules};
 
 /// Something that a profile gives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Effect {
     /// What kind of thing it is, in a word.
     pub kind: &'static str,
     /// What exactly.
     pub what: String,
-    /// The rule that gives it, with its place; none where it is one that is missing.
-    pub rule: Option<String>,
-    /// The reason that the profile gives.
+    /// The rule that gives it; none where it is one that is missing.
+    pub rule: Option<Shared<Origin>>,
+    /// The reason that the profile gives, or what is missing.
     pub why: Option<String>,
 }
 
@@ -33,9 +34,17 @@ impl Effect {
         Effect { kind, what: what.into(), rule: None, why: None }
     }
 
-    fn by(self, origin: &Origin) -> Effect {
+    fn by(self, origin: &Shared<Origin>) -> Effect {
         let why = origin.why.as_ref().map(ToString::to_string);
-        Effect { rule: Some(origin.to_string()), why, ..self }
+        Effect { rule: Some(origin.clone()), why, ..self }
+    }
+
+    /// Of a rule that there is, or of a key that the profile lacks.
+    fn of<T>(self, given: Option<&Given<T>>, key: &str) -> Effect {
+        match given {
+            Some(given) => self.by(&given.origin),
+            None => Effect { why: Some(format!("it has no {key}")), ..self },
+        }
     }
 }
 
@@ -72,8 +81,7 @@ fn table(profile: &Profile) -> Result<Table, Refusal> {
     let calls = calls.inside(view);
     let actions = Actions { violation: bpf::RET_TRAP, log: bpf::RET_LOG, unknown: None };
     let (rules, _) = calls.rules(actions, Extras::default())?;
-    let default = profile.syscalls.default.as_deref();
-    let is_open = matches!(default, Some(DefaultAction::Allow | DefaultAction::Log));
+    let is_open = calls.open_by().is_some();
     Ok(Table { calls, rules, is_open })
 }
 
@@ -86,12 +94,14 @@ fn in_calls(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) -> Result
     let views = (has_namespaces(more), has_namespaces(less));
     let (more, less) = (table(more)?, table(less)?);
     if more.is_open && !less.is_open {
-        effects.push(Effect::new("call", "every system call that no entry denies"));
+        let effect = Effect::new("call", "every system call that no entry answers with an error");
+        effects.push(effect.of(profile.syscalls.default.as_ref(), "syscalls.default"));
+        return Ok(());
     }
     for call in Call::all() {
-        let row = |table: &Table| table.rules.row(call).copied().unwrap_or_default();
+        let row = |table: &Table| table.calls.in_effect(table.rules.row(call).copied().unwrap_or_default());
         // There all is allowed that nothing denies.
-        if less.is_open && less.calls.rules_of(call).is_none_or(|said| said.deny.is_none()) {
+        if less.is_open && matches!(row(&less).deny, Grant::None) {
             continue;
         }
         let asked = |table: &Table, view| Asked::of(&table.rules, table.calls.rules_of(call), call, view);
@@ -231,7 +241,7 @@ fn in_paths(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
                 effects.push(if own {
                     effect.by(origin)
                 } else {
-                    Effect { why: Some(format!("{} takes it back", **origin)), ..effect }
+                    Effect { why: Some(format!("{} takes it back", key(origin))), ..effect }
                 });
             }
         }
@@ -240,10 +250,7 @@ fn in_paths(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
 
 fn in_network(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
     let mode = |profile: &Profile| calls::mode(profile);
-    let told = |effect: Effect, profile: &Profile| match &profile.network.mode {
-        Some(mode) => effect.by(&mode.origin),
-        None => effect,
-    };
+    let told = |effect: Effect, profile: &Profile| effect.of(profile.network.mode.as_ref(), "network.mode");
     let (wide, narrow) = (mode(more), mode(less));
     if wide == NetworkMode::Host && narrow != NetworkMode::Host {
         effects.push(told(Effect::new("reach", "the whole network of this machine"), more));
@@ -274,7 +281,7 @@ fn in_network(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
     let denied = |text: &Text| more.network.deny.iter().any(|entry| entry.value == *text);
     for entry in less.network.deny.iter().filter(|entry| is_open && !denied(&entry.value)) {
         let effect = Effect::new("reach", format!("{}, if a rule names it", entry.value));
-        effects.push(Effect { why: Some(format!("{} denies it", *entry.origin)), ..effect });
+        effects.push(Effect { why: Some(format!("{} denies it", key(&entry.origin))), ..effect });
     }
     for entry in more.network.unix.iter() {
         if !less.network.unix.iter().any(|other| holds(&other.value, &entry.value)) {
@@ -293,26 +300,42 @@ fn in_commands(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
     effects.extend(allowed.map(|entry| Effect::new("start", entry.value.to_string()).by(&entry.origin)));
     for entry in less.block.iter().filter(|entry| !has(&more.block, &entry.value)) {
         let effect = Effect::new("start", entry.value.to_string());
-        effects.push(Effect { why: Some(format!("{} blocks it", *entry.origin)), ..effect });
+        effects.push(Effect { why: Some(format!("{} blocks it", key(&entry.origin))), ..effect });
     }
 }
 
 fn in_environment(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
-    let matches = |list: &[Given<Pattern>], text: &Pattern| {
-        list.iter().any(|known| known.value == *text || known.value.matches(Name::new(text.as_bytes())))
+    let passes = |profile: &Profile, names: &Pattern| {
+        !is_denied(profile, names) && profile.env.inherit.iter().any(|known| known.value.covers(names))
     };
-    for entry in more.env.inherit.iter().filter(|entry| !matches(&less.env.inherit, &entry.value)) {
-        effects.push(Effect::new("variable", entry.value.to_string()).by(&entry.origin));
+    for entry in more.env.inherit.iter().filter(|entry| !is_denied(more, &entry.value)) {
+        if !passes(less, &entry.value) {
+            effects.push(Effect::new("variable", entry.value.to_string()).by(&entry.origin));
+        }
     }
-    for entry in less.env.deny.iter().filter(|entry| !matches(&more.env.deny, &entry.value)) {
-        let effect = Effect::new("variable", format!("{}, if a list names it", &*entry.value));
-        effects.push(Effect { why: Some(format!("{} denies it", *entry.origin)), ..effect });
+    // What another profile denies is a difference where this one passes such names on.
+    for entry in less.env.deny.iter().filter(|entry| !is_denied(more, &entry.value)) {
+        if more.env.inherit.iter().any(|known| known.value.overlaps(&entry.value)) {
+            let effect = Effect::new("variable", entry.value.to_string());
+            effects.push(Effect { why: Some(format!("{} denies it", key(&entry.origin))), ..effect });
+        }
     }
     for (name, value) in more.env.set.iter() {
         if !less.env.set.iter().any(|(known, other)| known == name && other.value == value.value) {
             effects.push(Effect::new("variable", format!("{name}={}", value.value)).by(&value.origin));
         }
     }
+    for entry in more.agent.keys.iter().filter(|entry| !passes(less, &entry.value)) {
+        if !less.agent.keys.iter().any(|known| known.value.covers(&entry.value)) {
+            let effect = Effect::new("variable", format!("{} (by sbx agent)", entry.value));
+            effects.push(effect.by(&entry.origin));
+        }
+    }
+}
+
+/// The key of an entry, and its profile: for what many entries have in common.
+fn key(origin: &Origin) -> String {
+    format!("{} of profile '{}'", origin.key, origin.profile)
 }
 
 /// Limits that the second profile has, and the first does not or more loosely.
@@ -325,10 +348,7 @@ fn in_limits(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
             if tight.is_some_and(|tight| bound.is_none_or(|bound| bound > tight)) {
                 let text = loose.as_ref().map_or("no limit".to_string(), |given| given.value.to_string());
                 let effect = Effect::new("limit", format!("{}: {text}", $word));
-                effects.push(match loose {
-                    Some(given) => effect.by(&given.origin),
-                    None => effect,
-                });
+                effects.push(effect.of(loose.as_ref(), concat!("limits.", stringify!($field))));
             }
         })*};
     }
@@ -342,26 +362,22 @@ fn in_limits(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
 fn in_words(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
     let mode = |profile: &Profile| profile.static_programs.as_deref().copied().unwrap_or_default();
     if mode(more) != StaticMode::Block && mode(less) == StaticMode::Block {
-        let effect = Effect::new("start", "static programs, which the seal does not reach");
-        effects.push(match &more.static_programs {
-            Some(given) => effect.by(&given.origin),
-            None => effect,
-        });
+        let effect = Effect::new("start", "programs that are linked statically");
+        effects.push(effect.of(more.static_programs.as_ref(), "static"));
     }
     if has_namespaces(less) && !has_namespaces(more) {
-        effects.push(Effect::new("see", "the processes and the /tmp of this machine"));
+        let effect = Effect::new("see", "the processes and the /tmp of this machine");
+        effects.push(effect.of(more.namespaces.as_ref(), "namespaces"));
     }
     let level = |profile: &Profile| profile.require.as_deref().copied();
     if level(more) < level(less) {
-        effects.push(Effect::new("run", "where less can be enforced than the other requires"));
+        let effect = Effect::new("run", "where less can be enforced than the other requires");
+        effects.push(effect.of(more.require.as_ref(), "require"));
     }
     let home = |profile: &Profile| profile.home.mode.as_deref().copied().unwrap_or_default();
     if home(more) != home(less) {
         let effect = Effect::new("home", home(more).to_string());
-        effects.push(match &more.home.mode {
-            Some(given) => effect.by(&given.origin),
-            None => effect,
-        });
+        effects.push(effect.of(more.home.mode.as_ref(), "home.mode"));
     }
 }
 

@@ -4,19 +4,19 @@
 //! so the answer is what a run decides.
 
 pub mod effects;
-mod probes;
+pub mod probes;
 mod show;
 
 pub use show::{effect, effects as effects_text, human, json};
 
 use crate::error::Refusal;
-use crate::explain::query::Subject;
 use crate::explain::sensitive::Sensitive;
 use crate::host::Host;
 use crate::profile::{self, Profile, Search, Source, Variables};
 use effects::Effect;
+use probes::Side;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Something that an attacker could use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Finding {
     pub meaning: String,
     /// The rules that give it, with their places.
     pub rules: Vec<String>,
-    /// Whether it is so on purpose in every profile of this kind, and stands here to be known.
+    /// Whether the built-in profile that this one is measured by gives it as well.
     pub usual: bool,
 }
 
@@ -47,46 +47,58 @@ pub struct Unusual {
 pub struct Review<'a> {
     /// The profile.
     pub profile: &'a Profile,
+    /// As it was asked for.
+    pub name: &'a OsStr,
+    /// The directory that the run would have as its workspace.
+    pub workspace: Option<PathBuf>,
+    /// Whether the run starts programs at all.
+    pub starts: bool,
     /// How it differs from a built-in one; none for one that is built in and extends nothing.
     pub unusual: Option<Unusual>,
     /// What an attacker would make of it.
     pub findings: Vec<Finding>,
     /// Rules that were left out, because nothing is there on this machine.
     pub missing: Vec<String>,
+    /// What a run here would say.
+    pub notes: Vec<String>,
 }
 
-/// Reviews a profile. `whole`: as it was read, with the rules that the plan lacks on this machine.
+/// Reviews a profile, beside the built-in one that it is measured by. `missing`: rules that the plan lacks on this
+/// machine.
 pub fn review<'a>(
-    about: Subject<'_>,
-    whole: &'a Profile,
+    name: &'a OsStr,
+    own: Side<'a>,
+    base: Option<Side<'_>>,
     missing: Vec<String>,
 ) -> Result<Review<'a>, Refusal> {
-    let unusual = unusual(whole)?;
-    let sensitive = Sensitive::of(about.host, about.plan.workspace.as_deref())?;
-    let mut findings = probes::files(about, &sensitive)?;
-    probes::own_files(about, whole, &sensitive, &mut findings)?;
-    probes::copies(whole, &mut findings);
-    findings.extend(probes::calls(about)?);
-    findings.extend(probes::network(about, whole, &sensitive)?);
-    findings.extend(probes::programs(about, whole)?);
-    findings.extend(probes::variables(whole));
-    // What the profile gives like the built-in one that it extends is known there. One that confines nothing is no
-    // measure.
-    if unusual.is_none() || whole.is_unrestricted() {
-        findings.iter_mut().for_each(|finding| finding.usual = false);
-    }
+    let plan = own.about.plan;
+    let sensitive = Sensitive::of(own.about.host, plan.workspace.as_deref())?;
+    let mut findings = probes::ask(own, base, &sensitive)?;
     // What is particular stands first.
     findings.sort_by_key(|finding| finding.usual);
-    Ok(Review { profile: whole, unusual, findings, missing })
+    let starts = ["execve", "execveat"].into_iter().any(|call| plan.calls.allows(call));
+    Ok(Review {
+        profile: own.profile,
+        name,
+        workspace: plan.workspace.clone(),
+        starts: starts || plan.calls.open_by().is_some(),
+        unusual: unusual(own.profile)?,
+        findings,
+        missing,
+        notes: plan.warnings.clone(),
+    })
 }
 
-/// The nearest built-in profile among those that it was merged from, and the differences.
-fn unusual(profile: &Profile) -> Result<Option<Unusual>, Refusal> {
+/// The nearest built-in profile among those that it was merged from.
+pub fn base(profile: &Profile) -> Option<&str> {
     let own = usize::from(profile.source == Source::BuiltIn);
-    let lineage = profile.lineage.iter().rev().skip(own);
-    let Some(base) = lineage.map(|name| &**name).find(|name| sbx_profiles::NAMES.contains(name)) else {
-        return Ok(None);
-    };
+    let mut lineage = profile.lineage.iter().rev().skip(own).map(|name| &**name);
+    lineage.find(|name| sbx_profiles::NAMES.contains(name))
+}
+
+/// How it differs from that.
+fn unusual(profile: &Profile) -> Result<Option<Unusual>, Refusal> {
+    let Some(base) = base(profile) else { return Ok(None) };
     let known = profile::load(OsStr::new(base), &Search::default())?;
     let more = effects::beyond(profile, &known)?;
     let less = effects::beyond(&known, profile)?.len();

@@ -6,7 +6,7 @@ use crate::plan::calls::{Extras, Unix, calls};
 use crate::plan::rules::Network;
 use crate::profile::{self, NetworkMode, Search};
 use sbx_policy::bpf;
-use sbx_policy::calls::Arch;
+use sbx_policy::calls::{Arch, Call};
 use sbx_policy::list::{self, Target};
 use sbx_policy::restrictions;
 use sbx_policy::rules::{Actions, Grant, Rules};
@@ -19,13 +19,18 @@ const PROFILES: [&str; 3] = ["workspace", "network", "write"];
 pub struct KnownCalls(Vec<Box<Rules>>);
 
 impl KnownCalls {
-    /// Makes the tables.
+    /// Makes the tables, of runs without namespaces of their own.
     pub fn new() -> Result<KnownCalls, Refusal> {
+        KnownCalls::in_run(false)
+    }
+
+    /// The same of runs with namespaces or without.
+    pub fn in_run(namespaces: bool) -> Result<KnownCalls, Refusal> {
         let actions = Actions { violation: bpf::RET_TRAP, log: bpf::RET_LOG, unknown: None };
         let table = |name: &&str| {
             let profile = profile::load(OsStr::new(name), &Search::default())?;
             let network = Network { mode: NetworkMode::Host, asked: true, ..Network::default() };
-            let calls = calls(&profile, &network, false, Unix::ByPath, Arch::HOST)?;
+            let calls = calls(&profile, &network, namespaces, Unix::ByPath, Arch::HOST)?.inside(namespaces);
             Ok(calls.rules(actions, Extras::default())?.0)
         };
         PROFILES.iter().map(table).collect::<Result<_, Refusal>>().map(KnownCalls)
@@ -37,10 +42,14 @@ impl KnownCalls {
             return Some("no entry of a list of calls".into());
         };
         let Target::Call(call) = parsed.target else { return Some("a whole group of calls".to_string()) };
-        let given = |table: &Rules| match (
-            table.row(call).map_or(Grant::None, |row| row.allow),
-            parsed.restriction,
-        ) {
+        let known = self.give(call, parsed.restriction);
+        (!known).then(|| "no built-in profile allows it".to_string())
+    }
+
+    /// Whether a built-in profile gives a call, with any arguments or with those of a restriction.
+    pub fn give(&self, call: Call, restriction: Option<usize>) -> bool {
+        let given = |table: &Rules| match (table.row(call).map_or(Grant::None, |row| row.allow), restriction)
+        {
             (Grant::All, _) => true,
             (Grant::None, _) | (Grant::Some(_), None) => false,
             (Grant::Some(mask), Some(wanted)) => {
@@ -49,7 +58,6 @@ impl KnownCalls {
                 })
             }
         };
-        let known = self.0.iter().any(|table| given(table));
-        (!known).then(|| "no built-in profile allows it".to_string())
+        self.0.iter().any(|table| given(table))
     }
 }

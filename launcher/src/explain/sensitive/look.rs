@@ -3,6 +3,7 @@
 use crate::explain::sensitive::Use;
 use crate::profile::{Name, Pattern};
 use crate::text::shown;
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
@@ -29,19 +30,25 @@ pub fn is_closed(meta: &fs::Metadata) -> bool {
     meta.mode() & OTHERS_READ == 0
 }
 
+/// What makes a place sensitive: where, and why.
+pub type Found = (PathBuf, String);
+
 /// Looks for what makes a place sensitive.
 pub struct Look<'n> {
     what: Use,
     names: &'n [Pattern],
-    left: usize,
     /// Whether pipes and sockets count.
     services: bool,
+    /// Whether names alone count.
+    by_name_only: bool,
+    left: usize,
+    found: Vec<Found>,
 }
 
 impl<'n> Look<'n> {
     /// `names`: those that make a place sensitive.
     pub fn new(what: Use, names: &'n [Pattern]) -> Look<'n> {
-        Look { what, names, left: MOST, services: true }
+        Look { what, names, services: true, by_name_only: false, left: MOST, found: Vec::new() }
     }
 
     /// Looks for what is executed alone: a service may have its pipes and sockets there.
@@ -49,40 +56,44 @@ impl<'n> Look<'n> {
         Look { services: false, ..self }
     }
 
-    /// Why a path is sensitive, by the names that lead to it below `base`, or by what is below it. Links are not
-    /// followed: rules do not follow them either.
-    pub fn at(mut self, path: &Path, base: &Path) -> Option<String> {
-        for place in path.ancestors().take_while(|place| *place != base) {
-            if let Some(why) = place.file_name().and_then(|name| self.by_name(name)) {
-                return Some(why);
-            }
-            if self.is_repository(place) {
-                return Some(format!("{}: {REPOSITORY}", shown(place)));
-            }
-        }
-        match path.symlink_metadata() {
-            Ok(meta) if self.services && !meta.is_file() && !meta.is_dir() && !meta.is_symlink() => {
-                return Some(IRREGULAR.to_string());
-            }
-            _ => {}
-        }
-        let mut directories = vec![path.to_path_buf()];
-        while let Some(directory) = directories.pop() {
-            match self.directory(&directory, &mut directories) {
-                Ok(None) => {}
-                Ok(found) => return found,
-                Err(why) => return Some(why),
-            }
-        }
-        None
+    /// Where names alone count: in a workspace, permissions say nothing.
+    pub fn by_name_only(self) -> Look<'n> {
+        Look { by_name_only: true, ..self }
     }
 
-    fn directory(&mut self, at: &Path, more: &mut Vec<PathBuf>) -> Result<Option<String>, String> {
+    /// What makes a path sensitive: the names that lead to it below `base`, or what is below it, the nearest first, up to
+    /// a number of things. Links are not followed: rules do not follow them either.
+    pub fn at(mut self, path: &Path, base: &Path, most: usize) -> Vec<Found> {
+        for place in path.ancestors().take_while(|place| *place != base) {
+            if let Some(why) = place.file_name().and_then(|name| self.by_name(name)) {
+                return vec![(place.to_path_buf(), why)];
+            }
+            if self.is_repository(place) {
+                return vec![(place.to_path_buf(), REPOSITORY.to_string())];
+            }
+        }
+        if path.symlink_metadata().is_ok_and(|meta| self.is_irregular(&meta)) {
+            return vec![(path.to_path_buf(), IRREGULAR.to_string())];
+        }
+        let mut directories = VecDeque::from([path.to_path_buf()]);
+        while let Some(directory) = directories.pop_front()
+            && self.found.len() < most
+        {
+            if let Err(why) = self.directory(&directory, &mut directories) {
+                self.found.push((path.to_path_buf(), why));
+                break;
+            }
+        }
+        self.found.truncate(most);
+        self.found
+    }
+
+    fn directory(&mut self, at: &Path, more: &mut VecDeque<PathBuf>) -> Result<(), String> {
         let entries = match fs::read_dir(at) {
             Ok(entries) => entries,
             // A file; or nothing, which no rule can be about.
             Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => {
-                return Ok(None);
+                return Ok(());
             }
             Err(_) => return Err(format!("{} cannot be looked through", shown(at))),
         };
@@ -90,21 +101,29 @@ impl<'n> Look<'n> {
             self.left = self.left.checked_sub(1).ok_or("it has more in it than can be looked through")?;
             let path = entry.path();
             if let Some(why) = self.by_name(&entry.file_name()) {
-                return Ok(Some(format!("{}: {why}", shown(&path))));
+                self.found.push((path, why));
+                continue;
             }
             let Ok(meta) = entry.metadata() else { continue };
-            if meta.is_dir() {
-                if self.is_repository(&path) {
-                    return Ok(Some(format!("{}: {REPOSITORY}", shown(&path))));
+            let why = match self.what {
+                _ if meta.is_dir() && self.is_repository(&path) => Some(REPOSITORY),
+                _ if meta.is_dir() => {
+                    more.push_back(path);
+                    continue;
                 }
-                more.push(path);
-            } else if self.what == Use::Read && meta.is_file() && is_closed(&meta) {
-                return Ok(Some(format!("{}: {CLOSED}", shown(&path))));
-            } else if self.services && !meta.is_file() && !meta.is_symlink() {
-                return Ok(Some(format!("{}: {IRREGULAR}", shown(&path))));
-            }
+                _ if self.is_irregular(&meta) => Some(IRREGULAR),
+                Use::Read if !self.by_name_only && meta.is_file() => is_closed(&meta).then_some(CLOSED),
+                Use::Read | Use::Write => None,
+            };
+            self.found.extend(why.map(|why| (path, why.to_string())));
         }
-        Ok(None)
+        Ok(())
+    }
+
+    /// Whether it is a pipe or a socket, and those count.
+    fn is_irregular(&self, meta: &fs::Metadata) -> bool {
+        let counts = self.services && !self.by_name_only;
+        counts && !meta.is_file() && !meta.is_dir() && !meta.is_symlink()
     }
 
     /// Whether git takes a directory for a repository, whatever its name is: it executes the hooks in it.
@@ -114,6 +133,7 @@ impl<'n> Look<'n> {
             && directory.join("objects").is_dir()
     }
 
+    /// Why something of this name is sensitive.
     fn by_name(&self, name: &OsStr) -> Option<String> {
         let name = Name::new(name.as_bytes());
         self.names.iter().any(|pattern| pattern.matches(name)).then(|| match self.what {

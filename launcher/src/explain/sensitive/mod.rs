@@ -17,7 +17,7 @@ use crate::profile::{self, PathEntry, Pattern, Search, Variables};
 use crate::sys::path::{canonical, is_there};
 use crate::sys::within::{is_below, is_within};
 use crate::text::shown;
-use look::Look;
+use look::{Found, Look};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use table::{HOME_LATER, HOME_SECRETS, LATER, LATER_NAMES, Place, SECRET_NAMES, SECRETS};
@@ -29,6 +29,17 @@ pub enum Use {
     Read,
     /// Changing.
     Write,
+}
+
+/// Something sensitive that a rule about a path opens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// Where: the path of the rule, something below it, or the nearest that is known of a place around it.
+    pub at: PathBuf,
+    /// What it is.
+    pub why: String,
+    /// Whether it is below the path of the rule.
+    pub is_below: bool,
 }
 
 /// Knows what is sensitive on this machine, for a run in a workspace.
@@ -51,6 +62,28 @@ pub struct Sensitive {
 
 /// The profile whose lists say what is open and what is protected.
 const KNOWING: &str = "workspace";
+
+/// What is said of a device.
+const DEVICE: &str = "a device that no built-in profile opens";
+/// What is said of what git executes.
+const GIT: &str = "git executes what is named there";
+/// What is said of an address that is not the internet's.
+const PRIVATE: &str = "an address of this machine, a private network or a metadata service";
+
+/// What git writes all the time in a repository, and executes nothing of.
+const GIT_DATA: [&str; 5] = ["objects", "refs", "logs", "lfs", "index"];
+
+/// What git executes of a repository: programs, and names of programs. `info/attributes` only picks among those that the
+/// configuration names, as a `.gitattributes` in the tree does.
+fn executed_by_git(repository: &Path) -> [PathBuf; 2] {
+    ["hooks", "config"].map(|name| repository.join(name))
+}
+
+impl Touched {
+    fn here(path: &Path, why: impl Into<String>) -> Touched {
+        Touched { at: path.to_path_buf(), why: why.into(), is_below: false }
+    }
+}
 
 impl Sensitive {
     /// On this machine, in this workspace.
@@ -96,11 +129,11 @@ impl Sensitive {
         let commands = commands.filter(|directory| directory.is_absolute());
         let commands = commands.map(|at| (canonical(&at), "shells look for commands in it".to_string()));
         // A repository that a run makes is looked at when it has ended.
-        let git = workspace.iter().filter(|at| is_there(&at.join(".git"))).flat_map(|at| {
-            let of =
-                |name: &str| (at.join(".git").join(name), "git executes what is named there".to_string());
-            ["hooks", "config", "info"].map(of)
-        });
+        let git = workspace
+            .iter()
+            .filter(|at| is_there(&at.join(".git")))
+            .flat_map(|at| executed_by_git(&at.join(".git")));
+        let git = git.map(|at| (at, GIT.to_string()));
         let mut later: Vec<_> = protected.collect();
         later.extend(below_home(HOME_LATER));
         later.extend(absolute(LATER));
@@ -118,53 +151,101 @@ impl Sensitive {
         Ok(Sensitive { home, workspace, open, devices, secrets, later, secret_names, later_names, homes })
     }
 
-    /// The secrets that are known, with what they are.
-    pub fn secrets(&self) -> &[(PathBuf, String)] {
-        &self.secrets
-    }
-
-    /// The places that are known of which something outside executes what is there.
-    pub fn executed_later(&self) -> &[(PathBuf, String)] {
-        &self.later
-    }
-
-    /// Why a rule about a path, and all below it, is sensitive; `None` if it is not. The path is a real one.
+    /// Why a rule about a path, and all below it, must not be learned; `None` if it may. The path is a real one.
     pub fn path(&self, path: &Path, what: Use) -> Option<String> {
-        if is_within(path, Path::new("/dev")) {
+        // What is there of a workspace is opened with it; what is nowhere is nobody's.
+        let counts = |found: &Touched| !found.is_below || (!self.is_own(path) && is_there(&found.at));
+        let named = self.named(path, what).into_iter().find(counts);
+        let found = named.or_else(|| self.unnamed(path, what, 1).into_iter().next())?;
+        Some(match found.at == path {
+            true => found.why,
+            false => format!("{}: {}", shown(&found.at), found.why),
+        })
+    }
+
+    /// What a rule about a path, and all below it, opens: the sensitive places that the path lies in, is, or holds. Of
+    /// what no list names, so many are told. The path is a real one.
+    pub fn touched(&self, path: &Path, what: Use, most: usize) -> Vec<Touched> {
+        let mut touched = self.named(path, what);
+        // What a list knows of a path is said better there.
+        if touched.iter().all(|touched| touched.is_below) {
+            touched.extend(self.unnamed(path, what, most));
+        }
+        if what == Use::Read
+            && let Some(own) = self.workspace.as_deref().filter(|own| is_within(path, own))
+        {
+            let below = self.look(what).by_name_only().at(path, own, most).into_iter();
+            touched.extend(below.map(|(at, why)| Touched { is_below: is_below(&at, path), at, why }));
+        }
+        touched
+    }
+
+    fn is_own(&self, path: &Path) -> bool {
+        self.workspace.as_deref().is_some_and(|own| is_within(path, own))
+    }
+
+    /// Whether a built-in profile opens it for reading, and so it is known to be harmless.
+    fn is_open(&self, path: &Path, what: Use) -> bool {
+        what == Use::Read && self.open.iter().any(|open| is_within(path, open))
+    }
+
+    /// What the lists know of.
+    fn named(&self, path: &Path, what: Use) -> Vec<Touched> {
+        let devices = Path::new("/dev");
+        if is_within(path, devices) {
             let known = self.devices.iter().any(|device| is_within(path, device));
-            return (!known).then(|| "a device that no built-in profile opens".to_string());
+            let device = (!known).then(|| Touched::here(path, DEVICE));
+            return device.into_iter().collect();
         }
         let tables = match what {
             Use::Read => vec![&self.secrets],
             Use::Write => vec![&self.later, &self.secrets],
         };
-        let is_own = self.workspace.as_deref().is_some_and(|own| is_within(path, own));
-        // Of the workspace, what is listed in it counts; what is above it does not.
-        let counts = |place: &Path| match self.workspace.as_deref().filter(|_| is_own) {
-            Some(own) => is_below(place, own) && is_within(path, place),
-            None => is_within(path, place) || (is_below(place, path) && is_there(place)),
-        };
-        let named = tables.into_iter().flatten().find(|(place, _)| counts(place));
-        // What a built-in profile opens for reading is known to be harmless.
-        let is_open = what == Use::Read && self.open.iter().any(|open| is_within(path, open));
-        if let Some((place, why)) = named.filter(|(place, _)| !(is_open && is_below(path, place))) {
-            return Some(if place == path { why.clone() } else { format!("{}: {why}", shown(place)) });
+        let (is_own, is_open) = (self.is_own(path), self.is_open(path, what));
+        let places = tables.into_iter().flatten();
+        let mut named: Vec<Touched> = places
+            .filter_map(|(place, why)| {
+                let holds = is_below(place, path);
+                // What is around the workspace does not count in it.
+                let is_in_own = self.workspace.as_ref().is_some_and(|own| is_below(place, own));
+                let counts = (!is_own || is_in_own) && (!is_open || path == place);
+                let lies_in = is_within(path, place) && counts;
+                let touched = || Touched { at: place.clone(), why: why.clone(), is_below: holds };
+                (holds || lies_in).then(touched)
+            })
+            .collect();
+        if is_within(devices, path) {
+            named.push(Touched { at: devices.to_path_buf(), why: DEVICE.to_string(), is_below: true });
         }
-        if is_own || is_open {
-            return None;
+        named
+    }
+
+    /// What no list names, up to a number of things.
+    fn unnamed(&self, path: &Path, what: Use, most: usize) -> Vec<Touched> {
+        if is_within(path, Path::new("/dev")) || self.is_own(path) || self.is_open(path, what) {
+            return Vec::new();
         }
-        self.by_home(path).or_else(|| by_permissions(path, what)).or_else(|| self.by_contents(path, what))
+        let around = self.by_home(path).or_else(|| by_permissions(path, what));
+        if let Some(why) = around {
+            return vec![Touched::here(path, why)];
+        }
+        let found = self.by_contents(path, what, most).into_iter();
+        let points =
+            found.flat_map(|(at, why)| match at.ends_with(".git") && at.is_dir() && is_within(&at, path) {
+                true => executed_by_git(&at).map(|at| (at, GIT.to_string())).to_vec(),
+                false => vec![(at, why)],
+            });
+        points.map(|(at, why)| Touched { is_below: is_below(&at, path), at, why }).collect()
     }
 
     /// The workspace, where a rule about a path in it would open what git executes. What protects that is about the
     /// workspace as a whole.
     pub fn needs_whole(&self, path: &Path) -> Option<&Path> {
-        const DATA: [&str; 5] = ["objects", "refs", "logs", "lfs", "index"];
         let own = self.workspace.as_deref().filter(|own| is_below(path, own))?;
         let mut parts = path.strip_prefix(own).ok()?.iter().skip_while(|part| *part != ".git");
         let opens = match (parts.next(), parts.next()) {
-            (None, _) => self.look(Use::Write).without_services().at(path, own).is_some(),
-            (Some(_), Some(part)) => !DATA.iter().any(|data| part == *data),
+            (None, _) => !self.look(Use::Write).without_services().at(path, own, 1).is_empty(),
+            (Some(_), Some(part)) => !GIT_DATA.iter().any(|data| part == *data),
             (Some(_), None) => true,
         };
         opens.then_some(own)
@@ -186,13 +267,13 @@ impl Sensitive {
     }
 
     /// Why something below it makes it sensitive.
-    fn by_contents(&self, path: &Path, what: Use) -> Option<String> {
+    fn by_contents(&self, path: &Path, what: Use, most: usize) -> Vec<Found> {
         if table::PUBLIC.iter().any(|open| is_within(path, Path::new(open))) {
-            return None;
+            return Vec::new();
         }
         // The way to the home directory says nothing about what is in it.
         let home = self.home.as_deref().filter(|home| is_below(path, home));
-        self.look(what).at(path, home.unwrap_or(Path::new("/")))
+        self.look(what).at(path, home.unwrap_or(Path::new("/")), most)
     }
 
     fn look(&self, what: Use) -> Look<'_> {
@@ -217,9 +298,8 @@ impl Sensitive {
             HostPattern::Below(_) => Some("every host below a name".to_string()),
             HostPattern::Range(range) => match range.single() {
                 Some(address) if is_public(address) => None,
-                Some(_) => {
-                    Some("an address of this machine, a private network or a metadata service".to_string())
-                }
+                Some(_) => Some(PRIVATE.to_string()),
+                None if !is_public(range.first()) => Some(format!("{PRIVATE}: a whole range")),
                 None => Some("a range of addresses".to_string()),
             },
         }

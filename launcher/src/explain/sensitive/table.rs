@@ -40,6 +40,10 @@ pub const HOME_SECRETS: &[Place] = &[
     (".cache/huggingface/token", "tokens of a service"),
     (".terraform.d", "tokens of a service"),
     (".vault-token", "tokens of a service"),
+    (".claude/.credentials.json", "the login of an agent"),
+    (".codex/auth.json", "the login of an agent"),
+    (".gemini/oauth_creds.json", "the login of an agent"),
+    (".local/share/opencode/auth.json", "the logins of an agent"),
 ];
 
 /// Secrets of the machine.
@@ -136,6 +140,9 @@ pub const HOME_LATER: &[Place] = &[
 /// The same of the machine.
 pub const LATER: &[Place] = &[
     ("/etc", "settings of the machine"),
+    ("/etc/cron.d", "cron runs what is in it"),
+    ("/etc/profile.d", "login shells run what is in it"),
+    ("/etc/ld.so.preload", "every program loads what it names"),
     ("/usr", "programs of the machine"),
     ("/bin", "programs of the machine"),
     ("/sbin", "programs of the machine"),
@@ -173,17 +180,19 @@ pub const SOCKETS: &[Place] = &[
     ("/tmp/.X11-unix/X0", "the screen and the keyboard"),
 ];
 
-/// Calls that are more than a program asks for by itself.
+/// Calls that are more than a program asks for by itself, and what each does. `{whose}`: the processes that it reaches.
 pub const CALLS: &[(&str, &str)] = &[
-    ("ptrace", "controls other processes of the user"),
-    ("process_vm_readv", "reads the memory of other processes"),
-    ("process_vm_writev", "changes the memory of other processes"),
-    ("pidfd_getfd", "takes files of other processes"),
+    ("ptrace", "controls {whose}"),
+    ("process_vm_readv", "reads the memory of {whose}"),
+    ("process_vm_writev", "changes the memory of {whose}"),
+    ("pidfd_getfd", "takes files of {whose}"),
     ("bpf", "puts programs into the kernel"),
     ("perf_event_open", "watches the machine, and has had many holes"),
     ("userfaultfd", "holds the kernel up, as exploits do"),
     ("io_uring_setup", "does calls that no filter sees"),
     ("unshare", "makes namespaces, which open much of the kernel"),
+    ("clone", "makes namespaces, which open much of the kernel"),
+    ("clone3", "makes namespaces, which open much of the kernel"),
     ("setns", "enters other namespaces"),
     ("mount", "changes what paths mean"),
     ("pivot_root", "changes what paths mean"),

@@ -13,15 +13,15 @@ use crate::plan::notified::{Kinds, Notified};
 use crate::plan::rows::grant;
 use crate::plan::rules::Network;
 use crate::profile::{
-    self, Alternative, CallRules, FreeConditions, Grants, NetworkMode, Origin, Profile, Search, Shared,
-    Syscalls, Text, When,
+    self, Alternative, CallRules, DefaultAction, FreeConditions, Grants, NetworkMode, Origin, Profile,
+    Search, Shared, Syscalls, Text, When,
 };
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::env;
 use sbx_policy::list::{self, List, Target};
 use sbx_policy::program::{self, TooLong};
-use sbx_policy::rules::{Actions, Layout, Rules};
+use sbx_policy::rules::{Actions, Grant, Layout, Row, Rules};
 use std::ffi::OsStr;
 
 pub use alone::alone;
@@ -118,6 +118,23 @@ impl Calls {
     #[must_use]
     pub fn inside(self, namespaces: bool) -> Calls {
         Calls { namespaces, ..self }
+    }
+
+    /// What a row of the table comes to: a default that lets calls through overrides it, but for an error of its own.
+    pub fn in_effect(&self, row: Row) -> Row {
+        let open = Row { allow: Grant::All, deny: Grant::None, ..row };
+        match self.syscalls.default.as_deref() {
+            Some(DefaultAction::Allow) => open,
+            Some(DefaultAction::Log) if row.errno == 0 => open,
+            Some(DefaultAction::Log) => Row { allow: Grant::All, ..row },
+            Some(DefaultAction::Kill | DefaultAction::Errno(_)) | None => row,
+        }
+    }
+
+    /// The entry that lets calls through which no list names, if one does.
+    pub fn open_by(&self) -> Option<&Origin> {
+        let default = self.syscalls.default.as_ref()?;
+        matches!(default.value, DefaultAction::Allow | DefaultAction::Log).then_some(&*default.origin)
     }
 
     /// Adds `--allow-calls` or `--deny-calls`: what they say about a call replaces what the profile says.
@@ -252,14 +269,14 @@ impl Calls {
     pub fn allows(&self, name: &str) -> bool {
         let allows = |said: &CallRules| !said.allowed(self.namespaces).is_none();
         self.said(name).is_some_and(|said| allows(said) && !matches!(said.deny, Grants::All(_)))
-            || self.syscalls.default.as_deref() == Some(&profile::DefaultAction::Allow)
+            || self.syscalls.default.as_deref() == Some(&DefaultAction::Allow)
     }
 
     /// Whether a call is allowed whatever its arguments are.
     pub fn allows_fully(&self, name: &str) -> bool {
         let allows = |said: &CallRules| matches!(said.allowed(self.namespaces), Grants::All(_));
         self.said(name).is_some_and(|said| allows(said) && said.deny.is_none())
-            || self.syscalls.default.as_deref() == Some(&profile::DefaultAction::Allow)
+            || self.syscalls.default.as_deref() == Some(&DefaultAction::Allow)
     }
 
     fn said(&self, name: &str) -> Option<&CallRules> {

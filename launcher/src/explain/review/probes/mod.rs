@@ -1,0 +1,120 @@
+//! The questions that an attacker would ask: of the profile, and of the built-in one that it is measured by.
+
+mod calls;
+mod files;
+mod network;
+mod variables;
+
+pub use variables::is_denied;
+
+use crate::error::Refusal;
+use crate::explain::query::{self, Answer, Question, Subject, Verdict};
+use crate::explain::review::Finding;
+use crate::explain::sensitive::Sensitive;
+use crate::profile::{Location, PathEntry, Profile, Variable};
+use sbx_policy::calls::Call;
+
+/// A profile, and the run that it would be.
+#[derive(Clone, Copy)]
+pub struct Side<'a> {
+    /// The run.
+    pub about: Subject<'a>,
+    /// The profile as it was read, with the rules that the run lacks on this machine.
+    pub profile: &'a Profile,
+}
+
+/// The two that are asked, and what they answered.
+struct Probes<'a> {
+    own: Side<'a>,
+    base: Option<Side<'a>>,
+    findings: Vec<Finding>,
+}
+
+/// Something that an attacker gets.
+struct Gain {
+    topic: &'static str,
+    about: String,
+    meaning: String,
+    rules: Vec<String>,
+}
+
+/// All that an attacker gets of a profile. What the other one gives too is marked.
+pub fn ask(own: Side<'_>, base: Option<Side<'_>>, sensitive: &Sensitive) -> Result<Vec<Finding>, Refusal> {
+    let mut probes = Probes { own, base, findings: Vec::new() };
+    files::ask(&mut probes, sensitive)?;
+    probes.compare(|side| Ok(files::of_home(side)))?;
+    probes.compare(|side| network::ask(side, sensitive))?;
+    probes.compare(|side| Ok(variables::ask(side.profile)))?;
+    probes.compare(calls::ask)?;
+    probes.compare(programs)?;
+    Ok(probes.findings)
+}
+
+impl Probes<'_> {
+    /// Adds what a profile gives by itself.
+    fn compare(&mut self, ask: impl Fn(Side<'_>) -> Result<Vec<Gain>, Refusal>) -> Result<(), Refusal> {
+        let known = self.base.map(&ask).transpose()?.unwrap_or_default();
+        for gain in ask(self.own)? {
+            let usual = known.iter().any(|other| other.about == gain.about && other.meaning == gain.meaning);
+            self.add(gain, usual);
+        }
+        Ok(())
+    }
+
+    /// Adds it to the finding of the same rules.
+    fn add(&mut self, gain: Gain, usual: bool) {
+        let Gain { topic, about, meaning, rules } = gain;
+        let same = |known: &&mut Finding| {
+            known.topic == topic && known.rules == rules && known.meaning == meaning && known.usual == usual
+        };
+        match self.findings.iter_mut().find(same) {
+            Some(known) => known.about.push(about),
+            None => self.findings.push(Finding { topic, about: vec![about], meaning, rules, usual }),
+        }
+    }
+}
+
+/// The places of the rules that decide.
+fn places(answer: &Answer) -> Vec<String> {
+    answer.rules.iter().map(|rule| rule.place.clone()).collect()
+}
+
+/// Whether a run gets it of the machine.
+fn is_given(answer: &Answer) -> bool {
+    answer.verdict == Verdict::Allowed && !answer.own
+}
+
+/// An entry with its place: its index, or what it says, where a list of a built-in profile keeps none.
+fn place(entry: &PathEntry) -> String {
+    let origin = &entry.origin;
+    match origin.index {
+        Some(_) => origin.to_string(),
+        None => format!("{} '{}' of profile '{}'", origin.key, entry.value, origin.profile),
+    }
+}
+
+/// Programs that the command brings along.
+fn programs(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
+    let Some(call) = Call::named(b"execve") else { return Ok(Vec::new()) };
+    if query::answer(side.about, &Question::Call(call, None))?.verdict == Verdict::Refused {
+        return Ok(Vec::new());
+    }
+    let paths = &side.profile.paths;
+    let is_nowhere =
+        |path: &Location| path.base == Some(Variable::Workspace) && side.about.plan.workspace.is_none();
+    let executes = |path: &Location| {
+        paths.execute.iter().find(|other| {
+            let rest = path.rest.strip_prefix(&*other.rest);
+            let is_root = other.base.is_none() && other.rest == "/";
+            let is_below = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || is_root);
+            other.base == path.base && is_below
+        })
+    };
+    let gains = paths.write.iter().filter(|entry| !is_nowhere(&entry.value)).filter_map(|entry| {
+        let executed = executes(&entry.value)?;
+        let meaning = "can be written and executed, so the command brings any program along".to_string();
+        let rules = vec![place(entry), place(executed)];
+        Some(Gain { topic: "programs", about: entry.value.to_string(), meaning, rules })
+    });
+    Ok(gains.collect())
+}

@@ -1,0 +1,74 @@
+//! Variables that carry secrets into a run.
+
+use crate::explain::review::probes::Gain;
+use crate::plan::environment::is_never_passed;
+use crate::profile::{self, Given, Name, Pattern, Profile, Search};
+use std::ffi::OsStr;
+
+/// The profile whose denials say how variables with secrets are named.
+const KNOWING: &str = "custom";
+/// Maximum number of kinds of names that are told of one pattern.
+const MOST: usize = 4;
+
+/// What is passed on, or set, of what is named like a secret.
+pub fn ask(profile: &Profile) -> Vec<Gain> {
+    let secrets = profile::load(OsStr::new(KNOWING), &Search::default()).map(|knowing| knowing.env.deny);
+    let secrets: Vec<Pattern> = secrets
+        .unwrap_or_default()
+        .iter()
+        .map(|entry| entry.value.clone())
+        .filter(|names| !is_never_passed(names))
+        .collect();
+    let gain = |about: String, meaning: &str, rule: String| Gain {
+        topic: "variables",
+        about,
+        meaning: meaning.to_string(),
+        rules: vec![rule],
+    };
+    let mut gains = Vec::new();
+    for entry in profile.env.inherit.iter().filter(|entry| !is_denied(profile, &entry.value)) {
+        let passed =
+            secrets.iter().filter(|names| names.overlaps(&entry.value) && !is_denied(profile, names));
+        let passed: Vec<String> = passed.map(ToString::to_string).collect();
+        if !passed.is_empty() {
+            let meaning = "passed on where it is set, and named as secrets are";
+            gains.push(gain(with_kinds(&entry.value, &passed), meaning, rule(entry)));
+        }
+    }
+    for entry in profile.agent.keys.iter() {
+        let meaning = "a key that sbx agent passes on where it is set";
+        gains.push(gain(entry.value.to_string(), meaning, rule(entry)));
+    }
+    for (name, value) in profile.env.set.iter() {
+        if secrets.iter().any(|names| names.matches(Name::new(name.as_bytes()))) {
+            let meaning = "set by the profile, and named as secrets are";
+            gains.push(gain(name.to_string(), meaning, value.origin.to_string()));
+        }
+    }
+    gains
+}
+
+/// Whether no variable of these names is passed on, whatever lists name it.
+pub fn is_denied(profile: &Profile, names: &Pattern) -> bool {
+    is_never_passed(names) || profile.env.deny.iter().any(|denied| denied.value.covers(names))
+}
+
+/// An entry with the kinds of secrets that it passes on, where it names more than one variable.
+fn with_kinds(entry: &Pattern, secrets: &[String]) -> String {
+    if !entry.contains('*') {
+        return entry.to_string();
+    }
+    let more = secrets.len().saturating_sub(MOST);
+    let shown = secrets.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
+    let rest = if more > 0 { format!(" and {more} more kinds of names") } else { String::new() };
+    format!("{entry} (that is {shown}{rest})")
+}
+
+/// An entry with its place.
+fn rule(entry: &Given<Pattern>) -> String {
+    let origin = &entry.origin;
+    match origin.index {
+        Some(_) => origin.to_string(),
+        None => format!("{} '{}' of profile '{}'", origin.key, entry.value, origin.profile),
+    }
+}

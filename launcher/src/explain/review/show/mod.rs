@@ -1,0 +1,201 @@
+//! A review, for people and for programs. Texts of profiles are whatever a file holds: none steers the terminal.
+
+mod lines;
+mod rights;
+
+use crate::explain::review::effects::Effect;
+use crate::explain::review::probes::is_denied;
+use crate::explain::review::{Finding, Review};
+use crate::profile::{Origin, Source};
+use crate::text::shown;
+use lines::{Lines, plain};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Maximum number of things of one finding, or of one rule, that are named.
+const MOST: usize = 12;
+
+/// As text. `all`: with every entry of long lists.
+pub fn human(review: &Review<'_>, all: bool) -> String {
+    let mut text = String::new();
+    let profile = review.profile;
+    let source = match &profile.source {
+        Source::BuiltIn => "built in".to_string(),
+        Source::File(path) => plain(&path.display().to_string()),
+    };
+    let lineage: Vec<String> = profile.lineage.iter().map(|name| plain(name)).collect();
+    let workspace = match &review.workspace {
+        Some(path) => format!("{}, as in a run here", shown(path)),
+        None => "none, as in a run here".to_string(),
+    };
+    for (label, line) in [
+        ("profile", format!("{} ({source})", profile.name)),
+        ("for", profile.description.to_string()),
+        ("made of", lineage.join(" -> ")),
+        ("workspace", workspace),
+    ] {
+        Lines::new(&mut text, label).sentence(&line, 2);
+    }
+    text.push_str("\nIt may:\n");
+    rights::human(&mut text, review, all);
+    text.push_str("\nA run under it has:\n");
+    rights::means(&mut text, profile);
+    unusual(&mut text, review, all);
+    findings(&mut text, review, all);
+    for note in &review.notes {
+        text.push('\n');
+        Lines::new(&mut text, "note").sentence(&format!("a run here says: {note}"), 2);
+    }
+    for missing in &review.missing {
+        text.push('\n');
+        let note = format!("nothing is there on this machine, so it was left out: {missing}");
+        Lines::new(&mut text, "note").sentence(&note, 2);
+    }
+    text
+}
+
+fn unusual(text: &mut String, review: &Review<'_>, all: bool) {
+    let Some(unusual) = &review.unusual else { return };
+    let base = plain(&unusual.base);
+    if unusual.more.is_empty() {
+        let _ = writeln!(text, "\nIt gives nothing that '{base}' does not give.");
+    } else {
+        let _ = writeln!(text, "\nIt gives what '{base}' does not:");
+        effects(text, &unusual.more, all);
+    }
+    if unusual.less > 0 {
+        let things =
+            if unusual.less == 1 { "one thing".to_string() } else { format!("{} things", unusual.less) };
+        let _ = writeln!(text, "'{base}' gives {things} that it does not give. To see both ways:");
+        let _ = writeln!(text, "  sbx profile diff {base} {}", shown(review.name.as_ref()));
+    }
+}
+
+/// What effects have in common that stand together: their kind, their list and profile, and the reason.
+type Key<'e> = (&'e str, Option<(&'e str, &'e str)>, Option<&'e str>);
+
+fn key(effect: &Effect) -> Key<'_> {
+    let rule = effect.rule.as_ref().map(|origin| (origin.key, &*origin.profile));
+    (effect.kind, rule, effect.why.as_deref())
+}
+
+/// Effects, those of one kind, list and reason together.
+pub fn effects(text: &mut String, effects: &[Effect], all: bool) {
+    let mut groups: Vec<(Key<'_>, Vec<&Effect>)> = Vec::new();
+    for effect in effects {
+        match groups.iter_mut().find(|(known, _)| *known == key(effect)) {
+            Some((_, group)) => group.push(effect),
+            None => groups.push((key(effect), vec![effect])),
+        }
+    }
+    for ((kind, _, why), group) in groups {
+        let mut lines = Lines::new(text, kind);
+        let what: Vec<String> = group.iter().map(|effect| plain(&effect.what)).collect();
+        let what = shortened(what, all);
+        let rules: Vec<&Origin> = group.iter().filter_map(|effect| effect.rule.as_deref()).collect();
+        let rule = places(&rules);
+        let rest = match (rule, why) {
+            (Some(rule), Some(why)) => format!("by {rule} ({why})"),
+            (Some(rule), None) => format!("by {rule}"),
+            (None, Some(why)) => format!("({why})"),
+            (None, None) => String::new(),
+        };
+        let is_short = what.len() == 1 && what[0].chars().count() + rest.chars().count() < 80;
+        if is_short {
+            lines.sentence(&format!("{:30} {rest}", what[0]), 4);
+            continue;
+        }
+        lines.words(what.iter().map(String::as_str), 0);
+        lines.sentence(&format!("    {rest}"), 4);
+    }
+}
+
+/// The places of entries of one list: `paths.read[0, 2-5] of profile 'x'`.
+fn places(rules: &[&Origin]) -> Option<String> {
+    let first = rules.first()?;
+    let mut indices: Vec<usize> = rules.iter().filter_map(|origin| origin.index).collect();
+    indices.sort_unstable();
+    indices.dedup();
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for index in indices {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == index => *last = index,
+            _ => ranges.push((index, index)),
+        }
+    }
+    let ranges: Vec<String> = ranges
+        .into_iter()
+        .map(|(from, to)| if from == to { from.to_string() } else { format!("{from}-{to}") })
+        .collect();
+    let list = if ranges.is_empty() { String::new() } else { format!("[{}]", ranges.join(", ")) };
+    Some(format!("{}{list} of profile '{}'", first.key, first.profile))
+}
+
+fn shortened(mut what: Vec<String>, all: bool) -> Vec<String> {
+    let more = what.len().saturating_sub(MOST);
+    if more > 1 && !all {
+        what.truncate(MOST);
+        what.push(format!("and {more} more"));
+    }
+    what
+}
+
+fn findings(text: &mut String, review: &Review<'_>, all: bool) {
+    if review.findings.is_empty() {
+        text.push_str("\nWhat an attacker gets: nothing of what is looked for.\n");
+        return;
+    }
+    text.push_str("\nWhat an attacker gets:\n");
+    let base = review.unusual.as_ref().map_or("", |unusual| &unusual.base);
+    for Finding { topic, about, meaning, rules, usual } in &review.findings {
+        let mark = if *usual { format!(" (so in '{base}' too)") } else { String::new() };
+        let mut lines = Lines::new(text, topic);
+        lines.sentence(&format!("{meaning}{mark}:"), 0);
+        let (words, sentences): (Vec<String>, Vec<String>) =
+            about.iter().map(|about| plain(about)).partition(|about| !about.contains(' '));
+        for about in shortened(sentences, all) {
+            lines.sentence(&format!("- {about}"), 2);
+        }
+        if !words.is_empty() {
+            let words = shortened(words, all);
+            lines.words(std::iter::once("-").chain(words.iter().map(String::as_str)), 2);
+        }
+        for rule in shortened(rules.clone(), all) {
+            lines.sentence(&format!("by {rule}"), 2);
+        }
+    }
+    if review.findings.iter().any(|finding| !finding.usual) || base.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "All of it is so in '{base}' too.");
+}
+
+/// As JSON.
+pub fn json(review: &Review<'_>) -> Value {
+    let findings = review.findings.iter().map(|finding| {
+        json!({
+            "topic": finding.topic,
+            "about": finding.about,
+            "meaning": finding.meaning,
+            "rules": finding.rules,
+            "usual": finding.usual,
+        })
+    });
+    json!({
+        "profile": review.profile.name,
+        "lineage": review.profile.lineage.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "workspace": review.workspace.as_ref().map(|path| path.to_string_lossy()),
+        "rights": rights::json(review),
+        "base": review.unusual.as_ref().map(|unusual| &unusual.base),
+        "unusual": review.unusual.iter().flat_map(|unusual| &unusual.more).map(effect).collect::<Vec<_>>(),
+        "findings": findings.collect::<Vec<_>>(),
+        "missing": review.missing,
+        "notes": review.notes,
+    })
+}
+
+/// An effect as JSON.
+pub fn effect(effect: &Effect) -> Value {
+    let rule = effect.rule.as_ref().map(|origin| origin.to_string());
+    json!({ "kind": effect.kind, "what": effect.what, "rule": rule, "why": effect.why })
+}

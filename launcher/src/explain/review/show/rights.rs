@@ -1,0 +1,197 @@
+//! What a profile gives, by kind.
+
+use crate::explain::review::Review;
+use crate::explain::review::show::lines::{Lines, plain};
+use crate::profile::{self, Given, HomeMode, NetworkMode, Origin, Profile, StaticMode};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Display;
+
+/// Maximum number of entries of one profile and kind that are listed.
+const MOST: usize = 12;
+
+/// An entry: what it is, and where it comes from.
+struct Entry {
+    what: String,
+    profile: String,
+    built_in: bool,
+    index: Option<usize>,
+    why: Option<String>,
+}
+
+impl Entry {
+    fn new(what: impl Into<String>, origin: &Origin) -> Entry {
+        Entry {
+            what: what.into(),
+            profile: origin.profile.to_string(),
+            built_in: origin.built_in,
+            index: origin.index,
+            why: origin.why.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+fn entry<T: Display>(given: &Given<T>) -> Entry {
+    Entry::new(given.value.to_string(), &given.origin)
+}
+
+/// What a network is, in words.
+fn network(mode: NetworkMode) -> &'static str {
+    match mode {
+        NetworkMode::None => "no network",
+        NetworkMode::Host => "the whole network of this machine",
+        NetworkMode::Ports => "these hosts and ports:",
+        NetworkMode::Private => "a network of the run's own, with nobody else in it",
+        NetworkMode::Loopback => "a network of the run's own, with nobody else in it, or none",
+    }
+}
+
+/// What a profile gives, by kind. Without a call that starts programs, executing is reading.
+fn rights(profile: &Profile, starts: bool) -> Vec<(&'static str, Vec<Entry>)> {
+    let list = |list: &[profile::PathEntry]| list.iter().map(entry).collect::<Vec<_>>();
+    let Profile { paths, network, env, commands, .. } = profile;
+    let mode = network.mode.iter().map(|mode| Entry::new(self::network(mode.value), &mode.origin));
+    let reach = mode.chain(network.connect.iter().map(entry)).collect();
+    let mut known = HashSet::new();
+    let calls = profile.syscalls.calls.iter().flat_map(|(call, rules)| {
+        let origins = rules.allow.origins().chain(rules.inside.origins());
+        origins.map(move |origin| match &*origin.entry {
+            "" => Entry::new(call.name(), origin),
+            entry => Entry::new(entry, origin),
+        })
+    });
+    // One entry of a profile can be about many calls.
+    let calls = calls.filter(|entry| known.insert((entry.what.clone(), entry.profile.clone(), entry.index)));
+    let mut calls: Vec<Entry> = calls.collect();
+    calls.sort_by_key(|entry| entry.index);
+    let default = profile.syscalls.default.iter();
+    let default = default.filter(|default| {
+        matches!(default.value, profile::DefaultAction::Allow | profile::DefaultAction::Log)
+    });
+    calls.splice(
+        0..0,
+        default.map(|default| Entry::new("all that no entry answers with an error", &default.origin)),
+    );
+    let passed = env.inherit.iter().filter(|entry| !super::is_denied(profile, &entry.value));
+    let set =
+        env.set.iter().map(|(name, value)| Entry::new(format!("{name}={}", value.value), &value.origin));
+    let (read, execute) = match starts {
+        true => (list(&paths.read), list(&paths.execute)),
+        false => (list(&paths.read).into_iter().chain(list(&paths.execute)).collect(), Vec::new()),
+    };
+    vec![
+        ("read", read),
+        ("execute", execute),
+        ("write", list(&paths.write)),
+        ("not", list(&paths.deny)),
+        ("reach", reach),
+        ("not reach", network.deny.iter().map(entry).collect()),
+        ("listen", network.bind.iter().map(entry).collect()),
+        ("sockets", list(&network.unix)),
+        ("start", commands.allow.iter().map(entry).collect()),
+        ("not start", commands.block.iter().map(entry).collect()),
+        ("variables", passed.map(entry).collect()),
+        ("set", set.collect()),
+        ("keys", profile.agent.keys.iter().map(entry).collect()),
+        ("calls", calls),
+    ]
+}
+
+/// As text.
+pub fn human(text: &mut String, review: &Review<'_>, all: bool) {
+    for (label, entries) in rights(review.profile, review.starts) {
+        right(text, label, &entries, all);
+    }
+}
+
+/// The entries of a file one by one, with their places in the list; those of built-in profiles as far as they can be
+/// taken in.
+fn right(text: &mut String, label: &str, entries: &[Entry], all: bool) {
+    let mut lines = Lines::new(text, label);
+    let (own, inherited): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(|entry| !entry.built_in);
+    let shown = |entry: &Entry| match entry.index {
+        Some(index) => format!("[{index}] {}", plain(&entry.what)),
+        None => plain(&entry.what),
+    };
+    let (explained, bare): (Vec<&Entry>, Vec<&Entry>) =
+        own.into_iter().partition(|entry| entry.why.is_some());
+    for Entry { what, index, why, .. } in explained {
+        let index = index.map_or(String::new(), |index| format!("[{index}] "));
+        let why = why.as_deref().unwrap_or_default();
+        lines.sentence(&format!("{index}{what}  ({why})"), 4);
+    }
+    let bare: Vec<String> = bare.into_iter().map(shown).collect();
+    lines.words(bare.iter().map(String::as_str), 0);
+    let mut profiles: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for entry in inherited {
+        profiles.entry(&entry.profile).or_default().push(plain(&entry.what));
+    }
+    for (profile, mut what) in profiles {
+        let more = what.len().saturating_sub(MOST);
+        if more > 1 && !all {
+            what.truncate(MOST);
+            what.push(format!("and {more} more"));
+        }
+        what.push(format!("(of '{}')", plain(profile)));
+        lines.words(what.iter().map(String::as_str), 2);
+    }
+}
+
+/// What a run is like under a profile: what is protected, whose home it has, what it requires.
+pub fn means(text: &mut String, profile: &Profile) {
+    let home = match profile.home.mode.as_deref().copied().unwrap_or_default() {
+        HomeMode::Closed => "yours, closed but for what the rules open",
+        HomeMode::Private => "one of the run's own, kept for the next run in this workspace",
+        HomeMode::Temporary => "one of the run's own, removed afterwards",
+    };
+    let (copies, stores) = (profile.home.copies.len(), profile.home.stores.len());
+    let filled = match profile.home.mode.as_deref().copied().unwrap_or_default() {
+        HomeMode::Closed => String::new(),
+        _ => format!(
+            ", with copies of {copies} files of settings, and {stores} directories of packages below it"
+        ),
+    };
+    let namespaces = match profile.namespaces.as_deref() {
+        Some(profile::Namespaces::Auto) => "where the machine gives them",
+        Some(profile::Namespaces::None) | None => "none: nothing can be protected",
+    };
+    let linked = match profile.static_programs.as_deref().copied().unwrap_or_default() {
+        StaticMode::Block => "not started",
+        StaticMode::Warn => "started, with a warning",
+        StaticMode::Confine => "started",
+    };
+    let count = profile.paths.protect.len();
+    let mut rows = vec![
+        ("home", format!("{home}{filled}")),
+        ("namespaces", namespaces.to_string()),
+        ("requires", profile.require.as_deref().map_or("no level".to_string(), ToString::to_string)),
+        ("static", format!("programs that are linked statically are {linked}")),
+    ];
+    if count > 0 {
+        rows.insert(
+            0,
+            ("protected", format!("{count} paths, and what git executes; the list: sbx profile show")),
+        );
+    }
+    for (label, row) in rows {
+        Lines::new(text, label).sentence(&row, 2);
+    }
+}
+
+/// As JSON.
+pub fn json(review: &Review<'_>) -> Map<String, Value> {
+    let rights = rights(review.profile, review.starts).into_iter();
+    let rights = rights.map(|(label, entries)| {
+        let entries = entries.iter().map(|entry| {
+            json!({
+                "what": entry.what,
+                "profile": entry.profile,
+                "built_in": entry.built_in,
+                "index": entry.index,
+                "why": entry.why,
+            })
+        });
+        (label.to_string(), entries.collect())
+    });
+    rights.collect()
+}
