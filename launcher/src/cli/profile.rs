@@ -204,7 +204,8 @@ fn request(name: &OsStr, profile: &Profile) -> Request {
     Request { profile: Some(name.to_os_string()), dangerously_unconfined, ..Request::default() }
 }
 
-/// The plan of a run here. Where the profile requires more than this machine gives, the run without that, and the refusal.
+/// The plan of a run here. Where the profile requires more than this machine gives, the run without that, and the
+/// refusal.
 fn plan(request: &Request, host: &Host, used: &Profile) -> Result<(Plan, Option<String>), Refusal> {
     let whole = why::plan_of(request, host, &|profile| *profile = used.clone());
     match (whole, &used.require) {

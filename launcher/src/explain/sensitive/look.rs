@@ -61,8 +61,8 @@ impl<'n> Look<'n> {
         Look { by_name_only: true, ..self }
     }
 
-    /// What makes a path sensitive: the names that lead to it below `base`, or what is below it, the nearest first, up to
-    /// a number of things. Links are not followed: rules do not follow them either.
+    /// What makes a path sensitive: the names that lead to it below `base`, or what is below it, the nearest first, up
+    /// to a number of things. Links are not followed: rules do not follow them either.
     pub fn at(mut self, path: &Path, base: &Path, most: usize) -> Vec<Found> {
         for place in path.ancestors().take_while(|place| *place != base) {
             if let Some(why) = place.file_name().and_then(|name| self.by_name(name)) {

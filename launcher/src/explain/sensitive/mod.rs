@@ -73,8 +73,8 @@ const PRIVATE: &str = "an address of this machine, a private network or a metada
 /// What git writes all the time in a repository, and executes nothing of.
 const GIT_DATA: [&str; 5] = ["objects", "refs", "logs", "lfs", "index"];
 
-/// What git executes of a repository: programs, and names of programs. `info/attributes` only picks among those that the
-/// configuration names, as a `.gitattributes` in the tree does.
+/// What git executes of a repository: programs, and names of programs. `info/attributes` only picks among those that
+/// the configuration names, as a `.gitattributes` in the tree does.
 fn executed_by_git(repository: &Path) -> [PathBuf; 2] {
     ["hooks", "config"].map(|name| repository.join(name))
 }
