@@ -31,6 +31,9 @@ pub fn sentence(error: &clap::Error, arguments: &[OsString]) -> String {
             return format!("unknown subcommand '{}'; {hint}{run}", escape(given.as_bytes(), LONGEST));
         }
         ErrorKind::UnknownArgument => match raw(error, ContextKind::SuggestedArg) {
+            _ if name == "sbx agent" && flag.starts_with('-') => {
+                format!("unknown flag '{flag}'; flags of the agent itself follow '--'")
+            }
             near if !near.is_empty() => return format!("unknown flag '{flag}'; did you mean '{near}'?"),
             _ if flag.starts_with('-') => format!("unknown flag '{flag}'"),
             _ => format!("unknown argument '{flag}'"),
@@ -124,6 +127,10 @@ mod tests {
                 "unknown flag '--profil'; did you mean '--profile'?",
             ),
             (&[b"run", b"--profil=x", b"ls"], "unknown flag '--profil'; did you mean '--profile'?"),
+            (
+                &[b"agent", b"claude", b"--version"],
+                "unknown flag '--version'; flags of the agent itself follow '--'",
+            ),
             (&[b"run", b"-Z", b"--", b"ls"], "unknown flag '-Z'; try 'sbx run --help'"),
             (
                 &[b"run", b"-q", b"-v", b"ls"],

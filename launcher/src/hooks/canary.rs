@@ -144,12 +144,12 @@ fn runs(agent: Agent, command: &str, settings: &Settings, host: &Host) -> Result
 fn try_out(agent: Agent, hook: &str, host: &Host) -> Result<(), String> {
     let stage = Stage::new(host)?;
     let secret = stage.secret.to_str().ok_or("the name of the home directory is not UTF-8")?;
-    let command = format!("cat '{}' 2>/dev/null; echo ran >ran", secret.replace('\'', r"'\''"));
+    // It writes nothing: a profile may have the hook look around only.
+    let command = format!("cat '{}' 2>/dev/null; echo {RAN}", secret.replace('\'', r"'\''"));
     // Without the hook the same command reads it: else nothing is proven.
-    if stage.run(&command, &[])? != SECRET {
+    if stage.run(&command, &[])? != format!("{SECRET}{RAN}\n") {
         return Err("the test file could not be read without the hook either, so nothing is proven".into());
     }
-    fs::remove_file(stage.ran()).map_err(|error| plain(&error))?;
     let answer = stage.run(hook, tool_call(agent, &command, &stage.directory).to_string().as_bytes())?;
     let changed = changed_command(&answer).ok_or_else(|| {
         format!("it did not answer with a command, but with '{}'", escape(answer.as_bytes(), 200))
@@ -158,7 +158,7 @@ fn try_out(agent: Agent, hook: &str, host: &Host) -> Result<(), String> {
     if shown.contains(SECRET) {
         return Err("a command that went through it could read a file of your home directory".into());
     }
-    if !stage.ran().exists() {
+    if !shown.lines().any(|line| line == RAN) {
         return Err(format!(
             "a command that went through it did not run: '{}'",
             escape(changed.as_bytes(), 400)
@@ -190,6 +190,8 @@ fn changed_command(answer: &str) -> Option<String> {
 
 /// The content of a file that no command in a sandbox reads.
 const SECRET: &str = "secret\n";
+/// What a command says that has run.
+const RAN: &str = "ran";
 
 /// A workspace, and a file of the home directory. Both are removed in the end.
 struct Stage {
@@ -214,10 +216,6 @@ impl Stage {
         let stage = Stage { directory, secret };
         file.write_all(SECRET.as_bytes()).map_err(|error| cannot(&stage.secret, &error))?;
         Ok(stage)
-    }
-
-    fn ran(&self) -> PathBuf {
-        self.directory.join("ran")
     }
 
     /// What a command of a shell prints, with this on its standard input.

@@ -108,10 +108,21 @@ fn words(arguments: Arguments) -> Result<Vec<String>, String> {
     if asked.next().is_some() {
         return Err(one());
     }
-    if value.contains('\0') || access.as_ref().is_some_and(|access| access.contains('\0')) {
+    if value.contains('\0') {
         return Err("the question has a NUL byte in it".to_string());
     }
+    if matches!(flag, "--path" | "--unix") && value.starts_with('~') {
+        return Err(
+            "a shell replaces '~' by the home directory, and this tool does not: name the path in full"
+                .into(),
+        );
+    }
     let access = match (flag, access) {
+        ("--path", Some(access))
+            if access.is_empty() || access.contains(|letter| !"rwxd".contains(letter)) =>
+        {
+            return Err("access is one or more of the letters r, w, x and d".to_string());
+        }
         ("--path", access) => access,
         (_, None) => None,
         (_, Some(_)) => return Err("access is about a path; leave it out".to_string()),
@@ -154,14 +165,18 @@ mod tests {
 
     #[test]
     fn a_question_is_one_and_its_value_no_flag() {
-        let question = json!({"path": "--json", "access": "-x"});
-        assert_eq!(asked(question), Ok(vec!["--path=--json".to_string(), "--op=-x".to_string()]));
+        let question = json!({"path": "--json", "access": "rx"});
+        assert_eq!(asked(question), Ok(vec!["--path=--json".to_string(), "--op=rx".to_string()]));
         assert_eq!(asked(json!({"listen": 80})), Ok(vec!["--bind=80".to_string()]));
         for wrong in [
             json!({}),
             json!({"path": "a", "call": "b"}),
             json!({"call": "read", "access": "r"}),
             json!({"path": "\0"}),
+            json!({"path": "a", "access": "read"}),
+            json!({"path": "a", "access": "-x"}),
+            json!({"path": "~/.ssh/id_rsa"}),
+            json!({"unix": "~/agent.sock"}),
         ] {
             assert!(asked(wrong.clone()).is_err(), "{wrong}");
         }

@@ -40,6 +40,16 @@ struct Entry {
     place: String,
 }
 
+/// What a document means by a place to write to. A run has a `/tmp` of its own, which a rule about the machine's would
+/// put out of the way: what others keep there would be open.
+fn in_run(location: Location, access: Access) -> Location {
+    let is_tmp = location.base.is_none() && location.rest.trim_end_matches('/') == "/tmp";
+    match access {
+        Access::Write if is_tmp => Location { base: Some(Variable::Tmp), rest: String::new().into() },
+        _ => location,
+    }
+}
+
 /// The lists of a profile's `paths`.
 #[derive(Debug, Default)]
 pub struct Lists {
@@ -67,6 +77,7 @@ impl Files {
     }
 
     fn put(&mut self, location: Location, entry: Entry) {
+        let location = in_run(location, entry.access);
         let is_full = self.places.len() >= MOST;
         match self.places.get_mut(&location) {
             Some(known) => {

@@ -40,6 +40,24 @@ fn commands_of_agents_with_a_hook_are_confined() {
     });
 }
 
+/// What is tried writes nothing.
+#[test]
+fn a_hook_that_only_looks_around_works_too() {
+    need!("python3");
+    with_namespaces(|user| {
+        for profile in ["read-only", "workspace"] {
+            let world = World::new(user);
+            let out = sbx(&world, &["hook", "install", "claude", "--profile", profile]).run().success();
+            assert!(out.out().contains("the hook is installed"), "{profile}: {out}");
+            let out = sbx(&world, &["hook", "status", "claude"]).run().success();
+            assert!(out.out().contains("a test command ran confined"), "{profile}: {out}");
+            let out = agent(&world, "claude", "echo x > made; echo end");
+            assert!(out.out().contains("end"), "{profile}: {out}");
+            assert_eq!(world.exists("made"), profile == "workspace", "{profile}: {out}");
+        }
+    });
+}
+
 /// Agents go on without a hook that fails in a way of its own. Ours refuses then.
 #[test]
 fn a_hook_whose_program_is_gone_refuses() {

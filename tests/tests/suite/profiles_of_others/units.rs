@@ -50,6 +50,28 @@ fn a_path_that_may_be_missing_is_opened_where_it_is_there() {
     });
 }
 
+/// A unit that writes to /tmp has the run's own: what is on the machine is none of its business.
+#[test]
+fn the_tmp_of_a_unit_is_that_of_the_run() {
+    as_users(|user| {
+        let world = World::new(user);
+        let name = format!("/tmp/sbx-test-of-a-unit-{}", std::process::id());
+        let script = format!(
+            "cd /; TMPDIR=${{TMPDIR:-/tmp}}; echo x > $TMPDIR/in-run && cat $TMPDIR/in-run; echo x > {name}"
+        );
+        for lines in ["ReadWritePaths=/tmp\n", "PrivateTmp=yes\nReadWritePaths=/tmp/\n"] {
+            let out = shown(&world, lines, &script);
+            let is_there = std::fs::remove_file(&name).is_ok();
+            assert_eq!((out.as_str(), is_there), ("x\n", false), "{lines}");
+        }
+        // The twin: a rule about the machine's.
+        let profile = r#"{"extends": "workspace", "paths": {"write": ["/tmp"]}}"#;
+        std::fs::write(world.outside.join("open.json"), profile).unwrap();
+        world.sbx(["run", "-p"]).arg(world.outside.join("open.json")).args(["--", "touch", &name]).run();
+        assert!(std::fs::remove_file(&name).is_ok());
+    });
+}
+
 #[test]
 fn namespaces_of_units_are_refused() {
     as_users(|user| {
