@@ -381,6 +381,9 @@ fn in_words(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
     }
 }
 
+/// Maximum number of kinds of lines of a copy that are told.
+const MOST_LINES: usize = 2;
+
 /// What a home of the run's own gets of the user's.
 fn in_home(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
     for entry in more.home.stores.iter() {
@@ -394,7 +397,10 @@ fn in_home(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
         let new = entry.keep.iter().filter(|pattern| !known.contains(pattern));
         let new: Vec<&str> = new.map(|pattern| &**pattern).collect();
         if !new.is_empty() {
-            let what = format!("copies of {}: {}", entry.path, new.join(", "));
+            let others = new.len().saturating_sub(MOST_LINES);
+            let others = if others > 0 { format!(" and {others} others") } else { String::new() };
+            let first: Vec<&str> = new.into_iter().take(MOST_LINES).collect();
+            let what = format!("copies of {}: {}{others}", entry.path, first.join(", "));
             effects.push(Effect::new("home", what).by(&entry.origin));
         }
     }

@@ -31,7 +31,9 @@ pub fn ask(probes: &mut Probes<'_>, sensitive: &Sensitive) -> Result<(), Refusal
         for (point, why) in points(own, &granted, sensitive, what) {
             let question = Question::Path(point.clone(), wanted);
             let answer = query::answer(own.about, &question)?;
-            if !is_given(&answer) {
+            // What an entry of a file names is given when it comes.
+            let comes = |(path, entry): &Granted<'_>| *path == point && !entry.origin.built_in;
+            if !is_given(&answer) && (is_there(&point) || !granted.iter().any(comes)) {
                 continue;
             }
             let around = granted.iter().filter(|(path, _)| is_within(&point, path));
