@@ -139,7 +139,7 @@ structs! {
     Given<T> { value, origin }
     HostGroup { rules }
     Location { base, rest }
-    Origin { profile, built_in, optional, key, index, entry, why }
+    Origin { profile, built_in, optional, unless_credentials, key, index, entry, why }
     Protection { path, readers, when_made }
     SettingsCopy { path, format, keep }
     Syscalls { default, calls }

@@ -3,7 +3,7 @@
 use crate::cli::flags::ShellFlags;
 use crate::cli::table::{GROUPS, Takes};
 use crate::cli::{print, profile};
-use crate::error::Refusal;
+use crate::error::{Outcome, Refusal};
 use crate::explain::hint::shell_word;
 use crate::host::Host;
 use crate::profile::{self as profiles, Given, Name, Origin, Profile, Search, Source, Variables};
@@ -157,6 +157,7 @@ fn start(start: Start, host: &Host) -> Result<i32, Refusal> {
     if start.dry_run {
         return print(agent.line(&start.words, &start.arguments).as_bytes()).map(|()| 0);
     }
+    agent.is_installed()?;
     let mut request = start.request;
     request.env.extend(agent.keys());
     request.profile = Some(agent.profile_name.clone());
@@ -215,12 +216,33 @@ impl Agent<'_> {
         Ok(())
     }
 
-    /// The agent's program: the first name that PATH has, else the first.
-    fn program(&self) -> &str {
-        let programs = || self.profile.agent.programs.iter().map(|name| &*name.value);
+    fn programs(&self) -> impl Iterator<Item = &str> {
+        self.profile.agent.programs.iter().map(|name| &*name.value)
+    }
+
+    /// The first of its programs that PATH has.
+    fn installed(&self) -> Option<&str> {
         let path = self.host.variable("PATH");
-        let found = programs().find(|name| program::find(OsStr::new(name), path, "/".as_ref()).is_ok());
-        found.or_else(|| programs().next()).unwrap_or_default()
+        self.programs().find(|name| program::find(OsStr::new(name), path, "/".as_ref()).is_ok())
+    }
+
+    fn is_installed(&self) -> Result<(), Refusal> {
+        if self.installed().is_some() {
+            return Ok(());
+        }
+        let names: Vec<String> = self.programs().map(|name| format!("'{name}'")).collect();
+        Err(Refusal::with(
+            Outcome::NotFound,
+            format!(
+                "cannot start this agent: there is no {} in PATH; install the agent first, or add its directory to PATH",
+                names.join(" or ")
+            ),
+        ))
+    }
+
+    /// The agent's program: the one that is there, else the first.
+    fn program(&self) -> &str {
+        self.installed().or_else(|| self.programs().next()).unwrap_or_default()
     }
 
     fn command(&self, arguments: &[OsString]) -> Vec<OsString> {

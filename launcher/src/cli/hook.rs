@@ -134,9 +134,6 @@ fn install(agent: Agent, how: &How, trust: bool, host: &Host) -> Result<i32, Ref
     if let Some(copy) = &installed.copy {
         let _ = writeln!(text, "  the settings before it: '{}'", shown(copy));
     }
-    for sentence in agent.open_ends() {
-        let _ = writeln!(text, "  note: {sentence}");
-    }
     if trust && hooks::trust(agent, host)? {
         let _ = writeln!(text, "  {} trusts it now", agent.name());
     }
@@ -200,6 +197,9 @@ fn report(agents: &[Agent], host: &Host) -> Result<i32, Refusal> {
                 Ok(())
             }
         };
+        for sentence in agent.open_ends() {
+            let _ = writeln!(text, "  note: {sentence}");
+        }
         if status.others > 0 {
             let _ = writeln!(
                 text,

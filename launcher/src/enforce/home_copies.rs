@@ -8,7 +8,7 @@
 //! home, so a start at which nothing has changed takes one read, and one look at each file.
 
 use crate::plan::files::inside;
-use crate::plan::settings_copy::{VERSION, filtered};
+use crate::plan::settings_copy::{LONGEST, VERSION, filtered};
 use crate::profile::{Given, SettingsCopy, Variable, Variables};
 use crate::sys::beneath::Directory;
 use crate::sys::{SyscallError, file, memory, plain, process};
@@ -19,9 +19,6 @@ use std::io::{Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// Longer than any file of settings.
-const LONGEST: u64 = 1024 * 1024;
 
 /// What a command may cause by what it puts into its home.
 const OBSTACLES: [i32; 11] = [
@@ -271,6 +268,7 @@ mod tests {
             profile: crate::profile::Shared::Fixed("x"),
             built_in: true,
             optional: true,
+            unless_credentials: false,
             key: "home.copies",
             index: None,
             entry: "".into(),

@@ -93,8 +93,9 @@ impl Frame<'_> {
             }
             Right::Scratch => {
                 let why = format!("in place of /tmp; {why}");
-                push(document, "/paths/write", json!({ "path": "${TMP}", "why": why }));
-                push(document, "/paths/execute", json!({ "path": "${TMP}", "why": "as above" }));
+                for list in ["/paths/write", "/paths/execute"] {
+                    push(document, list, json!({ "path": "${TMP}", "why": why }));
+                }
                 set(document, "/env/set/TMPDIR", json!("${TMP}"));
             }
             Right::Namespaces => set(document, "/namespaces", json!("auto")),

@@ -270,10 +270,9 @@ fn begin<'a>(
             "cannot extend the profile to begin from: its path is not UTF-8, and no profile can name it",
         )
     })?;
-    let words: Vec<String> = asked.command.iter().map(|word| escape(word.as_bytes(), 60)).collect();
-    let description = match words.is_empty() {
+    let description = match asked.command.is_empty() {
         true => "learned from reports".to_string(),
-        false => format!("learned: {}", escape(words.join(" ").as_bytes(), 200)),
+        false => format!("learned: {}", escape(asked.command.join(OsStr::new(" ")).as_bytes(), 200)),
     };
     let frame = Frame {
         extends,

@@ -286,6 +286,7 @@ mod tests {
             profile: Shared::Fixed("test"),
             built_in: false,
             optional: false,
+            unless_credentials: false,
             key: "env",
             index: None,
             entry: "".into(),

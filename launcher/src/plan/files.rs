@@ -8,7 +8,7 @@ use crate::plan::listings::Listings;
 use crate::plan::namespaces::{Roots, TMP};
 use crate::plan::rules::{PathRights, PathRule};
 use crate::plan::writable_roots::{self, Found, WritableRoots};
-use crate::plan::{Inputs, deny_expansion, flag_warnings};
+use crate::plan::{Inputs, deny_expansion, flag_warnings, settings_copy};
 use crate::profile::{self, NOT_EXPANDED, Origin, PathEntry, Profile, Variables};
 use crate::program::Program;
 use crate::request::Request;
@@ -145,6 +145,9 @@ fn of_profile(paths: &profile::Paths, variables: &Variables<'_>) -> Result<Vec<P
         for entry in list.iter() {
             let Some(mut rule) = of_entry(entry, rights, variables) else { continue };
             there(&rule, &entry.origin)?;
+            if entry.origin.unless_credentials && settings_copy::may_hold_credentials(&rule.path) {
+                continue;
+            }
             let below = variables.workspace.is_some_and(|workspace| is_below(&rule.path, workspace));
             if below && rule.path.exists() {
                 rule.path = inside(&rule.path, variables)?;
@@ -157,8 +160,11 @@ fn of_profile(paths: &profile::Paths, variables: &Variables<'_>) -> Result<Vec<P
 
 /// Refuses a rule of a user's profile about what is not there: the entry tells which file to mend.
 fn there(rule: &PathRule, origin: &Origin) -> Result<(), Refusal> {
+    if rule.optional {
+        return Ok(());
+    }
     match rule.path.metadata() {
-        Err(error) if !rule.optional && path::says_missing(&error) => {
+        Err(error) if path::says_missing(&error) => {
             Err(Refusal::new(format!("cannot allow '{}' ({origin}): {}", shown(&rule.path), plain(&error))))
         }
         _ => Ok(()),

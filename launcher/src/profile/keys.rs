@@ -30,9 +30,10 @@ pub(crate) struct Key<'a> {
 impl Key<'_> {
     pub(crate) fn origin(&self, index: Option<usize>, entry: Text, note: impl Into<Note>) -> Shared<Origin> {
         let Author { profile, built_in } = self.author;
-        let (profile, built_in, Note { why, optional }) = (profile.clone(), *built_in, note.into());
-        let optional = optional || built_in;
-        Shared::from(Origin { profile, built_in, optional, key: self.name, index, entry, why })
+        let (profile, built_in) = (profile.clone(), *built_in);
+        let Note { why, optional, unless_credentials } = note.into();
+        let (optional, key) = (optional || built_in, self.name);
+        Shared::from(Origin { profile, built_in, optional, unless_credentials, key, index, entry, why })
     }
 
     pub(crate) fn given<T>(&self, value: T) -> Given<T> {
@@ -192,6 +193,9 @@ pub(crate) fn with_origin(mut object: Value, origin: &Origin) -> Value {
     object["key"] = json!(origin.place());
     if origin.optional && !origin.built_in {
         object["optional"] = json!(true);
+    }
+    if origin.unless_credentials {
+        object["unless"] = json!("credentials");
     }
     if let Some(why) = &origin.why {
         object["why"] = json!(why);

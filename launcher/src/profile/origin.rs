@@ -64,11 +64,13 @@ pub struct Note {
     pub why: Option<Text>,
     /// Whether the path may be missing.
     pub optional: bool,
+    /// Whether the entry counts only where no credential is seen in the file.
+    pub unless_credentials: bool,
 }
 
 impl From<Option<Text>> for Note {
     fn from(why: Option<Text>) -> Note {
-        Note { why, optional: false }
+        Note { why, ..Note::default() }
     }
 }
 
@@ -81,6 +83,8 @@ pub struct Origin {
     pub built_in: bool,
     /// Whether it is about a path that may be missing on this machine, as those of built-in profiles may.
     pub optional: bool,
+    /// Whether it counts only where no credential is seen in the file.
+    pub unless_credentials: bool,
     /// The key: `syscalls.allow`.
     pub key: &'static str,
     /// The place in the list, if the key is one.

@@ -206,7 +206,8 @@ fn list<T: Display>(entries: &[Given<T>]) -> Vec<String> {
 fn from(origin: &Origin) -> String {
     let why = origin.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
     let optional = if origin.optional && !origin.built_in { ", may be missing" } else { "" };
-    format!("{optional}  ({} {}{why})", origin.profile, origin.place())
+    let unless = if origin.unless_credentials { ", unless it holds credentials" } else { "" };
+    format!("{optional}{unless}  ({} {}{why})", origin.profile, origin.place())
 }
 
 /// A line for each condition under which a call is allowed or denied.

@@ -31,18 +31,19 @@ pub(crate) fn path_entry(node: Node, place: &Place) -> Entry<Location> {
     Ok((entry.path, why))
 }
 
-/// A path that may be missing, where the entry says so.
+/// A path that may be missing, or may hold credentials, where the entry says so.
 pub(crate) fn openable(node: Node, place: &Place) -> Result<(Location, Note), Fault> {
     if matches!(node, Node::String(_)) {
         return Ok((path(node, place)?, Note::default()));
     }
     if !matches!(node, Node::Object(_)) {
-        return Err(node.instead(place, "a path, or an object with 'path', 'optional' and 'why'"));
+        return Err(node.instead(place, "a path, or an object with 'path', 'optional', 'unless' and 'why'"));
     }
-    let mut fields = node.fields(place, &["path", "optional", "why"])?;
+    let mut fields = node.fields(place, &["path", "optional", "unless", "why"])?;
     let path = fields.require("path", path)?;
     let optional = fields.take("optional", Node::truth)?.unwrap_or_default();
-    Ok((path, Note { why: fields.take("why", Node::string)?, optional }))
+    let unless_credentials = fields.take("unless", word(&[("credentials", true)]))?.unwrap_or_default();
+    Ok((path, Note { why: fields.take("why", Node::string)?, optional, unless_credentials }))
 }
 
 pub(crate) fn protection(node: Node, place: &Place) -> Entry<Protection> {

@@ -1,5 +1,8 @@
 //! `read-only`: looking around with any tool, changing nothing.
 
+use serde_json::json;
+use std::path::Path;
+
 use sbx_tests::{World, as_users, in_worlds, kernel, need, promise};
 
 use crate::corpus;
@@ -49,6 +52,59 @@ fn names_of_interfaces_can_be_listed_and_nothing_else() {
             }
         }
         world.bare(["cat", "/sys/class/net/lo/address"]).run().success();
+    });
+}
+
+#[test]
+fn an_entry_unless_credentials_opens_no_file_that_has_one() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let file = world.outside.join("settings");
+        let link = world.outside.join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let read = |named: &Path, unless: bool| {
+            let mut entry = json!({ "path": named });
+            if unless {
+                entry["unless"] = json!("credentials");
+            }
+            let profile = json!({ "extends": "read-only", "paths": { "read": [entry] } });
+            world.write("../entry.json", profile.to_string());
+            world.sbx(["run", "-p", "../entry.json", "--", "cat"]).arg(named).run()
+        };
+        let harmless = "[global]\ncert = /etc/ssl/certs/ca-certificates.crt\n";
+        std::fs::write(&file, harmless).unwrap();
+        for named in [&file, &link] {
+            read(named, true).success().prints(harmless);
+        }
+        let address = format!("{harmless}index-url = https://me:hunter2@pypi.example/simple\n");
+        let long = "# nothing\n".repeat(200_000);
+        for text in [address.as_bytes(), b"# the token\n", b"\xff\xfe", b"a\0b", long.as_bytes()] {
+            std::fs::write(&file, text).unwrap();
+            assert!(read(&file, true).failed().stdout.is_empty());
+            assert!(read(&link, true).failed().stdout.is_empty());
+            assert!(!read(&file, false).success().stdout.is_empty());
+        }
+        std::fs::write(&file, harmless).unwrap();
+        let directory = world.outside.clone();
+        let profile = |unless: &str| {
+            json!({ "extends": "read-only",
+                "paths": { "read": [{ "path": directory, "unless": unless }] } })
+        };
+        world.write("../entry.json", profile("credentials").to_string());
+        assert!(
+            world
+                .sbx(["run", "-p", "../entry.json", "--", "cat"])
+                .arg(&file)
+                .run()
+                .failed()
+                .stdout
+                .is_empty()
+        );
+        world.write("../entry.json", profile("passwords").to_string());
+        world
+            .sbx(["run", "-p", "../entry.json", "--", "true"])
+            .run()
+            .refused(125, &["unknown value 'passwords'"]);
     });
 }
 

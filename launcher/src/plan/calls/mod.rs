@@ -151,6 +151,7 @@ impl Calls {
                 profile: Shared::Fixed("command line"),
                 built_in: false,
                 optional: false,
+                unless_credentials: false,
                 key: flag,
                 index: None,
                 entry: String::from_utf8_lossy(entry).into_owned().into(),

@@ -18,9 +18,17 @@ mod toml;
 mod yaml;
 
 use crate::profile::{Name, Pattern, SettingsFormat};
+use crate::sys::file;
+use crate::sys::path::canonical;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 /// Changes when the same file may come out otherwise: copies that an older filter made are then made anew.
 pub const VERSION: u32 = 1;
+
+/// Longer than any file of settings.
+pub const LONGEST: u64 = 1024 * 1024;
 
 /// A file that its tool would not understand either, or not for sure in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +45,21 @@ pub fn filtered(format: SettingsFormat, keep: &[Pattern], text: &[u8]) -> Result
         SettingsFormat::Toml => toml::filtered(keep, plain_text(text)?).map(String::into_bytes),
         SettingsFormat::Yaml => yaml::filtered(keep, plain_text(text)?).map(String::into_bytes),
     }
+}
+
+/// Whether a file may hold a credential, whatever its format is. What cannot be looked at may.
+pub fn may_hold_credentials(path: &Path) -> bool {
+    let text = file::open_without_links(&canonical(path)).ok().and_then(|file| text_of(File::from(file)));
+    let text = text.as_deref().map(plain_text);
+    let Some(Ok(text)) = text else { return true };
+    text.split(['\n', '\r']).any(|line| secret::is_in(line.as_bytes()))
+}
+
+fn text_of(file: File) -> Option<Vec<u8>> {
+    file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= LONGEST)?;
+    let mut text = Vec::new();
+    file.take(LONGEST + 1).read_to_end(&mut text).ok().filter(|length| *length as u64 <= LONGEST)?;
+    Some(text)
 }
 
 /// Text in which all readers see the same lines: some take other characters than these for the end of one.

@@ -81,7 +81,7 @@ fn a_hook_whose_program_is_gone_refuses() {
             for kind in KINDS {
                 let out = agent(&world, kind, "echo ran");
                 assert!(
-                    out.out().is_empty() && out.err().contains("so the command was not run"),
+                    out.out().is_empty() && out.err().contains("the command was not run"),
                     "{kind}: {out}"
                 );
                 let status = sbx(&world, &["hook", "status", kind]).run().exited(1);

@@ -184,7 +184,7 @@ fn environment(node: Node, place: &Place, meaning: &mut Meaning, losses: &mut Lo
     let own = "a run starts from the variables that the profile passes on; see env.inherit";
     lose(&mut fields, "include_only", own, losses)?;
     fields.take("inherit", |node, place| {
-        if node.word(place, &[("all", false), ("core", false), ("none", true)])? {
+        if node.word(place, &[("all", false), ("core", true), ("none", true)])? {
             losses.note(place, own);
         }
         Ok(())
