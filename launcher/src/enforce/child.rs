@@ -14,6 +14,7 @@ use crate::plan::network::Hosts;
 use crate::sys::ahead::{Ahead, Made};
 use crate::sys::namespace::Own;
 use crate::sys::process::{self, Pid};
+use crate::sys::processor::Processors;
 use crate::sys::signal::{self, Disposition};
 use crate::sys::{SyscallError, descriptor, namespace, privilege, seccomp};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -64,6 +65,8 @@ pub struct Steps {
     pub session: bool,
     /// Where the child waits until all path rules are added; `None` where they are already.
     pub barrier: Option<StartBarrier>,
+    /// The processors of the command, if the child may have others until the barrier is open.
+    pub processors: Option<Processors>,
     /// Whether the supervisor is told when the child waits there: it is parked, and its command comes later.
     pub parks: bool,
     /// Where the reaper waits until all placeholders are made, if there are any.
@@ -142,6 +145,7 @@ fn confine(steps: &mut Steps, progress: &mut Progress) -> Result<(), EnforceErro
     privilege::no_new_privs().step("set no_new_privs")?;
     if let Some(barrier) = &steps.barrier {
         barrier.wait().step("wait for the path rules")?;
+        steps.processors.iter().for_each(|processors| processors.take());
     }
     if let Some(landlock) = &mut steps.landlock {
         landlock.restrict_self().step("put the path rules in force")?;

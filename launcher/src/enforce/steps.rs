@@ -113,6 +113,7 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             number_limit: layout.as_ref().and_then(|_| namespace::number_limit()),
             layout,
             barrier: None,
+            processors: None,
             parks: later,
             placed: None,
             dropped_early: false,

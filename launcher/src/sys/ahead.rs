@@ -7,6 +7,7 @@
 
 use crate::sys::namespace::{self, Kinds, Mark, Own, UserMap};
 use crate::sys::process::{self, Pid};
+use crate::sys::processor::Processors;
 use crate::sys::signal::{self, Set};
 use crate::sys::stack::Stack;
 use crate::sys::{OfCall, SyscallError, checked, socket};
@@ -119,6 +120,9 @@ impl Ahead {
         let (helper, ended) = (Cell::new(pid), Cell::new(pid.is_none()));
         let ahead = Ahead { shared, helper, ended, stack: ManuallyDrop::new(stack) };
         signal::set_mask(&mask)?;
+        if let Some((pid, processors)) = pid.zip(Processors::of_this_process()) {
+            processors.send_away(pid);
+        }
         Ok(pid.map(|_| ahead))
     }
 

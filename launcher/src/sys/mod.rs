@@ -41,6 +41,7 @@ pub mod privilege;
 pub mod probe;
 #[allow(unsafe_code)] // clone(2), execve(2), waitid(2), kill(2) and others.
 pub mod process;
+pub mod processor;
 pub mod resolve;
 pub mod route;
 #[allow(unsafe_code)] // seccomp(2) and its ioctls, the version of Landlock.

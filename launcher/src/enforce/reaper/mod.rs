@@ -25,6 +25,7 @@ use crate::error::Refusal;
 use crate::sys::descriptor::{self, Interest};
 use crate::sys::namespace::{self, Own};
 use crate::sys::process::{self, Change, Pid};
+use crate::sys::processor::Processors;
 use crate::sys::{OfCall, SyscallError, ahead, signal, socket};
 use ending::{KILLING, TICK};
 use life::reap;
@@ -201,6 +202,8 @@ impl Reaper {
         // it, and those for the reaper must wait until it looks.
         let mask = signal::set_mask(&signal::Set::full())?;
         steps.made = steps.ahead.take().and_then(|ahead| ahead.made(steps.own.as_ref())).map(Rc::new);
+        // Only at the barrier is it certain that nothing more is said about them.
+        steps.processors = steps.barrier.as_ref().and_then(|_| Processors::of_this_process());
         let mut life = |steps: &mut Steps| {
             let barrier = steps.barrier.as_ref().filter(|_| steps.layout.is_some());
             let held = barrier.map(StartBarrier::supervisor);
@@ -214,6 +217,7 @@ impl Reaper {
         if pid == 0 {
             process::exit_now(life(&mut steps));
         }
+        steps.processors.iter().for_each(|processors| processors.send_away(pid));
         // From here on there is somebody who removes them if this process is killed.
         let placed = steps.placed.as_ref().map_or(Ok(()), |placed| {
             let made = afterwards.placeholders.make().map_err(|error| Unstarted::Refused(error.into()));
