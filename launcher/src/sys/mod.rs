@@ -11,6 +11,8 @@ pub mod allocator;
 pub mod attributes;
 pub mod beneath;
 pub mod bounded;
+#[allow(unsafe_code)] // memcpy(3) and memcmp(3) as assembly.
+pub mod copying;
 #[allow(unsafe_code)] // pthread_kill(3), and a handler for its signal.
 pub mod crew;
 #[allow(unsafe_code)] // recvmsg(2) and sendmsg(2) with control messages.

@@ -35,7 +35,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
 
-/// What part of the run's time the search may take, and how many directories it looks into in any case.
+/// What part of the run's time the search may take for directories that have not changed, and how many of these it looks
+/// into in any case.
 const PART: u32 = 50;
 const LEAST: usize = 8;
 /// More repositories of a workspace are not recorded.
@@ -131,8 +132,14 @@ impl Aftermath {
 
     /// Looks for repositories. What was closed during the run is named: it may hold some.
     fn search(&self, until: Instant, look: &mut Look) {
-        let closed = search::repositories(&self.root, until, |place| self.look(place, look));
-        for place in closed {
+        let unseen = search::repositories(&self.root, self.since, until, |place| self.look(place, look));
+        if unseen.too_many {
+            look.outcome.failures.push(format!(
+                "cannot tell what git would execute in '{}': the run changed more directories than are looked into",
+                shown(&self.workspace)
+            ));
+        }
+        for place in unseen.closed {
             let is_changed = self.root.place(&place).and_then(|own| own.ages(OsStr::new("")));
             if is_changed.is_ok_and(|ages| ages.changed >= self.since) {
                 look.outcome.failures.push(format!(

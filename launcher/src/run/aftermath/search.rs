@@ -5,7 +5,7 @@ use crate::sys::beneath::{Directory, LISTING};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 /// Maximum number of directories that are looked into.
 const MOST: usize = 1 << 20;
@@ -16,29 +16,74 @@ const NEEDED: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
 /// Directories that are looked into last: there is much in them, and seldom a repository.
 const LAST: [&str; 3] = ["objects", ".hg", "node_modules"];
 
-/// Calls `each` with every repository below a directory, by its path from there, what is near the top first. After
-/// `until`, and some directories, it ends. Returns the directories that cannot be looked into.
-pub fn repositories(root: &Directory, until: Instant, mut each: impl FnMut(&Path)) -> Vec<PathBuf> {
-    let mut waiting = VecDeque::from([PathBuf::new()]);
-    let (mut last, mut closed) = (VecDeque::new(), Vec::new());
+/// What a search did not see.
+#[derive(Default)]
+pub struct Unseen {
+    /// The directories that cannot be looked into.
+    pub closed: Vec<PathBuf>,
+    /// Whether there were more directories than are looked into, of those that have changed.
+    pub too_many: bool,
+}
+
+/// Directories that are to be looked into.
+#[derive(Default)]
+struct Waiting {
+    first: VecDeque<PathBuf>,
+    last: VecDeque<PathBuf>,
+}
+
+impl Waiting {
+    fn add(&mut self, place: PathBuf, is_last: bool) {
+        if is_last { self.last.push_back(place) } else { self.first.push_back(place) }
+    }
+
+    fn next(&mut self) -> Option<PathBuf> {
+        self.first.pop_front().or_else(|| self.last.pop_front())
+    }
+}
+
+/// Calls `each` with the repositories below a directory, by their paths from there, what is near the top first.
+///
+/// Directories that were made or have changed `since` are looked into in any case:
+/// to look takes less time than to make them did. Others follow `until` it is too late, and at least some.
+pub fn repositories(
+    root: &Directory,
+    since: SystemTime,
+    until: Instant,
+    mut each: impl FnMut(&Path),
+) -> Unseen {
+    let (mut changed, mut others) = (Waiting::default(), Waiting::default());
+    let mut unseen = Unseen::default();
     let mut buffer = Vec::with_capacity(LISTING);
-    let mut seen = 0;
-    while let Some(place) = waiting.pop_front().or_else(|| last.pop_front()) {
-        if seen >= MOST || (seen >= LEAST && Instant::now() > until) {
-            break;
-        }
+    let (mut seen, mut seen_of_others) = (0, 0);
+    changed.add(PathBuf::new(), false);
+    loop {
+        let place = match changed.next() {
+            Some(_) if seen >= MOST => {
+                unseen.too_many = true;
+                break;
+            }
+            Some(place) => place,
+            None if seen >= MOST || (seen_of_others >= LEAST && Instant::now() > until) => break,
+            None => {
+                seen_of_others += 1;
+                let Some(place) = others.next() else { break };
+                place
+            }
+        };
         seen += 1;
         let mut found = Found::default();
-        let listed = root.below(&place).and_then(|at| {
+        let at = root.below(&place);
+        let listed = at.as_ref().map_err(|_| ()).and_then(|at| {
             // One that may be listed and not entered tells nothing either.
             if !at.has(".") {
-                closed.push(place.clone());
+                unseen.closed.push(place.clone());
             }
-            at.each_entry(&mut buffer, |name, is| found.note(name, is))
+            at.each_entry(&mut buffer, |name, is| found.note(name, is)).map_err(|_| ())
         });
         if listed.is_err() {
             // One that may be entered can be used without being listed.
-            closed.push(place.clone());
+            unseen.closed.push(place.clone());
             let Ok(held) = root.place(&place) else { continue };
             let names = [".git", ".hg"].iter().chain(&NEEDED).filter(|name| held.has(name));
             found = Found::default();
@@ -50,15 +95,17 @@ pub fn repositories(root: &Directory, until: Instant, mut each: impl FnMut(&Path
         }
         found.entries.iter().for_each(|name| each(&place.join(name)));
         for name in found.directories {
-            let at = place.join(&name);
+            let is_changed =
+                at.as_ref().is_ok_and(|at| at.ages(&name).is_ok_and(|ages| ages.changed >= since));
+            let waiting = if is_changed { &mut changed } else { &mut others };
+            let path = place.join(&name);
             match name.to_str() {
-                Some(".git") => waiting.push_back(at.join("modules")),
-                Some(name) if LAST.contains(&name) => last.push_back(at),
-                _ => waiting.push_back(at),
+                Some(".git") => waiting.add(path.join("modules"), false),
+                name => waiting.add(path, name.is_some_and(|name| LAST.contains(&name))),
             }
         }
     }
-    closed
+    unseen
 }
 
 /// What is in a directory, as far as it matters.

@@ -159,6 +159,29 @@ fn what_a_repository_of_the_commands_own_executes_is_put_aside() {
     });
 }
 
+/// A search that takes a part of a short run's time sees only some directories. Those that the run changed are seen in
+/// any case, however many others there are, and however many it made to be looked at before.
+#[test]
+fn a_repository_among_many_directories_is_found() {
+    in_directories(|world| {
+        let clean = "rm -rf ./* .git; mkdir $(seq -f old%g 200)";
+        plain(world, clean);
+        let decoys =
+            "mkdir -p $(seq -f new%g/objects 200) $(seq -f new%g/refs 200); touch $(seq -f new%g/HEAD 200)";
+        for (place, before) in [("old137", "true"), ("old11", decoys), ("zz/deep/down", decoys)] {
+            let make = format!("git init -q {place}; GIT={place}/.git");
+            let script = planted(world, &format!("set -e; {before}; {make}; {FSMONITOR}"));
+            plain(world, &script);
+            assert!(looked_at(world, place), "the control did not run: {script}");
+            plain(world, clean);
+            let out = shell(world, &[], &script).run().success();
+            assert!(!looked_at(world, place), "it ran: {script}: {out}");
+            out.says("core.fsmonitor").says(ASIDE);
+            plain(world, clean);
+        }
+    });
+}
+
 #[test]
 fn what_mercurial_executes_of_a_repository_of_the_commands_own_is_put_aside() {
     in_directories(|world| {
