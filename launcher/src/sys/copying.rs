@@ -55,6 +55,29 @@ std::arch::global_asm!(
     "rep movsb",
     "6: ret",
     ".size sbx_copy, . - sbx_copy",
+    // Where what is written begins within what is read, from the end.
+    ".globl sbx_move",
+    ".type sbx_move, @function",
+    "sbx_move:",
+    "mov rcx, rdi",
+    "sub rcx, rsi",
+    "cmp rcx, rdx",
+    "jae sbx_copy",
+    "mov rax, rdi",
+    "1: cmp rdx, 8",
+    "jb 2f",
+    "sub rdx, 8",
+    "mov r8, [rsi + rdx]",
+    "mov [rdi + rdx], r8",
+    "jmp 1b",
+    "2: test rdx, rdx",
+    "jz 3f",
+    "dec rdx",
+    "movzx r8d, byte ptr [rsi + rdx]",
+    "mov [rdi + rdx], r8b",
+    "jmp 2b",
+    "3: ret",
+    ".size sbx_move, . - sbx_move",
     // The sign of the first difference of bytes.
     ".globl sbx_compare",
     ".type sbx_compare, @function",
@@ -95,13 +118,12 @@ std::arch::global_asm!(
     ".popsection",
 );
 
-// The last name is the one by which musl's memmove(3) goes to its memcpy(3).
+// musl's memmove(3) is in its memcpy(3), so all of them are taken.
 #[cfg(all(target_arch = "x86_64", target_env = "musl"))]
 std::arch::global_asm!(
-    ".globl memcpy, memcmp, bcmp, __memcpy_fwd_alias_1",
-    ".hidden __memcpy_fwd_alias_1",
+    ".globl memcpy, memmove, memcmp, bcmp",
     ".set memcpy, sbx_copy",
-    ".set __memcpy_fwd_alias_1, sbx_copy",
+    ".set memmove, sbx_move",
     ".set memcmp, sbx_compare",
     ".set bcmp, sbx_compare",
 );
@@ -112,6 +134,7 @@ mod tests {
 
     unsafe extern "C" {
         fn sbx_copy(to: *mut u8, from: *const u8, length: usize) -> *mut u8;
+        fn sbx_move(to: *mut u8, from: *const u8, length: usize) -> *mut u8;
         fn sbx_compare(one: *const u8, other: *const u8, length: usize) -> i32;
     }
 
@@ -135,15 +158,22 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_before_it_may_overlap() {
+    fn both_may_overlap() {
         for length in 0..600 {
-            for distance in [1, 2, 7, 8, 15, 16, 17, 100] {
-                let mut bytes: Vec<u8> = (0..800_u32).map(|index| (index * 7 % 251) as u8).collect();
-                let expected = bytes[distance..distance + length].to_vec();
-                let at = bytes.as_mut_ptr();
-                // SAFETY: both ranges lie in the vector.
-                unsafe { sbx_copy(at, at.add(distance), length) };
-                assert_eq!(bytes[..length], expected, "{length} {distance}");
+            for distance in [0, 1, 2, 7, 8, 15, 16, 17, 100] {
+                let bytes: Vec<u8> = (0..800_u32).map(|index| (index * 7 % 251) as u8).collect();
+                let (mut down, mut up) = (bytes.clone(), bytes.clone());
+                // SAFETY: the ranges lie in the vectors.
+                let returned = unsafe { sbx_move(down.as_mut_ptr(), down.as_ptr().add(distance), length) };
+                assert_eq!(returned, down.as_mut_ptr());
+                assert_eq!(down[..length], bytes[distance..distance + length], "{length} {distance}");
+                assert_eq!(down[length..], bytes[length..]);
+                // SAFETY: as above.
+                let returned = unsafe { sbx_move(up.as_mut_ptr().add(distance), up.as_ptr(), length) };
+                assert_eq!(returned, up[distance..].as_mut_ptr());
+                assert_eq!(up[distance..distance + length], bytes[..length], "{length} {distance}");
+                assert_eq!(up[..distance], bytes[..distance]);
+                assert_eq!(up[distance + length..], bytes[distance + length..]);
             }
         }
     }
