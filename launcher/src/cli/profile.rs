@@ -27,8 +27,8 @@ Examples:
   sbx profile review learned.json    before it is used, and before it is changed
   sbx profile review workspace       what the default gives
 
-The answers are those of a run here, with the current directory as its workspace: they are the policy's own,
-as sbx why has them. Exit status: 0; 125 sbx failed, or the profile cannot be used.";
+The answers are those of a run here, with the current directory as its workspace, and the same as those of
+sbx why. Exit status: 0; 125 sbx failed, or the profile cannot be used.";
 
 const DIFFERENT: &str = "\
 Examples:

@@ -1,7 +1,7 @@
 //! `sbx profile review` and `sbx profile diff`.
 
 use sbx_tests::servers::UnixServer;
-use sbx_tests::{World, in_worlds};
+use sbx_tests::{World, in_worlds, need, promise};
 use serde_json::{Value, json};
 
 fn review(world: &World, profile: &Value) -> Value {
@@ -76,6 +76,16 @@ fn what_a_profile_hides_is_found() {
             (json!({ "paths": { "read": optional } }), "secrets", "not there now", "paths.read"),
             (json!({ "paths": { "write": [world.outside] } }), "runs later", "service.sock", "paths.write"),
             (json!({ "network": group }), "network", "*:443", "network.connect"),
+            (json!({ "network": { "mode": "host" } }), "network", "127.0.0.1", "network.mode"),
+            (json!({ "network": { "mode": "host" } }), "network", "listening", "network.mode"),
+            // It is not there, and a rule is judged all the same.
+            (
+                json!({ "paths": { "write": ["/run/docker.sock"] } }),
+                "runs later",
+                "docker.sock",
+                "paths.write",
+            ),
+            (json!({ "env": { "inherit": ["*"] } }), "variables", "any name", "env.inherit"),
             (json!({ "home": { "copies": keys } }), "secrets", ".npmrc: *", "home.copies"),
             (json!({ "home": { "stores": ["${HOME}/.ssh"] } }), "secrets", ".ssh", "home.stores"),
             (json!({ "syscalls": { "default": "log" } }), "kernel", "bpf", "syscalls.default"),
@@ -99,6 +109,36 @@ fn what_a_profile_hides_is_found() {
         let call = json!([{ "call": "fanotify_init", "args": [{ "index": 5, "op": "ge", "value": 0 }] }]);
         let calls = review(world, &json!({ "extends": "workspace", "syscalls": { "allow": call } }));
         assert!(calls["unusual"][0]["what"].to_string().contains("fanotify_init"), "{calls:#}");
+    });
+}
+
+/// Where a run looks at repositories that the command makes, a review does not tell of them, and elsewhere it does.
+#[test]
+fn a_repository_that_a_review_finds_is_one_that_git_acts_on() {
+    promise!(namespaces);
+    need!("git");
+    in_worlds(|world| {
+        let ran = world.path("../ran");
+        let make = format!(
+            "mkdir -p $DIR/.git/objects $DIR/.git/refs && echo ref: refs/heads/m > $DIR/.git/HEAD && \
+             printf '[core]\nrepositoryformatversion = 0\nfsmonitor = \"touch {}; false\"\n' > $DIR/.git/config",
+            ran.display()
+        );
+        let outside = world.outside.to_str().unwrap();
+        for (directory, found) in [(outside, true), ("made", false)] {
+            let review = review(world, &json!({ "extends": "workspace", "paths": { "write": [outside] } }));
+            let all = review["findings"].as_array().unwrap();
+            let mut of_git = all.iter().filter(|finding| finding["meaning"].to_string().contains(".git"));
+            let about = of_git.next().map(|finding| finding["about"].clone());
+            assert_eq!(about, Some(json!([outside])), "{review:#}");
+            assert!(of_git.next().is_none(), "{review:#}");
+            world.write("made/file", "x");
+            let script = format!("DIR={directory}; {make}");
+            world.sbx(["run", "-q", "-p", "../reviewed.json", "--", "sh", "-c", &script]).run();
+            world.bare(["git", "-C", directory, "status"]).run();
+            assert_eq!(ran.exists(), found, "{directory}");
+            let _ = std::fs::remove_file(&ran);
+        }
     });
 }
 

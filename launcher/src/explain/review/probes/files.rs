@@ -49,6 +49,28 @@ pub fn ask(probes: &mut Probes<'_>, sensitive: &Sensitive) -> Result<(), Refusal
     Ok(())
 }
 
+/// Directories in which a command may make a repository that nobody looks at afterwards: git outside executes what its
+/// settings and hooks name.
+pub fn repositories(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
+    let plan = side.about.plan;
+    // What the run looks through when it has ended.
+    let looked_at = plan.workspace.as_ref().filter(|_| plan.record.is_some());
+    let mut gains = Vec::new();
+    for (path, entry) in granted(side, Use::Write) {
+        let is_looked_at = looked_at.is_some_and(|own| is_within(&path, own));
+        if is_looked_at || !path.is_dir() || is_within(&path, Path::new("/dev")) {
+            continue;
+        }
+        if is_given(&query::answer(side.about, &Question::Path(path.clone(), WRITE))?) {
+            let meaning =
+                "a repository (.git) can be made in it, and git outside executes what its settings name";
+            let (about, rules) = (shown(&path), vec![place(entry)]);
+            gains.push(Gain { topic: "runs later", about, meaning: meaning.to_string(), rules });
+        }
+    }
+    Ok(gains)
+}
+
 /// What a home of the run's own gets of the user's, beside what built-in profiles give it.
 pub fn of_home(side: Side<'_>) -> Vec<Gain> {
     let home = &side.profile.home;
@@ -70,11 +92,11 @@ pub fn of_home(side: Side<'_>) -> Vec<Gain> {
 }
 
 /// The paths that the profile gives. What is made for each run is the run's own.
-fn granted(Side { about, .. }: Side<'_>, what: Use) -> Vec<Granted<'_>> {
+fn granted(Side { about, profile }: Side<'_>, what: Use) -> Vec<Granted<'_>> {
     let plan = about.plan;
     let variables =
         Variables { workspace: plan.workspace.as_deref(), home: about.host.home(), ..Variables::default() };
-    let paths = &plan.profile.paths;
+    let paths = &profile.paths;
     let lists = match what {
         Use::Read => vec![&paths.read, &paths.execute, &paths.write],
         Use::Write => vec![&paths.write],

@@ -14,6 +14,8 @@ use crate::explain::sensitive::Sensitive;
 use crate::profile::{Location, PathEntry, Profile, Variable};
 use sbx_policy::calls::Call;
 
+const PROGRAMS: &str = "programs";
+
 /// A profile, and the run that it would be.
 #[derive(Clone, Copy)]
 pub struct Side<'a> {
@@ -42,6 +44,7 @@ struct Gain {
 pub fn ask(own: Side<'_>, base: Option<Side<'_>>, sensitive: &Sensitive) -> Result<Vec<Finding>, Refusal> {
     let mut probes = Probes { own, base, findings: Vec::new() };
     files::ask(&mut probes, sensitive)?;
+    probes.compare(files::repositories)?;
     probes.compare(|side| Ok(files::of_home(side)))?;
     probes.compare(|side| network::ask(side, sensitive))?;
     probes.compare(|side| Ok(variables::ask(side.profile)))?;
@@ -64,11 +67,19 @@ impl Probes<'_> {
     /// Adds it to the finding of the same rules.
     fn add(&mut self, gain: Gain, usual: bool) {
         let Gain { topic, about, meaning, rules } = gain;
+        // Programs come along by any of them.
         let same = |known: &&mut Finding| {
-            known.topic == topic && known.rules == rules && known.meaning == meaning && known.usual == usual
+            known.topic == topic
+                && (known.rules == rules || topic == PROGRAMS)
+                && known.meaning == meaning
+                && known.usual == usual
         };
         match self.findings.iter_mut().find(same) {
-            Some(known) => known.about.push(about),
+            Some(known) => {
+                known.about.push(about);
+                let new = rules.into_iter().filter(|rule| !known.rules.contains(rule)).collect::<Vec<_>>();
+                known.rules.extend(new);
+            }
             None => self.findings.push(Finding { topic, about: vec![about], meaning, rules, usual }),
         }
     }
@@ -114,7 +125,7 @@ fn programs(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
         let executed = executes(&entry.value)?;
         let meaning = "can be written and executed, so the command brings any program along".to_string();
         let rules = vec![place(entry), place(executed)];
-        Some(Gain { topic: "programs", about: entry.value.to_string(), meaning, rules })
+        Some(Gain { topic: PROGRAMS, about: entry.value.to_string(), meaning, rules })
     });
     Ok(gains.collect())
 }

@@ -17,6 +17,8 @@ const ANYWHERE: [(&str, &str, &str, u16); 3] = [
     ("metadata services, which give out keys", "", "169.254.169.254", 80),
     ("machines of private networks", "", "10.0.0.1", 22),
 ];
+/// A port that everybody may listen on.
+const SOME_PORT: u16 = 8080;
 const LEAVES: &str = "what can be read can leave to it, and to whom it passes that on";
 const ASKED: &str = "the command can ask it for whatever it does";
 
@@ -52,6 +54,17 @@ pub fn ask(side: Side<'_>, sensitive: &Sensitive) -> Result<Vec<Gain>, Refusal> 
             gains.push(Gain { topic: "network", about, meaning, rules: places(&answer) });
         }
     }
+    if let Some(mode) = side.profile.network.mode.as_ref().filter(|mode| mode.value == NetworkMode::Host) {
+        let mut add = |about: &str, meaning: &str| {
+            let (about, meaning, rules) =
+                (about.to_string(), meaning.to_string(), vec![mode.origin.to_string()]);
+            gains.push(Gain { topic: "network", about, meaning, rules });
+        };
+        add("services of this machine (127.0.0.1), which often ask for no password", ASKED);
+        if is_given(&query::answer(side.about, &Question::Bind(SOME_PORT))?) {
+            add("listening", "other machines can connect to what the command listens at");
+        }
+    }
     sockets(side, &mut gains)?;
     Ok(gains)
 }
@@ -68,6 +81,13 @@ fn sockets(side: Side<'_>, gains: &mut Vec<Gain>) -> Result<(), Refusal> {
             SOCKETS.iter().find(|(socket, _)| *socket == path || socket.replace("/var/run", "/run") == path);
         let what = known.map_or("a service outside, with rights of its own", |(_, what)| what);
         add(&path, what, vec![place(entry)]);
+    }
+    if let Some(workspace) = &side.about.plan.workspace {
+        let answer = query::answer(side.about, &Question::Unix(workspace.join("socket")))?;
+        if is_given(&answer) {
+            let rules = places(&answer);
+            add("any socket in the workspace", "whatever program outside listens there", rules);
+        }
     }
     for (socket, what) in SOCKETS.iter().filter(|(socket, _)| is_there(Path::new(socket))) {
         let answer = query::answer(side.about, &Question::Unix(PathBuf::from(socket)))?;

@@ -30,6 +30,11 @@ pub fn ask(profile: &Profile) -> Vec<Gain> {
         let passed =
             secrets.iter().filter(|names| names.overlaps(&entry.value) && !is_denied(profile, names));
         let passed: Vec<String> = passed.map(ToString::to_string).collect();
+        if entry.value.trim_matches('*').is_empty() {
+            let meaning =
+                "every variable is passed on but for names that are denied: a secret may have any name";
+            gains.push(gain(entry.value.to_string(), meaning, rule(entry)));
+        }
         if !passed.is_empty() {
             let meaning = "passed on where it is set, and named as secrets are";
             gains.push(gain(with_kinds(&entry.value, &passed), meaning, rule(entry)));

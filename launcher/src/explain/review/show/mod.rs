@@ -36,19 +36,21 @@ pub fn human(review: &Review<'_>, all: bool) -> String {
     ] {
         Lines::new(&mut text, label).sentence(&line, 2);
     }
+    findings(&mut text, review, all);
     text.push_str("\nIt may:\n");
     rights::human(&mut text, review, all);
     text.push_str("\nA run under it has:\n");
     rights::means(&mut text, profile);
     unusual(&mut text, review, all);
-    findings(&mut text, review, all);
     for note in &review.notes {
         text.push('\n');
         Lines::new(&mut text, "note").sentence(&format!("a run here says: {note}"), 2);
     }
     for missing in &review.missing {
         text.push('\n');
-        let note = format!("nothing is there on this machine, so it was left out: {missing}");
+        let note = format!(
+            "nothing is there on this machine, so no run starts until it is, or the entry is \"optional\": {missing}"
+        );
         Lines::new(&mut text, "note").sentence(&note, 2);
     }
     text
@@ -142,7 +144,7 @@ fn shortened(mut what: Vec<String>, all: bool) -> Vec<String> {
 
 fn findings(text: &mut String, review: &Review<'_>, all: bool) {
     if review.findings.is_empty() {
-        text.push_str("\nWhat an attacker gets: nothing of what is looked for.\n");
+        text.push_str("\nWhat an attacker gets: nothing of what this review knows to ask for.\n");
         return;
     }
     text.push_str("\nWhat an attacker gets:\n");

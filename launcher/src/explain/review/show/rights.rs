@@ -73,6 +73,7 @@ fn rights(profile: &Profile, starts: bool) -> Vec<(&'static str, Vec<Entry>)> {
         default.map(|default| Entry::new("all that no entry answers with an error", &default.origin)),
     );
     let passed = env.inherit.iter().filter(|entry| !super::is_denied(profile, &entry.value));
+    let denied = env.deny.iter().filter(|entry| !entry.origin.built_in);
     let set =
         env.set.iter().map(|(name, value)| Entry::new(format!("{name}={}", value.value), &value.origin));
     let (read, execute) = match starts {
@@ -91,6 +92,7 @@ fn rights(profile: &Profile, starts: bool) -> Vec<(&'static str, Vec<Entry>)> {
         ("start", commands.allow.iter().map(entry).collect()),
         ("not start", commands.block.iter().map(entry).collect()),
         ("variables", passed.map(entry).collect()),
+        ("not passed", denied.map(entry).collect()),
         ("set", set.collect()),
         ("keys", profile.agent.keys.iter().map(entry).collect()),
         ("calls", calls),
@@ -139,7 +141,9 @@ fn right(text: &mut String, label: &str, entries: &[Entry], all: bool) {
 
 /// What a run is like under a profile: what is protected, whose home it has, what it requires.
 pub fn means(text: &mut String, profile: &Profile) {
+    let opens_all = |list: &[profile::PathEntry]| list.iter().any(|entry| entry.value.to_string() == "/");
     let home = match profile.home.mode.as_deref().copied().unwrap_or_default() {
+        HomeMode::Closed if opens_all(&profile.paths.write) || opens_all(&profile.paths.read) => "yours",
         HomeMode::Closed => "yours, closed but for what the rules open",
         HomeMode::Private => "one of the run's own, kept for the next run in this workspace",
         HomeMode::Temporary => "one of the run's own, removed afterwards",
@@ -167,6 +171,7 @@ pub fn means(text: &mut String, profile: &Profile) {
         ("requires", profile.require.as_deref().map_or("no level".to_string(), ToString::to_string)),
         ("static", format!("programs that are linked statically are {linked}")),
     ];
+    rows.push(("limits", limits(profile)));
     if count > 0 {
         rows.insert(
             0,
@@ -176,6 +181,22 @@ pub fn means(text: &mut String, profile: &Profile) {
     for (label, row) in rows {
         Lines::new(text, label).sentence(&row, 2);
     }
+}
+
+fn limits(profile: &Profile) -> String {
+    let bound = |name: &str, value: Option<String>| value.map(|value| format!("{name} {value}"));
+    let limits = &profile.limits;
+    let all = [
+        bound("time", limits.timeout.as_ref().map(|given| given.value.to_string())),
+        bound("output", limits.output.as_ref().map(|given| given.value.to_string())),
+        bound("processes", limits.processes.as_ref().map(|given| given.value.to_string())),
+        bound("open files", limits.open_files.as_ref().map(|given| given.value.to_string())),
+        bound("size of a file", limits.file_size.as_ref().map(|given| given.value.to_string())),
+        bound("memory", limits.memory.as_ref().map(|given| given.value.to_string())),
+        bound("processor time", limits.cpu.as_ref().map(|given| given.value.to_string())),
+    ];
+    let all: Vec<String> = all.into_iter().flatten().collect();
+    if all.is_empty() { "none".to_string() } else { all.join(", ") }
 }
 
 /// As JSON.
