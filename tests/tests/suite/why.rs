@@ -13,6 +13,29 @@ fn why(world: &World, words: &[&str]) -> Output {
     world.sbx([&["why"], words].concat()).run()
 }
 
+/// Both /tmp and the home directory in it are others inside, and what a rule opens of the home is there.
+#[test]
+fn what_is_open_of_a_home_below_tmp_is_told_so() {
+    in_worlds(|world| {
+        let made = world.bare(["mktemp", "-d", "/tmp/sbx-home-XXXXXX"]).run().success().out();
+        let home = Path::new(made.trim());
+        for name in [".netrc", ".other"] {
+            world.bare(["sh", "-c", "echo text > \"$0\""]).arg(home.join(name)).run().success();
+        }
+        let profile = r#"{"extends": "workspace", "paths": {"read": ["${HOME}/.netrc"]}}"#;
+        world.write("../opening.json", profile);
+        for (name, is_open) in [(".netrc", true), (".other", false)] {
+            let path = home.join(name);
+            let path = path.to_str().unwrap();
+            let ask = world.sbx(["why", "-p", "../opening.json", "--path", path]).env("HOME", home).run();
+            let run = world.sbx(["run", "-p", "../opening.json", "--", "cat", path]).env("HOME", home).run();
+            assert_eq!(run.code == Some(0), is_open, "{run}");
+            assert_eq!(ask.code, Some(if is_open { ALLOWED } else { REFUSED }), "{ask}");
+        }
+        world.bare(["rm", "-rf"]).arg(home).run().success();
+    });
+}
+
 /// Flags, path, `--op`, the same in a shell.
 type Deed<'a> = (&'a [&'a str], &'a str, &'a str, &'a str);
 

@@ -233,8 +233,9 @@ impl Layout {
         let systems = self.systems.iter().filter(|system| system.kind != Kind::Proc);
         let systems = systems.map(|system| (&*system.at, &*system.keep));
         let private = self.private.iter().map(|private| (&*private.at, &*private.keep));
-        let mut above = private.chain(systems).filter(|(at, _)| is_below(path, at));
-        let (at, keep) = above.next()?;
+        let above = private.chain(systems).filter(|(at, _)| is_below(path, at));
+        // A home may lie in another one.
+        let (at, keep) = above.max_by_key(|(at, _)| at.components().count())?;
         (!keep.iter().any(|kept| is_within(path, &kept.path))).then_some(at)
     }
 
