@@ -110,6 +110,7 @@ impl Ahead {
             started: Cell::default(),
         };
         let Ok(stack) = Stack::new() else { return Ok(None) };
+        let processors = Processors::of_this_process();
         // What ends this process by a signal must not end the helper alone.
         let mask = signal::set_mask(&Set::full())?;
         let shared = NonNull::from(Box::leak(Box::new(shared)));
@@ -120,7 +121,7 @@ impl Ahead {
         let (helper, ended) = (Cell::new(pid), Cell::new(pid.is_none()));
         let ahead = Ahead { shared, helper, ended, stack: ManuallyDrop::new(stack) };
         signal::set_mask(&mask)?;
-        if let Some((pid, processors)) = pid.zip(Processors::of_this_process()) {
+        if let Some((pid, processors)) = pid.zip(processors) {
             processors.send_away(pid);
         }
         Ok(pid.map(|_| ahead))

@@ -1,20 +1,33 @@
 //! Which processors a process runs on.
 //!
-//! The kernel may leave a new process on the processor of its parent, behind it, however idle the others are. A start is
-//! made of processes that work at the same time, so each of them is sent to another processor when it is made. After
-//! that it may run on all of them again. Where a filter around us refuses this, it stays where it is.
+//! The kernel may leave a new process on the processor of its parent, behind it, although all others are idle: in a
+//! virtual machine it takes an idle one for taken by the host (vcpu_is_preempted). A start is made of processes that
+//! work at the same time, so each of them is sent to another processor when it is made. After that it may run on all of
+//! them again. Where something else runs, or a filter around us refuses this, the kernel decides.
 
 use crate::sys::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use std::fs::File;
+use std::io::Read;
+
+/// Whether nothing on this machine runs but this process (proc_loadavg(5)).
+fn is_alone() -> bool {
+    let mut text = [0; 64];
+    let length = File::open("/proc/loadavg").and_then(|mut file| file.read(&mut text)).unwrap_or_default();
+    let field = text[..length].split(|byte| *byte == b' ').nth(3);
+    let running = field.and_then(|field| field.split(|byte| *byte == b'/').next());
+    running == Some(b"1")
+}
 
 /// The processors that a process may run on.
 #[derive(Clone, Copy)]
 pub struct Processors(CpuSet);
 
 impl Processors {
-    /// Those of this process; `None` if there is only one.
+    /// Those of this process; `None` if there is only one, or others may be busy.
     pub fn of_this_process() -> Option<Processors> {
-        sched_getaffinity(None).ok().filter(|all| all.count() > 1).map(Processors)
+        let all = sched_getaffinity(None).ok().filter(|all| all.count() > 1)?;
+        is_alone().then_some(Processors(all))
     }
 
     /// Has a child that was just made go on on another processor than this process's. For a moment it may run on no
