@@ -234,7 +234,8 @@ impl Agent<'_> {
         Err(Refusal::with(
             Outcome::NotFound,
             format!(
-                "cannot start this agent: there is no {} in PATH; install the agent first, or add its directory to PATH",
+                "cannot start this agent: there is no {} in PATH; install the agent first, or add its directory to \
+                 PATH",
                 names.join(" or ")
             ),
         ))

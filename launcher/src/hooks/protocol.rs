@@ -8,8 +8,8 @@ const FILTER: &str = " hook filter ";
 
 /// Ends the command of a hook. Agents go on as if there was no hook after any other failure than status 2 with a
 /// sentence. It is one command of any shell.
-const OR_REFUSE: &str = " || /bin/sh -c 'echo sbx: the command was not run. Without a reason before this, the hook failed: see sbx hook \
-     status >&2; exit 2'";
+const OR_REFUSE: &str = " || /bin/sh -c 'echo sbx: the command was not run. Without a reason before this, the hook \
+                         failed: see sbx hook status >&2; exit 2'";
 
 impl Wanted {
     /// The words of the filter, after the program.

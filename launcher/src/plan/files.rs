@@ -160,15 +160,11 @@ fn of_profile(paths: &profile::Paths, variables: &Variables<'_>) -> Result<Vec<P
 
 /// Refuses a rule of a user's profile about what is not there: the entry tells which file to mend.
 fn there(rule: &PathRule, origin: &Origin) -> Result<(), Refusal> {
-    if rule.optional {
-        return Ok(());
-    }
-    match rule.path.metadata() {
-        Err(error) if path::says_missing(&error) => {
-            Err(Refusal::new(format!("cannot allow '{}' ({origin}): {}", shown(&rule.path), plain(&error))))
-        }
-        _ => Ok(()),
-    }
+    let failed = if rule.optional { None } else { rule.path.metadata().err() };
+    let missing = failed.filter(path::says_missing);
+    missing.map_or(Ok(()), |error| {
+        Err(Refusal::new(format!("cannot allow '{}' ({origin}): {}", shown(&rule.path), plain(&error))))
+    })
 }
 
 /// The rules of `--ro`, `--rox`, `--rw` and `--rwx`, with the words of the flags for warnings about them.

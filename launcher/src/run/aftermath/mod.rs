@@ -35,8 +35,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
 
-/// What part of the run's time the search may take for directories that have not changed, and how many of these it looks
-/// into in any case.
+/// What part of the run's time the search may take for directories that have not changed, and how many of these it
+/// looks into in any case.
 const PART: u32 = 50;
 const LEAST: usize = 8;
 /// More repositories of a workspace are not recorded.
