@@ -63,7 +63,7 @@ impl Frame<'_> {
     }
 
     fn rule(&self, document: &mut Value, rule: &Rule) {
-        let why = why(&rule.evidence, self.counted);
+        let why = why(&rule.right, &rule.evidence, self.counted);
         match &rule.right {
             Right::Path(path, access) => {
                 let keys: &[&str] = match access {

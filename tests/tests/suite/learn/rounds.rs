@@ -161,3 +161,37 @@ fn signals_reach_the_command() {
         assert_eq!(world.read("status").as_deref(), Some("143\n"));
     });
 }
+
+/// One file is written, and the rule is about more: the reason says so, for the directory and for calls.
+#[test]
+fn a_rule_that_is_wider_than_what_was_refused_says_why() {
+    in_worlds(|world| {
+        let (kept, new) = (world.outside.join("kept"), world.outside.join("new"));
+        let out = learn(world, &[], &format!("echo x > {}", new.display())).run().success();
+        let profile = learned(world).unwrap();
+        let directory = &profile["paths"]["write"][0];
+        assert_eq!(directory["path"], world.outside.to_str().unwrap(), "{profile:#}");
+        let why = directory["why"].as_str().unwrap();
+        assert!(why.contains("whole directory") && why.contains(new.to_str().unwrap()), "{why}");
+        assert!(out.err().contains("for the whole directory"), "{out}");
+        let calls = profile["syscalls"]["allow"].as_array().unwrap();
+        let why_of = |name: &str| {
+            let entry = calls.iter().find(|entry| entry["call"].as_str().unwrap().starts_with(name)).unwrap();
+            entry["why"].as_str().unwrap().to_string()
+        };
+        assert_eq!(why_of("openat"), "refused in round 1: openat of sh");
+        let why = why_of("unlink");
+        let says = "refused in round 1: openat of sh; unlink itself was not, but goes with it";
+        assert!(why.starts_with(says), "{why}");
+        assert!(out.err().contains("sh (openat; goes with it)"), "{out}");
+        // The twin: a rule about the file itself.
+        let out = learn(world, &[], &format!("echo x >> {}", kept.display())).run().success();
+        let profile = learned(world).unwrap();
+        let file = &profile["paths"]["write"][0];
+        assert_eq!(
+            (&file["path"], &file["why"]),
+            (&kept.to_str().into(), &"refused in round 1: openat of sh".into())
+        );
+        assert!(!out.err().contains("whole directory"), "{out}");
+    });
+}
