@@ -24,8 +24,8 @@ What is sensitive (keys, secrets, settings of agents, what something outside exe
 services) is never learned unless --allow-sensitive says so, or a flag of run names it. All that is
 learned is shown on standard error.
 
-Exit status: 0 the profile is written, and the last round passed under it; 1 the command did not pass,
-and nothing is written; 125 sbx refused or failed; 126, 127 the command cannot be executed, or was not
+Exit status: 0 the profile is written, and the command passed under it; 1 the command did not pass, and
+nothing is written; 125 sbx refused or failed; 126, 127 the command cannot be executed, or was not
 found; 128+n a signal ended sbx learn, and nothing is written.";
 
 /// `sbx learn`.

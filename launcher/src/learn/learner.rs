@@ -261,6 +261,22 @@ impl Learner {
         gone
     }
 
+    /// Goes back to earlier rules. Those that came later are not learned.
+    pub fn take_back(&mut self, earlier: Candidate, why: &str) {
+        let later = std::mem::replace(&mut self.candidate, earlier);
+        for rule in later.rules().iter().filter(|rule| !self.candidate.has(&rule.right)) {
+            let Some(evidence) = rule.evidence.first() else { continue };
+            self.not_learned.push(NotLearned {
+                what: rule.right.to_string(),
+                kind: rule.right.kind(),
+                why: why.to_string(),
+                sensitive: false,
+                flag: rule.right.flag().map(|flag| format!("{flag} {}", rule.right)),
+                evidence: evidence.clone(),
+            });
+        }
+    }
+
     /// Takes out the rules about paths that are not what they were when they were learned. A command that has ended
     /// may have left a link in the place of what it was refused; the next run would follow that.
     pub fn settle(&mut self) -> bool {

@@ -66,6 +66,15 @@ pub struct Asked<'a> {
     pub command: &'a [OsString],
 }
 
+/// A round in which the command passed, though something was refused that can be learned: the next round may not pass,
+/// because the command has done its work.
+struct Passed {
+    number: usize,
+    /// The rules that were in force. What the round itself taught is not among them: the command passed without it,
+    /// and nothing shows that it passes with it.
+    candidate: Candidate,
+}
+
 /// Makes the plan of a run under a profile.
 pub type Planner<'p> = &'p dyn Fn(&OsStr) -> Result<Plan, Refusal>;
 
@@ -110,46 +119,50 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
     let mut start = begin(asked, host, plan, &first, "round")?;
     let rounds = Rounds::new(asked.flags, asked.command, asked.json)?;
     let mut told: Vec<Round> = Vec::new();
+    let mut passed_before: Option<Passed> = None;
     for number in 1..=asked.rounds {
         start.learner.settle();
+        let in_force = start.learner.candidate.clone();
         let document = start.frame.document(&start.learner.candidate);
         let report = match rounds.run(&start.of_round(&document))? {
             Ended::Reported(report) => report,
             Ended::Asked(signal) => {
-                show::say("interrupted: nothing is written");
-                return Ok(finish(128 + signal, None, &start, &told, document));
+                let why = "interrupted: nothing is written";
+                return Ok(unwritten(128 + signal, why, &start, &told, document));
             }
         };
-        let has_next = starts.len() > 0;
+        // Where the command has passed once, another profile is no way out.
+        let has_next = starts.len() > 0 && passed_before.is_none();
         if report.pid.is_none() && !(has_next && report.cause == Cause::NotExecutable) {
+            if passed_before.is_some() {
+                told.push(Round::of(&report, number, &start.name));
+                break;
+            }
             // sbx run has said why.
-            show::say("nothing is learned: the command did not start");
-            return Ok(finish(report.exit_status, None, &start, &told, document));
+            let why = "nothing is learned: the command did not start";
+            return Ok(unwritten(report.exit_status, why, &start, &told, document));
         }
         let learned = start.learner.learn(&report, number)?;
         let passed = report.cause == Cause::Exited && report.exit_status == asked.status;
         let may_prune = passed && learned.is_empty();
         let pruned = if may_prune { start.learner.prune(&report) } else { Vec::new() };
         let is_last = learned.is_empty() && pruned.is_empty();
-        let round = Round {
-            number,
-            start: start.name.clone(),
-            cause: report.cause,
-            status: report.exit_status,
-            refused: report.violations.len(),
-            learned,
-            pruned,
-        };
+        let round = Round { learned, pruned, ..Round::of(&report, number, &start.name) };
         show::round(&round, &show::ending(&report));
         told.push(round);
         if is_last && passed {
-            return write(asked, &output, start, &told);
+            return write(asked, &output, start, &told, Some(number), Vec::new());
         }
-        if is_last {
+        if passed {
+            passed_before = Some(Passed { number, candidate: in_force });
+        } else if is_last {
+            if passed_before.is_some() {
+                break;
+            }
             let Some(next) = starts.next() else {
                 show::not_learned(&start.learner);
-                show::say(&stuck(asked, &report));
-                return Ok(finish(NOT_PASSED, None, &start, &told, document));
+                let why = stuck(asked, &report);
+                return Ok(unwritten(NOT_PASSED, &why, &start, &told, document));
             };
             show::say(&format!(
                 "nothing that was refused under '{}' explains it, and it refuses some calls without a report; \
@@ -160,13 +173,14 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
             start = begin(asked, host, plan, &next, "round")?;
         }
     }
+    if let Some(passed) = passed_before {
+        return write_passed(asked, &output, start, &told, passed);
+    }
     let document = start.frame.document(&start.learner.candidate);
     show::not_learned(&start.learner);
-    show::say(&format!(
-        "not passed within {} rounds: nothing is written; allow more with --rounds",
-        asked.rounds
-    ));
-    Ok(finish(NOT_PASSED, None, &start, &told, document))
+    let why =
+        format!("not passed within {} rounds: nothing is written; allow more with --rounds", asked.rounds);
+    Ok(unwritten(NOT_PASSED, &why, &start, &told, document))
 }
 
 /// Learns from reports of runs that were.
@@ -202,19 +216,10 @@ pub fn from_reports(
     let mut told = Vec::new();
     for (number, report) in (1..).zip(&reports) {
         let learned = start.learner.learn(report, number)?;
-        let (cause, status, refused) = (report.cause, report.exit_status, report.violations.len());
-        told.push(Round {
-            number,
-            start: start.name.clone(),
-            cause,
-            status,
-            refused,
-            learned,
-            pruned: Vec::new(),
-        });
+        told.push(Round { learned, ..Round::of(report, number, &start.name) });
     }
     start.learner.settle();
-    write(asked, &output, start, &told)
+    write(asked, &output, start, &told, None, Vec::new())
 }
 
 /// The profile of all reports: a built-in one. A file that a report names is whatever its writer wanted.
@@ -299,11 +304,49 @@ fn stuck(asked: &Asked<'_>, report: &Report) -> String {
     )
 }
 
+/// Writes the profile of a round that passed, where no later one did.
+fn write_passed(
+    asked: &Asked<'_>,
+    output: &Output,
+    mut start: Start<'_>,
+    told: &[Round],
+    passed: Passed,
+) -> Result<Learned, Refusal> {
+    let Passed { number, candidate } = passed;
+    let has_more = candidate.rules().iter().all(|rule| start.learner.candidate.has(&rule.right));
+    start.learner.take_back(candidate, &format!("the command passed without it in round {number}"));
+    let last = told.last().map_or(number, |round| round.number);
+    let later = if has_more { "more" } else { "other" };
+    let is_taught = told.last().is_some_and(|round| !round.learned.is_empty());
+    let what = match (last > number, is_taught) {
+        (true, false) => format!(
+            "the command passed in round {number}, and not in round {last} with {later} rules: it seems to change \
+             what it works on, so that it does something else when it runs again"
+        ),
+        (true, true) => format!(
+            "the command passed in round {number}, and not in round {last} with {later} rules; no round is left to \
+             try it with what was refused there: allow more with --rounds"
+        ),
+        (false, _) => format!(
+            "the command passed in round {number}; no round is left to try it with what was refused there: allow more \
+             with --rounds"
+        ),
+    };
+    let next = format!(
+        "the profile has the rules that were in force in round {number}, and none that was learned in it or later; \
+         try it, or put back what the command works on and learn again"
+    );
+    write(asked, output, start, told, Some(number), vec![what, next])
+}
+
+/// Writes the profile. `passed_in`: the round in which the command passed under it.
 fn write(
     asked: &Asked<'_>,
     output: &Output,
     mut start: Start<'_>,
     told: &[Round],
+    passed_in: Option<usize>,
+    notes: Vec<String>,
 ) -> Result<Learned, Refusal> {
     // What the last round left in the place of a path would be followed by the next run.
     start.learner.settle();
@@ -319,16 +362,17 @@ fn write(
         if rules.len() == 1 { "" } else { "s" }
     ));
     show::table(rules);
-    Ok(finish(0, Some(asked.output), &start, told, document))
+    for note in &notes {
+        show::say(note);
+    }
+    let json = show::json(Some(asked.output), passed_in, &notes, &start.learner, told, &document);
+    Ok(Learned { status: 0, json })
 }
 
-fn finish(
-    status: i32,
-    written: Option<&Path>,
-    start: &Start<'_>,
-    told: &[Round],
-    document: Value,
-) -> Learned {
+/// Says why nothing is written.
+fn unwritten(status: i32, why: &str, start: &Start<'_>, told: &[Round], document: Value) -> Learned {
+    show::say(why);
     let status = if (0..=255).contains(&status) { status } else { REFUSED.into() };
-    Learned { status, json: show::json(written, &start.learner, told, &document) }
+    let notes = [why.to_string()];
+    Learned { status, json: show::json(None, None, &notes, &start.learner, told, &document) }
 }

@@ -30,6 +30,21 @@ pub struct Round {
     pub pruned: Vec<Rule>,
 }
 
+impl Round {
+    /// The round that a report is about. It has taught nothing yet.
+    pub fn of(report: &Report, number: usize, start: &str) -> Round {
+        Round {
+            number,
+            start: start.to_string(),
+            cause: report.cause,
+            status: report.exit_status,
+            refused: report.violations.len(),
+            learned: Vec::new(),
+            pruned: Vec::new(),
+        }
+    }
+}
+
 /// How a round ended, in words.
 pub fn ending(report: &Report) -> String {
     match (report.cause, &report.exit) {
@@ -117,8 +132,15 @@ pub fn not_learned(learner: &Learner) {
     Stderr::default().say(&text);
 }
 
-/// All that there is to know, as JSON.
-pub fn json(written: Option<&Path>, learner: &Learner, rounds: &[Round], profile: &Value) -> Value {
+/// All that there is to know, as JSON. `passed_in`: the round in which the command passed under the profile.
+pub fn json(
+    written: Option<&Path>,
+    passed_in: Option<usize>,
+    notes: &[String],
+    learner: &Learner,
+    rounds: &[Round],
+    profile: &Value,
+) -> Value {
     let rules: Vec<Value> = learner.candidate.rules().iter().map(rule).collect();
     let rounds: Vec<Value> = rounds
         .iter()
@@ -150,6 +172,8 @@ pub fn json(written: Option<&Path>, learner: &Learner, rounds: &[Round], profile
         .collect();
     json!({
         "written": written.map(shown),
+        "passed_in_round": passed_in,
+        "notes": notes,
         "rounds": rounds,
         "rules": rules,
         "not_learned": not_learned,

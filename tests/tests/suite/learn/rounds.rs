@@ -1,7 +1,7 @@
 //! Learning by running the command.
 
 use super::{FILE, learn, learned, under_learned};
-use sbx_tests::in_worlds;
+use sbx_tests::{in_worlds, need};
 use serde_json::Value;
 
 #[test]
@@ -159,6 +159,58 @@ fn signals_reach_the_command() {
         .success();
         assert_eq!(world.read("mask").as_deref(), Some("SigBlk:\t0000000000000000\n"));
         assert_eq!(world.read("status").as_deref(), Some("143\n"));
+    });
+}
+
+/// A command that has done its work finds another state when it runs again. What it passed under is a profile that
+/// does.
+#[test]
+fn a_command_that_cannot_be_repeated_is_learned_from_the_round_that_it_passed_in() {
+    in_worlds(|world| {
+        // The shell reads by itself: nothing else is refused.
+        let read = format!("read line < {}/kept && echo $line; true", world.outside.display());
+        let once = format!("test ! -e done && echo x > done && {{ {read}; }}");
+        let out = learn(world, &["--json"], &once).run().success();
+        let told: Value = serde_json::from_str(&out.out()).unwrap_or_else(|error| panic!("{error}: {out}"));
+        assert_eq!(told["passed_in_round"], 2, "{told:#}");
+        assert!(
+            told["notes"][0].as_str().unwrap().contains("passed in round 2, and not in round 3"),
+            "{told:#}"
+        );
+        assert!(out.err().contains("passed in round 2, and not in round 3"), "{out}");
+        assert!(!out.err().contains("beginning again"), "{out}");
+        // What it passed without is not in the profile, and is named with its flag.
+        assert!(told["not_learned"].to_string().contains("kept"), "{told:#}");
+        assert!(out.err().contains(&format!("allow it with --ro {}/kept", world.outside.display())), "{out}");
+        std::fs::remove_file(world.path("done")).unwrap();
+        let out = under_learned(world, &once).success();
+        assert_eq!((out.out().as_str(), world.read("done").as_deref()), ("", Some("x\n")), "{out}");
+        // The same where no round is left.
+        std::fs::remove_file(world.path("done")).unwrap();
+        let out = learn(world, &["--rounds", "2"], &once).run().success();
+        assert!(out.err().contains("passed in round 2") && !out.err().contains("not in round"), "{out}");
+        std::fs::remove_file(world.path("done")).unwrap();
+        under_learned(world, &once).success();
+        // The twin: a command that can be repeated gets that, too.
+        let again = format!("rm -f done; {once}");
+        learn(world, &[], &again).run().success();
+        under_learned(world, &again).success().prints("outside\n");
+    });
+}
+
+#[test]
+fn a_commit_is_learned_from_the_round_that_made_it() {
+    in_worlds(|world| {
+        need!("git");
+        let git = "git -c user.name=a -c user.email=a@b.c";
+        world.bare(["sh", "-c", "git init -q . && echo x > file && git add file"]).run().success();
+        let commit = format!("{git} commit -q -m more");
+        let out = learn(world, &[], &commit).run().success();
+        let count = || world.bare(["git", "rev-list", "--count", "HEAD"]).run().out();
+        assert_eq!(count(), "1\n", "{out}");
+        world.bare(["sh", "-c", "echo y > file && git add file"]).run().success();
+        let out = under_learned(world, &commit).success();
+        assert_eq!(count(), "2\n", "{out}");
     });
 }
 
