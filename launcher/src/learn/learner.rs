@@ -239,6 +239,11 @@ impl Learner {
         });
     }
 
+    /// Whether something was refused that is not learned because it is sensitive.
+    pub fn is_sensitive_refused(&self) -> bool {
+        self.not_learned.iter().any(|refused| refused.sensitive)
+    }
+
     /// Many files of a directory become a rule about the directory.
     fn crowded(&mut self, learned: &mut Vec<Rule>) {
         for (directory, access) in self.candidate.crowded() {

@@ -159,9 +159,12 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
             if passed_before.is_some() {
                 break;
             }
-            let Some(next) = starts.next() else {
+            // What is sensitive is not learned from another profile either. A command that a signal ended does not say
+            // that it lacks a file: under the next profile it may not be ended.
+            let is_explained = report.cause == Cause::Exited && start.learner.is_sensitive_refused();
+            let Some(next) = starts.next().filter(|_| !is_explained) else {
                 show::not_learned(&start.learner);
-                let why = stuck(asked, &report);
+                let why = stuck(asked, &report, &start);
                 return Ok(unwritten(NOT_PASSED, &why, &start, &told, document));
             };
             show::say(&format!(
@@ -292,16 +295,29 @@ fn begin<'a>(
 }
 
 /// Why there is nothing more to learn, though the command does not pass.
-fn stuck(asked: &Asked<'_>, report: &Report) -> String {
+fn stuck(asked: &Asked<'_>, report: &Report, start: &Start<'_>) -> String {
     let how = show::ending(report);
     let expected = match report.cause {
         Cause::Exited => format!(", and passes with {} (--status)", asked.status),
         _ => String::new(),
     };
-    format!(
-        "not passed: the command ends with {how}{expected}, and nothing more that was refused can be learned; \
-         nothing is written"
-    )
+    let why = match start.learner.is_sensitive_refused() {
+        true => {
+            // Only the first profile refuses calls that it does not report.
+            let other = match asked.start {
+                None if start.name == STARTS[0] => {
+                    format!(", or begin from another profile with --profile {}", STARTS[1])
+                }
+                _ => String::new(),
+            };
+            format!(
+                "what explains it may be what was not learned because it is sensitive; allow that with its flag, or \
+                 all of it with --allow-sensitive{other}"
+            )
+        }
+        false => "nothing more that was refused can be learned".to_string(),
+    };
+    format!("not passed: the command ends with {how}{expected}; {why}; nothing is written")
 }
 
 /// Writes the profile of a round that passed, where no later one did.

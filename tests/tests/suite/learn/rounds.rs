@@ -214,6 +214,24 @@ fn a_commit_is_learned_from_the_round_that_made_it() {
     });
 }
 
+/// Another profile refuses a secret as well: no round more is run for it.
+#[test]
+fn what_is_sensitive_is_named_where_it_may_explain_the_end() {
+    in_worlds(|world| {
+        let script = "echo round >> rounds; read line < ~/.netrc && echo $line";
+        let given = ["--rw", ".", "--allow-calls", "openat"];
+        let out = learn(world, &given, script).run().exited(1);
+        assert!(out.err().contains(".netrc") && out.err().contains("--allow-sensitive"), "{out}");
+        assert!(!out.err().contains("beginning again") && learned(world).is_none(), "{out}");
+        let rounds = world.read("rounds").unwrap().lines().count();
+        // The twins: it is allowed, and nothing sensitive was refused.
+        learn(world, &["--allow-sensitive"], script).run().success();
+        let out = learn(world, &given, "exit 1").run().exited(1);
+        assert!(out.err().contains("beginning again from 'read-only'"), "{out}");
+        assert_eq!(rounds, 1);
+    });
+}
+
 /// One file is written, and the rule is about more: the reason says so, for the directory and for calls.
 #[test]
 fn a_rule_that_is_wider_than_what_was_refused_says_why() {
