@@ -8,6 +8,7 @@ mod candidate;
 mod demand;
 mod document;
 mod given;
+mod held;
 mod learner;
 mod output;
 mod right;
@@ -17,6 +18,7 @@ mod show;
 mod tests;
 
 use crate::error::{REFUSED, Refusal};
+use crate::explain::hint::{is_whole, shell_word};
 use crate::explain::sensitive::{KnownCalls, Sensitive};
 use crate::host::Host;
 use crate::plan::Plan;
@@ -28,6 +30,8 @@ use crate::sys::within::is_within;
 use crate::text::{escape, shown};
 use candidate::Candidate;
 use document::Frame;
+pub use held::GivenFlag;
+use held::{Beside, hold};
 use learner::{Learner, LearnerRules};
 use output::Output;
 use rounds::{Ended, Rounds};
@@ -61,7 +65,7 @@ pub struct Asked<'a> {
     /// The flags that become rules.
     pub given: &'a Request,
     /// The flags that hold in every round.
-    pub flags: &'a [OsString],
+    pub flags: &'a [GivenFlag],
     /// The command; empty where reports are read.
     pub command: &'a [OsString],
 }
@@ -91,6 +95,8 @@ struct Start<'a> {
     name: String,
     frame: Frame<'a>,
     learner: Learner,
+    /// The flags that each run takes besides the profile.
+    beside: Vec<Beside>,
     /// The profile keeps a home of the run's own for later runs.
     keeps_home: bool,
 }
@@ -105,6 +111,11 @@ impl Start<'_> {
         }
         round
     }
+
+    /// The flags that each run takes besides the profile, as words.
+    fn words(&self) -> Vec<OsString> {
+        self.beside.iter().map(Beside::word).collect()
+    }
 }
 
 /// Learns by running the command.
@@ -117,14 +128,14 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
     .into_iter();
     let first = starts.next().unwrap_or_default();
     let mut start = begin(asked, host, plan, &first, "round")?;
-    let rounds = Rounds::new(asked.flags, asked.command, asked.json)?;
+    let rounds = Rounds::new(asked.command, asked.json)?;
     let mut told: Vec<Round> = Vec::new();
     let mut passed_before: Option<Passed> = None;
     for number in 1..=asked.rounds {
         start.learner.settle();
         let in_force = start.learner.candidate.clone();
         let document = start.frame.document(&start.learner.candidate);
-        let report = match rounds.run(&start.of_round(&document))? {
+        let report = match rounds.run(&start.words(), &start.of_round(&document))? {
             Ended::Reported(report) => report,
             Ended::Asked(signal) => {
                 let why = "interrupted: nothing is written";
@@ -282,16 +293,18 @@ fn begin<'a>(
         true => "learned from reports".to_string(),
         false => format!("learned: {}", escape(asked.command.join(OsStr::new(" ")).as_bytes(), 200)),
     };
+    let held = hold(asked.flags, &plan);
     let frame = Frame {
         extends,
         description,
         given: asked.given,
+        keys: held.keys,
         workspace,
         home: host.home().map(canonical),
         counted,
     };
     let keeps_home = plan.profile.home.mode.as_deref() == Some(&HomeMode::Private);
-    Ok(Start { name: shown(Path::new(name)), frame, learner, keeps_home })
+    Ok(Start { name: shown(Path::new(name)), frame, learner, beside: held.flags, keeps_home })
 }
 
 /// Why there is nothing more to learn, though the command does not pass.
@@ -362,13 +375,20 @@ fn write(
     mut start: Start<'_>,
     told: &[Round],
     passed_in: Option<usize>,
-    notes: Vec<String>,
+    mut notes: Vec<String>,
 ) -> Result<Learned, Refusal> {
     // What the last round left in the place of a path would be followed by the next run.
     start.learner.settle();
     let document = start.frame.document(&start.learner.candidate);
     show::not_learned(&start.learner);
     output.write(&format!("{document:#}\n"))?;
+    let flags: Vec<String> = start.beside.iter().map(Beside::shown).collect();
+    if !flags.is_empty() {
+        notes.push(format!(
+            "not in the profile, so that each run needs it on the command line as well: {}",
+            flags.join(" ")
+        ));
+    }
     let rules = start.learner.candidate.rules();
     show::say(&format!(
         "wrote '{}': it extends '{}' by {} rule{}:",
@@ -381,8 +401,28 @@ fn write(
     for note in &notes {
         show::say(note);
     }
-    let json = show::json(Some(asked.output), passed_in, &notes, &start.learner, told, &document);
+    let way = way_to_run(asked, flags);
+    show::say(&format!("run it with: {way}"));
+    let mut json = show::json(Some(asked.output), passed_in, &notes, &start.learner, told, &document);
+    json["run"] = json!(way);
     Ok(Learned { status: 0, json })
+}
+
+/// How the command is run under the profile, for a shell.
+fn way_to_run(asked: &Asked<'_>, flags: Vec<String>) -> String {
+    // What is neither a path nor ends in `.json` would be a name of a profile.
+    let bytes = asked.output.as_os_str().as_bytes();
+    let is_file = bytes.contains(&b'/') || bytes.ends_with(b".json");
+    let file = if is_file { asked.output.to_path_buf() } else { Path::new(".").join(asked.output) };
+    let mut words = vec!["sbx run -p".to_string(), shell_word(file.as_os_str())];
+    words.extend(flags);
+    words.push("--".to_string());
+    // A long word would be cut, and be another command.
+    match asked.command.iter().all(|word| is_whole(word)) && !asked.command.is_empty() {
+        true => words.extend(asked.command.iter().map(|word| shell_word(word))),
+        false => words.push("COMMAND".to_string()),
+    }
+    words.join(" ")
 }
 
 /// Says why nothing is written.
