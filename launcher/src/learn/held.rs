@@ -117,14 +117,14 @@ fn variable(value: &OsStr, plan: &Plan) -> Result<Key, bool> {
     let is_any = |list: &[Given<Pattern>]| {
         list.iter().any(|pattern| pattern.value.matches(Name::new(name.as_bytes())))
     };
-    if is_any(&profile.env.deny) || is_any(&profile.env.addresses) {
-        return Err(true);
-    }
-    let text = name.to_str().filter(|text| !text.is_empty() && !text.contains('*')).ok_or(false)?;
     // sbx run says what is wrong with these, or takes them with --allow-dangerous-env.
     if is_kept_back(name) || environment::is_reserved(name) {
         return Err(false);
     }
+    if is_any(&profile.env.deny) || is_any(&profile.env.addresses) {
+        return Err(true);
+    }
+    let text = name.to_str().filter(|text| !text.is_empty() && !text.contains('*')).ok_or(false)?;
     match value.map(OsStr::to_str) {
         // A `${` would be the beginning of a variable of profiles.
         Some(Some(value)) if !value.contains("${") => Ok(Key::Set(text.to_string(), json!(value))),

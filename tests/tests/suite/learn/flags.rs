@@ -58,6 +58,10 @@ fn a_value_that_a_profile_would_read_otherwise_stays_on_the_command_line() {
         let out = learn(world, &["--env", value], script).run().success();
         assert!(out.err().contains("on the command line as well: --env 'LITERAL=${TMP}/x'\n"), "{out}");
         world.sbx(["run", "-p", FILE, "--env", value, "--", "/bin/sh", "-c", script]).run().success();
+        // What loads code is passed with a flag of its own alone.
+        let out = learn(world, &["--allow-dangerous-env", "--env", "PERL5OPT=-w"], "true").run().success();
+        let says = "on the command line as well: --env 'PERL5OPT=-w' --allow-dangerous-env\n";
+        assert!(out.err().contains(says), "{out}");
         // The twin.
         learn(world, &["--env", "LITERAL=x"], "test $LITERAL = x").run().success();
         under_learned(world, "test $LITERAL = x").success();
