@@ -5,7 +5,7 @@ use crate::cli::table::{Flag, GROUPS, Takes};
 use crate::cli::{print, why};
 use crate::error::Refusal;
 use crate::host::Host;
-use crate::learn::{self, Asked};
+use crate::learn::{self, Asked, GivenFlag};
 use crate::request::Request;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgMatches, Args, FromArgMatches};
@@ -24,8 +24,8 @@ What is sensitive (keys, secrets, settings of agents, what something outside exe
 services) is never learned unless --allow-sensitive says so, or a flag of run names it. All that is
 learned is shown on standard error.
 
-Exit status: 0 the profile is written, and the last round passed under it; 1 the command did not pass,
-and nothing is written; 125 sbx refused or failed; 126, 127 the command cannot be executed, or was not
+Exit status: 0 the profile is written, and the command passed under it; 1 the command did not pass, and
+nothing is written; 125 sbx refused or failed; 126, 127 the command cannot be executed, or was not
 found; 128+n a signal ended sbx learn, and nothing is written.";
 
 /// `sbx learn`.
@@ -60,8 +60,8 @@ pub struct Learn {
 pub struct Given {
     /// Those that become rules, the profile, and the command.
     pub request: Request,
-    /// The others, as they are passed to each round.
-    pub words: Vec<OsString>,
+    /// The others, in the order of the table.
+    pub others: Vec<GivenFlag>,
 }
 
 impl Args for Given {
@@ -76,8 +76,8 @@ impl Args for Given {
 
 impl FromArgMatches for Given {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let (request, words) = given_request(matches)?;
-        Ok(Given { request, words })
+        let (request, others) = given_request(matches)?;
+        Ok(Given { request, others })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -106,7 +106,7 @@ const RULES: [&str; 17] = [
     "namespaces",
     "home",
 ];
-/// Flags that hold in every round of learning, and are no part of the profile.
+/// Flags that hold in every round of learning. What a profile can say of them is written too.
 const OF_ROUNDS: [&str; 15] = [
     "workspace",
     "cwd",
@@ -142,25 +142,22 @@ fn given_flags(command: clap::Command) -> clap::Command {
         .arg(what.required_unless_present("from"))
 }
 
-/// What these flags ask for, and the words of those that hold in every round.
-fn given_request(matches: &ArgMatches) -> Result<(Request, Vec<OsString>), clap::Error> {
+/// What these flags ask for, and those that hold in every round.
+fn given_request(matches: &ArgMatches) -> Result<(Request, Vec<GivenFlag>), clap::Error> {
     let mut request = request(matches, |flag| of_learning().any(|(_, known)| known.long == flag.long))?;
     request.command = matches.get_many("command").into_iter().flatten().cloned().collect();
-    let mut words = Vec::new();
+    let mut others = Vec::new();
     for (_, flag) in of_learning().filter(|(_, flag)| OF_ROUNDS.contains(&flag.long)) {
         if let Takes::Switch(_) = flag.takes {
             let given = matches.get_one(flag.long).is_some_and(|given| *given);
-            words.extend(given.then(|| OsString::from(format!("--{}", flag.long))));
+            others.extend(given.then_some(GivenFlag { long: flag.long, value: None }));
             continue;
         }
         for value in matches.get_many::<OsString>(flag.long).into_iter().flatten() {
-            // In one word, so that no value can be taken for a flag.
-            let mut word = OsString::from(format!("--{}=", flag.long));
-            word.push(value);
-            words.push(word);
+            others.push(GivenFlag { long: flag.long, value: Some(value.clone()) });
         }
     }
-    Ok((request, words))
+    Ok((request, others))
 }
 
 /// Learns.
@@ -184,7 +181,7 @@ pub fn run(flags: &Learn) -> Result<i32, Refusal> {
         json: flags.json,
         start: request.profile.clone(),
         given: request,
-        flags: &flags.run.words,
+        flags: &flags.run.others,
         command: &request.command,
     };
     let learned = match flags.from.is_empty() {

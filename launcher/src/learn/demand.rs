@@ -47,8 +47,13 @@ pub fn of(record: &ViolationRecord, round: usize) -> Option<Demand> {
     }
     let call = escape(record.call.as_bytes(), NAME);
     let process = escape(&record.process.0, NAME);
-    let evidence =
-        Evidence::Refused { round, process: process.clone(), call: call.clone(), count: record.count };
+    let evidence = Evidence::Refused {
+        round,
+        process: process.clone(),
+        call: call.clone(),
+        path: record.path.as_ref().map(|path| OsStr::from_bytes(&path.0).into()),
+        count: record.count,
+    };
     // Like the names, these texts are those of whoever wrote the report.
     let arguments = sentence(&record.args);
     let rule = record.rule.as_ref().map_or("", |rule| &rule.text);

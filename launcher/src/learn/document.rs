@@ -1,6 +1,7 @@
 //! The profile that the rules make, as JSON.
 
 use crate::learn::candidate::{Candidate, Rule};
+use crate::learn::held::Key;
 use crate::learn::right::{Access, Right, why};
 use crate::profile::{self, Protection, Search, Variable, Variables};
 use crate::request::Request;
@@ -24,6 +25,8 @@ pub struct Frame<'a> {
     pub description: String,
     /// What the user's flags say.
     pub given: &'a Request,
+    /// Keys that flags make which are about no right.
+    pub keys: Vec<Key>,
     /// The workspace, by its real path.
     pub workspace: Option<PathBuf>,
     /// The home directory, by its real path.
@@ -40,6 +43,8 @@ impl Frame<'_> {
         for rule in candidate.rules() {
             self.rule(&mut document, rule);
         }
+        // After the rules: a variable that the user sets stays as it is.
+        self.keys(&mut document);
         self.denials(&mut document);
         self.protections(&mut document, candidate);
         document
@@ -63,7 +68,7 @@ impl Frame<'_> {
     }
 
     fn rule(&self, document: &mut Value, rule: &Rule) {
-        let why = why(&rule.evidence, self.counted);
+        let why = why(&rule.right, &rule.evidence, self.counted);
         match &rule.right {
             Right::Path(path, access) => {
                 let keys: &[&str] = match access {
@@ -99,6 +104,22 @@ impl Frame<'_> {
                 set(document, "/env/set/TMPDIR", json!("${TMP}"));
             }
             Right::Namespaces => set(document, "/namespaces", json!("auto")),
+        }
+    }
+
+    /// Limits and variables that flags set. Later ones outrank earlier ones, as on a command line.
+    fn keys(&self, document: &mut Value) {
+        for key in &self.keys {
+            match key {
+                Key::Limit(key, value) => set(document, &format!("/limits/{key}"), value.clone()),
+                Key::Set(name, value) => set_in(document, &["env", "set"], name, value.clone()),
+                Key::Inherit(name) => {
+                    let known = document.pointer("/env/inherit").and_then(Value::as_array);
+                    if known.is_none_or(|known| !known.contains(&json!(name))) {
+                        push(document, "/env/inherit", json!(name));
+                    }
+                }
+            }
         }
     }
 
@@ -200,6 +221,18 @@ fn parent<'d, 'p>(document: &'d mut Value, place: &'p str) -> (&'d mut Value, &'
         at = &mut at[key];
     }
     (at, last)
+}
+
+/// Sets a key that may have any name.
+fn set_in(document: &mut Value, place: &[&str], key: &str, value: Value) {
+    let mut at = document;
+    for part in place {
+        if at.get(part).is_none() {
+            at[*part] = json!({});
+        }
+        at = &mut at[*part];
+    }
+    at[key] = value;
 }
 
 fn set(document: &mut Value, place: &str, value: Value) {

@@ -239,6 +239,11 @@ impl Learner {
         });
     }
 
+    /// Whether something was refused that is not learned because it is sensitive.
+    pub fn is_sensitive_refused(&self) -> bool {
+        self.not_learned.iter().any(|refused| refused.sensitive)
+    }
+
     /// Many files of a directory become a rule about the directory.
     fn crowded(&mut self, learned: &mut Vec<Rule>) {
         for (directory, access) in self.candidate.crowded() {
@@ -259,6 +264,22 @@ impl Learner {
         let gone = self.candidate.remove(|rule| !rule.is_given() && is_unused(&rule.right, report));
         self.pruned.extend(gone.iter().map(|rule| rule.right.clone()));
         gone
+    }
+
+    /// Goes back to earlier rules. Those that came later are not learned.
+    pub fn take_back(&mut self, earlier: Candidate, why: &str) {
+        let later = std::mem::replace(&mut self.candidate, earlier);
+        for rule in later.rules().iter().filter(|rule| !self.candidate.has(&rule.right)) {
+            let Some(evidence) = rule.evidence.first() else { continue };
+            self.not_learned.push(NotLearned {
+                what: rule.right.to_string(),
+                kind: rule.right.kind(),
+                why: why.to_string(),
+                sensitive: false,
+                flag: rule.right.flag().map(|flag| format!("{flag} {}", rule.right)),
+                evidence: evidence.clone(),
+            });
+        }
     }
 
     /// Takes out the rules about paths that are not what they were when they were learned. A command that has ended

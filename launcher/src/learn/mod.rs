@@ -8,6 +8,7 @@ mod candidate;
 mod demand;
 mod document;
 mod given;
+mod held;
 mod learner;
 mod output;
 mod right;
@@ -17,6 +18,7 @@ mod show;
 mod tests;
 
 use crate::error::{REFUSED, Refusal};
+use crate::explain::hint::{is_whole, shell_word};
 use crate::explain::sensitive::{KnownCalls, Sensitive};
 use crate::host::Host;
 use crate::plan::Plan;
@@ -28,6 +30,8 @@ use crate::sys::within::is_within;
 use crate::text::{escape, shown};
 use candidate::Candidate;
 use document::Frame;
+pub use held::GivenFlag;
+use held::{Beside, hold};
 use learner::{Learner, LearnerRules};
 use output::Output;
 use rounds::{Ended, Rounds};
@@ -61,9 +65,18 @@ pub struct Asked<'a> {
     /// The flags that become rules.
     pub given: &'a Request,
     /// The flags that hold in every round.
-    pub flags: &'a [OsString],
+    pub flags: &'a [GivenFlag],
     /// The command; empty where reports are read.
     pub command: &'a [OsString],
+}
+
+/// A round in which the command passed, though something was refused that can be learned: the next round may not pass,
+/// because the command has done its work.
+struct Passed {
+    number: usize,
+    /// The rules that were in force. What the round itself taught is not among them: the command passed without it,
+    /// and nothing shows that it passes with it.
+    candidate: Candidate,
 }
 
 /// Makes the plan of a run under a profile.
@@ -82,6 +95,8 @@ struct Start<'a> {
     name: String,
     frame: Frame<'a>,
     learner: Learner,
+    /// The flags that each run takes besides the profile.
+    beside: Vec<Beside>,
     /// The profile keeps a home of the run's own for later runs.
     keeps_home: bool,
 }
@@ -96,6 +111,11 @@ impl Start<'_> {
         }
         round
     }
+
+    /// The flags that each run takes besides the profile, as words.
+    fn words(&self) -> Vec<OsString> {
+        self.beside.iter().map(Beside::word).collect()
+    }
 }
 
 /// Learns by running the command.
@@ -108,48 +128,55 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
     .into_iter();
     let first = starts.next().unwrap_or_default();
     let mut start = begin(asked, host, plan, &first, "round")?;
-    let rounds = Rounds::new(asked.flags, asked.command, asked.json)?;
+    let rounds = Rounds::new(asked.command, asked.json)?;
     let mut told: Vec<Round> = Vec::new();
+    let mut passed_before: Option<Passed> = None;
     for number in 1..=asked.rounds {
         start.learner.settle();
+        let in_force = start.learner.candidate.clone();
         let document = start.frame.document(&start.learner.candidate);
-        let report = match rounds.run(&start.of_round(&document))? {
+        let report = match rounds.run(&start.words(), &start.of_round(&document))? {
             Ended::Reported(report) => report,
             Ended::Asked(signal) => {
-                show::say("interrupted: nothing is written");
-                return Ok(finish(128 + signal, None, &start, &told, document));
+                let why = "interrupted: nothing is written";
+                return Ok(unwritten(128 + signal, why, &start, &told, document));
             }
         };
-        let has_next = starts.len() > 0;
+        // Where the command has passed once, another profile is no way out.
+        let has_next = starts.len() > 0 && passed_before.is_none();
         if report.pid.is_none() && !(has_next && report.cause == Cause::NotExecutable) {
+            if passed_before.is_some() {
+                told.push(Round::of(&report, number, &start.name));
+                break;
+            }
             // sbx run has said why.
-            show::say("nothing is learned: the command did not start");
-            return Ok(finish(report.exit_status, None, &start, &told, document));
+            let why = "nothing is learned: the command did not start";
+            return Ok(unwritten(report.exit_status, why, &start, &told, document));
         }
         let learned = start.learner.learn(&report, number)?;
         let passed = report.cause == Cause::Exited && report.exit_status == asked.status;
         let may_prune = passed && learned.is_empty();
         let pruned = if may_prune { start.learner.prune(&report) } else { Vec::new() };
         let is_last = learned.is_empty() && pruned.is_empty();
-        let round = Round {
-            number,
-            start: start.name.clone(),
-            cause: report.cause,
-            status: report.exit_status,
-            refused: report.violations.len(),
-            learned,
-            pruned,
-        };
+        let round = Round { learned, pruned, ..Round::of(&report, number, &start.name) };
         show::round(&round, &show::ending(&report));
         told.push(round);
         if is_last && passed {
-            return write(asked, &output, start, &told);
+            return write(asked, &output, start, &told, Some(number), Vec::new());
         }
-        if is_last {
-            let Some(next) = starts.next() else {
+        if passed {
+            passed_before = Some(Passed { number, candidate: in_force });
+        } else if is_last {
+            if passed_before.is_some() {
+                break;
+            }
+            // What is sensitive is not learned from another profile either. A command that a signal ended does not say
+            // that it lacks a file: under the next profile it may not be ended.
+            let is_explained = report.cause == Cause::Exited && start.learner.is_sensitive_refused();
+            let Some(next) = starts.next().filter(|_| !is_explained) else {
                 show::not_learned(&start.learner);
-                show::say(&stuck(asked, &report));
-                return Ok(finish(NOT_PASSED, None, &start, &told, document));
+                let why = stuck(asked, &report, &start);
+                return Ok(unwritten(NOT_PASSED, &why, &start, &told, document));
             };
             show::say(&format!(
                 "nothing that was refused under '{}' explains it, and it refuses some calls without a report; \
@@ -160,13 +187,14 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
             start = begin(asked, host, plan, &next, "round")?;
         }
     }
+    if let Some(passed) = passed_before {
+        return write_passed(asked, &output, start, &told, passed);
+    }
     let document = start.frame.document(&start.learner.candidate);
     show::not_learned(&start.learner);
-    show::say(&format!(
-        "not passed within {} rounds: nothing is written; allow more with --rounds",
-        asked.rounds
-    ));
-    Ok(finish(NOT_PASSED, None, &start, &told, document))
+    let why =
+        format!("not passed within {} rounds: nothing is written; allow more with --rounds", asked.rounds);
+    Ok(unwritten(NOT_PASSED, &why, &start, &told, document))
 }
 
 /// Learns from reports of runs that were.
@@ -202,19 +230,10 @@ pub fn from_reports(
     let mut told = Vec::new();
     for (number, report) in (1..).zip(&reports) {
         let learned = start.learner.learn(report, number)?;
-        let (cause, status, refused) = (report.cause, report.exit_status, report.violations.len());
-        told.push(Round {
-            number,
-            start: start.name.clone(),
-            cause,
-            status,
-            refused,
-            learned,
-            pruned: Vec::new(),
-        });
+        told.push(Round { learned, ..Round::of(report, number, &start.name) });
     }
     start.learner.settle();
-    write(asked, &output, start, &told)
+    write(asked, &output, start, &told, None, Vec::new())
 }
 
 /// The profile of all reports: a built-in one. A file that a report names is whatever its writer wanted.
@@ -274,42 +293,102 @@ fn begin<'a>(
         true => "learned from reports".to_string(),
         false => format!("learned: {}", escape(asked.command.join(OsStr::new(" ")).as_bytes(), 200)),
     };
+    let held = hold(asked.flags, &plan);
     let frame = Frame {
         extends,
         description,
         given: asked.given,
+        keys: held.keys,
         workspace,
         home: host.home().map(canonical),
         counted,
     };
     let keeps_home = plan.profile.home.mode.as_deref() == Some(&HomeMode::Private);
-    Ok(Start { name: shown(Path::new(name)), frame, learner, keeps_home })
+    Ok(Start { name: shown(Path::new(name)), frame, learner, beside: held.flags, keeps_home })
 }
 
 /// Why there is nothing more to learn, though the command does not pass.
-fn stuck(asked: &Asked<'_>, report: &Report) -> String {
+fn stuck(asked: &Asked<'_>, report: &Report, start: &Start<'_>) -> String {
     let how = show::ending(report);
     let expected = match report.cause {
         Cause::Exited => format!(", and passes with {} (--status)", asked.status),
         _ => String::new(),
     };
-    format!(
-        "not passed: the command ends with {how}{expected}, and nothing more that was refused can be learned; \
-         nothing is written"
-    )
+    let why = match start.learner.is_sensitive_refused() {
+        true => {
+            // Only the first profile refuses calls that it does not report.
+            let other = match asked.start {
+                None if start.name == STARTS[0] => {
+                    format!(", or begin from another profile with --profile {}", STARTS[1])
+                }
+                _ => String::new(),
+            };
+            format!(
+                "what explains it may be what was not learned because it is sensitive; allow that with its flag, or \
+                 all of it with --allow-sensitive{other}"
+            )
+        }
+        false => "nothing more that was refused can be learned".to_string(),
+    };
+    format!("not passed: the command ends with {how}{expected}; {why}; nothing is written")
 }
 
+/// Writes the profile of a round that passed, where no later one did.
+fn write_passed(
+    asked: &Asked<'_>,
+    output: &Output,
+    mut start: Start<'_>,
+    told: &[Round],
+    passed: Passed,
+) -> Result<Learned, Refusal> {
+    let Passed { number, candidate } = passed;
+    let has_more = candidate.rules().iter().all(|rule| start.learner.candidate.has(&rule.right));
+    start.learner.take_back(candidate, &format!("the command passed without it in round {number}"));
+    let last = told.last().map_or(number, |round| round.number);
+    let later = if has_more { "more" } else { "other" };
+    let is_taught = told.last().is_some_and(|round| !round.learned.is_empty());
+    let what = match (last > number, is_taught) {
+        (true, false) => format!(
+            "the command passed in round {number}, and not in round {last} with {later} rules: it seems to change \
+             what it works on, so that it does something else when it runs again"
+        ),
+        (true, true) => format!(
+            "the command passed in round {number}, and not in round {last} with {later} rules; no round is left to \
+             try it with what was refused there: allow more with --rounds"
+        ),
+        (false, _) => format!(
+            "the command passed in round {number}; no round is left to try it with what was refused there: allow more \
+             with --rounds"
+        ),
+    };
+    let next = format!(
+        "the profile has the rules that were in force in round {number}, and none that was learned in it or later; \
+         try it, or put back what the command works on and learn again"
+    );
+    write(asked, output, start, told, Some(number), vec![what, next])
+}
+
+/// Writes the profile. `passed_in`: the round in which the command passed under it.
 fn write(
     asked: &Asked<'_>,
     output: &Output,
     mut start: Start<'_>,
     told: &[Round],
+    passed_in: Option<usize>,
+    mut notes: Vec<String>,
 ) -> Result<Learned, Refusal> {
     // What the last round left in the place of a path would be followed by the next run.
     start.learner.settle();
     let document = start.frame.document(&start.learner.candidate);
     show::not_learned(&start.learner);
     output.write(&format!("{document:#}\n"))?;
+    let flags: Vec<String> = start.beside.iter().map(Beside::shown).collect();
+    if !flags.is_empty() {
+        notes.push(format!(
+            "not in the profile, so that each run needs it on the command line as well: {}",
+            flags.join(" ")
+        ));
+    }
     let rules = start.learner.candidate.rules();
     show::say(&format!(
         "wrote '{}': it extends '{}' by {} rule{}:",
@@ -319,16 +398,37 @@ fn write(
         if rules.len() == 1 { "" } else { "s" }
     ));
     show::table(rules);
-    Ok(finish(0, Some(asked.output), &start, told, document))
+    for note in &notes {
+        show::say(note);
+    }
+    let way = way_to_run(asked, flags);
+    show::say(&format!("run it with: {way}"));
+    let mut json = show::json(Some(asked.output), passed_in, &notes, &start.learner, told, &document);
+    json["run"] = json!(way);
+    Ok(Learned { status: 0, json })
 }
 
-fn finish(
-    status: i32,
-    written: Option<&Path>,
-    start: &Start<'_>,
-    told: &[Round],
-    document: Value,
-) -> Learned {
+/// How the command is run under the profile, for a shell.
+fn way_to_run(asked: &Asked<'_>, flags: Vec<String>) -> String {
+    // What is neither a path nor ends in `.json` would be a name of a profile.
+    let bytes = asked.output.as_os_str().as_bytes();
+    let is_file = bytes.contains(&b'/') || bytes.ends_with(b".json");
+    let file = if is_file { asked.output.to_path_buf() } else { Path::new(".").join(asked.output) };
+    let mut words = vec!["sbx run -p".to_string(), shell_word(file.as_os_str())];
+    words.extend(flags);
+    words.push("--".to_string());
+    // A long word would be cut, and be another command.
+    match asked.command.iter().all(|word| is_whole(word)) && !asked.command.is_empty() {
+        true => words.extend(asked.command.iter().map(|word| shell_word(word))),
+        false => words.push("COMMAND".to_string()),
+    }
+    words.join(" ")
+}
+
+/// Says why nothing is written.
+fn unwritten(status: i32, why: &str, start: &Start<'_>, told: &[Round], document: Value) -> Learned {
+    show::say(why);
     let status = if (0..=255).contains(&status) { status } else { REFUSED.into() };
-    Learned { status, json: show::json(written, &start.learner, told, &document) }
+    let notes = [why.to_string()];
+    Learned { status, json: show::json(None, None, &notes, &start.learner, told, &document) }
 }

@@ -1,6 +1,10 @@
 //! What a learned profile can give: one right each, and what shows that the command wants it.
 
+use crate::sys::path::canonical;
+use crate::sys::within::is_below;
 use crate::text::{escape, shown};
+use sbx_policy::calls::Call;
+use sbx_policy::list::{self, Target};
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -140,6 +144,8 @@ pub enum Evidence {
         process: String,
         /// The system call.
         call: String,
+        /// The path that it was about, the first time.
+        path: Option<PathBuf>,
         /// How often.
         count: u64,
     },
@@ -153,8 +159,8 @@ impl Evidence {
     /// Adds what says the same to the count; says whether it does.
     pub fn takes(&mut self, new: &Evidence) -> bool {
         let (
-            Evidence::Refused { round, process, call, count },
-            Evidence::Refused { round: of, process: by, call: named, count: more },
+            Evidence::Refused { round, process, call, count, .. },
+            Evidence::Refused { round: of, process: by, call: named, count: more, .. },
         ) = (self, new)
         else {
             return false;
@@ -167,8 +173,37 @@ impl Evidence {
     }
 }
 
+/// What a rule is about besides what was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wider {
+    /// Another call than the refused one.
+    OtherCall,
+    /// The directory of what was to be written.
+    Directory,
+}
+
+/// Whether a rule is about more than what was refused.
+pub fn wider(right: &Right, evidence: &Evidence) -> Option<Wider> {
+    let Evidence::Refused { call, path, .. } = evidence else { return None };
+    match (right, path) {
+        (Right::Call(entry), _) => match list::parse(entry.as_bytes()).ok()?.target {
+            Target::Call(allowed) if Call::named(call.as_bytes()) != Some(allowed) => Some(Wider::OtherCall),
+            _ => None,
+        },
+        (Right::Path(place, access), Some(path)) if access.write => {
+            let is_wider = match path.is_absolute() {
+                true => is_below(path, place) || is_below(&canonical(path), &canonical(place)),
+                // It is not known what it is relative to.
+                false => path.file_name().is_some_and(|name| place.file_name() != Some(name)),
+            };
+            is_wider.then_some(Wider::Directory)
+        }
+        _ => None,
+    }
+}
+
 /// The reason that a profile gives for a rule. `what`: "round" or "report".
-pub fn why(all: &[Evidence], what: &str) -> String {
+pub fn why(right: &Right, all: &[Evidence], what: &str) -> String {
     let mut parts: Vec<String> = Vec::new();
     let refused = all.iter().filter(|evidence| matches!(evidence, Evidence::Refused { .. }));
     for evidence in all {
@@ -179,14 +214,33 @@ pub fn why(all: &[Evidence], what: &str) -> String {
         }
     }
     let count = refused.clone().count();
+    let was_refused = refused.clone().any(|evidence| wider(right, evidence).is_none());
+    let mut reasons: Vec<String> = Vec::new();
     for evidence in refused.take(MOST) {
-        if let Evidence::Refused { round, process, call, count } = evidence {
+        if let Evidence::Refused { round, process, call, path, count } = evidence {
             let times = if *count > 1 { format!(" {count} times") } else { String::new() };
-            parts.push(format!("refused in {what} {round}: {call} of {process}{times}"));
+            let mut said = format!("refused in {what} {round}: {call} of {process}{times}");
+            let reason = match (wider(right, evidence), path) {
+                (Some(Wider::OtherCall), _) if !was_refused => format!(
+                    "{right} itself was not, but goes with it: a command that makes files also removes them"
+                ),
+                (Some(Wider::Directory), Some(path)) => {
+                    said.push_str(&format!(" on {}", shown(path)));
+                    "it is for the whole directory, to write and to delete, because a file that is made, renamed or \
+                     removed changes its directory"
+                        .to_string()
+                }
+                _ => String::new(),
+            };
+            parts.push(said);
+            if !reason.is_empty() && !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
         }
     }
     if count > MOST {
         parts.push(format!("and {} more", count - MOST));
     }
+    parts.extend(reasons);
     parts.join("; ")
 }

@@ -22,8 +22,6 @@ const REQUESTS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIG
 
 /// How rounds are run.
 pub struct Rounds<'a> {
-    /// Flags of `sbx run`, of the user's.
-    pub flags: &'a [OsString],
     /// The command.
     pub command: &'a [OsString],
     /// Whether standard output is for something else, and the command writes to standard error.
@@ -41,15 +39,15 @@ pub enum Ended {
 
 impl<'a> Rounds<'a> {
     /// From now on a signal that asks for an end ends the round first.
-    pub fn new(flags: &'a [OsString], command: &'a [OsString], diverts: bool) -> Result<Rounds<'a>, Refusal> {
+    pub fn new(command: &'a [OsString], diverts: bool) -> Result<Rounds<'a>, Refusal> {
         let set = Set::of(&REQUESTS);
         let requests = signal::descriptor(&set).map_err(cannot("hear of signals"))?;
         signal::set_mask(&set).map_err(cannot("hear of signals"))?;
-        Ok(Rounds { flags, command, diverts, requests })
+        Ok(Rounds { command, diverts, requests })
     }
 
-    /// Runs one.
-    pub fn run(&self, profile: &Value) -> Result<Ended, Refusal> {
+    /// Runs one, with these flags of `sbx run`.
+    pub fn run(&self, flags: &[OsString], profile: &Value) -> Result<Ended, Refusal> {
         let text = format!("{profile:#}\n");
         // In memory, sealed: no run can change it, and no name leads to it.
         let profile = descriptor::sealed_memory_file(c"learned", text.as_bytes());
@@ -61,7 +59,7 @@ impl<'a> Rounds<'a> {
         command
             .args(["--quiet", "--explain"])
             .arg(format!("--profile=/proc/self/fd/{}", profile.as_raw_fd()));
-        command.args(self.flags).arg("--").args(self.command);
+        command.args(flags).arg("--").args(self.command);
         if self.diverts {
             let stderr = std::io::stderr().as_fd().try_clone_to_owned();
             let stderr = stderr

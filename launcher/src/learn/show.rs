@@ -2,7 +2,7 @@
 
 use crate::learn::candidate::Rule;
 use crate::learn::learner::{Learner, NotLearned};
-use crate::learn::right::{Evidence, Right};
+use crate::learn::right::{Evidence, Right, Wider, wider};
 use crate::supervise::Stderr;
 use crate::text::{escape, shown};
 use sbx_client::report::{Cause, Exit, Report};
@@ -28,6 +28,21 @@ pub struct Round {
     pub learned: Vec<Rule>,
     /// What was taken out again.
     pub pruned: Vec<Rule>,
+}
+
+impl Round {
+    /// The round that a report is about. It has taught nothing yet.
+    pub fn of(report: &Report, number: usize, start: &str) -> Round {
+        Round {
+            number,
+            start: start.to_string(),
+            cause: report.cause,
+            status: report.exit_status,
+            refused: report.violations.len(),
+            learned: Vec::new(),
+            pruned: Vec::new(),
+        }
+    }
 }
 
 /// How a round ended, in words.
@@ -63,15 +78,23 @@ pub fn table(rules: &[Rule]) {
     let mut text = String::new();
     for rule in rules {
         let (what, kind) = (rule.right.to_string(), rule.right.kind());
-        text.push_str(&format!("  {kind:14} {what:40} {}\n", by(&rule.evidence)));
+        text.push_str(&format!("  {kind:14} {what:40} {}\n", by(Some(&rule.right), &rule.evidence)));
     }
     Stderr::default().say(&text);
 }
 
 /// Who asked for a rule.
-fn by(evidence: &[Evidence]) -> String {
+fn by(right: Option<&Right>, evidence: &[Evidence]) -> String {
     match evidence.first() {
-        Some(Evidence::Refused { process, call, .. }) => format!("{process} ({call})"),
+        Some(first @ Evidence::Refused { process, call, path, .. }) => {
+            match (right.and_then(|right| wider(right, first)), path) {
+                (Some(Wider::OtherCall), _) => format!("{process} ({call}; goes with it)"),
+                (Some(Wider::Directory), Some(path)) => {
+                    format!("{process} ({call} of {}; for the whole directory)", shown(path))
+                }
+                _ => format!("{process} ({call})"),
+            }
+        }
         Some(Evidence::Given(flag)) => format!("given with {flag}"),
         Some(Evidence::Joined(count)) => format!("{count} names in it"),
         None => String::new(),
@@ -90,7 +113,7 @@ pub fn not_learned(learner: &Learner) {
         learner.not_learned.iter().partition(|refused| refused.sensitive);
     for refused in sensitive.into_iter().chain(others).take(MOST_ROWS) {
         let NotLearned { what, kind, why, sensitive, flag, evidence } = refused;
-        let by = by(std::slice::from_ref(evidence));
+        let by = by(None, std::slice::from_ref(evidence));
         let mark = if *sensitive { "sensitive: " } else { "" };
         text.push_str(&format!("  {kind:14} {what:40} {by}: {mark}{}\n", escape(why.as_bytes(), 400)));
         if let Some(flag) = flag.as_ref().filter(|_| *sensitive) {
@@ -109,8 +132,15 @@ pub fn not_learned(learner: &Learner) {
     Stderr::default().say(&text);
 }
 
-/// All that there is to know, as JSON.
-pub fn json(written: Option<&Path>, learner: &Learner, rounds: &[Round], profile: &Value) -> Value {
+/// All that there is to know, as JSON. `passed_in`: the round in which the command passed under the profile.
+pub fn json(
+    written: Option<&Path>,
+    passed_in: Option<usize>,
+    notes: &[String],
+    learner: &Learner,
+    rounds: &[Round],
+    profile: &Value,
+) -> Value {
     let rules: Vec<Value> = learner.candidate.rules().iter().map(rule).collect();
     let rounds: Vec<Value> = rounds
         .iter()
@@ -142,6 +172,8 @@ pub fn json(written: Option<&Path>, learner: &Learner, rounds: &[Round], profile
         .collect();
     json!({
         "written": written.map(shown),
+        "passed_in_round": passed_in,
+        "notes": notes,
         "rounds": rounds,
         "rules": rules,
         "not_learned": not_learned,
@@ -161,8 +193,9 @@ fn rule(rule: &Rule) -> Value {
 
 fn evidence(evidence: &Evidence) -> Value {
     match evidence {
-        Evidence::Refused { round, process, call, count } => {
-            json!({ "round": round, "process": process, "call": call, "count": count })
+        Evidence::Refused { round, process, call, path, count } => {
+            let path = path.as_deref().map(shown);
+            json!({ "round": round, "process": process, "call": call, "path": path, "count": count })
         }
         Evidence::Given(flag) => json!({ "flag": flag }),
         Evidence::Joined(count) => json!({ "joined": count }),

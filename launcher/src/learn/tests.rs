@@ -302,7 +302,7 @@ fn texts_of_a_report_do_not_steer_a_terminal() {
     learner.learn(&report(vec![told, record("x\x1b[1m", None, &["--net"])]), 1).unwrap();
     let rules = learner.candidate.rules();
     let mut texts: Vec<String> = rules.iter().map(|rule| rule.right.to_string()).collect();
-    texts.extend(rules.iter().map(|rule| right::why(&rule.evidence, "round")));
+    texts.extend(rules.iter().map(|rule| right::why(&rule.right, &rule.evidence, "round")));
     texts.extend(learner.not_learned.iter().flat_map(|refused| [refused.what.clone(), refused.why.clone()]));
     assert!(texts.len() >= 4, "{texts:?}");
     assert!(texts.iter().all(|text| !text.contains(char::is_control)), "{texts:?}");

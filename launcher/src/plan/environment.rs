@@ -246,6 +246,11 @@ pub fn is_kept_back(name: &OsStr) -> bool {
     is_dangerous(Name::new(name.as_bytes()))
 }
 
+/// Whether a variable is one of those by which sbx tells its own parts something.
+pub fn is_reserved(name: &OsStr) -> bool {
+    is_ours(name) || is_for_shell(name)
+}
+
 /// Whether all names of a pattern are those of variables that load other code, which are not passed on.
 pub fn is_never_passed(names: &Pattern) -> bool {
     DANGEROUS.iter().any(|pattern| pattern.covers(names))

@@ -8,7 +8,10 @@ use serde_json::Value;
 
 /// Whether any rule of the learned profile is about a path with these words.
 fn names(profile: &Value, words: &str) -> bool {
-    profile["paths"].to_string().contains(words) && !profile["paths"]["protect"].to_string().contains(words)
+    let lists = profile["paths"].as_object().into_iter().flatten().filter(|(key, _)| *key != "protect");
+    let mut rules = lists.flat_map(|(_, list)| list.as_array().unwrap());
+    // A reason may name what a rule is not about.
+    rules.any(|rule| rule["path"].as_str().unwrap().contains(words))
 }
 
 fn secret(world: &World) -> String {

@@ -1,7 +1,7 @@
 //! Learning by running the command.
 
 use super::{FILE, learn, learned, under_learned};
-use sbx_tests::in_worlds;
+use sbx_tests::{in_worlds, need};
 use serde_json::Value;
 
 #[test]
@@ -159,5 +159,109 @@ fn signals_reach_the_command() {
         .success();
         assert_eq!(world.read("mask").as_deref(), Some("SigBlk:\t0000000000000000\n"));
         assert_eq!(world.read("status").as_deref(), Some("143\n"));
+    });
+}
+
+/// A command that has done its work finds another state when it runs again. What it passed under is a profile that
+/// does.
+#[test]
+fn a_command_that_cannot_be_repeated_is_learned_from_the_round_that_it_passed_in() {
+    in_worlds(|world| {
+        // The shell reads by itself: nothing else is refused.
+        let read = format!("read line < {}/kept && echo $line; true", world.outside.display());
+        let once = format!("test ! -e done && echo x > done && {{ {read}; }}");
+        let out = learn(world, &["--json"], &once).run().success();
+        let told: Value = serde_json::from_str(&out.out()).unwrap_or_else(|error| panic!("{error}: {out}"));
+        assert_eq!(told["passed_in_round"], 2, "{told:#}");
+        assert!(
+            told["notes"][0].as_str().unwrap().contains("passed in round 2, and not in round 3"),
+            "{told:#}"
+        );
+        assert!(out.err().contains("passed in round 2, and not in round 3"), "{out}");
+        assert!(!out.err().contains("beginning again"), "{out}");
+        // What it passed without is not in the profile, and is named with its flag.
+        assert!(told["not_learned"].to_string().contains("kept"), "{told:#}");
+        assert!(out.err().contains(&format!("allow it with --ro {}/kept", world.outside.display())), "{out}");
+        std::fs::remove_file(world.path("done")).unwrap();
+        let out = under_learned(world, &once).success();
+        assert_eq!((out.out().as_str(), world.read("done").as_deref()), ("", Some("x\n")), "{out}");
+        // The same where no round is left.
+        std::fs::remove_file(world.path("done")).unwrap();
+        let out = learn(world, &["--rounds", "2"], &once).run().success();
+        assert!(out.err().contains("passed in round 2") && !out.err().contains("not in round"), "{out}");
+        std::fs::remove_file(world.path("done")).unwrap();
+        under_learned(world, &once).success();
+        // The twin: a command that can be repeated gets that, too.
+        let again = format!("rm -f done; {once}");
+        learn(world, &[], &again).run().success();
+        under_learned(world, &again).success().prints("outside\n");
+    });
+}
+
+#[test]
+fn a_commit_is_learned_from_the_round_that_made_it() {
+    in_worlds(|world| {
+        need!("git");
+        let git = "git -c user.name=a -c user.email=a@b.c";
+        world.bare(["sh", "-c", "git init -q . && echo x > file && git add file"]).run().success();
+        let commit = format!("{git} commit -q -m more");
+        let out = learn(world, &[], &commit).run().success();
+        let count = || world.bare(["git", "rev-list", "--count", "HEAD"]).run().out();
+        assert_eq!(count(), "1\n", "{out}");
+        world.bare(["sh", "-c", "echo y > file && git add file"]).run().success();
+        let out = under_learned(world, &commit).success();
+        assert_eq!(count(), "2\n", "{out}");
+    });
+}
+
+/// Another profile refuses a secret as well: no round more is run for it.
+#[test]
+fn what_is_sensitive_is_named_where_it_may_explain_the_end() {
+    in_worlds(|world| {
+        let script = "echo round >> rounds; read line < ~/.netrc && echo $line";
+        let given = ["--rw", ".", "--allow-calls", "openat"];
+        let out = learn(world, &given, script).run().exited(1);
+        assert!(out.err().contains(".netrc") && out.err().contains("--allow-sensitive"), "{out}");
+        assert!(!out.err().contains("beginning again") && learned(world).is_none(), "{out}");
+        let rounds = world.read("rounds").unwrap().lines().count();
+        // The twins: it is allowed, and nothing sensitive was refused.
+        learn(world, &["--allow-sensitive"], script).run().success();
+        let out = learn(world, &given, "exit 1").run().exited(1);
+        assert!(out.err().contains("beginning again from 'read-only'"), "{out}");
+        assert_eq!(rounds, 1);
+    });
+}
+
+/// One file is written, and the rule is about more: the reason says so, for the directory and for calls.
+#[test]
+fn a_rule_that_is_wider_than_what_was_refused_says_why() {
+    in_worlds(|world| {
+        let (kept, new) = (world.outside.join("kept"), world.outside.join("new"));
+        let out = learn(world, &[], &format!("echo x > {}", new.display())).run().success();
+        let profile = learned(world).unwrap();
+        let directory = &profile["paths"]["write"][0];
+        assert_eq!(directory["path"], world.outside.to_str().unwrap(), "{profile:#}");
+        let why = directory["why"].as_str().unwrap();
+        assert!(why.contains("whole directory") && why.contains(new.to_str().unwrap()), "{why}");
+        assert!(out.err().contains("for the whole directory"), "{out}");
+        let calls = profile["syscalls"]["allow"].as_array().unwrap();
+        let why_of = |name: &str| {
+            let entry = calls.iter().find(|entry| entry["call"].as_str().unwrap().starts_with(name)).unwrap();
+            entry["why"].as_str().unwrap().to_string()
+        };
+        assert_eq!(why_of("openat"), "refused in round 1: openat of sh");
+        let why = why_of("unlink");
+        let says = "refused in round 1: openat of sh; unlink itself was not, but goes with it";
+        assert!(why.starts_with(says), "{why}");
+        assert!(out.err().contains("sh (openat; goes with it)"), "{out}");
+        // The twin: a rule about the file itself.
+        let out = learn(world, &[], &format!("echo x >> {}", kept.display())).run().success();
+        let profile = learned(world).unwrap();
+        let file = &profile["paths"]["write"][0];
+        assert_eq!(
+            (&file["path"], &file["why"]),
+            (&kept.to_str().into(), &"refused in round 1: openat of sh".into())
+        );
+        assert!(!out.err().contains("whole directory"), "{out}");
     });
 }
