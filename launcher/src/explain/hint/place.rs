@@ -57,7 +57,7 @@ pub fn to_open(path: &Path, access: Access) -> Option<PathBuf> {
     if whole { path.is_file().then(|| path.to_path_buf()) } else { Some(directory.to_path_buf()) }
 }
 
-/// Whether [`quoted`] writes a word out.
+/// Whether `quoted` writes a word out.
 pub fn is_whole(word: &OsStr) -> bool {
     word.len() <= LONGEST
 }
