@@ -55,12 +55,22 @@ impl Stderr {
         self.waiting.clear();
     }
 
+    /// Where there is no descriptor to spare: as much as a pipe takes at once if it takes anything (PIPE_BUF).
+    fn pass_on_directly(&mut self, patience: Duration) {
+        let ready = descriptor::poll([Interest::write(Some(libc::STDERR_FILENO))], Some(patience));
+        if ready.is_ok_and(|[stderr]| stderr.now) {
+            let count = self.waiting.len().min(libc::PIPE_BUF);
+            let _ = std::io::stderr().lock().write_all(&self.waiting[..count]);
+            self.waiting.drain(..count);
+        }
+    }
+
     fn pass_on_within(&mut self, patience: Duration) {
         while !self.waiting.is_empty() {
             if self.sink.is_none() {
                 self.sink = stream::reopen(2).or_else(|_| stream::duplicate(2)).ok().map(Sink::new);
             }
-            let Some(sink) = &mut self.sink else { return };
+            let Some(sink) = &mut self.sink else { return self.pass_on_directly(patience) };
             let ready = descriptor::poll([Interest::write(Some(sink.number()))], Some(patience));
             if !ready.is_ok_and(|[sink]| sink.now || sink.gone) {
                 return;
