@@ -97,8 +97,9 @@ fn runs_end_with_their_pool_and_commands_do_not() {
             assert_eq!(pool.runs().len(), 3);
             let running = pool.cmd(&[], "echo ready; sleep 1; echo done").start();
             running.wait_for("ready");
+            // Two runs of three processes wait, and a third one that takes the used one's place is under way.
             let all = tree(pool.pid);
-            assert!(all.len() >= 9, "{all:?}");
+            assert!(all.len() >= 6, "{all:?}");
             if kill {
                 sys::kill(pool.pid, libc::SIGKILL);
             } else {
