@@ -157,11 +157,11 @@ fn start(start: Start, host: &Host) -> Result<i32, Refusal> {
     if start.dry_run {
         return print(agent.line(&start.words, &start.arguments).as_bytes()).map(|()| 0);
     }
-    agent.is_installed()?;
+    let program = agent.installed().ok_or_else(|| agent.is_missing())?;
     let mut request = start.request;
     request.env.extend(agent.keys());
     request.profile = Some(agent.profile_name.clone());
-    request.command = agent.command(&start.arguments);
+    request.command = agent.command(program, &start.arguments);
     run::run(request, selftest::verify)
 }
 
@@ -226,19 +226,16 @@ impl Agent<'_> {
         self.programs().find(|name| program::find(OsStr::new(name), path, "/".as_ref()).is_ok())
     }
 
-    fn is_installed(&self) -> Result<(), Refusal> {
-        if self.installed().is_some() {
-            return Ok(());
-        }
+    fn is_missing(&self) -> Refusal {
         let names: Vec<String> = self.programs().map(|name| format!("'{name}'")).collect();
-        Err(Refusal::with(
+        Refusal::with(
             Outcome::NotFound,
             format!(
                 "cannot start this agent: there is no {} in PATH; install the agent first, or add its directory to \
                  PATH",
                 names.join(" or ")
             ),
-        ))
+        )
     }
 
     /// The agent's program: the one that is there, else the first.
@@ -246,9 +243,9 @@ impl Agent<'_> {
         self.installed().or_else(|| self.programs().next()).unwrap_or_default()
     }
 
-    fn command(&self, arguments: &[OsString]) -> Vec<OsString> {
+    fn command(&self, program: &str, arguments: &[OsString]) -> Vec<OsString> {
         let own = self.profile.agent.arguments.iter().map(|argument| argument.value.to_string().into());
-        std::iter::once(self.program().into()).chain(own).chain(arguments.iter().cloned()).collect()
+        std::iter::once(program.into()).chain(own).chain(arguments.iter().cloned()).collect()
     }
 
     /// The names of the variables with keys that are set.
@@ -265,7 +262,7 @@ impl Agent<'_> {
         words.extend(self.keys().into_iter().flat_map(|name| ["--env".into(), name]));
         words.extend(flags.iter().cloned());
         words.push("--".into());
-        words.extend(self.command(arguments));
+        words.extend(self.command(self.program(), arguments));
         let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
         format!("{}\n", words.join(" "))
     }

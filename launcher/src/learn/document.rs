@@ -112,7 +112,8 @@ impl Frame<'_> {
         for key in &self.keys {
             match key {
                 Key::Limit(key, value) => set(document, &format!("/limits/{key}"), value.clone()),
-                Key::Set(name, value) => set_in(document, &["env", "set"], name, value.clone()),
+                // A name may have a slash.
+                Key::Set(name, value) => parent(document, "/env/set/").0[name] = value.clone(),
                 Key::Inherit(name) => {
                     let known = document.pointer("/env/inherit").and_then(Value::as_array);
                     if known.is_none_or(|known| !known.contains(&json!(name))) {
@@ -221,18 +222,6 @@ fn parent<'d, 'p>(document: &'d mut Value, place: &'p str) -> (&'d mut Value, &'
         at = &mut at[key];
     }
     (at, last)
-}
-
-/// Sets a key that may have any name.
-fn set_in(document: &mut Value, place: &[&str], key: &str, value: Value) {
-    let mut at = document;
-    for part in place {
-        if at.get(part).is_none() {
-            at[*part] = json!({});
-        }
-        at = &mut at[*part];
-    }
-    at[key] = value;
 }
 
 fn set(document: &mut Value, place: &str, value: Value) {

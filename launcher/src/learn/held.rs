@@ -3,7 +3,7 @@
 
 use crate::explain::hint::shell_word;
 use crate::plan::Plan;
-use crate::plan::environment::{self, is_kept_back};
+use crate::plan::environment::{self, is_kept_back, name_and_value};
 use crate::profile::{Given, Name, Pattern};
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
@@ -137,14 +137,5 @@ fn variable(value: &OsStr, plan: &Plan) -> Result<Key, bool> {
                 false => Ok(Key::Inherit(text.to_string())),
             }
         }
-    }
-}
-
-/// The parts of `K=V` or `K`.
-fn name_and_value(text: &OsStr) -> (&OsStr, Option<&OsStr>) {
-    let bytes = text.as_bytes();
-    match bytes.iter().position(|byte| *byte == b'=') {
-        Some(at) => (OsStr::from_bytes(&bytes[..at]), Some(OsStr::from_bytes(&bytes[at + 1..]))),
-        None => (text, None),
     }
 }

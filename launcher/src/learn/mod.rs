@@ -22,7 +22,7 @@ use crate::explain::hint::{is_whole, shell_word};
 use crate::explain::sensitive::{KnownCalls, Sensitive};
 use crate::host::Host;
 use crate::plan::Plan;
-use crate::profile::HomeMode;
+use crate::profile::{HomeMode, is_path};
 use crate::report::{self, Source};
 use crate::request::Request;
 use crate::sys::path::canonical;
@@ -281,9 +281,11 @@ fn begin<'a>(
     let sensitive = Sensitive::of(host, workspace.as_deref())?;
     let learner = Learner::new(candidate, sensitive, KnownCalls::new()?, rules);
     // A name stays one; the file of a path is named wherever the profile is.
-    let is_file = name.as_bytes().contains(&b'/') || name.as_bytes().ends_with(b".json");
-    let extends =
-        if is_file { canonical(&plan.directory.join(name)).into_os_string() } else { name.to_os_string() };
+    let extends = if is_path(name) {
+        canonical(&plan.directory.join(name)).into_os_string()
+    } else {
+        name.to_os_string()
+    };
     let extends = extends.into_string().map_err(|_| {
         Refusal::new(
             "cannot extend the profile to begin from: its path is not UTF-8, and no profile can name it",
@@ -411,8 +413,7 @@ fn write(
 /// How the command is run under the profile, for a shell.
 fn way_to_run(asked: &Asked<'_>, flags: Vec<String>) -> String {
     // What is neither a path nor ends in `.json` would be a name of a profile.
-    let bytes = asked.output.as_os_str().as_bytes();
-    let is_file = bytes.contains(&b'/') || bytes.ends_with(b".json");
+    let is_file = is_path(asked.output.as_os_str());
     let file = if is_file { asked.output.to_path_buf() } else { Path::new(".").join(asked.output) };
     let mut words = vec!["sbx run -p".to_string(), shell_word(file.as_os_str())];
     words.extend(flags);

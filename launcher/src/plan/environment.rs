@@ -146,20 +146,25 @@ fn warning(withheld: &[OsString]) -> Option<String> {
     })
 }
 
+/// The parts of `K=V` or `K`.
+pub fn name_and_value(text: &OsStr) -> (&OsStr, Option<&OsStr>) {
+    let bytes = text.as_bytes();
+    match bytes.iter().position(|byte| *byte == b'=') {
+        Some(at) => (OsStr::from_bytes(&bytes[..at]), Some(OsStr::from_bytes(&bytes[at + 1..]))),
+        None => (text, None),
+    }
+}
+
 /// Takes `K=V` or `K` apart.
 pub fn named(text: &OsStr) -> Result<Named, Refusal> {
-    let bytes = text.as_bytes();
-    let (name, value) = match bytes.iter().position(|b| *b == b'=') {
-        Some(at) => (&bytes[..at], Some(OsStr::from_bytes(&bytes[at + 1..]).to_os_string())),
-        None => (bytes, None),
-    };
+    let (name, value) = name_and_value(text);
     if name.is_empty() {
         return Err(Refusal::new(format!(
             "cannot set '{}': a variable needs a name, as in --env NAME=value",
             shown(Path::new(text))
         )));
     }
-    Ok(Named { name: OsStr::from_bytes(name).to_os_string(), value })
+    Ok(Named { name: name.to_os_string(), value: value.map(OsStr::to_os_string) })
 }
 
 /// What became of the variables.

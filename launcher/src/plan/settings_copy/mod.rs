@@ -18,10 +18,9 @@ mod toml;
 mod yaml;
 
 use crate::profile::{Name, Pattern, SettingsFormat};
-use crate::sys::file;
-use crate::sys::path::canonical;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Changes when the same file may come out otherwise: copies that an older filter made are then made anew.
@@ -49,13 +48,15 @@ pub fn filtered(format: SettingsFormat, keep: &[Pattern], text: &[u8]) -> Result
 
 /// Whether a file may hold a credential, whatever its format is. What cannot be looked at may.
 pub fn may_hold_credentials(path: &Path) -> bool {
-    let text = file::open_without_links(&canonical(path)).ok().and_then(|file| text_of(File::from(file)));
-    let text = text.as_deref().map(plain_text);
-    let Some(Ok(text)) = text else { return true };
+    let text = text_of(path);
+    let Some(Ok(text)) = text.as_deref().map(plain_text) else { return true };
     text.split(['\n', '\r']).any(|line| secret::is_in(line.as_bytes()))
 }
 
-fn text_of(file: File) -> Option<Vec<u8>> {
+/// One open for a file that is there or not: a start asks for it. A FIFO is not waited for.
+fn text_of(path: &Path) -> Option<Vec<u8>> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= LONGEST)?;
     let mut text = Vec::new();
     file.take(LONGEST + 1).read_to_end(&mut text).ok().filter(|length| *length as u64 <= LONGEST)?;

@@ -57,14 +57,10 @@ pub fn repositories(
     let mut buffer = Vec::with_capacity(LISTING);
     let (mut seen, mut seen_of_others) = (0, 0);
     changed.add(PathBuf::new(), false);
-    loop {
+    while seen < MOST {
         let place = match changed.next() {
-            Some(_) if seen >= MOST => {
-                unseen.too_many = true;
-                break;
-            }
             Some(place) => place,
-            None if seen >= MOST || (seen_of_others >= LEAST && Instant::now() > until) => break,
+            None if seen_of_others >= LEAST && Instant::now() > until => break,
             None => {
                 seen_of_others += 1;
                 let Some(place) = others.next() else { break };
@@ -105,6 +101,7 @@ pub fn repositories(
             }
         }
     }
+    unseen.too_many = changed.next().is_some();
     unseen
 }
 
