@@ -352,10 +352,7 @@ fn in_limits(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
             }
         })*};
     }
-    looser! {
-        timeout "time", output "output", processes "processes", open_files "open files", file_size "size of a file",
-        memory "memory", cpu "processor time",
-    }
+    limits!(looser);
 }
 
 /// Single words, of which one lets more be done than another.

@@ -3,6 +3,16 @@
 //! What an attacker gets is not judged here. Each thing on the list is a question to the policy, as `sbx why` asks it,
 //! so the answer is what a run decides.
 
+/// Passes the limits to a macro: each by its field, with words for it.
+macro_rules! limits {
+    ($each:ident) => {
+        $each! {
+            timeout "time", output "output", processes "processes", open_files "open files", file_size "size of a file",
+            memory "memory", cpu "processor time",
+        }
+    };
+}
+
 pub mod effects;
 pub mod probes;
 mod show;

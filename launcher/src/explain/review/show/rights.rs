@@ -184,18 +184,13 @@ pub fn means(text: &mut String, profile: &Profile) {
 }
 
 fn limits(profile: &Profile) -> String {
-    let bound = |name: &str, value: Option<String>| value.map(|value| format!("{name} {value}"));
-    let limits = &profile.limits;
-    let all = [
-        bound("time", limits.timeout.as_ref().map(|given| given.value.to_string())),
-        bound("output", limits.output.as_ref().map(|given| given.value.to_string())),
-        bound("processes", limits.processes.as_ref().map(|given| given.value.to_string())),
-        bound("open files", limits.open_files.as_ref().map(|given| given.value.to_string())),
-        bound("size of a file", limits.file_size.as_ref().map(|given| given.value.to_string())),
-        bound("memory", limits.memory.as_ref().map(|given| given.value.to_string())),
-        bound("processor time", limits.cpu.as_ref().map(|given| given.value.to_string())),
-    ];
-    let all: Vec<String> = all.into_iter().flatten().collect();
+    let mut all: Vec<String> = Vec::new();
+    macro_rules! shown {
+        ($($field:ident $word:literal,)*) => {$(
+            all.extend(profile.limits.$field.as_ref().map(|given| format!("{} {}", $word, given.value)));
+        )*};
+    }
+    limits!(shown);
     if all.is_empty() { "none".to_string() } else { all.join(", ") }
 }
 
