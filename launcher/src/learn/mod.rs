@@ -316,21 +316,22 @@ fn stuck(asked: &Asked<'_>, report: &Report, start: &Start<'_>) -> String {
         Cause::Exited => format!(", and passes with {} (--status)", asked.status),
         _ => String::new(),
     };
-    let why = match start.learner.is_sensitive_refused() {
-        true => {
-            // Only the first profile refuses calls that it does not report.
-            let other = match asked.start {
-                None if start.name == STARTS[0] => {
-                    format!(", or begin from another profile with --profile {}", STARTS[1])
-                }
-                _ => String::new(),
-            };
-            format!(
-                "what explains it may be what was not learned because it is sensitive; allow that with its flag, or \
-                 all of it with --allow-sensitive{other}"
-            )
-        }
-        false => "nothing more that was refused can be learned".to_string(),
+    // Only this profile refuses calls that it does not report. Where the user names none, the next one comes after it.
+    let other = match start.name == STARTS[0] {
+        true => format!("begin from another profile with --profile {}", STARTS[1]),
+        false => String::new(),
+    };
+    let why = match (start.learner.is_sensitive_refused(), other.is_empty()) {
+        (true, is_alone) => format!(
+            "what explains it may be what was not learned because it is sensitive; allow that with its flag, or all of \
+             it with --allow-sensitive{}{other}",
+            if is_alone { "" } else { ", or " }
+        ),
+        (false, true) => "nothing more that was refused can be learned".to_string(),
+        (false, false) => format!(
+            "nothing more that was refused can be learned, and '{}' refuses some calls without a report; {other}",
+            start.name
+        ),
     };
     format!("not passed: the command ends with {how}{expected}; {why}; nothing is written")
 }

@@ -229,6 +229,10 @@ fn what_is_sensitive_is_named_where_it_may_explain_the_end() {
         let out = learn(world, &given, "exit 1").run().exited(1);
         assert!(out.err().contains("beginning again from 'read-only'"), "{out}");
         assert_eq!(rounds, 1);
+        // A profile that is asked for is the only one.
+        let out = learn(world, &["--profile", "minimal"], "exit 1").run().exited(1);
+        assert!(!out.err().contains("beginning again"), "{out}");
+        assert!(out.err().contains("begin from another profile with --profile read-only"), "{out}");
     });
 }
 
