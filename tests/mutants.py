@@ -203,7 +203,7 @@ MUTANTS = [
     ("hosts-any-port", "launcher/src/plan/rules.rs",
      "matches!(self.mode, NetworkMode::None | NetworkMode::Loopback | NetworkMode::Ports)",
      "self.hosts.is_none() && matches!(self.mode, NetworkMode::None | NetworkMode::Loopback | NetworkMode::Ports)",
-     ["hosts::"]),
+     ["hosts::by_proxy::"]),
     ("hosts-any-resolved", "launcher/src/broker/serving.rs",
      "|| self.rules.allow_resolved(**address, port) && self.may_dial(**address, port)", "|| **address == **address",
      ["hosts::"]),
