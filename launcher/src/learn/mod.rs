@@ -219,7 +219,7 @@ pub fn from_reports(
     for file in files {
         let place = canonical(file);
         let rules = made.paths.iter().flatten().filter(|rule| rule.rights.changes_files());
-        if rules.into_iter().any(|rule| is_within(&place, &canonical(&rule.path))) {
+        if rules.into_iter().any(|rule| is_within(&place, &rule.place())) {
             show::say(&format!(
                 "warning: '{}' is where commands under '{}' may write: one of them may have written it",
                 shown(file),
@@ -270,7 +270,7 @@ fn begin<'a>(
     let plan = plan(name)?;
     let workspace = plan.workspace.as_deref().map(canonical);
     let changing = plan.paths.iter().flatten().filter(|rule| rule.rights.changes_files());
-    let writable = changing.map(|rule| canonical(&rule.path)).collect();
+    let writable = changing.map(|rule| rule.place().into_owned()).collect();
     let mut candidate = Candidate::new(writable);
     given::add(&mut candidate, asked.given, &plan.directory);
     let rules = LearnerRules {

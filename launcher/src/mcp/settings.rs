@@ -222,7 +222,7 @@ fn roots(workspace: &Path, flags: &[Given], plan: &Plan) -> Vec<PathBuf> {
     let rules = plan.paths.iter().flatten().filter(|rule| rule.rights.write && !rule.rights.devices);
     // What the run has of its own stands in the place of these.
     let hidden = |path: &Path| plan.namespaces.as_ref().is_ok_and(|layout| layout.replaces(path).is_some());
-    roots.extend(rules.map(|rule| path::canonical(&rule.path)).filter(|path| !hidden(path)));
+    roots.extend(rules.map(|rule| rule.place().into_owned()).filter(|path| !hidden(path)));
     roots
 }
 

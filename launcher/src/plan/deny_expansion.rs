@@ -25,7 +25,7 @@ pub fn without_denied(rules: Vec<PathRule>, denied: &[PathBuf]) -> Vec<PathRule>
         return rules;
     }
     let ends: HashSet<PathBuf> = denied.iter().map(|path| resolve(path)).collect();
-    let denied = |rule: &PathRule| canonical(&rule.path).ancestors().any(|path| ends.contains(path));
+    let denied = |rule: &PathRule| rule.place().ancestors().any(|path| ends.contains(path));
     rules.into_iter().filter(|rule| !denied(rule)).collect()
 }
 

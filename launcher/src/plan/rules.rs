@@ -3,7 +3,9 @@
 use crate::plan::namespaces::Layout;
 use crate::plan::network::Hosts;
 use crate::profile::NetworkMode;
+use crate::sys::path::canonical;
 use crate::sys::within::is_within;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -87,6 +89,12 @@ impl PathRule {
     /// A rule for a path that was looked up: it has to be there, and it is no link.
     pub fn new(path: PathBuf, rights: PathRights) -> PathRule {
         PathRule { path, rights, optional: false, built_in: false, follows: false }
+    }
+
+    /// Where it is. What planning has looked up is not looked up again: a command of another run may have put a link
+    /// there by now, and it would be about what that leads to.
+    pub fn place(&self) -> Cow<'_, Path> {
+        if self.follows { canonical(&self.path).into() } else { Cow::from(&self.path) }
     }
 
     /// One rule a path.

@@ -10,7 +10,7 @@ use crate::error::{Outcome, Refusal};
 use crate::plan::rules::{PathRights, PathRule};
 use crate::profile::{Profile, Variables};
 use crate::program::Program;
-use crate::sys::path::{self, canonical};
+use crate::sys::path;
 use crate::sys::within::is_within;
 use crate::text::shown;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl WritableRoots {
         let Variables { workspace, tmp, cache, .. } = *variables;
         let own = [workspace, tmp, cache].into_iter().flatten().map(Path::to_path_buf);
         let writable = rules.iter().filter(|rule| rule.rights.write && !rule.rights.devices);
-        WritableRoots(own.chain(writable.map(|rule| canonical(&rule.path))).collect())
+        WritableRoots(own.chain(writable.map(|rule| rule.place().into_owned())).collect())
     }
 
     /// Each of them.
@@ -92,8 +92,7 @@ impl WritableRoots {
 
     /// Whether a file may get a rule of its own.
     pub fn lets(&self, file: &Found, rules: &[PathRule]) -> bool {
-        let readable =
-            || rules.iter().any(|rule| rule.rights.read && is_within(&file.path, &canonical(&rule.path)));
+        let readable = || rules.iter().any(|rule| rule.rights.read && is_within(&file.path, &rule.place()));
         !file.by.iter().any(|directory| self.has(directory)) || self.has(&file.path) || readable()
     }
 

@@ -46,7 +46,7 @@ impl Claims {
     pub fn of(request: &Request, stage: &Stage) -> Result<Claims, Refusal> {
         let plan = plan(request, stage)?;
         let is_secret = |entry: &OsString| entry.as_bytes().ends_with(stage.secret.as_bytes());
-        let real = |rule: PathRule| PathRule { path: canonical(&rule.path), ..rule };
+        let real = |rule: PathRule| PathRule { path: rule.place().into_owned(), ..rule };
         Ok(Claims {
             filter: plan.calls.strict_program()?,
             starts_processes: plan.calls.starts_processes(),

@@ -15,13 +15,13 @@ impl Roots {
     /// Of these rules.
     pub fn of(rules: &[PathRule]) -> Roots {
         let writable = rules.iter().filter(|rule| rule.rights.changes_files());
-        Roots(outermost(writable.map(|rule| canonical(&rule.path)).collect()))
+        Roots(outermost(writable.map(|rule| rule.place().into_owned()).collect()))
     }
 
     /// Of these places.
     pub fn of_places(places: &[Placed]) -> Roots {
-        let writable = places.iter().filter(|(_, rights)| rights.changes_files());
-        Roots(outermost(writable.map(|(path, _)| path.clone()).collect()))
+        let writable = places.iter().filter(|place| place.rights.changes_files());
+        Roots(outermost(writable.map(|place| place.path.clone()).collect()))
     }
 
     /// Whether a path is one of them.
@@ -45,8 +45,16 @@ fn outermost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     outermost
 }
 
-/// Where a rule is really about, and what it gives.
-pub type Placed = (PathBuf, PathRights);
+/// What a rule is really about, and what it gives.
+#[derive(Clone)]
+pub struct Placed {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What may be done there.
+    pub rights: PathRights,
+    /// Whether the names on the way may be links. They may not where planning has looked them up.
+    pub follows: bool,
+}
 
 /// The rules by real paths, as far as that may matter: for what may be changed, and for what is below a
 /// directory that is another inside. What is missed is out of sight there. Most rules are about the system's
@@ -58,14 +66,14 @@ pub fn places(given: &Given<'_>) -> Vec<Placed> {
         let home = home.as_ref().filter(|(home, _)| is_within(&rule.path, home));
         let below = home.and_then(|(home, real)| Some((real, rest_below(&rule.path, home)?)));
         let path = match below {
-            _ if rule.rights.changes_files() => canonical(&rule.path),
+            _ if rule.rights.changes_files() => rule.place().into_owned(),
             Some((real, below)) if rule.built_in => real.join(below),
             None if rule.built_in && !changed.iter().any(|path| is_within(&rule.path, Path::new(path))) => {
                 rule.path.clone()
             }
-            _ => canonical(&rule.path),
+            _ => rule.place().into_owned(),
         };
-        (path, rule.rights)
+        Placed { path, rights: rule.rights, follows: rule.follows }
     };
     given.rules.iter().map(place).collect()
 }

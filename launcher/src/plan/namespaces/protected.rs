@@ -11,7 +11,7 @@ use crate::plan::namespaces::places::Roots;
 use crate::plan::namespaces::protect::{Found, IfMissing, Protected, find, links_behind, replaceable};
 use crate::plan::namespaces::renewed::{Private, changed, is_plain_directory};
 use crate::plan::rules::PathRule;
-use crate::sys::path::{self, canonical};
+use crate::sys::path;
 use crate::sys::within::{is_below, is_same, is_within};
 use crate::text::shown;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ impl Layout {
     /// the path.
     pub fn deny(&mut self, named: &Path, roots: &Roots, rules: &[PathRule]) {
         let path = deny_expansion::resolve(named);
-        let is_granted = |path: &Path| rules.iter().any(|rule| is_below(path, &canonical(&rule.path)));
+        let is_granted = |path: &Path| rules.iter().any(|rule| is_below(path, &rule.place()));
         // Somebody outside may put a file in the place of a link.
         let link = path::in_real_directory(named).filter(|link| *link != path && link.is_symlink());
         if let Some(link) = link.filter(|link| is_granted(link)) {
@@ -168,7 +168,7 @@ impl Layout {
     fn can_be_read(&self, path: &Path, rules: &[PathRule]) -> bool {
         let renewed = self.systems.iter().any(|system| path.starts_with(&system.at));
         let mut reads = rules.iter().filter(|rule| rule.rights.read);
-        path.is_file() && !renewed && reads.any(|rule| path.starts_with(canonical(&rule.path)))
+        path.is_file() && !renewed && reads.any(|rule| path.starts_with(rule.place()))
     }
 
     /// If a directory is replaced inside, directories are made in it that lead to the kept paths. They are pinned,

@@ -109,18 +109,17 @@ pub fn private(given: &Given<'_>, places: &[Placed]) -> Vec<Private> {
 fn resolve_links(home: &Path, given: &Given<'_>, places: &[Placed]) -> (Vec<Placed>, BTreeSet<PathBuf>) {
     let mut links: BTreeSet<PathBuf> =
         given.links.iter().filter(|link| is_below(link, home)).cloned().collect();
-    let mut resolve = |(path, rights): &Placed| {
+    let mut resolve = |placed: &Placed| {
+        let path = &placed.path;
         // The home is a real path.
         let below = rest_below(path, home).filter(|below| !below.as_os_str().is_empty());
-        let Some(below) = below.filter(|_| !given.listings.lack(path)) else {
-            return (path.clone(), *rights);
-        };
-        let way = path::way_from(home, below);
+        let below = below.filter(|_| placed.follows && !given.listings.lack(path));
+        let Some(way) = below.map(|below| path::way_from(home, below)) else { return placed.clone() };
         if !way.links.is_empty() && !path::is_there(path) {
-            return (path.clone(), *rights);
+            return placed.clone();
         }
         links.extend(way.links.into_iter().filter(|link| is_below(link, home)));
-        (way.real, *rights)
+        Placed { path: way.real, ..*placed }
     };
     let places = places.iter().map(&mut resolve).collect();
     (places, links)
@@ -143,14 +142,15 @@ fn keep(at: &Path, given: &Given<'_>, places: &[Placed]) -> Vec<Kept> {
     let elsewhere: Vec<&Path> = made.into_iter().chain([inner]).flatten().collect();
     let own = |path: &PathBuf| !elsewhere.iter().any(|other| is_within(path, other));
     let is_there = |path: &Path| !given.listings.lack(path) && path.exists();
-    let below = places.iter().filter(|(path, _)| is_below(path, at) && own(path) && is_there(path));
-    let rules: Vec<&Placed> = below.collect();
+    let below = places.iter().map(|place| (&place.path, place.rights));
+    let below = below.filter(|(path, _)| is_below(path, at) && own(path) && is_there(path));
+    let rules: Vec<(&PathBuf, PathRights)> = below.collect();
     let sockets = given.sockets.iter().filter(|path| is_below(path, at));
     let mut paths: BTreeMap<&PathBuf, PathRights> =
         sockets.map(|path| (path, PathRights::default())).collect();
     for (path, _) in &rules {
         let above = rules.iter().filter(|(rule, _)| is_within(path, rule));
-        paths.insert(path, above.fold(PathRights::default(), |sum, (_, rights)| sum.union(*rights)));
+        paths.insert(*path, above.fold(PathRights::default(), |sum, (_, rights)| sum.union(*rights)));
     }
     let mut keep: Vec<Kept> = Vec::new();
     for (path, rights) in paths {

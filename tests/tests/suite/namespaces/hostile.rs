@@ -1,6 +1,6 @@
 //! Workspaces that an earlier command, or somebody else, has prepared against the next run.
 
-use super::{in_namespaces, names, shell, with_namespaces};
+use super::{PYTHON, in_namespaces, names, shell, with_namespaces};
 use sbx_tests::{User, World};
 use std::ffi::OsStr;
 use std::fs;
@@ -172,6 +172,34 @@ fn links_that_change_during_the_start_lead_nowhere() {
         swapper.wait();
         assert_eq!(fs::read_to_string(world.outside.join("kept")).unwrap(), "outside\n");
         assert_eq!(names(&world.outside), ["dir", "kept"]);
+    });
+}
+
+/// A command that still runs swaps a directory, which a flag of the next run names, with a link out of the workspace.
+#[test]
+fn a_directory_of_a_flag_that_is_swapped_with_a_link_leads_nowhere() {
+    in_namespaces(|world| {
+        let (letters, project) = (world.home.join("letters"), world.home.join("project"));
+        [&letters, &project, &project.join("build")].into_iter().for_each(|path| world.make_dir(path));
+        let letter = world.write(letters.join("one"), "secret");
+        symlink(&letters, project.join("link")).unwrap();
+        world.write(project.join("go"), "");
+        // renameat2 with RENAME_EXCHANGE.
+        let swap = "import ctypes, os\nlibc = ctypes.CDLL(None)\nprint('ready', flush=True)\n\
+            while os.path.exists('go'):\n\
+            \x20   for _ in range(200): libc.renameat2(-100, b'build', -100, b'link', 2)\n";
+        let swapping = world.sbx(["run", "--", PYTHON, "-c", swap]).cwd(&project).start();
+        swapping.wait_for("ready");
+        let script = "cat ~/letters/one; echo changed > ~/letters/one; ls -R ~";
+        for flags in [["-p", "read-only", "--rw", "build"], ["-p", "workspace", "--ro", "build"]] {
+            for _ in 0..40 {
+                let out = shell(world, &[&["-q"][..], &flags].concat(), script).cwd(&project).run();
+                assert!(!out.out().contains("secret"), "{out}");
+            }
+        }
+        fs::remove_file(project.join("go")).unwrap();
+        swapping.wait().success();
+        assert_eq!(fs::read_to_string(letter).unwrap(), "secret");
     });
 }
 
