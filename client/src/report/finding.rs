@@ -30,6 +30,8 @@ pub enum FindingKind {
     RepositoryChanged,
     /// A protected file that something outside replaced during the run.
     FileReplaced,
+    /// An index that leads git where git itself puts nothing.
+    IndexChanged,
     /// Something was made at a protected path where nothing was.
     FileMade,
     /// A value of a later version of sbx; never written.

@@ -38,6 +38,7 @@ use rounds::{Ended, Rounds};
 use sbx_client::report::{Cause, Report};
 use serde_json::{Value, json};
 use show::Round;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -130,6 +131,7 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
     let mut start = begin(asked, host, plan, &first, "round")?;
     let rounds = Rounds::new(asked.command, asked.json)?;
     let mut told: Vec<Round> = Vec::new();
+    let mut said = BTreeSet::new();
     let mut passed_before: Option<Passed> = None;
     for number in 1..=asked.rounds {
         start.learner.settle();
@@ -142,6 +144,7 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
                 return Ok(unwritten(128 + signal, why, &start, &told, document));
             }
         };
+        show::beside(&report, &mut said);
         // Where the command has passed once, another profile is no way out.
         let has_next = starts.len() > 0 && passed_before.is_none();
         if report.pid.is_none() && !(has_next && report.cause == Cause::NotExecutable) {

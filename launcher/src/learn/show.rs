@@ -3,10 +3,12 @@
 use crate::learn::candidate::Rule;
 use crate::learn::learner::{Learner, NotLearned};
 use crate::learn::right::{Evidence, Right, Wider, wider};
+use crate::run::aftermath;
 use crate::supervise::Stderr;
 use crate::text::{escape, shown};
 use sbx_client::report::{Cause, Exit, Report};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Maximum number of rows of a table.
@@ -58,6 +60,14 @@ pub fn say(sentence: &str) {
     let mut stderr = Stderr::default();
     stderr.say(&format!("sbx: {sentence}\n"));
     stderr.finish();
+}
+
+/// Says once what a round has left that a program outside may act on, and what it went on without.
+pub fn beside(report: &Report, said: &mut BTreeSet<String>) {
+    let lines = report.degradations.iter().cloned().chain(report.findings.iter().map(aftermath::line));
+    for line in lines.filter(|line| said.insert(line.clone())) {
+        say(&line);
+    }
 }
 
 /// Shows what a round has taught.

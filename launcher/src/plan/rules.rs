@@ -156,6 +156,11 @@ pub struct Network {
 }
 
 impl Network {
+    /// Whether a command may reach anything outside, be it by way of the broker.
+    pub fn leads_out(&self) -> bool {
+        matches!(self.mode, NetworkMode::Host | NetworkMode::Ports) || self.hosts.is_some()
+    }
+
     /// Whether Landlock's TCP rights are handled, so that what is not listed is refused.
     pub fn handles_tcp(&self) -> bool {
         matches!(self.mode, NetworkMode::None | NetworkMode::Loopback | NetworkMode::Ports)

@@ -1,6 +1,6 @@
 //! The outline of one run: request -> draft -> plan -> started -> ended.
 
-mod aftermath;
+pub mod aftermath;
 mod arguments;
 mod case;
 mod compiling;

@@ -4,14 +4,17 @@
 //! - Repositories that the command has made: what they would have git execute is put aside.
 //! - Other repositories that nobody had recorded: named if what git executes there was changed meanwhile. All are
 //!   recorded, and later runs protect them.
+//! - An index that leads git where git puts nothing: put aside.
 //! - What programs outside act on, and was not there: put aside as well.
 //! - What was protected, and is another file now: something outside replaced it, and its mount went with the old file.
 
 pub mod home;
+mod index;
 mod made;
 mod replaced;
 mod repository;
 mod search;
+mod sentence;
 
 use crate::enforce::aside::set_aside_below;
 use crate::plan::Plan;
@@ -21,10 +24,12 @@ use crate::sys::beneath::{Directory, from_root};
 use crate::sys::path::{is_there, says_missing};
 use crate::sys::within::is_within;
 use crate::sys::{SyscallError, file, plain, process, timer};
-use crate::text::{escape, shown};
+use crate::text::shown;
+use index::Odd;
 use replaced::Kept;
 use repository::{Before, Judged, Kind, Known, Times};
 use sbx_client::report::{Bytes, Finding, FindingKind};
+pub use sentence::line;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
@@ -54,6 +59,7 @@ pub struct Aftermath {
     /// Repositories outside the workspace that git writes to.
     outside: Vec<PathBuf>,
     home: Option<PathBuf>,
+    had_network: bool,
     /// The repositories that are known, where nothing protects them.
     known: BTreeMap<PathBuf, Before>,
     /// By the clock that files go by.
@@ -92,6 +98,7 @@ impl Aftermath {
             missing: plan.missing.clone(),
             outside: record.outside.clone(),
             home: plan.home.clone(),
+            had_network: plan.network.leads_out(),
             absent: absent(&workspace),
             since: timer::file_time(),
             record,
@@ -164,6 +171,7 @@ impl Aftermath {
             missing: Vec::new(),
             outside: Vec::new(),
             home: self.home.clone(),
+            had_network: self.had_network,
             known: BTreeMap::new(),
             absent: Vec::new(),
             since: self.since,
@@ -187,7 +195,32 @@ impl Aftermath {
             look.found.insert(path.clone());
         }
         match repository::kind(&self.root, &self.workspace, place) {
-            Kind::Directory if is_protected => {
+            Kind::Directory => {
+                if !is_worktree {
+                    self.look_at_indexes(place, look);
+                }
+                self.look_into(place, is_protected, look);
+            }
+            Kind::Leads(target) => match target.strip_prefix(&self.workspace) {
+                Ok(below) => {
+                    self.look(below, look);
+                    if self.is_changed(place) && self.acts(below) {
+                        self.turn_away(place, look);
+                    }
+                }
+                Err(_) if self.is_of_protected(&target, path.parent()) => {}
+                Err(_) => self.turn_away(place, look),
+            },
+            Kind::Unclear => self.turn_away(place, look),
+            Kind::Nothing => {}
+        }
+    }
+
+    /// Looks at a repository's directory.
+    fn look_into(&self, place: &Path, is_protected: bool, look: &mut Look) {
+        let path = self.workspace.join(place);
+        match is_protected {
+            true => {
                 let judged =
                     self.root.below(place).map(|own| repository::judge_worktrees(&own, self.times(&path)));
                 self.conclude(place, judged.map(Some), look);
@@ -199,20 +232,53 @@ impl Aftermath {
                     look.outcome.findings.push(Finding { path, kind, names, put_aside: Vec::new() });
                 }
             }
-            Kind::Directory => {
+            false => {
                 let was_absent = self.absent.contains(&place);
-                let known = Known { before: self.known.get(&path), was_absent, tree: None };
+                let (before, had_network) = (self.known.get(&path), self.had_network);
+                let known = Known { before, was_absent, tree: None, had_network };
                 let judged = repository::judge(&self.root, place, self.times(&path), known);
                 self.conclude(place, judged, look);
             }
-            Kind::Leads(target) => match target.strip_prefix(&self.workspace) {
-                Ok(below) => self.look(below, look),
-                Err(_) if self.is_of_protected(&target, path.parent()) => {}
-                Err(_) => self.turn_away(place, look),
-            },
-            Kind::Unclear => self.turn_away(place, look),
-            Kind::Nothing => {}
         }
+    }
+
+    /// Puts aside what git outside should not read.
+    fn look_at_indexes(&self, place: &Path, look: &mut Look) {
+        // One that cannot be opened is told of elsewhere.
+        let Ok(own) = self.root.below(place) else { return };
+        for Odd { place: index, entries } in index::odd(&own, self.times(&self.workspace.join(place)).since) {
+            let index = place.join(index);
+            let path = self.workspace.join(&index);
+            let put_aside = match set_aside_below(&self.root, &index) {
+                Ok(aside) => vec![aside.file_name().unwrap_or_default().into()],
+                Err(failed) => {
+                    let sentence = format!("cannot put aside the index '{}': {failed}", shown(&path));
+                    look.outcome.failures.push(sentence);
+                    Vec::new()
+                }
+            };
+            let names = entries.iter().map(|entry| entry[..].into()).collect();
+            let path = path.as_path().into();
+            look.outcome.findings.push(Finding { path, kind: FindingKind::IndexChanged, names, put_aside });
+        }
+    }
+
+    /// Whether git would act on anything in a repository that nothing protects, however old it is: a new file leads
+    /// to it.
+    fn acts(&self, place: &Path) -> bool {
+        let is_open = |place: &Path| {
+            let known = Known { was_absent: true, had_network: self.had_network, ..Known::default() };
+            let times = Times { began: self.record.began, since: self.since };
+            let judged = || repository::judge(&self.root, place, times, known);
+            !self.is_protected(&self.workspace.join(place))
+                && judged().is_ok_and(|judged| judged.is_some_and(|judged| !judged.names().is_empty()))
+        };
+        let common = place.ancestors().nth(2).filter(|_| repository::is_worktree(&self.root, place));
+        is_open(place) || common.is_some_and(is_open)
+    }
+
+    fn is_changed(&self, place: &Path) -> bool {
+        repository::ages(&self.root, place).is_ok_and(|ages| ages.changed >= self.since)
     }
 
     fn times(&self, path: &Path) -> Times {
@@ -230,7 +296,12 @@ impl Aftermath {
         let of_worktrees = Directory::open(common).map(|own| repository::judge_worktrees(&own, times));
         let own = Directory::open(Path::new("/"))
             .and_then(|root| {
-                repository::judge(&root, from_root(target), times, Known { tree, ..Known::default() })
+                repository::judge(
+                    &root,
+                    from_root(target),
+                    times,
+                    Known { tree, had_network: self.had_network, ..Known::default() },
+                )
             })
             .map(Option::unwrap_or_default);
         let is_plain =
@@ -247,9 +318,8 @@ impl Aftermath {
     /// Puts a new file or link aside that leads to a repository which nobody can look after. One that was there, and
     /// was changed, is named.
     fn turn_away(&self, place: &Path, look: &mut Look) {
-        let is_changed = repository::ages(&self.root, place).is_ok_and(|ages| ages.changed >= self.since);
         let is_made = self.is_made(place);
-        if !is_made && !is_changed {
+        if !is_made && !self.is_changed(place) {
             return;
         }
         let name = place.file_name().unwrap_or_default();
@@ -308,8 +378,7 @@ impl Aftermath {
     }
 
     fn has_new_worktrees(&self, place: &Path) -> bool {
-        let ages = repository::ages(&self.root, &place.join("worktrees"));
-        ages.is_ok_and(|ages| ages.changed >= self.since)
+        self.is_changed(&place.join("worktrees"))
     }
 
     /// What the hooks and configuration of a repository lead to in the workspace, and no mount held.
@@ -365,44 +434,4 @@ fn known(workspace: &Path, record: &Record) -> BTreeMap<PathBuf, Before> {
     let own = [workspace.join(".git"), workspace.to_path_buf()];
     let all = own.into_iter().chain(record.repositories.iter().cloned());
     all.filter_map(|path| Some((path.clone(), Before::of(&path)?))).collect()
-}
-
-/// A finding as a line.
-pub fn line(finding: &Finding) -> String {
-    let listed =
-        |names: &[Bytes]| names.iter().map(|name| escape(&name.0, 100)).collect::<Vec<_>>().join(", ");
-    let path = escape(&finding.path.0, 400);
-    let (names, aside) = (listed(&finding.names), listed(&finding.put_aside));
-    match finding.kind {
-        FindingKind::RepositoryMade if aside.is_empty() => format!(
-            "the command made the repository '{path}', and git outside would act on its {names}: look at it before you \
-             use git there"
-        ),
-        FindingKind::RepositoryMade => format!(
-            "the command made the repository '{path}', and git outside would act on its {names}: put aside there as \
-             {aside}"
-        ),
-        FindingKind::FileMade if aside.is_empty() => format!(
-            "something made '{path}' during the run, and a program outside would act on it: look at it"
-        ),
-        FindingKind::FileMade => format!(
-            "something made '{path}' during the run, and a program outside would act on it: put aside as '{aside}'; \
-             rename it back if you want it there"
-        ),
-        FindingKind::FileReplaced => {
-            let names = if names.is_empty() { names } else { format!(" ({names})") };
-            format!(
-                "something outside replaced '{path}' during the run, and the command may have written to it before it \
-                 was protected again: look at it{names}"
-            )
-        }
-        _ if aside.is_empty() => format!(
-            "nothing protected the repository '{path}' during the run, and git outside would act on its {names}, which \
-             may be new: look at it before you use git there"
-        ),
-        _ => format!(
-            "nothing protected the repository '{path}' during the run, and git outside would act on its new {names}: \
-             put aside there as {aside}, and the configuration is as before"
-        ),
-    }
 }

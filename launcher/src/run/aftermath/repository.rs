@@ -7,7 +7,7 @@ use crate::plan::namespaces::git::{OF_MERCURIAL, SHARED};
 use crate::plan::namespaces::git_config::LONGEST;
 use crate::plan::namespaces::{CONFIG, HOOKS, Repository, Setting};
 use crate::supervise::handlers::git_config::harmless::{self, Harm};
-use crate::supervise::handlers::git_config::sift::{Sifted, sift};
+use crate::supervise::handlers::git_config::sift::{Sifted, is_of_partial_clone, sift};
 use crate::sys::SyscallError;
 use crate::sys::beneath::{self, Ages, Directory};
 use crate::sys::file::{self, Identity};
@@ -24,11 +24,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// More hooks are not named.
-const MOST_NAMED: usize = 8;
-const COMMON: &str = "commondir";
+pub const MOST_NAMED: usize = 8;
+pub const COMMON: &str = "commondir";
 const OF_WORKTREE: &str = "config.worktree";
 /// More linked worktrees are not looked at.
-const MOST_WORKTREES: usize = 256;
+pub const MOST_WORKTREES: usize = 256;
 
 /// A repository as it was at the start.
 #[derive(Clone, Debug)]
@@ -55,6 +55,8 @@ pub struct Known<'a> {
     pub was_absent: bool,
     /// The working tree that leads to it, where that is elsewhere.
     pub tree: Option<&'a Path>,
+    /// Whether the run had a network, and could send by itself what git outside may be made to send.
+    pub had_network: bool,
 }
 
 /// Since when something is new.
@@ -102,7 +104,7 @@ pub fn judge(
     root: &Directory,
     place: &Path,
     Times { began, since }: Times,
-    Known { before, was_absent, tree }: Known<'_>,
+    Known { before, was_absent, tree, had_network }: Known<'_>,
 ) -> Result<Option<Judged>, SyscallError> {
     let own = match root.below(place) {
         Ok(own) => own,
@@ -113,7 +115,9 @@ pub fn judge(
     let born = |name: &str| own.ages(name.as_ref()).ok()?.born;
     let is_made =
         was_absent || [".", "objects"].iter().any(|name| born(name).is_some_and(|born| born > began));
-    let new = if is_made { New::All } else { New::Since(since) };
+    // It may have become one by what it got, or by its name: a clone of somebody else's brings all parts but a `.git`.
+    let is_joined = || before.is_none() && own.ages(OsStr::new("")).is_ok_and(|ages| ages.changed >= since);
+    let new = if is_made || is_joined() { New::All } else { New::Since(since) };
     let mut judged = Judged { is_made, ..Judged::default() };
     let fresh = |name: &str| new.is(&own, name.as_ref());
     // By what is there and not by its name: a `.git` may lead to a directory of any name.
@@ -125,8 +129,10 @@ pub fn judge(
         let sifted = match (own.read(name.as_ref(), LONGEST), before.filter(|_| name == CONFIG)) {
             (Ok(None), _) => continue,
             (Ok(Some(text)), Some(before)) => compared(&before.config, &text),
-            (Ok(Some(text)), None) => sift(&text, |setting| is_own_worktree(setting, place, tree))
-                .unwrap_or_else(|_| unreadable(name)),
+            (Ok(Some(text)), None) => sift(&text, |setting| {
+                is_own_worktree(setting, place, tree) || had_network && is_of_partial_clone(setting)
+            })
+            .unwrap_or_else(|_| unreadable(name)),
             // A link, or no file.
             (Err(_), before) => Sifted {
                 kept: before.map(|before| before.config.clone()).unwrap_or_default(),

@@ -223,3 +223,17 @@ fn names_with_control_characters_reach_neither_terminal_nor_profile() {
         assert_eq!(out.out(), "x\n", "{out}");
     });
 }
+
+/// What a round leaves in the workspace is said, as after any run.
+#[test]
+fn what_a_round_plants_is_told() {
+    need!("git");
+    in_worlds(|world| {
+        let plant = "mkdir -p made && cd made && git init -q . && git config core.fsmonitor false";
+        let out = learn(world, &["--profile", "workspace"], plant).run().success();
+        assert_eq!(out.err().matches("the command made the repository").count(), 1, "{out}");
+        // The twin plants nothing.
+        let out = learn(world, &["--profile", "workspace"], "git init -q other").run().success();
+        assert!(!out.err().contains("the command made"), "{out}");
+    });
+}

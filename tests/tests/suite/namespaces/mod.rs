@@ -7,6 +7,7 @@ mod configuration;
 mod git;
 mod hidden_repositories;
 mod hostile;
+mod indexes;
 mod links;
 mod mounted;
 mod odd_repositories;

@@ -61,13 +61,24 @@ fn is_of_new_repository(setting: &Setting) -> bool {
         (b"core", None, b"symlinks" | b"ignorecase" | b"precomposeunicode") => is_word,
         (b"core", None, b"sparsecheckout" | b"sparsecheckoutcone") => is_word,
         (b"extensions", None, b"objectformat" | b"compatobjectformat" | b"refstorage") => is_word,
-        (b"extensions", None, b"partialclone" | b"worktreeconfig" | b"relativeworktrees") => is_word,
+        (b"extensions", None, b"worktreeconfig" | b"relativeworktrees") => is_word,
         (b"index", None, b"sparse") | (b"lfs", None, b"repositoryformatversion") => is_word,
         (b"submodule", None, b"active") => !value.starts_with(b"-"),
         (b"submodule", None, b"alternatelocation" | b"alternateerrorstrategy") => is_word,
         (b"remote", Some(_), b"url") => is_plain_url(value),
         (b"remote", Some(_), b"fetch") => value.starts_with(b"+refs/") || value.starts_with(b"refs/"),
-        (b"remote", Some(_), b"mirror" | b"promisor" | b"tagopt") => is_word,
+        (b"remote", Some(_), b"mirror" | b"tagopt") => is_word,
+        _ => false,
+    }
+}
+
+/// What `git clone --filter` writes besides: where git fetches what is missing, whenever it looks for that. A name that
+/// is missing is a message to whoever is asked.
+pub fn is_of_partial_clone(setting: &Setting) -> bool {
+    let Some((section, subsection, name)) = setting.parts() else { return false };
+    let value = setting.value.as_deref().unwrap_or_default();
+    match (section, subsection, name) {
+        (b"extensions", None, b"partialclone") | (b"remote", Some(_), b"promisor") => true,
         (b"remote", Some(_), b"partialclonefilter") => !value.starts_with(b"-"),
         _ => false,
     }

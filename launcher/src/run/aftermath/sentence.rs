@@ -1,0 +1,55 @@
+//! What was found, as a line for a person.
+
+use crate::text::escape;
+use sbx_client::report::{Bytes, Finding, FindingKind};
+
+/// A finding as a line.
+pub fn line(finding: &Finding) -> String {
+    let listed =
+        |names: &[Bytes]| names.iter().map(|name| escape(&name.0, 100)).collect::<Vec<_>>().join(", ");
+    let path = escape(&finding.path.0, 400);
+    let (names, aside) = (listed(&finding.names), listed(&finding.put_aside));
+    match finding.kind {
+        FindingKind::RepositoryMade if aside.is_empty() => format!(
+            "the command made the repository '{path}', and git outside would act on its {names}: look at it before you \
+             use git there"
+        ),
+        FindingKind::RepositoryMade => format!(
+            "the command made the repository '{path}', and git outside would act on its {names}: put aside there as \
+             {aside}"
+        ),
+        FindingKind::FileMade if aside.is_empty() => format!(
+            "something made '{path}' during the run, and a program outside would act on it: look at it"
+        ),
+        FindingKind::FileMade => format!(
+            "something made '{path}' during the run, and a program outside would act on it: put aside as '{aside}'; \
+             rename it back if you want it there"
+        ),
+        FindingKind::IndexChanged => {
+            let put = match names.is_empty() {
+                true => "what cannot be read".to_string(),
+                false => format!("what git never puts there ({names})"),
+            };
+            let now = match aside.is_empty() {
+                true => "remove it before you use git there".to_string(),
+                false => format!("put aside as '{aside}'; 'git reset' makes another from the last commit"),
+            };
+            format!("the command put {put} into the index '{path}', and git outside would follow it: {now}")
+        }
+        FindingKind::FileReplaced => {
+            let names = if names.is_empty() { names } else { format!(" ({names})") };
+            format!(
+                "something outside replaced '{path}' during the run, and the command may have written to it before it \
+                 was protected again: look at it{names}"
+            )
+        }
+        _ if aside.is_empty() => format!(
+            "nothing protected the repository '{path}' during the run, and git outside would act on its {names}, which \
+             may be new: look at it before you use git there"
+        ),
+        _ => format!(
+            "nothing protected the repository '{path}' during the run, and git outside would act on its new {names}: \
+             put aside there as {aside}, and the configuration is as before"
+        ),
+    }
+}
