@@ -6,11 +6,14 @@
 const LONGEST: usize = 4096;
 
 /// Words, and parts of words, that speak of credentials.
-const WORDS: [&[u8]; 11] = [
+const WORDS: [&[u8]; 14] = [
     b"token",
     b"secret",
     b"passw",
     b"passphrase",
+    b"pass:",
+    b"pass=",
+    b"pwd",
     b"credential",
     b"bearer",
     b"authorization",
@@ -26,12 +29,18 @@ const ARMOUR: &[u8] = b"-----";
 /// So many letters and digits in a row are a word only if they are letters alone.
 const LONG_RUN: usize = 20;
 
+/// So many are one if they seldom change between small letters, capitals and digits. A random piece of this length
+/// changes seven times, a name of two words with a number four times.
+const SHORT_RUN: usize = 12;
+const CHANGES: usize = 6;
+
 /// Whether a name or a value may hold a credential, or lead to one:
 ///
 /// - a word of it speaks of one;
 /// - an address in it has a user (`https://user@host`, `user:password@host`), a query or a fragment;
-/// - it has a piece that looks random: twenty letters and digits or more with nothing between them, of both kinds; or,
-///   with `-` and `_` between them, a quarter of them digits;
+/// - it has a piece that looks random: twenty letters and digits or more with nothing between them, of both kinds; or
+///   twelve that change between small letters, capitals and digits six times; or twenty, with `-` and `_` between them,
+///   a quarter of them digits;
 /// - it is longer than any harmless one.
 pub fn is_in(text: &[u8]) -> bool {
     text.len() > LONGEST
@@ -67,7 +76,13 @@ fn has_query(address: &[u8]) -> bool {
 
 fn looks_random(text: &[u8]) -> bool {
     let digits = |piece: &[u8]| piece.iter().filter(|byte| byte.is_ascii_digit()).count();
-    let is_key = |piece: &[u8]| piece.len() >= LONG_RUN && digits(piece) > 0;
+    let kind = |byte: &u8| (byte.is_ascii_digit(), byte.is_ascii_uppercase());
+    let changes =
+        |piece: &[u8]| piece.iter().zip(piece.iter().skip(1)).filter(|(a, b)| kind(a) != kind(b)).count();
+    let is_key = |piece: &[u8]| {
+        let is_mixed = || piece.len() >= SHORT_RUN && changes(piece) >= CHANGES;
+        digits(piece) > 0 && (piece.len() >= LONG_RUN || is_mixed())
+    };
     let is_grouped_key = |piece: &[u8]| piece.len() >= LONG_RUN && digits(piece) * 4 >= piece.len();
     text.split(|byte| !byte.is_ascii_alphanumeric()).any(is_key)
         || text
@@ -98,6 +113,10 @@ mod tests {
             "https://dl.example/0a1b2c3d4e5f6a7b8c9d0e1f/simple/",
             "01234567-89ab-cdef-0123-456789abcdef",
             "12345678901234567890",
+            "https://dl.example/Ab3dEf6hIj9kLm2n/org/python/simple/",
+            "https://dl.example/0a1b2c3d4e5f/",
+            "server pwd is x",
+            "user: me, pass: x",
             "Authorization: Basic YWxhZGRpbg==",
             "!curl -H 'PRIVATE-TOKEN: x'",
             "-----BEGIN CERTIFICATE-----",
@@ -130,6 +149,9 @@ mod tests {
             "thumbv7em-none-eabihf",
             "-C link-arg=-fuse-ld=mold",
             "internationalization",
+            "https://host.example/Python3Packages/simple",
+            "https://host.example/Team2023Release10/",
+            "aarch64be-unknown-none-softfloat",
             "trailing-space,space-before-tab,-indent-with-non-tab",
             "127.0.0.1:8080",
             "https://proxy.example:3128",
