@@ -3,7 +3,7 @@
 use crate::cli::foreign::Foreign;
 use crate::cli::{complain, foreign, print, why};
 use crate::error::{REFUSED, Refusal};
-use crate::explain::query::Subject;
+use crate::explain::query::{Reach, Subject};
 use crate::explain::review::effects::{Effect, beyond};
 use crate::explain::review::probes::Side;
 use crate::explain::review::{self};
@@ -165,10 +165,12 @@ fn review_one(name: &OsStr, style: Style) -> Result<i32, Refusal> {
     let base_request = base.as_ref().map(|base| self::request(OsStr::new(&*base.name), base));
     let base_plan = base.as_ref().zip(base_request.as_ref());
     let base_plan = base_plan.map(|(base, request)| self::plan(request, &host, base)).transpose()?;
-    let own = Side { about: Subject { request: &request, host: &host, plan: &plan }, profile: &whole };
+    let reach = [Reach::default(), Reach::default()];
+    let about = Subject { request: &request, host: &host, plan: &plan, reach: &reach[0] };
+    let own = Side { about, profile: &whole };
     let other = base.as_ref().zip(base_request.as_ref()).zip(base_plan.as_ref());
     let other = other.map(|((profile, request), (plan, _))| Side {
-        about: Subject { request, host: &host, plan },
+        about: Subject { request, host: &host, plan, reach: &reach[1] },
         profile,
     });
     let mut review = review::review(name, own, other, missing)?;

@@ -5,7 +5,7 @@ mod inside;
 use crate::cli::flags::Why;
 use crate::cli::print;
 use crate::error::Refusal;
-use crate::explain::query::{self, Answer, Destination, Question, Subject, Verdict, Wanted};
+use crate::explain::query::{self, Answer, Destination, Question, Reach, Subject, Verdict, Wanted};
 use crate::host::Host;
 use crate::hosts::HostName;
 use crate::plan::namespaces::Unavailable;
@@ -29,7 +29,8 @@ pub fn run(flags: Why) -> Result<i32, Refusal> {
     }
     let (request, host) = (policy(flags), Host::of_this_process());
     let plan = plan(&request, &host)?;
-    let answer = query::answer(Subject { request: &request, host: &host, plan: &plan }, &question)?;
+    let about = Subject { request: &request, host: &host, plan: &plan, reach: &Reach::default() };
+    let answer = query::answer(about, &question)?;
     let text = match json {
         true => as_json(&answer, Some(&plan.profile.name)),
         false => as_text(&answer, subject(&question).as_deref()),

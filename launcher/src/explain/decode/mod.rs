@@ -106,6 +106,8 @@ impl Access {
     pub const ATTRIBUTES: Self = Self(1 << 8);
     /// Link or move between directories, if the two paths of the call lie in different directories.
     pub const REFER: Self = Self(1 << 9);
+    /// Everything.
+    pub const ALL: Self = Self((1 << 10) - 1);
 
     /// Whether it has everything that `other` has.
     #[must_use]
@@ -130,6 +132,32 @@ impl Access {
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
+}
+
+/// What the flags of `open` ask for, one thing after another.
+pub const OPENS: [u64; 6] = [
+    libc::O_RDONLY as u64,
+    (libc::O_RDONLY | libc::O_DIRECTORY) as u64,
+    libc::O_WRONLY as u64,
+    libc::O_RDWR as u64,
+    (libc::O_WRONLY | libc::O_CREAT) as u64,
+    (libc::O_WRONLY | libc::O_TRUNC) as u64,
+];
+
+/// The argument that holds `open`'s flags, of the calls that have them.
+pub fn open_flags_at(name: &str) -> Option<usize> {
+    table::path_rules(name).find_map(|rule| match rule.last {
+        table::Last::Open(argument) => Some(argument),
+        _ => None,
+    })
+}
+
+/// What a call with these arguments can want with its paths, whatever they are. Flags in memory may be any.
+pub fn wanted(name: &str, args: &[u64; 6]) -> Access {
+    let hows = || OPENS.into_iter().map(|flags| path::OpenHow { flags, mode: 0, resolve: 0 });
+    let of_rule =
+        |rule| hows().filter_map(move |how| path::argument(None, Vec::new(), rule, args, Some(how)));
+    table::path_rules(name).flat_map(of_rule).fold(Access::NONE, |all, argument| all | argument.access)
 }
 
 impl BitOr for Access {

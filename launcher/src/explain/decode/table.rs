@@ -133,6 +133,14 @@ pub fn arguments(name: &str) -> Option<&'static [Argument]> {
     all().find(takes).map(|(_, arguments)| *arguments)
 }
 
+/// What a call does with the paths that its arguments name.
+pub fn path_rules(name: &str) -> impl Iterator<Item = &'static PathRule> {
+    arguments(name).into_iter().flatten().filter_map(|argument| match argument {
+        Argument::Path(rule) => Some(rule),
+        _ => None,
+    })
+}
+
 /// Every known call.
 #[cfg(test)]
 pub fn names() -> impl Iterator<Item = &'static str> {

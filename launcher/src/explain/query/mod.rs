@@ -5,6 +5,7 @@ mod call;
 mod network;
 mod own;
 mod path;
+mod reach;
 
 use crate::error::Refusal;
 use crate::explain::hint::{Hint, Reason};
@@ -13,6 +14,7 @@ use crate::plan::Plan;
 use crate::profile::{NetworkMode, Origin};
 use crate::request::Request;
 pub use network::Destination;
+pub use reach::Reach;
 use sbx_policy::calls::Call;
 use std::path::PathBuf;
 
@@ -130,6 +132,8 @@ pub struct Subject<'a> {
     pub host: &'a Host,
     /// The plan.
     pub plan: &'a Plan,
+    /// What its calls can do with paths, found when it is first asked for.
+    pub reach: &'a Reach,
 }
 
 /// Answers by the policy that `sbx run` would have.

@@ -2,14 +2,14 @@
 
 use crate::error::Refusal;
 use crate::explain::decode::Access;
-use crate::explain::query::{Answer, Rule, Verdict, Wanted, call, path};
+use crate::explain::query::{Answer, Rule, Subject, Verdict, Wanted, call, path};
 use crate::plan::Plan;
 use crate::plan::home::PrivateHome;
 use crate::profile::{PathEntry, Variable};
 use crate::sys::path::{canonical, is_of_process, is_there};
 use crate::sys::within::is_within;
 use crate::text::shown;
-use sbx_policy::calls::{Arch, Call};
+use sbx_policy::calls::Call;
 use std::path::Path;
 
 /// Whether a path is denied, or something above it.
@@ -99,53 +99,57 @@ fn is_below_hidden(place: &Path, home: &PrivateHome, inside: &Path) -> bool {
         .is_some_and(|(above, inside)| above != home.at && is_there(above) && !is_there(inside))
 }
 
-/// The refusal where the rules grant a path, and the filter none of the calls that it takes.
-pub fn by_calls(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Result<Option<Answer>, Refusal> {
+/// The refusal where the rules grant a path, and the filter none of the calls that it takes. `replaceable`: the rules
+/// let its name be given to another file.
+pub fn by_calls(
+    about: Subject<'_>,
+    place: &Path,
+    exists: bool,
+    wanted: Wanted,
+    replaceable: bool,
+) -> Result<Option<Answer>, Refusal> {
     const AT_FDCWD: u64 = -100_i64 as u64;
-    let flags = match (wanted.read, wanted.write) {
-        (_, false) => libc::O_RDONLY,
-        (false, true) => libc::O_WRONLY,
-        (true, true) => libc::O_RDWR,
-    } as u64;
-    let access = match (wanted.write, exists) {
-        (true, true) => Access::WRITE,
-        (true, false) => Access::WRITE | Access::CREATE,
-        (false, _) => Access::READ,
-    };
-    let opens = [("openat", [AT_FDCWD, 0, flags, 0, 0, 0]), ("open", [0, flags, 0, 0, 0, 0])];
-    let executes = [("execve", [0; 6]), ("execveat", [AT_FDCWD, 0, 0, 0, 0, 0])];
-    let removes = [("unlinkat", [AT_FDCWD, 0, 0, 0, 0, 0]), ("unlink", [0; 6])];
+    let open = |flags: i32| ("openat", [AT_FDCWD, 0, flags as u64, 0, 0, 0]);
+    let access = if exists { Access::WRITE } else { Access::WRITE | Access::CREATE };
     // The supervisor opens it where the filter does not.
     let served = place == Path::new("/dev/null");
+    let plan = about.plan;
+    let reach = about.reach.of(plan)?;
+    let changes = match (exists, place.is_dir()) {
+        (false, _) => reach.intersects(Access::CREATE),
+        (true, true) => reach.intersects(Access::CREATE | Access::WRITE | Access::TRUNCATE),
+        // Another file takes its place.
+        (true, false) if replaceable && reach.contains(Access::CREATE | Access::REMOVE) => true,
+        (true, false) => reach.intersects(Access::WRITE | Access::TRUNCATE),
+    };
+    // What is wanted, whether some call does it, and a call that tells why not.
     let ways = [
-        ((wanted.read || wanted.write) && !served, opens, access),
-        (wanted.execute, executes, Access::EXECUTE),
-        (wanted.remove, removes, Access::REMOVE),
+        (
+            wanted.read && !served,
+            reach.intersects(Access::READ | Access::LIST),
+            open(libc::O_RDONLY),
+            Access::READ,
+        ),
+        (wanted.write && !served, changes, open(libc::O_WRONLY), access),
+        (wanted.execute, reach.intersects(Access::EXECUTE), ("execve", [0; 6]), Access::EXECUTE),
+        (
+            wanted.remove,
+            reach.intersects(Access::REMOVE),
+            ("unlinkat", [AT_FDCWD, 0, 0, 0, 0, 0]),
+            Access::REMOVE,
+        ),
     ];
-    for (_, calls, access) in ways.into_iter().filter(|(wanted, ..)| *wanted) {
-        let mut refused = None;
-        for (name, args) in calls {
-            let Some(call) = Call::named(name.as_bytes()).filter(|call| call.number(Arch::HOST).is_some())
-            else {
-                continue;
-            };
-            let answer = call::answer_for(plan, call, Some(args), Some((place, access)))?;
-            if answer.verdict != Verdict::Refused {
-                refused = None;
-                break;
-            }
-            refused.get_or_insert(answer);
+    for (_, _, (name, args), access) in ways.into_iter().filter(|(wanted, can, ..)| *wanted && !can) {
+        let Some(call) = Call::named(name.as_bytes()) else { continue };
+        let mut refused = call::answer_for(plan, call, Some(args), Some((place, access)))?;
+        refused.reason = refused.reason.map(|reason| format!("{}: {reason}", shown(place)));
+        if plan.paths.is_some() {
+            refused.notes.push("the path rules alone would allow it".to_string());
         }
-        if let Some(mut answer) = refused {
-            answer.reason = answer.reason.map(|reason| format!("{}: {reason}", shown(place)));
-            if plan.paths.is_some() {
-                answer.notes.push("the path rules alone would allow it".to_string());
-            }
-            if wanted.execute {
-                answer.notes.push("the command of the run itself is executed all the same".to_string());
-            }
-            return Ok(Some(answer));
+        if wanted.execute {
+            refused.notes.push("the command of the run itself is executed all the same".to_string());
         }
+        return Ok(Some(refused));
     }
     Ok(None)
 }

@@ -37,7 +37,7 @@ fn wants(wanted: Wanted, exists: bool) -> Vec<Want> {
 pub fn answer(about: Subject<'_>, path: &Path, wanted: Wanted) -> Result<Answer, Refusal> {
     let plan = about.plan;
     let (place, exists) = place(&plan.directory.join(path));
-    let Some(granted) = granted(plan)? else { return without_rules(plan, &place, exists, wanted) };
+    let Some(granted) = granted(plan)? else { return without_rules(about, &place, exists, wanted) };
     let sources = Sources::new(about);
     let mut answer = Answer::new(Verdict::Allowed);
     if place != plan.directory.join(path) {
@@ -54,7 +54,8 @@ pub fn answer(about: Subject<'_>, path: &Path, wanted: Wanted) -> Result<Answer,
         return Ok(answer);
     }
     // A name is its directory's.
-    if wanted.remove && !granted.grants(place.parent().unwrap_or(&place), |rights| rights.write) {
+    let replaceable = granted.grants(place.parent().unwrap_or(&place), |rights| rights.write);
+    if wanted.remove && !replaceable {
         missing = missing | Access::REMOVE;
     }
     for want in wants(wanted, exists) {
@@ -67,7 +68,7 @@ pub fn answer(about: Subject<'_>, path: &Path, wanted: Wanted) -> Result<Answer,
     }
     if !missing.is_empty() {
         answer = refused(answer, plan, &sources, &place, missing);
-    } else if let Some(refused) = own::by_calls(plan, &place, exists, wanted)? {
+    } else if let Some(refused) = own::by_calls(about, &place, exists, wanted, replaceable)? {
         return Ok(refused);
     } else if let Some(whose) = own::of_process(&place) {
         answer.verdict = Verdict::Depends;
@@ -77,9 +78,8 @@ pub fn answer(about: Subject<'_>, path: &Path, wanted: Wanted) -> Result<Answer,
         answer.notes.push(NOTHING.to_string());
     }
     if answer.verdict == Verdict::Allowed && wanted.write && exists {
-        let parent = place.parent().unwrap_or(&place);
         let held = plan.namespaces.as_ref().is_ok_and(|layout| layout.only_holds(&place));
-        if held || !granted.grants(parent, |rights| rights.write) {
+        if held || !replaceable {
             answer.notes.push("it may be changed, but not removed, replaced or renamed".to_string());
         }
     }
@@ -97,8 +97,8 @@ fn of_user(place: &Path, want: &Want) -> Option<String> {
 }
 
 /// The answer where there are no path rules: calls are refused all the same.
-fn without_rules(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Result<Answer, Refusal> {
-    if let Some(refused) = own::by_calls(plan, place, exists, wanted)? {
+fn without_rules(about: Subject<'_>, place: &Path, exists: bool, wanted: Wanted) -> Result<Answer, Refusal> {
+    if let Some(refused) = own::by_calls(about, place, exists, wanted, true)? {
         return Ok(refused);
     }
     let mut answer = Answer::of(Verdict::Allowed, "without Landlock files are not restricted");
@@ -194,7 +194,7 @@ struct Sources {
 
 impl Sources {
     fn new(about: Subject<'_>) -> Sources {
-        let Subject { request, host, plan } = about;
+        let Subject { request, host, plan, .. } = about;
         let workspace = plan.workspace.as_deref();
         let variables = Variables { workspace, home: host.home(), ..Variables::default() };
         let of_profile = |entry: &PathEntry| {

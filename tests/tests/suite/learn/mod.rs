@@ -1,5 +1,6 @@
 //! Profiles that are learned, compared and reviewed.
 
+mod attackers;
 mod flags;
 mod hostile;
 mod reports;

@@ -4,7 +4,7 @@ use sbx_tests::servers::UnixServer;
 use sbx_tests::{World, in_worlds, need, promise};
 use serde_json::{Value, json};
 
-fn review(world: &World, profile: &Value) -> Value {
+pub(super) fn review(world: &World, profile: &Value) -> Value {
     world.write("../reviewed.json", profile.to_string());
     let out = world.sbx(["profile", "review", "--json", "../reviewed.json"]).run().success();
     serde_json::from_str(&out.out()).unwrap()
@@ -228,7 +228,7 @@ fn a_diff_says_who_gives_more_by_effect() {
 }
 
 /// A finding about a text, whether the built-in profile gives it too or not.
-fn about<'r>(review: &'r Value, topic: &str, text: &str) -> Option<&'r Value> {
+pub(super) fn about<'r>(review: &'r Value, topic: &str, text: &str) -> Option<&'r Value> {
     let mut all = review["findings"].as_array().unwrap().iter();
     all.find(|finding| finding["topic"] == topic && finding["about"].to_string().contains(text))
 }
