@@ -2,7 +2,7 @@
 
 use crate::cli::foreign::Foreign;
 use crate::cli::{complain, foreign, print, why};
-use crate::error::{REFUSED, Refusal};
+use crate::error::{REFUSED, Refusal, cannot};
 use crate::explain::query::{Reach, Subject};
 use crate::explain::review::effects::{Effect, beyond};
 use crate::explain::review::probes::Side;
@@ -15,6 +15,7 @@ use crate::plan::{Plan, network};
 use crate::profile::foreign::languages::Language;
 use crate::profile::{self, NetworkMode, Profile};
 use crate::request::Request;
+use crate::sys::privilege;
 use crate::text::{escape, tame};
 use clap::{Args, Subcommand};
 use sbx_policy::calls::Arch;
@@ -173,6 +174,8 @@ fn review_one(name: &OsStr, style: Style) -> Result<i32, Refusal> {
         about: Subject { request, host: &host, plan, reach: &reach[1] },
         profile,
     });
+    // The command has none of root's capabilities: what permissions give it is asked without them.
+    privilege::drop_own_capabilities().map_err(cannot("give capabilities up"))?;
     let mut review = review::review(name, own, other, missing)?;
     review.notes.extend(refused);
     let text = match style {

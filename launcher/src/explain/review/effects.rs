@@ -334,7 +334,7 @@ fn in_environment(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
 }
 
 /// The key of an entry, and its profile: for what many entries have in common.
-fn key(origin: &Origin) -> String {
+pub fn key(origin: &Origin) -> String {
     format!("{} of profile '{}'", origin.key, origin.profile)
 }
 

@@ -22,9 +22,10 @@ pub use show::{effect, effects as effects_text, human, json};
 use crate::error::Refusal;
 use crate::explain::sensitive::Sensitive;
 use crate::host::Host;
+use crate::plan::Plan;
 use crate::profile::{self, Profile, Search, Source, Variables};
 use effects::Effect;
-use probes::Side;
+use probes::{Found, Side};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -69,8 +70,32 @@ pub struct Review<'a> {
     pub findings: Vec<Finding>,
     /// Rules that were left out, because nothing is there on this machine.
     pub missing: Vec<String>,
+    /// What the rules give, and the permissions of files close to this user.
+    pub closed: Vec<PathBuf>,
     /// What a run here would say.
     pub notes: Vec<String>,
+    /// What of it a run here has.
+    pub holds: Holds,
+}
+
+/// What a run has on this machine, whatever its profile asks for.
+pub struct Holds {
+    /// Namespaces of its own, in which paths are protected.
+    pub namespaces: bool,
+    /// A home of its own.
+    pub home: bool,
+    /// What git executes is looked at when it has ended.
+    pub looks_at_git: bool,
+}
+
+impl Holds {
+    fn of(plan: &Plan) -> Holds {
+        Holds {
+            namespaces: plan.namespaces.is_ok(),
+            home: plan.private_home.is_some(),
+            looks_at_git: plan.record.is_some(),
+        }
+    }
 }
 
 /// Reviews a profile, beside the built-in one that it is measured by. `missing`: rules that the plan lacks on this
@@ -83,7 +108,7 @@ pub fn review<'a>(
 ) -> Result<Review<'a>, Refusal> {
     let plan = own.about.plan;
     let sensitive = Sensitive::of(own.about.host, plan.workspace.as_deref())?;
-    let mut findings = probes::ask(own, base, &sensitive)?;
+    let Found { mut findings, closed } = probes::ask(own, base, &sensitive)?;
     // What is particular stands first.
     findings.sort_by_key(|finding| finding.usual);
     let starts = ["execve", "execveat"].into_iter().any(|call| plan.calls.allows(call));
@@ -95,7 +120,9 @@ pub fn review<'a>(
         unusual: unusual(own.profile)?,
         findings,
         missing,
+        closed,
         notes: plan.warnings.clone(),
+        holds: Holds::of(plan),
     })
 }
 

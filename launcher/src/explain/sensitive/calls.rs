@@ -46,6 +46,19 @@ impl KnownCalls {
         (!known).then(|| "no built-in profile allows it".to_string())
     }
 
+    /// The restrictions with which built-in profiles give a call.
+    pub fn restrictions(&self, call: Call) -> Vec<usize> {
+        let mut all = Vec::new();
+        for table in &self.0 {
+            let Some(Grant::Some(mask)) = table.row(call).map(|row| row.allow) else { continue };
+            let given = restrictions::of_call(call).enumerate().filter(|(bit, _)| mask & (1 << bit) != 0);
+            all.extend(given.map(|(_, place)| place));
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// Whether a built-in profile gives a call, with any arguments or with those of a restriction.
     pub fn give(&self, call: Call, restriction: Option<usize>) -> bool {
         let given = |table: &Rules| match (table.row(call).map_or(Grant::None, |row| row.allow), restriction)

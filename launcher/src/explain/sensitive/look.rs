@@ -2,7 +2,6 @@
 
 use crate::explain::sensitive::Use;
 use crate::profile::{Name, Pattern};
-use crate::text::shown;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs;
@@ -22,6 +21,8 @@ pub const CLOSED: &str = "its permissions close it to other users";
 /// What is said of a pipe or a socket.
 const IRREGULAR: &str =
     "no regular file: a program outside may read what is written to it, or write what is read";
+/// What is said of a directory that is closed to this user.
+const UNREADABLE: &str = "it cannot be looked through";
 /// What is said of a repository without a work tree.
 const REPOSITORY: &str = "git executes what is in it";
 
@@ -95,7 +96,10 @@ impl<'n> Look<'n> {
             Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => {
                 return Ok(());
             }
-            Err(_) => return Err(format!("{} cannot be looked through", shown(at))),
+            Err(_) => {
+                self.found.push((at.to_path_buf(), UNREADABLE.to_string()));
+                return Ok(());
+            }
         };
         for entry in entries.flatten() {
             self.left = self.left.checked_sub(1).ok_or("it has more in it than can be looked through")?;

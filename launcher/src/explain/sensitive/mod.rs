@@ -5,6 +5,7 @@
 //! other users, every socket outside the workspace, every device and every call that no built-in profile gives.
 
 mod calls;
+mod git;
 mod look;
 pub mod table;
 
@@ -40,6 +41,8 @@ pub struct Touched {
     pub why: String,
     /// Whether it is below the path of the rule.
     pub is_below: bool,
+    /// Whether a list knows the place, and says what it is.
+    pub is_known: bool,
 }
 
 /// Knows what is sensitive on this machine, for a run in a workspace.
@@ -63,6 +66,8 @@ pub struct Sensitive {
 /// The profile whose lists say what is open and what is protected.
 const KNOWING: &str = "workspace";
 
+/// Where devices are.
+pub const DEVICES: &str = "/dev";
 /// What is said of a device.
 const DEVICE: &str = "a device that no built-in profile opens";
 /// What is said of what git executes.
@@ -80,8 +85,13 @@ fn executed_by_git(repository: &Path) -> [PathBuf; 2] {
 }
 
 impl Touched {
+    /// Something at a path that a rule about a path opens.
+    fn found(at: PathBuf, why: String, path: &Path) -> Touched {
+        Touched { is_below: is_below(&at, path), at, why, is_known: false }
+    }
+
     fn here(path: &Path, why: impl Into<String>) -> Touched {
-        Touched { at: path.to_path_buf(), why: why.into(), is_below: false }
+        Touched { at: path.to_path_buf(), why: why.into(), is_below: false, is_known: false }
     }
 }
 
@@ -175,9 +185,21 @@ impl Sensitive {
             && let Some(own) = self.workspace.as_deref().filter(|own| is_within(path, own))
         {
             let below = self.look(what).by_name_only().at(path, own, most).into_iter();
-            touched.extend(below.map(|(at, why)| Touched { is_below: is_below(&at, path), at, why }));
+            touched.extend(below.map(|(at, why)| Touched::found(at, why, path)));
+            let settings = own.join(".git/config");
+            if is_within(&settings, path) && git::has_login(&settings) {
+                touched.push(Touched {
+                    is_known: true,
+                    ..Touched::found(settings, git::LOGIN.to_string(), path)
+                });
+            }
         }
         touched
+    }
+
+    /// Whether built-in profiles open a device.
+    pub fn is_known_device(&self, path: &Path) -> bool {
+        self.devices.iter().any(|device| is_within(path, device))
     }
 
     fn is_own(&self, path: &Path) -> bool {
@@ -191,10 +213,9 @@ impl Sensitive {
 
     /// What the lists know of.
     fn named(&self, path: &Path, what: Use) -> Vec<Touched> {
-        let devices = Path::new("/dev");
+        let devices = Path::new(DEVICES);
         if is_within(path, devices) {
-            let known = self.devices.iter().any(|device| is_within(path, device));
-            let device = (!known).then(|| Touched::here(path, DEVICE));
+            let device = (!self.is_known_device(path)).then(|| Touched::here(path, DEVICE));
             return device.into_iter().collect();
         }
         let tables = match what {
@@ -210,19 +231,20 @@ impl Sensitive {
                 let is_in_own = self.workspace.as_ref().is_some_and(|own| is_below(place, own));
                 let counts = (!is_own || is_in_own) && (!is_open || path == place);
                 let lies_in = is_within(path, place) && counts;
-                let touched = || Touched { at: place.clone(), why: why.clone(), is_below: holds };
+                let touched =
+                    || Touched { at: place.clone(), why: why.clone(), is_below: holds, is_known: true };
                 (holds || lies_in).then(touched)
             })
             .collect();
         if is_within(devices, path) {
-            named.push(Touched { at: devices.to_path_buf(), why: DEVICE.to_string(), is_below: true });
+            named.push(Touched::found(devices.to_path_buf(), DEVICE.to_string(), path));
         }
         named
     }
 
     /// What no list names, up to a number of things.
     fn unnamed(&self, path: &Path, what: Use, most: usize) -> Vec<Touched> {
-        if is_within(path, Path::new("/dev")) || self.is_own(path) || self.is_open(path, what) {
+        if is_within(path, Path::new(DEVICES)) || self.is_own(path) || self.is_open(path, what) {
             return Vec::new();
         }
         let around = self.by_home(path).or_else(|| by_permissions(path, what));
@@ -235,7 +257,7 @@ impl Sensitive {
                 true => executed_by_git(&at).map(|at| (at, GIT.to_string())).to_vec(),
                 false => vec![(at, why)],
             });
-        points.map(|(at, why)| Touched { is_below: is_below(&at, path), at, why }).collect()
+        points.map(|(at, why)| Touched::found(at, why, path)).collect()
     }
 
     /// The workspace, where a rule about a path in it would open what git executes. What protects that is about the

@@ -1,8 +1,26 @@
 //! What a review says that an attacker gets, a run gives, and nothing else is said.
 
 use super::reviews::{about, review};
-use sbx_tests::{in_worlds, kernel, need, promise};
-use serde_json::json;
+use sbx_tests::servers::{HttpServer, UnixServer};
+use sbx_tests::{World, in_worlds, kernel, need, promise};
+use serde_json::{Value, json};
+
+/// A profile that extends another one by this.
+fn extended(base: &str, added: &Value) -> Value {
+    let mut profile = json!({ "extends": base });
+    profile.as_object_mut().unwrap().extend(added.as_object().unwrap().clone());
+    profile
+}
+
+/// Runs a command under the profile that was reviewed last.
+fn run(world: &World, command: &[&str]) -> sbx_tests::Output {
+    world.sbx(["run", "-q", "-p", "../reviewed.json", "--"]).args(command).run()
+}
+
+/// Whether a finding of a topic has a text in it.
+fn has(review: &Value, topic: &str, text: &str) -> bool {
+    about(review, topic, text).is_some()
+}
 
 /// A call that makes or changes files by itself is as good as opening them for writing.
 #[test]
@@ -50,5 +68,164 @@ fn every_call_that_changes_files_counts_as_writing() {
             assert!(made.symlink_metadata().is_ok(), "{calls}");
             let _ = std::fs::remove_file(&made).or_else(|_| std::fs::remove_dir(&made));
         }
+    });
+}
+
+#[test]
+fn a_rule_about_a_port_is_one_about_every_machine() {
+    promise!(kernel::TCP_PORTS);
+    need!("curl");
+    in_worlds(|world| {
+        let server = HttpServer::start();
+        let rule = format!("*:{}", server.port);
+        let network = json!({ "network": { "mode": "allow", "connect": [rule] } });
+        let alone = review(world, &extended("workspace", &network));
+        let every = "every machine: this one, private networks, metadata services, the internet";
+        assert!(has(&alone, "network", every) && !has(&alone, "network", "any host"), "{alone:#}");
+        run(world, &["curl", "-sS", &server.url()]).success();
+        // Beside a rule about hosts it is one about public addresses.
+        let network = json!({ "network": { "mode": "allow", "connect": [rule, "example.org"] } });
+        let beside = review(world, &extended("workspace", &network));
+        if kernel::gives_namespaces() {
+            assert!(
+                has(&beside, "network", " of the internet)") && !has(&beside, "network", every),
+                "{beside:#}"
+            );
+            run(world, &["curl", "-sS", &server.url()]).failed();
+        }
+    });
+}
+
+#[test]
+fn sockets_in_writable_directories_are_found() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let (open, shut) = (world.outside.join("open.sock"), world.outside.join("dir/shut.sock"));
+        let services = [UnixServer::at(&open), UnixServer::at(&shut)];
+        let program = world.program("attempt");
+        let paths = json!({ "paths": { "write": [world.outside], "deny": [world.outside.join("dir")] } });
+        let writes = review(world, &extended("workspace", &paths));
+        let found = about(&writes, "sockets", "any socket in").unwrap_or_else(|| panic!("{writes:#}"));
+        let found = found["about"].to_string();
+        assert!(found.contains("open.sock: a service outside") && !found.contains("shut.sock"), "{found}");
+        for topic in ["secrets", "runs later"] {
+            assert!(!has(&writes, topic, ".sock"), "{writes:#}");
+        }
+        for socket in [&open, &shut] {
+            run(world, &[&program, "connect-unix", socket.to_str().unwrap()]);
+        }
+        assert_eq!([services[0].connections() > 0, services[1].connections() > 0], [true, false]);
+        // Whoever may only read there connects to nothing.
+        let reads = review(world, &extended("workspace", &json!({ "paths": { "read": [world.outside] } })));
+        assert!(!has(&reads, "sockets", "open.sock"), "{reads:#}");
+        let before = services[0].connections();
+        let words = ["connect-unix", open.to_str().unwrap()];
+        run(world, &[&[&*program], &words[..]].concat());
+        assert_eq!(services[0].connections(), before);
+        // Without any confinement all are within reach.
+        let json = world.sbx(["profile", "review", "--json", "unrestricted"]).run().success().out();
+        assert!(has(&serde_json::from_str(&json).unwrap(), "sockets", "any socket in /"), "{json}");
+        world.sbx(["why", "-p", "unrestricted", "--unix"]).arg(&open).run().success();
+        world.sbx(["run", "-q", "--dangerously-unconfined", "--", &program]).args(words).run();
+        assert!(services[0].connections() > before);
+    });
+}
+
+#[test]
+fn arguments_of_other_processes_are_found_where_a_run_sees_them() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let other = std::process::Command::new("sleep").args(["987"]).spawn();
+        let mut other = other.unwrap();
+        let arguments = format!("/proc/{}/cmdline", other.id());
+        for base in ["minimal", "network", "workspace"] {
+            let review = review(world, &json!({ "extends": base }));
+            let seen = run(world, &["cat", &arguments]).out().contains("987");
+            assert_eq!(has(&review, "processes", "arguments"), seen, "{base}: {review:#}");
+            assert_eq!(seen, base != "workspace", "{base}");
+        }
+        other.kill().unwrap();
+        other.wait().unwrap();
+    });
+}
+
+/// The user of a run has no more than the permissions of files give, whatever rules say.
+#[test]
+fn what_permissions_close_to_the_user_is_no_gain() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        // Both belong to whoever runs the tests.
+        let of_tester = world.outside.join("of-tester");
+        std::fs::create_dir(&of_tester).unwrap();
+        std::fs::write(of_tester.join(".envrc"), "").unwrap();
+        let paths = json!({ "paths": { "read": ["/etc"], "write": [of_tester] } });
+        let review = review(world, &extended("read-only", &paths));
+        let envrc = of_tester.join(".envrc");
+        let appends = format!("echo x >> {}", envrc.display());
+        for (topic, path, act) in
+            [("secrets", "/etc/shadow", "cat /etc/shadow"), ("runs later", envrc.to_str().unwrap(), &appends)]
+        {
+            let can = run(world, &["sh", "-c", act]).code == Some(0);
+            assert_eq!(has(&review, topic, &format!("{path} (")), can, "{path}: {review:#}");
+            let closed = review["closed"].as_array().unwrap().contains(&json!(path));
+            assert_eq!(closed, !can, "{path}: {review:#}");
+        }
+        let can = run(world, &["mkdir", of_tester.join(".git").to_str().unwrap()]).code == Some(0);
+        let repository = about(&review, "runs later", &format!("\"{}\"", of_tester.display()));
+        assert_eq!(repository.is_some(), can, "{review:#}");
+    });
+}
+
+#[test]
+fn what_an_agent_gets_is_told_before_its_login_is_there() {
+    in_worlds(|world| {
+        let claude = review(world, &json!({ "extends": "agent:claude", "require": "minimal" }));
+        let login = about(&claude, "secrets", ".claude/.credentials.json");
+        assert!(login.is_some_and(|found| found.to_string().contains("not there now")), "{claude:#}");
+        // What is no key is not told among keys, and all keys are told at once.
+        let gemini = review(world, &json!({ "extends": "agent:gemini", "require": "minimal" }));
+        let keys: Vec<&Value> = gemini["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|found| found["meaning"].to_string().contains("sbx agent"))
+            .collect();
+        assert_eq!(keys.len(), 1, "{gemini:#}");
+        assert_eq!(keys[0]["about"], json!(["GEMINI_*", "GOOGLE_API_KEY"]), "{gemini:#}");
+    });
+}
+
+#[test]
+fn packets_and_logins_of_repositories_are_found() {
+    need!("python3");
+    in_worlds(|world| {
+        let network = review(world, &json!({ "extends": "network" }));
+        assert!(has(&network, "network", "UDP ports"), "{network:#}");
+        let program = "import socket as s\na = s.socket(s.AF_INET, s.SOCK_DGRAM)\na.bind(('127.0.0.1', 0))\n\
+            s.socket(s.AF_INET, s.SOCK_DGRAM).sendto(b'came', a.getsockname())\nprint(a.recv(9))";
+        let out = run(world, &["/usr/bin/python3", "-c", program]).success();
+        assert!(out.out().contains("came"), "{out}");
+        for (url, found) in [("https://me:token@example.org/x", true), ("ssh://git@example.org/x", false)] {
+            world.write(".git/config", format!("[remote \"origin\"]\n\turl = {url}\n"));
+            let review = review(world, &json!({ "extends": "workspace" }));
+            assert_eq!(has(&review, "secrets", ".git/config"), found, "{url}: {review:#}");
+            assert!(run(world, &["cat", ".git/config"]).success().out().contains(url), "{url}");
+        }
+    });
+}
+
+#[test]
+fn devices_are_named_and_nothing_runs_them_later() {
+    in_worlds(|world| {
+        let review = review(world, &json!({ "extends": "workspace", "paths": { "write": ["/dev"] } }));
+        assert!(!has(&review, "runs later", "/dev") && !has(&review, "secrets", "/dev"), "{review:#}");
+        // Of those that this machine has, the ones that the user opens.
+        for device in ["/dev/kmsg", "/dev/autofs", "/dev/fuse", "/dev/net/tun"] {
+            let there = std::path::Path::new(device).exists();
+            let can = there && run(world, &["sh", "-c", &format!("exec 3< {device}")]).code == Some(0);
+            let found = has(&review, "devices", device);
+            assert!(found || !can, "{device}: {review:#}");
+        }
+        assert!(!has(&review, "devices", "/dev/null") && !has(&review, "devices", "/dev/full"), "{review:#}");
     });
 }

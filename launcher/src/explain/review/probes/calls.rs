@@ -11,6 +11,9 @@ use sbx_policy::calls::{Arch, Call};
 use sbx_policy::restrictions::{self, RESTRICTIONS};
 use sbx_policy::rules::{Actions, Grant};
 
+const MEANING: &str = "the kernel lets it do this";
+const EVERY: &str = "every system call that no entry answers with an error";
+
 /// Looks at every call: what goes beyond the built-in profiles, and what is known to be much.
 pub fn ask(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
     let plan = side.about.plan;
@@ -21,6 +24,14 @@ pub fn ask(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
     let reaches_all = plan.namespaces.is_err() && plan.paths.is_none();
     let whose = if reaches_all { "other processes of the user" } else { "other processes of the run" };
     let (mut telling, mut others) = (Vec::new(), Vec::new());
+    let gain = |about: String, rules: Vec<String>| Gain {
+        topic: "kernel",
+        about,
+        meaning: MEANING.to_string(),
+        rules,
+    };
+    let open = plan.calls.open_by();
+    telling.extend(open.map(|open| gain(EVERY.to_string(), vec![open.to_string()])));
     for call in Call::all() {
         let Some(number) = call.number(Arch::HOST) else { continue };
         let row = plan.calls.in_effect(table.row(call).copied().unwrap_or_default());
@@ -31,7 +42,7 @@ pub fn ask(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
             (_, Grant::All) => Vec::new(),
             (Grant::All, _) => match claim {
                 Some(claim) => vec![format!("{name} ({})", claim.replace("{whose}", whose))],
-                None if is_beyond => vec![name.to_string()],
+                None if is_beyond => vec![format!("{name} ({})", beyond(&known, call))],
                 None => Vec::new(),
             },
             (Grant::None | Grant::Some(_), _) if is_free && is_beyond => {
@@ -46,21 +57,32 @@ pub fn ask(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
             }
         };
         let entries = plan.calls.allowed(call).origins().map(|origin| &**origin);
-        let mut rules: Vec<&Origin> =
-            plan.calls.open_by().map_or_else(|| entries.collect(), |open| vec![open]);
+        let mut rules: Vec<&Origin> = open.map_or_else(|| entries.collect(), |open| vec![open]);
         if rules.is_empty() {
             // What no entry says comes with the network.
             rules.extend(plan.profile.network.mode.as_ref().map(|mode| &*mode.origin));
         }
         let rules: Vec<String> = rules.into_iter().map(Origin::to_string).collect();
-        let list = if claim.is_some() { &mut telling } else { &mut others };
-        list.extend(about.into_iter().map(|about| {
-            let meaning = "the kernel lets it do this".to_string();
-            Gain { topic: "kernel", about, meaning, rules: rules.clone() }
-        }));
+        let list = match claim {
+            Some(_) => &mut telling,
+            // It is one of all.
+            None if open.is_some() => continue,
+            None => &mut others,
+        };
+        list.extend(about.into_iter().map(|about| gain(about, rules.clone())));
     }
     telling.append(&mut others);
     Ok(telling)
+}
+
+/// Why a call with any arguments is more than built-in profiles give.
+fn beyond(known: &KnownCalls, call: Call) -> String {
+    let places: Vec<String> =
+        known.restrictions(call).into_iter().map(|place| restricted(call.name(), place)).collect();
+    match places.is_empty() {
+        true => "no built-in profile allows it".to_string(),
+        false => format!("built-in profiles allow only {}", places.join(", ")),
+    }
 }
 
 fn restricted(call: &str, place: usize) -> String {

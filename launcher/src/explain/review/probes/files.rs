@@ -3,37 +3,64 @@
 use crate::error::Refusal;
 use crate::explain::query::{self, Question, Wanted};
 use crate::explain::review::probes::{Gain, Probes, Side, is_given, place, places};
-use crate::explain::sensitive::{Sensitive, Use};
+use crate::explain::sensitive::{DEVICES, Sensitive, Touched, Use};
 use crate::profile::{PathEntry, Variables};
+use crate::sys::access::{self, Permission};
 use crate::sys::path::{canonical, is_there};
 use crate::sys::within::is_within;
 use crate::text::shown;
+use std::fs::{self, FileType};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 const READ: Wanted = Wanted { read: true, write: false, execute: false, remove: false };
 const WRITE: Wanted = Wanted { read: false, write: true, execute: false, remove: false };
 /// Maximum number of places that are told of one rule, of those that no list names.
 const MOST_BELOW: usize = 8;
+/// Maximum number of entries of directories that are looked at for sockets and devices.
+const MOST_ENTRIES: usize = 20_000;
 
 /// A path that a rule gives, with the rule.
 type Granted<'a> = (PathBuf, &'a PathEntry);
 
+/// Something to ask about.
+#[derive(PartialEq)]
+struct Point {
+    path: PathBuf,
+    /// What it is.
+    why: String,
+    /// Whether a list says that.
+    is_known: bool,
+}
+
+impl From<Touched> for Point {
+    fn from(Touched { at, why, is_known, .. }: Touched) -> Point {
+        Point { path: at, why, is_known }
+    }
+}
+
 /// Asks about every path that the profile gives: whether it lies in, is, or holds something sensitive. Whether a run
-/// gets that, the policy says.
-pub fn ask(probes: &mut Probes<'_>, sensitive: &Sensitive) -> Result<(), Refusal> {
+/// gets that, the policy says; whether its user does, the kernel. Returns what permissions alone close.
+pub fn ask(probes: &mut Probes<'_>, sensitive: &Sensitive) -> Result<Vec<PathBuf>, Refusal> {
     let (own, base) = (probes.own, probes.base);
     let topics = [
         ("secrets", Use::Read, READ, "can be read"),
         ("runs later", Use::Write, WRITE, "can be changed, and something outside executes or trusts it"),
     ];
+    let mut closed = Vec::new();
     for (topic, what, wanted, meaning) in topics {
         let granted = granted(own, what);
-        for (point, why) in points(own, &granted, sensitive, what) {
+        for Point { path: point, why, is_known } in points(own, &granted, sensitive, what) {
             let question = Question::Path(point.clone(), wanted);
             let answer = query::answer(own.about, &question)?;
-            // What an entry of a file names is given when it comes.
-            let comes = |(path, entry): &Granted<'_>| *path == point && !entry.origin.built_in;
-            if !is_given(&answer) && (is_there(&point) || !granted.iter().any(comes)) {
+            // What an entry names is given when it comes. Of what built-in profiles name, a list has to know it.
+            let comes = |(path, entry): &Granted<'_>| *path == point && (!entry.origin.built_in || is_known);
+            let comes = !is_there(&point) && granted.iter().any(comes);
+            if !is_given(&answer) && !comes {
+                continue;
+            }
+            if !comes && !is_open(&point, what, &granted) {
+                closed.push(point);
                 continue;
             }
             let around = granted.iter().filter(|(path, _)| is_within(&point, path));
@@ -46,7 +73,88 @@ pub fn ask(probes: &mut Probes<'_>, sensitive: &Sensitive) -> Result<(), Refusal
             probes.add(Gain { topic, about, meaning: meaning.to_string(), rules }, usual);
         }
     }
-    Ok(())
+    closed.dedup();
+    Ok(closed)
+}
+
+/// Whether the permissions of files let this user do what rules give. What is not there is made in the nearest
+/// directory that is.
+fn is_open(point: &Path, what: Use, granted: &[Granted<'_>]) -> bool {
+    let is_granted = |path: &Path| granted.iter().any(|(above, _)| is_within(path, above));
+    match what {
+        Use::Read if !is_there(point) => true,
+        // Who may not list a directory may know names in it.
+        Use::Read if point.is_dir() => {
+            [Permission::READ, Permission::EXECUTE].iter().any(|p| access::allows(point, *p))
+        }
+        Use::Read => access::allows(point, Permission::READ),
+        Use::Write if !is_there(point) => {
+            let nearest = point.ancestors().skip(1).find(|above| is_there(above));
+            nearest.is_some_and(|above| access::allows(above, Permission::CHANGE))
+        }
+        Use::Write if point.is_dir() => access::allows(point, Permission::CHANGE),
+        Use::Write => {
+            let replaced = point.parent().filter(|parent| is_granted(parent));
+            access::allows(point, Permission::WRITE)
+                || replaced.is_some_and(|parent| access::allows(parent, Permission::CHANGE))
+        }
+    }
+}
+
+/// Devices that no built-in profile opens. Disks first: whoever opens one has all that is on it.
+pub fn devices(side: Side<'_>, sensitive: &Sensitive) -> Result<Vec<Gain>, Refusal> {
+    let home = Path::new(DEVICES);
+    let (mut gains, mut told) = (Vec::new(), Vec::new());
+    for (path, entry) in granted(side, Use::Read) {
+        let at = if is_within(home, &path) { home } else { &*path };
+        if !is_within(at, home) {
+            continue;
+        }
+        let mut found = below(at, |kind| kind.is_char_device() || kind.is_block_device());
+        found.retain(|device| !sensitive.is_known_device(device) && !told.contains(device));
+        found.sort_by_key(|device| !is_disk(device));
+        for device in found {
+            let ways = [(READ, Permission::READ), (WRITE, Permission::WRITE)];
+            let mut can = false;
+            for (wanted, permission) in ways {
+                can |= access::allows(&device, permission)
+                    && is_given(&query::answer(side.about, &Question::Path(device.clone(), wanted))?);
+            }
+            if can {
+                let what = if is_disk(&device) { " (a disk: all that is on it)" } else { "" };
+                let (about, rules) = (format!("{}{what}", shown(&device)), vec![place(entry)]);
+                let meaning = "devices that no built-in profile opens can be opened".to_string();
+                gains.push(Gain { topic: "devices", about, meaning, rules });
+                told.push(device);
+            }
+        }
+    }
+    Ok(gains)
+}
+
+fn is_disk(device: &Path) -> bool {
+    device.metadata().is_ok_and(|meta| meta.file_type().is_block_device())
+}
+
+/// What is of such a kind at a path and below it, up to a number of entries. Links are not followed.
+pub fn below(path: &Path, is_it: impl Fn(&FileType) -> bool) -> Vec<PathBuf> {
+    let (mut found, mut left, mut waiting) = (Vec::new(), MOST_ENTRIES, vec![path.to_path_buf()]);
+    while let Some(at) = waiting.pop()
+        && left > 0
+    {
+        let Ok(meta) = at.symlink_metadata() else { continue };
+        if is_it(&meta.file_type()) {
+            found.push(at);
+            continue;
+        }
+        let entries = meta.is_dir().then(|| fs::read_dir(&at).ok()).flatten();
+        for entry in entries.into_iter().flatten().flatten() {
+            left = left.saturating_sub(1);
+            waiting.push(entry.path());
+        }
+    }
+    found.sort();
+    found
 }
 
 /// Directories in which a command may make a repository that nobody looks at afterwards: git outside executes what its
@@ -58,7 +166,8 @@ pub fn repositories(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
     let mut gains = Vec::new();
     for (path, entry) in granted(side, Use::Write) {
         let is_looked_at = looked_at.is_some_and(|own| is_within(&path, own));
-        if is_looked_at || !path.is_dir() || is_within(&path, Path::new("/dev")) {
+        let may_change = access::allows(&path, Permission::CHANGE);
+        if is_looked_at || !path.is_dir() || is_within(&path, Path::new(DEVICES)) || !may_change {
             continue;
         }
         if is_given(&query::answer(side.about, &Question::Path(path.clone(), WRITE))?) {
@@ -92,7 +201,7 @@ pub fn of_home(side: Side<'_>) -> Vec<Gain> {
 }
 
 /// The paths that the profile gives. What is made for each run is the run's own.
-fn granted(Side { about, profile }: Side<'_>, what: Use) -> Vec<Granted<'_>> {
+pub fn granted(Side { about, profile }: Side<'_>, what: Use) -> Vec<Granted<'_>> {
     let plan = about.plan;
     let variables =
         Variables { workspace: plan.workspace.as_deref(), home: about.host.home(), ..Variables::default() };
@@ -105,39 +214,44 @@ fn granted(Side { about, profile }: Side<'_>, what: Use) -> Vec<Granted<'_>> {
     entries.filter_map(|entry| Some((canonical(&entry.expand_path(&variables)?), entry))).collect()
 }
 
-/// What to ask about, each with what it is.
-fn points(
-    side: Side<'_>,
-    granted: &[Granted<'_>],
-    sensitive: &Sensitive,
-    what: Use,
-) -> Vec<(PathBuf, String)> {
+/// What to ask about: what is there now first, and then what a list knows.
+fn points(side: Side<'_>, granted: &[Granted<'_>], sensitive: &Sensitive, what: Use) -> Vec<Point> {
     let home = side.about.host.home();
-    // What is nowhere on this machine is nobody's secret; in a home directory it may come.
-    let is_something =
-        |path: &Path| what == Use::Write || is_there(path) || home.is_some_and(|home| is_within(path, home));
+    // What is nowhere on this machine is nobody's secret; in a home directory it may come. Devices and sockets have
+    // topics of their own.
+    let is_file = |path: &Path| !is_within(path, Path::new(DEVICES)) && !is_socket(path);
+    let is_something = |path: &Path| {
+        is_file(path)
+            && (what == Use::Write || is_there(path) || home.is_some_and(|home| is_within(path, home)))
+    };
     // Without path rules everything is given.
     let everything = side.about.plan.paths.is_none().then(|| PathBuf::from("/"));
-    let mut below: Vec<(PathBuf, String)> = Vec::new();
-    let mut here: Vec<(PathBuf, String)> = Vec::new();
+    let mut below: Vec<Point> = Vec::new();
+    let mut here: Vec<Point> = Vec::new();
     for path in granted.iter().map(|(path, _)| path).chain(&everything) {
         let (held, around): (Vec<_>, Vec<_>) =
             sensitive.touched(path, what, MOST_BELOW).into_iter().partition(|touched| touched.is_below);
         // The nearest place says best what it is.
         let nearest = around.into_iter().max_by_key(|touched| touched.at.components().count());
-        here.extend(nearest.map(|touched| (path.clone(), touched.why)));
-        below.extend(held.into_iter().map(|touched| (touched.at, touched.why)));
+        here.extend(nearest.map(|touched| Point { path: path.clone(), ..touched.into() }));
+        below.extend(held.into_iter().map(Point::from));
     }
-    let mut points: Vec<(PathBuf, String)> = Vec::new();
-    for (path, why) in below.into_iter().filter(|(path, _)| is_something(path)) {
-        if !points.iter().any(|(above, _)| is_within(&path, above)) {
-            points.push((path, why));
+    let mut points: Vec<Point> = Vec::new();
+    for point in below.into_iter().filter(|point| is_something(&point.path)) {
+        if !points.iter().any(|above| is_within(&point.path, &above.path)) {
+            points.push(point);
         }
     }
-    for (path, why) in here {
-        if !points.iter().any(|(known, _)| *known == path) {
-            points.push((path, why));
+    for point in here.into_iter().filter(|point| is_file(&point.path)) {
+        if !points.iter().any(|known| known.path == point.path) {
+            points.push(point);
         }
     }
+    points.sort_by_key(|point| (!is_there(&point.path), !point.is_known));
     points
+}
+
+/// Whether a socket is there.
+pub fn is_socket(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.file_type().is_socket())
 }

@@ -8,11 +8,13 @@ mod variables;
 pub use variables::is_denied;
 
 use crate::error::Refusal;
-use crate::explain::query::{self, Answer, Question, Subject, Verdict};
+use crate::explain::query::{self, Answer, Question, Subject, Verdict, Wanted};
 use crate::explain::review::Finding;
 use crate::explain::sensitive::Sensitive;
-use crate::profile::{Location, PathEntry, Profile, Variable};
+use crate::profile::{Location, PathEntry, Profile, Variable, Variables};
+use crate::sys::access::{self, Permission};
 use sbx_policy::calls::Call;
+use std::path::{Path, PathBuf};
 
 const PROGRAMS: &str = "programs";
 
@@ -40,17 +42,27 @@ struct Gain {
     rules: Vec<String>,
 }
 
+/// What the questions found.
+pub struct Found {
+    /// What an attacker gets.
+    pub findings: Vec<Finding>,
+    /// What the rules give, and the permissions of files close to this user.
+    pub closed: Vec<PathBuf>,
+}
+
 /// All that an attacker gets of a profile. What the other one gives too is marked.
-pub fn ask(own: Side<'_>, base: Option<Side<'_>>, sensitive: &Sensitive) -> Result<Vec<Finding>, Refusal> {
+pub fn ask(own: Side<'_>, base: Option<Side<'_>>, sensitive: &Sensitive) -> Result<Found, Refusal> {
     let mut probes = Probes { own, base, findings: Vec::new() };
-    files::ask(&mut probes, sensitive)?;
-    probes.compare(files::repositories)?;
+    let closed = files::ask(&mut probes, sensitive)?;
     probes.compare(|side| Ok(files::of_home(side)))?;
+    probes.compare(files::repositories)?;
+    probes.compare(|side| files::devices(side, sensitive))?;
+    probes.compare(processes)?;
     probes.compare(|side| network::ask(side, sensitive))?;
     probes.compare(|side| Ok(variables::ask(side.profile)))?;
     probes.compare(calls::ask)?;
     probes.compare(programs)?;
-    Ok(probes.findings)
+    Ok(Found { findings: probes.findings, closed })
 }
 
 impl Probes<'_> {
@@ -104,6 +116,20 @@ fn place(entry: &PathEntry) -> String {
     }
 }
 
+/// Other processes of the machine, where a run sees them: who started what, with which arguments.
+fn processes(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
+    let arguments = Path::new("/proc/1/cmdline");
+    let reading = Wanted { read: true, ..Wanted::default() };
+    let answer = query::answer(side.about, &Question::Path(arguments.to_path_buf(), reading))?;
+    let is_refused = answer.verdict == Verdict::Refused || !access::allows(arguments, Permission::READ);
+    if side.about.plan.namespaces.is_ok() || is_refused {
+        return Ok(Vec::new());
+    }
+    let meaning = "the processes of this machine are seen, of other users too".to_string();
+    let about = "their programs and arguments (/proc/PID/cmdline), which may hold passwords".to_string();
+    Ok(vec![Gain { topic: "processes", about, meaning, rules: places(&answer) }])
+}
+
 /// Programs that the command brings along.
 fn programs(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
     let Some(call) = Call::named(b"execve") else { return Ok(Vec::new()) };
@@ -121,7 +147,16 @@ fn programs(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
             other.base == path.base && is_below
         })
     };
-    let gains = paths.write.iter().filter(|entry| !is_nowhere(&entry.value)).filter_map(|entry| {
+    let home = side.about.host.home();
+    let variables =
+        Variables { workspace: side.about.plan.workspace.as_deref(), home, ..Variables::default() };
+    // What is made for each run is the run's own.
+    let is_closed = |entry: &PathEntry| {
+        let path = entry.expand_path(&variables).filter(|path| path.is_dir());
+        path.is_some_and(|path| !access::allows(&path, Permission::CHANGE))
+    };
+    let written = paths.write.iter().filter(|entry| !is_nowhere(&entry.value) && !is_closed(entry));
+    let gains = written.filter_map(|entry| {
         let executed = executes(&entry.value)?;
         let meaning = "can be written and executed, so the command brings any program along".to_string();
         let rules = vec![place(entry), place(executed)];

@@ -1,99 +1,224 @@
 //! Where data can go, and whom a command can ask.
 
 use crate::error::Refusal;
-use crate::explain::query::{self, Destination, Question};
-use crate::explain::review::probes::{Gain, Side, is_given, place, places};
-use crate::explain::sensitive::Sensitive;
+use crate::explain::query::{self, Destination, Question, Verdict};
+use crate::explain::review::probes::{Gain, Side, files, is_given, place, places};
 use crate::explain::sensitive::table::SOCKETS;
+use crate::explain::sensitive::{DEVICES, Sensitive, Use};
 use crate::hosts::{HostName, HostPattern, HostRule};
 use crate::profile::NetworkMode;
-use crate::sys::path::is_there;
+use crate::sys::path::{canonical, is_there};
+use crate::sys::within::is_within;
+use crate::text::shown;
+use sbx_policy::calls::Call;
 use std::net::IpAddr;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Places of every kind: what is there, a host's name if it has one, its address, and a port.
-const ANYWHERE: [(&str, &str, &str, u16); 3] = [
-    ("any host of the internet", "example.com", "93.184.216.34", 443),
-    ("metadata services, which give out keys", "", "169.254.169.254", 80),
-    ("machines of private networks", "", "10.0.0.1", 22),
+/// Machines of every kind: what they are for a rule about ports, and for the whole network; a host's name if it has
+/// one, its address, and a port.
+const MACHINES: [Machine; 4] = [
+    Machine {
+        short: "this one",
+        long: "services of this machine (127.0.0.1), which often ask for no password",
+        name: "",
+        address: "127.0.0.1",
+        port: 8080,
+    },
+    Machine {
+        short: "private networks",
+        long: "machines of private networks",
+        name: "",
+        address: "10.0.0.1",
+        port: 22,
+    },
+    Machine {
+        short: "metadata services",
+        long: "metadata services, which give out keys",
+        name: "",
+        address: "169.254.169.254",
+        port: 80,
+    },
+    Machine {
+        short: "the internet",
+        long: "any host of the internet",
+        name: "example.com",
+        address: "93.184.216.34",
+        port: 443,
+    },
 ];
 /// A port that everybody may listen on.
 const SOME_PORT: u16 = 8080;
 const LEAVES: &str = "what can be read can leave to it, and to whom it passes that on";
-const ASKED: &str = "the command can ask it for whatever it does";
+const ASKED: &str = "the command can use this service";
+
+struct Machine {
+    short: &'static str,
+    long: &'static str,
+    name: &'static str,
+    address: &'static str,
+    port: u16,
+}
+
+impl Machine {
+    /// Whether a run reaches it at a port.
+    fn is_reached(&self, side: Side<'_>, port: u16) -> Result<bool, Refusal> {
+        let Ok(address) = self.address.parse::<IpAddr>() else { return Ok(false) };
+        let destination = Destination {
+            text: format!("{address}:{port}"),
+            port,
+            is_elsewhere: !address.is_loopback(),
+            name: HostName::parse(self.name).ok().filter(|_| !self.name.is_empty()),
+            address: Some(address),
+        };
+        Ok(is_given(&query::answer(side.about, &Question::Connect(destination))?))
+    }
+}
 
 /// Hosts, and sockets of services.
 pub fn ask(side: Side<'_>, sensitive: &Sensitive) -> Result<Vec<Gain>, Refusal> {
     let mut gains = Vec::new();
     let network = &side.profile.network;
-    let entries = network.connect.iter().filter(|_| side.about.plan.network.mode != NetworkMode::Host);
-    for entry in entries {
-        let why = HostRule::parse(&entry.value).ok().and_then(|rule| sensitive.host(&rule));
-        let about = why.map_or(entry.value.to_string(), |why| format!("{} ({why})", entry.value));
-        let rules = vec![entry.origin.to_string()];
-        gains.push(Gain { topic: "network", about, meaning: LEAVES.to_string(), rules });
-    }
-    for (what, name, address, port) in ANYWHERE {
-        let address: Option<IpAddr> = address.parse().ok();
-        // Where a rule names such a host, that has been told.
-        let is_told =
-            network.connect.iter().filter_map(|entry| HostRule::parse(&entry.value).ok()).any(|rule| {
-                rule.hosts != HostPattern::Any
-                    && address.is_some_and(|address| rule.is_about_address(address))
-            });
-        let destination = Destination {
-            text: address.map_or(String::new(), |address| format!("{address}:{port}")),
-            port,
-            is_elsewhere: true,
-            name: HostName::parse(name).ok().filter(|_| !name.is_empty()),
-            address,
-        };
-        let answer = query::answer(side.about, &Question::Connect(destination))?;
-        if is_given(&answer) && !is_told {
-            let (about, meaning) = (what.to_string(), "what can be read can leave to it".to_string());
-            gains.push(Gain { topic: "network", about, meaning, rules: places(&answer) });
-        }
-    }
-    if let Some(mode) = side.profile.network.mode.as_ref().filter(|mode| mode.value == NetworkMode::Host) {
-        let mut add = |about: &str, meaning: &str| {
-            let (about, meaning, rules) =
-                (about.to_string(), meaning.to_string(), vec![mode.origin.to_string()]);
-            gains.push(Gain { topic: "network", about, meaning, rules });
-        };
-        add("services of this machine (127.0.0.1), which often ask for no password", ASKED);
-        if is_given(&query::answer(side.about, &Question::Bind(SOME_PORT))?) {
-            add("listening", "other machines can connect to what the command listens at");
+    match network.mode.as_ref().filter(|mode| mode.value == NetworkMode::Host) {
+        Some(mode) => whole(side, &mode.origin.to_string(), &mut gains)?,
+        None => {
+            for entry in network.connect.iter() {
+                let rules = vec![entry.origin.to_string()];
+                let about = named(side, sensitive, &entry.value)?;
+                gains.push(Gain { topic: "network", about, meaning: LEAVES.to_string(), rules });
+            }
         }
     }
     sockets(side, &mut gains)?;
     Ok(gains)
 }
 
+/// What a rule about hosts reaches. One that names a port alone is asked about machines of every kind: without rules
+/// about hosts beside it, it is about no addresses at all.
+fn named(side: Side<'_>, sensitive: &Sensitive, rule: &str) -> Result<String, Refusal> {
+    let Ok(parsed) = HostRule::parse(rule) else { return Ok(rule.to_string()) };
+    let (HostPattern::Any, Some(port)) = (&parsed.hosts, parsed.ports.first()) else {
+        let why = sensitive.host(&parsed);
+        return Ok(why.map_or(rule.to_string(), |why| format!("{rule} ({why})")));
+    };
+    let mut reached = Vec::new();
+    for machine in &MACHINES {
+        if machine.is_reached(side, *port)? {
+            reached.push(machine.short);
+        }
+    }
+    let ports: Vec<String> = parsed.ports.iter().map(ToString::to_string).collect();
+    let whose = if reached.len() == MACHINES.len() { "every machine: " } else { "" };
+    let what = if ports.len() == 1 { "port" } else { "ports" };
+    Ok(format!("{rule} ({what} {} of {whose}{})", ports.join(", "), reached.join(", ")))
+}
+
+/// The whole network of this machine.
+fn whole(side: Side<'_>, rule: &str, gains: &mut Vec<Gain>) -> Result<(), Refusal> {
+    let mut add = |about: &str, meaning: &str| {
+        let (about, meaning) = (about.to_string(), meaning.to_string());
+        gains.push(Gain { topic: "network", about, meaning, rules: vec![rule.to_string()] });
+    };
+    for machine in MACHINES.iter().rev() {
+        if machine.is_reached(side, machine.port)? {
+            add(machine.long, "what can be read can leave to it");
+        }
+    }
+    if is_given(&query::answer(side.about, &Question::Bind(SOME_PORT))?) {
+        add("listening", "other machines can connect to what the command listens at");
+    }
+    // Landlock's rules about ports are of TCP.
+    let bind = Call::named(b"bind").map(|call| query::answer(side.about, &Question::Call(call, None)));
+    if bind.transpose()?.is_some_and(|answer| answer.verdict != Verdict::Refused) {
+        add("UDP ports", "other machines can send packets to the ports that the command takes");
+    }
+    Ok(())
+}
+
+/// Sockets that entries name, those in writable directories, and services that are known.
 fn sockets(side: Side<'_>, gains: &mut Vec<Gain>) -> Result<(), Refusal> {
     let unix = &side.profile.network.unix;
-    let mut add = |path: &str, what: &str, rules: Vec<String>| {
-        let about = format!("{path} ({what})");
+    let mut told: Vec<PathBuf> = Vec::new();
+    let mut add = |about: String, rules: Vec<String>| {
         gains.push(Gain { topic: "sockets", about, meaning: ASKED.to_string(), rules });
     };
     for entry in unix.iter() {
         let path = entry.value.to_string();
-        let known =
-            SOCKETS.iter().find(|(socket, _)| *socket == path || socket.replace("/var/run", "/run") == path);
-        let what = known.map_or("a service outside, with rights of its own", |(_, what)| what);
-        add(&path, what, vec![place(entry)]);
+        add(format!("{path} ({})", service(Path::new(&path))), vec![place(entry)]);
+        told.push(path.into());
     }
-    if let Some(workspace) = &side.about.plan.workspace {
-        let answer = query::answer(side.about, &Question::Unix(workspace.join("socket")))?;
-        if is_given(&answer) {
-            let rules = places(&answer);
-            add("any socket in the workspace", "whatever program outside listens there", rules);
+    let reaches = |path: &Path| {
+        query::answer(side.about, &Question::Unix(path.to_path_buf())).map(|answer| is_given(&answer))
+    };
+    let workspace = side.about.plan.workspace.as_deref();
+    for (path, entry) in files::granted(side, Use::Write) {
+        let is_told = told.iter().any(|above| is_within(&path, above));
+        if is_told || is_within(&path, Path::new(DEVICES)) {
+            continue;
         }
+        let (is_directory, is_known) = (path.is_dir(), known(&path).is_some());
+        let asked = if is_directory { path.join("socket") } else { path.clone() };
+        // What an entry names is given when it comes.
+        let comes = is_known && !is_there(&path);
+        if !comes && (!(is_directory || files::is_socket(&path)) || !reaches(&asked)?) {
+            continue;
+        }
+        let about = match is_directory {
+            false if comes => format!("{} ({}, not there now)", shown(&path), service(&path)),
+            false => format!("{} ({})", shown(&path), service(&path)),
+            true => {
+                let what = match workspace {
+                    Some(own) if own == path => "the workspace".to_string(),
+                    _ => shown(&path),
+                };
+                format!("any socket in {what} ({})", there_now(side, &path)?)
+            }
+        };
+        add(about, vec![place(entry)]);
+        told.push(path);
     }
     for (socket, what) in SOCKETS.iter().filter(|(socket, _)| is_there(Path::new(socket))) {
-        let answer = query::answer(side.about, &Question::Unix(PathBuf::from(socket)))?;
-        if is_given(&answer) && !unix.iter().any(|entry| entry.value.to_string() == **socket) {
-            add(socket, what, places(&answer));
+        let path = Path::new(socket);
+        // Among the many of a directory it would not be seen.
+        let is_told = told.iter().any(|known| known == path || *known == canonical(path));
+        if !is_told && reaches(path)? {
+            let answer = query::answer(side.about, &Question::Unix(path.to_path_buf()))?;
+            add(format!("{socket} ({what})"), places(&answer));
         }
     }
     Ok(())
+}
+
+/// Maximum number of sockets that are named of one directory.
+const MOST_NAMED: usize = 4;
+
+/// Which sockets are in a directory, each with what listens there.
+fn there_now(side: Side<'_>, directory: &Path) -> Result<String, Refusal> {
+    let mut there = Vec::new();
+    for path in files::below(directory, FileTypeExt::is_socket) {
+        if is_given(&query::answer(side.about, &Question::Unix(path.clone()))?) {
+            there.push(path);
+        }
+    }
+    if there.is_empty() {
+        return Ok("whatever program outside listens there".to_string());
+    }
+    there.sort_by_key(|path| known(path).is_none());
+    let more = there.len().saturating_sub(MOST_NAMED);
+    let named = there.iter().take(MOST_NAMED).map(|path| {
+        let name = path.strip_prefix(directory).unwrap_or(path);
+        format!("{}: {}", shown(name), service(path))
+    });
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    Ok(format!("there now: {}{more}", named.collect::<Vec<_>>().join(", ")))
+}
+
+/// What listens at a socket.
+fn service(path: &Path) -> &'static str {
+    known(path).unwrap_or("a service outside, with rights of its own")
+}
+
+fn known(path: &Path) -> Option<&'static str> {
+    let is_it = |socket: &Path| socket == path || canonical(socket) == canonical(path);
+    SOCKETS.iter().find(|(socket, _)| is_it(Path::new(socket))).map(|(_, what)| *what)
 }

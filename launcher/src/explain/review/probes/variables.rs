@@ -1,5 +1,6 @@
 //! Variables that carry secrets into a run.
 
+use crate::explain::review::effects::key;
 use crate::explain::review::probes::Gain;
 use crate::plan::environment::is_never_passed;
 use crate::profile::{self, Given, Name, Pattern, Profile, Search};
@@ -40,9 +41,17 @@ pub fn ask(profile: &Profile) -> Vec<Gain> {
             gains.push(gain(with_kinds(&entry.value, &passed), meaning, rule(entry)));
         }
     }
+    // Names of a maker (`GOOGLE_*`) say nothing about a single variable; words for secrets in a name do.
+    let words = |names: &&Pattern| names.starts_with('*');
     for entry in profile.agent.keys.iter() {
-        let meaning = "a key that sbx agent passes on where it is set";
-        gains.push(gain(entry.value.to_string(), meaning, rule(entry)));
+        if secrets.iter().filter(words).any(|names| names.overlaps(&entry.value)) {
+            let rule = if entry.origin.index.is_some() { rule(entry) } else { key(&entry.origin) };
+            gains.push(gain(
+                entry.value.to_string(),
+                "keys that sbx agent passes on where they are set",
+                rule,
+            ));
+        }
     }
     for (name, value) in profile.env.set.iter() {
         if secrets.iter().any(|names| names.matches(Name::new(name.as_bytes()))) {

@@ -42,6 +42,13 @@ pub fn human(review: &Review<'_>, all: bool) -> String {
     text.push_str("\nA run under it has:\n");
     rights::means(&mut text, profile);
     unusual(&mut text, review, all);
+    if !review.closed.is_empty() {
+        let paths: Vec<String> = review.closed.iter().map(|path| shown(path)).collect();
+        let paths = shortened(paths, all).join(", ");
+        let note = format!("the rules give more that the permissions of files close to this user: {paths}");
+        text.push('\n');
+        Lines::new(&mut text, "note").sentence(&note, 2);
+    }
     for note in &review.notes {
         text.push('\n');
         Lines::new(&mut text, "note").sentence(&format!("a run here says: {note}"), 2);
@@ -191,6 +198,7 @@ pub fn json(review: &Review<'_>) -> Value {
         "base": review.unusual.as_ref().map(|unusual| &unusual.base),
         "unusual": review.unusual.iter().flat_map(|unusual| &unusual.more).map(effect).collect::<Vec<_>>(),
         "findings": findings.collect::<Vec<_>>(),
+        "closed": review.closed.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
         "missing": review.missing,
         "notes": review.notes,
     })
