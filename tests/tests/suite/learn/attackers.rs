@@ -22,6 +22,11 @@ fn has(review: &Value, topic: &str, text: &str) -> bool {
     about(review, topic, text).is_some()
 }
 
+/// The text of the review of the profile that was reviewed last.
+fn shown(world: &World) -> String {
+    world.sbx(["profile", "review", "../reviewed.json"]).run().success().out()
+}
+
 /// A call that makes or changes files by itself is as good as opening them for writing.
 #[test]
 fn every_call_that_changes_files_counts_as_writing() {
@@ -149,6 +154,33 @@ fn arguments_of_other_processes_are_found_where_a_run_sees_them() {
     });
 }
 
+#[test]
+fn what_holds_without_namespaces_is_said() {
+    promise!(kernel::PATHS);
+    need!("git");
+    in_worlds(|world| {
+        world.bare(["git", "init", "-q"]).run().success();
+        review(world, &json!({ "extends": "workspace", "namespaces": "none" }));
+        let text = shown(world);
+        assert!(
+            text.contains("  protected  nothing while it runs") && text.contains("  home       yours"),
+            "{text}"
+        );
+        let write = "echo x > .git/hooks/pre-commit && cat .git/hooks/pre-commit; ls ~";
+        let out = run(world, &["sh", "-c", write]).failed();
+        assert_eq!(out.out(), "x\n", "{out}");
+        review(world, &json!({ "extends": "workspace" }));
+        if kernel::gives_namespaces() {
+            let text = shown(world);
+            assert!(
+                text.contains("paths, and what git executes") && text.contains("one of the run's own"),
+                "{text}"
+            );
+            assert!(!run(world, &["sh", "-c", write]).out().contains("x\n"));
+        }
+    });
+}
+
 /// The user of a run has no more than the permissions of files give, whatever rules say.
 #[test]
 fn what_permissions_close_to_the_user_is_no_gain() {
@@ -227,5 +259,30 @@ fn devices_are_named_and_nothing_runs_them_later() {
             assert!(found || !can, "{device}: {review:#}");
         }
         assert!(!has(&review, "devices", "/dev/null") && !has(&review, "devices", "/dev/full"), "{review:#}");
+    });
+}
+
+#[test]
+fn a_review_says_the_most_in_its_first_lines() {
+    in_worlds(|world| {
+        let paths = json!({ "paths": { "read": ["${HOME}"] }, "syscalls": { "allow": ["creat"] } });
+        let reviewed = review(world, &extended("minimal", &paths));
+        let text = shown(world);
+        let first = text.split_once("What an attacker gets:\n  in short   secrets ").map(|(_, rest)| rest);
+        assert!(first.is_some_and(|rest| rest.contains("kernel: creat")), "{text}");
+        // What is there now stands before what is not.
+        let secrets = about(&reviewed, "secrets", ".netrc").unwrap()["about"].as_array().unwrap();
+        let absent: Vec<bool> =
+            secrets.iter().map(|about| about.to_string().contains("not there now")).collect();
+        assert!(absent.is_sorted() && absent.contains(&true) && absent.contains(&false), "{secrets:?}");
+        // A call has its reason, and the workspace stands first.
+        let reason = "creat (built-in profiles allow only creat[no-setid] (no set-user-ID";
+        assert!(has(&reviewed, "kernel", reason), "{reviewed:#}");
+        assert!(text.contains("\n  read       [0] ${HOME}\n             ${WORKSPACE} "), "{text}");
+        let open = review(world, &json!({ "extends": "minimal", "syscalls": { "default": "log" } }));
+        assert!(has(&open, "kernel", "every system call that no entry answers"), "{open:#}");
+        review(world, &extended("workspace", &json!({ "network": { "mode": "allow", "bind": [8080] } })));
+        let text = shown(world);
+        assert!(text.contains("no host, for it names none") && !text.contains("hosts and ports:"), "{text}");
     });
 }

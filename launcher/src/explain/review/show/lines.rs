@@ -24,7 +24,12 @@ impl Lines<'_> {
     pub fn words<'w>(&mut self, words: impl IntoIterator<Item = &'w str>, further: usize) {
         let mut line = String::new();
         let mut indent = 0;
-        for word in words {
+        // What is as wide as a line is broken between its own words.
+        let parts = words.into_iter().flat_map(|word| {
+            let is_wide = width(word) + LABEL + 3 + further > WIDTH;
+            word.splitn(if is_wide { usize::MAX } else { 1 }, ' ')
+        });
+        for word in parts {
             let is_full = width(&line) + 1 + width(word) + LABEL + 3 + indent > WIDTH;
             if is_full && !line.is_empty() {
                 self.line(indent, &line);

@@ -40,7 +40,7 @@ pub fn human(review: &Review<'_>, all: bool) -> String {
     text.push_str("\nIt may:\n");
     rights::human(&mut text, review, all);
     text.push_str("\nA run under it has:\n");
-    rights::means(&mut text, profile);
+    rights::means(&mut text, review);
     unusual(&mut text, review, all);
     if !review.closed.is_empty() {
         let paths: Vec<String> = review.closed.iter().map(|path| shown(path)).collect();
@@ -67,15 +67,20 @@ fn unusual(text: &mut String, review: &Review<'_>, all: bool) {
     let Some(unusual) = &review.unusual else { return };
     let base = plain(&unusual.base);
     if unusual.more.is_empty() {
-        let _ = writeln!(text, "\nIt gives nothing that '{base}' does not give.");
+        let _ = writeln!(text, "\nThis profile gives nothing that '{base}' does not give.");
     } else {
-        let _ = writeln!(text, "\nIt gives what '{base}' does not:");
-        effects(text, &unusual.more, all);
+        let _ = writeln!(text, "\nThis profile gives what '{base}' does not:");
+        // The entries stand above with their reasons.
+        let bare = |effect: &Effect| Effect {
+            why: effect.why.clone().filter(|_| effect.rule.is_none()),
+            ..effect.clone()
+        };
+        effects(text, &unusual.more.iter().map(bare).collect::<Vec<_>>(), all);
     }
     if unusual.less > 0 {
         let things =
             if unusual.less == 1 { "one thing".to_string() } else { format!("{} things", unusual.less) };
-        let _ = writeln!(text, "'{base}' gives {things} that it does not give. To see both ways:");
+        let _ = writeln!(text, "'{base}' gives {things} that this profile does not give. To see both ways:");
         let _ = writeln!(text, "  sbx profile diff {base} {}", shown(review.name.as_ref()));
     }
 }
@@ -83,18 +88,19 @@ fn unusual(text: &mut String, review: &Review<'_>, all: bool) {
 /// What effects have in common that stand together: their kind, their list and profile, and the reason.
 type Key<'e> = (&'e str, Option<(&'e str, &'e str)>, Option<&'e str>);
 
-fn key(effect: &Effect) -> Key<'_> {
+fn key(effect: &Effect, all: bool) -> Key<'_> {
     let rule = effect.rule.as_ref().map(|origin| (origin.key, &*origin.profile));
-    (effect.kind, rule, effect.why.as_deref())
+    let is_short = !all && effect.rule.as_ref().is_some_and(|origin| origin.built_in);
+    (effect.kind, rule, effect.why.as_deref().filter(|_| !is_short))
 }
 
-/// Effects, those of one kind, list and reason together.
+/// Effects, those of one kind, list and reason together. The reasons of built-in profiles are shown with `all`.
 pub fn effects(text: &mut String, effects: &[Effect], all: bool) {
     let mut groups: Vec<(Key<'_>, Vec<&Effect>)> = Vec::new();
     for effect in effects {
-        match groups.iter_mut().find(|(known, _)| *known == key(effect)) {
+        match groups.iter_mut().find(|(known, _)| *known == key(effect, all)) {
             Some((_, group)) => group.push(effect),
-            None => groups.push((key(effect), vec![effect])),
+            None => groups.push((key(effect, all), vec![effect])),
         }
     }
     for ((kind, _, why), group) in groups {
@@ -102,7 +108,7 @@ pub fn effects(text: &mut String, effects: &[Effect], all: bool) {
         let what: Vec<String> = group.iter().map(|effect| plain(&effect.what)).collect();
         let what = shortened(what, all);
         let rules: Vec<&Origin> = group.iter().filter_map(|effect| effect.rule.as_deref()).collect();
-        let rule = places(&rules);
+        let rule = places(&rules, all);
         let rest = match (rule, why) {
             (Some(rule), Some(why)) => format!("by {rule} ({why})"),
             (Some(rule), None) => format!("by {rule}"),
@@ -120,9 +126,10 @@ pub fn effects(text: &mut String, effects: &[Effect], all: bool) {
 }
 
 /// The places of entries of one list: `paths.read[0, 2-5] of profile 'x'`.
-fn places(rules: &[&Origin]) -> Option<String> {
+fn places(rules: &[&Origin], all: bool) -> Option<String> {
     let first = rules.first()?;
-    let mut indices: Vec<usize> = rules.iter().filter_map(|origin| origin.index).collect();
+    let with_places = rules.iter().filter(|origin| all || !origin.built_in);
+    let mut indices: Vec<usize> = with_places.filter_map(|origin| origin.index).collect();
     indices.sort_unstable();
     indices.dedup();
     let mut ranges: Vec<(usize, usize)> = Vec::new();
@@ -155,6 +162,8 @@ fn findings(text: &mut String, review: &Review<'_>, all: bool) {
         return;
     }
     text.push_str("\nWhat an attacker gets:\n");
+    let summary = summary(&review.findings);
+    Lines::new(text, "in short").words(summary.iter().map(String::as_str), 2);
     let base = review.unusual.as_ref().map_or("", |unusual| &unusual.base);
     for Finding { topic, about, meaning, rules, usual } in &review.findings {
         let mark = if *usual { format!(" (so in '{base}' too)") } else { String::new() };
@@ -177,6 +186,33 @@ fn findings(text: &mut String, review: &Review<'_>, all: bool) {
         return;
     }
     let _ = writeln!(text, "All of it is so in '{base}' too.");
+}
+
+/// Maximum number of things of one topic that the summary names.
+const MOST_NAMED: usize = 2;
+
+/// Each topic with what it is about, or with how much there is: the parts of one line.
+fn summary(findings: &[Finding]) -> Vec<String> {
+    let mut topics: Vec<(&str, Vec<&str>)> = Vec::new();
+    for Finding { topic, about, .. } in findings {
+        // What it is stands before the remarks.
+        let names = about.iter().map(|about| about.split(" (").next().unwrap_or(about));
+        match topics.iter_mut().find(|(known, _)| known == topic) {
+            Some((_, all)) => all.extend(names),
+            None => topics.push((topic, names.collect())),
+        }
+    }
+    let last = topics.len().saturating_sub(1);
+    let parts = topics.into_iter().enumerate().map(|(place, (topic, names))| {
+        let is_short = names.len() <= MOST_NAMED && names.iter().all(|name| name.chars().count() <= 40);
+        let what = if is_short {
+            format!("{topic}: {}", names.join(", "))
+        } else {
+            format!("{topic} {}", names.len())
+        };
+        plain(&format!("{what}{}", if place < last { " ·" } else { "" }))
+    });
+    parts.collect()
 }
 
 /// As JSON.

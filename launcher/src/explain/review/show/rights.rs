@@ -1,7 +1,7 @@
 //! What a profile gives, by kind.
 
-use crate::explain::review::Review;
 use crate::explain::review::show::lines::{Lines, plain};
+use crate::explain::review::{Holds, Review};
 use crate::profile::{self, Given, HomeMode, NetworkMode, Origin, Profile, StaticMode};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
@@ -9,6 +9,9 @@ use std::fmt::Display;
 
 /// Maximum number of entries of one profile and kind that are listed.
 const MOST: usize = 12;
+
+/// What entries about the workspace begin with.
+const WORKSPACE: &str = "${WORKSPACE}";
 
 /// An entry: what it is, and where it comes from.
 struct Entry {
@@ -35,11 +38,12 @@ fn entry<T: Display>(given: &Given<T>) -> Entry {
     Entry::new(given.value.to_string(), &given.origin)
 }
 
-/// What a network is, in words.
-fn network(mode: NetworkMode) -> &'static str {
+/// What a network is, in words. `is_empty`: no rule says where connections may go.
+fn network(mode: NetworkMode, is_empty: bool) -> &'static str {
     match mode {
         NetworkMode::None => "no network",
         NetworkMode::Host => "the whole network of this machine",
+        NetworkMode::Ports if is_empty => "no host, for it names none",
         NetworkMode::Ports => "these hosts and ports:",
         NetworkMode::Private => "a network of the run's own, with nobody else in it",
         NetworkMode::Loopback => "a network of the run's own, with nobody else in it, or none",
@@ -50,7 +54,8 @@ fn network(mode: NetworkMode) -> &'static str {
 fn rights(profile: &Profile, starts: bool) -> Vec<(&'static str, Vec<Entry>)> {
     let list = |list: &[profile::PathEntry]| list.iter().map(entry).collect::<Vec<_>>();
     let Profile { paths, network, env, commands, .. } = profile;
-    let mode = network.mode.iter().map(|mode| Entry::new(self::network(mode.value), &mode.origin));
+    let words = |mode: NetworkMode| self::network(mode, network.connect.is_empty());
+    let mode = network.mode.iter().map(|mode| Entry::new(words(mode.value), &mode.origin));
     let reach = mode.chain(network.connect.iter().map(entry)).collect();
     let mut known = HashSet::new();
     let calls = profile.syscalls.calls.iter().flat_map(|(call, rules)| {
@@ -125,6 +130,9 @@ fn right(text: &mut String, label: &str, entries: &[Entry], all: bool) {
     let bare: Vec<String> = bare.into_iter().map(shown).collect();
     lines.words(bare.iter().map(String::as_str), 0);
     let mut profiles: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    // What matters most of a long list: the user's work.
+    let mut inherited = inherited;
+    inherited.sort_by_key(|entry| !entry.what.starts_with(WORKSPACE));
     for entry in inherited {
         profiles.entry(&entry.profile).or_default().push(plain(&entry.what));
     }
@@ -139,47 +147,69 @@ fn right(text: &mut String, label: &str, entries: &[Entry], all: bool) {
     }
 }
 
-/// What a run is like under a profile: what is protected, whose home it has, what it requires.
-pub fn means(text: &mut String, profile: &Profile) {
-    let opens_all = |list: &[profile::PathEntry]| list.iter().any(|entry| entry.value.to_string() == "/");
-    let home = match profile.home.mode.as_deref().copied().unwrap_or_default() {
-        HomeMode::Closed if opens_all(&profile.paths.write) || opens_all(&profile.paths.read) => "yours",
-        HomeMode::Closed => "yours, closed but for what the rules open",
-        HomeMode::Private => "one of the run's own, kept for the next run in this workspace",
-        HomeMode::Temporary => "one of the run's own, removed afterwards",
-    };
-    let (copies, stores) = (profile.home.copies.len(), profile.home.stores.len());
-    let filled = match profile.home.mode.as_deref().copied().unwrap_or_default() {
-        HomeMode::Closed => String::new(),
-        _ => format!(
-            ", with copies of {copies} files of settings, and {stores} directories of packages below it"
-        ),
-    };
-    let namespaces = match profile.namespaces.as_deref() {
-        Some(profile::Namespaces::Auto) => "where the machine gives them",
-        Some(profile::Namespaces::None) | None => "none: nothing can be protected",
-    };
-    let linked = match profile.static_programs.as_deref().copied().unwrap_or_default() {
-        StaticMode::Block => "not started",
-        StaticMode::Warn => "started, with a warning",
-        StaticMode::Confine => "started",
-    };
-    let count = profile.paths.protect.len();
+/// What a run here is like: what is protected, whose home it has, what the profile requires.
+pub fn means(text: &mut String, review: &Review<'_>) {
+    let Review { profile, holds, .. } = review;
     let mut rows = vec![
-        ("home", format!("{home}{filled}")),
-        ("namespaces", namespaces.to_string()),
+        ("home", home(profile, holds)),
+        ("namespaces", namespaces(profile, holds).to_string()),
         ("requires", profile.require.as_deref().map_or("no level".to_string(), ToString::to_string)),
-        ("static", format!("programs that are linked statically are {linked}")),
+        ("static", format!("programs that are linked statically are {}", linked(profile))),
+        ("limits", limits(profile)),
     ];
-    rows.push(("limits", limits(profile)));
+    let count = profile.paths.protect.len();
     if count > 0 {
-        rows.insert(
-            0,
-            ("protected", format!("{count} paths, and what git executes; the list: sbx profile show")),
-        );
+        let row = match (holds.namespaces, holds.looks_at_git) {
+            (true, _) => format!("{count} paths, and what git executes; the list: sbx profile show"),
+            (false, true) => {
+                "nothing while it runs; what git would execute of what it makes is put aside when it has ended"
+                    .to_string()
+            }
+            (false, false) => "nothing".to_string(),
+        };
+        rows.insert(0, ("protected", row));
     }
     for (label, row) in rows {
         Lines::new(text, label).sentence(&row, 2);
+    }
+}
+
+fn home(profile: &Profile, holds: &Holds) -> String {
+    let opens_all = |list: &[profile::PathEntry]| list.iter().any(|entry| entry.value.to_string() == "/");
+    let mode = profile.home.mode.as_deref().copied().unwrap_or_default();
+    let lasts = match mode {
+        HomeMode::Private => "kept for the next run in this workspace",
+        HomeMode::Closed | HomeMode::Temporary => "removed afterwards",
+    };
+    let (copies, stores) = (profile.home.copies.len(), profile.home.stores.len());
+    match (mode, holds.home) {
+        (HomeMode::Closed, _) if opens_all(&profile.paths.write) || opens_all(&profile.paths.read) => {
+            "yours".to_string()
+        }
+        (HomeMode::Closed, _) => "yours, closed but for what the rules open".to_string(),
+        (_, true) => format!(
+            "one of the run's own, {lasts}, with copies of {copies} files of settings, and {stores} directories of \
+             packages below it"
+        ),
+        (_, false) => {
+            "yours, closed but for what the rules open: a home of the run's own takes namespaces".to_string()
+        }
+    }
+}
+
+fn namespaces(profile: &Profile, holds: &Holds) -> &'static str {
+    match (profile.namespaces.as_deref(), holds.namespaces) {
+        (Some(profile::Namespaces::Auto), true) => "where the machine gives them, as this one does",
+        (Some(profile::Namespaces::Auto), false) => "where the machine gives them; a run here has none",
+        _ => "none: it sees the processes and the /tmp of this machine as far as rules open them",
+    }
+}
+
+fn linked(profile: &Profile) -> &'static str {
+    match profile.static_programs.as_deref().copied().unwrap_or_default() {
+        StaticMode::Block => "not started",
+        StaticMode::Warn => "started, with a warning",
+        StaticMode::Confine => "started",
     }
 }
 
