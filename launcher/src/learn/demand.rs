@@ -26,7 +26,22 @@ pub struct Demand {
     /// Who did it.
     pub evidence: Evidence,
     /// What would allow it, or why nothing that a profile says does.
-    pub rights: Result<Vec<Asked>, String>,
+    pub rights: Result<Vec<Asked>, Unlearnable>,
+}
+
+/// Why no rule of a profile can be learned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unlearnable {
+    /// In words.
+    pub why: String,
+    /// A flag gives it, and no profile does: to begin from another one is of no use.
+    pub by_flag_alone: bool,
+}
+
+impl From<String> for Unlearnable {
+    fn from(why: String) -> Unlearnable {
+        Unlearnable { why, by_flag_alone: false }
+    }
 }
 
 /// A right that is asked for.
@@ -46,10 +61,9 @@ pub fn of(record: &ViolationRecord, round: usize) -> Option<Demand> {
         return None;
     }
     let call = escape(record.call.as_bytes(), NAME);
-    let process = escape(&record.process.0, NAME);
     let evidence = Evidence::Refused {
         round,
-        process: process.clone(),
+        process: escape(&record.process.0, NAME),
         call: call.clone(),
         path: record.path.as_ref().map(|path| OsStr::from_bytes(&path.0).into()),
         count: record.count,
@@ -57,10 +71,10 @@ pub fn of(record: &ViolationRecord, round: usize) -> Option<Demand> {
     // Like the names, these texts are those of whoever wrote the report.
     let arguments = sentence(&record.args);
     let rule = record.rule.as_ref().map_or("", |rule| &rule.text);
-    let what = format!("{call}({arguments}) of {process}");
+    let what = format!("{call}({arguments})");
     let rights = match &record.suggestion {
         Some(suggestion) => read(&suggestion.flags, record),
-        None => Err(sentence(rule)),
+        None => Err(sentence(rule).into()),
     };
     Some(Demand { what, evidence, rights })
 }
@@ -71,12 +85,12 @@ fn sentence(text: &str) -> String {
 }
 
 /// The rights that flags give.
-fn read(flags: &[Bytes], record: &ViolationRecord) -> Result<Vec<Asked>, String> {
+fn read(flags: &[Bytes], record: &ViolationRecord) -> Result<Vec<Asked>, Unlearnable> {
     let words: Vec<&[u8]> = flags.iter().map(|word| &word.0[..]).collect();
     let mut asked = Vec::new();
     let (pairs, rest) = words.as_chunks::<2>();
     if pairs.is_empty() || !rest.is_empty() {
-        return Err("the flags of the report are none of sbx's".to_string());
+        return Err("the flags of the report are none of sbx's".to_string().into());
     }
     for [flag, value] in pairs {
         asked.extend(one(flag, value, record)?);
@@ -84,9 +98,10 @@ fn read(flags: &[Bytes], record: &ViolationRecord) -> Result<Vec<Asked>, String>
     Ok(asked)
 }
 
-fn one(flag: &[u8], value: &[u8], record: &ViolationRecord) -> Result<Vec<Asked>, String> {
+fn one(flag: &[u8], value: &[u8], record: &ViolationRecord) -> Result<Vec<Asked>, Unlearnable> {
     let told = || format!("{} {}", escape(flag, NAME), escape(value, TEXT));
-    let unfit = || format!("the report's flag '{}' is not about this call", told());
+    let unfit = || Unlearnable::from(format!("the report's flag '{}' is not about this call", told()));
+    let by_flag_alone = |why: String| Err(Unlearnable { why, by_flag_alone: true });
     let right = |right| Ok(vec![Asked::Right(right)]);
     if let Some(access) = Access::of_flag(flag) {
         let path = named(value)?;
@@ -125,12 +140,13 @@ fn one(flag: &[u8], value: &[u8], record: &ViolationRecord) -> Result<Vec<Asked>
                 Err(unfit())
             }
         }
-        b"--host-port" => {
-            Err(format!("it is a service of this machine, and no profile can name it; run with {}", told()))
-        }
-        b"--profile" => Err(format!("it takes another profile; begin with {}", told())),
-        b"--home" => Err(format!("it takes a home of the run's own; begin with {}", told())),
-        _ => Err(format!("no profile can say it; the flag is {}", told())),
+        b"--host-port" => by_flag_alone(format!(
+            "it is a service of this machine, and no profile can name it; run with {}",
+            told()
+        )),
+        b"--profile" => Err(format!("it takes another profile; begin with {}", told()).into()),
+        b"--home" => Err(format!("it takes a home of the run's own; begin with {}", told()).into()),
+        _ => by_flag_alone(format!("no profile can say it; the flag is {}", told())),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The profile that the rules make, as JSON.
 
+use crate::explain::hint::shell_word;
 use crate::learn::candidate::{Candidate, Rule};
 use crate::learn::held::Key;
 use crate::learn::right::{Access, Right, why};
@@ -7,6 +8,7 @@ use crate::profile::{self, Protection, Search, Variable, Variables};
 use crate::request::Request;
 use crate::sys::path::canonical;
 use crate::sys::within::is_within;
+use crate::text::tame;
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -197,6 +199,19 @@ impl Frame<'_> {
         by_workspace
             .or_else(|| below(&self.home, "${HOME}"))
             .unwrap_or_else(|| path.to_string_lossy().into_owned())
+    }
+}
+
+/// Longest command that a description has, in characters.
+const LONGEST: usize = 200;
+
+/// A command in the description of its profile: as for a shell, which says where a word ends.
+pub fn described(command: &[OsString]) -> String {
+    let words: Vec<String> = command.iter().map(|word| shell_word(word)).collect();
+    let text: String = words.join(" ").chars().map(tame).collect();
+    match text.chars().count() > LONGEST {
+        true => text.chars().take(LONGEST).chain("...".chars()).collect(),
+        false => text,
     }
 }
 

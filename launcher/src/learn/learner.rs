@@ -5,13 +5,13 @@ use crate::error::Refusal;
 use crate::explain::sensitive::{KnownCalls, Sensitive, Use};
 use crate::hosts::HostRule;
 use crate::learn::candidate::{Candidate, MOST, Rule};
-use crate::learn::demand::{self, Asked, Demand};
+use crate::learn::demand::{self, Asked, Demand, Unlearnable};
 use crate::learn::right::{Evidence, Right};
 use crate::learn::show::is_unused;
-use crate::sys::path::canonical;
+use crate::sys::path::{canonical, is_there};
 use crate::sys::within::is_within;
 use sbx_client::report::{Report, ViolationRecord};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Directories that everybody writes to. A scratch directory of the run's own takes their place.
 const SHARED: [&str; 2] = ["/tmp", "/var/tmp"];
@@ -33,6 +33,9 @@ pub struct NotLearned {
     pub sensitive: bool,
     /// What would allow it all the same.
     pub flag: Option<String>,
+    /// A file that would have a rule of its own if it were there: the right is about the directory only because a file
+    /// is made in it.
+    pub file: Option<PathBuf>,
     /// Who asked for it.
     pub evidence: Evidence,
 }
@@ -45,6 +48,8 @@ pub struct Learner {
     pub not_learned: Vec<NotLearned>,
     /// How much of that is not listed.
     pub unlisted: usize,
+    /// Whether something was refused that a flag gives and no profile.
+    pub is_beyond_profiles: bool,
     /// Rules about hosts that nothing was connected by.
     pruned: Vec<Right>,
     sensitive: Sensitive,
@@ -90,6 +95,7 @@ impl Learner {
             candidate,
             not_learned: Vec::new(),
             unlisted: 0,
+            is_beyond_profiles: false,
             pruned: Vec::new(),
             sensitive,
             calls,
@@ -117,7 +123,10 @@ impl Learner {
         let Some(demand) = demand::of(record, round) else { return };
         let asked = match &demand.rights {
             Ok(asked) => asked.clone(),
-            Err(why) => return self.refuse(&demand, None, why, None),
+            Err(Unlearnable { why, by_flag_alone }) => {
+                self.is_beyond_profiles |= by_flag_alone;
+                return self.refuse(&demand, None, why, None);
+            }
         };
         let mut rights = Vec::new();
         for asked in asked {
@@ -199,7 +208,7 @@ impl Learner {
     }
 
     /// Why a right is sensitive.
-    fn judge(&self, right: &Right) -> Option<String> {
+    pub fn judge(&self, right: &Right) -> Option<String> {
         match right {
             Right::Path(path, access) => {
                 // What a link leads to is what a rule would open.
@@ -235,8 +244,19 @@ impl Learner {
             why: why.to_string(),
             sensitive,
             flag: flag.or(own),
+            file: right.and_then(|right| self.file_of(right, &demand.evidence)),
             evidence: demand.evidence.clone(),
         });
+    }
+
+    /// The file that was to be made, where a rule about it alone would be learned.
+    fn file_of(&self, right: &Right, evidence: &Evidence) -> Option<PathBuf> {
+        const OPENS: [&str; 4] = ["open", "openat", "openat2", "creat"];
+        let Right::Path(directory, access) = right else { return None };
+        let Evidence::Refused { call, path: Some(file), .. } = evidence else { return None };
+        let is_made = OPENS.contains(&&**call) && file.parent() == Some(directory) && !is_there(file);
+        let own = Right::Path(file.clone(), *access);
+        (access.write && is_made && self.judge(&own).is_none()).then(|| file.clone())
     }
 
     /// Whether something was refused that is not learned because it is sensitive.
@@ -277,6 +297,7 @@ impl Learner {
                 why: why.to_string(),
                 sensitive: false,
                 flag: rule.right.flag().map(|flag| format!("{flag} {}", rule.right)),
+                file: None,
                 evidence: evidence.clone(),
             });
         }
@@ -307,6 +328,7 @@ impl Learner {
                 why: why.to_string(),
                 sensitive: false,
                 flag: None,
+                file: None,
                 evidence,
             });
         }

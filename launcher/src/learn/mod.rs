@@ -27,9 +27,9 @@ use crate::report::{self, Source};
 use crate::request::Request;
 use crate::sys::path::canonical;
 use crate::sys::within::is_within;
-use crate::text::{escape, shown};
+use crate::text::shown;
 use candidate::Candidate;
-use document::Frame;
+use document::{Frame, described};
 pub use held::GivenFlag;
 use held::{Beside, hold};
 use learner::{Learner, LearnerRules};
@@ -40,7 +40,6 @@ use serde_json::{Value, json};
 use show::Round;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The profiles that learning begins from where the user names none: the second where the first refuses what it does
@@ -162,7 +161,7 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
         let pruned = if may_prune { start.learner.prune(&report) } else { Vec::new() };
         let is_last = learned.is_empty() && pruned.is_empty();
         let round = Round { learned, pruned, ..Round::of(&report, number, &start.name) };
-        show::round(&round, &show::ending(&report));
+        show::round(&round, &show::ending(&report), &start.learner);
         told.push(round);
         if is_last && passed {
             return write(asked, &output, start, &told, Some(number), Vec::new());
@@ -173,9 +172,10 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
             if passed_before.is_some() {
                 break;
             }
-            // What is sensitive is not learned from another profile either. A command that a signal ended does not say
-            // that it lacks a file: under the next profile it may not be ended.
-            let is_explained = report.cause == Cause::Exited && start.learner.is_sensitive_refused();
+            // What is sensitive, or takes a flag, is not learned from another profile either. A command that a signal
+            // ended does not say that it lacks a file: under the next profile it may not be ended.
+            let is_beyond = start.learner.is_sensitive_refused() || start.learner.is_beyond_profiles;
+            let is_explained = report.cause == Cause::Exited && is_beyond;
             let Some(next) = starts.next().filter(|_| !is_explained) else {
                 show::not_learned(&start.learner);
                 let why = stuck(asked, &report, &start);
@@ -296,7 +296,7 @@ fn begin<'a>(
     })?;
     let description = match asked.command.is_empty() {
         true => "learned from reports".to_string(),
-        false => format!("learned: {}", escape(asked.command.join(OsStr::new(" ")).as_bytes(), 200)),
+        false => format!("learned: {}", described(asked.command)),
     };
     let held = hold(asked.flags, &plan);
     let frame = Frame {
@@ -396,14 +396,13 @@ fn write(
         ));
     }
     let rules = start.learner.candidate.rules();
-    show::say(&format!(
-        "wrote '{}': it extends '{}' by {} rule{}:",
-        shown(asked.output),
-        start.name,
-        rules.len(),
-        if rules.len() == 1 { "" } else { "s" }
-    ));
-    show::table(rules);
+    let by = match rules.len() {
+        0 => "by no rule".to_string(),
+        1 => "by 1 rule:".to_string(),
+        count => format!("by {count} rules:"),
+    };
+    show::say(&format!("wrote '{}': it extends '{}' {by}", shown(asked.output), start.name));
+    show::table(rules, &start.learner);
     for note in &notes {
         show::say(note);
     }

@@ -71,24 +71,25 @@ pub fn beside(report: &Report, said: &mut BTreeSet<String>) {
 }
 
 /// Shows what a round has taught.
-pub fn round(round: &Round, ending: &str) {
+pub fn round(round: &Round, ending: &str, learner: &Learner) {
     let learned = round.learned.len();
     let refusals = if round.refused == 1 { "refusal" } else { "refusals" };
     let rules = if learned == 1 { "rule" } else { "rules" };
     say(&format!("round {}: {ending}, {} {refusals}, {learned} new {rules}", round.number, round.refused));
-    table(&round.learned);
+    table(&round.learned, learner);
     if !round.pruned.is_empty() {
         say("nothing was connected by these rules, so they are taken out again:");
-        table(&round.pruned);
+        table(&round.pruned, learner);
     }
 }
 
-/// Shows rules.
-pub fn table(rules: &[Rule]) {
+/// Shows rules. What is sensitive is marked, whoever allowed it.
+pub fn table(rules: &[Rule], learner: &Learner) {
     let mut text = String::new();
     for rule in rules {
         let (what, kind) = (rule.right.to_string(), rule.right.kind());
-        text.push_str(&format!("  {kind:14} {what:40} {}\n", by(Some(&rule.right), &rule.evidence)));
+        let mark = learner.judge(&rule.right).map_or(String::new(), |why| format!(": sensitive: {why}"));
+        text.push_str(&format!("  {kind:14} {what:40} {}{mark}\n", by(Some(&rule.right), &rule.evidence)));
     }
     Stderr::default().say(&text);
 }
@@ -122,7 +123,7 @@ pub fn not_learned(learner: &Learner) {
     let (sensitive, others): (Vec<_>, Vec<_>) =
         learner.not_learned.iter().partition(|refused| refused.sensitive);
     for refused in sensitive.into_iter().chain(others).take(MOST_ROWS) {
-        let NotLearned { what, kind, why, sensitive, flag, evidence } = refused;
+        let NotLearned { what, kind, why, sensitive, flag, file, evidence } = refused;
         let by = by(None, std::slice::from_ref(evidence));
         let mark = if *sensitive { "sensitive: " } else { "" };
         text.push_str(&format!("  {kind:14} {what:40} {by}: {mark}{}\n", escape(why.as_bytes(), 400)));
@@ -133,6 +134,13 @@ pub fn not_learned(learner: &Learner) {
             ));
         } else if let Some(flag) = flag {
             text.push_str(&format!("  {:14} allow it with {flag}\n", ""));
+        }
+        if let Some(file) = file {
+            let file = shown(file);
+            text.push_str(&format!(
+                "  {:14} or make {file} first: the rule is about that file alone then\n",
+                ""
+            ));
         }
     }
     let more = learner.not_learned.len().saturating_sub(MOST_ROWS) + learner.unlisted;
@@ -151,6 +159,7 @@ pub fn json(
     rounds: &[Round],
     profile: &Value,
 ) -> Value {
+    let rule = |rule: &Rule| rule_of(rule, learner);
     let rules: Vec<Value> = learner.candidate.rules().iter().map(rule).collect();
     let rounds: Vec<Value> = rounds
         .iter()
@@ -176,6 +185,7 @@ pub fn json(
                 "why": refused.why,
                 "sensitive": refused.sensitive,
                 "flag": refused.flag,
+                "file": refused.file.as_deref().map(shown),
                 "evidence": evidence(&refused.evidence),
             })
         })
@@ -192,10 +202,11 @@ pub fn json(
     })
 }
 
-fn rule(rule: &Rule) -> Value {
+fn rule_of(rule: &Rule, learner: &Learner) -> Value {
     json!({
         "kind": rule.right.kind(),
         "what": rule.right.to_string(),
+        "sensitive": learner.judge(&rule.right),
         "flag": rule.right.flag(),
         "evidence": rule.evidence.iter().map(evidence).collect::<Vec<_>>(),
     })

@@ -1,6 +1,7 @@
 //! What a review says that an attacker gets, a run gives, and nothing else is said.
 
 use super::reviews::{about, review};
+use super::{learn, learned};
 use sbx_tests::servers::{HttpServer, UnixServer};
 use sbx_tests::{World, in_worlds, kernel, need, promise};
 use serde_json::{Value, json};
@@ -284,5 +285,58 @@ fn a_review_says_the_most_in_its_first_lines() {
         review(world, &extended("workspace", &json!({ "network": { "mode": "allow", "bind": [8080] } })));
         let text = shown(world);
         assert!(text.contains("no host, for it names none") && !text.contains("hosts and ports:"), "{text}");
+    });
+}
+
+/// What no profile can give is not looked for in the next one.
+#[test]
+fn a_refused_service_of_this_machine_explains_a_failure() {
+    promise!(namespaces);
+    need!("curl");
+    in_worlds(|world| {
+        let server = HttpServer::start();
+        let script = format!("curl -sS {}", server.url());
+        for flags in [&[][..], &["--allow-sensitive"]] {
+            let out = learn(world, flags, &script).run().exited(1);
+            assert!(out.err().contains(&format!("--host-port {}", server.port)), "{out}");
+            assert!(!out.err().contains("beginning again"), "{out}");
+            assert_eq!(server.connections(), 0, "{out}");
+        }
+        let flag = format!("--host-port={}", server.port);
+        learn(world, &[&flag], &script).run().success();
+        assert!(server.connections() > 0);
+    });
+}
+
+#[test]
+fn a_new_file_in_the_home_directory_has_a_narrow_way() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let (script, notes) = ("echo \"two words\" > ~/notes.txt", world.home.join("notes.txt"));
+        let out = learn(world, &[], script).run().exited(1);
+        assert!(out.err().contains(&format!("or make {} first", notes.display())), "{out}");
+        world.write(&notes, "");
+        learn(world, &[], script).run().success();
+        let profile = learned(world).unwrap();
+        assert_eq!(profile["paths"]["write"][0]["path"], "${HOME}/notes.txt", "{profile:#}");
+        assert_eq!(world.read(&notes).as_deref(), Some("two words\n"));
+        // The command stands in the description as it is typed.
+        assert!(!profile["description"].as_str().unwrap().contains('\\'), "{profile:#}");
+    });
+}
+
+#[test]
+fn what_is_sensitive_is_marked_where_it_is_learned() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let out = learn(world, &["--allow-sensitive"], "cat ~/.ssh/id_rsa").run().success();
+        let lines: Vec<String> =
+            out.err().lines().filter(|line| line.contains("id_rsa")).map(String::from).collect();
+        let rules: Vec<&String> =
+            lines.iter().filter(|line| line.trim_start().starts_with("read ")).collect();
+        assert!(!rules.is_empty() && rules.iter().all(|line| line.contains("sensitive: ")), "{out}");
+        let plain =
+            learn(world, &[], &format!("cat {}", world.outside.join("kept").display())).run().success();
+        assert!(!plain.err().contains("sensitive"), "{plain}");
     });
 }
