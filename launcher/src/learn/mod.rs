@@ -139,8 +139,8 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
         let report = match rounds.run(&start.words(), &start.of_round(&document))? {
             Ended::Reported(report) => report,
             Ended::Asked(signal) => {
-                let why = "interrupted: nothing is written";
-                return Ok(unwritten(128 + signal, why, &start, &told, document));
+                let why = ["interrupted: nothing is written".to_string()];
+                return Ok(unwritten(128 + signal, &why, &start, &told, document));
             }
         };
         show::beside(&report, &mut said);
@@ -152,8 +152,8 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
                 break;
             }
             // sbx run has said why.
-            let why = "nothing is learned: the command did not start";
-            return Ok(unwritten(report.exit_status, why, &start, &told, document));
+            let why = ["nothing is learned: the command did not start".to_string()];
+            return Ok(unwritten(report.exit_status, &why, &start, &told, document));
         }
         let learned = start.learner.learn(&report, number)?;
         let passed = report.cause == Cause::Exited && report.exit_status == asked.status;
@@ -197,7 +197,7 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
     show::not_learned(&start.learner);
     let why =
         format!("not passed within {} rounds: nothing is written; allow more with --rounds", asked.rounds);
-    Ok(unwritten(NOT_PASSED, &why, &start, &told, document))
+    Ok(unwritten(NOT_PASSED, &[why], &start, &told, document))
 }
 
 /// Learns from reports of runs that were.
@@ -313,30 +313,28 @@ fn begin<'a>(
 }
 
 /// Why there is nothing more to learn, though the command does not pass.
-fn stuck(asked: &Asked<'_>, report: &Report, start: &Start<'_>) -> String {
-    let how = show::ending(report);
+fn stuck(asked: &Asked<'_>, report: &Report, start: &Start<'_>) -> Vec<String> {
     let expected = match report.cause {
         Cause::Exited => format!(", and passes with {} (--status)", asked.status),
         _ => String::new(),
     };
+    let passes = format!("not passed: the command ends with {}{expected}", show::ending(report));
+    let needs = match (start.learner.is_sensitive_refused(), start.learner.is_beyond_profiles) {
+        (true, _) => {
+            "it may need what was not learned because it is sensitive: allow that with its flag, or all of it with \
+             --allow-sensitive"
+        }
+        (false, true) => "it may need what no profile can give: run it with the flags that are named above",
+        (false, false) => "nothing more that was refused can be learned",
+    };
     // Only this profile refuses calls that it does not report. Where the user names none, the next one comes after it.
-    let other = match start.name == STARTS[0] {
-        true => format!("begin from another profile with --profile {}", STARTS[1]),
-        false => String::new(),
-    };
-    let why = match (start.learner.is_sensitive_refused(), other.is_empty()) {
-        (true, is_alone) => format!(
-            "what explains it may be what was not learned because it is sensitive; allow that with its flag, or all of \
-             it with --allow-sensitive{}{other}",
-            if is_alone { "" } else { ", or " }
-        ),
-        (false, true) => "nothing more that was refused can be learned".to_string(),
-        (false, false) => format!(
-            "nothing more that was refused can be learned, and '{}' refuses some calls without a report; {other}",
-            start.name
-        ),
-    };
-    format!("not passed: the command ends with {how}{expected}; {why}; nothing is written")
+    let other = (start.name == STARTS[0]).then(|| {
+        format!(
+            "'{}' refuses some calls without a report: begin from another profile with --profile {}",
+            start.name, STARTS[1]
+        )
+    });
+    [passes, needs.to_string()].into_iter().chain(other).chain(["nothing is written".to_string()]).collect()
 }
 
 /// Writes the profile of a round that passed, where no later one did.
@@ -430,9 +428,8 @@ fn way_to_run(asked: &Asked<'_>, flags: Vec<String>) -> String {
 }
 
 /// Says why nothing is written.
-fn unwritten(status: i32, why: &str, start: &Start<'_>, told: &[Round], document: Value) -> Learned {
-    show::say(why);
+fn unwritten(status: i32, why: &[String], start: &Start<'_>, told: &[Round], document: Value) -> Learned {
+    why.iter().for_each(|sentence| show::say(sentence));
     let status = if (0..=255).contains(&status) { status } else { REFUSED.into() };
-    let notes = [why.to_string()];
-    Learned { status, json: show::json(None, None, &notes, &start.learner, told, &document) }
+    Learned { status, json: show::json(None, None, why, &start.learner, told, &document) }
 }
