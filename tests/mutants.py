@@ -206,6 +206,8 @@ MUTANTS = [
      "if is_made || is_joined()", "if is_made || false && is_joined()", ["namespaces::indexes::"]),
     ("led-to-an-old-repository", "launcher/src/run/aftermath/mod.rs",
      "if self.is_changed(place) && self.acts(below)", "if false && self.acts(below)", ["namespaces::indexes::"]),
+    ("led-to-a-recorded-repository", "launcher/src/run/aftermath/mod.rs",
+     "!(is_own && self.is_protected", "!(true && self.is_protected", ["namespaces::indexes::"]),
     ("partial-clone-without-network", "launcher/src/run/aftermath/repository.rs",
      "|| had_network && is_of", "|| true && is_of", ["namespaces::indexes::"]),
     ("looked-up-again", "launcher/src/plan/rules.rs",

@@ -18,6 +18,7 @@ mod sentence;
 
 use crate::enforce::aside::set_aside_below;
 use crate::plan::Plan;
+use crate::plan::namespaces::git::shape::is_within_git;
 use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{CONFIG, Layout, Record};
 use crate::sys::beneath::{Directory, from_root};
@@ -263,14 +264,15 @@ impl Aftermath {
         }
     }
 
-    /// Whether git would act on anything in a repository that nothing protects, however old it is: a new file leads
-    /// to it.
+    /// Whether git would act on anything in a repository, however old it is: a new file leads to it. That the settings
+    /// are protected says nothing of who wrote them, but in a `.git`: no clone brings one.
     fn acts(&self, place: &Path) -> bool {
         let is_open = |place: &Path| {
             let known = Known { was_absent: true, had_network: self.had_network, ..Known::default() };
             let times = Times { began: self.record.began, since: self.since };
             let judged = || repository::judge(&self.root, place, times, known);
-            !self.is_protected(&self.workspace.join(place))
+            let is_own = place.as_os_str().is_empty() || is_within_git(place);
+            !(is_own && self.is_protected(&self.workspace.join(place)))
                 && judged().is_ok_and(|judged| judged.is_some_and(|judged| !judged.names().is_empty()))
         };
         let common = place.ancestors().nth(2).filter(|_| repository::is_worktree(&self.root, place));

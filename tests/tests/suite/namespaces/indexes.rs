@@ -157,3 +157,32 @@ fn no_look_from_outside_sends_what_a_run_wants_to_be_sent() {
         assert!(server.connections() > 0, "{out}");
     });
 }
+
+/// A bare repository of the workspace is recorded and protected from the second run on. Its settings are still those
+/// of whoever made the workspace.
+#[test]
+fn a_new_file_leads_to_no_bare_repository_with_settings_of_its_own() {
+    in_repositories(|world| {
+        let bare = format!(
+            "git init -q --bare bare; git -C bare config core.bare false; GIT=bare; {FSMONITOR}; rm -r bare/hooks; \
+             mkdir sub; sleep 0.05"
+        );
+        plain(world, &planted(world, &bare));
+        let script = "rm -f sub/.git; echo 'gitdir: ../bare' > sub/.git";
+        plain(world, &format!("cp -r . ../twin; cd ../twin; {script}"));
+        assert!(looked_at(world, "../twin/sub"));
+        shell(world, &["-q"], "true").run().success();
+        for _ in 0..2 {
+            let out = shell(world, &[], script).run().success();
+            assert!(!looked_at(world, "sub") && out.err().contains("sub/.git.sbx-aside"), "{out}");
+        }
+        // What git itself makes for a clone of the user's, with hooks of the user's, stays.
+        let clone = "git clone -q . clone; printf '#!/bin/sh\\n' > clone/.git/hooks/post-commit; \
+                     chmod +x clone/.git/hooks/post-commit";
+        plain(world, clone);
+        shell(world, &["-q"], "true").run().success();
+        let out = shell(world, &[], "git -C clone worktree add -q ../tree").run().success();
+        assert!(!out.err().contains("aside"), "{out}");
+        plain(world, "git -C tree status");
+    });
+}
