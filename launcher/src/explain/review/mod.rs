@@ -86,15 +86,18 @@ pub struct Holds {
     pub home: bool,
     /// What git executes is looked at when it has ended.
     pub looks_at_git: bool,
+    /// Packets lead out, whatever the rules about connections say.
+    pub sends_packets: bool,
 }
 
 impl Holds {
-    fn of(plan: &Plan) -> Holds {
-        Holds {
+    fn of(plan: &Plan) -> Result<Holds, Refusal> {
+        Ok(Holds {
             namespaces: plan.namespaces.is_ok(),
             home: plan.private_home.is_some(),
             looks_at_git: plan.record.is_some(),
-        }
+            sends_packets: probes::sends_packets(plan)?,
+        })
     }
 }
 
@@ -122,7 +125,7 @@ pub fn review<'a>(
         missing,
         closed,
         notes: plan.warnings.clone(),
-        holds: Holds::of(plan),
+        holds: Holds::of(plan)?,
     })
 }
 

@@ -340,3 +340,28 @@ fn what_is_sensitive_is_marked_where_it_is_learned() {
         assert!(!plain.err().contains("sensitive"), "{plain}");
     });
 }
+
+/// Landlock's rules about connections are of TCP: calls that an entry allows lead past them.
+#[test]
+fn packets_that_no_rule_holds_are_told() {
+    need!("python3");
+    in_worlds(|world| {
+        for (added, leaves) in [
+            (json!({}), false),
+            (json!({ "syscalls": { "allow": ["socket[inet]", "connect"] } }), true),
+            (json!({ "syscalls": { "default": "log" } }), true),
+        ] {
+            let review = review(world, &extended("minimal", &added));
+            assert_eq!(has(&review, "network", "by protocols that no rule holds"), leaves, "{review:#}");
+            assert_eq!(shown(world).contains("no network"), !leaves, "{}", shown(world));
+            let listener = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let send = format!(
+                "import socket\ns = socket.socket(type=socket.SOCK_DGRAM)\ns.connect(('127.0.0.1', {}))\ns.send(b'x')",
+                listener.local_addr().unwrap().port()
+            );
+            run(world, &["/usr/bin/python3", "-c", &send]);
+            assert_eq!(listener.recv(&mut [0; 8]).is_ok(), leaves, "{added}");
+        }
+    });
+}

@@ -5,6 +5,7 @@ mod files;
 mod network;
 mod variables;
 
+pub use network::sends_packets;
 pub use variables::is_denied;
 
 use crate::error::Refusal;

@@ -6,11 +6,14 @@ use crate::explain::review::probes::{Gain, Side, files, is_given, place, places}
 use crate::explain::sensitive::table::SOCKETS;
 use crate::explain::sensitive::{DEVICES, Sensitive, Use};
 use crate::hosts::{HostName, HostPattern, HostRule};
+use crate::plan::Plan;
 use crate::profile::NetworkMode;
 use crate::sys::path::{canonical, is_there};
 use crate::sys::within::is_within;
 use crate::text::shown;
-use sbx_policy::calls::Call;
+use sbx_policy::bpf;
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::interpret::{self, Data};
 use std::net::IpAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -89,8 +92,33 @@ pub fn ask(side: Side<'_>, sensitive: &Sensitive) -> Result<Vec<Gain>, Refusal> 
             }
         }
     }
+    if sends_packets(side.about.plan)? {
+        let call = Call::named(b"socket").map(|call| query::answer(side.about, &Question::Call(call, None)));
+        let rules = call.transpose()?.map(|answer| places(&answer)).unwrap_or_default();
+        let about = "any host, by protocols that no rule holds (UDP, MPTCP)".to_string();
+        gains.push(Gain { topic: "network", about, meaning: LEAVES.to_string(), rules });
+    }
     sockets(side, &mut gains)?;
     Ok(gains)
+}
+
+/// Whether calls lead out of a run that is in this machine's network without having it: Landlock's rules are about TCP
+/// alone, and no call that is let through is held to any in log mode.
+pub fn sends_packets(plan: &Plan) -> Result<bool, Refusal> {
+    if plan.network.namespace || plan.network.mode == NetworkMode::Host {
+        return Ok(false);
+    }
+    let program = plan.calls.strict_program()?;
+    let passes = |name: &[u8], family: i32, kind: i32| {
+        let Some(nr) = Call::named(name).and_then(|call| call.number(Arch::HOST)) else { return false };
+        let args = [family as u64, kind as u64, 0, 0, 0, 0];
+        let data = Data { nr, arch: Arch::HOST.audit(), args };
+        matches!(interpret::run(&program, &data), Some(bpf::RET_ALLOW | bpf::RET_LOG))
+    };
+    let is_made =
+        [libc::AF_INET, libc::AF_INET6].iter().any(|family| passes(b"socket", *family, libc::SOCK_DGRAM));
+    let is_used = [&b"connect"[..], b"sendto", b"sendmsg", b"sendmmsg"].iter().any(|name| passes(name, 0, 0));
+    Ok(plan.calls.open_by().is_some() || is_made && is_used)
 }
 
 /// What a rule about hosts reaches. One that names a port alone is asked about machines of every kind: without rules

@@ -39,10 +39,11 @@ fn entry<T: Display>(given: &Given<T>) -> Entry {
 }
 
 /// What a network is, in words. `is_empty`: no rule says where connections may go.
-fn network(mode: NetworkMode, is_empty: bool) -> &'static str {
+fn network(mode: NetworkMode, is_empty: bool, sends_packets: bool) -> &'static str {
     match mode {
-        NetworkMode::None => "no network",
         NetworkMode::Host => "the whole network of this machine",
+        _ if sends_packets => "any host, though its rules name none: calls that it allows lead out",
+        NetworkMode::None => "no network",
         NetworkMode::Ports if is_empty => "no host, for it names none",
         NetworkMode::Ports => "these hosts and ports:",
         NetworkMode::Private => "a network of the run's own, with nobody else in it",
@@ -51,10 +52,12 @@ fn network(mode: NetworkMode, is_empty: bool) -> &'static str {
 }
 
 /// What a profile gives, by kind. Without a call that starts programs, executing is reading.
-fn rights(profile: &Profile, starts: bool) -> Vec<(&'static str, Vec<Entry>)> {
+fn rights(review: &Review<'_>) -> Vec<(&'static str, Vec<Entry>)> {
+    let (profile, starts) = (review.profile, review.starts);
     let list = |list: &[profile::PathEntry]| list.iter().map(entry).collect::<Vec<_>>();
     let Profile { paths, network, env, commands, .. } = profile;
-    let words = |mode: NetworkMode| self::network(mode, network.connect.is_empty());
+    let words =
+        |mode: NetworkMode| self::network(mode, network.connect.is_empty(), review.holds.sends_packets);
     let mode = network.mode.iter().map(|mode| Entry::new(words(mode.value), &mode.origin));
     let reach = mode.chain(network.connect.iter().map(entry)).collect();
     let mut known = HashSet::new();
@@ -106,7 +109,7 @@ fn rights(profile: &Profile, starts: bool) -> Vec<(&'static str, Vec<Entry>)> {
 
 /// As text.
 pub fn human(text: &mut String, review: &Review<'_>, all: bool) {
-    for (label, entries) in rights(review.profile, review.starts) {
+    for (label, entries) in rights(review) {
         right(text, label, &entries, all);
     }
 }
@@ -226,7 +229,7 @@ fn limits(profile: &Profile) -> String {
 
 /// As JSON.
 pub fn json(review: &Review<'_>) -> Map<String, Value> {
-    let rights = rights(review.profile, review.starts).into_iter();
+    let rights = rights(review).into_iter();
     let rights = rights.map(|(label, entries)| {
         let entries = entries.iter().map(|entry| {
             json!({
