@@ -4,6 +4,7 @@ use crate::error::Refusal;
 use crate::explain::review::probes::{Gain, Side};
 use crate::explain::sensitive::KnownCalls;
 use crate::explain::sensitive::table::CALLS;
+use crate::host::landlock::Version;
 use crate::plan::calls::Extras;
 use crate::profile::Origin;
 use sbx_policy::bpf;
@@ -20,8 +21,10 @@ pub fn ask(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
     let known = KnownCalls::in_run(plan.namespaces.is_ok())?;
     let actions = Actions { violation: bpf::RET_TRAP, log: bpf::RET_LOG, unknown: None };
     let (table, free) = plan.calls.rules(actions, Extras::default())?;
-    // In namespaces of its own, or under Landlock's rules, a process reaches those of the run alone.
-    let reaches_all = plan.namespaces.is_err() && plan.paths.is_none();
+    // In namespaces of its own, or in a Landlock domain, a process reaches those of the run alone. From ABI 6 on the
+    // reaper has one around every run, for its signals.
+    let has_domain = plan.paths.is_some() || plan.landlock >= Version::SCOPES;
+    let reaches_all = plan.namespaces.is_err() && !has_domain;
     let whose = if reaches_all { "other processes of the user" } else { "other processes of the run" };
     let (mut telling, mut others) = (Vec::new(), Vec::new());
     let gain = |about: String, rules: Vec<String>| Gain {

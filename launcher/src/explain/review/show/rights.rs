@@ -163,7 +163,10 @@ pub fn means(text: &mut String, review: &Review<'_>) {
     let count = profile.paths.protect.len();
     if count > 0 {
         let row = match (holds.namespaces, holds.looks_at_git) {
-            (true, _) => format!("{count} paths, and what git executes; the list: sbx profile show"),
+            (true, _) => format!(
+                "{count} paths, and what git executes; those that are missing only where you use a program that reads \
+                 them; the list: sbx profile show"
+            ),
             (false, true) => {
                 "nothing while it runs; what git would execute of what it makes is put aside when it has ended"
                     .to_string()
@@ -181,7 +184,9 @@ fn home(profile: &Profile, holds: &Holds) -> String {
     let opens_all = |list: &[profile::PathEntry]| list.iter().any(|entry| entry.value.to_string() == "/");
     let mode = profile.home.mode.as_deref().copied().unwrap_or_default();
     let lasts = match mode {
-        HomeMode::Private => "kept for the next run in this workspace",
+        HomeMode::Private => {
+            "kept for the next run in this workspace, which starts what this one puts on its path"
+        }
         HomeMode::Closed | HomeMode::Temporary => "removed afterwards",
     };
     let (copies, stores) = (profile.home.copies.len(), profile.home.stores.len());
