@@ -259,7 +259,8 @@ fn the_next_address_is_tried() {
         let curl = |name: &str| format!("$SBX --connect {name}:80 -- curl -sS http://{name}/");
         internet.run(&curl("several.example")).success().prints("hello from 203.0.113.10\n");
         let out = internet.run(&curl("closed.example")).failed();
-        assert_eq!(out.code, Some(56), "{out}");
+        // Before curl has looked at the connection, or after.
+        assert!(matches!(out.code, Some(7 | 56)), "{out}");
         internet.saw_nothing_of("connection");
     });
 }
