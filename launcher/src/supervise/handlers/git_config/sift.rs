@@ -55,7 +55,7 @@ fn header(name: &[u8], subsection: Option<&[u8]>) -> Vec<u8> {
 fn is_of_new_repository(setting: &Setting) -> bool {
     let Some((section, subsection, name)) = setting.parts() else { return false };
     let Some(value) = setting.value.as_deref() else { return false };
-    let is_word = value.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    let is_word = is_word(value);
     match (section, subsection, name) {
         (b"core", None, b"repositoryformatversion" | b"filemode" | b"bare" | b"logallrefupdates") => is_word,
         (b"core", None, b"symlinks" | b"ignorecase" | b"precomposeunicode") => is_word,
@@ -76,12 +76,16 @@ fn is_of_new_repository(setting: &Setting) -> bool {
 /// is missing is a message to whoever is asked.
 pub fn is_of_partial_clone(setting: &Setting) -> bool {
     let Some((section, subsection, name)) = setting.parts() else { return false };
-    let value = setting.value.as_deref().unwrap_or_default();
+    let Some(value) = setting.value.as_deref() else { return false };
     match (section, subsection, name) {
-        (b"extensions", None, b"partialclone") | (b"remote", Some(_), b"promisor") => true,
+        (b"extensions", None, b"partialclone") | (b"remote", Some(_), b"promisor") => is_word(value),
         (b"remote", Some(_), b"partialclonefilter") => !value.starts_with(b"-"),
         _ => false,
     }
+}
+
+fn is_word(value: &[u8]) -> bool {
+    value.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
 #[cfg(test)]
