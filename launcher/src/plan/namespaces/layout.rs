@@ -214,10 +214,10 @@ impl Layout {
         self.systems.iter().any(|system| system.closed.as_deref() == Some(path))
     }
 
-    /// Whether a rule does not hold for a path below it: the rule's directory is replaced inside, and the path was kept
-    /// with rules of its own.
+    /// Whether a rule does not hold for a path below it: a directory between the two, or the rule's own, is replaced
+    /// inside, and the path was kept with the rules that it has there.
     pub fn cuts(&self, rule: &Path, path: &Path) -> bool {
-        let changed = changed(&self.private, &self.systems).filter(|(at, _)| is_same(at, rule));
+        let changed = changed(&self.private, &self.systems).filter(|(at, _)| is_within(at, rule));
         changed.flat_map(|(_, keep)| keep).any(|kept| is_within(path, &kept.path))
     }
 

@@ -1,8 +1,10 @@
 //! Learning by running the command.
 
 use super::{FILE, learn, learned, under_learned};
-use sbx_tests::{in_worlds, need};
+use crate::namespaces::with_namespaces;
+use sbx_tests::{World, in_worlds, need};
 use serde_json::Value;
+use std::path::PathBuf;
 
 #[test]
 fn the_learned_profile_gives_what_the_command_needs_and_nothing_beside_it() {
@@ -27,6 +29,29 @@ fn the_learned_profile_gives_what_the_command_needs_and_nothing_beside_it() {
         let run = world.sbx(["run", "-p", FILE, "--rw"]).arg(&world.outside);
         let out = run.args(["--", "/bin/sh", "-c", &more]).run();
         assert_eq!((out.out().as_str(), new.exists()), ("inner\n", true), "{out}");
+    });
+}
+
+/// There /tmp may be written to, and the workspace below it not.
+#[test]
+fn a_workspace_in_a_home_below_tmp_is_learned_as_any_other() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let made = world.bare(["mktemp", "-d", "/tmp/sbx-home-XXXXXX"]).run().success().out();
+        let home = PathBuf::from(made.trim());
+        let workspace = home.join("project");
+        world.make_dir(&workspace);
+        let in_it = |words: &[&str]| world.sbx(words).cwd(&workspace).env("HOME", &home);
+        let learned = home.join("learned.json");
+        let run = in_it(&["run", "-p", "read-only", "--", "mkdir", "made"]).run();
+        let learn =
+            in_it(&["learn", "-p", "read-only", "-o", learned.to_str().unwrap(), "--", "mkdir", "made"]);
+        let learn = learn.run();
+        let is_made = workspace.join("made").is_dir();
+        std::fs::remove_dir_all(&home).unwrap();
+        assert!(run.err().contains(&format!("may not change {}", workspace.display())), "{run}");
+        assert!(is_made, "{learn}");
+        learn.success();
     });
 }
 
