@@ -22,7 +22,7 @@ pub mod placeholders;
 pub mod presence;
 pub mod reaper;
 mod removal;
-mod replaced;
+pub mod replaced;
 pub mod scratch;
 pub mod start_barrier;
 pub mod steps;

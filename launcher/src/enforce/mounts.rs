@@ -147,11 +147,11 @@ fn failed(missing: Missing, what: &'static str, failed: SyscallError) -> ViewErr
     }
 }
 
-/// Makes the view, with the explainer library at this path.
-pub fn enter(layout: &Layout, library: Option<&Path>) -> Result<Entered, ViewError> {
+/// Makes the view, with the explainer library at this path. An overlay may have been laid ahead.
+pub fn enter(layout: &Layout, library: Option<&Path>, made: Option<&Made>) -> Result<Entered, ViewError> {
     mount::separate().basic("separate its mounts")?;
     close_devices(layout)?;
-    let overlays = replaced::replace(&layout.private, library)?;
+    let overlays = replaced::replace(&layout.private, library, made)?;
     let terminals = callers_terminals(layout)?;
     for System { kind, at, keep, closed } in &layout.systems {
         const MOUNT: &str = "mount '{}'";

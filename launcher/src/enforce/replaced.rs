@@ -6,7 +6,9 @@ use crate::enforce::mounts::{Basic, ViewError, place};
 use crate::enforce::steps::EXPLAINER;
 use crate::plan::home::{Store, UPPER};
 use crate::plan::namespaces::renewed::{Kept, Private};
+use crate::sys::ahead::Made;
 use crate::sys::mount::{self, Kind, Tree};
+use crate::sys::overlay::{Laid, Layers, Marked};
 use crate::sys::path::says_missing;
 use crate::sys::within::is_within;
 use crate::sys::{OfCall, SyscallError, descriptor, file, memory, process};
@@ -30,9 +32,6 @@ const WORK: &str = "work";
 /// The name that an entry gets which is in the way of a place for a mount.
 const IN_THE_WAY: &str = "sbx-aside-";
 
-/// The marks of an overlay that does not wait for the disk, in its directory for work, from the inside out.
-const MARKS: [&str; 3] = ["work/incompat/volatile/dirty", "work/incompat/volatile", "work/incompat"];
-
 /// A file that stays in its place, whatever is mounted above it.
 pub struct Taken<'a> {
     path: &'a Path,
@@ -41,14 +40,14 @@ pub struct Taken<'a> {
 }
 
 /// A store as the run has it, which is not mounted anywhere yet.
-struct Laid<'a> {
+struct Part<'a> {
     store: &'a Store,
     tree: Tree,
 }
 
-/// The directories for work of overlays that are in use.
+/// The overlays that are in use.
 #[derive(Default)]
-pub struct Overlays(Vec<File>);
+pub struct Overlays(Vec<Marked>);
 
 impl Overlays {
     /// Whether there are none.
@@ -56,19 +55,9 @@ impl Overlays {
         self.0.is_empty()
     }
 
-    /// Removes their marks. The kernel refuses to lay an overlay with the same directories while they are there: it
-    /// wants somebody to look at the files first, which may be incomplete after a crash. The programs that wrote them
-    /// did not wait for the disk either. Nothing but that looks at the marks.
+    /// Removes their marks.
     pub fn unmark(self) {
-        self.0.iter().for_each(unmark);
-    }
-}
-
-fn unmark(work: &File) {
-    let [file, directories @ ..] = MARKS.map(OsStr::new);
-    if file::unlink(work.as_fd(), file).is_ok() {
-        // One that stays is in the way of the next overlay, which is tried again then.
-        directories.iter().for_each(|name| drop(file::remove_directory(work.as_fd(), name)));
+        self.0.iter().for_each(Marked::unmark);
     }
 }
 
@@ -76,19 +65,18 @@ fn unmark(work: &File) {
 struct Replacement<'a> {
     private: &'a Private,
     tree: Option<Tree>,
-    layers: Vec<Layers<'a>>,
+    overlays: Vec<Overlay<'a>>,
     kept: Vec<Taken<'a>>,
 }
 
-/// What an overlay is made of.
-struct Layers<'a> {
+/// An overlay, which is not mounted yet.
+struct Overlay<'a> {
     /// The stores that are parts of it.
     stores: &'a [Store],
     /// What it is laid over, and in whose place it is mounted.
     at: &'a Path,
     below: File,
-    upper: File,
-    work: File,
+    laid: Laid,
 }
 
 /// Where places for mounts are looked for and made.
@@ -108,14 +96,14 @@ impl<'a> Ground<'a> {
 
 /// Replaces directories, parents first, and writes the explainer library at its path in one of them. Returns the
 /// overlays that were laid for that.
-pub fn replace(all: &[Private], library: Option<&Path>) -> Result<Overlays, ViewError> {
-    let mut overlays = Overlays::default();
-    let mut held = all.iter().map(hold).collect::<Result<Vec<_>, _>>()?;
+pub fn replace(all: &[Private], library: Option<&Path>, made: Option<&Made>) -> Result<Overlays, ViewError> {
+    let mut in_use = Overlays::default();
+    let mut held = all.iter().map(|private| hold(private, made)).collect::<Result<Vec<_>, _>>()?;
     let mut laid = Vec::new();
-    for Replacement { private, layers, .. } in &mut held {
-        // The one over the whole home is the first, and hides what the others are laid over.
-        let of_one = std::mem::take(layers).into_iter().rev();
-        let stores = of_one.map(|layers| lay_over(layers, &private.at, &mut overlays));
+    for Replacement { private, overlays, .. } in &mut held {
+        // The one over the whole home is the first, and hides the places of the others.
+        let of_one = std::mem::take(overlays).into_iter().rev();
+        let stores = of_one.map(|overlay| parts(overlay, &private.at, &mut in_use));
         let mut stores = stores.collect::<Result<Vec<_>, _>>()?;
         stores.reverse();
         laid.push(stores);
@@ -136,7 +124,7 @@ pub fn replace(all: &[Private], library: Option<&Path>) -> Result<Overlays, View
         for (link, text) in &private.links {
             make_link(&ground, link, text, is_ours).basic_at(REPLACE, link)?;
         }
-        for Laid { store, tree } in stores.into_iter().flatten() {
+        for Part { store, tree } in stores.into_iter().flatten() {
             let place = make_place(&ground, &store.at, true, is_ours).basic_at(OVERLAY, &store.at)?;
             tree.cover(place.as_fd()).basic_at(OVERLAY, &store.at)?;
         }
@@ -152,66 +140,74 @@ pub fn replace(all: &[Private], library: Option<&Path>) -> Result<Overlays, View
             mount::make_read_only(at).basic_at(REPLACE, at)?;
         }
     }
-    Ok(overlays)
+    Ok(in_use)
 }
 
 /// Takes hold of everything before anything is mounted.
-fn hold(private: &Private) -> Result<Replacement<'_>, ViewError> {
+fn hold<'a>(private: &'a Private, made: Option<&Made>) -> Result<Replacement<'a>, ViewError> {
     let at = &private.at;
     let tree = |from: &Path| place(from).and_then(|held| Tree::of(held.as_fd()));
     let tree = private.from.as_deref().map(tree).transpose().basic_at(REPLACE, at)?;
     let together = private.stores.chunk_by(|one, next| one.layers == next.layers);
-    let layers = together.filter_map(layers).collect::<Result<_, _>>()?;
+    let overlays = together.filter_map(|stores| lay(stores, made)).collect::<Result<_, _>>()?;
     let kept = take(&private.keep, REPLACE, at)?;
-    Ok(Replacement { private, tree, layers, kept })
+    Ok(Replacement { private, tree, overlays, kept })
 }
 
-/// The layers of the overlay that these stores are parts of.
-fn layers(stores: &[Store]) -> Option<Result<Layers<'_>, ViewError>> {
-    let Store { below: at, layers, .. } = stores.first()?;
-    let held = place(at).and_then(|below| {
-        let [upper, work] = [UPPER, WORK].map(|name| layer(&layers.join(name)));
-        Ok(Layers { stores, at, below, upper: upper?, work: work? })
-    });
-    Some(held.basic_at(OVERLAY, at))
+/// The layers of the overlay over a directory, in the directory that has the run's own part.
+pub fn layers(below: &Path, own: &Path) -> Result<Layers, SyscallError> {
+    Layers::new(below, &own.join(UPPER), &own.join(WORK))
 }
 
-/// Lays an overlay, and copies the stores that are parts of it. It is mounted in the place of what it is laid over. The
+/// Lays the overlay that these stores are parts of, unless it was laid ahead.
+fn lay<'a>(stores: &'a [Store], made: Option<&Made>) -> Option<Result<Overlay<'a>, ViewError>> {
+    let Store { below: at, layers: own, .. } = stores.first()?;
+    let overlay = || {
+        let below = place(at).basic_at(OVERLAY, at)?;
+        let layers = layers(at, own).basic_at(OVERLAY, at)?;
+        let held = || layers.hold().or_else(|_| make_directories(own).and_then(|()| layers.hold()));
+        let laid = match made.and_then(|made| made.laid(&layers)) {
+            Some(laid) => laid,
+            None => held().basic_at(OVERLAY, at)?.lay().map_err(|failed| no_overlays(at, failed))?,
+        };
+        Ok(Overlay { stores, at, below, laid })
+    };
+    Some(overlay())
+}
+
+/// Makes the directories for the layers of an overlay.
+fn make_directories(own: &Path) -> Result<(), SyscallError> {
+    let make = |name| DirBuilder::new().recursive(true).mode(0o700).create(own.join(name)).of("mkdir");
+    [UPPER, WORK].into_iter().try_for_each(make)
+}
+
+fn no_overlays(at: &Path, failed: SyscallError) -> ViewError {
+    match failed.is_passing() {
+        true => ViewError::Failed(EnforceError::at(OVERLAY, at, failed)),
+        false => ViewError::NoOverlays(EnforceError::at(OVERLAY, at, failed)),
+    }
+}
+
+/// Copies the stores that are parts of an overlay. It is mounted in the place of what it is laid over for that. The
 /// rest of it is nobody's business: where that is the directory that is `replaced` afterwards, it is out of sight then,
 /// else it is unmounted. The kernel takes its time for that.
-fn lay_over<'a>(
-    Layers { stores, at, below, upper, work }: Layers<'a>,
+fn parts<'a>(
+    Overlay { stores, at, below, laid }: Overlay<'a>,
     replaced: &Path,
-    overlays: &mut Overlays,
-) -> Result<Vec<Laid<'a>>, ViewError> {
-    // Those of a run that was killed.
-    unmark(&work);
-    mount::overlay(below.as_fd(), upper.as_fd(), work.as_fd()).map_err(|failed| {
-        match failed.is_passing() {
-            true => ViewError::Failed(EnforceError::at(OVERLAY, at, failed)),
-            false => ViewError::NoOverlays(EnforceError::at(OVERLAY, at, failed)),
-        }
-    })?;
-    overlays.0.push(work);
+    in_use: &mut Overlays,
+) -> Result<Vec<Part<'a>>, ViewError> {
+    in_use.0.push(laid.cover(below.as_fd()).map_err(|failed| no_overlays(at, failed))?);
     let top = place(at).basic_at(OVERLAY, at)?;
     let lay = |store: &'a Store| {
         let part = descriptor::hold_beneath(&top, &store.part).of("openat2");
         let tree = part.and_then(|part| Tree::of(part.as_fd())).basic_at(OVERLAY, &store.at)?;
-        Ok(Laid { store, tree })
+        Ok(Part { store, tree })
     };
-    let laid = stores.iter().map(lay).collect::<Result<_, ViewError>>()?;
+    let parts = stores.iter().map(lay).collect::<Result<_, ViewError>>()?;
     if at != replaced {
         mount::detach(top.as_fd()).basic_at(OVERLAY, at)?;
     }
-    Ok(laid)
-}
-
-/// A directory for the layers of an overlay, made where it is missing.
-fn layer(path: &Path) -> Result<File, SyscallError> {
-    place(path).or_else(|_| {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-        made.of("mkdir").and_then(|()| place(path))
-    })
+    Ok(parts)
 }
 
 /// Takes hold of what stays, with the rights that it has.

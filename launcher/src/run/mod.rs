@@ -137,7 +137,7 @@ fn attempt(
     let draft = Draft::new(inputs, unavailable)?;
     let ahead = draft.own_ahead().map(Ahead::begin).transpose();
     let ahead = ahead.map_err(cannot("block signals"))?.flatten();
-    let (resources, provided) = provide(&draft, host, unavailable)?;
+    let (resources, provided) = provide(&draft, host, unavailable, ahead.as_ref())?;
     let mut plan = draft.complete(provided)?;
     if let (Some(home), Ok(layout)) = (plan.private_home.as_ref().filter(|home| home.lasts), &plan.namespaces)
     {

@@ -3,14 +3,17 @@
 use crate::enforce::cgroup::{self, Group};
 use crate::enforce::home::{self, Held};
 use crate::enforce::home_copies;
+use crate::enforce::replaced;
 use crate::enforce::scratch::{self, Scratch};
 use crate::error::{Refusal, cannot};
 use crate::host::Host;
+use crate::plan::home::PrivateHome;
 use crate::plan::namespaces::renewed::SHARED_MEMORY;
 use crate::plan::namespaces::{Record, Unavailable};
 use crate::plan::{CacheOf, Draft, HomeOf, Needs, Provided};
 use crate::run::proxy;
 use crate::supervise::memory;
+use crate::sys::ahead::Ahead;
 use crate::sys::path::is_there;
 use crate::sys::{OfCall, access, file, plain, process};
 use std::fs::{DirBuilder, OpenOptions};
@@ -34,11 +37,12 @@ pub struct Resources {
     pub proxy: Option<proxy::Sockets>,
 }
 
-/// Makes it.
+/// Makes it. What takes long, the helper does while the rest is planned.
 pub fn provide(
     draft: &Draft<'_>,
     host: &Host,
     unavailable: &Unavailable,
+    ahead: Option<&Ahead>,
 ) -> Result<(Resources, Provided), Refusal> {
     let needs = draft.needs();
     let mut provided = Provided::default();
@@ -51,6 +55,9 @@ pub fn provide(
             resources.scratch = Some(scratch);
         }
         None => {}
+    }
+    if let Some((ahead, home)) = ahead.zip(provided.home.as_ref()) {
+        lay_ahead(ahead, home);
     }
     refresh_copies(draft, &mut provided);
     if let Some(of) = &needs.cache {
@@ -68,6 +75,12 @@ pub fn provide(
     provided.group = resources.group.as_ref().map(|group| group.limits).unwrap_or_default();
     provided.watches_memory = draft.watches_memory(provided.group) && memory::can_be_watched();
     Ok((resources, provided))
+}
+
+/// Has the overlay of a home's stores laid. Where no run has had one there are no layers yet, and none is laid.
+fn lay_ahead(ahead: &Ahead, home: &PrivateHome) {
+    let layers = home.layers.as_deref().and_then(|own| replaced::layers(&home.at, own).ok());
+    layers.into_iter().for_each(|layers| ahead.lay(layers));
 }
 
 /// Copies the settings anew that have changed.

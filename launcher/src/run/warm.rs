@@ -146,7 +146,7 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
     let ahead = draft.own_ahead().map(Ahead::begin).transpose();
     let ahead = ahead.map_err(cannot("block signals"))?.flatten();
     let needs = draft.needs();
-    let (resources, provided) = provide(&draft, &host, unavailable)?;
+    let (resources, provided) = provide(&draft, &host, unavailable, ahead.as_ref())?;
     let plan = draft.complete(provided.clone())?;
     if let Some(why) = unsuited(&plan) {
         return Ok(Ended::Unsuited(why.to_string()));

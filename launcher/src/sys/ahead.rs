@@ -1,11 +1,13 @@
 //! Namespaces that are made ahead. A network takes about as long as the rest of a start, so a helper makes it while
-//! this process has something else to do, and then starts the first process of the run in it.
+//! this process has something else to do, and then starts the first process of the run in it. An overlay is laid by it
+//! as well.
 //!
 //! The helper shares the memory and the descriptors of this process, so nothing is copied for it, and has a stack of
 //! its own. Both run at the same time, with the same variables of a thread. So the helper makes system calls only, and
 //! none through the C library that may fail: it does not allocate, and writes no errno.
 
 use crate::sys::namespace::{self, Kinds, Mark, Own, UserMap};
+use crate::sys::overlay::{Held, Laid, Layers};
 use crate::sys::process::{self, Pid};
 use crate::sys::processor::Processors;
 use crate::sys::signal::{self, Set};
@@ -21,6 +23,7 @@ use std::ffi::c_void;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -30,6 +33,7 @@ const WAITS: u32 = 2;
 const FAILED: u32 = 3;
 const HAS_ORDER: u32 = 4;
 const STARTS: u32 = 5;
+const LAYS: u32 = 6;
 
 /// How long one waits for the other before it looks again.
 const STEP: Duration = Duration::from_millis(10);
@@ -44,6 +48,9 @@ struct Shared {
     map: UserMap,
     supervisor: Pid,
     network: Cell<Option<Mark>>,
+    /// What is to be laid. It may be said at any time.
+    layers: OnceLock<Layers>,
+    laid: Cell<Option<Laid>>,
     order: Cell<Option<Order>>,
     started: Cell<Option<Result<Pid, SyscallError>>>,
 }
@@ -66,8 +73,16 @@ impl Shared {
 
     /// Waits for the other process as long as it says nothing else than this. False if it does not within the time.
     fn waits_while(&self, does: u32, time: Option<Duration>) -> bool {
+        self.waits_during(&[does], time)
+    }
+
+    fn waits_during(&self, all: &[u32], time: Option<Duration>) -> bool {
         let end = time.map(|time| Instant::now() + time);
-        while self.does() == does {
+        loop {
+            let does = self.does();
+            if !all.contains(&does) {
+                return true;
+            }
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return false;
@@ -79,7 +94,11 @@ impl Shared {
                 Err(_) => return false,
             }
         }
-        true
+    }
+
+    /// Has the helper lay what is to be laid, if it waits for orders.
+    fn asks_for_layers(&self) -> bool {
+        self.layers.get().is_some() && self.changes(WAITS, LAYS)
     }
 }
 
@@ -106,6 +125,8 @@ impl Ahead {
             map: UserMap::of(own.identity),
             supervisor: process::id(),
             network: Cell::default(),
+            layers: OnceLock::new(),
+            laid: Cell::default(),
             order: Cell::default(),
             started: Cell::default(),
         };
@@ -137,13 +158,21 @@ impl Ahead {
         self.ended.set(process::wait(Some(helper), true, false).is_some());
     }
 
+    /// Has it lay an overlay as well, without waiting for that. Where it cannot, [`Made`] has none.
+    pub fn lay(&self, layers: Layers) {
+        let shared = self.shared();
+        if shared.layers.set(layers).is_ok() && shared.asks_for_layers() {
+            let _ = futex::wake(&shared.does, futex::Flags::empty(), 1);
+        }
+    }
+
     /// What it has made, if that is what is wanted.
     pub fn made(self, own: Option<&Own>) -> Option<Made> {
         let shared = self.shared();
         if own != Some(&shared.own) {
             return None;
         }
-        let is_made = shared.waits_while(WORKS, Some(Ahead::LONGEST)) && shared.does() == WAITS;
+        let is_made = shared.waits_during(&[WORKS, LAYS], Some(Ahead::LONGEST)) && shared.does() == WAITS;
         let network = shared.network.get().filter(|_| is_made)?;
         Some(Made { ahead: self, network })
     }
@@ -175,18 +204,28 @@ pub enum Unstarted {
     Unknown(SyscallError),
 }
 
-/// A network namespace that was made before, with a helper that waits in it.
+/// Namespaces that were made before, with a helper that waits in them.
 pub struct Made {
     ahead: Ahead,
     network: Mark,
 }
 
 impl Made {
-    /// Has `body` run as the first process of further namespaces, a child of this one. It ends with the status that
-    /// `body` returns. The helper is in the user namespace that gives the right to them, and starts that process in its
-    /// parent's place.
+    /// The overlay of these layers, if it was laid ahead. The first process of the run can mount it.
+    pub fn laid(&self, layers: &Layers) -> Option<Laid> {
+        let shared = self.ahead.shared();
+        let is_meant = shared.layers.get() == Some(layers);
+        // It stays the other process's, which closes it: both have the same descriptors.
+        let laid = shared.laid.take();
+        let copy = laid.as_ref().filter(|_| is_meant).and_then(|laid| laid.try_clone().ok());
+        shared.laid.set(laid);
+        copy
+    }
+
+    /// Has `body` run as the first process in these namespaces and a new one of processes, a child of this one. It ends
+    /// with the status that `body` returns. The helper starts that process in its parent's place.
     pub fn fork_into(&self, kinds: Kinds, body: &mut dyn FnMut() -> i32) -> Result<Pid, Unstarted> {
-        self.fork_with(Kinds { user: false, ..kinds }.flags(), body)
+        self.fork_with(Kinds { user: false, ..kinds }.flags() & !kinds.of_a_process(), body)
     }
 
     fn fork_with(&self, flags: libc::c_int, mut body: &mut dyn FnMut() -> i32) -> Result<Pid, Unstarted> {
@@ -224,11 +263,17 @@ extern "C" fn live(argument: *mut c_void) -> libc::c_int {
     // SAFETY: the address is valid as long as this process is there. The call cannot fail.
     unsafe { libc::syscall(libc::SYS_set_tid_address, shared.does.as_ptr()) };
     let made = make(shared).is_ok();
-    let next = if made { WAITS } else { FAILED };
     // Nobody may want it any more.
-    shared.changes(WORKS, next);
+    shared.changes(WORKS, if made { WAITS } else { FAILED });
+    shared.asks_for_layers();
     let _ = futex::wake(&shared.does, futex::Flags::empty(), 1);
     shared.waits_while(WAITS, None);
+    while shared.does() == LAYS {
+        lay(shared);
+        shared.changes(LAYS, WAITS);
+        let _ = futex::wake(&shared.does, futex::Flags::empty(), 1);
+        shared.waits_while(WAITS, None);
+    }
     if made
         && shared.changes(HAS_ORDER, STARTS)
         && let Some((flags, body)) = shared.order.take()
@@ -258,13 +303,7 @@ fn make(shared: &Shared) -> Result<(), SyscallError> {
         unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER) }.of(UNSHARE)?;
         shared.map.keep()?;
     }
-    let before = namespace::network()?;
-    // SAFETY: as above.
-    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.of(UNSHARE)?;
-    let network = namespace::network()?;
-    if network == before {
-        return Err(Errno::PERM).of(UNSHARE);
-    }
+    let network = namespace::move_into(kinds)?;
     namespace::start_loopback()?;
     // A container with a read-only /proc/sys refuses it, which makes nothing less safe.
     let _ = namespace::open_low_ports();
@@ -272,10 +311,19 @@ fn make(shared: &Shared) -> Result<(), SyscallError> {
     Ok(())
 }
 
+/// Lays the overlay, once. The first process of the run tries it again where that fails.
+fn lay(shared: &Shared) {
+    let before = shared.laid.take();
+    let layers = shared.layers.get().filter(|_| before.is_none());
+    let laid = layers.and_then(|layers| layers.hold().and_then(Held::lay).ok());
+    shared.laid.set(before.or(laid));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sys::privilege;
+    use std::os::fd::AsFd;
 
     #[test]
     fn the_first_process_is_in_the_network_that_was_made_ahead_and_a_child_of_this_one() {
@@ -298,6 +346,46 @@ mod tests {
         assert!(made.settle().is_err());
         // It was used once.
         assert!(made.fork_into(own.kinds, &mut || 0).is_err());
+    }
+
+    /// It may be asked for before the helper waits for orders, and after.
+    #[test]
+    fn an_overlay_is_laid_ahead_once_and_is_the_first_processes() {
+        let user = !privilege::is_administrator();
+        let own = Own { kinds: Kinds { user, view: true, network: true }, identity: namespace::identity() };
+        for late in [false, true] {
+            let top = std::env::temp_dir().join(format!("sbx-ahead-{}-{late}", process::id()));
+            let [below, upper, work] = ["below", "upper", "work"].map(|name| top.join(name));
+            [&below, &upper, &work].into_iter().for_each(|path| std::fs::create_dir_all(path).unwrap());
+            let layers = Layers::new(&below, &upper, &work).unwrap();
+            let others = Layers::new(&below, &work, &upper).unwrap();
+            let Some(ahead) = Ahead::begin(own).unwrap() else { return };
+            if late {
+                ahead.shared().waits_while(WORKS, Some(Ahead::LONGEST));
+            }
+            ahead.lay(layers.clone());
+            ahead.lay(others.clone());
+            let Some(made) = ahead.made(Some(&own)) else { return };
+            let first = made.fork_into(own.kinds, &mut || {
+                if made.laid(&others).is_some() {
+                    return 1;
+                }
+                // Not every file system can have an upper layer.
+                let Some(laid) = made.laid(&layers) else { return 2 };
+                let place = std::fs::File::open(&below).unwrap();
+                let marked = laid.cover(place.as_fd()).unwrap();
+                std::fs::write(below.join("new"), "x").unwrap();
+                marked.unmark();
+                0
+            });
+            let ended = process::wait(Some(first.unwrap()), true, false).unwrap().1;
+            let places = [&upper, &below].map(|path| path.join("new").exists());
+            std::fs::remove_dir_all(&top).unwrap();
+            match ended {
+                process::Change::Exited(2) => {}
+                ended => assert_eq!((ended, places), (process::Change::Exited(0), [true, false])),
+            }
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub mod mount;
 pub mod namespace;
 #[allow(unsafe_code)] // fcntl(2) with F_NOTIFY.
 pub mod new_names;
+pub mod overlay;
 #[allow(unsafe_code)] // getsockopt(2) for the descriptor of a peer.
 pub mod packet;
 #[allow(unsafe_code)] // realpath(3).

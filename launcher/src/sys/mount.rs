@@ -66,24 +66,6 @@ pub fn new_on(kind: Kind, on: BorrowedFd<'_>) -> Result<(), SyscallError> {
     new(kind, Path::new(&format!("/proc/self/fd/{}", on.as_raw_fd())))
 }
 
-/// Lays a directory over another one, in its place: what is changed there is changed in `upper`, and `below` stays as
-/// it is (Documentation/filesystems/overlayfs.rst; by an ordinary user since Linux 5.11, with `upper` below `below`
-/// since 5.13). With `volatile`, the end of the overlay does not wait until the disk has everything.
-pub fn overlay(
-    below: BorrowedFd<'_>,
-    upper: BorrowedFd<'_>,
-    work: BorrowedFd<'_>,
-) -> Result<(), SyscallError> {
-    const CALL: &str = "mount";
-    // By descriptors: a path may have commas and colons, and mean something else by now.
-    let [below, upper, work] = [below, upper, work].map(|fd| format!("/proc/self/fd/{}", fd.as_raw_fd()));
-    let options =
-        CString::new(format!("lowerdir={below},upperdir={upper},workdir={work},userxattr,volatile"))
-            .of(CALL)?;
-    let flags = MountFlags::NODEV | MountFlags::NOSUID;
-    rustix::mount::mount(c"overlay", &*below, c"overlay", flags, Some(&*options)).of(CALL)
-}
-
 /// Has a file stand in the place of another one as well, which links are followed to.
 pub fn bind(file: &Path, on: &Path) -> Result<(), SyscallError> {
     rustix::mount::mount_bind(file, on).of("mount")
@@ -152,9 +134,14 @@ impl Tree {
     /// Mounts it at a place that is held open, whatever the place's name leads to by now. The place may be
     /// a symbolic link.
     pub fn cover(self, place: BorrowedFd<'_>) -> Result<(), SyscallError> {
-        let empty_paths = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-        rustix::mount::move_mount(&self.0, c"", place, c"", empty_paths).of("move_mount")
+        move_to(self.0.as_fd(), place)
     }
+}
+
+/// Mounts what is mounted nowhere yet at a place that is held open.
+pub(super) fn move_to(mount: BorrowedFd<'_>, place: BorrowedFd<'_>) -> Result<(), SyscallError> {
+    let empty_paths = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    rustix::mount::move_mount(mount, c"", place, c"", empty_paths).of("move_mount")
 }
 
 /// The number of the mount that a path is on, a link itself included; `None` where the kernel does not tell

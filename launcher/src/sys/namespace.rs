@@ -4,8 +4,10 @@ use crate::sys::privilege::set_dumpable;
 use crate::sys::process::{self, Change, Pid};
 use crate::sys::{OfCall, SyscallError, probe, socket};
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use rustix::ioctl::Updater;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::thread::UnshareFlags;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,6 +24,12 @@ pub struct Kinds {
 }
 
 impl Kinds {
+    /// Those that a process can move into once it is in the user namespace.
+    pub(crate) fn of_a_process(self) -> libc::c_int {
+        let network = if self.network { libc::CLONE_NEWNET } else { 0 };
+        network | self.flags() & !(libc::CLONE_NEWUSER | libc::CLONE_NEWPID)
+    }
+
     /// All but that of the network: it takes ten times as long as the others together, in which the caller has
     /// something else to do ([`new_network`]).
     pub(crate) fn flags(self) -> libc::c_int {
@@ -37,14 +45,50 @@ impl Kinds {
 /// The network of the calling process.
 const NETWORK: &CStr = c"/proc/self/ns/net";
 
-/// What tells a network from others that are there at the same time.
+/// The other namespaces that it can be moved into, but for the user namespace.
+const OTHERS: [(libc::c_int, &CStr); 3] = [
+    (libc::CLONE_NEWIPC, c"/proc/self/ns/ipc"),
+    (libc::CLONE_NEWNS, c"/proc/self/ns/mnt"),
+    (libc::CLONE_NEWUTS, c"/proc/self/ns/uts"),
+];
+
+/// What tells a namespace from others that are there at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(u64, u64);
 
 /// The network of the calling process.
 pub fn network() -> Result<Mark, SyscallError> {
-    let found = rustix::fs::stat(NETWORK).of("stat")?;
+    mark(NETWORK)
+}
+
+fn mark(name: &CStr) -> Result<Mark, SyscallError> {
+    let found = rustix::fs::stat(name).of("stat")?;
     Ok(Mark(found.st_dev, found.st_ino))
+}
+
+/// Moves the calling process into new namespaces of a process. Returns its network. An error too where a filter around
+/// us answers with success and nothing has happened. Nothing is allocated, and no call goes through the C library.
+pub fn move_into(kinds: Kinds) -> Result<Mark, SyscallError> {
+    const UNSHARE: &str = "unshare";
+    let flags = kinds.of_a_process();
+    let all =
+        || [(libc::CLONE_NEWNET, NETWORK)].into_iter().chain(OTHERS).filter(|(flag, _)| flags & flag != 0);
+    let marks = || {
+        let mut marks = [None; 1 + OTHERS.len()];
+        for (place, (_, name)) in marks.iter_mut().zip(all()) {
+            *place = Some(mark(name)?);
+        }
+        Ok(marks)
+    };
+    let before = marks()?;
+    let flags = UnshareFlags::from_bits_retain(flags as u32);
+    // SAFETY: affects the calling process only, which has no other threads.
+    unsafe { rustix::thread::unshare_unsafe(flags) }.of(UNSHARE)?;
+    let after = marks()?;
+    if before.iter().zip(&after).any(|(before, after)| before.is_some() && before == after) {
+        return Err(Errno::PERM).of(UNSHARE);
+    }
+    network()
 }
 
 /// A network namespace that is held open.

@@ -149,7 +149,7 @@ fn enter(steps: &mut Steps, progress: &mut Progress) -> Result<Entered, ViewErro
     if let Some(placed) = &steps.placed {
         placed.wait().step("wait for the placeholders")?;
     }
-    let entered = mounts::enter(layout, steps.library.as_deref())?;
+    let entered = mounts::enter(layout, steps.library.as_deref(), steps.made.as_deref())?;
     namespace::keep_number_limit(steps.number_limit.as_deref());
     // The process is in its working directory already, and this descriptor is about the one outside.
     std::mem::forget(steps.directory.take());

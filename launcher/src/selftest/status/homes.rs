@@ -6,9 +6,8 @@ use crate::host::Host;
 use crate::plan::{home, state};
 use crate::selftest::status::namespaces::enter;
 use crate::selftest::status::trial::{Attempt, Fault, State};
-use crate::sys::mount;
 use crate::sys::namespace::Kinds;
-use crate::sys::{SyscallError, plain};
+use crate::sys::{SyscallError, mount, overlay, plain};
 use crate::text::shown;
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -67,10 +66,10 @@ impl Layers {
 
     /// In the namespaces.
     fn lay(&self) -> Result<(), SyscallError> {
-        let open = |path: &Path| File::open(path).map_err(|cause| SyscallError { call: "open", cause });
+        let place = File::open(&self.lower).map_err(|cause| SyscallError { call: "open", cause })?;
         mount::separate()?;
-        let (lower, upper, work) = (open(&self.lower)?, open(&self.upper)?, open(&self.work)?);
-        mount::overlay(lower.as_fd(), upper.as_fd(), work.as_fd())?;
+        let layers = overlay::Layers::new(&self.lower, &self.upper, &self.work)?;
+        layers.hold()?.lay()?.cover(place.as_fd())?;
         let added = fs::write(self.lower.join(ADDED), "x");
         added.map_err(|cause| SyscallError { call: "write", cause })
     }

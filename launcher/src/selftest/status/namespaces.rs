@@ -30,7 +30,7 @@ fn view() -> Attempt {
     let host = Host::of_this_process();
     let layout = Layout::smallest(&host);
     let kinds = Kinds { user: !host.administrator.get(), view: true, network: false };
-    enter(&host, kinds, || mounts::enter(&layout, None).map(drop))?;
+    enter(&host, kinds, || mounts::enter(&layout, None, None).map(drop))?;
     Ok("made, with /proc and /run of their own in them".to_string())
 }
 
