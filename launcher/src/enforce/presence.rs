@@ -4,6 +4,9 @@
 //! command can rename or remove. A run with an exclusive lock is the only one there, and no other begins
 //! until the lock is shared again. Changing the kind of a lock releases it for a moment. So that no two
 //! runs do that at a time, there is a second lock.
+//!
+//! A workspace may hold several repositories, and be in one. The runs there need not have found the same ones first, so
+//! each is locked by itself.
 
 use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
@@ -11,6 +14,7 @@ use crate::enforce::placeholders::share;
 use crate::plan::namespaces::{HOOKS, Layout, outermost_repository};
 use crate::sys::file::{self, Times};
 use crate::sys::{OfCall, SyscallError};
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -21,49 +25,61 @@ use std::time::Duration;
 /// The second lock: a file in the directory of hooks, which exists only while a run holds it.
 const SECOND: &str = "sbx-config.lock";
 
-/// A run's lock.
+/// A run's locks.
 #[derive(Debug)]
-pub struct Presence {
-    hooks: Rc<File>,
+pub struct Presence(Vec<Hooks>);
+
+/// The directory of hooks of a repository that is no part of another.
+#[derive(Debug)]
+struct Hooks {
+    held: Rc<File>,
     directory: PathBuf,
 }
 
 impl Presence {
-    /// The lock of a run that has a configuration which may be replaced.
+    /// The locks of a run that has configurations which may be replaced.
     pub fn of(layout: &Layout) -> Result<Option<Presence>, EnforceError> {
         let presence = Presence::away(layout);
         presence.iter().try_for_each(Presence::come)?;
         Ok(presence)
     }
 
-    /// The same, which does not hold the lock yet.
+    /// The same, which does not hold the locks yet.
     pub fn away(layout: &Layout) -> Option<Presence> {
-        let directory = outermost_repository(layout.configs.first()?).join(HOOKS);
-        let hooks = Rc::new(File::open(&directory).ok()?);
-        Some(Presence { hooks, directory })
+        let directories: BTreeSet<PathBuf> = layout.configs.iter().map(|own| hooks_of(own)).collect();
+        let open =
+            |directory: PathBuf| Some(Hooks { held: Rc::new(File::open(&directory).ok()?), directory });
+        let all: Vec<Hooks> = directories.into_iter().filter_map(open).collect();
+        (!all.is_empty()).then_some(Presence(all))
     }
 
-    /// Takes the lock.
+    /// Takes the locks.
     pub fn come(&self) -> Result<(), EnforceError> {
-        share(&self.hooks).step_at("protect '{}'", &self.directory)
+        self.0.iter().try_for_each(|hooks| share(&hooks.held).step_at("protect '{}'", &hooks.directory))
     }
 
-    /// The descriptor, which holds the lock.
-    pub fn descriptor(&self) -> RawFd {
-        self.hooks.as_raw_fd()
+    /// The descriptors, which hold the locks.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.0.iter().map(|hooks| hooks.held.as_raw_fd())
     }
 
-    /// Excludes other runs; `None` if there are any. After an error this run has no lock.
-    pub fn alone(&self) -> Result<Option<Alone>, SyscallError> {
-        let second = self.directory.join(SECOND);
-        let times = Times::of(&self.hooks);
+    /// Excludes other runs from a repository; `None` if there are any. After an error this run has no lock there.
+    pub fn alone(&self, repository: &Path) -> Result<Option<Alone>, SyscallError> {
+        let directory = hooks_of(repository);
+        let Some(hooks) = self.0.iter().find(|hooks| hooks.directory == directory) else { return Ok(None) };
+        let second = directory.join(SECOND);
+        let times = Times::of(&hooks.held);
         let Some(held) = lock(&second) else { return Ok(None) };
-        let alone = Alone { hooks: self.hooks.clone(), second, _held: held, times };
+        let alone = Alone { hooks: hooks.held.clone(), second, _held: held, times };
         if alone.hooks.try_lock().is_ok() {
             return Ok(Some(alone));
         }
         alone.end().map(|()| None)
     }
+}
+
+fn hooks_of(repository: &Path) -> PathBuf {
+    outermost_repository(repository).join(HOOKS)
 }
 
 /// A lock that one run at a time holds.

@@ -45,7 +45,7 @@ pub fn reap(
     let mut kept = vec![sender];
     kept.extend(held);
     kept.extend(pairs.as_ref().map(AsRawFd::as_raw_fd));
-    kept.extend(afterwards.presence.iter().map(|presence| presence.descriptor()));
+    kept.extend(afterwards.presence.iter().flat_map(|presence| presence.descriptors()));
     kept.extend(afterwards.home.files().iter().map(AsRawFd::as_raw_fd));
     let (mut hooks, mut overlays) = (HookDirectories::default(), Overlays::default());
     let entered = prepared.step(START).map_err(ViewError::from).and_then(|()| enter(steps, &mut progress));

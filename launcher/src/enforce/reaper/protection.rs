@@ -1,5 +1,6 @@
-//! Keeps protected files protected. A mount goes with its file, so when a process outside replaces the file, it is
-//! mounted anew; when one removes it, the name is watched for a new one. What is made at a watched name is put aside.
+//! Keeps protected files protected. A mount goes with its file, so when a process outside replaces the file, what is
+//! there then is mounted anew. The kernel tells of a mount that it takes away; of a file that is renamed, or missing, by
+//! the name that appears in its place. What is made at a watched name is put aside.
 
 use crate::enforce::mounts::{self, HookDirectories};
 use crate::enforce::reaper::watched_names;
@@ -8,9 +9,10 @@ use crate::sys::mount::Changed;
 use crate::sys::new_names::NewNames;
 use crate::sys::{mount, path, signal};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 /// The files that must stay protected while the command runs.
@@ -18,7 +20,7 @@ pub struct Protection {
     layout: Rc<Layout>,
     hooks: RefCell<HookDirectories>,
     mounts: File,
-    /// Where something protected is missing, and where watched names are.
+    /// Beside what is protected, and where watched names are.
     names: NewNames,
     signals: OwnedFd,
 }
@@ -35,7 +37,9 @@ impl Protection {
 
     /// Protects what lacks its mount. Returns whether that worked.
     fn renew(&self) -> bool {
-        self.settle() && self.mount_again() && (!self.watches_what_is_missing() || self.mount_again())
+        // In this order: what comes after the look is told.
+        self.watches_places();
+        self.settle() && self.mount_again()
     }
 
     /// Puts aside what has been made at watched names.
@@ -49,16 +53,16 @@ impl Protection {
         (0..ATTEMPTS).any(|_| mounts::renew(&self.layout, &mut self.hooks.borrow_mut()).is_ok())
     }
 
-    /// Has the kernel tell when something is made in the place of what is missing. Returns whether anything is.
-    fn watches_what_is_missing(&self) -> bool {
-        let missing: Vec<&PathBuf> = self.layout.shielded().filter(|path| is_missing(path)).collect();
+    /// Has the kernel tell when a name appears beside one that is protected. It may be the place of what is missing, or
+    /// of what was renamed outside, which took its mount along: of that nothing else tells.
+    fn watches_places(&self) {
+        let places = self.layout.shielded().chain(&self.layout.pins);
+        let above: BTreeSet<&Path> = places.filter_map(|path| path.parent()).collect();
         // The directory may be gone as well.
-        let above =
-            |path: &PathBuf| path.ancestors().skip(1).find(|above| !is_missing(above)).map(Path::to_path_buf);
-        for directory in missing.iter().filter_map(|path| above(path)) {
-            let _ = self.names.watch(&directory);
-        }
-        !missing.is_empty()
+        let there = above.iter().filter_map(|path| path.ancestors().find(|above| path::is_there(above)));
+        let there: BTreeSet<&Path> = there.collect();
+        // In one that this user cannot read, nobody else of this user makes anything either.
+        there.into_iter().for_each(|directory| drop(self.names.watch(directory)));
     }
 
     /// Protects the configuration that the supervisor is about to put in the place of another. Returns the
@@ -87,8 +91,4 @@ impl Protection {
             }
         }
     }
-}
-
-fn is_missing(path: &Path) -> bool {
-    !path::is_there(path)
 }

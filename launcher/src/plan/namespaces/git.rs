@@ -72,8 +72,8 @@ pub struct Repository {
     pub embedded: BTreeSet<PathBuf>,
     /// How many of the others are too many.
     beyond: usize,
-    /// Directories of hooks that the user's configuration names from the top of each working tree.
-    of_user: Vec<PathBuf>,
+    /// Directories of hooks that the user's configuration names from the top of each working tree, once it was read.
+    of_user: Option<Vec<PathBuf>>,
 }
 
 impl Repository {
@@ -167,10 +167,11 @@ impl Repository {
         self.writes.iter().map(PathBuf::as_path).filter(|path| !is_within_git(path))
     }
 
-    /// One that is known by its directory.
-    pub fn of_one(own: &Path, home: Option<&Path>) -> Repository {
+    /// One that is known by its directory, as git sees it from a working tree, if not from its own.
+    pub fn of_one(own: &Path, top: Option<&Path>, home: Option<&Path>) -> Repository {
         let mut found = Repository::default();
-        let top = if own.ends_with(".git") { own.parent().unwrap_or(own) } else { own };
+        let beside = || if own.ends_with(".git") { own.parent().unwrap_or(own) } else { own };
+        let top = top.unwrap_or_else(beside);
         found.whole(own, top, home);
         found
     }
@@ -208,15 +209,10 @@ impl Repository {
         if !is_within_git(at) {
             self.protected.push(Protected::new(at.join(".git")));
         }
-        let mut read = Vec::new();
-        if depth == 0 {
-            let of_home = home.map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]);
-            of_home.iter().flatten().for_each(|file| self.configuration(file, &[], home, &mut read));
-        }
-        for hooks in self.of_user.clone() {
+        for hooks in self.hooks_of_user(home) {
             self.hooks_of(&tops, &hooks);
         }
-        self.follow(settings, &config, &tops, home, &mut read);
+        self.follow(settings, &config, &tops, home, &mut Vec::new());
         self.config_of_worktree(at, settings, &tops[..1], home);
         match worktrees {
             Some(worktrees) => worktrees.iter().for_each(|own| {
@@ -228,6 +224,19 @@ impl Repository {
         }
         self.modules(&at.join("modules"), top, home, depth + 1);
         self.embedded(settings, top, home, depth + 1);
+    }
+
+    /// The directories of hooks that the user's configuration names from the top of each working tree. What it leads to
+    /// besides is protected.
+    fn hooks_of_user(&mut self, home: Option<&Path>) -> Vec<PathBuf> {
+        if self.of_user.is_none() {
+            self.of_user = Some(Vec::new());
+            let mut read = Vec::new();
+            let of_home = home.map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]);
+            let all = of_home.into_iter().flatten().chain([PathBuf::from("/etc/gitconfig")]);
+            all.for_each(|file| self.configuration(&file, &[], home, &mut read));
+        }
+        self.of_user.clone().unwrap_or_default()
     }
 
     /// Submodules that have their repository in their own directory. git says where they are in `.gitmodules`, which a
@@ -333,7 +342,7 @@ impl Repository {
         for leads in leading.take(MOST) {
             match leads {
                 Leads::Hooks(path) => self.hooks_of(&[PathBuf::new()], &path),
-                Leads::HooksOfTop(path) if tops.is_empty() => self.of_user.push(path),
+                Leads::HooksOfTop(path) if tops.is_empty() => self.of_user.get_or_insert_default().push(path),
                 Leads::HooksOfTop(path) => self.hooks_of(tops, &path),
                 Leads::More(path) => {
                     self.configuration(&path, tops, home, read);

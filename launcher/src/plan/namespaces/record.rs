@@ -9,7 +9,8 @@ use crate::sys::within::is_below;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -24,6 +25,9 @@ pub struct Record {
     pub repositories: Vec<PathBuf>,
     /// When the first run began: what is older, no command made. `None` where nothing is recorded yet.
     pub since: Option<SystemTime>,
+    /// What is older in the repositories that are recorded, and in the workspace's own, a look has seen: the time of the
+    /// file's last change. `None` where nothing is recorded yet.
+    pub looked: Option<SystemTime>,
     /// When this run began.
     pub began: SystemTime,
     /// What this run's plan has found besides.
@@ -50,6 +54,7 @@ impl Record {
             file: None,
             repositories: Vec::new(),
             since: None,
+            looked: None,
             began: host.began,
             found: BTreeSet::new(),
             outside: Vec::new(),
@@ -58,14 +63,14 @@ impl Record {
         else {
             return Ok(none);
         };
-        let text = match std::fs::read(&file) {
-            Ok(text) => text,
+        let (text, looked) = match read(&file) {
+            Ok((text, changed)) => (text, Some(changed)),
             Err(_) if !state::is_own(host) => return Ok(none),
-            Err(error) if says_missing(&error) => Vec::new(),
+            Err(error) if says_missing(&error) => (Vec::new(), None),
             Err(error) => return Err(error),
         };
         let (since, repositories) = Record::parse(&text, workspace);
-        Ok(Record { file: Some(file), repositories, since, ..none })
+        Ok(Record { file: Some(file), repositories, since, looked, ..none })
     }
 
     /// When the first run began, and what was found.
@@ -86,6 +91,14 @@ impl Record {
             .flat_map(|part| [part.as_bytes(), b"\0"].concat())
             .collect()
     }
+}
+
+/// A file's text, and when it was changed last.
+fn read(path: &Path) -> io::Result<(Vec<u8>, SystemTime)> {
+    let mut file = File::open(path)?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    Ok((text, file.metadata()?.modified()?))
 }
 
 /// The first half of a SHA-256, for a name: nobody can find other bytes that get it.

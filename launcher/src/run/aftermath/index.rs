@@ -44,15 +44,25 @@ pub struct Odd {
     pub entries: Vec<Vec<u8>>,
 }
 
-/// The odd ones of a repository and its linked worktrees that have changed `since`.
-pub fn odd(own: &Directory, since: SystemTime) -> Vec<Odd> {
+/// What was found of the indexes of a repository and its linked worktrees.
+#[derive(Default)]
+pub struct Found {
+    /// The odd ones of those that have changed.
+    pub odd: Vec<Odd>,
+    /// Whether any has.
+    pub has_new: bool,
+}
+
+/// Looks at those that have changed `since`.
+pub fn find(own: &Directory, since: SystemTime) -> Found {
     let hashes = hashes(own);
-    let mut found = of_directory(own, Path::new(""), hashes, since);
+    let mut found = Found::default();
+    found.look_into(own, Path::new(""), hashes, since);
     let all = Path::new("worktrees");
     let worktrees = own.below(all).and_then(|all| all.names()).unwrap_or_default();
     for place in worktrees.iter().take(MOST_WORKTREES).map(|name| all.join(name)) {
         if let Ok(worktree) = own.below(&place) {
-            found.extend(of_directory(&worktree, &place, hashes, since));
+            found.look_into(&worktree, &place, hashes, since);
         }
     }
     found
@@ -70,27 +80,29 @@ fn hashes(own: &Directory) -> &'static [usize] {
     if value.is_some_and(|value| value.eq_ignore_ascii_case(b"sha256")) { &[SHA256] } else { &[SHA1] }
 }
 
-fn of_directory(directory: &Directory, place: &Path, hashes: &[usize], since: SystemTime) -> Vec<Odd> {
-    // Where core.splitIndex is set, most entries are in another file.
-    let is_index = |name: &OsString| name == "index" || name.as_bytes().starts_with(b"sharedindex.");
-    let names = directory.names().unwrap_or_else(|_| vec!["index".into()]);
-    let odd = |name: OsString| entries(directory, &name, hashes, since).map(|entries| (name, entries));
-    let odd = names.into_iter().filter(is_index).filter_map(odd);
-    odd.map(|(name, entries)| Odd { place: place.join(name), entries }).collect()
+impl Found {
+    fn look_into(&mut self, directory: &Directory, place: &Path, hashes: &[usize], since: SystemTime) {
+        // Where core.splitIndex is set, most entries are in another file.
+        let is_index = |name: &OsString| name == "index" || name.as_bytes().starts_with(b"sharedindex.");
+        let names = directory.names().unwrap_or_else(|_| vec!["index".into()]);
+        for name in names.into_iter().filter(|name| is_index(name) && is_new(directory, name, since)) {
+            self.has_new = true;
+            let entries = match directory.read(&name, LONGEST) {
+                Ok(Some(text)) => judge(&text, hashes),
+                Ok(None) => None,
+                Err(_) => Some(Vec::new()),
+            };
+            self.odd.extend(entries.map(|entries| Odd { place: place.join(name), entries }));
+        }
+    }
 }
 
-/// The odd entries of one, if it is odd.
-fn entries(directory: &Directory, name: &OsStr, hashes: &[usize], since: SystemTime) -> Option<Vec<Vec<u8>>> {
-    let text = match directory.ages(name) {
+/// Whether one is there that has changed.
+fn is_new(directory: &Directory, name: &OsStr, since: SystemTime) -> bool {
+    match directory.ages(name) {
         // What a link leads to changes without it.
-        Ok(ages) if ages.changed < since && !is_link(directory.as_fd(), name) => return None,
-        Err(failed) if says_missing(&failed.cause) => return None,
-        _ => directory.read(name, LONGEST),
-    };
-    match text {
-        Ok(Some(text)) => judge(&text, hashes),
-        Ok(None) => None,
-        Err(_) => Some(Vec::new()),
+        Ok(ages) => ages.changed >= since || is_link(directory.as_fd(), name),
+        Err(failed) => !says_missing(&failed.cause),
     }
 }
 

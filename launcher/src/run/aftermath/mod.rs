@@ -11,6 +11,7 @@
 pub mod home;
 mod index;
 mod made;
+mod recorded;
 mod replaced;
 mod repository;
 mod search;
@@ -18,25 +19,22 @@ mod sentence;
 
 use crate::enforce::aside::set_aside_below;
 use crate::plan::Plan;
-use crate::plan::namespaces::git::shape::is_within_git;
+use crate::plan::namespaces::git::shape::{common_of, is_within_git, knows};
 use crate::plan::namespaces::placeholder::Watched;
-use crate::plan::namespaces::{CONFIG, Layout, Record};
+use crate::plan::namespaces::{CONFIG, Layout, Record, Repository};
 use crate::sys::beneath::{Directory, from_root};
-use crate::sys::path::{is_there, says_missing};
+use crate::sys::path::is_there;
 use crate::sys::within::is_within;
-use crate::sys::{SyscallError, file, plain, process, timer};
+use crate::sys::{SyscallError, plain, process, timer};
 use crate::text::shown;
 use index::Odd;
+use recorded::Indexes;
 use replaced::Kept;
 use repository::{Before, Judged, Kind, Known, Times};
 use sbx_client::report::{Bytes, Finding, FindingKind};
 pub use sentence::line;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder};
-use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
@@ -45,8 +43,6 @@ use std::time::{Instant, SystemTime};
 /// looks into in any case.
 const PART: u32 = 50;
 const LEAST: usize = 8;
-/// More repositories of a workspace are not recorded.
-const MOST_RECORDED: usize = 4096;
 
 /// What is remembered until the command has ended.
 pub struct Aftermath {
@@ -85,6 +81,7 @@ struct Look {
     seen: BTreeSet<PathBuf>,
     /// What nothing protected.
     found: BTreeSet<PathBuf>,
+    indexes: Indexes,
 }
 
 impl Aftermath {
@@ -111,11 +108,18 @@ impl Aftermath {
 
     /// After it has ended, with all that it started.
     pub fn after(self) -> Outcome {
-        let mut look = Look { outcome: Outcome::default(), seen: BTreeSet::new(), found: BTreeSet::new() };
+        let mut look = Look {
+            outcome: Outcome::default(),
+            seen: BTreeSet::new(),
+            found: BTreeSet::new(),
+            indexes: Indexes::default(),
+        };
+        let began = timer::file_time();
         look.outcome.findings.extend(self.kept.iter().filter_map(Kept::finding));
         look.outcome.findings.extend(made::findings(&self.missing, self.since, &mut look.outcome.failures));
         let until = Instant::now() + self.started.elapsed() / PART;
         self.search(until, &mut look);
+        self.look_at_recorded(&mut look);
         for outside in &self.outside {
             let until = Instant::now() + self.started.elapsed() / PART;
             match self.of_outside(outside) {
@@ -126,9 +130,9 @@ impl Aftermath {
                 )),
             }
         }
-        let Look { mut outcome, mut found, .. } = look;
+        let Look { mut outcome, mut found, indexes, .. } = look;
         found.retain(|path| is_within(path, &self.workspace));
-        if let Err(error) = self.write_down(found) {
+        if let Err(error) = self.write_down(found, indexes, began) {
             outcome.failures.push(format!(
                 "cannot record which repositories there are in '{}', so later runs may not protect them: {}",
                 shown(&self.workspace),
@@ -205,11 +209,11 @@ impl Aftermath {
             Kind::Leads(target) => match target.strip_prefix(&self.workspace) {
                 Ok(below) => {
                     self.look(below, look);
-                    if self.is_changed(place) && self.acts(below) {
+                    if self.is_changed(place) && (self.acts(below) || self.borrows(&path, &target)) {
                         self.turn_away(place, look);
                     }
                 }
-                Err(_) if self.is_of_protected(&target, path.parent()) => {}
+                Err(_) if self.is_of_protected(&target, path.parent()) && !self.borrows(&path, &target) => {}
                 Err(_) => self.turn_away(place, look),
             },
             Kind::Unclear => self.turn_away(place, look),
@@ -226,7 +230,7 @@ impl Aftermath {
                     self.root.below(place).map(|own| repository::judge_worktrees(&own, self.times(&path)));
                 self.conclude(place, judged.map(Some), look);
                 // Hooks of linked worktrees that the command has added.
-                let names = if self.has_new_worktrees(place) { self.led_to(&path) } else { Vec::new() };
+                let names = if self.has_new_worktrees(place) { self.led_to(&path, None) } else { Vec::new() };
                 if !names.is_empty() {
                     let kind = FindingKind::RepositoryChanged;
                     let path = path.as_path().into();
@@ -246,8 +250,14 @@ impl Aftermath {
     /// Puts aside what git outside should not read.
     fn look_at_indexes(&self, place: &Path, look: &mut Look) {
         // One that cannot be opened is told of elsewhere.
-        let Ok(own) = self.root.below(place) else { return };
-        for Odd { place: index, entries } in index::odd(&own, self.times(&self.workspace.join(place)).since) {
+        let path = self.workspace.join(place);
+        let Ok(own) = self.root.below(place) else {
+            look.indexes.has_unseen |= self.is_known(&path);
+            return;
+        };
+        let found = index::find(&own, self.index_since(&path));
+        look.indexes.has_new |= found.has_new && self.is_known(&path);
+        for Odd { place: index, entries } in found.odd {
             let index = place.join(index);
             let path = self.workspace.join(&index);
             let put_aside = match set_aside_below(&self.root, &index) {
@@ -277,6 +287,15 @@ impl Aftermath {
         };
         let common = place.ancestors().nth(2).filter(|_| repository::is_worktree(&self.root, place));
         is_open(place) || common.is_some_and(is_open)
+    }
+
+    /// Whether a `.git` leads to a repository that does not name it, and would have git execute something there: what
+    /// that repository's configuration, or the user's, names from the top of each working tree.
+    fn borrows(&self, entry: &Path, target: &Path) -> bool {
+        let top = entry.parent().unwrap_or(entry);
+        let common = common_of(target).unwrap_or_else(|| target.to_path_buf());
+        !knows(target, entry, top)
+            && (self.is_protected(&common) || !self.led_to(&common, Some(top)).is_empty())
     }
 
     fn is_changed(&self, place: &Path) -> bool {
@@ -359,7 +378,7 @@ impl Aftermath {
         };
         let mut names = judged.names();
         if names.is_empty() && !self.is_protected(&path) && !self.known.contains_key(&path) {
-            names = self.led_to(&path);
+            names = self.led_to(&path, None);
         }
         if names.is_empty() {
             return;
@@ -383,44 +402,12 @@ impl Aftermath {
         self.is_changed(&place.join("worktrees"))
     }
 
-    /// What the hooks and configuration of a repository lead to in the workspace, and no mount held.
-    fn led_to(&self, own: &Path) -> Vec<Bytes> {
+    /// What the hooks and configuration of a repository lead to in the workspace, and no mount held: from this working
+    /// tree, or its own.
+    fn led_to(&self, own: &Path, top: Option<&Path>) -> Vec<Bytes> {
         let held = |path: &Path| self.layout.as_ref().is_some_and(|layout| layout.shields(path));
-        repository::led_to(own, &self.workspace, self.home.as_deref(), self.times(own), held)
-    }
-
-    /// Adds what is new to the record, and takes out what is gone. Nothing is written where nothing changes.
-    fn write_down(&self, found: BTreeSet<PathBuf>) -> io::Result<()> {
-        let Some(file) = &self.record.file else { return Ok(()) };
-        // The workspace's own is looked for at each start.
-        let own = [self.workspace.join(".git"), self.workspace.clone()];
-        let found: Vec<PathBuf> = self.record.found.iter().cloned().chain(found).collect();
-        let is_new = |path: &&PathBuf| !own.contains(path) && !self.record.repositories.contains(path);
-        let is_gone = |path: &PathBuf| path.symlink_metadata().is_err_and(|error| says_missing(&error));
-        let new: Vec<&PathBuf> = found.iter().filter(is_new).collect();
-        if new.is_empty() && self.record.since.is_some() && !self.record.repositories.iter().any(is_gone) {
-            return Ok(());
-        }
-        // Another run may have written meanwhile.
-        let (since, mut all) = Record::parse(&fs::read(file).unwrap_or_default(), &self.workspace);
-        let since = since.unwrap_or(self.record.began);
-        let missing: Vec<PathBuf> = new.into_iter().filter(|path| !all.contains(path)).cloned().collect();
-        all.extend(missing);
-        all.retain(|path| !is_gone(path));
-        all.truncate(MOST_RECORDED);
-        let directory = file.parent().unwrap_or(file);
-        let _mask = process::without_umask();
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let directory = Directory::open(directory).map_err(|failed| failed.cause)?;
-        let temporary = crate::sys::memory::random_name(".new-").map_err(|failed| failed.cause)?;
-        let name = file.file_name().unwrap_or_default();
-        let written = file::create_new(directory.as_fd(), OsStr::new(&temporary), 0o600)
-            .and_then(|new| file::write_all(new.as_fd(), &Record::text(since, &all)))
-            .and_then(|()| file::rename(directory.as_fd(), OsStr::new(&temporary), name));
-        written.map_err(|failed| {
-            let _ = file::unlink(directory.as_fd(), OsStr::new(&temporary));
-            failed.cause
-        })
+        let of_git = Repository::of_one(own, top, self.home.as_deref());
+        repository::led_to(of_git, own, &self.workspace, self.times(own), held)
     }
 }
 

@@ -261,14 +261,14 @@ pub fn judge_worktrees(own: &Directory, Times { began, .. }: Times) -> Judged {
 /// scripts, more configuration. A file is passed over that is the same in the working tree beside the repository: a new
 /// linked worktree has the hooks of the tree.
 pub fn led_to(
+    of_git: Repository,
     own: &Path,
     workspace: &Path,
-    home: Option<&Path>,
     times: Times,
     held: impl Fn(&Path) -> bool,
 ) -> Vec<Bytes> {
-    let of_git = Repository::of_one(own, home).protected.into_iter();
-    let elsewhere = of_git.map(|protected| protected.path).filter(|path| is_below(path, workspace));
+    let elsewhere =
+        of_git.protected.into_iter().map(|protected| protected.path).filter(|path| is_below(path, workspace));
     let changed = |meta: Metadata| {
         let nanoseconds = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
         beneath::at(meta.ctime(), nanoseconds) >= times.since

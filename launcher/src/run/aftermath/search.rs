@@ -96,7 +96,10 @@ pub fn repositories(
             let waiting = if is_changed { &mut changed } else { &mut others };
             let path = place.join(&name);
             match name.to_str() {
-                Some(".git") => waiting.add(path.join("modules"), false),
+                Some(".git") => {
+                    waiting.add(path.join("modules"), false);
+                    waiting.add(path, true);
+                }
                 name => waiting.add(path, name.is_some_and(|name| LAST.contains(&name))),
             }
         }

@@ -301,6 +301,30 @@ fn another_run_in_the_repository_prevents_the_change() {
     });
 }
 
+/// Even if the runs are in different workspaces, each with a repository of its own before that one.
+#[test]
+fn a_run_that_protects_a_repository_below_its_own_prevents_the_change() {
+    in_repositories(|world| {
+        plain(world, "git init -q sub; cd sub; git commit -q --allow-empty -m one");
+        shell(world, &["-q"], "true").run().success();
+        let change = |say: &str| {
+            let command = ["run", "--", "git", "config", "user.name", "harmless"];
+            let out = world.sbx(command).cwd(world.path("sub")).run();
+            assert_eq!(out.code == Some(0), say.is_empty(), "{out}");
+            assert!(out.err().contains(say), "{out}");
+        };
+        let running = shell(world, &["-q"], "echo ready; until [ -e go ]; do sleep 0.02; done").start();
+        running.wait_for("ready");
+        change("another run is in this repository");
+        assert!(!world.read("sub/.git/config").unwrap().contains("harmless"));
+        world.write("go", "");
+        running.wait().success();
+        // The twin.
+        change("");
+        assert!(world.read("sub/.git/config").unwrap().contains("harmless"));
+    });
+}
+
 /// A run counts as long as its processes may exist, even if its supervisor is gone.
 #[test]
 fn the_remains_of_a_killed_run_prevent_nothing() {

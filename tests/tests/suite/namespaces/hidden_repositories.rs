@@ -42,6 +42,26 @@ fn no_name_hides_a_repository_from_the_search() {
     });
 }
 
+/// A link in the working tree leads there.
+#[test]
+fn a_directory_of_git_hides_no_repository() {
+    in_repositories(|world| {
+        for place in [".git/docs", ".git/objects/ab/docs", ".git/info/a/b"] {
+            let script = format!(
+                "set -e; git init -q {place}; git -C {place} commit -q --allow-empty -m x; GIT={place}/.git; {FSMONITOR}; \
+                 ln -s {place} docs"
+            );
+            let script = planted(world, &script);
+            plain(world, &format!("rm -rf ../control; cp -a . ../control; cd ../control; {script}"));
+            assert!(looked_at(world, "../control/docs"), "{place}");
+            let out = shell(world, &[], &script).run().success();
+            assert!(!looked_at(world, "docs"), "{place}: {out}");
+            assert!(out.err().contains("core.fsmonitor: put aside"), "{place}: {out}");
+            plain(world, "rm docs");
+        }
+    });
+}
+
 /// A linked worktree's repository is outside the workspace, and git puts submodules there.
 #[test]
 fn what_is_made_in_the_repository_of_a_linked_worktree_is_put_aside() {

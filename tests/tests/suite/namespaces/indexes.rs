@@ -70,6 +70,33 @@ fn an_index_has_git_write_nothing_into_its_own_directory() {
     });
 }
 
+/// Nobody looks at the end of a run whose supervisor is killed: the next run does.
+#[test]
+fn an_index_of_a_killed_run_is_looked_at_by_the_next_one() {
+    in_repositories(|world| {
+        plain(world, "git init -q sub; cd sub; echo x > x; git add x; git commit -qm x");
+        shell(world, &["-q"], "true").run().success();
+        let uses = "(cd sub; git checkout -- . ; git checkout -q -b new) >/dev/null 2>&1 || true";
+        let ran = world.outside.join("ran");
+        let script = format!(
+            "set -e; {RENAME}cd sub; hook=$(printf '#!/bin/sh\\nPLANTED\\n' | git hash-object -w --stdin); \
+             git update-index --add --cacheinfo 100755,$hook,.giX/hooks/post-checkout; \
+             rename .giX/hooks .git/hooks; echo ready; sleep 60"
+        );
+        let running = shell(world, &[], &planted(world, &script)).start();
+        running.wait_for("ready");
+        running.signal(libc::SIGKILL);
+        running.wait().died_of(libc::SIGKILL);
+        let next = shell(world, &[], "true").run().success();
+        plain(world, uses);
+        assert!(!ran.exists(), "{next}");
+        assert!(next.err().contains("sub/.git/index"), "{next}");
+        // Once.
+        let next = shell(world, &[], "true").run().success();
+        assert!(!next.err().contains("sub/.git/index"), "{next}");
+    });
+}
+
 /// In every form that git writes an index in.
 #[test]
 fn what_git_writes_is_left_alone() {

@@ -3,6 +3,7 @@
 
 mod across_runs;
 mod aftermath;
+mod borrowed;
 mod configuration;
 mod git;
 mod hidden_repositories;
@@ -15,6 +16,7 @@ mod placeholders;
 mod processes;
 mod protected;
 mod readers;
+mod renamed;
 mod services;
 mod set_aside;
 

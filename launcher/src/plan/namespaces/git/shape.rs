@@ -53,7 +53,7 @@ pub fn entry_of(own: &Path) -> Option<PathBuf> {
 /// submodule's configuration names its working tree.
 pub fn knows(own: &Path, entry: &Path, workspace: &Path) -> bool {
     if let Some(text) = read(&own.join("gitdir")) {
-        return line(&text).canonicalize().is_ok_and(|back| back == entry);
+        return own.join(line(&text)).canonicalize().is_ok_and(|back| back == entry);
     }
     let settings = settings(&own.join(CONFIG)).unwrap_or_default();
     files_of(own, &settings).is_some_and(|files| files == workspace)

@@ -169,7 +169,7 @@ impl Configs {
         if let Err(harm) = harmless::check(&present, &new) {
             return Ok(Outcome::Harmful(harm));
         }
-        let Some(alone) = self.presence.alone()? else { return Ok(Outcome::Shared) };
+        let Some(alone) = self.presence.alone(repository)? else { return Ok(Outcome::Shared) };
         match make(&held, &new) {
             Ok(made) => {
                 self.pending = Some(Pending { id, repository: held, alone, present, lock, made });

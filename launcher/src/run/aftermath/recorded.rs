@@ -1,0 +1,111 @@
+//! The repositories that are recorded, and what a look has seen of them.
+
+use super::{Aftermath, Look, repository};
+use crate::plan::namespaces::Record;
+use crate::sys::beneath::Directory;
+use crate::sys::path::says_missing;
+use crate::sys::{file, memory, process};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// More repositories of a workspace are not recorded.
+const MOST_RECORDED: usize = 4096;
+/// The recorded repositories that every run looks at.
+const MOST_LOOKED_AT: usize = 256;
+/// What git takes for the files of the working tree.
+const INDEX: &str = "index";
+
+/// What a look has seen of the indexes of the repositories that are known.
+#[derive(Clone, Copy, Default)]
+pub struct Indexes {
+    /// Whether one has changed.
+    pub has_new: bool,
+    /// Whether one could not be seen.
+    pub has_unseen: bool,
+}
+
+impl Aftermath {
+    /// Looks at the recorded repositories in which git's index may have changed: the search need not have come so far.
+    pub(super) fn look_at_recorded(&self, look: &mut Look) {
+        for path in self.record.repositories.iter().take(MOST_LOOKED_AT) {
+            let Ok(place) = path.strip_prefix(&self.workspace) else { continue };
+            let since = self.index_since(path);
+            let is_new =
+                |place: &Path| repository::ages(&self.root, place).is_ok_and(|ages| ages.changed >= since);
+            if is_new(place) || is_new(&place.join(INDEX)) {
+                self.look(place, look);
+            }
+        }
+    }
+
+    /// Since when an index may have been changed, and nobody has looked: the run before may have been killed.
+    pub(super) fn index_since(&self, path: &Path) -> SystemTime {
+        match self.record.looked.filter(|_| self.is_known(path)) {
+            Some(looked) => looked.min(self.since),
+            None => self.times(path).since,
+        }
+    }
+
+    /// Whether every look sees a repository: a recorded one, or that of the workspace.
+    pub(super) fn is_known(&self, path: &Path) -> bool {
+        let is_own =
+            path == self.workspace || path.strip_prefix(&self.workspace).is_ok_and(|path| path == ".git");
+        is_own || self.record.repositories.iter().take(MOST_LOOKED_AT).any(|known| known == path)
+    }
+
+    /// Adds what is new to the record, and takes out what is gone. Nothing is written where nothing changes. The file's
+    /// time says which indexes a look has seen, which `began` at some time.
+    pub(super) fn write_down(
+        &self,
+        found: BTreeSet<PathBuf>,
+        Indexes { has_new, has_unseen }: Indexes,
+        began: SystemTime,
+    ) -> io::Result<()> {
+        let Some(file) = &self.record.file else { return Ok(()) };
+        let is_written = self.write_record(file, found)?;
+        let looked = if has_unseen { self.record.looked.unwrap_or(self.since) } else { began };
+        if is_written || has_new {
+            OpenOptions::new().write(true).open(file)?.set_modified(looked)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether anything was written.
+    fn write_record(&self, file: &Path, found: BTreeSet<PathBuf>) -> io::Result<bool> {
+        // The workspace's own is looked for at each start.
+        let own = [self.workspace.join(".git"), self.workspace.clone()];
+        let found: Vec<PathBuf> = self.record.found.iter().cloned().chain(found).collect();
+        let is_new = |path: &&PathBuf| !own.contains(path) && !self.record.repositories.contains(path);
+        let is_gone = |path: &PathBuf| path.symlink_metadata().is_err_and(|error| says_missing(&error));
+        let new: Vec<&PathBuf> = found.iter().filter(is_new).collect();
+        if new.is_empty() && self.record.since.is_some() && !self.record.repositories.iter().any(is_gone) {
+            return Ok(false);
+        }
+        // Another run may have written meanwhile.
+        let (since, mut all) = Record::parse(&fs::read(file).unwrap_or_default(), &self.workspace);
+        let since = since.unwrap_or(self.record.began);
+        let missing: Vec<PathBuf> = new.into_iter().filter(|path| !all.contains(path)).cloned().collect();
+        all.extend(missing);
+        all.retain(|path| !is_gone(path));
+        all.truncate(MOST_RECORDED);
+        let directory = file.parent().unwrap_or(file);
+        let _mask = process::without_umask();
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let directory = Directory::open(directory).map_err(|failed| failed.cause)?;
+        let temporary = memory::random_name(".new-").map_err(|failed| failed.cause)?;
+        let name = file.file_name().unwrap_or_default();
+        let written = file::create_new(directory.as_fd(), OsStr::new(&temporary), 0o600)
+            .and_then(|new| file::write_all(new.as_fd(), &Record::text(since, &all)))
+            .and_then(|()| file::rename(directory.as_fd(), OsStr::new(&temporary), name));
+        written.map(|()| true).map_err(|failed| {
+            let _ = file::unlink(directory.as_fd(), OsStr::new(&temporary));
+            failed.cause
+        })
+    }
+}
