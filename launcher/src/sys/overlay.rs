@@ -2,8 +2,9 @@
 //! `upper`, and what is below stays as it is. By an ordinary user since Linux 5.11, with `upper` below the directory
 //! that is below since 5.13.
 //!
-//! An overlay is laid without being mounted anywhere (fsopen(2), fsmount(2)). A helper that shares the memory of another
-//! process lays some, so nothing here allocates once the paths are there, and no call goes through the C library.
+//! An overlay is laid without being mounted anywhere (fsopen(2), fsmount(2)). A helper that shares the memory of
+//! another process lays some, so nothing here allocates once the paths are there, and no call goes through the C
+//! library.
 
 use crate::sys::mount;
 use crate::sys::resolve::openat2;

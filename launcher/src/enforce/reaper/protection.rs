@@ -1,6 +1,6 @@
 //! Keeps protected files protected. A mount goes with its file, so when a process outside replaces the file, what is
-//! there then is mounted anew. The kernel tells of a mount that it takes away; of a file that is renamed, or missing, by
-//! the name that appears in its place. What is made at a watched name is put aside.
+//! there then is mounted anew. The kernel tells of a mount that it takes away; of a file that is renamed, or missing,
+//! by the name that appears in its place. What is made at a watched name is put aside.
 
 use crate::enforce::mounts::{self, HookDirectories};
 use crate::enforce::reaper::watched_names;

@@ -25,8 +25,8 @@ pub struct Record {
     pub repositories: Vec<PathBuf>,
     /// When the first run began: what is older, no command made. `None` where nothing is recorded yet.
     pub since: Option<SystemTime>,
-    /// What is older in the repositories that are recorded, and in the workspace's own, a look has seen: the time of the
-    /// file's last change. `None` where nothing is recorded yet.
+    /// What is older in the repositories that are recorded, and in the workspace's own, a look has seen: the time of
+    /// the file's last change. `None` where nothing is recorded yet.
     pub looked: Option<SystemTime>,
     /// When this run began.
     pub began: SystemTime,

@@ -1,5 +1,5 @@
-//! Hooks that a configuration names from the top of each working tree: no command has git take a directory of its own for
-//! such a top.
+//! Hooks that a configuration names from the top of each working tree: no command has git take a directory of its own
+//! for such a top.
 
 use super::aftermath::{in_directories, planted};
 use super::git::{in_repositories, plain};
