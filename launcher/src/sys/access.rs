@@ -44,6 +44,15 @@ pub fn may_change(directory: &Metadata) -> bool {
     directory.uid() == process::user() || directory.mode() & OTHERS_WRITE != 0
 }
 
+/// Whether a directory lets this user make names, and not remove or rename this one: the sticky bit leaves it to its
+/// owner and the directory's.
+pub fn keeps_names_of_others(directory: &Path, path: &Path) -> bool {
+    let is_own = |meta: &Metadata| meta.uid() == process::user();
+    let Ok(above) = directory.metadata() else { return false };
+    let is_sticky = above.mode() & libc::S_ISVTX != 0;
+    is_sticky && !is_own(&above) && !path.symlink_metadata().is_ok_and(|meta| is_own(&meta))
+}
+
 /// The owner of a directory in which root can make something by a capability alone.
 pub fn others_directory(directory: &Path) -> Option<u32> {
     let meta = process::is_root().then(|| directory.metadata().ok()).flatten()?;

@@ -159,7 +159,15 @@ pub const LATER: &[Place] = &[
     ("/run", "state of services"),
     ("/var/run", "state of services"),
     ("/proc", "settings of the kernel and of processes"),
+    ("/proc/sys/kernel/core_pattern", "root runs the program that it names when one crashes"),
+    ("/proc/sys/kernel/modprobe", "root runs the program that it names when a module is needed"),
+    ("/proc/sys/kernel/poweroff_cmd", "root runs the program that it names when the machine stops"),
+    ("/proc/sys/kernel/hotplug", "root runs the program that it names when a device comes"),
+    ("/proc/sys/fs/binfmt_misc", "it names programs that run the files of others"),
+    ("/proc/sysrq-trigger", "stops and restarts the machine"),
     ("/sys", "settings of the kernel"),
+    ("/sys/kernel/uevent_helper", "root runs the program that it names when a device comes"),
+    ("/sys/firmware/efi/efivars", "settings of the firmware"),
 ];
 
 /// Names that mark a directory whose contents something outside executes, wherever it is, beside those that profile

@@ -7,24 +7,24 @@ use sbx_tests::{World, in_worlds, kernel, need, promise};
 use serde_json::{Value, json};
 
 /// A profile that extends another one by this.
-fn extended(base: &str, added: &Value) -> Value {
+pub(super) fn extended(base: &str, added: &Value) -> Value {
     let mut profile = json!({ "extends": base });
     profile.as_object_mut().unwrap().extend(added.as_object().unwrap().clone());
     profile
 }
 
 /// Runs a command under the profile that was reviewed last.
-fn run(world: &World, command: &[&str]) -> sbx_tests::Output {
+pub(super) fn run(world: &World, command: &[&str]) -> sbx_tests::Output {
     world.sbx(["run", "-q", "-p", "../reviewed.json", "--"]).args(command).run()
 }
 
 /// Whether a finding of a topic has a text in it.
-fn has(review: &Value, topic: &str, text: &str) -> bool {
+pub(super) fn has(review: &Value, topic: &str, text: &str) -> bool {
     about(review, topic, text).is_some()
 }
 
 /// The text of the review of the profile that was reviewed last.
-fn shown(world: &World) -> String {
+pub(super) fn shown(world: &World) -> String {
     world.sbx(["profile", "review", "../reviewed.json"]).run().success().out()
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::Refusal;
 use crate::explain::query::{self, Question, Wanted};
+use crate::explain::review::probes::opening::{self, Opening, Sought};
 use crate::explain::review::probes::{Gain, Probes, Side, is_given, place, places};
 use crate::explain::sensitive::{DEVICES, Sensitive, Touched, Use};
 use crate::profile::{PathEntry, Variables};
@@ -59,15 +60,18 @@ pub fn ask(probes: &mut Probes<'_>, sensitive: &Sensitive) -> Result<Vec<PathBuf
             if !is_given(&answer) && !comes {
                 continue;
             }
-            if !comes && !is_open(&point, what, &granted) {
-                closed.push(point);
+            let opening = if comes { Opening::Here } else { opening(own, &point, what, &granted)? };
+            if opening == Opening::Closed {
+                if is_there(&point) && !closed.iter().any(|above: &PathBuf| is_within(&point, above)) {
+                    closed.push(point);
+                }
                 continue;
             }
             let around = granted.iter().filter(|(path, _)| is_within(&point, path));
             let nearest = around.max_by_key(|(path, _)| path.components().count());
             let rules = nearest.map_or_else(|| places(&answer), |(_, entry)| vec![place(entry)]);
             let absent = if is_there(&point) { "" } else { ", not there now" };
-            let about = format!("{} ({why}{absent})", shown(&point));
+            let about = format!("{} ({why}{absent}{})", shown(&point), remark(&opening));
             let usual = base.map(|base| query::answer(base.about, &question)).transpose()?;
             let usual = usual.is_some_and(|answer| is_given(&answer));
             probes.add(Gain { topic, about, meaning: meaning.to_string(), rules }, usual);
@@ -77,27 +81,34 @@ pub fn ask(probes: &mut Probes<'_>, sensitive: &Sensitive) -> Result<Vec<PathBuf
     Ok(closed)
 }
 
-/// Whether the permissions of files let this user do what rules give. What is not there is made in the nearest
-/// directory that is.
-fn is_open(point: &Path, what: Use, granted: &[Granted<'_>]) -> bool {
-    let is_granted = |path: &Path| granted.iter().any(|(above, _)| is_within(path, above));
-    match what {
+/// What the permissions of files let this user do of what rules give.
+fn opening(side: Side<'_>, point: &Path, what: Use, granted: &[Granted<'_>]) -> Result<Opening, Refusal> {
+    let is_open = match what {
+        Use::Write => {
+            let is_granted = |path: &Path| granted.iter().any(|(above, _)| is_within(path, above));
+            return opening::of(point, Sought::Anything, is_granted, |at| is_written(side, at));
+        }
         Use::Read if !is_there(point) => true,
         // Who may not list a directory may know names in it.
         Use::Read if point.is_dir() => {
             [Permission::READ, Permission::EXECUTE].iter().any(|p| access::allows(point, *p))
         }
         Use::Read => access::allows(point, Permission::READ),
-        Use::Write if !is_there(point) => {
-            let nearest = point.ancestors().skip(1).find(|above| is_there(above));
-            nearest.is_some_and(|above| access::allows(above, Permission::CHANGE))
-        }
-        Use::Write if point.is_dir() => access::allows(point, Permission::CHANGE),
-        Use::Write => {
-            let replaced = point.parent().filter(|parent| is_granted(parent));
-            access::allows(point, Permission::WRITE)
-                || replaced.is_some_and(|parent| access::allows(parent, Permission::CHANGE))
-        }
+    };
+    Ok(if is_open { Opening::Here } else { Opening::Closed })
+}
+
+/// Whether the policy lets a path be changed.
+fn is_written(side: Side<'_>, path: &Path) -> Result<bool, Refusal> {
+    Ok(is_given(&query::answer(side.about, &Question::Path(path.to_path_buf(), WRITE))?))
+}
+
+/// What is said of a path that is not open itself.
+fn remark(opening: &Opening) -> String {
+    match opening {
+        Opening::Here | Opening::Closed => String::new(),
+        Opening::Below(path) => format!("; closed itself, but {} in it is not", shown(path)),
+        Opening::Unknown => "; more is in it than can be looked through".to_string(),
     }
 }
 
@@ -165,17 +176,24 @@ pub fn repositories(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
     let looked_at = plan.workspace.as_ref().filter(|_| plan.record.is_some());
     let mut gains = Vec::new();
     for (path, entry) in granted(side, Use::Write) {
-        let is_looked_at = looked_at.is_some_and(|own| is_within(&path, own));
-        let may_change = access::allows(&path, Permission::CHANGE);
-        if is_looked_at || !path.is_dir() || is_within(&path, Path::new(DEVICES)) || !may_change {
+        let is_elsewhere = |at: &Path| {
+            !looked_at.is_some_and(|own| is_within(at, own)) && !is_within(at, Path::new(DEVICES))
+        };
+        if !is_elsewhere(&path) || !path.is_dir() || !is_written(side, &path)? {
             continue;
         }
-        if is_given(&query::answer(side.about, &Question::Path(path.clone(), WRITE))?) {
-            let meaning =
-                "a repository (.git) can be made in it, and git outside executes what its settings name";
-            let (about, rules) = (shown(&path), vec![place(entry)]);
-            gains.push(Gain { topic: "runs later", about, meaning: meaning.to_string(), rules });
-        }
+        let is_given = |at: &Path| Ok(is_elsewhere(at) && is_written(side, at)?);
+        let opening = opening::of(&path, Sought::Directory, |_| false, is_given)?;
+        let about = match &opening {
+            Opening::Closed => continue,
+            Opening::Here => shown(&path),
+            Opening::Below(at) => format!("{} (in {})", shown(&path), shown(at)),
+            Opening::Unknown => format!("{} (more is in it than can be looked through)", shown(&path)),
+        };
+        let meaning =
+            "a repository (.git) can be made in it, and git outside executes what its settings name";
+        let rules = vec![place(entry)];
+        gains.push(Gain { topic: "runs later", about, meaning: meaning.to_string(), rules });
     }
     Ok(gains)
 }
@@ -237,8 +255,13 @@ fn points(side: Side<'_>, granted: &[Granted<'_>], sensitive: &Sensitive, what: 
         below.extend(held.into_iter().map(Point::from));
     }
     let mut points: Vec<Point> = Vec::new();
+    // What is below an open place is open with it; below a closed one each place has permissions of its own.
+    let holds = |above: &Path, path: &Path| {
+        let is_closed = || what == Use::Write && !access::allows(above, Permission::CHANGE);
+        is_within(path, above) && (path == above || !is_closed())
+    };
     for point in below.into_iter().filter(|point| is_something(&point.path)) {
-        if !points.iter().any(|above| is_within(&point.path, &above.path)) {
+        if !points.iter().any(|above| holds(&above.path, &point.path)) {
             points.push(point);
         }
     }

@@ -3,6 +3,7 @@
 mod calls;
 mod files;
 mod network;
+mod opening;
 mod variables;
 
 pub use network::sends_packets;
@@ -14,6 +15,8 @@ use crate::explain::review::Finding;
 use crate::explain::sensitive::Sensitive;
 use crate::profile::{Location, PathEntry, Profile, Variable, Variables};
 use crate::sys::access::{self, Permission};
+use crate::sys::path::{canonical, is_there};
+use opening::{Opening, Sought};
 use sbx_policy::calls::Call;
 use std::path::{Path, PathBuf};
 
@@ -140,28 +143,40 @@ fn programs(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
     let paths = &side.profile.paths;
     let is_nowhere =
         |path: &Location| path.base == Some(Variable::Workspace) && side.about.plan.workspace.is_none();
-    let executes = |path: &Location| {
-        paths.execute.iter().find(|other| {
-            let rest = path.rest.strip_prefix(&*other.rest);
-            let is_root = other.base.is_none() && other.rest == "/";
-            let is_below = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || is_root);
-            other.base == path.base && is_below
-        })
-    };
     let home = side.about.host.home();
     let variables =
         Variables { workspace: side.about.plan.workspace.as_deref(), home, ..Variables::default() };
-    // What is made for each run is the run's own.
-    let is_closed = |entry: &PathEntry| {
-        let path = entry.expand_path(&variables).filter(|path| path.is_dir());
-        path.is_some_and(|path| !access::allows(&path, Permission::CHANGE))
+    let holds = |above: &Location, path: &Location| {
+        let rest = path.rest.strip_prefix(&*above.rest);
+        let is_root = above.base.is_none() && above.rest == "/";
+        let is_below = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || is_root);
+        above.base == path.base && is_below
     };
-    let written = paths.write.iter().filter(|entry| !is_nowhere(&entry.value) && !is_closed(entry));
-    let gains = written.filter_map(|entry| {
-        let executed = executes(&entry.value)?;
-        let meaning = "can be written and executed, so the command brings any program along".to_string();
-        let rules = vec![place(entry), place(executed)];
-        Some(Gain { topic: PROGRAMS, about: entry.value.to_string(), meaning, rules })
-    });
-    Ok(gains.collect())
+    // The rule about executing may be about a place that the other one holds.
+    let executes = |path: &Location| {
+        let is_there = |other: &&PathEntry| other.expand_path(&variables).is_some_and(|path| is_there(&path));
+        let around = paths.execute.iter().find(|other| holds(&other.value, path));
+        around.or_else(|| paths.execute.iter().filter(is_there).find(|other| holds(path, &other.value)))
+    };
+    // What is made for each run is the run's own.
+    let is_closed = |entry: &PathEntry| -> Result<bool, Refusal> {
+        let Some(path) = entry.expand_path(&variables).filter(|path| is_there(path)) else {
+            return Ok(false);
+        };
+        let wanted = Wanted { write: true, execute: true, ..Wanted::default() };
+        let is_given =
+            |at: &Path| Ok(is_given(&query::answer(side.about, &Question::Path(at.to_path_buf(), wanted))?));
+        let opening = opening::of(&canonical(&path), Sought::Anything, |_| false, is_given)?;
+        Ok(opening == Opening::Closed)
+    };
+    let mut gains = Vec::new();
+    for entry in paths.write.iter().filter(|entry| !is_nowhere(&entry.value)) {
+        let Some(executed) = executes(&entry.value) else { continue };
+        if !is_closed(entry)? {
+            let meaning = "can be written and executed, so the command brings any program along".to_string();
+            let rules = vec![place(entry), place(executed)];
+            gains.push(Gain { topic: PROGRAMS, about: entry.value.to_string(), meaning, rules });
+        }
+    }
+    Ok(gains)
 }
