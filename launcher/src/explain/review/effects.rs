@@ -1,9 +1,10 @@
 //! What one profile gives beyond another one, by effect: by the table that a filter is made of, and by what rules about
 //! paths cover, whatever the entries are called.
 
+mod network;
+
 use crate::error::Refusal;
 use crate::explain::review::probes::is_denied;
-use crate::hosts::HostRule;
 use crate::plan::calls::{self, Calls, Extras, Unix};
 use crate::plan::rules::Network;
 use crate::profile::foreign::oci::{Asked, is_covered};
@@ -53,7 +54,7 @@ pub fn beyond(more: &Profile, less: &Profile) -> Result<Vec<Effect>, Refusal> {
     let mut effects = Vec::new();
     in_calls(more, less, &mut effects)?;
     in_paths(more, less, &mut effects);
-    in_network(more, less, &mut effects);
+    network::differ(more, less, &mut effects)?;
     in_commands(more, less, &mut effects);
     in_environment(more, less, &mut effects);
     in_limits(more, less, &mut effects);
@@ -74,7 +75,8 @@ fn table(profile: &Profile) -> Result<Table, Refusal> {
         NetworkMode::Loopback => NetworkMode::Private,
         mode => mode,
     };
-    let network = Network { mode, ..Network::default() };
+    let bind = profile.network.bind.iter().map(|entry| entry.value).collect();
+    let network = Network { mode, bind, ..Network::default() };
     let view = has_namespaces(profile);
     let calls =
         calls::calls(profile, &network, view || mode == NetworkMode::Private, Unix::ByPath, Arch::HOST)?;
@@ -83,6 +85,14 @@ fn table(profile: &Profile) -> Result<Table, Refusal> {
     let (rules, _) = calls.rules(actions, Extras::default())?;
     let is_open = calls.open_by().is_some();
     Ok(Table { calls, rules, is_open })
+}
+
+impl Table {
+    /// Whether it lets a call through, with some arguments at least.
+    fn allows(&self, call: Call) -> bool {
+        let row = self.calls.in_effect(self.rules.row(call).copied().unwrap_or_default());
+        !matches!(row.deny, Grant::All) && (self.is_open || !matches!(row.allow, Grant::None))
+    }
 }
 
 fn has_namespaces(profile: &Profile) -> bool {
@@ -244,48 +254,6 @@ fn in_paths(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
                     Effect { why: Some(format!("{} takes it back", key(origin))), ..effect }
                 });
             }
-        }
-    }
-}
-
-fn in_network(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
-    let mode = |profile: &Profile| calls::mode(profile);
-    let told = |effect: Effect, profile: &Profile| effect.of(profile.network.mode.as_ref(), "network.mode");
-    let (wide, narrow) = (mode(more), mode(less));
-    if wide == NetworkMode::Host && narrow != NetworkMode::Host {
-        effects.push(told(Effect::new("reach", "the whole network of this machine"), more));
-    }
-    if matches!(wide, NetworkMode::Private | NetworkMode::Loopback) && narrow == NetworkMode::None {
-        effects.push(told(Effect::new("reach", "a loopback of the run's own"), more));
-    }
-    let rules = |profile: &Profile| -> Vec<HostRule> {
-        profile.network.connect.iter().filter_map(|entry| HostRule::parse(&entry.value).ok()).collect()
-    };
-    if wide == NetworkMode::Ports && narrow != NetworkMode::Host {
-        let known = if narrow == NetworkMode::Ports { rules(less) } else { Vec::new() };
-        for entry in more.network.connect.iter() {
-            let rule = HostRule::parse(&entry.value).ok();
-            let same = less.network.connect.iter().any(|other| other.value == entry.value);
-            let covered = rule.is_some_and(|rule| known.iter().any(|wide| wide.covers(&rule)));
-            let is_known = covered || (same && narrow == NetworkMode::Ports);
-            if !is_known {
-                effects.push(Effect::new("reach", entry.value.to_string()).by(&entry.origin));
-            }
-        }
-        let bound = |port: u16| less.network.bind.iter().any(|entry| entry.value == port);
-        for entry in more.network.bind.iter().filter(|entry| !bound(entry.value)) {
-            effects.push(Effect::new("listen", format!("TCP port {}", entry.value)).by(&entry.origin));
-        }
-    }
-    let is_open = matches!(wide, NetworkMode::Host | NetworkMode::Ports);
-    let denied = |text: &Text| more.network.deny.iter().any(|entry| entry.value == *text);
-    for entry in less.network.deny.iter().filter(|entry| is_open && !denied(&entry.value)) {
-        let effect = Effect::new("reach", format!("{}, if a rule names it", entry.value));
-        effects.push(Effect { why: Some(format!("{} denies it", key(&entry.origin))), ..effect });
-    }
-    for entry in more.network.unix.iter() {
-        if !less.network.unix.iter().any(|other| holds(&other.value, &entry.value)) {
-            effects.push(Effect::new("socket", entry.value.to_string()).by(&entry.origin));
         }
     }
 }

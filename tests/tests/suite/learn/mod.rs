@@ -3,6 +3,7 @@
 mod attackers;
 mod flags;
 mod hostile;
+mod outsiders;
 mod permissions;
 mod reports;
 mod reviews;

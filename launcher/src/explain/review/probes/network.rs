@@ -52,7 +52,7 @@ const MACHINES: [Machine; 4] = [
 ];
 /// A port that everybody may listen on.
 const SOME_PORT: u16 = 8080;
-const LEAVES: &str = "what can be read can leave to it, and to whom it passes that on";
+const LEAVES: &str = "what the command can read can be sent there, and from there to anybody";
 const ASKED: &str = "the command can use this service";
 
 struct Machine {
@@ -98,6 +98,7 @@ pub fn ask(side: Side<'_>, sensitive: &Sensitive) -> Result<Vec<Gain>, Refusal> 
         let about = "any host, by protocols that no rule holds (UDP, MPTCP)".to_string();
         gains.push(Gain { topic: "network", about, meaning: LEAVES.to_string(), rules });
     }
+    listening(side, &mut gains)?;
     sockets(side, &mut gains)?;
     Ok(gains)
 }
@@ -108,17 +109,62 @@ pub fn sends_packets(plan: &Plan) -> Result<bool, Refusal> {
     if plan.network.namespace || plan.network.mode == NetworkMode::Host {
         return Ok(false);
     }
+    let made = makes_socket(plan, libc::SOCK_DGRAM)?;
+    let is_used = passing(plan, &[b"connect", b"sendto", b"sendmsg", b"sendmmsg"], [0; 6])?;
+    Ok(plan.calls.open_by().is_some() || made && is_used)
+}
+
+/// Whether sockets of this kind are made.
+fn makes_socket(plan: &Plan, kind: i32) -> Result<bool, Refusal> {
+    let args = |family: i32| [family as u64, kind as u64, 0, 0, 0, 0];
+    Ok(passing(plan, &[b"socket"], args(libc::AF_INET))?
+        || passing(plan, &[b"socket"], args(libc::AF_INET6))?)
+}
+
+/// Whether one of these calls goes through.
+fn passing(plan: &Plan, names: &[&[u8]], args: [u64; 6]) -> Result<bool, Refusal> {
     let program = plan.calls.strict_program()?;
-    let passes = |name: &[u8], family: i32, kind: i32| {
+    let passes = |name: &&[u8]| {
         let Some(nr) = Call::named(name).and_then(|call| call.number(Arch::HOST)) else { return false };
-        let args = [family as u64, kind as u64, 0, 0, 0, 0];
         let data = Data { nr, arch: Arch::HOST.audit(), args };
         matches!(interpret::run(&program, &data), Some(bpf::RET_ALLOW | bpf::RET_LOG))
     };
-    let is_made =
-        [libc::AF_INET, libc::AF_INET6].iter().any(|family| passes(b"socket", *family, libc::SOCK_DGRAM));
-    let is_used = [&b"connect"[..], b"sendto", b"sendmsg", b"sendmmsg"].iter().any(|name| passes(name, 0, 0));
-    Ok(plan.calls.open_by().is_some() || is_made && is_used)
+    Ok(names.iter().any(passes))
+}
+
+/// Ports of this machine at which others connect.
+fn listening(side: Side<'_>, gains: &mut Vec<Gain>) -> Result<(), Refusal> {
+    let Side { about, profile } = side;
+    let plan = about.plan;
+    let listens = passing(plan, &[b"listen"], [0; 6])? && makes_socket(plan, libc::SOCK_STREAM)?;
+    if plan.network.namespace || !(listens || plan.calls.open_by().is_some()) {
+        return Ok(());
+    }
+    let mut add = |about: String, rules: Vec<String>| {
+        let meaning = "other machines can connect to what the command listens at".to_string();
+        gains.push(Gain { topic: "network", about, meaning, rules });
+    };
+    if plan.network.mode == NetworkMode::Host {
+        let answer = query::answer(about, &Question::Bind(SOME_PORT))?;
+        if is_given(&answer) {
+            add("listening at any TCP port".to_string(), places(&answer));
+        }
+        return Ok(());
+    }
+    let mut rules = Vec::new();
+    for entry in profile.network.bind.iter() {
+        if is_given(&query::answer(about, &Question::Bind(entry.value))?) {
+            add(format!("listening at TCP port {}", entry.value), vec![entry.origin.to_string()]);
+            rules.push(entry.origin.to_string());
+        }
+    }
+    // A socket that was never bound listens too, and Landlock is not asked.
+    let call = Call::named(b"listen").filter(|_| rules.is_empty());
+    if let Some(call) = call {
+        rules = places(&query::answer(about, &Question::Call(call, None))?);
+    }
+    add("listening at a free TCP port that the kernel chooses".to_string(), rules);
+    Ok(())
 }
 
 /// What a rule about hosts reaches. One that names a port alone is asked about machines of every kind: without rules
@@ -151,9 +197,6 @@ fn whole(side: Side<'_>, rule: &str, gains: &mut Vec<Gain>) -> Result<(), Refusa
         if machine.is_reached(side, machine.port)? {
             add(machine.long, "what can be read can leave to it");
         }
-    }
-    if is_given(&query::answer(side.about, &Question::Bind(SOME_PORT))?) {
-        add("listening", "other machines can connect to what the command listens at");
     }
     // Landlock's rules about ports are of TCP.
     let bind = Call::named(b"bind").map(|call| query::answer(side.about, &Question::Call(call, None)));
