@@ -1,7 +1,8 @@
 //! Who outside a run reaches it, and what of theirs it reaches: other machines, and other programs of the user.
 
-use super::attackers::{extended, has, shown};
+use super::attackers::{extended, has, run, shown};
 use super::reviews::review;
+use super::{learn, learned};
 use sbx_tests::{World, in_worlds, kernel, need, promise};
 use serde_json::json;
 use std::net::{TcpListener, TcpStream};
@@ -67,6 +68,39 @@ fn other_machines_reach_what_listens_at_a_named_port_and_at_one_of_the_kernels()
         if kernel::gives_namespaces() {
             let alone = review(world, &json!({ "extends": "workspace" }));
             assert!(!alone.to_string().contains("listening") && !is_reached(world, "pass"), "{alone:#}");
+        }
+    });
+}
+
+/// A learned profile opens the workspace, and whoever builds there later runs what the command has left.
+#[test]
+fn what_is_made_of_the_workspace_later_is_the_commands() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let (build, own) = (world.path("build"), world.path(".").canonicalize().unwrap());
+        let (own, about) = (own.to_str().unwrap(), "what is built, run, committed or pushed");
+        let script = "rm -f build; printf '#!/bin/sh\\necho changed\\n' > build && chmod +x build";
+        let is_changed = || {
+            world.script("build", "#!/bin/sh\necho own\n");
+            run(world, &["sh", "-c", script]);
+            let out = world.bare([build.as_os_str()]).run();
+            out.out() == "changed\n"
+        };
+        world.script("build", "#!/bin/sh\necho own\n");
+        learn(world, &[], script).run().success();
+        let learned = learned(world).unwrap();
+        for (profile, writes) in [
+            (learned, true),
+            (json!({ "extends": "workspace" }), true),
+            (json!({ "extends": "read-only", "paths": { "write": ["/"] } }), true),
+            (json!({ "extends": "read-only" }), false),
+        ] {
+            let reviewed = review(world, &profile);
+            let found = super::reviews::about(&reviewed, "workspace", own);
+            assert_eq!(found.is_some(), writes, "{profile}: {reviewed:#}");
+            assert_eq!(is_changed(), writes, "{profile}");
+            let text = shown(world).replace("\n             ", " ");
+            assert_eq!(text.contains(about), writes, "{text}");
         }
     });
 }

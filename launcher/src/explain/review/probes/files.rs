@@ -14,8 +14,10 @@ use std::fs::{self, FileType};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-const READ: Wanted = Wanted { read: true, write: false, execute: false, remove: false };
-const WRITE: Wanted = Wanted { read: false, write: true, execute: false, remove: false };
+/// Reading alone.
+pub const READ: Wanted = Wanted { read: true, write: false, execute: false, remove: false };
+/// Changing alone.
+pub const WRITE: Wanted = Wanted { read: false, write: true, execute: false, remove: false };
 /// Maximum number of places that are told of one rule, of those that no list names.
 const MOST_BELOW: usize = 8;
 /// Maximum number of entries of directories that are looked at for sockets and devices.
@@ -194,6 +196,30 @@ pub fn repositories(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
             "a repository (.git) can be made in it, and git outside executes what its settings name";
         let rules = vec![place(entry)];
         gains.push(Gain { topic: "runs later", about, meaning: meaning.to_string(), rules });
+    }
+    Ok(gains)
+}
+
+/// The user's work: what is made of it later is made of what the command leaves there.
+pub fn work(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
+    let plan = side.about.plan;
+    let Some(own) = plan.workspace.as_deref() else { return Ok(Vec::new()) };
+    let is_protected = plan.namespaces.is_ok() && !side.profile.paths.protect.is_empty();
+    let but = if is_protected { ", but for what is protected" } else { "" };
+    let mut gains: Vec<Gain> = Vec::new();
+    for (path, entry) in granted(side, Use::Write) {
+        let at = if is_within(own, &path) { own } else { &*path };
+        let about = shown(at);
+        if !is_within(at, own) || !is_written(side, at)? || gains.iter().any(|known| known.about == about) {
+            continue;
+        }
+        if opening::of(at, Sought::Anything, |_| false, |at| is_written(side, at))? != Opening::Closed {
+            let meaning = format!(
+                "all of it can be changed and removed{but}: what is built, run, committed or pushed from it later is \
+                 the command's"
+            );
+            gains.push(Gain { topic: "workspace", about, meaning, rules: vec![place(entry)] });
+        }
     }
     Ok(gains)
 }

@@ -60,6 +60,7 @@ pub fn ask(own: Side<'_>, base: Option<Side<'_>>, sensitive: &Sensitive) -> Resu
     let closed = files::ask(&mut probes, sensitive)?;
     probes.compare(|side| Ok(files::of_home(side)))?;
     probes.compare(files::repositories)?;
+    probes.compare(files::work)?;
     probes.compare(|side| files::devices(side, sensitive))?;
     probes.compare(processes)?;
     probes.compare(|side| network::ask(side, sensitive))?;
