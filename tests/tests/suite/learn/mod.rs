@@ -8,6 +8,7 @@ mod permissions;
 mod reports;
 mod reviews;
 mod rounds;
+mod shared;
 
 use sbx_tests::command::Cmd;
 use sbx_tests::{Output, World};

@@ -19,6 +19,7 @@ const EVERY: &str = "every system call that no entry answers with an error";
 pub fn ask(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
     let plan = side.about.plan;
     let known = KnownCalls::in_run(plan.namespaces.is_ok())?;
+    let inside = KnownCalls::in_run(true)?;
     let actions = Actions { violation: bpf::RET_TRAP, log: bpf::RET_LOG, unknown: None };
     let (table, free) = plan.calls.rules(actions, Extras::default())?;
     // In namespaces of its own, or in a Landlock domain, a process reaches those of the run alone. From ABI 6 on the
@@ -45,7 +46,7 @@ pub fn ask(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
             (_, Grant::All) => Vec::new(),
             (Grant::All, _) => match claim {
                 Some(claim) => vec![format!("{name} ({})", claim.replace("{whose}", whose))],
-                None if is_beyond => vec![format!("{name} ({})", beyond(&known, call))],
+                None if is_beyond => vec![format!("{name} ({})", beyond([&known, &inside], call))],
                 None => Vec::new(),
             },
             (Grant::None | Grant::Some(_), _) if is_free && is_beyond => {
@@ -78,13 +79,21 @@ pub fn ask(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
     Ok(telling)
 }
 
-/// Why a call with any arguments is more than built-in profiles give.
-fn beyond(known: &KnownCalls, call: Call) -> String {
-    let places: Vec<String> =
-        known.restrictions(call).into_iter().map(|place| restricted(call.name(), place)).collect();
-    match places.is_empty() {
-        true => "no built-in profile allows it".to_string(),
-        false => format!("built-in profiles allow only {}", places.join(", ")),
+/// Why a call with any arguments is more than built-in profiles give: in such a run, and in namespaces of its own.
+fn beyond(known: [&KnownCalls; 2], call: Call) -> String {
+    let [given, inside] = known.map(|known| {
+        let places = known.restrictions(call).into_iter();
+        places.map(|place| restricted(call.name(), place)).collect::<Vec<_>>().join(", ")
+    });
+    match (&*given, &*inside) {
+        ("", _) if known[1].give(call, None) => {
+            "built-in profiles allow it only in namespaces of the run's own".to_string()
+        }
+        ("", "") => "no built-in profile allows it".to_string(),
+        ("", inside) => {
+            format!("built-in profiles allow only {inside}, and only in namespaces of the run's own")
+        }
+        (given, _) => format!("built-in profiles allow only {given}"),
     }
 }
 

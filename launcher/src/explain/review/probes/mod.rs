@@ -4,6 +4,7 @@ mod calls;
 mod files;
 mod network;
 mod opening;
+mod shared;
 mod variables;
 
 pub use network::sends_packets;
@@ -63,6 +64,7 @@ pub fn ask(own: Side<'_>, base: Option<Side<'_>>, sensitive: &Sensitive) -> Resu
     probes.compare(files::work)?;
     probes.compare(|side| files::devices(side, sensitive))?;
     probes.compare(processes)?;
+    probes.compare(shared::ask)?;
     probes.compare(|side| network::ask(side, sensitive))?;
     probes.compare(|side| Ok(variables::ask(side.profile)))?;
     probes.compare(calls::ask)?;

@@ -122,7 +122,7 @@ fn makes_socket(plan: &Plan, kind: i32) -> Result<bool, Refusal> {
 }
 
 /// Whether one of these calls goes through.
-fn passing(plan: &Plan, names: &[&[u8]], args: [u64; 6]) -> Result<bool, Refusal> {
+pub fn passing(plan: &Plan, names: &[&[u8]], args: [u64; 6]) -> Result<bool, Refusal> {
     let program = plan.calls.strict_program()?;
     let passes = |name: &&[u8]| {
         let Some(nr) = Call::named(name).and_then(|call| call.number(Arch::HOST)) else { return false };

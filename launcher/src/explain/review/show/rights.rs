@@ -209,7 +209,8 @@ fn namespaces(profile: &Profile, holds: &Holds) -> &'static str {
     match (profile.namespaces.as_deref(), holds.namespaces) {
         (Some(profile::Namespaces::Auto), true) => "where the machine gives them, as this one does",
         (Some(profile::Namespaces::Auto), false) => "where the machine gives them; a run here has none",
-        _ => "none: it sees the processes and the /tmp of this machine as far as rules open them",
+        (_, true) => "its own, which come with a network of its own",
+        (_, false) => "none: it sees the processes and the /tmp of this machine as far as rules open them",
     }
 }
 
