@@ -50,8 +50,8 @@ pub struct Unusual {
     pub base: String,
     /// What the profile gives beyond it.
     pub more: Vec<Effect>,
-    /// How much it takes back of it.
-    pub less: usize,
+    /// What it takes back of it.
+    pub less: Vec<Effect>,
 }
 
 /// A review.
@@ -129,11 +129,11 @@ pub fn review<'a>(
     })
 }
 
-/// The nearest built-in profile among those that it was merged from.
+/// The nearest built-in profile, of an agent too, among those that it was merged from.
 pub fn base(profile: &Profile) -> Option<&str> {
     let own = usize::from(profile.source == Source::BuiltIn);
     let mut lineage = profile.lineage.iter().rev().skip(own).map(|name| &**name);
-    lineage.find(|name| sbx_profiles::NAMES.contains(name))
+    lineage.find(|name| sbx_profiles::built_in(name).is_some())
 }
 
 /// How it differs from that.
@@ -141,7 +141,7 @@ fn unusual(profile: &Profile) -> Result<Option<Unusual>, Refusal> {
     let Some(base) = base(profile) else { return Ok(None) };
     let known = profile::load(OsStr::new(base), &Search::default())?;
     let more = effects::beyond(profile, &known)?;
-    let less = effects::beyond(&known, profile)?.len();
+    let less = effects::beyond(&known, profile)?;
     Ok(Some(Unusual { base: base.to_string(), more, less }))
 }
 

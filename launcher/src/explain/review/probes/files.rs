@@ -57,15 +57,16 @@ pub fn ask(probes: &mut Probes<'_>, sensitive: &Sensitive) -> Result<Vec<PathBuf
             let question = Question::Path(point.clone(), wanted);
             let answer = query::answer(own.about, &question)?;
             // What an entry names is given when it comes. Of what built-in profiles name, a list has to know it.
-            let comes = |(path, entry): &Granted<'_>| *path == point && (!entry.origin.built_in || is_known);
-            let comes = !is_there(&point) && granted.iter().any(comes);
+            let comes_there =
+                |(path, entry): &Granted<'_>| *path == point && (!entry.origin.built_in || is_known);
+            let comes = !is_there(&point) && granted.iter().any(comes_there);
             if !is_given(&answer) && !comes {
                 continue;
             }
             let opening = if comes { Opening::Here } else { opening(own, &point, what, &granted)? };
             if opening == Opening::Closed {
                 if is_there(&point) && !closed.iter().any(|above: &PathBuf| is_within(&point, above)) {
-                    closed.push(point);
+                    closed.push(point.clone());
                 }
                 continue;
             }
@@ -74,8 +75,9 @@ pub fn ask(probes: &mut Probes<'_>, sensitive: &Sensitive) -> Result<Vec<PathBuf
             let rules = nearest.map_or_else(|| places(&answer), |(_, entry)| vec![place(entry)]);
             let absent = if is_there(&point) { "" } else { ", not there now" };
             let about = format!("{} ({why}{absent}{})", shown(&point), remark(&opening));
-            let usual = base.map(|base| query::answer(base.about, &question)).transpose()?;
-            let usual = usual.is_some_and(|answer| is_given(&answer));
+            let known = base.map(|base| query::answer(base.about, &question)).transpose()?;
+            let comes_too = || base.is_some_and(|base| self::granted(base, what).iter().any(comes_there));
+            let usual = known.is_some_and(|answer| is_given(&answer)) || (comes && comes_too());
             probes.add(Gain { topic, about, meaning: meaning.to_string(), rules }, usual);
         }
     }

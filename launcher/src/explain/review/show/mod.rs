@@ -63,6 +63,9 @@ pub fn human(review: &Review<'_>, all: bool) -> String {
     text
 }
 
+/// Maximum number of things that are named of what a profile takes back.
+const FEW: usize = 4;
+
 fn unusual(text: &mut String, review: &Review<'_>, all: bool) {
     let Some(unusual) = &review.unusual else { return };
     let base = plain(&unusual.base);
@@ -77,11 +80,16 @@ fn unusual(text: &mut String, review: &Review<'_>, all: bool) {
         };
         effects(text, &unusual.more.iter().map(bare).collect::<Vec<_>>(), all);
     }
-    if unusual.less > 0 {
-        let things =
-            if unusual.less == 1 { "one thing".to_string() } else { format!("{} things", unusual.less) };
-        let _ = writeln!(text, "'{base}' gives {things} that this profile does not give. To see both ways:");
-        let _ = writeln!(text, "  sbx profile diff {base} {}", shown(review.name.as_ref()));
+    match unusual.less.len() {
+        0 => return,
+        1..=FEW => {
+            let _ = writeln!(text, "It lacks what '{base}' gives:");
+            effects(text, &unusual.less, all);
+        }
+        many => {
+            let _ = writeln!(text, "It lacks {many} things that '{base}' gives. To see both ways:");
+            let _ = writeln!(text, "  sbx profile diff {base} {}", shown(review.name.as_ref()));
+        }
     }
 }
 
