@@ -6,7 +6,7 @@ use crate::error::{REFUSED, Refusal, cannot};
 use crate::explain::query::{Reach, Subject};
 use crate::explain::review::effects::{Effect, beyond};
 use crate::explain::review::probes::Side;
-use crate::explain::review::{self};
+use crate::explain::review::{self, lesser};
 use crate::host::Host;
 use crate::host::landlock::Version;
 use crate::plan::calls::{self, Unix};
@@ -165,7 +165,8 @@ fn review_one(name: &OsStr, style: Style) -> Result<i32, Refusal> {
     let base = review::base(&whole).map(|base| load(OsStr::new(base))).transpose()?;
     let base_request = base.as_ref().map(|base| self::request(OsStr::new(&*base.name), base));
     let base_plan = base.as_ref().zip(base_request.as_ref());
-    let base_plan = base_plan.map(|(base, request)| self::plan(request, &host, base)).transpose()?;
+    // Where no run under that starts here, nothing is as usual.
+    let base_plan = base_plan.and_then(|(base, request)| self::plan(request, &host, base).ok());
     let reach = [Reach::default(), Reach::default()];
     let about = Subject { request: &request, host: &host, plan: &plan, reach: &reach[0] };
     let own = Side { about, profile: &whole };
@@ -209,17 +210,24 @@ fn request(name: &OsStr, profile: &Profile) -> Request {
     Request { profile: Some(name.to_os_string()), dangerously_unconfined, ..Request::default() }
 }
 
-/// The plan of a run here. Where the profile requires more than this machine gives, the run without that, and the
-/// refusal.
-fn plan(request: &Request, host: &Host, used: &Profile) -> Result<(Plan, Option<String>), Refusal> {
-    let whole = why::plan_of(request, host, &|profile| *profile = used.clone());
-    match (whole, &used.require) {
-        (Ok(plan), _) => Ok((plan, None)),
-        (Err(refusal), None) => Err(refusal),
-        (Err(refusal), Some(_)) => {
-            let less = |profile: &mut Profile| *profile = Profile { require: None, ..used.clone() };
-            Ok((why::plan_of(request, host, &less)?, Some(refusal.to_string())))
-        }
+/// Maximum number of entries for which runs here are refused, and without which a profile is reviewed.
+const MOST_REFUSED: usize = 16;
+
+/// The plan of a run here. Where a run is refused, that of one without what it is refused for, and the refusals.
+fn plan(request: &Request, host: &Host, used: &Profile) -> Result<(Plan, Vec<String>), Refusal> {
+    let plan_of = |used: &Profile| why::plan_of(request, host, &|profile| *profile = used.clone());
+    let (mut used, mut refused) = (used.clone(), Vec::new());
+    loop {
+        let refusal = match plan_of(&used) {
+            Ok(plan) => return Ok((plan, refused)),
+            Err(refusal) => refusal,
+        };
+        let text = refusal.to_string();
+        let helps = |less: &Profile| plan_of(less).map_or_else(|other| other.to_string() != text, |_| true);
+        let mut lesser = lesser::of(&used).into_iter().filter(|_| refused.len() < MOST_REFUSED);
+        let Some((entry, less)) = lesser.find(|(_, less)| helps(less)) else { return Err(refusal) };
+        refused.push(format!("{text}; no run starts so, and this review is of one without {entry}"));
+        used = less;
     }
 }
 

@@ -14,6 +14,7 @@ macro_rules! limits {
 }
 
 pub mod effects;
+pub mod lesser;
 pub mod probes;
 mod show;
 
