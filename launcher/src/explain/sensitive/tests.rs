@@ -72,6 +72,9 @@ fn secrets_and_what_holds_them_are_sensitive() {
         "/etc/shadow",
         "/etc",
         "/root",
+        "home/Maildir/new",
+        "home/snap/firefox/common",
+        "/var/mail",
         "/dev/mem",
         "/dev/kvm",
         "/proc/kcore",
@@ -91,6 +94,7 @@ fn what_is_executed_later_is_sensitive_to_changes_alone() {
     for path in [
         "home/.bashrc",
         "home/.local/bin/x",
+        "home/go/bin/x",
         "home/.config/autostart",
         "home/tools",
         "home/tools/x",
@@ -124,6 +128,13 @@ fn a_directory_is_as_sensitive_as_what_is_below_it() {
     assert!(machine.is("home/data", Use::Read));
     assert!(!machine.is("home/data/plain", Use::Read));
     fs::remove_file(machine.path("home/data/deep/server.key")).unwrap();
+    for name in ["prod.tfstate", "prod-kubeconfig.yaml", ".vault_pass.txt"] {
+        let path = machine.path("home/data/deep").join(name);
+        assert!(!machine.is("home/data", Use::Read), "{name}");
+        fs::write(&path, "").unwrap();
+        assert!(machine.is("home/data", Use::Read), "{name}");
+        fs::remove_file(&path).unwrap();
+    }
     fs::set_permissions(machine.path("home/data/deep/table.csv"), Permissions::from_mode(0o600)).unwrap();
     assert!(machine.is("home/data", Use::Read) && machine.is("home/data/deep/table.csv", Use::Read));
     // A link leads nowhere by a rule about its directory.

@@ -6,6 +6,7 @@ mod flags;
 mod hostile;
 mod outsiders;
 mod permissions;
+mod places;
 mod reports;
 mod reviews;
 mod rounds;

@@ -125,6 +125,14 @@ pub fn devices(side: Side<'_>, sensitive: &Sensitive) -> Result<Vec<Gain>, Refus
         if !is_within(at, home) {
             continue;
         }
+        let meaning = "devices that no built-in profile opens can be opened".to_string();
+        // What an entry names is given when it comes.
+        if !is_there(at) && !sensitive.is_known_device(at) && !told.iter().any(|known| known == at) {
+            let (about, rules) = (format!("{} (not there now)", shown(at)), vec![place(entry)]);
+            gains.push(Gain { topic: "devices", about, meaning, rules });
+            told.push(at.to_path_buf());
+            continue;
+        }
         let mut found = below(at, |kind| kind.is_char_device() || kind.is_block_device());
         found.retain(|device| !sensitive.is_known_device(device) && !told.contains(device));
         found.sort_by_key(|device| !is_disk(device));
@@ -138,8 +146,7 @@ pub fn devices(side: Side<'_>, sensitive: &Sensitive) -> Result<Vec<Gain>, Refus
             if can {
                 let what = if is_disk(&device) { " (a disk: all that is on it)" } else { "" };
                 let (about, rules) = (format!("{}{what}", shown(&device)), vec![place(entry)]);
-                let meaning = "devices that no built-in profile opens can be opened".to_string();
-                gains.push(Gain { topic: "devices", about, meaning, rules });
+                gains.push(Gain { topic: "devices", about, meaning: meaning.clone(), rules });
                 told.push(device);
             }
         }
