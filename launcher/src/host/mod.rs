@@ -18,6 +18,7 @@ use landlock::Version;
 use mounts::Mounts;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -85,8 +86,10 @@ pub struct Host {
     pub terminals: Fact<Vec<PathBuf>>,
     /// The file of the program that is running.
     pub own_program: Fact<Option<FileIdentity>>,
-    /// Tells what a descriptor is.
-    pub opened: fn(i32) -> Open,
+    /// Those of this process that the command gets as descriptors 0 to 2.
+    pub streams: [RawFd; 3],
+    /// Tells what a descriptor of this process is.
+    pub opened: fn(RawFd) -> Open,
 }
 
 impl Host {
@@ -115,10 +118,24 @@ impl Host {
             identity: Fact::read_by(namespace::identity),
             tasks: Fact::read_by(|| process::tasks_of_user(process::real_user())),
             mounts: Fact::read_by(Mounts::now),
-            terminals: Fact::read_by(terminals),
+            terminals: Fact::read_by(|| terminals([0, 1, 2])),
             own_program: Fact::read_by(|| identity_of(Path::new("/proc/self/exe"))),
+            streams: [0, 1, 2],
             opened,
         }
+    }
+
+    /// The same where the command is another process's: with its environment, and with its standard input, output and
+    /// error, which have these numbers here.
+    pub fn of_caller(environment: Environment, streams: [RawFd; 3]) -> Host {
+        let host = Host::with_environment(environment);
+        Host { terminals: host.terminals.known(terminals(streams)), streams, ..host }
+    }
+
+    /// What the command gets as this descriptor.
+    pub fn passed(&self, number: RawFd) -> Open {
+        let stream = usize::try_from(number).ok().and_then(|number| self.streams.get(number));
+        (self.opened)(stream.copied().unwrap_or(number))
     }
 
     /// The value of a variable.
@@ -172,11 +189,12 @@ pub fn identity_of(path: &Path) -> Option<FileIdentity> {
     path.metadata().map(|meta| (meta.dev(), meta.ino())).ok()
 }
 
-fn terminals() -> Vec<PathBuf> {
-    (0..3).filter(|number| descriptor::is_terminal(*number)).filter_map(descriptor::path_of).collect()
+fn terminals(streams: [RawFd; 3]) -> Vec<PathBuf> {
+    let terminals = streams.into_iter().filter(|number| descriptor::is_terminal(*number));
+    terminals.filter_map(descriptor::path_of).collect()
 }
 
-fn opened(number: i32) -> Open {
+fn opened(number: RawFd) -> Open {
     let kind = match descriptor::file_type(number) {
         Ok(Some(kind)) => kind,
         Ok(None) => return Open::Nothing,

@@ -10,7 +10,7 @@ use crate::supervise::{Caller, Stderr};
 use crate::sys::process::{self, Pid};
 use crate::sys::{descriptor, packet, probe, stream};
 use std::ffi::OsString;
-use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ pub fn live(shared: &Shared, said: OwnedFd) -> i32 {
     if process::die_with_parent(libc::SIGKILL).is_err() || process::parent() != shared.pool {
         return UNSUITED;
     }
-    let mut door = Socket { shared, connection: None, streams: Vec::new() };
+    let mut door = Socket { shared, connection: None };
     match warm::park(&shared.request, &mut door) {
         Ended::Ran => 0,
         Ended::Stale(_) | Ended::Over => STALE,
@@ -91,8 +91,6 @@ pub fn live(shared: &Shared, said: OwnedFd) -> i32 {
 struct Socket<'s> {
     shared: &'s Shared,
     connection: Option<Rc<OwnedFd>>,
-    /// Those of the caller that are to be descriptors 0 to 2.
-    streams: Vec<OwnedFd>,
 }
 
 impl Socket<'_> {
@@ -131,16 +129,14 @@ impl Socket<'_> {
         let wish = wish.filter(|wish| !received.is_cut && wish.key == self.shared.key.bytes());
         let mut descriptors = received.descriptors;
         let report = if descriptors.len() > 3 { descriptors.pop() } else { None };
-        let request = wish
-            .as_ref()
-            .filter(|_| descriptors.len() == 3)
-            .and_then(|wish| wish.request(&self.shared.request, report.map(IntoRawFd::into_raw_fd)));
-        let Some((request, wish)) = request.zip(wish) else {
+        let number = report.as_ref().map(AsRawFd::as_raw_fd);
+        let request = wish.as_ref().and_then(|wish| wish.request(&self.shared.request, number));
+        let (Some(request), Some(wish), Ok(streams)) = (request, wish, descriptors.try_into()) else {
             self.refuse("the pool is for something else");
             return None;
         };
-        self.streams = descriptors;
-        Some(Waited::Asked(Box::new(Asked { request, environment: wish.environment })))
+        let asked = Asked { request, environment: wish.environment, streams, report };
+        Some(Waited::Asked(Box::new(asked)))
     }
 }
 
@@ -154,7 +150,7 @@ impl Door for Socket<'_> {
 
     fn wait(&mut self, broken: [RawFd; 2]) -> Waited {
         loop {
-            (self.connection, self.streams) = (None, Vec::new());
+            self.connection = None;
             // Whoever ends the pool shuts the socket down.
             let Ok(connection) = packet::accept(self.shared.listener.as_fd()) else { return Waited::Over };
             if let Some(waited) = self.hear(connection, broken) {
@@ -167,8 +163,7 @@ impl Door for Socket<'_> {
         self.answer(&Answer::Refused(OsString::from(why)));
     }
 
-    fn take(&mut self, time: Option<Duration>) -> Option<Caller> {
-        let streams = std::mem::take(&mut self.streams);
+    fn take(&mut self, streams: [OwnedFd; 3], time: Option<Duration>) -> Option<Caller> {
         // From here on this process does not end with the pool.
         stream::replace_standard(&streams).and_then(|()| process::die_with_parent(0)).ok()?;
         let time = time.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1));

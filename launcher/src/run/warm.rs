@@ -28,7 +28,7 @@ use crate::sys::ahead::Ahead;
 use crate::sys::descriptor::{self, Interest};
 use crate::sys::{mount, privilege, process, stream};
 use crate::text::shown;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -38,6 +38,10 @@ pub struct Asked {
     pub request: Request,
     /// The caller's environment.
     pub environment: Environment,
+    /// Its standard input, output and error.
+    pub streams: [OwnedFd; 3],
+    /// Its descriptor for the report, whose number the request has.
+    pub report: Option<OwnedFd>,
 }
 
 /// What came of waiting.
@@ -60,7 +64,7 @@ pub trait Door {
     fn refuse(&mut self, why: &str);
     /// Tells who asked that the command starts here, and how long it may run, unless nobody is there any more. From
     /// then on descriptors 0 to 2 are the caller's.
-    fn take(&mut self, time: Option<Duration>) -> Option<Caller>;
+    fn take(&mut self, streams: [OwnedFd; 3], time: Option<Duration>) -> Option<Caller>;
     /// Tells who asked how the run has ended: nothing of it can act any more. What it left is removed afterwards.
     fn end(&mut self, result: Result<i32, Refusal>);
 }
@@ -114,6 +118,14 @@ struct Waiting<'a> {
     files: Files,
     mounts: mount::Changes,
     presence: Option<Rc<Presence>>,
+}
+
+/// What the run that waits is to do, for whom.
+struct Admitted {
+    request: Request,
+    caller: Caller,
+    plan: Plan,
+    host: Host,
 }
 
 /// A command that the run has got.
@@ -192,15 +204,14 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
                     return Err(Refusal::new("nobody asks for the run any more"));
                 }
             };
-            match waiting.admit(&asked, steps, door) {
+            match waiting.admit(*asked, steps, door) {
                 Ok(None) => {}
-                Ok(Some((caller, mut plan, host))) => {
+                Ok(Some(Admitted { request, caller, mut plan, host })) => {
                     is_taken = true;
-                    let (opened, places) = Reporter::open(&asked.request);
+                    let (opened, places) = Reporter::open(&request);
                     reporter = opened;
                     places?;
-                    taken =
-                        Some(waiting.begin(&asked.request, &mut plan, &host, caller, reporter.as_mut())?);
+                    taken = Some(waiting.begin(&request, &mut plan, &host, caller, reporter.as_mut())?);
                     return Ok(());
                 }
                 Err(why) => {
@@ -270,18 +281,21 @@ impl Waiting<'_> {
     /// nobody is there any more.
     fn admit(
         &self,
-        asked: &Asked,
+        Asked { request, environment, streams, report }: Asked,
         steps: &Steps,
         door: &mut dyn Door,
-    ) -> Result<Option<(Caller, Plan, Host)>, String> {
-        let host = Host::with_environment(asked.environment.clone());
-        let plan = self.plan(&asked.request, &host)?;
+    ) -> Result<Option<Admitted>, String> {
+        let host = Host::of_caller(environment, streams.each_ref().map(AsRawFd::as_raw_fd));
+        let plan = self.plan(&request, &host)?;
         match steps::fill(&steps.permit, &plan) {
             Ok(true) => {}
             Ok(false) => return Err("its words have no room".to_string()),
             Err(error) => return Err(error.to_string()),
         }
-        Ok(door.take(plan.limits.timeout).map(|caller| (caller, plan, host)))
+        let Some(caller) = door.take(streams, plan.limits.timeout) else { return Ok(None) };
+        // The report takes it over by its number.
+        report.map(IntoRawFd::into_raw_fd);
+        Ok(Some(Admitted { request, caller, plan, host }))
     }
 
     /// The plan of what is asked for, if it is the one of the run that waits.

@@ -38,7 +38,7 @@ pub fn replace(number: RawFd, by: BorrowedFd<'_>) -> Result<(), SyscallError> {
 }
 
 /// Puts these in the places of standard input, output and error.
-pub fn replace_standard(by: &[OwnedFd]) -> Result<(), SyscallError> {
+pub fn replace_standard(by: &[OwnedFd; 3]) -> Result<(), SyscallError> {
     (0..3).zip(by).try_for_each(|(number, by)| replace(number, by.as_fd()))
 }
 

@@ -279,7 +279,7 @@ pub fn without(
 /// file that is protected or denied, which could be opened anew by its descriptor's name, for writing too.
 pub fn check_passed(passed: &[i32], host: &Host, layout: &Layout) -> Result<(), Refusal> {
     for number in (0..3).chain(passed.iter().copied()) {
-        let why = match (host.opened)(number) {
+        let why = match host.passed(number) {
             Open::Directory(path) => format!(
                 "it is the directory '{}', opened outside the namespaces of the run; leave it out, or run \
                  with '--namespaces none'",

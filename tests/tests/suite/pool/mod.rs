@@ -3,6 +3,7 @@
 
 mod apart;
 mod commands;
+mod handed;
 mod policy;
 mod reach;
 
