@@ -1,7 +1,7 @@
 """Attempts by what is said in a connection to an allowed host."""
-import os, socket, struct, time
+import mmap, os, select, socket, struct, time
 
-from attempts import (CONNECTED, OTHER, SEEN_TLS, attempt, counted, extension, handshake, hello, http,
+from attempts import (CONNECTED, OTHER, SEEN_TLS, address_of, attempt, counted, extension, handshake, hello, http,
                       quietly, record, send, sni, tcp)
 
 # A key of X25519, and what TLS 1.3 takes besides it (RFC 8446, 9.2).
@@ -114,6 +114,33 @@ def another_name_when_asked_again():
 @attempt("openssl/openssl#32472: Detect server_name changes across TLS 1.3 HelloRetryRequest", seen=SEEN_TLS)
 def another_name_before_asked_again():
     second_hello(b"", b"", True), second_hello(EARLY_DATA, record(b"x" * 50, 23), True)
+
+
+# The name is looked up for a second, and what was said waits for so long.
+SLOW = ["--connect", "slow.example"]
+SEEN_SLOW = [*SEEN_TLS[:2], "question slow.example", "name slow.example"]
+
+
+@attempt("CWE-367: Time-of-check Time-of-use Race Condition", SLOW, SEEN_SLOW, ["name slow.example"])
+def another_name_in_pages_that_were_looked_at():
+    judged, forwarded = (record(handshake(sni(name) + NEEDED)) for name in (b"slow.example", b"wild.example"))
+    pages = os.memfd_create("pages")
+    os.ftruncate(pages, mmap.PAGESIZE)
+
+    def talk(then):
+        with mmap.mmap(pages, mmap.PAGESIZE) as mapped, socket.socket() as s:
+            mapped[: len(judged)] = judged
+            s.setblocking(False)
+            s.connect_ex((address_of("slow.example"), 443))
+            select.select([], [s], [], 5)
+            os.sendfile(s.fileno(), pages, 0, len(judged))
+            time.sleep(0.3)
+            mapped[: len(then)] = then
+            s.settimeout(5)
+            s.recv(100)
+
+    for then in (judged, forwarded):
+        quietly(lambda: talk(then))
 
 
 @attempt("RFC 8446, 5.1: Record Layer: messages of one type in one record", seen=CONNECTED)

@@ -33,14 +33,17 @@ enum Way {
 }
 
 /// Bytes that are looked at, and until when.
+///
+/// They are taken out of the socket first, and the host gets these very bytes. What is still in a socket may be pages
+/// that the command has mapped (sendfile(2)), and can change after it was looked at.
 struct Look {
     /// What they may be. Empty: another ClientHello.
     protocols: Vec<Protocol>,
+    /// At most [`said::LONGEST`].
+    bytes: Vec<u8>,
     until: Instant,
     /// Bytes have arrived since they were last looked at.
     is_new: bool,
-    /// No more will.
-    ended: bool,
 }
 
 /// A connection.
@@ -63,8 +66,8 @@ pub struct Link {
     /// What the host gets before what the client says from now on.
     head: Vec<u8>,
     /// The first ClientHello was let through. What follows it waits until the server's answer tells whether there is to
-    /// be another one.
-    awaits_answer: bool,
+    /// be another one: this, which was taken with it, and what is in the socket.
+    behind_hello: Option<Vec<u8>>,
     up: Flow,
     down: Flow,
     /// It has its turn anyway.
@@ -110,12 +113,12 @@ impl Link {
         }
         // What is looked at and what is forwarded are the same bytes, urgent ones among them.
         let _ = rustix::net::sockopt::set_socket_oobinline(&socket, true);
-        let look = look.map(|(protocols, until)| Look::new(protocols, until));
+        let look = look.map(|(protocols, until)| Look::new(protocols, Vec::new(), until));
         let ends = ends_of_accepted(&socket);
         let (inside, way) = (End::new(socket), Way::Resolving);
         let (up, down) = (Flow::default(), Flow::default());
         let (form, looks_later, head) = (None, Vec::new(), Vec::new());
-        let (awaits_answer, is_busy) = (false, false);
+        let (behind_hello, is_busy) = (None, false);
         Link {
             id,
             host,
@@ -128,7 +131,7 @@ impl Link {
             form,
             looks_later,
             head,
-            awaits_answer,
+            behind_hello,
             up,
             down,
             is_busy,
@@ -170,7 +173,7 @@ impl Link {
         let protocols = std::mem::take(&mut self.looks_later);
         if !protocols.is_empty() {
             let until = Instant::now() + said::TIME;
-            self.look = Some(Look::new(protocols, until));
+            self.look = Some(Look::new(protocols, Vec::new(), until));
             poller.wake_at(until, Token::new(Kind::Attempt, self.id));
         }
         Step::Waits
@@ -245,7 +248,6 @@ impl Link {
             && let Some(look) = &mut self.look
         {
             look.is_new |= ready.read;
-            look.ended |= ready.ended;
         }
         // Where there is nothing more to be read, the error shows nowhere else.
         let is_read = if token.kind == Kind::Inside { self.up.ended } else { self.down.ended };
@@ -262,7 +264,7 @@ impl Link {
     /// Time has passed.
     pub fn on_time(&mut self, poller: &mut Poller, now: Instant) -> Step {
         if let Some(look) = self.look.as_ref().filter(|look| now >= look.until) {
-            return Step::Mismatch(look.part(&[]).protocol(), None);
+            return Step::Mismatch(look.part().protocol(), None);
         }
         match &mut self.way {
             Way::Dialling(dial) => {
@@ -287,13 +289,14 @@ impl Link {
             step => return step,
         }
         let Way::Made(outside) = &mut self.way else { return Step::Waits };
+        let awaits_answer = self.behind_hello.is_some();
         let up = match &self.look {
-            None if !self.head.is_empty() => send_head(&mut self.head, &mut self.up, outside),
-            None => self.up.pump(&mut self.inside, outside, pipes),
+            _ if !self.head.is_empty() => send_head(&mut self.head, &mut self.up, outside),
+            None if !awaits_answer => self.up.pump(&mut self.inside, outside, pipes),
             // What the host says first may come before: it knows nothing of the command yet.
-            Some(_) => Turn::Waits,
+            _ => Turn::Waits,
         };
-        let down = match self.awaits_answer {
+        let down = match awaits_answer {
             false => self.down.pump(outside, &mut self.inside, pipes),
             true => Turn::Waits,
         };
@@ -308,41 +311,39 @@ impl Link {
 
     /// Looks at the first bytes, where that is to be done and there are new ones.
     fn look(&mut self, rules: &HostRules, buffer: &mut [u8]) -> Step {
-        let Some(look) = self.look.as_mut().filter(|look| look.is_new || look.ended) else {
-            return Step::Waits;
-        };
+        let Some(look) = self.look.as_mut().filter(|look| look.is_new) else { return Step::Waits };
         look.is_new = false;
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let count = match rustix::net::recv(&self.inside.socket, &mut *buffer, flags) {
-            Ok((count, _)) => count,
-            Err(Errno::AGAIN | Errno::INTR) => return Step::Waits,
-            Err(_) => return self.broken(),
-        };
-        // It ended before it began: nothing was said that could be wrong.
-        if count == 0 {
-            return self.broken();
-        }
-        let bytes = buffer.get(..count).unwrap_or_default();
-        let part = look.part(bytes);
-        match said::judge(part, bytes, &self.host, self.port, rules) {
-            Verdict::Unfinished if look.ended => Step::Mismatch(part.protocol(), None),
-            Verdict::Unfinished => Step::Waits,
-            Verdict::Mismatch(said) => Step::Mismatch(part.protocol(), said),
-            Verdict::Matches => {
-                if part == Part::First(Protocol::Tls) {
-                    self.up.most = Some(tls::length(bytes) as u64);
-                    self.awaits_answer = true;
-                }
-                self.look = None;
-                Step::Waits
+        loop {
+            let part = look.part();
+            match said::judge(part, &look.bytes, &self.host, self.port, rules) {
+                Verdict::Unfinished => {}
+                Verdict::Mismatch(said) => return Step::Mismatch(part.protocol(), said),
+                Verdict::Matches => break,
+            }
+            let room = said::LONGEST.saturating_sub(look.bytes.len());
+            let room = buffer.get_mut(..room).unwrap_or_default();
+            match rustix::net::recv(&self.inside.socket, room, RecvFlags::DONTWAIT) {
+                // It ended before it began: nothing was said that could be wrong.
+                Ok((0, _)) if look.bytes.is_empty() => return self.broken(),
+                Ok((0, _)) => return Step::Mismatch(part.protocol(), None),
+                Ok((count, _)) => look.bytes.extend(buffer.iter().take(count)),
+                Err(Errno::AGAIN | Errno::INTR) => return Step::Waits,
+                Err(_) => return self.broken(),
             }
         }
+        let is_first_hello = look.part() == Part::First(Protocol::Tls);
+        let mut bytes = self.look.take().map(|look| look.bytes).unwrap_or_default();
+        if is_first_hello {
+            self.behind_hello = Some(bytes.split_off(tls::length(&bytes).min(bytes.len())));
+        }
+        self.head.append(&mut bytes);
+        Step::Waits
     }
 
     /// Looks at the first bytes of the server's, where what the client says next depends on them.
     fn look_at_answer(&mut self, poller: &mut Poller) {
         let Way::Made(outside) = &self.way else { return };
-        if !self.awaits_answer {
+        if self.behind_hello.is_none() {
             return;
         }
         let mut answer = [0; 64];
@@ -355,17 +356,21 @@ impl Link {
                 Err(_) => Some(false),
             };
         let Some(asks_again) = asks_again else { return };
-        (self.awaits_answer, self.up.most) = (false, None);
+        let mut behind = self.behind_hello.take().unwrap_or_default();
         if asks_again {
             let until = Instant::now() + said::TIME;
-            self.look = Some(Look::new(Vec::new(), until));
+            self.look = Some(Look::new(Vec::new(), behind, until));
             poller.wake_at(until, Token::new(Kind::Attempt, self.id));
+        } else {
+            self.head.append(&mut behind);
         }
     }
 
     /// Lets it go on although its first bytes do not match.
     pub fn overlook(&mut self) {
-        self.look = None;
+        if let Some(mut look) = self.look.take() {
+            self.head.append(&mut look.bytes);
+        }
     }
 }
 
@@ -386,15 +391,16 @@ fn send_head(head: &mut Vec<u8>, up: &mut Flow, outside: &mut End) -> Turn {
 }
 
 impl Look {
-    fn new(protocols: Vec<Protocol>, until: Instant) -> Look {
-        Look { protocols, until, is_new: true, ended: false }
+    /// With what was taken already.
+    fn new(protocols: Vec<Protocol>, bytes: Vec<u8>, until: Instant) -> Look {
+        Look { protocols, bytes, until, is_new: true }
     }
 
     /// What the bytes that have come so far are.
-    fn part(&self, bytes: &[u8]) -> Part {
+    fn part(&self) -> Part {
         match self.protocols.is_empty() {
             true => Part::SecondHello,
-            false => Part::First(said::spoken(&self.protocols, bytes)),
+            false => Part::First(said::spoken(&self.protocols, &self.bytes)),
         }
     }
 }

@@ -86,8 +86,6 @@ pub struct Ready {
     pub read: bool,
     /// Writing would not wait.
     pub write: bool,
-    /// The other end sends nothing more.
-    pub ended: bool,
     /// There is an error.
     pub error: bool,
 }
@@ -214,7 +212,6 @@ fn read(event: &epoll::Event) -> Option<(Token, Ready)> {
     let ready = Ready {
         read: gone || ended || flags.contains(EventFlags::IN),
         write: gone || flags.contains(EventFlags::OUT),
-        ended,
         error,
     };
     Token::unpack(data.u64()).map(|token| (token, ready))

@@ -49,8 +49,6 @@ pub struct Flow {
     held: usize,
     /// Bytes that have arrived.
     pub total: u64,
-    /// So many bytes are moved, and what follows is not read yet.
-    pub most: Option<u64>,
     /// The sender has sent everything.
     pub ended: bool,
     /// And the receiver knows.
@@ -110,8 +108,7 @@ impl Flow {
                 self.is_done = true;
                 return Turn::Done;
             }
-            let left_of_most = self.most.map_or(u64::MAX, |most| most.saturating_sub(self.total));
-            if !from.readable || left_of_most == 0 {
+            if !from.readable {
                 return Turn::Waits;
             }
             if left == 0 {
@@ -122,11 +119,7 @@ impl Flow {
             }
             let Some(pipe) = &self.pipe else { return Turn::NoPipe };
             // The pipe is empty: it is the socket that EAGAIN is about.
-            match transfer(
-                &from.socket,
-                &pipe.into,
-                pipe.size.min(usize::try_from(left_of_most).unwrap_or(usize::MAX)),
-            ) {
+            match transfer(&from.socket, &pipe.into, pipe.size) {
                 Ok(0) => self.ended = true,
                 Ok(count) => self.held = count,
                 Err(Errno::AGAIN) => from.readable = false,

@@ -4,8 +4,8 @@
 //! what the client says. In TLS this is the server name in the ClientHello, in HTTP the host of the first request. It
 //! has to be the host that the connection was made to. What is not of the protocol at all does not match either: on
 //! port 443 something else than TLS is a mismatch, unless a rule says what is spoken there. On ports without a protocol
-//! nothing is looked at. Nothing is decrypted, and nothing is changed: the bytes are only looked at (MSG_PEEK), and
-//! forwarded with all that follow. A server of TLS 1.3 may ask for a second ClientHello, and goes by the name in that
+//! nothing is looked at. Nothing is decrypted, and nothing is changed: the bytes that were looked at are forwarded, and
+//! all that follow. A server of TLS 1.3 may ask for a second ClientHello, and goes by the name in that
 //! one: it is looked at as well.
 //!
 //! What this does not show: the host that is named inside of an encrypted connection, or by a later request.
