@@ -12,6 +12,7 @@
 mod rules;
 
 use crate::mcp::execute::Outcome;
+use crate::mcp::places::Places;
 use crate::mcp::server::{Server, locked};
 use crate::text::escape;
 use rmcp::RoleServer;
@@ -24,6 +25,7 @@ use sbx_client::report::{Report, ViolationRecord};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 /// How often the user is asked, at most: in all, and about one command.
@@ -40,9 +42,10 @@ const FIELD: &str = "allow";
 type Flag = (String, OsString);
 
 /// What the user has been asked for, and has allowed.
-#[derive(Default)]
 pub struct Granted {
     flags: Vec<Flag>,
+    /// Those of the server's own flags and of these.
+    places: Places,
     asked: HashSet<Flag>,
     waiting: VecDeque<Waiting>,
 }
@@ -69,9 +72,26 @@ pub enum Asked {
 }
 
 impl Granted {
+    /// Nothing, beside what a server has anyway.
+    pub fn new(places: Places) -> Granted {
+        Granted { flags: Vec::new(), places, asked: HashSet::new(), waiting: VecDeque::new() }
+    }
+
     /// The flags that were allowed.
     pub fn flags(&self) -> &[Flag] {
         &self.flags
+    }
+
+    /// What commands must not move.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// The places with one more flag. `None` where commands would decide what is at one of them.
+    fn with(&self, (flag, value): &Flag) -> Option<Places> {
+        let mut places = self.places.clone();
+        places.add(flag.trim_start_matches('-'), Path::new(value));
+        places.check().is_ok().then_some(places)
     }
 }
 
@@ -92,8 +112,9 @@ pub async fn about(
     }
     for question in questions {
         let _one_at_a_time = server.asking.lock().await;
-        if asked(&question, context).await {
-            outcome.granted.push(grant(server, question.flag));
+        // What was allowed since this question was made counts as well.
+        if locked(&server.granted).with(&question.flag).is_some() && asked(&question, context).await {
+            outcome.granted.extend(grant(server, question.flag));
         }
     }
     Asked::Answered(Box::new(outcome))
@@ -110,7 +131,7 @@ pub fn resume(server: &Server, state: &str, answers: Option<InputResponses>) -> 
     for (place, question) in waiting.questions.into_iter().enumerate() {
         let answer = answers.remove(&key(place)).and_then(|answer| serde_json::from_value(answer).ok());
         if answer.is_some_and(|answer| says_yes(&answer)) {
-            outcome.granted.push(grant(server, question.flag));
+            outcome.granted.extend(grant(server, question.flag));
         }
     }
     Some(outcome)
@@ -126,13 +147,16 @@ fn can_ask(context: &RequestContext<RoleServer>) -> bool {
 /// The questions about a run, each of which is asked once only.
 fn questions(server: &Server, report: &Report) -> Vec<Question> {
     let mut granted = locked(&server.granted);
+    let home = server.settings.home.as_deref();
     let proposed = report.violations.iter().filter_map(|violation| {
-        let flag = rules::proposed(violation, &server.settings)?;
+        let flag = rules::proposed(violation, home, &granted.places)?;
+        granted.with(&flag)?;
         Some(Question { text: text(&flag, violation), flag })
     });
+    let proposed: Vec<Question> = proposed.collect();
     let is_new =
         |question: &Question| granted.asked.len() < MOST && granted.asked.insert(question.flag.clone());
-    proposed.filter(is_new).take(MOST_OF_ONE).collect()
+    proposed.into_iter().filter(is_new).take(MOST_OF_ONE).collect()
 }
 
 /// One line, and nothing in it that could end the line: the names are the command's.
@@ -188,9 +212,11 @@ fn says_yes(answer: &ElicitResult) -> bool {
     content.and_then(|content| content.get(FIELD)?.as_bool()) == Some(true)
 }
 
-/// Has all further runs be given a flag, and says which.
-fn grant(server: &Server, flag: Flag) -> String {
+/// Has all further runs be given a flag, and says which. Of two that do not go together the second is left out.
+fn grant(server: &Server, flag: Flag) -> Option<String> {
     let told = format!("{} {}", flag.0, escape(flag.1.as_bytes(), 400));
-    locked(&server.granted).flags.push(flag);
-    told
+    let mut granted = locked(&server.granted);
+    granted.places = granted.with(&flag)?;
+    granted.flags.push(flag);
+    Some(told)
 }

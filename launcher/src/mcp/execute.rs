@@ -160,6 +160,7 @@ async fn attempt(
     if context.ct.is_cancelled() {
         return Err("the call was cancelled before the command began".to_string());
     }
+    locked(&server.granted).places().are_still_real()?;
     let number = locked(&server.reports).number();
     let running = run::start(command(server, &asked), asked.input, &server.runs())?;
     Ok((number, running.finish(context, asked.time, &server.ended).await))

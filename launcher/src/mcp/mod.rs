@@ -10,6 +10,7 @@
 mod ask;
 mod execute;
 mod lines;
+mod places;
 mod read_report;
 mod reports;
 mod run;

@@ -47,9 +47,9 @@ impl Server {
     pub fn new(settings: Settings, ended: watch::Receiver<Ending>) -> Server {
         let slots = Semaphore::new(settings.concurrent);
         Server {
+            granted: Mutex::new(Granted::new(settings.places.clone())),
             settings,
             reports: Mutex::default(),
-            granted: Mutex::default(),
             slots,
             questions: Semaphore::new(QUESTIONS),
             waiting: AtomicUsize::new(0),

@@ -1,17 +1,16 @@
 //! What is fixed when the server starts: the policy of every run, and the bounds of what a call may ask for.
 //!
 //! Commands may change the workspace between two runs. So every path in a flag is made absolute and real once, and a
-//! flag that opens something is refused where commands decide what is there: a later run would open whatever they put
-//! in its place.
+//! policy is refused where commands decide what is at one of its paths ([`Places`]).
 
 use crate::error::Refusal;
 use crate::host::Host;
-use crate::plan::{Plan, writable_roots};
+use crate::mcp::places::{OPENING, Places};
+use crate::plan::Plan;
 use crate::profile;
 use crate::program;
 use crate::request::Request;
 use crate::sys::path;
-use crate::text::shown;
 use sbx_client::Sandbox;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -38,9 +37,6 @@ const REFUSED: [(&str, &str); 9] = [
     ("verbose", "it would be mixed into what commands write"),
     ("dangerously-unconfined", "a model's commands are never run without confinement"),
 ];
-
-/// Flags whose values are paths that they open.
-const OPENING: [&str; 6] = ["ro", "rox", "rw", "rwx", "unix", "audit-log"];
 
 /// A flag of `sbx run`, as it was given.
 #[derive(Clone, Debug)]
@@ -71,8 +67,8 @@ pub struct Start {
 pub struct Settings {
     /// The workspace, by its real path.
     pub workspace: PathBuf,
-    /// Every directory that commands may change, by its real path; the workspace too.
-    pub roots: Vec<PathBuf>,
+    /// What commands must not move.
+    pub places: Places,
     /// The user's home directory.
     pub home: Option<PathBuf>,
     /// The flags of each run.
@@ -127,11 +123,11 @@ impl Settings {
         };
         let output = output(&start.request)?;
         let flags = absolute(&start.flags, host.directory()?);
-        let roots = roots(&workspace, &flags, plan);
-        for given in &flags {
-            keeps_its_meaning(given, &roots)?;
+        let mut places = Places::of(plan, &workspace, host.directory()?);
+        for given in flags.iter().filter(|given| given.is_path) {
+            given.value.iter().for_each(|value| places.add(given.name, Path::new(value)));
         }
-        profile_is_out_of_reach(plan, host.directory()?, &roots)?;
+        places.check()?;
         let fixed =
             [("workspace", workspace.as_os_str().to_owned()), ("max-output", output.to_string().into())];
         let dropped = ["workspace", "max-output", "timeout", "quiet"];
@@ -146,7 +142,7 @@ impl Settings {
         Ok(Settings {
             home: plan.home.clone().map(|home| path::canonical(&home)),
             workspace,
-            roots,
+            places,
             flags,
             shell,
             usual_time,
@@ -212,54 +208,6 @@ fn absolute(flags: &[Given], directory: &Path) -> Vec<Given> {
         Given { value: value.or_else(|| given.value.clone()), ..given.clone() }
     };
     flags.iter().map(fixed).collect()
-}
-
-/// Where commands may write, by real paths.
-fn roots(workspace: &Path, flags: &[Given], plan: &Plan) -> Vec<PathBuf> {
-    let named = flags.iter().filter(|given| matches!(given.name, "rw" | "rwx"));
-    let named = named.filter_map(|given| given.value.as_ref()).map(PathBuf::from);
-    let mut roots: Vec<PathBuf> = [workspace.to_path_buf()].into_iter().chain(named).collect();
-    let rules = plan.paths.iter().flatten().filter(|rule| rule.rights.write && !rule.rights.devices);
-    // What the run has of its own stands in the place of these.
-    let hidden = |path: &Path| plan.namespaces.as_ref().is_ok_and(|layout| layout.replaces(path).is_some());
-    roots.extend(rules.map(|rule| rule.place().into_owned()).filter(|path| !hidden(path)));
-    roots
-}
-
-/// Refuses a flag that opens a path of which commands decide what it is.
-fn keeps_its_meaning(given: &Given, roots: &[PathBuf]) -> Result<(), Refusal> {
-    let Some(value) = given.value.as_ref().filter(|_| OPENING.contains(&given.name)) else { return Ok(()) };
-    let path = Path::new(value);
-    match roots.iter().find(|root| changes(root, path)) {
-        None => Ok(()),
-        Some(root) => Err(Refusal::new(format!(
-            "refused --{} '{}': commands may change '{}', and so what is at that path when the next one starts; leave \
-             the flag out, or name a path elsewhere",
-            given.name,
-            shown(path),
-            shown(root)
-        ))),
-    }
-}
-
-/// Whether who may write in a directory decides what is at a path.
-pub fn changes(root: &Path, path: &Path) -> bool {
-    path != root && path::way(path).passes(root)
-}
-
-/// Refuses a profile that commands may change, or one of its parents: the next run would have another policy.
-fn profile_is_out_of_reach(plan: &Plan, directory: &Path, roots: &[PathBuf]) -> Result<(), Refusal> {
-    let roots: Vec<&Path> = roots.iter().map(|root| &**root).collect();
-    match writable_roots::profile_below(&plan.profile, directory, &roots) {
-        None => Ok(()),
-        Some((file, root)) => Err(Refusal::new(format!(
-            "refused the profile '{}': commands may change '{}', and so what is in '{}', the policy of the next one; \
-             keep the file elsewhere",
-            &*plan.profile.name,
-            shown(root),
-            shown(file)
-        ))),
-    }
 }
 
 /// The limit of a bound, if it is one.

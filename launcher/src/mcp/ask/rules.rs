@@ -1,21 +1,25 @@
 //! For which flags the user may be asked.
 
 use crate::hosts::HostName;
-use crate::mcp::settings::{Settings, changes};
+use crate::mcp::places::Places;
 use crate::sys::path;
 use sbx_client::report::ViolationRecord;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The one flag that would allow a refused call, if the user may be asked for it.
-pub fn proposed(violation: &ViolationRecord, settings: &Settings) -> Option<(String, OsString)> {
+/// The one flag that would allow a refused call, if the user may be asked for it. `home` is the user's.
+pub fn proposed(
+    violation: &ViolationRecord,
+    home: Option<&Path>,
+    places: &Places,
+) -> Option<(String, OsString)> {
     let suggestion = violation.suggestion.as_ref()?;
     let [flag, value] = &suggestion.flags[..] else { return None };
     let (flag, value) = (std::str::from_utf8(&flag.0).ok()?, OsStr::from_bytes(&value.0));
     let may_be_asked = match flag {
-        "--ro" | "--rox" => may_be_read(Path::new(value), settings),
-        "--rw" | "--rwx" => may_be_read(Path::new(value), settings) && may_be_changed(Path::new(value)),
+        "--ro" | "--rox" => may_be_read(Path::new(value), home, places),
+        "--rw" | "--rwx" => may_be_read(Path::new(value), home, places) && may_be_changed(Path::new(value)),
         "--connect" => value.to_str().is_some_and(names_a_host),
         _ => false,
     };
@@ -30,14 +34,15 @@ fn names_a_host(rule: &str) -> bool {
 }
 
 /// Whether a path is one that the user may be asked to open for reading.
-fn may_be_read(path: &Path, settings: &Settings) -> bool {
+fn may_be_read(path: &Path, home: Option<&Path>, places: &Places) -> bool {
     let is_real = path.is_absolute() && path::real(path).is_ok_and(|real| real == path);
-    let above_home = settings.home.as_deref().is_none_or(|home| home.starts_with(path));
-    let in_home = settings.home.as_deref().is_some_and(|home| path.starts_with(home));
-    is_real && !above_home && (in_home || !is_of_system(path)) && !looks_secret(path) && {
-        // Where commands may put a link in its place, the next run would open what that leads to.
-        !settings.roots.iter().any(|root| changes(root, path) || root.starts_with(path))
-    }
+    let above_home = home.is_none_or(|home| home.starts_with(path));
+    let in_home = home.is_some_and(|home| path.starts_with(home));
+    is_real
+        && !above_home
+        && (in_home || !is_of_system(path))
+        && !looks_secret(path)
+        && !places.has_roots_in(path)
 }
 
 fn may_be_changed(path: &Path) -> bool {

@@ -4,12 +4,13 @@ use super::Client;
 use sbx_tests::world::SECRET;
 use sbx_tests::{User, World, kernel};
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
 fn able() -> Value {
     json!({"elicitation": {}})
 }
 
-fn read(path: &std::path::Path) -> String {
+fn read(path: &Path) -> String {
     format!("cat '{}'", path.display())
 }
 
@@ -171,4 +172,71 @@ fn the_user_is_never_asked_for_what_holds_secrets_or_opens_much() {
     // Its twin: a file beside them is asked for.
     let (question, _) = answered(&mut client, &format!("cat {outside}/kept"), json!({"action": "decline"}));
     assert!(question["message"].as_str().unwrap().contains("kept"));
+}
+
+/// Runs a command, and says yes to whatever is asked.
+fn consented(client: &mut Client, command: &str) -> Value {
+    let mut replied = questions(client).len();
+    let id = client.begin(command);
+    loop {
+        client.wait_for("an answer or a question", |message| {
+            let is_answer = message["id"] == id && message.get("method").is_none();
+            is_answer || questions(client).len() > replied
+        });
+        let Some(question) = questions(client).get(replied).cloned() else {
+            return client.answer(id)["result"]["structuredContent"].clone();
+        };
+        client.reply(&question["id"], json!({"action": "accept", "content": {"allow": true}}));
+        replied += 1;
+    }
+}
+
+/// A directory for which the user may be asked: nothing is changed in /var, where worlds are.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        std::fs::create_dir_all(path.join("data")).unwrap();
+        std::fs::write(path.join("data/inner"), "inner\n").unwrap();
+        Place(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn what_the_user_allows_gives_no_command_a_path_that_was_allowed_before() {
+    let world = World::new(&User::current());
+    if !kernel::promises(1) {
+        return;
+    }
+    let key = world.home.join(".ssh/id_rsa");
+    for flagged in [false, true] {
+        let place = Place::new("allowed");
+        let (out, data) = (place.0.display(), place.0.join("data"));
+        let flags = ["--ask", "--ro", data.to_str().unwrap()];
+        let mut client = Client::able(&world, if flagged { &flags } else { &flags[..1] }, able());
+        consented(&mut client, &format!("ls {out}/data"));
+        assert_eq!(client.run(&read(&data.join("inner")))["stdout"], "inner\n");
+        consented(&mut client, &format!("touch {out}/new"));
+        consented(&mut client, &format!("rm -r {out}/data; ln -s {}/.ssh {out}/data", world.home.display()));
+        for secret in [&data.join("id_rsa"), &key] {
+            let run = client.run(&read(secret));
+            assert!(!run["stdout"].as_str().unwrap().contains(SECRET), "{run}");
+        }
+        assert!(data.is_dir() && !data.is_symlink() && !place.0.join("new").exists());
+    }
+    // Its twin: nothing below the directory was allowed before.
+    let place = Place::new("asked");
+    let touch = format!("touch {}/new", place.0.display());
+    let mut client = Client::able(&world, &["--ask"], able());
+    let run = consented(&mut client, &touch);
+    assert_eq!(run["granted"], json!([format!("--rw {}", place.0.display())]), "{run}");
+    assert_eq!(client.run(&touch)["status"], 0);
+    assert!(place.0.join("new").exists());
 }

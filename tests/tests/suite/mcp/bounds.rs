@@ -3,6 +3,7 @@
 use super::Client;
 use sbx_tests::{User, World, in_worlds, kernel, processes};
 use serde_json::{Value, json};
+use std::path::Path;
 
 #[test]
 fn no_argument_widens_the_policy() {
@@ -133,6 +134,39 @@ fn a_flag_whose_meaning_commands_could_change_is_refused() {
     ] {
         Client::start(&world, flags).leave().success();
     }
+}
+
+#[test]
+fn no_command_can_put_another_directory_in_the_place_of_the_workspace() {
+    let world = World::new(&User::current());
+    let workspace = world.outside.join("dir");
+    let serve = |writable: &Path| {
+        let workspace = workspace.to_str().unwrap();
+        world.sbx(["mcp", "--workspace", workspace, "--rw", writable.to_str().unwrap()]).run()
+    };
+    serve(&world.outside).refused(125, &["refused the workspace", "commands may change"]);
+    // Its twin: a directory beside it.
+    let beside = world.outside.join("beside");
+    world.make_dir(&beside);
+    serve(&beside).success();
+}
+
+#[test]
+fn a_command_is_not_run_when_a_link_has_come_into_a_path_of_the_policy() {
+    let world = World::new(&User::current());
+    if !kernel::promises(1) {
+        return;
+    }
+    let (opened, moved) = (world.outside.join("dir"), world.outside.join("moved"));
+    let mut client = Client::start(&world, &["--ro", opened.to_str().unwrap()]);
+    let read = format!("cat {}/*", opened.display());
+    assert_eq!(client.run(&read)["stdout"], "inner\n");
+    std::fs::rename(&opened, &moved).unwrap();
+    std::os::unix::fs::symlink(world.home.join(".ssh"), &opened).unwrap();
+    client.refused("execute", json!({"command": read}), &["a link has come into the path", "dir"]);
+    std::fs::remove_file(&opened).unwrap();
+    std::fs::rename(&moved, &opened).unwrap();
+    assert_eq!(client.run(&read)["stdout"], "inner\n");
 }
 
 #[test]
