@@ -71,7 +71,7 @@ impl Files {
         self.put(location, Entry { access, optional: false, place: at.to_string() });
     }
 
-    /// Adds a place that may be missing.
+    /// Adds a place that may be missing: the other side passes over it then.
     pub fn add_optional(&mut self, location: Location, access: Access, at: impl ToString) {
         self.put(location, Entry { access, optional: true, place: at.to_string() });
     }

@@ -88,6 +88,34 @@ fn settings_of_claude_code_hold() {
     );
 }
 
+/// These tools pass over a directory that is to be written to and is not there.
+#[test]
+fn a_directory_that_is_not_there_keeps_nothing_from_running() {
+    as_users(|user| {
+        let world = World::new(user);
+        for (language, document) in [
+            ("srt", "{\"network\":{},\"filesystem\":{\"denyRead\":[],\"allowWrite\":[\"~/beside\"]}}"),
+            ("claude", "{\"sandbox\":{\"enabled\":true,\"filesystem\":{\"allowWrite\":[\"~/beside\"]}}}"),
+            (
+                "codex",
+                "sandbox_mode = \"workspace-write\"\n[sandbox_workspace_write]\nwritable_roots = [\"~/beside\"]\n",
+            ),
+            ("cursor", "{\"type\":\"workspace_readwrite\",\"additionalReadwritePaths\":[\"~/beside\"]}"),
+        ] {
+            let profile = made_of(&world, language, document);
+            let beside = world.home.join("beside");
+            for is_there in [false, true] {
+                let script = "(echo x > \"$HOME/beside/made\") 2>/dev/null; echo end";
+                let out = world.sbx(["run", "-p"]).arg(&profile).args(["--", "/bin/sh", "-c", script]).run();
+                assert_eq!(out.out(), "end\n", "{language}: {out}");
+                assert_eq!(beside.join("made").exists(), is_there, "{language}: {out}");
+                world.make_dir(&beside);
+            }
+            std::fs::remove_dir_all(beside).unwrap();
+        }
+    });
+}
+
 #[test]
 fn a_blocked_command_is_not_executed() {
     as_users(|user| {

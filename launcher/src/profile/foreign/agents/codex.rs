@@ -143,7 +143,7 @@ fn modes(
             let rest = format!("{}{name}", location.rest.trim_end_matches('/'));
             meaning.files.add(Location { base: location.base, rest: rest.into() }, Access::Read, &place);
         }
-        meaning.files.add(location, Access::Write, place);
+        meaning.files.add_optional(location, Access::Write, place);
     }
     if network && proxy.is_on {
         let features = Place::Key(&Place::Top, "features");

@@ -48,7 +48,7 @@ pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
         // More may be written only where the workspace may.
         let counts = access == Access::Read || kind == Kind::Writable;
         for (location, place) in listed.into_iter().filter(|_| counts) {
-            meaning.files.add(location, access, place);
+            meaning.files.add_optional(location, access, place);
         }
     }
     fields.take("networkPolicy", |node, place| {

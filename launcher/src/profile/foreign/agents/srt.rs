@@ -151,11 +151,11 @@ impl FileRules {
         let is_fixed = |location: &Location| self.deny_write.iter().any(|(other, _)| holds(other, location));
         for (location, place) in &self.allow_write {
             if !is_fixed(location) {
-                files.add(location.clone(), Access::Write, place);
+                files.add_optional(location.clone(), Access::Write, place);
             }
         }
         for (location, place) in self.deny_write.iter().chain(&self.allow_read) {
-            files.add(location.clone(), Access::Read, place);
+            files.add_optional(location.clone(), Access::Read, place);
         }
     }
 }

@@ -193,7 +193,7 @@ impl Said {
         for ((text, inner), (access, place)) in &self.files {
             for located in places(text, &roots) {
                 match located.and_then(|location| inside(&location, inner)) {
-                    Ok(location) => meaning.files.add(location, *access, place),
+                    Ok(location) => meaning.files.add_optional(location, *access, place),
                     Err(why) => losses.note(place, why),
                 }
             }
