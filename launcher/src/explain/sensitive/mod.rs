@@ -277,6 +277,9 @@ impl Sensitive {
     fn by_home(&self, path: &Path) -> Option<String> {
         let holds_homes =
             is_within(&self.homes, path) || self.home.as_deref().is_some_and(|at| is_within(at, path));
+        if self.home.as_deref() == Some(path) {
+            return Some("the home directory".to_string());
+        }
         if holds_homes {
             return Some("it holds home directories".to_string());
         }

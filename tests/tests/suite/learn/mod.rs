@@ -11,6 +11,7 @@ mod reports;
 mod reviews;
 mod rounds;
 mod shared;
+mod words;
 
 use sbx_tests::command::Cmd;
 use sbx_tests::{Output, World};

@@ -3,7 +3,7 @@
 use crate::error::Refusal;
 use crate::explain::query::{self, Question, Wanted};
 use crate::explain::review::probes::opening::{self, Opening, Sought};
-use crate::explain::review::probes::{Gain, Probes, Side, is_given, place, places};
+use crate::explain::review::probes::{ABSENT, Gain, Probes, Side, is_given, place, places};
 use crate::explain::sensitive::{DEVICES, Sensitive, Touched, Use};
 use crate::profile::{PathEntry, Variables};
 use crate::sys::access::{self, Permission};
@@ -73,7 +73,7 @@ pub fn ask(probes: &mut Probes<'_>, sensitive: &Sensitive) -> Result<Vec<PathBuf
             let around = granted.iter().filter(|(path, _)| is_within(&point, path));
             let nearest = around.max_by_key(|(path, _)| path.components().count());
             let rules = nearest.map_or_else(|| places(&answer), |(_, entry)| vec![place(entry)]);
-            let absent = if is_there(&point) { "" } else { ", not there now" };
+            let absent = if is_there(&point) { String::new() } else { format!(", {ABSENT}") };
             let about = format!("{} ({why}{absent}{})", shown(&point), remark(&opening));
             let known = base.map(|base| query::answer(base.about, &question)).transpose()?;
             let comes_too = || base.is_some_and(|base| self::granted(base, what).iter().any(comes_there));
@@ -128,7 +128,7 @@ pub fn devices(side: Side<'_>, sensitive: &Sensitive) -> Result<Vec<Gain>, Refus
         let meaning = "devices that no built-in profile opens can be opened".to_string();
         // What an entry names is given when it comes.
         if !is_there(at) && !sensitive.is_known_device(at) && !told.iter().any(|known| known == at) {
-            let (about, rules) = (format!("{} (not there now)", shown(at)), vec![place(entry)]);
+            let (about, rules) = (format!("{} ({ABSENT})", shown(at)), vec![place(entry)]);
             gains.push(Gain { topic: "devices", about, meaning, rules });
             told.push(at.to_path_buf());
             continue;

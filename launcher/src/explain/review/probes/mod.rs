@@ -22,6 +22,8 @@ use sbx_policy::calls::Call;
 use std::path::{Path, PathBuf};
 
 const PROGRAMS: &str = "programs";
+/// What is said of something that a rule gives when it is made.
+pub const ABSENT: &str = "not there now";
 
 /// A profile, and the run that it would be.
 #[derive(Clone, Copy)]

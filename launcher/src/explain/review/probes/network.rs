@@ -2,7 +2,7 @@
 
 use crate::error::Refusal;
 use crate::explain::query::{self, Destination, Question, Verdict};
-use crate::explain::review::probes::{Gain, Side, files, is_given, place, places};
+use crate::explain::review::probes::{ABSENT, Gain, Side, files, is_given, place, places};
 use crate::explain::sensitive::table::SOCKETS;
 use crate::explain::sensitive::{DEVICES, Sensitive, Use};
 use crate::hosts::{HostName, HostPattern, HostRule};
@@ -235,7 +235,7 @@ fn sockets(side: Side<'_>, gains: &mut Vec<Gain>) -> Result<(), Refusal> {
             continue;
         }
         let about = match is_directory {
-            false if comes => format!("{} ({}, not there now)", shown(&path), service(&path)),
+            false if comes => format!("{} ({}, {ABSENT})", shown(&path), service(&path)),
             false => format!("{} ({})", shown(&path), service(&path)),
             true => {
                 let what = match workspace {

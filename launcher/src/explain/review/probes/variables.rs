@@ -2,7 +2,7 @@
 
 use crate::explain::review::effects::key;
 use crate::explain::review::probes::Gain;
-use crate::plan::environment::is_never_passed;
+use crate::plan::environment::{is_kept_back, is_never_passed};
 use crate::profile::{self, Given, Name, Pattern, Profile, Search};
 use std::ffi::OsStr;
 
@@ -57,6 +57,15 @@ pub fn ask(profile: &Profile) -> Vec<Gain> {
         if secrets.iter().any(|names| names.matches(Name::new(name.as_bytes()))) {
             let meaning = "set by the profile, and named as secrets are";
             gains.push(gain(name.to_string(), meaning, value.origin.to_string()));
+        }
+        // Passed on from outside such a variable would be kept back; what a profile sets is set.
+        let is_path = **name == *"PATH";
+        if is_path || is_kept_back(OsStr::new(&**name)) {
+            let meaning = match is_path {
+                true => "set by the profile: programs of the run are looked for there",
+                false => "set by the profile: programs of the run load code that it names",
+            };
+            gains.push(gain(format!("{name}={}", value.value), meaning, value.origin.to_string()));
         }
     }
     gains

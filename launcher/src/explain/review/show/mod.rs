@@ -4,7 +4,7 @@ mod lines;
 mod rights;
 
 use crate::explain::review::effects::Effect;
-use crate::explain::review::probes::is_denied;
+use crate::explain::review::probes::{ABSENT, is_denied};
 use crate::explain::review::{Finding, Review};
 use crate::profile::{Origin, Source};
 use crate::text::shown;
@@ -81,7 +81,7 @@ fn unusual(text: &mut String, review: &Review<'_>, all: bool) {
         effects(text, &unusual.more.iter().map(bare).collect::<Vec<_>>(), all);
     }
     match unusual.less.len() {
-        0 => return,
+        0 => {}
         1..=FEW => {
             let _ = writeln!(text, "It lacks what '{base}' gives:");
             effects(text, &unusual.less, all);
@@ -173,27 +173,45 @@ fn findings(text: &mut String, review: &Review<'_>, all: bool) {
     let summary = summary(&review.findings);
     Lines::new(text, "in short").words(summary.iter().map(String::as_str), 2);
     let base = review.unusual.as_ref().map_or("", |unusual| &unusual.base);
-    for Finding { topic, about, meaning, rules, usual } in &review.findings {
+    // One head for all that means the same, whatever rules give it.
+    let mut groups: Vec<Vec<&Finding>> = Vec::new();
+    for finding in &review.findings {
+        let head = |known: &Finding| (known.topic, known.meaning.clone(), known.usual);
+        match groups.iter_mut().find(|group| group.first().is_some_and(|known| head(known) == head(finding)))
+        {
+            Some(group) => group.push(finding),
+            None => groups.push(vec![finding]),
+        }
+    }
+    for group in groups {
+        let Some(Finding { topic, meaning, usual, .. }) = group.first() else { continue };
         let mark = if *usual { format!(" (so in '{base}' too)") } else { String::new() };
         let mut lines = Lines::new(text, topic);
         lines.sentence(&format!("{meaning}{mark}:"), 0);
-        let (words, sentences): (Vec<String>, Vec<String>) =
-            about.iter().map(|about| plain(about)).partition(|about| !about.contains(' '));
-        for about in shortened(sentences, all) {
-            lines.sentence(&format!("- {about}"), 2);
-        }
-        if !words.is_empty() {
-            let words = shortened(words, all);
-            lines.words(std::iter::once("-").chain(words.iter().map(String::as_str)), 2);
-        }
-        for rule in shortened(rules.clone(), all) {
-            lines.sentence(&format!("by {rule}"), 2);
+        for finding in group {
+            named(&mut lines, finding, all);
         }
     }
     if review.findings.iter().any(|finding| !finding.usual) || base.is_empty() {
         return;
     }
     let _ = writeln!(text, "All of it is so in '{base}' too.");
+}
+
+/// What some rules give, and these rules.
+fn named(lines: &mut Lines<'_>, Finding { about, rules, .. }: &Finding, all: bool) {
+    let (words, sentences): (Vec<String>, Vec<String>) =
+        about.iter().map(|about| plain(about)).partition(|about| !about.contains(' '));
+    for about in shortened(sentences, all) {
+        lines.sentence(&format!("- {about}"), 2);
+    }
+    if !words.is_empty() {
+        let words = shortened(words, all);
+        lines.words(std::iter::once("-").chain(words.iter().map(String::as_str)), 2);
+    }
+    for rule in shortened(rules.clone(), all) {
+        lines.sentence(&format!("by {rule}"), 2);
+    }
 }
 
 /// Maximum number of things of one topic that the summary names.
@@ -203,20 +221,25 @@ const MOST_NAMED: usize = 2;
 fn summary(findings: &[Finding]) -> Vec<String> {
     let mut topics: Vec<(&str, Vec<&str>)> = Vec::new();
     for Finding { topic, about, .. } in findings {
-        // What it is stands before the remarks.
-        let names = about.iter().map(|about| about.split(" (").next().unwrap_or(about));
+        let about = about.iter().map(String::as_str);
         match topics.iter_mut().find(|(known, _)| known == topic) {
-            Some((_, all)) => all.extend(names),
-            None => topics.push((topic, names.collect())),
+            Some((_, all)) => all.extend(about),
+            None => topics.push((topic, about.collect())),
         }
     }
     let last = topics.len().saturating_sub(1);
-    let parts = topics.into_iter().enumerate().map(|(place, (topic, names))| {
-        let is_short = names.len() <= MOST_NAMED && names.iter().all(|name| name.chars().count() <= 40);
-        let what = if is_short {
-            format!("{topic}: {}", names.join(", "))
-        } else {
-            format!("{topic} {}", names.len())
+    let parts = topics.into_iter().enumerate().map(|(place, (topic, all))| {
+        let (absent, there): (Vec<&str>, Vec<&str>) = all.iter().partition(|about| about.contains(ABSENT));
+        // What it is stands before the remarks.
+        let names: Vec<&str> = all.iter().map(|about| about.split(" (").next().unwrap_or(about)).collect();
+        let is_short = absent.is_empty()
+            && names.len() <= MOST_NAMED
+            && names.iter().all(|name| name.chars().count() <= 40);
+        let what = match (there.len(), absent.len()) {
+            _ if is_short => format!("{topic}: {}", names.join(", ")),
+            (there, 0) => format!("{topic} {there}"),
+            (0, absent) => format!("{topic} 0 ({absent} if they are made)"),
+            (there, absent) => format!("{topic} {there} ({absent} more if they are made)"),
         };
         plain(&format!("{what}{}", if place < last { " ·" } else { "" }))
     });

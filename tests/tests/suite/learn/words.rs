@@ -1,0 +1,59 @@
+//! How a review says it: what counts is counted, and each thing is said once.
+
+use super::attackers::{extended, has, run, shown};
+use super::reviews::review;
+use sbx_tests::{in_worlds, kernel, need, promise};
+use serde_json::json;
+
+#[test]
+fn what_is_not_there_is_counted_by_itself_and_each_head_stands_once() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        world.write("../plain/.netrc", "held\n");
+        let plain = world.path("../plain").canonicalize().unwrap();
+        let paths = json!({ "read": [plain, { "path": "${HOME}/.ssh/none", "optional": true }] });
+        let calls = json!({ "allow": [
+            { "call": "creat", "why": "one" }, { "call": "bpf", "why": "two" }, { "call": "mount", "why": "three" },
+        ] });
+        let profile = extended("minimal", &json!({ "paths": paths, "syscalls": calls }));
+        let reviewed = review(world, &profile);
+        let text = shown(world);
+        assert!(text.contains("secrets 1 (1 more if they are made)"), "{text}");
+        assert_eq!(run(world, &["cat", plain.join(".netrc").to_str().unwrap()]).out(), "held\n");
+        run(world, &["cat", world.home.join(".ssh/none").to_str().unwrap()]).failed();
+        // Each call has a rule of its own.
+        let of_calls = reviewed["findings"].as_array().unwrap().iter().filter(|it| it["topic"] == "kernel");
+        assert!(of_calls.count() == 3 && text.matches("\n  kernel ").count() == 1, "{text}");
+        for index in 0..3 {
+            assert!(text.contains(&format!("by syscalls.allow[{index}]")), "{text}");
+        }
+        review(world, &extended("minimal", &json!({ "paths": { "read": ["${HOME}"] } })));
+        let text = shown(world);
+        assert!(text.contains("(the home directory)") && !text.contains("(it holds home"), "{text}");
+    });
+}
+
+/// What a profile sets is set, though no such variable is passed on from outside.
+#[test]
+fn variables_that_lead_programs_to_code_are_told() {
+    promise!(kernel::PATHS);
+    need!("python3");
+    in_worlds(|world| {
+        world.write("code/planted.py", "print('loaded')\n");
+        world.script("code/planted", "#!/bin/sh\necho found\n");
+        let directory = "${WORKSPACE}/code";
+        let path = format!("{directory}:/usr/local/bin:/usr/bin:/bin");
+        for (variable, value, command, effect) in [
+            ("PYTHONPATH", directory, "python3 -c 'import planted'", "loaded\n"),
+            ("PATH", &path, "planted", "found\n"),
+            ("GREETING", directory, "planted || python3 -c 'import planted'", ""),
+        ] {
+            let set = json!({ "env": { "set": { variable: value } } });
+            let reviewed = review(world, &extended("workspace", &set));
+            let out = run(world, &["sh", "-c", command]).out();
+            assert_eq!(out, effect, "{variable}");
+            let about = format!("{variable}={value}");
+            assert_eq!(has(&reviewed, "variables", &about), !effect.is_empty(), "{reviewed:#}");
+        }
+    });
+}
