@@ -2,7 +2,7 @@
 import os, re, socket, struct, time
 
 from attempts import (ALLOWED, CONNECTED, OTHER, PRIVATE, SEEN_HTTP, SEEN_TLS, attempt, handshake, quietly, record,
-                      sni)
+                      sni, tcp)
 
 BY_PROXY = ("--namespaces", "none")
 
@@ -164,3 +164,30 @@ def the_sockets_of_the_proxy_by_another_address():
     for address in ("127.0.0.2", "127.255.255.254", ALLOWED):
         quietly(lambda: socket.create_connection((address, proxy()[1]), timeout=2).sendall(
             b"CONNECT other.example:443 HTTP/1.1\r\n\r\n"))
+
+
+def connected_with(*options):
+    """Connects by sockets that were each told where their packets are to go, and then as usual."""
+    for level, name, value in options:
+        with socket.socket(socket.AF_INET6) as s:
+            s.setblocking(False)
+            quietly(lambda: s.setsockopt(level, name, value))
+            quietly(lambda: s.connect(("::1", 53)))
+            time.sleep(0.2)
+    tcp("allowed.example", 80, b"GET / HTTP/1.0\r\nHost: allowed.example\r\n\r\n")
+
+
+@attempt("RFC 8754: IPv6 Segment Routing Header", BY_PROXY, SEEN_HTTP, [f"bytes {ALLOWED} 80"])
+def a_routing_header():
+    # The packet goes to the last segment first, and has the others with it.
+    segments = [bytes(16), b"what is secret..", socket.inet_pton(socket.AF_INET6, "2001:db8::11")]
+    header = bytes([0, 2 * len(segments), 4, 2, 2, 0, 0, 0]) + b"".join(segments)
+    connected_with((socket.IPPROTO_IPV6, socket.IPV6_RTHDR, header))
+
+
+@attempt("socket(7): SO_BINDTODEVICE takes no privilege since Linux 5.7", BY_PROXY, SEEN_HTTP, [f"bytes {ALLOWED} 80"])
+def another_device():
+    connected_with((socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"out\0"),
+                   # SO_BINDTOIFINDEX, IPV6_UNICAST_IF
+                   *((socket.SOL_SOCKET, 62, struct.pack("i", number)) for number in range(2, 5)),
+                   *((socket.IPPROTO_IPV6, 76, struct.pack("!i", number)) for number in range(2, 5)))

@@ -12,6 +12,7 @@ address. Whatever arrives is written to LOG, a line each:
     bytes ADDRESS PORT        (the first that a connection brings)
     name SERVERNAME           (of each ClientHello)
     datagram ADDRESS PORT BYTES
+    strayed ADDRESS           (a packet of IPv6 to loopback, or with a way in its headers)
 
 Then COMMAND is run on the machine, and its status returned. With SERVICES=1 there are also packages and repositories on
 the web servers (site_files.py), and further servers on the addresses of allowed.example and other.example
@@ -240,6 +241,14 @@ def datagrams(server, address):
         log("datagram", address, 9, len(data))
 
 
+def strays(packets):
+    while True:
+        packet, sender = packets.recvfrom(4096)
+        to = socket.inet_ntop(socket.AF_INET6, packet[24:40])
+        if sender[2] != socket.PACKET_OUTGOING and (packet[6] == socket.IPPROTO_ROUTING or to == "::1"):
+            log("strayed", to)
+
+
 def start(target, *args):
     threading.Thread(target=target, args=args, daemon=True).start()
 
@@ -286,6 +295,9 @@ def main():
     # Sockets stay in the network that they are made in. No thread may be there before all are made.
     machine = make_internet()
     servers = [(names_by_datagram, bound(SERVER, 53, socket.SOCK_DGRAM)), (names_by_connection, listener(SERVER, 53))]
+    packets = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x86DD))
+    packets.bind(("machine", 0x86DD))
+    servers += [(strays, packets)]
     servers += serve_all(IN_USE, context)
     of_services = {place: listener(*place) for place in services.places()} if "SERVICES" in os.environ else {}
     connect_machine(machine)

@@ -111,14 +111,20 @@ pub fn check(network: &Network, calls: &Calls, on_violation: OnViolation) -> Res
         return Err(Invalid::HostsWithCalls("connect(2)").into());
     }
     let program = calls.strict_program()?;
-    let makes = |family: i32| {
-        let Some(nr) = Call::named(b"socket").and_then(|call| call.number(Arch::HOST)) else { return true };
-        let args = [family as u64, libc::SOCK_DGRAM as u64, 0, 0, 0, 0];
+    let allows = |name: &str, args: [u64; 6]| {
+        let Some(nr) = Call::named(name.as_bytes()).and_then(|call| call.number(Arch::HOST)) else {
+            return true;
+        };
         interpret::run(&program, &Data { nr, arch: Arch::HOST.audit(), args }) != Some(bpf::RET_TRAP)
     };
     // A datagram has an address of its own.
-    match [libc::AF_INET, libc::AF_INET6].into_iter().any(makes) {
-        true => Err(Invalid::HostsWithCalls("sockets of UDP").into()),
+    let makes = |family: i32| allows("socket", [family as u64, libc::SOCK_DGRAM as u64, 0, 0, 0, 0]);
+    if [libc::AF_INET, libc::AF_INET6].into_iter().any(makes) {
+        return Err(Invalid::HostsWithCalls("sockets of UDP").into());
+    }
+    // So has a routing header.
+    match allows("setsockopt", [0, libc::IPPROTO_IPV6 as u64, libc::IPV6_RTHDR as u64, 0, 0, 0]) {
+        true => Err(Invalid::HostsWithCalls("any option of sockets").into()),
         false => Ok(()),
     }
 }

@@ -38,6 +38,9 @@ impl Calls {
                 // Fast open connects without asking Landlock.
                 ("sendto", NetworkMode::Ports) => Some("connected"),
                 ("sendmsg" | "sendmmsg", NetworkMode::Ports) => Some("no-fastopen"),
+                // Who chooses a device, or headers with a way of their own, has the packets of a connection to the
+                // proxy go to any host.
+                ("setsockopt", NetworkMode::Ports) if self.network.proxy().is_some() => Some("common"),
                 // Turned into an SMC socket, one of TCP connects without asking Landlock.
                 ("setsockopt", NetworkMode::Ports) => Some("no-ulp"),
                 ("fcntl", _) => Some("basic"),

@@ -226,3 +226,32 @@ fn what_cannot_be_kept_does_not_start() {
         assert!(internet.world.exists("ran"));
     });
 }
+
+/// The kernel asks nobody which way an option has the packets of a connection go.
+#[test]
+fn packets_go_to_the_proxy_and_nowhere_else() {
+    in_internets(|internet| {
+        let set = |options: &str| {
+            format!(
+                "/usr/bin/python3 -c 'import socket, struct\nfor level, name in {options}:\n \
+                 s = socket.socket(socket.AF_INET6 if level == 41 else socket.AF_INET)\n \
+                 s.setsockopt(level, name, struct.pack(\"ii\", 1, 1) if name == 13 else 1)'"
+            )
+        };
+        let run = format!("$SBX {WITHOUT} --connect allowed.example:80 --");
+        for attempt in ["a_routing_header", "another_device"] {
+            let inside = format!("/usr/bin/python3 attacks.py inside {attempt}");
+            internet.run(&inside).success();
+            assert!(internet.saw("strayed"), "{attempt} without a sandbox: {}", internet.log);
+            let out = internet.run(&format!("$SBX {WITHOUT} --connect allowed.example:80 -- {inside}"));
+            out.success().says("setsockopt");
+            internet.saw_nothing_of("strayed");
+            assert!(internet.saw("bytes 203.0.113.10 80"), "{attempt}: {}", internet.log);
+        }
+        // What programs set for connections of their own.
+        let usual = "((1, 2), (1, 7), (1, 8), (1, 9), (1, 13), (1, 15), (6, 1), (6, 3), (6, 4), (6, 5), \
+                     (6, 6), (6, 12), (6, 18), (0, 1), (41, 26), (41, 67))";
+        internet.run(&format!("{run} {}", set(usual))).success();
+        internet.run(&format!("{run} {}", set("((0, 50),)"))).failed().says("setsockopt");
+    });
+}
