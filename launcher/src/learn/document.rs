@@ -130,7 +130,7 @@ impl Frame<'_> {
     fn denials(&self, document: &mut Value) {
         for path in &self.given.deny {
             let why = "given to sbx learn with --deny";
-            push(document, "/paths/deny", json!({ "path": self.named(path), "why": why }));
+            push(document, "/paths/deny", json!({ "path": self.named(&canonical(path)), "why": why }));
         }
         for list in &self.given.deny_calls {
             for entry in entries(list) {
@@ -187,9 +187,9 @@ impl Frame<'_> {
         }
     }
 
-    /// A path, with the variable that it is below.
+    /// A path, with the variable that it is below. It is the one that was judged and shown: by now another command may
+    /// have put a link there, and what that leads to nobody has judged.
     fn named(&self, path: &Path) -> String {
-        let path = &*canonical(path);
         let below = |base: &Option<PathBuf>, name: &str| {
             let base = base.as_deref().filter(|base| is_within(path, base) && base.parent().is_some())?;
             let rest = path.strip_prefix(base).ok()?.to_string_lossy();

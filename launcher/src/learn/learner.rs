@@ -211,19 +211,24 @@ impl Learner {
     pub fn judge(&self, right: &Right) -> Option<String> {
         match right {
             Right::Path(path, access) => {
-                // What a link leads to is what a rule would open.
-                let real = canonical(path);
                 let what = if access.write { Use::Write } else { Use::Read };
-                self.sensitive.path(&real, what)
+                self.either(path, |path| self.sensitive.path(path, what))
             }
             Right::Call(entry) => self.calls.judge(entry),
             Right::Connect(rule) => match HostRule::parse(rule) {
                 Ok(rule) => self.sensitive.host(&rule),
                 Err(_) => Some("no rule about hosts".to_string()),
             },
-            Right::Unix(path) => self.sensitive.unix(&canonical(path)),
+            Right::Unix(path) => self.either(path, |path| self.sensitive.unix(path)),
             Right::Bind(_) | Right::Command(_) | Right::Hosts | Right::Scratch | Right::Namespaces => None,
         }
+    }
+
+    /// Judges what a path leads to, and the path itself: a link may come and go while it is looked at, and the rule is
+    /// about the path.
+    fn either(&self, path: &Path, judge: impl Fn(&Path) -> Option<String>) -> Option<String> {
+        let real = canonical(path);
+        judge(&real).or_else(|| judge(path).filter(|_| real != path))
     }
 
     fn refuse(&mut self, demand: &Demand, right: Option<&Right>, why: &str, flag: Option<String>) {

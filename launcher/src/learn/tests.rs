@@ -307,3 +307,31 @@ fn texts_of_a_report_do_not_steer_a_terminal() {
     assert!(texts.len() >= 4, "{texts:?}");
     assert!(texts.iter().all(|text| !text.contains(char::is_control)), "{texts:?}");
 }
+
+/// Another command may exchange a path for a link at any time.
+#[test]
+fn the_profile_names_the_path_that_was_judged() {
+    let machine = Machine::new();
+    let mut learner = machine.learner(LearnerRules::default());
+    let plain = machine.path("home/data/plain");
+    let flag = plain.to_str().unwrap();
+    let learned = taught(&mut learner, record("openat", Some(&plain), &["--ro", flag]));
+    assert_eq!(learned, Ok(vec![Right::Path(plain.clone(), READ)]));
+    assert!(!learner.settle());
+    fs::remove_file(&plain).unwrap();
+    symlink(machine.path("home/.ssh/id_rsa"), &plain).unwrap();
+    let given = Request::default();
+    let frame = Frame {
+        extends: "minimal".to_string(),
+        description: String::new(),
+        given: &given,
+        keys: Vec::new(),
+        workspace: None,
+        home: Some(machine.path("home")),
+        counted: "round",
+    };
+    let document = frame.document(&learner.candidate);
+    assert_eq!(document["paths"]["read"][0]["path"], "${HOME}/data/plain");
+    // Its twin: where the link is there before, the rule goes.
+    assert!(learner.settle() && learner.candidate.rules().is_empty());
+}
