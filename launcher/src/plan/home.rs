@@ -1,6 +1,8 @@
 //! The home directory of a run: the user's own, of which the rules open a part; or a directory of the run's own, into
 //! which that part is mounted. What is not there needs no list of secrets that has to be complete.
 
+mod programs;
+
 use crate::error::Refusal;
 use crate::host::Host;
 use crate::plan::files::{self, tidy};
@@ -16,17 +18,10 @@ use crate::sys::mount;
 use crate::sys::path::{self, canonical};
 use crate::sys::within::{is_below, is_same, is_within};
 use crate::text::shown;
-use std::ffi::{OsStr, OsString};
+use programs::Programs;
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// Maximum number of directories of PATH that are looked through, and of links in each.
-const MOST_DIRECTORIES: usize = 32;
-const MOST_LINKS: usize = 512;
-
-/// What belongs to a program in a directory `bin`, beside it: the code of a prefix (FHS), and a Python environment's.
-/// Not `share`: in `~/.local` it holds passwords and letters.
-const BESIDE_BIN: [&str; 4] = ["lib", "lib64", "libexec", "pyvenv.cfg"];
 
 /// The part of a home's directory outside that is the home.
 pub const HOME: &str = "home";
@@ -250,8 +245,8 @@ impl PrivateHome {
         }
         let rights = PathRights { execute: true, ..PathRights::WRITE };
         rules.push(PathRule::new(self.directory.clone(), rights));
-        let mut programs =
-            Programs { home: &self.at, own: shared_directories(variables), known: rules, added: Vec::new() };
+        let own = shared_directories(variables);
+        let mut programs = Programs::new(&self.at, own, rules, inputs.host);
         programs.of_path(inputs.host.variable("PATH").unwrap_or_default());
         let added = programs.added;
         rules.extend(added);
@@ -270,8 +265,7 @@ impl PrivateHome {
             return;
         }
         let roots = WritableRoots::of(variables, rules);
-        let mut programs =
-            Programs { home: &self.at, own: roots.paths().collect(), known: rules, added: Vec::new() };
+        let mut programs = Programs::new(&self.at, roots.paths().collect(), rules, inputs.host);
         programs.of_command(command, inputs);
         let added = programs.added;
         rules.extend(added);
@@ -321,79 +315,6 @@ fn shared_directories<'a>(variables: &Variables<'a>) -> Vec<&'a Path> {
     [variables.workspace, variables.tmp].into_iter().flatten().collect()
 }
 
-/// Rules for programs below the home, with what belongs to them.
-struct Programs<'a> {
-    home: &'a Path,
-    own: Vec<&'a Path>,
-    known: &'a [PathRule],
-    added: Vec<PathRule>,
-}
-
-impl Programs<'_> {
-    /// The directories of PATH, and what links in them lead to.
-    fn of_path(&mut self, named: &OsStr) {
-        for directory in std::env::split_paths(named).take(MOST_DIRECTORIES) {
-            let way = path::way(&directory);
-            let wanted = directory.is_absolute() && is_below(&way.real, self.home);
-            if !wanted || self.is_planted(&way) || !path::is_directory(&way.real) {
-                continue;
-            }
-            let targets = links_in(&way.real);
-            self.add(way.real.clone());
-            for target in targets {
-                // Of two names in one directory, each is as much at home there as the other.
-                let is_beside = target.real.parent() == Some(&*way.real);
-                self.add_program(&target, !is_beside);
-            }
-        }
-    }
-
-    /// The command and the interpreters of its scripts. What a file names that a command may have written stays closed.
-    fn of_command(&mut self, command: &[Link], inputs: &Inputs<'_>) {
-        for link in command.iter().take_while(|link| is_in_home(&link.path, self.home, inputs.host)) {
-            let way = path::way(&inputs.directory.join(&link.path));
-            if !self.add_program(&way, true) {
-                return;
-            }
-            // An environment of Python has a link to an interpreter elsewhere.
-            for name in way.links.iter().chain([&link.path]) {
-                beside(name, self.home).into_iter().for_each(|path| self.add(path));
-            }
-        }
-    }
-
-    /// Whether an earlier command may have led there.
-    fn is_planted(&self, way: &path::Way) -> bool {
-        let is_own = |path: &PathBuf| self.own.iter().any(|own| is_within(path, own));
-        is_own(&way.real) || way.links.iter().any(is_own)
-    }
-
-    /// Adds a program; false if that is none, or not to be trusted.
-    fn add_program(&mut self, way: &path::Way, with_prefix: bool) -> bool {
-        if self.is_planted(way) || !path::is_program(&way.real) {
-            return false;
-        }
-        if with_prefix {
-            beside(&way.real, self.home).into_iter().for_each(|path| self.add(path));
-        }
-        self.add(way.real.clone());
-        true
-    }
-
-    fn add(&mut self, path: PathBuf) {
-        let mut all = self.known.iter().chain(&self.added);
-        if !all.any(|rule| rule.rights.execute && is_within(&path, &rule.path)) {
-            self.added.push(PathRule {
-                path,
-                rights: PathRights::EXECUTE,
-                optional: true,
-                built_in: true,
-                follows: false,
-            });
-        }
-    }
-}
-
 /// The symbolic links by which flags name paths, and the command its files below the home.
 pub fn named_links(inputs: &Inputs<'_>, home: &Path) -> Vec<PathBuf> {
     let Inputs { request, program, directory, .. } = inputs;
@@ -407,21 +328,4 @@ pub fn named_links(inputs: &Inputs<'_>, home: &Path) -> Vec<PathBuf> {
 /// Whether a path begins with the home, by its real name or the one that the user has for it.
 fn is_in_home(path: &Path, home: &Path, host: &Host) -> bool {
     is_below(path, home) || host.home().is_some_and(|named| is_below(path, named))
-}
-
-/// Where the symbolic links in a directory lead, by its real path.
-fn links_in(directory: &Path) -> Vec<path::Way> {
-    let entries = directory.read_dir().into_iter().flatten().flatten();
-    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    links.take(MOST_LINKS).map(|entry| path::way_from(directory, Path::new(&entry.file_name()))).collect()
-}
-
-/// What belongs to a program that is in the directory `bin` of a prefix below the home.
-fn beside(program: &Path, home: &Path) -> Vec<PathBuf> {
-    let Some(bin) = program.parent().filter(|above| above.file_name() == Some(OsStr::new("bin"))) else {
-        return Vec::new();
-    };
-    let Some(prefix) = bin.parent().filter(|prefix| is_below(prefix, home)) else { return Vec::new() };
-    let parts = BESIDE_BIN.iter().map(|name| prefix.join(name)).chain([bin.to_path_buf()]);
-    parts.filter(|path| path::is_there(path) && !path.is_symlink()).collect()
 }

@@ -86,6 +86,35 @@ fn a_command_is_found_by_a_link_outside_the_workspace() {
     });
 }
 
+/// A directory of PATH that is in another workspace: a command there may have put links into it.
+#[test]
+fn a_link_of_another_workspace_opens_nothing_outside_of_it() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        program(&world, "private/bin/deploy", "#!/bin/sh\n# secret\n");
+        own(&world, "private/lib/key", "secret");
+        program(&world, "other/tool/main", "#!/bin/sh\necho ran\n");
+        let [bin, private] = ["other/bin", "private"].map(|name| world.home.join(name));
+        world.make_dir(&bin);
+        let path = format!("{}:/usr/bin:/bin", bin.display());
+        let read = format!("tool; cat {0}/bin/deploy {0}/lib/key", private.display());
+        let run = || world.sbx(["run", "--", "sh", "-c", &read]).env("PATH", &path).run();
+        let plant = |link: &str, leads: &str| {
+            world.sbx(["run", "--", "ln", "-s", leads, link]).cwd(world.home.join("other")).run().success();
+        };
+        plant("bin/tool", "../tool/main");
+        plant("bin/deploy", "../../private/bin/deploy");
+        let out = run().failed();
+        assert!(out.out() == "ran\n", "{out}");
+        // The user's own link, in a directory that is nobody's workspace, is meant.
+        world.make_dir(&world.home.join("bin"));
+        symlink("../private/bin/deploy", world.home.join("bin/deploy")).unwrap();
+        let path = format!("{}/bin:{path}", world.home.display());
+        let out = world.sbx(["run", "--", "sh", "-c", &read]).env("PATH", &path).run().success();
+        assert_eq!(out.out(), "ran\n#!/bin/sh\n# secret\nsecret");
+    });
+}
+
 /// Where something of the user's was once, there is nothing in a run that may not see it.
 #[test]
 fn what_an_earlier_run_had_is_not_there_empty() {

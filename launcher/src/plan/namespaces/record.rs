@@ -4,10 +4,11 @@
 
 use crate::host::Host;
 use crate::plan::state;
-use crate::sys::path::says_missing;
+use crate::sys::path::{is_there, says_missing};
 use crate::sys::within::is_below;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -99,6 +100,36 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, SystemTime)> {
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
     Ok((text, file.metadata()?.modified()?))
+}
+
+/// The workspaces of all runs, by their records: of each only a digest is there, so they can be asked for and not
+/// listed.
+pub struct Workspaces<'h> {
+    host: &'h Host,
+    /// Where they are. Most starts meet no link, and need not know.
+    records: OnceCell<Option<PathBuf>>,
+    /// What was found for directories.
+    known: RefCell<HashMap<PathBuf, Option<PathBuf>>>,
+}
+
+impl Workspaces<'_> {
+    /// Those of this user's runs.
+    pub fn of(host: &Host) -> Workspaces<'_> {
+        Workspaces { host, records: OnceCell::new(), known: RefCell::default() }
+    }
+
+    /// The innermost one that has something of this name in it.
+    pub fn holding(&self, path: &Path) -> Option<PathBuf> {
+        let records = || directory(self.host).filter(|_| state::is_own(self.host));
+        let (records, directory) = (self.records.get_or_init(records).as_ref()?, path.parent()?);
+        if let Some(known) = self.known.borrow().get(directory) {
+            return known.clone();
+        }
+        let is_one = |above: &&Path| is_there(&records.join(short_digest(above.as_os_str().as_bytes())));
+        let found = directory.ancestors().find(is_one).map(Path::to_path_buf);
+        self.known.borrow_mut().insert(directory.to_path_buf(), found.clone());
+        found
+    }
 }
 
 /// The first half of a SHA-256, for a name: nobody can find other bytes that get it.

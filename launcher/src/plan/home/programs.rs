@@ -1,0 +1,134 @@
+//! Programs of the user's that are below the home, with what belongs to them: those of PATH, and the command. What an
+//! earlier command may have led to is none of them.
+
+use crate::host::Host;
+use crate::plan::Inputs;
+use crate::plan::home::is_in_home;
+use crate::plan::namespaces::record::Workspaces;
+use crate::plan::rules::{PathRights, PathRule};
+use crate::program::Link;
+use crate::sys::path;
+use crate::sys::within::{is_below, is_within};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of directories of PATH that are looked through, and of links in each.
+const MOST_DIRECTORIES: usize = 32;
+const MOST_LINKS: usize = 512;
+
+/// What belongs to a program in a directory `bin`, beside it: the code of a prefix (FHS), and a Python environment's.
+/// Not `share`: in `~/.local` it holds passwords and letters.
+const BESIDE_BIN: [&str; 4] = ["lib", "lib64", "libexec", "pyvenv.cfg"];
+
+/// Rules for programs below the home, with what belongs to them.
+pub struct Programs<'a> {
+    home: &'a Path,
+    own: Vec<&'a Path>,
+    known: &'a [PathRule],
+    others: Workspaces<'a>,
+    /// The rules.
+    pub added: Vec<PathRule>,
+}
+
+impl<'a> Programs<'a> {
+    /// None yet. `own`: where commands of this run may write. `known`: the rules that there are.
+    pub fn new(home: &'a Path, own: Vec<&'a Path>, known: &'a [PathRule], host: &'a Host) -> Programs<'a> {
+        Programs { home, own, known, others: Workspaces::of(host), added: Vec::new() }
+    }
+
+    /// The directories of PATH, and what links in them lead to.
+    pub fn of_path(&mut self, named: &OsStr) {
+        for directory in std::env::split_paths(named).take(MOST_DIRECTORIES) {
+            let way = path::way(&directory);
+            let wanted = directory.is_absolute() && is_below(&way.real, self.home);
+            if !wanted || self.is_planted(&way) || !path::is_directory(&way.real) {
+                continue;
+            }
+            let targets = links_in(&way.real);
+            self.add(way.real.clone());
+            for target in targets {
+                // Of two names in one directory, each is as much at home there as the other.
+                let is_beside = target.real.parent() == Some(&*way.real);
+                self.add_program(&target, !is_beside);
+            }
+        }
+    }
+
+    /// The command and the interpreters of its scripts. What a file names that a command may have written stays closed.
+    pub fn of_command(&mut self, command: &[Link], inputs: &Inputs<'_>) {
+        for link in command.iter().take_while(|link| is_in_home(&link.path, self.home, inputs.host)) {
+            let way = path::way(&inputs.directory.join(&link.path));
+            if !self.add_program(&way, true) {
+                return;
+            }
+            // An environment of Python has a link to an interpreter elsewhere.
+            for name in way.links.iter().chain([&link.path]) {
+                self.add_beside(name, &way.links);
+            }
+        }
+    }
+
+    /// Whether an earlier command may have led there.
+    fn is_planted(&self, way: &path::Way) -> bool {
+        let is_own = |path: &PathBuf| self.own.iter().any(|own| is_within(path, own));
+        is_own(&way.real) || way.links.iter().any(is_own) || self.leads_out(&way.links, &way.real)
+    }
+
+    /// Whether one of these links is in a workspace of other runs, and leads out of it. A link inside of one opens
+    /// nothing that a command there could not have copied.
+    fn leads_out(&self, links: &[PathBuf], to: &Path) -> bool {
+        let mut holding = links.iter().filter_map(|link| self.others.holding(link));
+        holding.any(|workspace| !is_within(to, &workspace))
+    }
+
+    /// Adds a program; false if that is none, or not to be trusted.
+    fn add_program(&mut self, way: &path::Way, with_prefix: bool) -> bool {
+        if self.is_planted(way) || !path::is_program(&way.real) {
+            return false;
+        }
+        if with_prefix {
+            self.add_beside(&way.real, &way.links);
+        }
+        self.add(way.real.clone());
+        true
+    }
+
+    /// What belongs to a program that these links led to.
+    fn add_beside(&mut self, program: &Path, links: &[PathBuf]) {
+        for path in beside(program, self.home) {
+            if !self.leads_out(links, &path) {
+                self.add(path);
+            }
+        }
+    }
+
+    fn add(&mut self, path: PathBuf) {
+        let mut all = self.known.iter().chain(&self.added);
+        if !all.any(|rule| rule.rights.execute && is_within(&path, &rule.path)) {
+            self.added.push(PathRule {
+                path,
+                rights: PathRights::EXECUTE,
+                optional: true,
+                built_in: true,
+                follows: false,
+            });
+        }
+    }
+}
+
+/// Where the symbolic links in a directory lead, by its real path.
+fn links_in(directory: &Path) -> Vec<path::Way> {
+    let entries = directory.read_dir().into_iter().flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    links.take(MOST_LINKS).map(|entry| path::way_from(directory, Path::new(&entry.file_name()))).collect()
+}
+
+/// What belongs to a program that is in the directory `bin` of a prefix below the home.
+fn beside(program: &Path, home: &Path) -> Vec<PathBuf> {
+    let Some(bin) = program.parent().filter(|above| above.file_name() == Some(OsStr::new("bin"))) else {
+        return Vec::new();
+    };
+    let Some(prefix) = bin.parent().filter(|prefix| is_below(prefix, home)) else { return Vec::new() };
+    let parts = BESIDE_BIN.iter().map(|name| prefix.join(name)).chain([bin.to_path_buf()]);
+    parts.filter(|path| path::is_there(path) && !path.is_symlink()).collect()
+}
