@@ -1,6 +1,6 @@
 //! A look at what is below a directory: a rule about it opens all of that.
 
-use crate::explain::sensitive::Use;
+use crate::explain::sensitive::{Use, git};
 use crate::profile::{Name, Pattern};
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -29,6 +29,11 @@ const REPOSITORY: &str = "git executes what is in it";
 /// Whether permissions close a file to other users.
 pub fn is_closed(meta: &fs::Metadata) -> bool {
     meta.mode() & OTHERS_READ == 0
+}
+
+/// Whether git takes a directory for a repository, whatever its name is.
+fn is_repository(directory: &Path) -> bool {
+    directory.join("HEAD").symlink_metadata().is_ok() && directory.join("objects").is_dir()
 }
 
 /// What makes a place sensitive: where, and why.
@@ -76,6 +81,9 @@ impl<'n> Look<'n> {
         if path.symlink_metadata().is_ok_and(|meta| self.is_irregular(&meta)) {
             return vec![(path.to_path_buf(), IRREGULAR.to_string())];
         }
+        if self.has_login(path) {
+            return vec![(path.to_path_buf(), git::LOGIN.to_string())];
+        }
         let mut directories = VecDeque::from([path.to_path_buf()]);
         while let Some(directory) = directories.pop_front()
             && self.found.len() < most
@@ -116,6 +124,7 @@ impl<'n> Look<'n> {
                     continue;
                 }
                 _ if self.is_irregular(&meta) => Some(IRREGULAR),
+                _ if self.has_login(&path) => Some(git::LOGIN),
                 Use::Read if !self.by_name_only && meta.is_file() => is_closed(&meta).then_some(CLOSED),
                 Use::Read | Use::Write => None,
             };
@@ -130,11 +139,15 @@ impl<'n> Look<'n> {
         counts && !meta.is_file() && !meta.is_dir() && !meta.is_symlink()
     }
 
-    /// Whether git takes a directory for a repository, whatever its name is: it executes the hooks in it.
+    /// Whether a directory is a repository, in which git executes the hooks.
     fn is_repository(&self, directory: &Path) -> bool {
-        self.what == Use::Write
-            && directory.join("HEAD").symlink_metadata().is_ok()
-            && directory.join("objects").is_dir()
+        self.what == Use::Write && is_repository(directory)
+    }
+
+    /// Whether a file has the settings of a repository, and an address with a login in them.
+    fn has_login(&self, file: &Path) -> bool {
+        let counts = self.what == Use::Read && !self.by_name_only && file.ends_with("config");
+        counts && file.parent().is_some_and(is_repository) && git::has_login(file)
     }
 
     /// Why something of this name is sensitive.

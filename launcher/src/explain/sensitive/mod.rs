@@ -206,9 +206,10 @@ impl Sensitive {
         self.workspace.as_deref().is_some_and(|own| is_within(path, own))
     }
 
-    /// Whether a built-in profile opens it for reading, and so it is known to be harmless.
-    fn is_open(&self, path: &Path, what: Use) -> bool {
-        what == Use::Read && self.open.iter().any(|open| is_within(path, open))
+    /// Whether a built-in profile opens it for reading, and so it is known to be harmless; by an entry that is about it
+    /// more closely than a place around it.
+    fn is_open(&self, path: &Path, what: Use, around: &Path) -> bool {
+        what == Use::Read && self.open.iter().any(|open| is_within(path, open) && is_within(open, around))
     }
 
     /// What the lists know of.
@@ -222,14 +223,15 @@ impl Sensitive {
             Use::Read => vec![&self.secrets],
             Use::Write => vec![&self.later, &self.secrets],
         };
-        let (is_own, is_open) = (self.is_own(path), self.is_open(path, what));
+        let is_own = self.is_own(path);
         let places = tables.into_iter().flatten();
         let mut named: Vec<Touched> = places
             .filter_map(|(place, why)| {
                 let holds = is_below(place, path);
                 // What is around the workspace does not count in it.
                 let is_in_own = self.workspace.as_ref().is_some_and(|own| is_below(place, own));
-                let counts = (!is_own || is_in_own) && (!is_open || path == place);
+                let is_open = || path != place && self.is_open(path, what, place);
+                let counts = (!is_own || is_in_own) && !is_open();
                 let lies_in = is_within(path, place) && counts;
                 let touched =
                     || Touched { at: place.clone(), why: why.clone(), is_below: holds, is_known: true };
@@ -244,7 +246,10 @@ impl Sensitive {
 
     /// What no list names, up to a number of things.
     fn unnamed(&self, path: &Path, what: Use, most: usize) -> Vec<Touched> {
-        if is_within(path, Path::new(DEVICES)) || self.is_own(path) || self.is_open(path, what) {
+        if is_within(path, Path::new(DEVICES))
+            || self.is_own(path)
+            || self.is_open(path, what, Path::new("/"))
+        {
             return Vec::new();
         }
         let around = self.by_home(path).or_else(|| by_permissions(path, what));

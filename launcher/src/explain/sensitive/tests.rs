@@ -80,10 +80,25 @@ fn secrets_and_what_holds_them_are_sensitive() {
         "/proc/kcore",
         "home/served",
         "home/token/data/plain",
+        "home/snap",
+        "home/snap/firefox/common/.mozilla/x",
+        "home/data/logins.json",
+        "home/data/terraform.tfstate",
+        "home/data/terraform.tfstate.backup",
+        // Though built-in profiles open what is around it.
+        "/proc/1/environ",
     ] {
         assert!(machine.is(path, Use::Read), "{path}");
     }
-    for path in ["home/data", "home/data/plain", "home/work", "home/work/x", "/usr/share", "/dev/null"] {
+    for path in [
+        "home/data",
+        "home/data/plain",
+        "home/work",
+        "home/work/x",
+        "/usr/share",
+        "/dev/null",
+        "/proc/meminfo",
+    ] {
         assert_eq!(machine.sensitive.path(&machine.path(path), Use::Read), None, "{path}");
     }
 }
@@ -141,6 +156,20 @@ fn a_directory_is_as_sensitive_as_what_is_below_it() {
     fs::remove_file(machine.path("home/data/deep/table.csv")).unwrap();
     symlink(machine.path("home/.ssh"), machine.path("home/data/link")).unwrap();
     assert!(!machine.is("home/data", Use::Read));
+}
+
+#[test]
+fn the_settings_of_a_repository_are_sensitive_where_they_have_a_login() {
+    let machine = machine();
+    fs::create_dir_all(machine.path("home/code/.git/objects")).unwrap();
+    fs::write(machine.path("home/code/.git/HEAD"), "").unwrap();
+    for (url, has_login) in [("https://user:token@host/x", true), ("https://host/x", false)] {
+        let text = format!("[remote \"origin\"]\n\turl = {url}\n");
+        fs::write(machine.path("home/code/.git/config"), text).unwrap();
+        for path in ["home/code/.git/config", "home/code/.git", "home/code"] {
+            assert_eq!(machine.is(path, Use::Read), has_login, "{path} {url}");
+        }
+    }
 }
 
 #[test]
