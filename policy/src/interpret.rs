@@ -28,6 +28,11 @@ impl Data {
     }
 }
 
+/// Whether a program lets a call through, noted or not.
+pub fn lets_through(program: &[Insn], data: &Data) -> bool {
+    matches!(run(program, data), Some(bpf::RET_ALLOW | bpf::RET_LOG))
+}
+
 /// The return value of the program; `None` for a program that the kernel would reject.
 pub fn run(program: &[Insn], data: &Data) -> Option<u32> {
     let (mut at, mut accumulator) = (0_usize, 0_u32);

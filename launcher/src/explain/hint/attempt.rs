@@ -1,13 +1,12 @@
 //! Trying hints: the calls that the run would have with a flag more, or under another profile.
 
-use crate::explain::hint::lets_through;
 use crate::host::landlock::Version;
 use crate::plan::calls::{self, Calls, Unix};
 use crate::plan::rules::Network;
 use crate::profile::{self, CallRules, Grants, NetworkMode, Profile, Search};
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
-use sbx_policy::interpret::Data;
+use sbx_policy::interpret::{Data, lets_through};
 use sbx_policy::list::List;
 use std::collections::HashMap;
 use std::ffi::OsStr;

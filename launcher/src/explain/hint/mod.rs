@@ -39,7 +39,6 @@ pub use flags::includes_restriction;
 pub use host::{Host, Outside};
 pub use place::{CHANGES, is_whole};
 pub use reason::{Hint, Reason, Rule};
-use sbx_policy::bpf;
 use sbx_policy::calls::Call;
 use sbx_policy::interpret::Data;
 use sbx_policy::list::{self, Target};
@@ -368,9 +367,4 @@ fn all_hold(conditions: &[Condition], data: &Data) -> bool {
     let holds =
         |c: &Condition| data.args.get(usize::from(c.arg)).is_some_and(|argument| shadow::holds(c, *argument));
     conditions.iter().all(holds)
-}
-
-/// Whether a program allows a call.
-fn lets_through(program: &[bpf::Insn], data: &Data) -> bool {
-    matches!(sbx_policy::interpret::run(program, data), Some(bpf::RET_ALLOW | bpf::RET_LOG))
 }

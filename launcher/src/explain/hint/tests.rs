@@ -92,8 +92,8 @@ fn helps(profile: &str, network: Mode, flags: &[String], data: &Data) -> bool {
     for list in &flags.allow_calls {
         calls.add(List::Allow, "--allow-calls", list.as_encoded_bytes()).unwrap();
     }
-    calls.seal(bpf::RET_TRAP).unwrap();
-    lets_through(&calls.strict_program().unwrap(), data)
+    calls.seal(sbx_policy::bpf::RET_TRAP).unwrap();
+    sbx_policy::interpret::lets_through(&calls.strict_program().unwrap(), data)
 }
 
 type Case = (&'static str, Mode, &'static str, Vec<u64>, Decoded, &'static str, &'static str);

@@ -302,7 +302,7 @@ mod tests {
         let lets = |program: &Vec<_>, call: Call, [first, second]: [u64; 2]| {
             let Some(nr) = call.number(Arch::HOST) else { return false };
             let data = Data { nr, arch: Arch::HOST.audit(), args: [first, second, 0, 0, 0, 0] };
-            crate::explain::hint::lets_through(program, &data)
+            sbx_policy::interpret::lets_through(program, &data)
         };
         let arguments =
             (0..24).flat_map(|first| [0, 1, 2, 0x5401, 0x8000_0000].map(|second| [first, second]));
