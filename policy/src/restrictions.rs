@@ -550,7 +550,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "setsockopt",
         name: "common",
-        meaning: "common options of sockets and of TCP; none that changes where packets go or what they carry besides",
+        meaning: "common options of sockets and TCP; none that changes where packets go or what they carry",
         any: &[
             // SO_REUSEADDR, SO_KEEPALIVE, SO_LINGER, sizes, time limits, SO_PASSCRED ...
             &[eq(1, SOL_SOCKET), Condition { arg: 2, width: Width::Dword, op: Op::Le, value: 21 }],
