@@ -31,7 +31,7 @@ fn secrets_are_found_by_the_form_of_their_names_and_in_mailboxes() {
                 file.starts_with("Maildir"),
                 "{reviewed:#}"
             );
-            assert_eq!(has(&reviewed, "secrets", "snap/firefox"), file.starts_with("snap"), "{reviewed:#}");
+            assert_eq!(has(&reviewed, "secrets", "home/snap"), file.starts_with("snap"), "{reviewed:#}");
             std::fs::remove_file(path).unwrap();
         }
     });
