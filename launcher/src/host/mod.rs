@@ -11,6 +11,7 @@ pub use fact::Fact;
 
 use crate::error::Refusal;
 use crate::profile::Search;
+use crate::sys::descriptor::OpenFile;
 use crate::sys::namespace::{self, Identity};
 use crate::sys::privilege::{CapabilitySet, Limit};
 use crate::sys::{account, descriptor, plain, privilege, process, seccomp, socket};
@@ -36,8 +37,8 @@ pub enum Open {
     Nothing,
     /// A directory, by the path that it was opened by.
     Directory(PathBuf),
-    /// A regular file.
-    File(PathBuf),
+    /// A regular file, and the path that it was opened by.
+    File(PathBuf, FileIdentity),
     /// A socket that belongs to a network: any but a UNIX socket.
     NetworkSocket,
     /// Anything else.
@@ -195,8 +196,8 @@ fn terminals(streams: [RawFd; 3]) -> Vec<PathBuf> {
 }
 
 fn opened(number: RawFd) -> Open {
-    let kind = match descriptor::file_type(number) {
-        Ok(Some(kind)) => kind,
+    let OpenFile { kind, identity } = match descriptor::file_of(number) {
+        Ok(Some(found)) => found,
         Ok(None) => return Open::Nothing,
         Err(failed) => return Open::Unseen(failed.to_string()),
     };
@@ -204,7 +205,7 @@ fn opened(number: RawFd) -> Open {
     let unseen = || Open::Unseen("/proc does not tell its path".to_string());
     match kind {
         libc::S_IFDIR => path().map_or_else(unseen, Open::Directory),
-        libc::S_IFREG => path().map_or_else(unseen, Open::File),
+        libc::S_IFREG => path().map_or_else(unseen, |path| Open::File(path, identity)),
         libc::S_IFSOCK if socket::is_of_network(number) => Open::NetworkSocket,
         _ => Open::Other,
     }

@@ -433,7 +433,7 @@ impl<'a> Draft<'a> {
             listings,
         };
         let layout = Layout::of(given, warnings);
-        namespaces::check_passed(&request.pass_fd, host, &layout)?;
+        namespaces::check_passed(&request.pass_fd, host, &layout, &paths.denied)?;
         Ok(Ok(Rc::new(layout)))
     }
 }

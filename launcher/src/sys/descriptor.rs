@@ -97,10 +97,21 @@ pub fn is_open(number: RawFd) -> bool {
     number >= 0 && rustix::io::fcntl_getfd(by_number(number)).is_ok()
 }
 
-/// The type of an open file, as the bits of `S_IFMT` (inode(7)); `None` for a closed descriptor.
-pub fn file_type(number: RawFd) -> Result<Option<libc::mode_t>, SyscallError> {
+/// An open file.
+pub struct OpenFile {
+    /// Its type, as the bits of `S_IFMT` (inode(7)).
+    pub kind: libc::mode_t,
+    /// Its device and inode number.
+    pub identity: (u64, u64),
+}
+
+/// The file of a descriptor; `None` for a closed one.
+pub fn file_of(number: RawFd) -> Result<Option<OpenFile>, SyscallError> {
     match rustix::fs::fstat(by_number(number)) {
-        Ok(stat) => Ok(Some(stat.st_mode & libc::S_IFMT)),
+        Ok(stat) => {
+            let (kind, identity) = (stat.st_mode & libc::S_IFMT, (stat.st_dev, stat.st_ino));
+            Ok(Some(OpenFile { kind, identity }))
+        }
         Err(Errno::BADF) => Ok(None),
         Err(errno) => Err(SyscallError { call: "fstat", cause: errno.into() }),
     }

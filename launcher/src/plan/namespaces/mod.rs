@@ -26,7 +26,7 @@ pub use places::Roots;
 pub use record::Record;
 
 use crate::error::Refusal;
-use crate::host::{Host, Open};
+use crate::host::{FileIdentity, Host, Open, identity_of};
 use crate::plan::files::{self, Directories};
 use crate::plan::listings::Listings;
 use crate::plan::rules::PathRule;
@@ -35,7 +35,7 @@ use crate::profile::{Location, Namespaces, Profile, Variable, Variables, WhenMad
 use crate::request::Request;
 use crate::sys::access;
 use crate::sys::path::{self, canonical};
-use crate::sys::within::is_below;
+use crate::sys::within::{is_below, is_within};
 use crate::text::shown;
 use placeholder::{Shape, Watched};
 use protect::{IfMissing, Protected};
@@ -277,7 +277,18 @@ pub fn without(
 
 /// Refuses descriptors that lead around the mounts of the run: an open directory, which was opened outside, and an open
 /// file that is protected or denied, which could be opened anew by its descriptor's name, for writing too.
-pub fn check_passed(passed: &[i32], host: &Host, layout: &Layout) -> Result<(), Refusal> {
+pub fn check_passed(passed: &[i32], host: &Host, layout: &Layout, denied: &[PathBuf]) -> Result<(), Refusal> {
+    let mounts = host.mounts()?;
+    // It may have been opened by a name at another mount, or by none that leads there any more; and what is out of
+    // sight inside is in need of no mount.
+    let is_kept = |path: &Path, file: FileIdentity| {
+        let names = mounts.other_names(path);
+        let is_name_of =
+            |kept: &Path| is_within(path, kept) || names.iter().any(|name| is_within(name, kept));
+        let is_it = |kept: &Path| is_name_of(kept) || identity_of(kept) == Some(file);
+        let mut held = layout.read_only.iter().chain(&layout.denied);
+        held.any(|kept| is_it(kept)) || denied.iter().any(|path| is_it(&deny_expansion::resolve(path)))
+    };
     for number in (0..3).chain(passed.iter().copied()) {
         let why = match host.passed(number) {
             Open::Directory(path) => format!(
@@ -285,7 +296,7 @@ pub fn check_passed(passed: &[i32], host: &Host, layout: &Layout) -> Result<(), 
                  with '--namespaces none'",
                 shown(&path)
             ),
-            Open::File(path) if layout.shields(&path) => format!(
+            Open::File(path, file) if is_kept(&path, file) => format!(
                 "'{}' is kept from being changed or read in this run, and could be opened anew through it; \
                  hand its contents over through a pipe",
                 shown(&path)

@@ -166,6 +166,57 @@ fn a_query_about_the_other_name_is_answered_by_the_denial() {
     });
 }
 
+/// What is handed over open may have been opened by another name, or by one that leads there no more.
+#[test]
+fn a_file_that_is_handed_over_is_judged_by_all_of_its_names() {
+    need!("unshare", "mount");
+    with_namespaces(|user| {
+        // The first three words are for `sh`: what is mounted where, and which file of it is opened.
+        let open = "mount --bind \"$1\" \"$2\" && exec <\"$2/$3\"";
+        let ways = [open.to_string(), format!("{open} && umount -l \"$2\"")];
+        for (way, directory, file, script) in ways.iter().flat_map(|way| {
+            let plant = "printf '[core]\\nfsmonitor = x\\n' >>/proc/self/fd/0 && echo done";
+            [
+                (way, "", ".git/config", plant),
+                (way, ".git", "config", plant),
+                (way, "", "secret", "cat"),
+                (way, "hidden/part", "held", "cat"),
+                (way, "", "free/file", "cat; echo done"),
+            ]
+        }) {
+            let (world, _) = with_part(user, "hidden/part");
+            world.write("free/file", "free text\n");
+            // In the home, where the run has another one.
+            let other = world.home.join("alias");
+            world.make_dir(&other);
+            let sh = |rest: &[&str]| {
+                let script = format!("{way} && shift 3 && exec \"$@\"");
+                let words = world.user.unshare(&[]).into_iter().map(String::from);
+                let words = words.chain(["sh".into(), "-c".into(), script, "sh".into()]);
+                let paths = [world.path(directory).display().to_string(), other.display().to_string()];
+                let rest = rest.iter().map(|word| word.to_string());
+                world.bare(words.chain(paths).chain([file.to_string()]).chain(rest)).run()
+            };
+            let run = [stage::sbx().to_str().unwrap(), "run", "-q", "--deny", "secret", "--deny", "hidden"];
+            let config = world.read(".git/config");
+            let out = sh(&[&run[..], &["--", "sh", "-c", script]].concat());
+            if file == "free/file" {
+                out.success().prints("free text\ndone\n");
+                continue;
+            }
+            // A part that is mounted nowhere any more nobody can tell from another directory.
+            if !(file == "held" && way.contains("umount")) {
+                out.refused(125, &["cannot pass descriptor 0 on", "kept from being changed or read"])
+                    .prints("");
+            }
+            assert_eq!(world.read(".git/config"), config);
+            // The twin, without a run.
+            let out = sh(&["sh", "-c", script]).success();
+            assert!(out.out().contains(SECRET) || world.read(".git/config") != config, "{out}");
+        }
+    });
+}
+
 /// A workspace in which a part of a denied or protected directory is mounted at another place.
 fn with_part(user: &User, part: &str) -> (World, std::path::PathBuf) {
     let world = stage_workspace(user);
