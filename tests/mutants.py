@@ -205,6 +205,8 @@ MUTANTS = [
     ("passed-by-another-name", "launcher/src/plan/namespaces/mod.rs",
      "let is_it = |kept: &Path| is_name_of(kept)", "let is_it = |kept: &Path| is_within(path, kept) && is_name_of(kept)",
      ["namespaces::mounted::"]),
+    ("acts-past-a-domain", "launcher/src/supervise/handlers/domains.rs",
+     "        if !self.any.get() {", "        if self.any.get() || !self.any.get() {", ["nesting::"]),
     ("odd-index", "launcher/src/run/aftermath/index.rs",
      "is_odd.then(||", "(false && is_odd).then(||", ["namespaces::indexes::"]),
     ("joined-repository", "launcher/src/run/aftermath/repository.rs",

@@ -188,24 +188,26 @@ impl Plan {
 
     /// The system calls that the supervisor answers in a way of its own, by the kind of their handlers.
     pub fn notified(&self) -> Kinds {
+        let connects = self.calls.supervisor_connects();
+        let changes_configs = self.namespaces.as_ref().is_ok_and(|layout| !layout.configs.is_empty());
+        let links = self.explainer.is_some();
         Kinds::of(|kind| match kind {
             Notified::Tasks => self.limits.counted.is_some(),
             Notified::Memory => self.large_request().is_some(),
-            Notified::GitConfig => self.namespaces.as_ref().is_ok_and(|layout| !layout.configs.is_empty()),
-            Notified::Connect => self.calls.supervisor_connects(),
+            Notified::Domains => {
+                self.calls.allows("landlock_restrict_self") && (connects || changes_configs || links)
+            }
+            Notified::GitConfig => changes_configs,
+            Notified::Connect => connects,
             Notified::DatagramPairs => self.calls.packets_stand_in(),
             Notified::NullDevice => self.on_violation != OnViolation::Log,
             Notified::Attributes => self.attributes,
             Notified::Ports => {
                 let restricts = self.network.mode == NetworkMode::Ports && self.landlock >= Version::TCP;
                 let is_silent = self.on_violation == OnViolation::Log || self.loudness == Loudness::Quiet;
-                restricts
-                    && !is_silent
-                    && !self.unconfined
-                    && !self.watch_paths
-                    && !self.calls.supervisor_connects()
+                restricts && !is_silent && !self.unconfined && !self.watch_paths && !connects
             }
-            Notified::Links | Notified::Told => self.explainer.is_some(),
+            Notified::Links | Notified::Told => links,
             Notified::RefusedPaths => self.watch_paths,
         })
     }

@@ -16,6 +16,8 @@ pub enum Notified {
     Tasks,
     /// Requests for much memory at once, where the kernel limits each process, and the ends of processes.
     Memory,
+    /// Calls that put a process into a further domain of Landlock. Before those that act in callers' places.
+    Domains,
     /// Renames that may replace a configuration of git. Before `RefusedPaths`, which would blame the mount
     /// on the configuration for a rename that the supervisor makes.
     GitConfig,
@@ -49,9 +51,10 @@ pub enum Answers {
 
 impl Notified {
     /// All kinds, in their order.
-    pub const ORDER: [Notified; 11] = [
+    pub const ORDER: [Notified; 12] = [
         Notified::Tasks,
         Notified::Memory,
+        Notified::Domains,
         Notified::GitConfig,
         Notified::Connect,
         Notified::DatagramPairs,
@@ -71,6 +74,7 @@ impl Notified {
         match self {
             Notified::Tasks => Answers::These(&[&TASKS]),
             Notified::Memory => Answers::These(&[&MEMORY, &["exit_group"]]),
+            Notified::Domains => Answers::These(&[&DOMAINS]),
             Notified::GitConfig => Answers::These(&[&REPLACING]),
             Notified::Connect => Answers::These(&[&["connect", "listen"]]),
             Notified::DatagramPairs => Answers::These(&[&["socketpair"]]),
@@ -89,6 +93,7 @@ impl Notified {
         match self {
             Notified::Tasks
             | Notified::Memory
+            | Notified::Domains
             | Notified::GitConfig
             | Notified::Attributes
             | Notified::Ports
@@ -161,6 +166,8 @@ pub const XATTRS: [&str; 8] = [
 ];
 /// The calls that always get that answer.
 pub const UNSUPPORTED: [&str; 1] = ["file_setattr"];
+/// The calls by which a process restricts itself further (landlock(7)).
+pub const DOMAINS: [&str; 2] = ["landlock_create_ruleset", "landlock_restrict_self"];
 /// The calls that put one file in the place of another, where both have to be files.
 pub const REPLACING: [&str; 2] = ["rename", "renameat"];
 /// The calls that make one socket.

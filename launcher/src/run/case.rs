@@ -17,6 +17,7 @@ use crate::supervise::dispatch::{Dispatcher, Table};
 use crate::supervise::handlers::attributes::Attributes;
 use crate::supervise::handlers::connect::{Connected, Connections};
 use crate::supervise::handlers::datagram_pairs::DatagramPairs;
+use crate::supervise::handlers::domains::{Domains, Marks};
 use crate::supervise::handlers::git_config::Configs;
 use crate::supervise::handlers::links::Links;
 use crate::supervise::handlers::null_device::NullDevice;
@@ -131,15 +132,17 @@ impl Case {
         ways: &Ways,
     ) -> Table {
         let mut table = Table::default();
+        let marks = Rc::new(Marks::none());
         for kind in self.notified.iter() {
-            let (granted, layout) = (granted.clone(), self.layout.clone());
+            let (granted, layout, marks) = (granted.clone(), self.layout.clone(), marks.clone());
             match kind {
                 Notified::Tasks => {
                     let limiter = self.counted.map(|count| TaskLimiter::new(watch.root(), count));
                     limiter.into_iter().for_each(|limiter| table.register(kind, limiter));
                 }
+                Notified::Domains => table.register(kind, Domains(marks)),
                 Notified::GitConfig => {
-                    let configs = configs_of(watch, layout.as_ref(), presence.clone());
+                    let configs = configs_of(watch, layout.as_ref(), presence.clone(), marks);
                     configs.into_iter().for_each(|configs| table.register(kind, configs));
                 }
                 Notified::Connect => {
@@ -148,7 +151,8 @@ impl Case {
                     let network = Connected::of(self.mode, own_network);
                     let domain = self.domain.clone();
                     let (network, hosts) = ((network, self.listens), ways.hosts.clone());
-                    let connections = Connections::new(granted, named, layout, network, domain, hosts);
+                    let connections =
+                        Connections::new((granted, named), layout, network, (domain, marks), hosts);
                     table.register(kind, connections);
                 }
                 Notified::DatagramPairs => {
@@ -164,7 +168,9 @@ impl Case {
                     let (domain, outside) = (self.domain.clone(), self.outside);
                     table.register(kind, Ports(RefusedPaths { granted, layout, domain, outside }));
                 }
-                Notified::Links => table.register(kind, Links::new(granted, layout, self.calls.clone())),
+                Notified::Links => {
+                    table.register(kind, Links::new(granted, layout, self.calls.clone(), marks))
+                }
                 Notified::Told => {
                     let (domain, outside) = (self.domain.clone(), self.outside);
                     let paths = RefusedPaths { granted, layout, domain, outside };
@@ -185,7 +191,12 @@ impl Case {
 }
 
 /// The configurations of git that may be replaced.
-fn configs_of(watch: &Watch, layout: Option<&Rc<Layout>>, presence: Option<Rc<Presence>>) -> Option<Configs> {
+fn configs_of(
+    watch: &Watch,
+    layout: Option<&Rc<Layout>>,
+    presence: Option<Rc<Presence>>,
+    marks: Rc<Marks>,
+) -> Option<Configs> {
     let Watch::Reaper(reaper) = watch else { return None };
-    Some(Configs::new(layout?.clone(), presence?, reaper.pid))
+    Some(Configs::new(layout?.clone(), presence?, marks, reaper.pid))
 }

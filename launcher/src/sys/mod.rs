@@ -38,7 +38,7 @@ pub mod packet;
 #[allow(unsafe_code)] // realpath(3).
 pub mod path;
 pub mod pending;
-#[allow(unsafe_code)] // keyctl(2), getrlimit(2).
+#[allow(unsafe_code)] // keyctl(2), getrlimit(2), prlimit(2).
 pub mod privilege;
 #[allow(unsafe_code)] // fork(2), unshare(2).
 pub mod probe;

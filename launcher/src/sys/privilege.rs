@@ -1,5 +1,6 @@
 //! Giving privileges up: capabilities, no_new_privs, keyrings, limits.
 
+use crate::sys::process::Pid;
 use crate::sys::{OfCall, SyscallError, checked};
 use rustix::io::Errno;
 use rustix::process::DumpableBehavior;
@@ -148,6 +149,22 @@ pub fn raise(limit: Limit) -> Result<u64, SyscallError> {
     // SAFETY: a valid structure.
     checked("setrlimit", unsafe { libc::setrlimit(limit.resource(), &raw const now) })?;
     Ok(now.rlim_cur)
+}
+
+/// The hard limit of a process on locks of files (RLIMIT_LOCKS).
+pub fn lock_limit(of: Pid) -> Result<u64, SyscallError> {
+    let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: room for the answer, and nothing is set.
+    checked("prlimit", unsafe { libc::prlimit(of, libc::RLIMIT_LOCKS, std::ptr::null(), &raw mut now) })?;
+    Ok(now.rlim_max)
+}
+
+/// Sets that limit, and the soft one with it.
+pub fn lower_lock_limit(of: Pid, to: u64) -> Result<(), SyscallError> {
+    let new = libc::rlimit { rlim_cur: to, rlim_max: to };
+    // SAFETY: a valid structure, and no answer is asked for.
+    let result = unsafe { libc::prlimit(of, libc::RLIMIT_LOCKS, &raw const new, std::ptr::null_mut()) };
+    checked("prlimit", result).map(drop)
 }
 
 /// Makes the caller's memory and /proc entries unreadable for other processes of the same user.

@@ -2,6 +2,7 @@
 
 use sbx_tests::servers::{BODY, HttpServer};
 use sbx_tests::{in_worlds, kernel, need, processes, promise, stage};
+use std::net::TcpListener;
 
 #[test]
 fn sbx_nests() {
@@ -36,6 +37,112 @@ fn an_inner_run_has_no_more_rights() {
         assert!(!world.outside.join("made").exists());
     });
     assert_eq!(server.connections(), 0);
+}
+
+/// Restricts itself by Landlock: the words are the handled rights of files, of the network, and the scopes. The rest is
+/// done by a grandchild whose parent has ended, after an exec.
+const OWN_DOMAIN: &str = "
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+rights = struct.pack('QQQ', *(int(word, 0) for word in sys.argv[1:4]))
+libc.prctl(38, 1, 0, 0, 0)
+if any(rights):
+    fd = libc.syscall(444, rights, len(rights), 0)
+    assert fd >= 0 and libc.syscall(446, fd, 0) == 0, ctypes.get_errno()
+    os.close(fd)
+reader, writer = os.pipe()
+if os.fork() == 0:
+    parent = os.getpid()
+    if os.fork() == 0:
+        os.dup2(writer, 1)
+        os.close(writer)
+        while os.getppid() == parent:
+            pass
+        os.execvp('python3', ['python3', '-c', sys.argv[-1]])
+    os._exit(0)
+os.close(writer)
+os.wait()
+sys.stdout.write(os.fdopen(reader).read())
+";
+
+/// LANDLOCK_ACCESS_FS_MAKE_CHAR, which no run has anyway.
+const MAKE_DEVICES: &str = "64";
+
+const CONNECT: &str = "
+import socket
+def to(address, family=socket.AF_INET):
+    s = socket.socket(family)
+    try:
+        s.connect(address); print('connected')
+    except OSError as e: print(e.strerror)
+";
+
+#[test]
+fn what_a_process_takes_from_itself_the_supervisor_does_not_give_back() {
+    promise!(kernel::TCP_PORTS);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let connections = || std::iter::from_fn(|| listener.accept().ok()).count();
+    let port = listener.local_addr().unwrap().port();
+    in_worlds(|world| {
+        world.write("own.py", OWN_DOMAIN);
+        let connect = format!("{CONNECT}\nto(('127.0.0.1', {port}))");
+        let run = |flags: &[&str], rights: [&str; 3], what: &str| {
+            let words = [&["run", "-q"], flags, &["--", "python3", "own.py"]].concat();
+            world.sbx([&words[..], &rights, &[what]].concat()).run().success()
+        };
+        // LANDLOCK_ACCESS_NET_CONNECT_TCP.
+        run(&["--net", "host"], ["0", "2", "0"], &connect).prints("Permission denied\n");
+        assert_eq!(connections(), 0);
+        // The twins: a domain that restricts something else, and none.
+        run(&["--net", "host"], [MAKE_DEVICES, "1", "0"], &connect).prints("connected\n");
+        run(&["--net", "host"], ["0", "0", "0"], &connect).prints("connected\n");
+        assert_eq!(connections(), 2);
+        // Sockets without a file, in a network of the run's own.
+        let inside = format!(
+            "{CONNECT}\nl = socket.socket(socket.AF_UNIX); l.bind('\\0there'); l.listen()\n\
+             to('\\0there', socket.AF_UNIX)"
+        );
+        if kernel::gives_namespaces() {
+            run(&[], [MAKE_DEVICES, "0", "1"], &inside).prints("Permission denied\n");
+            run(&[], [MAKE_DEVICES, "0", "0"], &inside).prints("connected\n");
+        }
+        // One by its path is nothing that this domain restricts.
+        let by_path = format!(
+            "{CONNECT}\nl = socket.socket(socket.AF_UNIX); l.bind('there'); l.listen()\n\
+             to('there', socket.AF_UNIX)\nimport os; os.remove('there')"
+        );
+        run(&["--net", "host"], [MAKE_DEVICES, "2", "1"], &by_path).prints("connected\n");
+        // Whoever has no domain of its own is not held to that of another.
+        let both = "python3 own.py 0 2 0 \"$1\"; python3 -c \"$1\"";
+        let words = ["run", "-q", "--net", "host", "--", "sh", "-c", both, "sh", &connect];
+        world.sbx(words).run().success().prints("Permission denied\nconnected\n");
+        assert_eq!(connections(), 1);
+    });
+}
+
+#[test]
+fn an_inner_run_does_not_change_git_s_configuration_by_the_outer_one() {
+    promise!(kernel::PATHS);
+    need!("git");
+    in_worlds(|world| {
+        world.bare(["git", "init", "-q", "."]).run().success();
+        let sbx = stage::sbx().to_str().unwrap();
+        let base = stage::base().to_str().unwrap();
+        let rename =
+            "cp .git/config .git/config.lock; printf '[user]\n\tname = inner\n' >>.git/config.lock; ";
+        let inner = format!("exec '{sbx}' run -q -p read-only -- ");
+        let run = |how: &str| {
+            let script = format!("{rename}{how}mv .git/config.lock .git/config");
+            world.sbx(["run", "-q", "--rox", base, "--", "sh", "-c", &script]).run()
+        };
+        let config = world.read(".git/config");
+        run(&inner).failed();
+        assert_eq!(world.read(".git/config"), config);
+        // The twin: without an inner run it is a harmless change.
+        run("").success();
+        assert!(world.read(".git/config").unwrap().contains("inner"));
+    });
 }
 
 /// A command that starts no processes ends with its supervisor only by a signal, whether it is notified or not.

@@ -39,6 +39,7 @@ impl Table<'_> {
                 self.replace(&notified::XATTRS, if listens { violation } else { unsupported });
                 self.replace(&notified::UNSUPPORTED, unsupported);
             }
+            Notified::Domains => self.note(&notified::DOMAINS),
             Notified::GitConfig => self.note(&notified::REPLACING),
             Notified::Ports => self.note(&notified::PORTS),
             Notified::RefusedPaths => {

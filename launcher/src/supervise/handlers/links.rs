@@ -17,6 +17,7 @@ use crate::plan::calls::Calls;
 use crate::plan::namespaces::Layout;
 use crate::plan::rules::{self, PathRights, PathRule};
 use crate::supervise::dispatch::{Handler, Step};
+use crate::supervise::handlers::domains::Marks;
 use crate::supervise::judge::{Judge, PolicyProgram, Verdict, error};
 use crate::supervise::waiting::{NotifiedCall, Waiting};
 use crate::sys::seccomp::{Answer, Notification};
@@ -37,6 +38,7 @@ pub struct Links {
     /// What is mounted for the run alone.
     layout: Option<Rc<Layout>>,
     program: PolicyProgram,
+    marks: Rc<Marks>,
 }
 
 /// A link between two mounts that are one outside, with both of its ends as they are there.
@@ -65,7 +67,8 @@ impl Handler for Links {
         let number = Call::named(b"linkat").and_then(|call| call.number(Arch::HOST))?;
         let mut asked = Notification { nr: number, ..notification };
         asked.args[..args.len()].copy_from_slice(&args);
-        let is_allowed = self.program.allows(&asked);
+        // Those of a further domain the kernel has refused by what nobody here knows.
+        let is_allowed = self.marks.of(notification.pid).is_none() && self.program.allows(&asked);
         let call = NotifiedCall::new(asked, Verdict::Allowed);
         Some(is_allowed.then(|| self.wanted(&Waiting::new(&call, waiting.listener()))).flatten())
     }
@@ -86,8 +89,13 @@ impl Handler for Links {
 
 impl Links {
     /// By these rules.
-    pub fn new(granted: Rc<[PathRule]>, layout: Option<Rc<Layout>>, calls: Rc<Calls>) -> Links {
-        Links { granted, layout, program: PolicyProgram::new(calls, None) }
+    pub fn new(
+        granted: Rc<[PathRule]>,
+        layout: Option<Rc<Layout>>,
+        calls: Rc<Calls>,
+        marks: Rc<Marks>,
+    ) -> Links {
+        Links { granted, layout, program: PolicyProgram::new(calls, None), marks }
     }
 
     /// The link that a call asks for, if it may be made.

@@ -4,6 +4,7 @@
 pub mod attributes;
 pub mod connect;
 pub mod datagram_pairs;
+pub mod domains;
 pub mod git_config;
 pub mod links;
 pub mod null_device;

@@ -1,6 +1,7 @@
 //! What a socket that is to be connected, and its address, lead to.
 
 use crate::explain::caller;
+use crate::explain::decode::Memory;
 use crate::sys::socket;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -30,6 +31,20 @@ pub fn is_of_network(socket: &OwnedFd, (cookie, network): (Option<u64>, Option<N
     }
     let Ok(of_socket) = socket::network(socket) else { return false };
     network == Some(of_socket) && caller::network("self").is_ok_and(|own| own != of_socket)
+}
+
+/// `struct sockaddr_storage`: the kernel takes no more.
+const ADDRESS_LIMIT: usize = 128;
+
+/// The bytes of the address, or the error of a call that has none.
+pub fn address(memory: &dyn Memory, args: [u64; 6]) -> Result<Vec<u8>, i32> {
+    // The kernel takes the length as an int.
+    let length = args[2] as u32 as usize;
+    let mut address = vec![0; Some(length).filter(|length| *length <= ADDRESS_LIMIT).ok_or(libc::EINVAL)?];
+    if memory.read(args[1], &mut address) < length {
+        return Err(libc::EFAULT);
+    }
+    Ok(address)
 }
 
 #[cfg(test)]

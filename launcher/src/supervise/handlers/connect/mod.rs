@@ -23,7 +23,7 @@ mod under_way;
 
 use crate::enforce::landlock::restrict_connections;
 use crate::explain::caller::{self, Caller};
-use crate::explain::decode::{Address, Memory};
+use crate::explain::decode::Address;
 use crate::explain::hint::{Host, Outside, Reason};
 use crate::explain::infer::{Beyond, Domain};
 use crate::hosts::DNS_PORT;
@@ -32,6 +32,7 @@ use crate::plan::namespaces::Layout;
 use crate::plan::rules::{self, PathRule};
 use crate::profile::NetworkMode;
 use crate::supervise::dispatch::{Flow, Handler, Step};
+use crate::supervise::handlers::domains::{Marks, Restricts};
 use crate::supervise::hosts::{Hosts, Way, address_in, bytes_of, set_port};
 use crate::supervise::judge::{DecidedBy, Judge, Verdict, error};
 use crate::supervise::violation::Fate;
@@ -41,7 +42,7 @@ use crate::sys::seccomp::{self, Answer};
 use crate::sys::socket::SocketFile;
 use crate::sys::within::is_within;
 use crate::sys::{SyscallError, bounded, process, socket};
-use leads::{Network, is_abstract, is_of_network, is_outside};
+use leads::{Network, address, is_abstract, is_of_network, is_outside};
 use own_network::{Server, Watched, is_loopback};
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -55,9 +56,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use under_way::{Client, Target, UnderWay};
-
-/// `struct sockaddr_storage`: the kernel takes no more.
-const ADDRESS_LIMIT: usize = 128;
 
 /// Where name services listen. libc asks them about users and hosts, and does without.
 const NAME_SERVICES: [&str; 9] = [
@@ -90,6 +88,8 @@ pub struct Connections {
     listens: bool,
     listener: OnceCell<Option<Arc<OwnedFd>>>,
     under_way: UnderWay,
+    /// Who is in a domain that restricts more.
+    marks: Rc<Marks>,
     /// The hosts that are reached out of a network of the run's own.
     hosts: Option<Rc<Hosts>>,
 }
@@ -129,6 +129,8 @@ pub struct Attempt {
     told: Told,
     /// What Landlock is going to refuse of it.
     beyond: Option<Beyond>,
+    /// What the caller's own domain restricts.
+    restricts: Restricts,
 }
 
 enum Destination {
@@ -201,7 +203,8 @@ impl Handler for Connections {
         // One duplicate for all: the run has one listener.
         let own = || waiting.listener().try_clone_to_owned().ok().map(Arc::new);
         let listener = self.listener.get_or_init(own).clone()?;
-        Some(Attempt { socket, process, listener, destination, told: waiting.told(), beyond })
+        let restricts = self.marks.of(call.pid).unwrap_or_default();
+        Some(Attempt { socket, process, listener, destination, told: waiting.told(), beyond, restricts })
     }
 
     fn act(
@@ -210,7 +213,7 @@ impl Handler for Connections {
         call: &NotifiedCall,
         judge: &mut Judge,
     ) -> Result<Step, SyscallError> {
-        let Attempt { socket, process, listener, destination, told, beyond } = attempt;
+        let Attempt { socket, process, listener, destination, told, beyond, restricts } = attempt;
         let is_inside = matches!(destination, Destination::Inside { .. });
         let is_internet = is_inside || matches!(destination, Destination::Outside { .. });
         if let Some(hosts) = self.hosts.clone().filter(|_| is_internet) {
@@ -222,7 +225,14 @@ impl Handler for Connections {
                 hosts.asks(&told.caller.name, process);
             }
         }
-        Ok(match self.judge(socket, destination, &told.caller) {
+        let outcome = match self.judge(socket, destination, &told.caller) {
+            // The kernel would judge it in the caller's domain, and the supervisor is not in that.
+            Outcome::Goes(socket, target) if restricts.has(target.kind(&socket)) => {
+                Outcome::Fails(libc::EACCES)
+            }
+            outcome => outcome,
+        };
+        Ok(match outcome {
             Outcome::Goes(socket, target) => {
                 let is_led = self.hosts.is_some() || !socket::is_internet(socket.as_raw_fd());
                 if let Some(beyond) = beyond.filter(|_| !is_led) {
@@ -288,11 +298,10 @@ impl Handler for Connections {
 impl Connections {
     /// Makes connections by these path rules, and by these rules about the network.
     pub fn new(
-        granted: Rc<[PathRule]>,
-        named: Vec<PathBuf>,
+        (granted, named): (Rc<[PathRule]>, Vec<PathBuf>),
         layout: Option<Rc<Layout>>,
         (network, listens): (Connected, bool),
-        domain: Domain,
+        (domain, marks): (Domain, Rc<Marks>),
         hosts: Option<Rc<Hosts>>,
     ) -> Connections {
         let ports = (domain.network.mode == NetworkMode::Ports).then(|| domain.network.connect.clone());
@@ -309,6 +318,7 @@ impl Connections {
             listens,
             listener,
             under_way,
+            marks,
             hosts,
         }
     }
@@ -434,15 +444,4 @@ fn take((caller, number): (Result<OwnedFd, SyscallError>, i32)) -> Option<Result
 
 fn errno(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(libc::ECONNREFUSED)
-}
-
-/// The bytes of the address, or the error of a call that has none.
-fn address(memory: &dyn Memory, args: [u64; 6]) -> Result<Vec<u8>, i32> {
-    // The kernel takes the length as an int.
-    let length = args[2] as u32 as usize;
-    let mut address = vec![0; Some(length).filter(|length| *length <= ADDRESS_LIMIT).ok_or(libc::EINVAL)?];
-    if memory.read(args[1], &mut address) < length {
-        return Err(libc::EFAULT);
-    }
-    Ok(address)
 }

@@ -7,6 +7,7 @@ use crate::hosts::reached;
 use crate::supervise::dials::{Dials, Held};
 use crate::supervise::dispatch::Step;
 use crate::supervise::handlers::connect::own_network::Watched;
+use crate::supervise::handlers::domains::Restricts;
 use crate::supervise::hosts::address_in;
 use crate::supervise::judge::error;
 use crate::sys::SyscallError;
@@ -72,6 +73,17 @@ pub enum Target {
         /// What the broker is told first, where the address does not tell whom the connection is for.
         told: Vec<u8>,
     },
+}
+
+impl Target {
+    /// What a domain restricts that may refuse a connection of this socket.
+    pub fn kind(&self, socket: &OwnedFd) -> Restricts {
+        match self {
+            Target::File(_) => Restricts::PATHS,
+            _ if socket::is_internet(socket.as_raw_fd()) => Restricts::INTERNET,
+            _ => Restricts::ABSTRACT,
+        }
+    }
 }
 
 impl Target {

@@ -28,6 +28,7 @@ use crate::explain::decode::{Memory, read_path};
 use crate::explain::hint::Reason;
 use crate::plan::namespaces::{CONFIG, LONGEST, Layout, NEW_CONFIG};
 use crate::supervise::dispatch::{Handler, Step};
+use crate::supervise::handlers::domains::Marks;
 use crate::supervise::judge::{DecidedBy, Judge, Verdict, error};
 use crate::supervise::violation::Fate;
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
@@ -54,6 +55,7 @@ const SHARED: &str =
 pub struct Configs {
     layout: Rc<Layout>,
     presence: Rc<Presence>,
+    marks: Rc<Marks>,
     reaper: Pid,
     pending: Option<Pending>,
 }
@@ -93,7 +95,8 @@ impl Handler for Configs {
 
     fn look(&self, waiting: &Waiting<'_>) -> Option<Replacement> {
         let NotifiedCall { notification, name, verdict } = waiting.call;
-        if *verdict != Verdict::Allowed {
+        // Of a further domain the kernel decides: the configuration is mounted, and stays as it is.
+        if *verdict != Verdict::Allowed || self.marks.of(notification.pid).is_some() {
             return None;
         }
         let repository = self.repository(name, notification, &waiting.memory)?;
@@ -132,8 +135,8 @@ impl Handler for Configs {
 
 impl Configs {
     /// Those of a layout, in whose namespaces `reaper` is the first process.
-    pub fn new(layout: Rc<Layout>, presence: Rc<Presence>, reaper: Pid) -> Configs {
-        Configs { layout, presence, reaper, pending: None }
+    pub fn new(layout: Rc<Layout>, presence: Rc<Presence>, marks: Rc<Marks>, reaper: Pid) -> Configs {
+        Configs { layout, presence, marks, reaper, pending: None }
     }
 
     /// The repository whose configuration a call would replace by what stands beside it.
