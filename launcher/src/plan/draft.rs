@@ -183,6 +183,7 @@ impl<'a> Draft<'a> {
         if let Some((record, repository)) = record.as_mut().zip(repository.as_ref()) {
             record.found.clone_from(&repository.embedded);
             record.outside.clone_from(&repository.writes);
+            record.pointers.clone_from(&repository.pointers);
         }
         warnings.extend(repository.iter().flat_map(Repository::warnings));
         let given = files::Given {

@@ -148,6 +148,15 @@ impl Directory {
 
     /// The text of a regular file in it; `None` if there is nothing of that name, an error if it is longer.
     pub fn read(&self, name: &OsStr, longest: u64) -> Result<Option<Vec<u8>>, SyscallError> {
+        let text = self.beginning(name, longest + 1)?;
+        if text.as_ref().is_some_and(|text| text.len() as u64 > longest) {
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge)).of("read");
+        }
+        Ok(text)
+    }
+
+    /// The first bytes of one.
+    pub fn beginning(&self, name: &OsStr, most: u64) -> Result<Option<Vec<u8>>, SyscallError> {
         let file = match file::open_to_read(self.0.as_fd(), name) {
             Ok(file) => File::from(file),
             Err(failed) if failed.errno() == Errno::NOENT.raw_os_error() => return Ok(None),
@@ -157,10 +166,7 @@ impl Directory {
             return Err(io::Error::from(io::ErrorKind::InvalidInput)).of("read");
         }
         let mut text = Vec::new();
-        file.take(longest + 1).read_to_end(&mut text).of("read")?;
-        if text.len() as u64 > longest {
-            return Err(io::Error::from(io::ErrorKind::FileTooLarge)).of("read");
-        }
+        file.take(most).read_to_end(&mut text).of("read")?;
         Ok(Some(text))
     }
 

@@ -54,6 +54,11 @@ impl NewNames {
         Ok(())
     }
 
+    /// Somebody has to look from now on, for a directory that cannot be watched.
+    pub fn go_blind(&self) {
+        self.is_blind.set(true);
+    }
+
     /// Whether names may have appeared since the last call.
     pub fn have_appeared(&self) -> bool {
         signal::next(self.told.as_fd()).is_some() || self.is_blind.get()

@@ -61,8 +61,12 @@ impl Protection {
         // The directory may be gone as well.
         let there = above.iter().filter_map(|path| path.ancestors().find(|above| path::is_there(above)));
         let there: BTreeSet<&Path> = there.collect();
-        // In one that this user cannot read, nobody else of this user makes anything either.
-        there.into_iter().for_each(|directory| drop(self.names.watch(directory)));
+        for directory in there {
+            match self.names.watch(directory) {
+                Err(failed) if !path::says_missing(&failed.cause) => self.names.go_blind(),
+                _ => {}
+            }
+        }
     }
 
     /// Protects the configuration that the supervisor is about to put in the place of another. Returns the

@@ -70,6 +70,8 @@ pub struct Repository {
     pub closed: Option<(PathBuf, String)>,
     /// Repositories in the directories of submodules. A file says where they are, which a command may change.
     pub embedded: BTreeSet<PathBuf>,
+    /// Files that lead to repositories.
+    pub pointers: Vec<PathBuf>,
     /// How many of the others are too many.
     beyond: usize,
     /// Directories of hooks that the user's configuration names from the top of each working tree, once it was read.
@@ -134,7 +136,10 @@ impl Repository {
                     let settings = self.own_settings(&config);
                     self.common(own, &settings, top, home, 1);
                 }
-                Ok(_) => self.protected.push(Protected::existing(own.clone())),
+                Ok(_) => {
+                    self.pointers.push(own.clone());
+                    self.protected.push(Protected::existing(own.clone()));
+                }
                 Err(error) if path::says_missing(&error) => {}
                 Err(error) => drop(self.closed.get_or_insert_with(|| (own.clone(), plain(&error)))),
             }

@@ -31,6 +31,8 @@ pub struct Record {
     pub looked: Option<SystemTime>,
     /// When this run began.
     pub began: SystemTime,
+    /// Those of them that are files which lead to one.
+    pub pointers: Vec<PathBuf>,
     /// What this run's plan has found besides.
     pub found: BTreeSet<PathBuf>,
     /// Repositories outside the workspace that git writes to.
@@ -57,6 +59,7 @@ impl Record {
             since: None,
             looked: None,
             began: host.began,
+            pointers: Vec::new(),
             found: BTreeSet::new(),
             outside: Vec::new(),
         };

@@ -8,6 +8,7 @@ use super::repository::{COMMON, MOST_NAMED, MOST_WORKTREES};
 use crate::plan::namespaces::git_config::LONGEST as LONGEST_CONFIG;
 use crate::plan::namespaces::placeholder::is_link;
 use crate::plan::namespaces::{CONFIG, Setting, Settings};
+use crate::sys::SyscallError;
 use crate::sys::beneath::Directory;
 use crate::sys::path::says_missing;
 use std::ffi::{OsStr, OsString};
@@ -16,8 +17,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Longest index that is read, in bytes.
+/// Longest index that is read, in bytes, and what is read at most of all that one look meets. Nothing is believed of
+/// what is left.
 const LONGEST: u64 = 1 << 29;
+pub const MOST_READ: u64 = 1 << 30;
+/// Longest path, and how many bytes of a path are named.
+const LONGEST_PATH: usize = 0xffff;
+const NAMED: usize = 4096;
+/// In version 4 an entry of a few bytes repeats a path of any length. As many times the length of an index are followed.
+const MOST_REPEATED: usize = 16;
 /// The lengths of object names.
 const SHA1: usize = 20;
 const SHA256: usize = 32;
@@ -53,16 +61,16 @@ pub struct Found {
     pub has_new: bool,
 }
 
-/// Looks at those that have changed `since`.
-pub fn find(own: &Directory, since: SystemTime) -> Found {
+/// Looks at those that have changed `since`. `left` is how many bytes may be read.
+pub fn find(own: &Directory, since: SystemTime, left: &mut u64) -> Found {
     let hashes = hashes(own);
     let mut found = Found::default();
-    found.look_into(own, Path::new(""), hashes, since);
+    found.look_into(own, Path::new(""), hashes, since, left);
     let all = Path::new("worktrees");
     let worktrees = own.below(all).and_then(|all| all.names()).unwrap_or_default();
     for place in worktrees.iter().take(MOST_WORKTREES).map(|name| all.join(name)) {
         if let Ok(worktree) = own.below(&place) {
-            found.look_into(&worktree, &place, hashes, since);
+            found.look_into(&worktree, &place, hashes, since, left);
         }
     }
     found
@@ -81,13 +89,20 @@ fn hashes(own: &Directory) -> &'static [usize] {
 }
 
 impl Found {
-    fn look_into(&mut self, directory: &Directory, place: &Path, hashes: &[usize], since: SystemTime) {
+    fn look_into(
+        &mut self,
+        directory: &Directory,
+        place: &Path,
+        hashes: &[usize],
+        since: SystemTime,
+        left: &mut u64,
+    ) {
         // Where core.splitIndex is set, most entries are in another file.
         let is_index = |name: &OsString| name == "index" || name.as_bytes().starts_with(b"sharedindex.");
         let names = directory.names().unwrap_or_else(|_| vec!["index".into()]);
         for name in names.into_iter().filter(|name| is_index(name) && is_new(directory, name, since)) {
             self.has_new = true;
-            let entries = match directory.read(&name, LONGEST) {
+            let entries = match read(directory, &name, left) {
                 Ok(Some(text)) => judge(&text, hashes),
                 Ok(None) => None,
                 Err(_) => Some(Vec::new()),
@@ -95,6 +110,16 @@ impl Found {
             self.odd.extend(entries.map(|entries| Odd { place: place.join(name), entries }));
         }
     }
+}
+
+/// The text of one; `None` if git would stop at its beginning.
+fn read(directory: &Directory, name: &OsStr, left: &mut u64) -> Result<Option<Vec<u8>>, SyscallError> {
+    if directory.beginning(name, SIGNATURE.len() as u64)?.is_none_or(|text| text != SIGNATURE) {
+        return Ok(None);
+    }
+    let text = directory.read(name, LONGEST.min(*left))?;
+    *left = left.saturating_sub(text.as_ref().map_or(0, |text| text.len() as u64));
+    Ok(text)
 }
 
 /// Whether one is there that has changed.
@@ -124,15 +149,19 @@ fn odd_paths(text: &[u8], hash: usize) -> Option<Vec<Vec<u8>>> {
     if !(2..=4).contains(&version) {
         return None;
     }
-    let mut odd = Vec::new();
+    let (mut odd, mut followed) = (Vec::new(), 0_usize);
     // Where each entry begins, and whether it does without the one before.
     let mut starts = Vec::new();
     let (mut at, mut path) = (HEADER, Vec::new());
     for _ in 0..count {
         let entry = Entry::read(text, at, hash, version == 4, &mut path)?;
         starts.push((at, entry.is_whole));
-        if is_odd(&path, entry.mode) {
-            odd.push(path.clone());
+        followed = followed.saturating_add(path.len());
+        if path.len() > LONGEST_PATH || followed > text.len().saturating_mul(MOST_REPEATED) {
+            return None;
+        }
+        if odd.len() < MOST_NAMED && is_odd(&path, entry.mode) {
+            odd.push(path.iter().take(NAMED).copied().collect());
         }
         at += entry.length;
     }
@@ -292,6 +321,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// In version 4 an entry may keep all of the path before it.
+    #[test]
+    fn a_path_that_is_repeated_takes_no_memory_and_little_time() {
+        let of = |length: usize, count: usize| {
+            let path = [b".git/".to_vec(), vec![b'x'; length]].concat();
+            let mut text =
+                [SIGNATURE, &4_u32.to_be_bytes(), &u32::try_from(count).unwrap().to_be_bytes()].concat();
+            for number in 0..count {
+                text.extend([0; STAT + SHA1]);
+                text.extend(LENGTH.to_be_bytes());
+                text.push(0);
+                text.extend(if number == 0 { path.as_slice() } else { b"" });
+                text.push(0);
+            }
+            [text, vec![9; SHA1]].concat()
+        };
+        let named = judge(&of(5000, 3), &[SHA1]).unwrap();
+        assert!(named.len() == 3 && named.iter().all(|path| path.len() == NAMED));
+        assert_eq!(judge(&of(100, 100), &[SHA1]).unwrap().len(), MOST_NAMED);
+        assert_eq!(judge(&of(60_000, 100_000), &[SHA1]), Some(Vec::new()));
+        assert_eq!(judge(&of(1 << 20, 2), &[SHA1]), Some(Vec::new()));
     }
 
     /// What cannot be read, and what two readers would read differently.

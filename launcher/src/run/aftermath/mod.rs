@@ -59,6 +59,8 @@ pub struct Aftermath {
     had_network: bool,
     /// The repositories that are known, where nothing protects them.
     known: BTreeMap<PathBuf, Before>,
+    /// Where the files lead that lead to repositories, and are known.
+    pointers: BTreeMap<PathBuf, Kind>,
     /// By the clock that files go by.
     since: SystemTime,
     /// What was not in the workspace: a repository there is new, whatever its times say.
@@ -94,6 +96,7 @@ impl Aftermath {
             kept: layout.as_deref().map(replaced::before).unwrap_or_default(),
             layout,
             missing: plan.missing.clone(),
+            pointers: pointers(&root, &workspace, &record),
             outside: record.outside.clone(),
             home: plan.home.clone(),
             had_network: plan.network.leads_out(),
@@ -112,7 +115,7 @@ impl Aftermath {
             outcome: Outcome::default(),
             seen: BTreeSet::new(),
             found: BTreeSet::new(),
-            indexes: Indexes::default(),
+            indexes: Indexes { left: index::MOST_READ, has_new: false, has_unseen: false },
         };
         let began = timer::file_time();
         look.outcome.findings.extend(self.kept.iter().filter_map(Kept::finding));
@@ -178,6 +181,7 @@ impl Aftermath {
             home: self.home.clone(),
             had_network: self.had_network,
             known: BTreeMap::new(),
+            pointers: BTreeMap::new(),
             absent: Vec::new(),
             since: self.since,
             started: self.started,
@@ -209,7 +213,8 @@ impl Aftermath {
             Kind::Leads(target) => match target.strip_prefix(&self.workspace) {
                 Ok(below) => {
                     self.look(below, look);
-                    if self.is_changed(place) && (self.acts(below) || self.borrows(&path, &target)) {
+                    let is_other = self.is_changed(place) || self.leads_elsewhere(place);
+                    if is_other && (self.acts(below) || self.borrows(&path, &target)) {
                         self.turn_away(place, look);
                     }
                 }
@@ -255,7 +260,7 @@ impl Aftermath {
             look.indexes.has_unseen |= self.is_known(&path);
             return;
         };
-        let found = index::find(&own, self.index_since(&path));
+        let found = index::find(&own, self.index_since(&path), &mut look.indexes.left);
         look.indexes.has_new |= found.has_new && self.is_known(&path);
         for Odd { place: index, entries } in found.odd {
             let index = place.join(index);
@@ -296,6 +301,12 @@ impl Aftermath {
         let common = common_of(target).unwrap_or_else(|| target.to_path_buf());
         !knows(target, entry, top)
             && (self.is_protected(&common) || !self.led_to(&common, Some(top)).is_empty())
+    }
+
+    /// Whether a file that is as it was leads elsewhere: a command has changed what is on the way.
+    fn leads_elsewhere(&self, place: &Path) -> bool {
+        let before = self.pointers.get(place);
+        before.is_some_and(|before| *before != repository::kind(&self.root, &self.workspace, place))
     }
 
     fn is_changed(&self, place: &Path) -> bool {
@@ -339,7 +350,7 @@ impl Aftermath {
     /// Puts a new file or link aside that leads to a repository which nobody can look after. One that was there, and
     /// was changed, is named.
     fn turn_away(&self, place: &Path, look: &mut Look) {
-        let is_made = self.is_made(place);
+        let is_made = self.is_made(place) || self.leads_elsewhere(place);
         if !is_made && !self.is_changed(place) {
             return;
         }
@@ -416,6 +427,12 @@ fn absent(workspace: &Path) -> Vec<&'static Path> {
     let all = [(".git", ".git"), (".hg", ".hg"), ("", "HEAD")];
     let missing = all.into_iter().filter(|(_, name)| !is_there(&workspace.join(name)));
     missing.map(|(place, _)| Path::new(place)).collect()
+}
+
+/// The recorded files that lead to repositories, and where they lead.
+fn pointers(root: &Directory, workspace: &Path, record: &Record) -> BTreeMap<PathBuf, Kind> {
+    let places = record.pointers.iter().filter_map(|path| path.strip_prefix(workspace).ok());
+    places.map(|place| (place.to_path_buf(), repository::kind(root, workspace, place))).collect()
 }
 
 /// The repositories that are known.

@@ -22,8 +22,10 @@ const MOST_LOOKED_AT: usize = 256;
 const INDEX: &str = "index";
 
 /// What a look has seen of the indexes of the repositories that are known.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct Indexes {
+    /// How many bytes it may still read.
+    pub left: u64,
     /// Whether one has changed.
     pub has_new: bool,
     /// Whether one could not be seen.
@@ -31,14 +33,15 @@ pub struct Indexes {
 }
 
 impl Aftermath {
-    /// Looks at the recorded repositories in which git's index may have changed: the search need not have come so far.
+    /// Looks at the recorded repositories in which git's index may have changed, and at files that lead elsewhere now: the
+    /// search need not have come so far.
     pub(super) fn look_at_recorded(&self, look: &mut Look) {
         for path in self.record.repositories.iter().take(MOST_LOOKED_AT) {
             let Ok(place) = path.strip_prefix(&self.workspace) else { continue };
             let since = self.index_since(path);
             let is_new =
                 |place: &Path| repository::ages(&self.root, place).is_ok_and(|ages| ages.changed >= since);
-            if is_new(place) || is_new(&place.join(INDEX)) {
+            if is_new(place) || is_new(&place.join(INDEX)) || self.leads_elsewhere(place) {
                 self.look(place, look);
             }
         }
@@ -64,7 +67,7 @@ impl Aftermath {
     pub(super) fn write_down(
         &self,
         found: BTreeSet<PathBuf>,
-        Indexes { has_new, has_unseen }: Indexes,
+        Indexes { has_new, has_unseen, .. }: Indexes,
         began: SystemTime,
     ) -> io::Result<()> {
         let Some(file) = &self.record.file else { return Ok(()) };

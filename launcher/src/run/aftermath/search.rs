@@ -4,6 +4,7 @@ use super::LEAST;
 use crate::sys::beneath::{Directory, LISTING};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
@@ -56,6 +57,7 @@ pub fn repositories(
     let mut unseen = Unseen::default();
     let mut buffer = Vec::with_capacity(LISTING);
     let (mut seen, mut seen_of_others) = (0, 0);
+    let start = RandomState::new().hash_one(());
     changed.add(PathBuf::new(), false);
     while seen < MOST {
         let place = match changed.next() {
@@ -90,6 +92,9 @@ pub fn repositories(
             each(&place);
         }
         found.entries.iter().for_each(|name| each(&place.join(name)));
+        // Each run begins elsewhere, so that short ones do not see the same all the time.
+        let first = (start as usize).checked_rem(found.directories.len()).unwrap_or_default();
+        found.directories.rotate_left(first);
         for name in found.directories {
             let is_changed =
                 at.as_ref().is_ok_and(|at| at.ages(&name).is_ok_and(|ages| ages.changed >= since));

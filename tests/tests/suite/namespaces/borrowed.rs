@@ -58,6 +58,32 @@ fn no_new_file_borrows_a_protected_configuration() {
     });
 }
 
+/// A file that an earlier command has left leads there only when something on the way is another.
+#[test]
+fn no_old_file_borrows_a_protected_configuration_later() {
+    in_repositories(|world| {
+        plain(world, "git config core.hooksPath .githooks; mkdir .githooks; touch .githooks/x");
+        plain(world, "git add .githooks; git commit -qm hooks; rm -rf ../start; cp -a . ../start");
+        let uses = "cd d; touch b; git add b; git status";
+        for (first, second) in [
+            ("mkdir d x; echo 'gitdir: ../x/y' > d/.git", "ln -s ../.git x/y"),
+            (
+                "git init -q r; mkdir d x; ln -s ../r/.git x/y; echo 'gitdir: ../x/y' > d/.git",
+                "ln -sfn ../.git x/y",
+            ),
+        ] {
+            let second = planted(world, &format!("{}; {second}", hook("d")));
+            plain(world, &format!("rm -rf ../twin; cp -a . ../twin; cd ../twin; {first}; {second}"));
+            assert!(has_run(world, &format!("cd ../twin; {uses}")), "{second}");
+            shell(world, &[], first).run().success();
+            let out = shell(world, &[], &second).run().success();
+            assert!(!has_run(world, uses), "{second}: {out}");
+            assert!(out.err().contains("d/.git.sbx-aside"), "{second}: {out}");
+            plain(world, "rm -rf * .git*; cp -a ../start/. .");
+        }
+    });
+}
+
 /// The workspace is no repository, and what the user's configuration names is protected in each clone.
 #[test]
 fn the_users_configuration_counts_in_recorded_repositories() {
