@@ -59,6 +59,11 @@ pub struct Rules {
 /// answer is an error: EALREADY from the same policy, EISCONN from another policy of sbx, EINVAL from the kernel if
 /// there is no filter.
 pub const QUERY: u32 = 0x5342_5831;
+/// The same, whether a run of sbx is around: "SBX4". Filters of runs answer EISCONN. Every other one lets the question
+/// through, to what is around it: one that the library installs by variables is none of a run.
+pub const AROUND: u32 = 0x5342_5834;
+/// The same, whether a run is around whose supervisor makes connections: "SBX5".
+pub const CONNECTS: u32 = AROUND | 1;
 
 /// When an extra piece is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,6 +222,14 @@ impl Layout<'_> {
     }
 }
 
+/// prctl(AROUND) and prctl(CONNECTS).
+const OF_RUNS: [Insn; 4] = [
+    bpf::stmt(bpf::LD, bpf::data_arg(0)),
+    bpf::stmt(bpf::AND, !1),
+    bpf::jump(bpf::JEQ, AROUND, 0, 1),
+    bpf::stmt(bpf::RET, 0),
+];
+
 impl Source for Layout<'_> {
     fn arch(&self) -> Arch {
         self.rules.arch
@@ -251,6 +264,9 @@ impl Source for Layout<'_> {
             self.query(program);
         }
         self.extra(number, Stage::First, program);
+        if number == rules.query {
+            program.piece(&OF_RUNS, bpf::RET_ALLOW);
+        }
         if row.deny != Grant::All {
             restricted(rules, number, row.deny, rules.refusal(&row), program);
             self.extra(number, Stage::Deny, program);

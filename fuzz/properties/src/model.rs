@@ -7,7 +7,7 @@ use sbx_policy::errno;
 use sbx_policy::interpret::Data;
 use sbx_policy::program::X32_BIT;
 use sbx_policy::restrictions::{Condition, Op, Width};
-use sbx_policy::rules::{Actions, QUERY};
+use sbx_policy::rules::{AROUND, Actions, CONNECTS, QUERY};
 
 /// Evaluates a comparison: a second, independent implementation.
 pub fn holds(condition: &Condition, args: &[u64; 6]) -> bool {
@@ -36,7 +36,7 @@ fn granted(grants: &Grants, args: &[u64; 6]) -> bool {
     }
 }
 
-/// The answers that no rule changes: for other architectures, for x32, and for the query about the filter itself.
+/// The answers that no rule changes: for other architectures, for x32, and for the queries about the filter itself.
 pub fn fixed(arch: Arch, data: &Data, identity: u32, violation: u32) -> Option<u32> {
     if data.arch != arch.audit() {
         return Some(bpf::RET_KILL_PROCESS);
@@ -44,8 +44,12 @@ pub fn fixed(arch: Arch, data: &Data, identity: u32, violation: u32) -> Option<u
     if data.nr >= X32_BIT {
         return Some(violation);
     }
-    let asks = Call::numbered(arch, data.nr)?.name() == "prctl" && data.args[0] as u32 == QUERY;
-    asks.then(|| {
+    let option =
+        Call::numbered(arch, data.nr).filter(|call| call.name() == "prctl").map(|_| data.args[0] as u32)?;
+    if [AROUND, CONNECTS].contains(&option) {
+        return Some(bpf::RET_ALLOW);
+    }
+    (option == QUERY).then(|| {
         let number = if data.args[1] as u32 == identity { errno::EALREADY } else { errno::EISCONN };
         bpf::RET_ERRNO | u32::from(number)
     })

@@ -9,7 +9,7 @@ use crate::profile::FreeConditions;
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::program::{self, TooLong};
-use sbx_policy::rules::{Actions, Extra, Layout, Stage};
+use sbx_policy::rules::{AROUND, Actions, CONNECTS, Extra, Layout, Stage};
 use sbx_policy::{Program, errno};
 use std::rc::Rc;
 
@@ -66,7 +66,8 @@ impl Guard {
     /// What is refused, or has no effect, of prctl(2).
     fn prctl(&self) -> Prctl {
         let number = Call::named(b"prctl").and_then(|call| call.number(Arch::HOST));
-        Prctl { number, tied: self.tied, dumpable: self.extras.dumpable && self.listens }
+        let connects = self.extras.notified.has(Notified::Connect) && self.listens;
+        Prctl { number, connects, tied: self.tied, dumpable: self.extras.dumpable && self.listens }
     }
 
     /// What needs notifications, and what to do without: log mode lists violations, and a limit counts
@@ -115,43 +116,27 @@ struct WithPermit<'a> {
     prctl: Prctl,
 }
 
-/// What the supervisor needs of prctl(2).
+/// What the run says, and its supervisor needs, of prctl(2).
 #[derive(Clone, Copy)]
 struct Prctl {
     number: Option<u32>,
+    /// The supervisor makes connections.
+    connects: bool,
     /// PR_SET_PDEATHSIG is refused.
     tied: bool,
     /// PR_SET_DUMPABLE has no effect.
     dumpable: bool,
 }
 
-impl Prctl {
-    /// Its number, where anything of it is answered.
-    fn answered(self) -> Option<u32> {
-        self.number.filter(|_| self.tied || self.dumpable)
-    }
+/// prctl(2) with this option.
+const fn option(option: u32) -> [Insn; 3] {
+    [bpf::stmt(bpf::LD, bpf::data_arg(0)), bpf::jump(bpf::JEQ, option, 0, 1), bpf::stmt(bpf::RET, 0)]
 }
-
-/// prctl(PR_SET_PDEATHSIG, ...). Only this signal ties a command without a reaper to its supervisor, so the
-/// command must not remove it.
-const DEATH_SIGNAL: [Insn; 3] = [
-    bpf::stmt(bpf::LD, bpf::data_arg(0)),
-    bpf::jump(bpf::JEQ, libc::PR_SET_PDEATHSIG as u32, 0, 1),
-    bpf::stmt(bpf::RET, 0),
-];
-
-/// prctl(PR_SET_DUMPABLE, ...). It succeeds and changes nothing: some programs end where they cannot close
-/// themselves to others. Core files are ruled out by their limit.
-const DUMPABLE: [Insn; 3] = [
-    bpf::stmt(bpf::LD, bpf::data_arg(0)),
-    bpf::jump(bpf::JEQ, libc::PR_SET_DUMPABLE as u32, 0, 1),
-    bpf::stmt(bpf::RET, 0),
-];
 
 impl Extra for WithPermit<'_> {
     fn numbers(&self, each: &mut dyn FnMut(u32)) {
         self.permit.iter().for_each(|(number, _)| each(*number));
-        self.prctl.answered().into_iter().for_each(&mut *each);
+        self.prctl.number.into_iter().for_each(&mut *each);
         self.free.numbers(each);
     }
 
@@ -159,12 +144,21 @@ impl Extra for WithPermit<'_> {
         if let Some((_, piece)) = self.permit.filter(|(exec, _)| stage == Stage::First && *exec == number) {
             program.piece(piece, bpf::RET_ALLOW);
         }
-        if stage == Stage::First && self.prctl.answered() == Some(number) {
-            if self.prctl.tied {
-                program.piece(&DEATH_SIGNAL, bpf::RET_ERRNO | u32::from(errno::EPERM));
+        if stage == Stage::First && self.prctl.number == Some(number) {
+            let yes = bpf::RET_ERRNO | u32::from(errno::EISCONN);
+            program.piece(&option(AROUND), yes);
+            if self.prctl.connects {
+                program.piece(&option(CONNECTS), yes);
             }
+            // Only this signal ties a command without a reaper to its supervisor: it must not remove it.
+            if self.prctl.tied {
+                program
+                    .piece(&option(libc::PR_SET_PDEATHSIG as u32), bpf::RET_ERRNO | u32::from(errno::EPERM));
+            }
+            // It succeeds and changes nothing: some programs end where they cannot close themselves to others. Core
+            // files are ruled out by their limit.
             if self.prctl.dumpable {
-                program.piece(&DUMPABLE, bpf::RET_ERRNO);
+                program.piece(&option(libc::PR_SET_DUMPABLE as u32), bpf::RET_ERRNO);
             }
         }
         self.free.pieces(number, stage, program);

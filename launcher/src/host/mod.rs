@@ -59,6 +59,8 @@ pub struct Host {
     pub landlock: Fact<landlock::Answer>,
     /// Whether an `sbx` confines this process already.
     pub nested: Fact<bool>,
+    /// Whether the supervisor of one makes the connections of this process.
+    pub has_connections_made: Fact<bool>,
     /// Whether the effective user is root.
     pub root: Fact<bool>,
     /// The home directory of the user's account (passwd(5)).
@@ -107,6 +109,7 @@ impl Host {
             directory: Fact::read_by(std::env::current_dir),
             landlock: Fact::read_by(landlock::ask),
             nested: Fact::read_by(seccomp::is_confined),
+            has_connections_made: Fact::read_by(seccomp::has_connections_made),
             root: Fact::read_by(process::is_root),
             account_home: Fact::read_by(|| account::home_of(process::user())),
             real_user: Fact::read_by(process::real_user),

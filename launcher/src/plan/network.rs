@@ -91,6 +91,9 @@ pub fn asked(
     if network.mode == NetworkMode::Ports && landlock < Version::TCP {
         return Err(Invalid::PortsWithoutLandlock(landlock));
     }
+    if network.mode == NetworkMode::Ports && !network.connect.is_empty() && *host.has_connections_made.get() {
+        return Err(Invalid::PortsInside);
+    }
     Ok(network)
 }
 

@@ -26,6 +26,7 @@ fn machine(landlock: i32) -> Host {
         directory: host.directory.known(Ok(WORKSPACE.into())),
         landlock: host.landlock.known(Ok(Version(landlock))),
         nested: host.nested.known(false),
+        has_connections_made: host.has_connections_made.known(false),
         root: host.root.known(false),
         real_user: host.real_user.known(1000),
         one_identity: host.one_identity.known(true),

@@ -76,6 +76,11 @@ pub enum Invalid {
     )]
     PortsWithoutLandlock(Version),
     #[error(
+        "cannot restrict connections to some ports: the supervisor of the sbx around this process makes its \
+         connections, and knows no ports but its own; name the ports there, or use --net none or --net host"
+    )]
+    PortsInside,
+    #[error(
         "cannot allow one UNIX socket together with {other}: without Landlock ABI 9 (Linux 7.1; here it is {}) \
          the supervisor has to make the connection itself, and cannot", .landlock.0
     )]

@@ -2,6 +2,7 @@
 
 use crate::sys::{OfCall, SyscallError, checked, descriptor};
 use sbx_policy::bpf::Insn;
+use sbx_policy::rules;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 const SET_MODE_FILTER: libc::c_uint = 1;
@@ -173,10 +174,19 @@ pub fn own_listener(number: RawFd) -> OwnedFd {
     descriptor::own(number)
 }
 
-/// Whether a filter of `sbx` binds this process: only a filter gives this answer.
+/// Whether this process is in a run of `sbx`: only the filter of one gives this answer.
 pub fn is_confined() -> bool {
+    answers(rules::AROUND)
+}
+
+/// Whether it is in one whose supervisor makes its connections.
+pub fn has_connections_made() -> bool {
+    answers(rules::CONNECTS)
+}
+
+fn answers(question: u32) -> bool {
     // SAFETY: plain numbers; without such a filter the kernel knows no such option.
-    let result = unsafe { libc::prctl(sbx_policy::rules::QUERY as libc::c_int, 0, 0, 0, 0) };
+    let result = unsafe { libc::prctl(question as libc::c_int, 0, 0, 0, 0) };
     result < 0 && SyscallError::last("prctl").errno() == i32::from(sbx_policy::errno::EISCONN)
 }
 

@@ -64,7 +64,9 @@ const HARMLESS: &[(&str, &str)] = &[
     ("prctl(0x4, ", "of the helper that makes the network, while it maps the user: as `clone(0x511)`"),
     ("prctl(0x18)", "past the last capability"),
     ("prctl(0x26, 0x1)", "of the helper: as `kill`"),
-    ("prctl(0x53425831", "asks whether an `sbx` is around; every error but one says no"),
+    ("prctl(0x53425831", "asks whether the same filter is there already; every error but one says no"),
+    ("prctl(0x53425834", "asks whether an `sbx` is around; every error but one says no"),
+    ("prctl(0x53425835", "asks whether one is around that makes connections; every error but one says no"),
     (
         "prlimit64(0x1, 0x0)",
         "without the size that a file may have, the explainer is left out; it only names refusals",

@@ -122,6 +122,44 @@ fn what_a_process_takes_from_itself_the_supervisor_does_not_give_back() {
 }
 
 #[test]
+fn an_inner_run_keeps_its_rules_about_ports_or_does_not_start() {
+    promise!(kernel::TCP_PORTS);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let connections = || std::iter::from_fn(|| listener.accept().ok()).count();
+    let port = listener.local_addr().unwrap().port();
+    in_worlds(|world| {
+        let sbx = stage::sbx().to_str().unwrap();
+        let base = stage::base().to_str().unwrap();
+        let connect = format!("{CONNECT}\nto(('127.0.0.1', {port}))");
+        let nested = |outer: &[&str], inner: &[&str]| {
+            let outer = [&["run", "-q", "--rox", base], outer, &["--", sbx, "run", "-q"]].concat();
+            world.sbx([&outer[..], inner, &["--", "python3", "-c", &connect]].concat()).run()
+        };
+        let (this, other) = (format!("*:{port}"), format!("*:{}", port ^ 1));
+        let connects = kernel::landlock() < 9;
+        let out = nested(&["--net", "host"], &["--connect", &other]);
+        if connects {
+            out.refused(125, &["cannot restrict connections to some ports", "the sbx around"]);
+        }
+        nested(&["--net", "host"], &["--bind", &port.to_string()]).prints("Permission denied\n");
+        assert_eq!(connections(), 0);
+        // Where nobody connects for it, the kernel keeps to the ports.
+        let tmp = format!("TMPDIR={}", world.workspace.display());
+        let unsupervised = ["--net", "host", "--exec", "--env", &tmp];
+        nested(&unsupervised, &["--connect", &other]).prints("Permission denied\n");
+        assert_eq!(connections(), 0);
+        // The twins.
+        nested(&unsupervised, &["--connect", &this]).prints("connected\n");
+        nested(&["--net", "host"], &["--net", "host"]).prints("connected\n");
+        nested(&["--connect", &this], &["--net", "host"]).prints("connected\n");
+        assert_eq!(connections(), 3);
+        nested(&["--connect", &other], &["--net", "host"]).prints("Permission denied\n");
+        assert_eq!(connections(), 0);
+    });
+}
+
+#[test]
 fn an_inner_run_does_not_change_git_s_configuration_by_the_outer_one() {
     promise!(kernel::PATHS);
     need!("git");

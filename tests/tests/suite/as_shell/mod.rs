@@ -186,6 +186,50 @@ fn in_a_run_it_is_the_shell_and_widens_nothing() {
     }
 }
 
+/// Variables have the library confine whatever is started, to as little as they say. That is no run.
+#[test]
+fn under_a_filter_of_the_library_it_is_a_run() {
+    in_worlds(|world| {
+        if !kernel::promises(1) {
+            return;
+        }
+        let new = world.outside.join("new");
+        let write = format!("echo x > '{}'", new.display());
+        let narrowed = |cmd: Cmd| {
+            let cmd = cmd.env("LD_PRELOAD", stage::shim()).env("SECCOMP_SYSCALL_DENY", "swapon");
+            cmd.env("SECCOMP_DEFAULT_ACTION", "errno")
+        };
+        let within = |shell: String, script: &str| {
+            let words = ["sh", "-c", "\"$0\" -c \"$1\"; exit $?", &shell, script];
+            narrowed(world.bare(words)).run()
+        };
+        let shell = shell(world).display().to_string();
+        within(shell.clone(), &write).failed();
+        within(shell.clone(), "echo x > here").success().silent();
+        assert!(world.exists("here") && !world.exists(&new));
+        // The twin: the library's own rules let it.
+        within("/bin/sh".to_string(), &write).success();
+        assert!(world.exists(&new));
+        // In a run whose command has itself narrowed so it is the shell, and the rules of the run hold.
+        std::fs::remove_file(&new).unwrap();
+        let readable =
+            [world.outside.as_path(), stage::sbx(), stage::shim()].map(|path| path.to_str().unwrap());
+        let readable: Vec<&str> = readable.into_iter().flat_map(|path| ["--rox", path]).collect();
+        let script = format!(
+            "LD_PRELOAD='{}' SECCOMP_SYSCALL_DENY=swapon:prctl SECCOMP_DEFAULT_ACTION=errno \
+             sh -c '\"$0\" -c \"$1\"' '{shell}' \"$1\"",
+            stage::shim().display()
+        );
+        let inside = |what: &str| {
+            let words = [&["run", "-q"], &readable[..], &["--", "sh", "-c", &script, "sh", what]];
+            world.sbx(words.concat()).run()
+        };
+        inside("echo in; exit 5").exited(5).silent().prints("in\n");
+        inside(&write).failed();
+        assert!(!world.exists(&new));
+    });
+}
+
 #[test]
 fn the_end_of_it_is_the_end_of_what_it_started() {
     let world = World::new(&User::current());
