@@ -95,7 +95,6 @@ const AF_NETLINK: u32 = 16;
 const SOL_IP: u32 = 0;
 const SOL_SOCKET: u32 = 1;
 const SOL_IPV6: u32 = 41;
-const SOL_NETLINK: u32 = 270;
 const TCP: u32 = 6;
 const UDP: u32 = 17;
 const EXEC: u32 = 4; // PROT_EXEC
@@ -554,26 +553,10 @@ pub const RESTRICTIONS: &[Restriction] = &[
         any: &[
             // SO_REUSEADDR, SO_KEEPALIVE, SO_LINGER, sizes, time limits, SO_PASSCRED ...
             &[eq(1, SOL_SOCKET), Condition { arg: 2, width: Width::Dword, op: Op::Le, value: 21 }],
-            &[eq(1, SOL_SOCKET), eq(2, 29)], // SO_TIMESTAMP
-            &[eq(1, SOL_SOCKET), eq(2, 34)], // SO_PASSSEC
-            &[eq(1, SOL_SOCKET), eq(2, 35)], // SO_TIMESTAMPNS
-            &[eq(1, SOL_SOCKET), eq(2, 76)], // SO_PASSPIDFD
-            &[eq(1, SOL_NETLINK)],
-            // TCP_NODELAY, TCP_CORK, TCP_KEEPIDLE, TCP_QUICKACK, TCP_CONGESTION ...
-            &[eq(1, TCP), Condition { arg: 2, width: Width::Dword, op: Op::Le, value: 13 }],
-            &[eq(1, TCP), eq(2, 18)],      // TCP_USER_TIMEOUT
-            &[eq(1, TCP), eq(2, 25)],      // TCP_NOTSENT_LOWAT
-            &[eq(1, TCP), eq(2, 36)],      // TCP_INQ
+            // TCP_NODELAY, TCP_KEEPIDLE, TCP_QUICKACK, TCP_USER_TIMEOUT, TCP_NOTSENT_LOWAT ...
+            &[eq(1, TCP), Condition { arg: 2, width: Width::Dword, op: Op::Le, value: 25 }],
             &[eq(1, SOL_IP), eq(2, 1)],    // IP_TOS
-            &[eq(1, SOL_IP), eq(2, 2)],    // IP_TTL
-            &[eq(1, SOL_IP), eq(2, 10)],   // IP_MTU_DISCOVER
-            &[eq(1, SOL_IP), eq(2, 11)],   // IP_RECVERR
-            &[eq(1, SOL_IP), eq(2, 24)],   // IP_BIND_ADDRESS_NO_PORT
-            &[eq(1, SOL_IPV6), eq(2, 16)], // IPV6_UNICAST_HOPS
-            &[eq(1, SOL_IPV6), eq(2, 23)], // IPV6_MTU_DISCOVER
-            &[eq(1, SOL_IPV6), eq(2, 25)], // IPV6_RECVERR
             &[eq(1, SOL_IPV6), eq(2, 26)], // IPV6_V6ONLY
-            &[eq(1, SOL_IPV6), eq(2, 67)], // IPV6_TCLASS
         ],
     },
     Restriction {

@@ -74,7 +74,7 @@ fn confine(rules: &Rules, verbose: bool) {
     install::<SHORT>(rules, already_bound, verbose)
         .or_else(|TooLong| long(rules, already_bound, verbose))
         .unwrap_or_else(|TooLong| {
-            refuse(&|out| out(b"cannot build the filter: more rules than a seccomp program has room for"))
+            refuse(&|out| out(b"cannot build the filter: more rules than a seccomp program holds"))
         });
 }
 
@@ -104,7 +104,7 @@ fn install<const ROOM: usize>(rules: &Rules, already_bound: bool, verbose: bool)
         fail(b"install the filter: seccomp(SECCOMP_SET_MODE_FILTER)", result);
     }
     if result > 0 {
-        refuse(&|out| out(b"cannot install the filter: another thread has a filter of its own already"));
+        refuse(&|out| out(b"cannot install the filter: another thread has another filter"));
     }
     Ok(())
 }

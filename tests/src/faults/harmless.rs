@@ -4,7 +4,7 @@
 const HARMLESS: &[(&str, &str)] = &[
     ("access", "looks whether a file is there to be chosen; the next one is taken"),
     ("capget", "the run is then made as for an ordinary user, with a user namespace"),
-    ("clone(0x2c028411)", "of the first process in a network that is there: as `clone(0x511)`"),
+    ("clone(0x20008411)", "of the first process in a network that is there: as `clone(0x511)`"),
     (
         "clone(0x511)",
         "of the helper that makes the run's network while it is planned: the first process then makes it",
