@@ -231,8 +231,7 @@ impl Sensitive {
                 // What is around the workspace does not count in it.
                 let is_in_own = self.workspace.as_ref().is_some_and(|own| is_below(place, own));
                 let is_open = || path != place && self.is_open(path, what, place);
-                let counts = (!is_own || is_in_own) && !is_open();
-                let lies_in = is_within(path, place) && counts;
+                let lies_in = is_within(path, place) && (!is_own || is_in_own) && !is_open();
                 let touched =
                     || Touched { at: place.clone(), why: why.clone(), is_below: holds, is_known: true };
                 (holds || lies_in).then(touched)

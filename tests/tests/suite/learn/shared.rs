@@ -77,11 +77,12 @@ fn memory_that_is_shared_by_name_is_told_where_a_run_has_it() {
 fn memory_that_is_shared_by_number_is_told_where_a_run_has_it() {
     promise!(kernel::PATHS);
     need!("python3");
-    const SETUP: &str = "import ctypes as c, time\nl = c.CDLL(None)\nl.shmat.restype = c.c_void_p\n";
+    const SETUP: &str = "import ctypes as c, os, time\nl = c.CDLL(None)\nl.shmat.restype = c.c_void_p\n";
     in_worlds(|world| {
         let owner = format!(
             "{SETUP}i = l.shmget(0, 4096, 0o1600)\np = l.shmat(i, None, 0)\nc.memmove(p, b'of another', 11)\n\
-             print('at', i, 'now', flush=True)\ntime.sleep(2)\nprint(c.string_at(p).decode())\nl.shmctl(i, 0, None)\n"
+             print('at', i, 'now', flush=True)\nfor _ in range(1000):\n    \
+             if os.path.exists('seen'): break\n    time.sleep(0.01)\nprint(c.string_at(p).decode())\nl.shmctl(i, 0, None)\n"
         );
         let allow = json!({ "network": { "mode": "none" }, "syscalls": { "allow": ["shmat"] } });
         let closed = json!({ "network": { "mode": "none" } });
@@ -108,7 +109,9 @@ fn memory_that_is_shared_by_number_is_told_where_a_run_has_it() {
             );
             let out = run(world, &["python3", "-c", &program]);
             assert_eq!(out.out().contains("of another"), has_it, "{profile}: {out}");
+            let seen = world.write("seen", "");
             let told = running.wait().success().out();
+            std::fs::remove_file(seen).unwrap();
             assert_eq!(told.contains("changed"), has_it, "{profile}: {told}");
         }
     });

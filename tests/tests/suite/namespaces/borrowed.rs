@@ -32,7 +32,7 @@ fn no_new_file_borrows_a_protected_configuration() {
         );
         plain(world, "git add .; git commit -qm hooks; rm -rf ../start; cp -a . ../start");
         let linked = "cp file file2 sub; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub; \
-                      sleep 1.1; touch sub/file";
+                      touch -d 2001-01-01 sub/file";
         let uses = "touch sub/file; git diff; git diff HEAD; git describe --dirty; cd sub; git status";
         for entry in [
             "echo 'gitdir: ../.git' > sub/.git",
