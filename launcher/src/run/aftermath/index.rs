@@ -24,7 +24,7 @@ pub const MOST_READ: u64 = 1 << 30;
 /// Longest path, and how many bytes of a path are named.
 const LONGEST_PATH: usize = 0xffff;
 const NAMED: usize = 4096;
-/// In version 4 an entry of a few bytes repeats a path of any length. As many times the length of an index are followed.
+/// In version 4 an entry of a few bytes repeats a path of any length. As many times an index's length are followed.
 const MOST_REPEATED: usize = 16;
 /// The lengths of object names.
 const SHA1: usize = 20;

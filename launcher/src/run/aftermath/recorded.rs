@@ -33,8 +33,8 @@ pub struct Indexes {
 }
 
 impl Aftermath {
-    /// Looks at the recorded repositories in which git's index may have changed, and at files that lead elsewhere now: the
-    /// search need not have come so far.
+    /// Looks at the recorded repositories in which git's index may have changed, and at files that lead elsewhere now:
+    /// the search need not have come so far.
     pub(super) fn look_at_recorded(&self, look: &mut Look) {
         for path in self.record.repositories.iter().take(MOST_LOOKED_AT) {
             let Ok(place) = path.strip_prefix(&self.workspace) else { continue };
