@@ -37,13 +37,15 @@ impl NewNames {
 
     /// Also in this directory, as long as it exists.
     pub fn watch(&self, directory: &Path) -> Result<(), SyscallError> {
+        let mut directories = self.directories.borrow_mut();
+        // Nearly always it is watched already.
+        let is_known = |there| directories.iter().any(|(known, _): &(file::Identity, _)| known.is(there));
+        if file::identity_at(directory).is_ok_and(is_known) {
+            return Ok(());
+        }
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let held = rustix::fs::openat(CWD, directory, flags, Mode::empty()).of("openat")?;
         let identity = file::identity(held.as_fd())?;
-        let mut directories = self.directories.borrow_mut();
-        if directories.iter().any(|(known, _)| known.is(identity)) {
-            return Ok(());
-        }
         // SAFETY: numbers only.
         checked("fcntl", unsafe { libc::fcntl(held.as_raw_fd(), F_SETSIG, TOLD_BY) })?;
         let what = DN_CREATE | DN_RENAME | DN_MULTISHOT;

@@ -77,11 +77,17 @@ def to(address, family=socket.AF_INET):
     except OSError as e: print(e.strerror)
 ";
 
+/// A server outside, of which only its connections matter.
+fn listener() -> TcpListener {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    listener
+}
+
 #[test]
 fn what_a_process_takes_from_itself_the_supervisor_does_not_give_back() {
     promise!(kernel::TCP_PORTS);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
+    let listener = listener();
     let connections = || std::iter::from_fn(|| listener.accept().ok()).count();
     let port = listener.local_addr().unwrap().port();
     in_worlds(|world| {
@@ -124,8 +130,7 @@ fn what_a_process_takes_from_itself_the_supervisor_does_not_give_back() {
 #[test]
 fn an_inner_run_keeps_its_rules_about_ports_or_does_not_start() {
     promise!(kernel::TCP_PORTS);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
+    let listener = listener();
     let connections = || std::iter::from_fn(|| listener.accept().ok()).count();
     let port = listener.local_addr().unwrap().port();
     in_worlds(|world| {
