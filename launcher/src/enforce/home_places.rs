@@ -71,7 +71,8 @@ pub fn used(home: &PrivateHome, layout: &Layout) -> BTreeSet<PathBuf> {
     let of_home = layout.private.iter().filter(|private| private.at == home.at);
     let paths = of_home.flat_map(|private| {
         let kept = private.keep.iter().map(|kept| &kept.path);
-        kept.chain(private.stores.iter().map(|store| &store.at)).chain(private.links.keys())
+        let stores = private.stores.iter().map(|store| &store.at);
+        kept.chain(stores).chain(private.links.keys()).chain(private.denied.keys())
     });
     paths.filter_map(|path| path.strip_prefix(&home.at).ok()).map(Path::to_path_buf).collect()
 }

@@ -129,6 +129,13 @@ pub fn replace(all: &[Private], library: Option<&Path>, made: Option<&Made>) -> 
             tree.cover(place.as_fd()).basic_at(OVERLAY, &store.at)?;
         }
         put_back(&ground, kept, REPLACE, at)?;
+        for (path, is_directory) in &private.denied {
+            // What an earlier run has put there is denied as it is.
+            let is_there = place(path).is_ok_and(|held| held.metadata().is_ok_and(|meta| !meta.is_symlink()));
+            if !is_there {
+                make_place(&ground, path, *is_directory, is_ours).basic_at("make '{}'", path)?;
+            }
+        }
         if let Some(library) = library.filter(|library| library.parent() == Some(at)) {
             {
                 let _umask = process::without_umask();

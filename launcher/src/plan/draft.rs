@@ -426,6 +426,10 @@ impl<'a> Draft<'a> {
             scratch,
             home,
             links: home.map(|home| home::named_links(&self.inputs, &home.at)).unwrap_or_default(),
+            copies: home
+                .filter(|_| !paths.denied.is_empty())
+                .map(|home| home.copies(&profile.home.copies, variables))
+                .unwrap_or_default(),
             stores: home
                 .map(|home| home.stores(&profile.home.stores, variables, listings))
                 .unwrap_or_default(),

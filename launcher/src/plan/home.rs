@@ -12,7 +12,7 @@ use crate::plan::namespaces::record::short_digest;
 use crate::plan::rules::{PathRights, PathRule};
 use crate::plan::writable_roots::WritableRoots;
 use crate::plan::{CacheOf, HomeOf, Inputs, state};
-use crate::profile::{HomeMode, PathEntry, Variables};
+use crate::profile::{Given, HomeMode, PathEntry, SettingsCopy, Variables};
 use crate::program::Link;
 use crate::sys::mount;
 use crate::sys::path::{self, canonical};
@@ -269,6 +269,20 @@ impl PrivateHome {
         programs.of_command(command, inputs);
         let added = programs.added;
         rules.extend(added);
+    }
+
+    /// The copies of settings, each with the real path of what it is made of.
+    pub fn copies(
+        &self,
+        entries: &[Given<SettingsCopy>],
+        variables: &Variables<'_>,
+    ) -> Vec<(PathBuf, PathBuf)> {
+        let copy = |entry: &Given<SettingsCopy>| {
+            let named = entry.path.expand_path(variables)?;
+            let below = named.strip_prefix(variables.home?).ok()?;
+            Some((self.at.join(below), canonical(&named)))
+        };
+        entries.iter().filter_map(copy).collect()
     }
 
     /// The stores that exist. Those that are in the user's home under their own names are parts of one overlay, laid

@@ -1,14 +1,16 @@
 //! Where `sbx` keeps what lasts from run to run. No command can write there.
 
 use crate::host::Host;
+use crate::plan::deny_expansion::resolve;
 use crate::sys::process;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The directory of one kind of thing that lasts; `None` for a user without a home.
+/// The directory of one kind of thing that lasts, by its real path; `None` for a user without a home.
 pub fn directory(host: &Host, kind: &str) -> Option<PathBuf> {
     let (top, below) = place(host)?;
-    Some(top.join(below).join("sbx").join(kind))
+    // A link on the way is the user's own: who opens what is in it goes by names that no link stands for.
+    Some(resolve(&top.join(below)).join("sbx").join(kind))
 }
 
 /// A directory of the user's, and where in it programs keep what lasts.

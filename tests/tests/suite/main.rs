@@ -10,6 +10,7 @@ mod command_line;
 mod commands;
 mod corpus;
 mod debuggers;
+mod denied_at_home;
 mod devices;
 mod embedding;
 mod env_only;

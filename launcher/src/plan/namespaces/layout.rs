@@ -77,6 +77,8 @@ pub struct Given<'a> {
     pub home: Option<&'a PrivateHome>,
     /// The stores in it.
     pub stores: Vec<Store>,
+    /// The copies of settings in it, each with the real path of what it is made of.
+    pub copies: Vec<(PathBuf, PathBuf)>,
     /// The symbolic links by which flags name paths.
     pub links: Vec<PathBuf>,
     /// Where the command starts.
@@ -100,6 +102,7 @@ impl Layout {
             scratch: None,
             home: None,
             stores: Vec::new(),
+            copies: Vec::new(),
             links: Vec::new(),
             directory: Path::new("/"),
             host,
@@ -131,9 +134,7 @@ impl Layout {
             layout.terminals = terminals.filter_map(|path| renewed::number_of_terminal(path)).collect();
         }
         let roots = Roots::of_places(&places);
-        for path in given.denied {
-            layout.deny(path, &roots, given.rules);
-        }
+        layout.deny_all(&given, &roots);
         let (mounts, listings) = (given.mounts, given.listings);
         let looked = Looked { roots: &roots, rules: given.rules, listings };
         for protected in given.protected {

@@ -8,6 +8,7 @@
 //! mounts could hold.
 
 mod choice;
+mod denied;
 pub mod git;
 pub mod git_config;
 pub mod layout;

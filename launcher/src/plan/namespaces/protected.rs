@@ -2,14 +2,13 @@
 //! something in the place of what is not there.
 
 use crate::host::mounts::Mounts;
-use crate::plan::deny_expansion;
 use crate::plan::listings::{Lacking, Listings};
 use crate::plan::namespaces::git::HOOKS;
 use crate::plan::namespaces::layout::Layout;
 use crate::plan::namespaces::placeholder::{self, Placeholder, Shape, Watched};
 use crate::plan::namespaces::places::Roots;
 use crate::plan::namespaces::protect::{Found, IfMissing, Protected, find, links_behind, replaceable};
-use crate::plan::namespaces::renewed::{Private, changed, is_plain_directory};
+use crate::plan::namespaces::renewed::{changed, is_plain_directory};
 use crate::plan::rules::PathRule;
 use crate::sys::path;
 use crate::sys::within::{is_below, is_same, is_within};
@@ -32,37 +31,6 @@ pub struct Looked<'a> {
 }
 
 impl Layout {
-    /// Hides a denied path by a mount, or keeps a missing one from being made. Nothing is done if no rule above grants
-    /// the path.
-    pub fn deny(&mut self, named: &Path, roots: &Roots, rules: &[PathRule]) {
-        let path = deny_expansion::resolve(named);
-        let is_granted = |path: &Path| rules.iter().any(|rule| is_below(path, &rule.place()));
-        // Somebody outside may put a file in the place of a link.
-        let link = path::in_real_directory(named).filter(|link| *link != path && link.is_symlink());
-        if let Some(link) = link.filter(|link| is_granted(link)) {
-            self.pin(&link, roots);
-            self.links.insert(link, None);
-        }
-        if !is_granted(&path) || self.empties(&path) {
-            return;
-        }
-        if !placeholder::is_free(&path, Shape::Directory) {
-            self.pin(&path, roots);
-            self.denied.insert(path);
-        } else if roots.above(&path).is_some() {
-            self.placeholder(&path, None, Shape::Directory, roots);
-        }
-    }
-
-    /// Whether an empty directory above takes a path and all below it out of sight, and nothing can be made there.
-    fn empties(&self, path: &Path) -> bool {
-        let touches = |kept: &Path| is_within(path, kept) || is_within(kept, path);
-        let kept = |private: &Private| private.keep.iter().any(|kept| touches(&kept.path));
-        self.private
-            .iter()
-            .any(|private| private.from.is_none() && is_below(path, &private.at) && !kept(private))
-    }
-
     /// What is there is kept as it is; what is not, from being made.
     pub fn protect(&mut self, protected: Protected, looked: Looked<'_>, warnings: &mut Vec<String>) {
         let Looked { roots, rules, listings } = looked;
@@ -227,7 +195,7 @@ impl Layout {
     }
 
     /// Keeps a missing path from being created: puts a placeholder at its first missing component.
-    fn placeholder(&mut self, path: &Path, known: Option<&Path>, wanted: Shape, roots: &Roots) {
+    pub(super) fn placeholder(&mut self, path: &Path, known: Option<&Path>, wanted: Shape, roots: &Roots) {
         let Some(missing) = self.first_missing(path, known, wanted, roots) else { return };
         let missing = missing.to_path_buf();
         let wanted = if missing == path { wanted } else { Shape::Directory };
@@ -274,7 +242,7 @@ impl Layout {
     }
 
     /// Keeps the directories above a path from being renamed or removed, so that the path stays what it is.
-    fn pin(&mut self, path: &Path, roots: &Roots) {
+    pub(super) fn pin(&mut self, path: &Path, roots: &Roots) {
         let Some(root) = roots.above(path) else { return };
         let above = path.ancestors().skip(1).take_while(|above| !is_same(above, root));
         self.pins.extend(above.map(Path::to_path_buf));

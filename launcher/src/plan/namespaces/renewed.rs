@@ -35,6 +35,8 @@ pub struct Private {
     pub stores: Vec<Store>,
     /// Symbolic links in it that lead to what stays, with their texts.
     pub links: BTreeMap<PathBuf, OsString>,
+    /// What is denied in it, and whether a directory is made for the mount where nothing is there.
+    pub denied: BTreeMap<PathBuf, bool>,
 }
 
 /// A path that stays although the directory above it is replaced. Landlock gives it the rights of the rules above it
@@ -84,6 +86,7 @@ pub fn private(given: &Given<'_>, places: &[Placed]) -> Vec<Private> {
             from,
             stores: Vec::new(),
             links: BTreeMap::new(),
+            denied: BTreeMap::new(),
         })
         .collect();
     // After the scratch directory: a home may be below /tmp.
@@ -100,7 +103,8 @@ pub fn private(given: &Given<'_>, places: &[Placed]) -> Vec<Private> {
         let links = links.into_iter().filter(|link| is_real(link));
         let links = links.filter_map(|link| Some((link.read_link().ok()?.into_os_string(), link)));
         let links = links.map(|(text, link)| (link, text)).collect();
-        Private { at: home.at.clone(), from: Some(home.directory.clone()), keep, stores, links }
+        let (at, from) = (home.at.clone(), Some(home.directory.clone()));
+        Private { at, from, keep, stores, links, denied: BTreeMap::new() }
     }));
     private
 }

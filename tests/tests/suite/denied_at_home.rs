@@ -1,0 +1,122 @@
+//! What is denied stays out of a home directory of the run's own: whatever shows it there, and whatever an earlier run
+//! has put in its place.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use sbx_tests::{Cmd, World};
+
+use crate::namespaces::with_namespaces;
+
+fn sh(world: &World, flags: &[&str], script: &str) -> Cmd {
+    let words: Vec<String> =
+        flags.iter().map(|flag| flag.replace('~', &world.home.to_string_lossy())).collect();
+    world.sbx(["run", "-q"]).args(words).args(["--", "sh", "-c", script])
+}
+
+fn own(world: &World, name: &str) {
+    let path = world.home.join(name);
+    world.make_dir(path.parent().unwrap());
+    world.write(&path, "[user]\n\tname = theirs\n");
+}
+
+#[test]
+fn stores_copies_and_what_earlier_runs_made() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        for name in [".npm/mine", ".cargo/registry/src/x/mine", ".gitconfig", "data/pip/mine", "dots/npmrc"] {
+            own(&world, name);
+        }
+        world.write(world.home.join("dots/npmrc"), "registry=https://theirs.example/\n");
+        world.make_dir(&world.home.join(".cache"));
+        symlink(world.home.join("data/pip"), world.home.join(".cache/pip")).unwrap();
+        let _ = fs::remove_file(world.home.join(".npmrc"));
+        symlink(world.home.join("dots/npmrc"), world.home.join(".npmrc")).unwrap();
+        let plant = "mkdir ~/.foo; echo theirs | tee ~/.bashrc ~/.foo/x ~/.npm/planted";
+        sh(&world, &[], plant).run().success();
+        for (denied, read) in [
+            (&["~/.npm"][..], ".npm/mine"),
+            (&["~/.npm/mine"], ".npm/mine"),
+            (&["~/.npm/planted"], ".npm/planted"),
+            (&["~/.cargo"], ".cargo/registry/src/x/mine"),
+            (&["~/.cargo/registry", "~/.cargo/registry/src/x"], ".cargo/registry/src/x/mine"),
+            (&["~/.gitconfig"], ".gitconfig"),
+            // What shows a file is a link of the user's own.
+            (&["~/data"], ".cache/pip/mine"),
+            (&["~/data/pip/mine"], ".cache/pip/mine"),
+            (&["~/.cache/pip"], ".cache/pip/mine"),
+            (&["~/dots"], ".npmrc"),
+            // What only earlier runs have made.
+            (&["~/.bashrc"], ".bashrc"),
+            (&["~/.foo"], ".foo/x"),
+            (&["~/.foo/x"], ".foo/x"),
+        ] {
+            let read = format!("cat ~/{read}");
+            assert!(sh(&world, &[], &read).run().success().out().contains("theirs"), "{read}");
+            let flags: Vec<&str> = denied.iter().flat_map(|path| ["--deny", path]).collect();
+            let out = sh(&world, &flags, &read).run().failed();
+            assert!(!out.out().contains("theirs"), "{denied:?}: {out}");
+            // Not by another name either.
+            let moved = format!(
+                "cd ~ && mv {read} ~/new; mv ~/.npm ~/.cargo ~/.cache ~/.foo ~/n; cat ~/new ~/n/*/*",
+                read = &read[4..]
+            );
+            assert!(!sh(&world, &flags, &moved).run().out().contains("theirs"), "{denied:?}");
+        }
+    });
+}
+
+#[test]
+fn what_is_not_there_cannot_be_made() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        own(&world, ".npm/mine");
+        let make = "mkdir -p ~/.new/deep ~/.npm/new /tmp/new; echo x > ~/.new/deep/x; echo x > ~/.npm/x; echo x > /tmp/new/x; cat ~/.new/deep/x ~/.npm/x /tmp/new/x";
+        assert_eq!(sh(&world, &["--home", "temporary"], make).run().out().matches('x').count(), 2);
+        let flags = ["--deny", "~/.new", "--deny", "~/.npm", "--deny", "/tmp/new"];
+        for more in [&[][..], &["--home", "temporary"], &["-p", "no-exec"], &["-p", "read-only"]] {
+            let flags = [&flags[..], more].concat();
+            let out = sh(&world, &flags, make).run().failed();
+            assert_eq!(out.out(), "", "{more:?}");
+        }
+        // Without the flags, it is as if they had never been given.
+        let out = sh(&world, &[], "ls -A ~ | grep new; ls ~/.npm; cat ~/.npm/mine").run().success();
+        assert_eq!(out.out(), "mine\n[user]\n\tname = theirs\n");
+        assert!(fs::read_dir(world.home.join(".npm")).unwrap().count() == 1);
+    });
+}
+
+#[test]
+fn profiles_deny_as_flags_do() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        own(&world, ".config/gh/hosts");
+        own(&world, ".config/other");
+        let profile = world.outside.join("profile.json");
+        world.write(
+            &profile,
+            r#"{"extends": "workspace", "home": {"stores": ["${HOME}/.config"]}, "paths": {"deny": ["${HOME}/.config/gh"]}}"#,
+        );
+        let profile = profile.display().to_string();
+        let flags = ["-p", &profile];
+        assert!(sh(&world, &flags, "cat ~/.config/other").run().success().out().contains("theirs"));
+        let out = sh(&world, &flags, "cat ~/.config/gh/hosts; ls ~/.config/gh").run().failed();
+        assert_eq!(out.out(), "", "{out}");
+    });
+}
+
+/// A home or a directory of state that is reached through a link is the same one.
+#[test]
+fn links_to_the_home_lead_to_it() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let link = world.outside.join("link");
+        symlink(&world.home, &link).unwrap();
+        let write = sh(&world, &[], "echo mine > ~/.note && cat ~/.note").env("HOME", &link).run().success();
+        assert_eq!(write.out(), "mine\n");
+        let local = world.home.join(".local");
+        fs::rename(&local, world.home.join("real")).unwrap();
+        symlink("real", &local).unwrap();
+        assert_eq!(sh(&world, &[], "cat ~/.note").run().success().out(), "mine\n");
+    });
+}
