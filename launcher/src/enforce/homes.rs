@@ -7,7 +7,7 @@
 use crate::enforce::removal;
 use crate::plan::CacheOf;
 use crate::plan::home::{HOME, STORES};
-use crate::sys::beneath::{Directory, LISTING};
+use crate::sys::beneath::{Directory, Entry, LISTING};
 use crate::sys::path::says_missing;
 use crate::sys::{SyscallError, file, memory};
 use serde::{Deserialize, Serialize};
@@ -224,8 +224,8 @@ impl Walk {
             return SOME;
         }
         let (mut size, mut directories) = (Size::NOTHING, Vec::new());
-        let listed = directory.each_entry(&mut Vec::with_capacity(LISTING), |name, is_directory| {
-            if is_directory {
+        let listed = directory.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
+            if entry == Entry::Directory {
                 directories.push(name.to_os_string());
             } else {
                 size = size.and(self.entry(&directory, name, depth + 1));

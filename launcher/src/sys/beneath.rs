@@ -28,6 +28,17 @@ pub struct Ages {
     pub modified: SystemTime,
 }
 
+/// What an entry of a directory is, as far as a search goes by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// Anything else.
+    Other,
+}
+
 /// A time of the kernel's.
 pub fn at(seconds: i64, nanoseconds: u32) -> SystemTime {
     let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
@@ -114,22 +125,18 @@ impl Directory {
         found.map_or_else(|failed| !says_missing(&failed.cause), |_| true)
     }
 
-    /// Calls `each` with every name in it, and whether that is a directory.
+    /// Calls `each` with every name in it, and what that is.
     pub fn each_entry(
         &self,
         buffer: &mut Vec<u8>,
-        mut each: impl FnMut(&OsStr, bool),
+        mut each: impl FnMut(&OsStr, Entry),
     ) -> Result<(), SyscallError> {
         let mut listing = RawDir::new(&self.0, buffer.spare_capacity_mut());
         while let Some(entry) = listing.next() {
             let entry = entry.of("getdents64")?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if name != "." && name != ".." {
-                let kind = entry.file_type();
-                each(
-                    name,
-                    kind == FileType::Directory || (kind == FileType::Unknown && self.is_directory(name)),
-                );
+                each(name, self.kind(name, entry.file_type()));
             }
         }
         Ok(())
@@ -142,8 +149,19 @@ impl Directory {
         Ok(names)
     }
 
-    fn is_directory(&self, name: &OsStr) -> bool {
-        file::identity_of(self.0.as_fd(), name, false).is_ok_and(file::Identity::is_directory)
+    /// Not every file system tells in its listings what an entry is.
+    fn kind(&self, name: &OsStr, listed: FileType) -> Entry {
+        let found = || file::identity_of(self.0.as_fd(), name, false).ok();
+        match listed {
+            FileType::Directory => Entry::Directory,
+            FileType::Symlink => Entry::Link,
+            FileType::Unknown => match found() {
+                Some(found) if found.is_directory() => Entry::Directory,
+                Some(found) if found.is_link() => Entry::Link,
+                _ => Entry::Other,
+            },
+            _ => Entry::Other,
+        }
     }
 
     /// The text of a regular file in it; `None` if there is nothing of that name, an error if it is longer.

@@ -39,6 +39,13 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
     Ok(PathBuf::from(OsStr::from_bytes(buffer.get(..length).unwrap_or(&[]))))
 }
 
+/// A real path that every process gets to: the links of /proc that the kernel resolves by itself (proc(5)) lead each
+/// process elsewhere.
+pub fn real_for_all(path: &Path) -> io::Result<PathBuf> {
+    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::NO_MAGICLINKS)?;
+    path.canonicalize()
+}
+
 /// Most links that the kernel follows.
 const MOST_LINKS: usize = 40;
 

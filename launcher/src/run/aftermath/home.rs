@@ -4,7 +4,7 @@ use crate::enforce::home_places;
 use crate::plan::Plan;
 use crate::plan::home::{PrivateHome, Store};
 use crate::profile::Variables;
-use crate::sys::beneath::{Directory, LISTING};
+use crate::sys::beneath::{Directory, Entry, LISTING};
 use crate::sys::timer;
 use crate::text::shown;
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,8 +133,8 @@ impl Search<'_> {
         let Ok(directory) = top.below(below) else { return };
         let mut entries: Vec<(OsString, bool)> = Vec::new();
         let mut buffer = Vec::with_capacity(LISTING);
-        let listed = directory.each_entry(&mut buffer, |name, is_directory| {
-            entries.push((name.to_os_string(), is_directory));
+        let listed = directory.each_entry(&mut buffer, |name, entry| {
+            entries.push((name.to_os_string(), entry == Entry::Directory));
         });
         if listed.is_err() || level > DEEPEST || entries.len() > self.left {
             self.written.more = true;

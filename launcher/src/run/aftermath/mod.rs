@@ -11,6 +11,7 @@
 pub mod home;
 mod index;
 mod made;
+mod pointers;
 mod recorded;
 mod replaced;
 mod repository;
@@ -19,7 +20,7 @@ mod sentence;
 
 use crate::enforce::aside::set_aside_below;
 use crate::plan::Plan;
-use crate::plan::namespaces::git::shape::{common_of, is_within_git, knows};
+use crate::plan::namespaces::git::shape::is_within_git;
 use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{CONFIG, Layout, Record, Repository};
 use crate::sys::beneath::{Directory, from_root};
@@ -32,6 +33,7 @@ use recorded::Indexes;
 use replaced::Kept;
 use repository::{Before, Judged, Kind, Known, Times};
 use sbx_client::report::{Bytes, Finding, FindingKind};
+use search::is_for_submodules;
 pub use sentence::line;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -43,6 +45,9 @@ use std::time::{Instant, SystemTime};
 /// looks into in any case.
 const PART: u32 = 50;
 const LEAST: usize = 8;
+
+/// A remote counts for nothing where only an old repository is asked about.
+const ANYWHERE: Option<&dyn Fn(&Path) -> bool> = Some(&|_| true);
 
 /// What is remembered until the command has ended.
 pub struct Aftermath {
@@ -96,7 +101,7 @@ impl Aftermath {
             kept: layout.as_deref().map(replaced::before).unwrap_or_default(),
             layout,
             missing: plan.missing.clone(),
-            pointers: pointers(&root, &workspace, &record),
+            pointers: pointers::known(&root, &workspace, &record),
             outside: record.outside.clone(),
             home: plan.home.clone(),
             had_network: plan.network.leads_out(),
@@ -203,25 +208,26 @@ impl Aftermath {
         if !is_protected && !is_worktree && path.symlink_metadata().is_ok() {
             look.found.insert(path.clone());
         }
-        match repository::kind(&self.root, &self.workspace, place) {
+        let kind = self.kind(place);
+        match &kind {
             Kind::Directory => {
                 if !is_worktree {
                     self.look_at_indexes(place, look);
                 }
                 self.look_into(place, is_protected, look);
             }
-            Kind::Leads(target) => match target.strip_prefix(&self.workspace) {
+            Kind::Leads(target) if !is_for_submodules(place) => match target.strip_prefix(&self.workspace) {
                 Ok(below) => {
                     self.look(below, look);
-                    let is_other = self.is_changed(place) || self.leads_elsewhere(place);
-                    if is_other && (self.acts(below) || self.borrows(&path, &target)) {
-                        self.turn_away(place, look);
+                    let is_other = self.is_changed(place) || self.leads_elsewhere(place, &kind);
+                    if is_other && (self.acts(below) || self.borrows(&path, target)) {
+                        self.turn_away(place, &kind, look);
                     }
                 }
-                Err(_) if self.is_of_protected(&target, path.parent()) && !self.borrows(&path, &target) => {}
-                Err(_) => self.turn_away(place, look),
+                Err(_) if self.is_of_protected(target, path.parent()) && !self.borrows(&path, target) => {}
+                Err(_) => self.turn_away(place, &kind, look),
             },
-            Kind::Unclear => self.turn_away(place, look),
+            Kind::Leads(_) | Kind::Unclear => self.turn_away(place, &kind, look),
             Kind::Nothing => {}
         }
     }
@@ -245,7 +251,9 @@ impl Aftermath {
             false => {
                 let was_absent = self.absent.contains(&place);
                 let (before, had_network) = (self.known.get(&path), self.had_network);
-                let known = Known { before, was_absent, tree: None, had_network };
+                let may_push = |path: &Path| self.may_push(path);
+                let may_push: Option<&dyn Fn(&Path) -> bool> = Some(&may_push);
+                let known = Known { before, was_absent, tree: None, had_network, may_push };
                 let judged = repository::judge(&self.root, place, self.times(&path), known);
                 self.conclude(place, judged, look);
             }
@@ -283,7 +291,12 @@ impl Aftermath {
     /// are protected says nothing of who wrote them, but in a `.git`: no clone brings one.
     fn acts(&self, place: &Path) -> bool {
         let is_open = |place: &Path| {
-            let known = Known { was_absent: true, had_network: self.had_network, ..Known::default() };
+            let known = Known {
+                was_absent: true,
+                had_network: self.had_network,
+                may_push: ANYWHERE,
+                ..Known::default()
+            };
             let times = Times { began: self.record.began, since: self.since };
             let judged = || repository::judge(&self.root, place, times, known);
             let is_own = place.as_os_str().is_empty() || is_within_git(place);
@@ -292,21 +305,6 @@ impl Aftermath {
         };
         let common = place.ancestors().nth(2).filter(|_| repository::is_worktree(&self.root, place));
         is_open(place) || common.is_some_and(is_open)
-    }
-
-    /// Whether a `.git` leads to a repository that does not name it, and would have git execute something there: what
-    /// that repository's configuration, or the user's, names from the top of each working tree.
-    fn borrows(&self, entry: &Path, target: &Path) -> bool {
-        let top = entry.parent().unwrap_or(entry);
-        let common = common_of(target).unwrap_or_else(|| target.to_path_buf());
-        !knows(target, entry, top)
-            && (self.is_protected(&common) || !self.led_to(&common, Some(top)).is_empty())
-    }
-
-    /// Whether a file that is as it was leads elsewhere: a command has changed what is on the way.
-    fn leads_elsewhere(&self, place: &Path) -> bool {
-        let before = self.pointers.get(place);
-        before.is_some_and(|before| *before != repository::kind(&self.root, &self.workspace, place))
     }
 
     fn is_changed(&self, place: &Path) -> bool {
@@ -332,7 +330,7 @@ impl Aftermath {
                     &root,
                     from_root(target),
                     times,
-                    Known { tree, had_network: self.had_network, ..Known::default() },
+                    Known { tree, had_network: self.had_network, may_push: ANYWHERE, ..Known::default() },
                 )
             })
             .map(Option::unwrap_or_default);
@@ -345,24 +343,6 @@ impl Aftermath {
     fn is_made(&self, place: &Path) -> bool {
         let born = || repository::ages(&self.root, place).ok()?.born;
         self.absent.contains(&place) || born().is_some_and(|born| born > self.record.began)
-    }
-
-    /// Puts a new file or link aside that leads to a repository which nobody can look after. One that was there, and
-    /// was changed, is named.
-    fn turn_away(&self, place: &Path, look: &mut Look) {
-        let is_made = self.is_made(place) || self.leads_elsewhere(place);
-        if !is_made && !self.is_changed(place) {
-            return;
-        }
-        let name = place.file_name().unwrap_or_default();
-        let aside = is_made.then(|| set_aside_below(&self.root, place)).transpose().ok().flatten();
-        let put_aside = aside.iter().map(|aside| aside.as_os_str().into()).collect();
-        look.outcome.findings.push(Finding {
-            path: self.workspace.join(place).as_path().into(),
-            kind: if is_made { FindingKind::RepositoryMade } else { FindingKind::RepositoryChanged },
-            names: vec![name.into()],
-            put_aside,
-        });
     }
 
     /// Whether mounts held a repository, or the file that leads to one, during this run.
@@ -381,7 +361,9 @@ impl Aftermath {
             Ok(None) => return,
             // Closed. A `.git` that the command made is put aside as a whole.
             Err(_) if self.is_protected(&path) => return,
-            Err(_) if place.ends_with(".git") && self.is_made(place) => return self.turn_away(place, look),
+            Err(_) if place.ends_with(".git") && self.is_made(place) => {
+                return self.turn_away(place, &Kind::Directory, look);
+            }
             Err(failed) => {
                 let sentence = format!("cannot tell what git would execute in '{}': {failed}", shown(place));
                 return look.outcome.failures.push(sentence);
@@ -427,12 +409,6 @@ fn absent(workspace: &Path) -> Vec<&'static Path> {
     let all = [(".git", ".git"), (".hg", ".hg"), ("", "HEAD")];
     let missing = all.into_iter().filter(|(_, name)| !is_there(&workspace.join(name)));
     missing.map(|(place, _)| Path::new(place)).collect()
-}
-
-/// The recorded files that lead to repositories, and where they lead.
-fn pointers(root: &Directory, workspace: &Path, record: &Record) -> BTreeMap<PathBuf, Kind> {
-    let places = record.pointers.iter().filter_map(|path| path.strip_prefix(workspace).ok());
-    places.map(|place| (place.to_path_buf(), repository::kind(root, workspace, place))).collect()
 }
 
 /// The repositories that are known.

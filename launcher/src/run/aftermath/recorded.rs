@@ -41,7 +41,7 @@ impl Aftermath {
             let since = self.index_since(path);
             let is_new =
                 |place: &Path| repository::ages(&self.root, place).is_ok_and(|ages| ages.changed >= since);
-            if is_new(place) || is_new(&place.join(INDEX)) || self.leads_elsewhere(place) {
+            if is_new(place) || is_new(&place.join(INDEX)) || self.leads_elsewhere(place, &self.kind(place)) {
                 self.look(place, look);
             }
         }

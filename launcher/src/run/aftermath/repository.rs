@@ -7,17 +7,16 @@ use crate::plan::namespaces::git::{OF_MERCURIAL, SHARED};
 use crate::plan::namespaces::git_config::LONGEST;
 use crate::plan::namespaces::{CONFIG, HOOKS, Repository, Setting};
 use crate::supervise::handlers::git_config::harmless::{self, Harm};
-use crate::supervise::handlers::git_config::sift::{Sifted, is_of_partial_clone, sift};
+use crate::supervise::handlers::git_config::sift::{Sifted, is_of_partial_clone, path_of_remote, sift};
 use crate::sys::SyscallError;
 use crate::sys::beneath::{self, Ages, Directory};
 use crate::sys::file::{self, Identity};
-use crate::sys::path::says_missing;
+use crate::sys::path::{real_for_all, says_missing};
 use crate::sys::within::is_below;
 use sbx_client::report::Bytes;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
-use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -57,6 +56,8 @@ pub struct Known<'a> {
     pub tree: Option<&'a Path>,
     /// Whether the run had a network, and could send by itself what git outside may be made to send.
     pub had_network: bool,
+    /// Whether git may push to a path: it runs the hooks of a repository there.
+    pub may_push: Option<&'a dyn Fn(&Path) -> bool>,
 }
 
 /// Since when something is new.
@@ -104,7 +105,7 @@ pub fn judge(
     root: &Directory,
     place: &Path,
     Times { began, since }: Times,
-    Known { before, was_absent, tree, had_network }: Known<'_>,
+    Known { before, was_absent, tree, had_network, may_push }: Known<'_>,
 ) -> Result<Option<Judged>, SyscallError> {
     let own = match root.below(place) {
         Ok(own) => own,
@@ -130,7 +131,9 @@ pub fn judge(
             (Ok(None), _) => continue,
             (Ok(Some(text)), Some(before)) => compared(&before.config, &text),
             (Ok(Some(text)), None) => sift(&text, |setting| {
-                is_own_worktree(setting, place, tree) || had_network && is_of_partial_clone(setting)
+                is_own_worktree(setting, place, tree)
+                    || had_network && is_of_partial_clone(setting)
+                    || is_open_remote(setting, place, may_push)
             })
             .unwrap_or_else(|_| unreadable(name)),
             // A link, or no file.
@@ -189,6 +192,12 @@ fn is_own_worktree(setting: &Setting, place: &Path, tree: Option<&Path>) -> bool
         && is_within_git(place.parent().unwrap_or(place))
         && top.is_some_and(|top| named.starts_with(Path::new("/").join(top)))
         && !is_within_git(&named)
+}
+
+/// Whether a remote is a path that git may push to. One that is not absolute begins where the working tree does.
+fn is_open_remote(setting: &Setting, place: &Path, may_push: Option<&dyn Fn(&Path) -> bool>) -> bool {
+    let top = if place.ends_with(".git") { place.parent().unwrap_or(place) } else { place };
+    path_of_remote(setting).zip(may_push).is_some_and(|(path, may_push)| may_push(&top.join(path)))
 }
 
 /// Whether hg only reads from it where other repositories are.
@@ -305,7 +314,7 @@ pub enum Kind {
     Directory,
     /// A file or link that leads to one, by its real path.
     Leads(PathBuf),
-    /// One that leads where nobody can tell.
+    /// One that leads where nobody can tell, or where nothing is yet.
     Unclear,
     /// Nothing that a program would follow.
     Nothing,
@@ -317,11 +326,7 @@ pub fn kind(root: &Directory, workspace: &Path, place: &Path) -> Kind {
     let above = place.parent().unwrap_or(Path::new(""));
     let Ok(directory) = root.place(above) else { return Kind::Unclear };
     let from = &workspace.join(above);
-    let led = |path: &Path| match path.canonicalize() {
-        Ok(real) => Kind::Leads(real),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Kind::Nothing,
-        Err(_) => Kind::Unclear,
-    };
+    let led = |path: &Path| real_for_all(path).map_or(Kind::Unclear, Kind::Leads);
     match file::identity_of(directory.as_fd(), name, false) {
         Ok(identity) if identity.is_directory() => Kind::Directory,
         Ok(identity) if identity.is_link() => match led(&workspace.join(place)) {

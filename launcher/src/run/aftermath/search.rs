@@ -1,7 +1,7 @@
 //! Looks for repositories: a `.git` or `.hg`, and directories with what git needs in a repository.
 
 use super::LEAST;
-use crate::sys::beneath::{Directory, LISTING};
+use crate::sys::beneath::{Directory, Entry, LISTING};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
@@ -10,6 +10,10 @@ use std::time::{Instant, SystemTime};
 
 /// Maximum number of directories that are looked into.
 const MOST: usize = 1 << 20;
+
+const GIT: &str = ".git";
+/// Where git keeps the repositories of submodules.
+const MODULES: &str = "modules";
 
 /// What git needs in a repository.
 const NEEDED: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
@@ -77,7 +81,7 @@ pub fn repositories(
             if !at.has(".") {
                 unseen.closed.push(place.clone());
             }
-            at.each_entry(&mut buffer, |name, is| found.note(name, is)).map_err(|_| ())
+            at.each_entry(&mut buffer, |name, entry| found.note(&place, name, entry)).map_err(|_| ())
         });
         if listed.is_err() {
             // One that may be entered can be used without being listed.
@@ -85,13 +89,17 @@ pub fn repositories(
             let Ok(held) = root.place(&place) else { continue };
             let names = [".git", ".hg"].iter().chain(&NEEDED).filter(|name| held.has(name));
             found = Found::default();
-            names.for_each(|name| found.note(OsStr::new(name), false));
+            names.for_each(|name| found.note(&place, OsStr::new(name), Entry::Other));
         }
         let is_repository = found.is_repository();
         if is_repository {
             each(&place);
         }
-        found.entries.iter().for_each(|name| each(&place.join(name)));
+        found.entries.iter().chain(&found.links).for_each(|name| each(&place.join(name)));
+        if place.ends_with(GIT) {
+            // It was added with the `.git`.
+            found.directories.retain(|name| name != MODULES);
+        }
         // Each run begins elsewhere, so that short ones do not see the same all the time.
         let first = (start as usize).checked_rem(found.directories.len()).unwrap_or_default();
         found.directories.rotate_left(first);
@@ -101,8 +109,8 @@ pub fn repositories(
             let waiting = if is_changed { &mut changed } else { &mut others };
             let path = place.join(&name);
             match name.to_str() {
-                Some(".git") => {
-                    waiting.add(path.join("modules"), false);
+                Some(GIT) => {
+                    waiting.add(path.join(MODULES), false);
                     waiting.add(path, true);
                 }
                 name => waiting.add(path, name.is_some_and(|name| LAST.contains(&name))),
@@ -113,23 +121,36 @@ pub fn repositories(
     unseen
 }
 
+/// Whether a place is where git keeps the repositories of submodules, or one of them.
+pub fn is_for_submodules(place: &Path) -> bool {
+    let mut names = place.components().map(|part| part.as_os_str());
+    names.any(|name| name == GIT) && names.any(|name| name == MODULES)
+}
+
 /// What is in a directory, as far as it matters.
 #[derive(Default)]
 struct Found {
     directories: Vec<OsString>,
     /// `.git` and `.hg`.
     entries: Vec<OsString>,
+    /// Symbolic links where git keeps the repositories of submodules.
+    links: Vec<OsString>,
     has: [bool; NEEDED.len()],
 }
 
 impl Found {
-    fn note(&mut self, name: &OsStr, is_directory: bool) {
+    fn note(&mut self, place: &Path, name: &OsStr, entry: Entry) {
         let is_entry = name == ".git" || name == ".hg";
         if is_entry {
             self.entries.push(name.to_os_string());
         }
-        if is_directory {
-            self.directories.push(name.to_os_string());
+        match entry {
+            Entry::Directory => self.directories.push(name.to_os_string()),
+            // git makes none there, and follows them.
+            Entry::Link if !is_entry && is_for_submodules(&place.join(name)) => {
+                self.links.push(name.to_os_string());
+            }
+            Entry::Link | Entry::Other => {}
         }
         if let Some(needed) = NEEDED.iter().position(|needed| name == *needed) {
             self.has[needed] = true;

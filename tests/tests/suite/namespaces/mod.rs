@@ -13,6 +13,7 @@ mod links;
 mod mounted;
 mod odd_repositories;
 mod placeholders;
+mod pointers;
 mod processes;
 mod protected;
 mod readers;

@@ -29,10 +29,12 @@ pub fn named_by(text: &[u8]) -> Option<&Path> {
     (path.as_os_str().len() < libc::PATH_MAX as usize).then_some(path)
 }
 
-/// A path that is all there is in a file. git takes nothing off but the ends of lines.
+/// A path that is all there is in a file. git takes nothing off but the ends of lines, and then reads as far as the
+/// first NUL.
 pub fn line(text: &[u8]) -> &Path {
     let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
-    Path::new(OsStr::from_bytes(&text[..end]))
+    let path = text[..end].split(|byte| *byte == 0).next().unwrap_or_default();
+    Path::new(OsStr::from_bytes(path))
 }
 
 /// The repository that a git directory shares with others; its own if it shares none.

@@ -2,6 +2,9 @@
 
 use super::harmless::{Harm, is_harmless, is_plain_url, is_written_plainly, may_vary, remote};
 use crate::plan::namespaces::{Setting, Settings};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// What somebody else's configuration comes down to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -19,12 +22,12 @@ pub fn sift(text: &[u8], holds: impl Fn(&Setting) -> bool) -> Result<Sifted, Har
         return Err(Harm::Unreadable);
     }
     let settings = Settings::of(text).collect::<Result<Vec<Setting>, _>>()?;
-    let remotes: Vec<&[u8]> =
-        settings.iter().filter(|setting| is_of_new_repository(setting)).filter_map(remote).collect();
+    let is_new = |setting: &Setting| is_of_new_repository(setting) || holds(setting);
+    let remotes: Vec<&[u8]> = settings.iter().filter(|setting| is_new(setting)).filter_map(remote).collect();
     let (mut sifted, mut section) = (Sifted::default(), None);
     for setting in &settings {
         let varies = may_vary(setting) && is_harmless(setting, &remotes);
-        let is_kept = varies || is_of_new_repository(setting) || holds(setting);
+        let is_kept = varies || is_new(setting);
         if !is_kept || !is_written_plainly(setting) {
             sifted.harmful.push(setting.key.clone());
             continue;
@@ -65,7 +68,7 @@ fn is_of_new_repository(setting: &Setting) -> bool {
         (b"index", None, b"sparse") | (b"lfs", None, b"repositoryformatversion") => is_word,
         (b"submodule", None, b"active") => !value.starts_with(b"-"),
         (b"submodule", None, b"alternatelocation" | b"alternateerrorstrategy") => is_word,
-        (b"remote", Some(_), b"url") => is_plain_url(value),
+        (b"remote", Some(_), b"url") => is_plain_url(value) && local(value).is_none(),
         (b"remote", Some(_), b"fetch") => value.starts_with(b"+refs/") || value.starts_with(b"refs/"),
         (b"remote", Some(_), b"mirror" | b"tagopt") => is_word,
         _ => false,
@@ -81,6 +84,22 @@ pub fn is_of_partial_clone(setting: &Setting) -> bool {
         (b"extensions", None, b"partialclone") | (b"remote", Some(_), b"promisor") => is_word(value),
         (b"remote", Some(_), b"partialclonefilter") => !value.starts_with(b"-"),
         _ => false,
+    }
+}
+
+/// The path that a remote is, if it is one on this machine: git runs the hooks of a repository there (githooks(5)).
+pub fn path_of_remote(setting: &Setting) -> Option<PathBuf> {
+    let url = setting.value.as_deref().filter(|_| remote(setting).is_some())?;
+    local(url).filter(|_| is_plain_url(url)).map(|path| PathBuf::from(OsStr::from_bytes(path)))
+}
+
+/// The path in an address without a host.
+fn local(url: &[u8]) -> Option<&[u8]> {
+    let first = |wanted: u8| url.iter().position(|byte| *byte == wanted);
+    match url.strip_prefix(b"file://") {
+        Some(path) => Some(path),
+        None if first(b':').is_some_and(|colon| first(b'/').is_none_or(|slash| colon < slash)) => None,
+        None => Some(url),
     }
 }
 

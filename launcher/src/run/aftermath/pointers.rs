@@ -1,0 +1,82 @@
+//! What leads to a repository: a `.git` or `.hg` that is a file or a link, and a remote that is a path.
+
+use super::repository::{self, Kind};
+use super::{Aftermath, Look};
+use crate::enforce::aside::set_aside_below;
+use crate::plan::namespaces::Record;
+use crate::plan::namespaces::git::shape::{common_of, knows};
+use crate::sys::beneath::Directory;
+use crate::sys::path;
+use crate::sys::within::is_within;
+use sbx_client::report::{Finding, FindingKind};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+impl Aftermath {
+    pub(super) fn kind(&self, place: &Path) -> Kind {
+        repository::kind(&self.root, &self.workspace, place)
+    }
+
+    /// Whether a file that is as it was leads elsewhere: a command has changed what is on the way.
+    pub(super) fn leads_elsewhere(&self, place: &Path, now: &Kind) -> bool {
+        self.pointers.get(place).is_some_and(|before| before != now)
+    }
+
+    /// Whether a path is where `sbx` keeps what lasts. Commands write in their homes there, where nobody looks.
+    pub(super) fn is_of_runs(&self, path: &Path) -> bool {
+        let kept = self.record.file.as_deref().and_then(Path::parent).and_then(Path::parent);
+        kept.is_some_and(|kept| is_within(path, kept))
+    }
+
+    /// Whether a `.git` leads to a repository that does not name it, and would have git execute something there: what
+    /// that repository's configuration, or the user's, names from the top of each working tree.
+    pub(super) fn borrows(&self, entry: &Path, target: &Path) -> bool {
+        let top = entry.parent().unwrap_or(entry);
+        let common = common_of(target).unwrap_or_else(|| target.to_path_buf());
+        !knows(target, entry, top)
+            && (self.is_protected(&common) || !self.led_to(&common, Some(top)).is_empty())
+    }
+
+    /// Whether git may push to a path from the workspace: a command decided where it leads, but not what is executed
+    /// there.
+    pub(super) fn may_push(&self, path: &Path) -> bool {
+        let path = path::way(&self.workspace.join(path)).real;
+        // git looks for a repository by more than one name (enter_repo in its path.c).
+        let with_end = path
+            .with_file_name([path.file_name().unwrap_or_default(), OsStr::new(".git")].join(OsStr::new("")));
+        let is_open = |path: &Path| match path.strip_prefix(&self.workspace) {
+            Ok(place) => !self.acts(place),
+            Err(_) => !self.is_of_runs(path) && !path.starts_with("/proc"),
+        };
+        [path.join(".git"), path, with_end.join(".git"), with_end].iter().all(|path| is_open(path))
+    }
+
+    /// Puts a file or link aside that leads to a repository which nobody can look after, if it is new there, or leads
+    /// elsewhere. One that is known, and was touched, is named.
+    pub(super) fn turn_away(&self, place: &Path, kind: &Kind, look: &mut Look) {
+        let is_changed = self.is_changed(place);
+        let is_made = self.is_made(place)
+            || self.leads_elsewhere(place, kind)
+            || is_changed && !self.pointers.contains_key(place)
+            || matches!(kind, Kind::Leads(target) if self.is_of_runs(target));
+        if !is_made && !is_changed {
+            return;
+        }
+        let name = place.file_name().unwrap_or_default();
+        let aside = is_made.then(|| set_aside_below(&self.root, place)).transpose().ok().flatten();
+        let put_aside = aside.iter().map(|aside| aside.as_os_str().into()).collect();
+        look.outcome.findings.push(Finding {
+            path: self.workspace.join(place).as_path().into(),
+            kind: if is_made { FindingKind::RepositoryMade } else { FindingKind::RepositoryChanged },
+            names: vec![name.into()],
+            put_aside,
+        });
+    }
+}
+
+/// The recorded files that lead to repositories, and where they lead.
+pub fn known(root: &Directory, workspace: &Path, record: &Record) -> BTreeMap<PathBuf, Kind> {
+    let places = record.pointers.iter().filter_map(|path| path.strip_prefix(workspace).ok());
+    places.map(|place| (place.to_path_buf(), repository::kind(root, workspace, place))).collect()
+}
