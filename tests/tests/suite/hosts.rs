@@ -6,7 +6,7 @@
 mod programs;
 
 use sbx_tests::command::{Cmd, Output};
-use sbx_tests::{World, as_users, need, stage};
+use sbx_tests::{User, World, as_users, need, stage};
 use std::path::Path;
 
 mod attempts;
@@ -25,13 +25,19 @@ struct Internet<'w> {
 fn in_internets(body: impl Fn(&mut Internet<'_>)) {
     need!("unshare", "mount", "openssl", "curl");
     as_users(|user| {
-        let world = World::new(user);
-        let scripts = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("hosts")).unwrap();
-        for script in scripts.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
-            world.script(script.file_name().unwrap(), std::fs::read(&script).unwrap());
-        }
+        let world = world_of(user);
         body(&mut Internet { world: &world, log: String::new() });
     });
+}
+
+/// A world with what makes an internet.
+fn world_of(user: &User) -> World {
+    let world = World::new(user);
+    let scripts = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("hosts")).unwrap();
+    for script in scripts.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+        world.script(script.file_name().unwrap(), std::fs::read(&script).unwrap());
+    }
+    world
 }
 
 impl Internet<'_> {
