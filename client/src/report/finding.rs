@@ -32,6 +32,8 @@ pub enum FindingKind {
     FileReplaced,
     /// An index that leads git where git itself puts nothing.
     IndexChanged,
+    /// What git goes on with after a stop, in a form that git never gives it.
+    StateChanged,
     /// Something was made at a protected path where nothing was.
     FileMade,
     /// A value of a later version of sbx; never written.

@@ -237,7 +237,7 @@ fn is_table_of(data: &[u8], starts: &[(usize, bool)]) -> bool {
 }
 
 /// Whether git would refuse to add a path. Only what stands for a directory ends in a slash.
-fn is_odd(path: &[u8], mode: u32) -> bool {
+pub fn is_odd(path: &[u8], mode: u32) -> bool {
     let path = if mode == OF_DIRECTORY { path.strip_suffix(b"/").unwrap_or(path) } else { path };
     let is_odd_name = |name: &[u8]| {
         matches!(name, b"" | b"." | b"..") || name.eq_ignore_ascii_case(b".git") || name.contains(&0)

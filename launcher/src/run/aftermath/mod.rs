@@ -4,7 +4,8 @@
 //! - Repositories that the command has made: what they would have git execute is put aside.
 //! - Other repositories that nobody had recorded: named if what git executes there was changed meanwhile. All are
 //!   recorded, and later runs protect them.
-//! - An index that leads git where git puts nothing: put aside.
+//! - An index that leads git where git puts nothing, and what git goes on with and has not the form that git gives it:
+//!   put aside.
 //! - What programs outside act on, and was not there: put aside as well.
 //! - What was protected, and is another file now: something outside replaced it, and its mount went with the old file.
 
@@ -17,6 +18,7 @@ mod replaced;
 mod repository;
 mod search;
 mod sentence;
+mod state;
 
 use crate::enforce::aside::set_aside_below;
 use crate::plan::Plan;
@@ -169,6 +171,7 @@ impl Aftermath {
                 ));
             }
         }
+        self.look_at_known_states(look);
     }
 
     /// The same for a repository outside that a linked worktree or a submodule belongs to: submodules are put there.
@@ -213,6 +216,7 @@ impl Aftermath {
             Kind::Directory => {
                 if !is_worktree {
                     self.look_at_indexes(place, look);
+                    self.look_at_states(place, look);
                 }
                 self.look_into(place, is_protected, look);
             }

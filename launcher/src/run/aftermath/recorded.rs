@@ -36,7 +36,7 @@ impl Aftermath {
     /// Looks at the recorded repositories in which git's index may have changed, and at files that lead elsewhere now:
     /// the search need not have come so far.
     pub(super) fn look_at_recorded(&self, look: &mut Look) {
-        for path in self.record.repositories.iter().take(MOST_LOOKED_AT) {
+        for path in self.recorded() {
             let Ok(place) = path.strip_prefix(&self.workspace) else { continue };
             let since = self.index_since(path);
             let is_new =
@@ -45,6 +45,11 @@ impl Aftermath {
                 self.look(place, look);
             }
         }
+    }
+
+    /// The recorded repositories that every look sees.
+    pub(super) fn recorded(&self) -> impl Iterator<Item = &PathBuf> {
+        self.record.repositories.iter().take(MOST_LOOKED_AT)
     }
 
     /// Since when an index may have been changed, and nobody has looked: the run before may have been killed.
@@ -59,7 +64,7 @@ impl Aftermath {
     pub(super) fn is_known(&self, path: &Path) -> bool {
         let is_own =
             path == self.workspace || path.strip_prefix(&self.workspace).is_ok_and(|path| path == ".git");
-        is_own || self.record.repositories.iter().take(MOST_LOOKED_AT).any(|known| known == path)
+        is_own || self.recorded().any(|known| known == path)
     }
 
     /// Adds what is new to the record, and takes out what is gone. Nothing is written where nothing changes. The file's

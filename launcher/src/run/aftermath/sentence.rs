@@ -36,6 +36,16 @@ pub fn line(finding: &Finding) -> String {
             };
             format!("the command put {put} into the index '{path}', and git outside would follow it: {now}")
         }
+        FindingKind::StateChanged => {
+            let now = match aside.is_empty() {
+                true => "remove it before you use git there".to_string(),
+                false => format!("put aside there as {aside}"),
+            };
+            format!(
+                "the command left in '{path}' what git never writes there ({names}), and git and prompts outside would \
+                 go by it: {now}"
+            )
+        }
         FindingKind::FileReplaced => {
             let names = if names.is_empty() { names } else { format!(" ({names})") };
             format!(

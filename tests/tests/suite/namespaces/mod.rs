@@ -20,6 +20,7 @@ mod readers;
 mod renamed;
 mod services;
 mod set_aside;
+mod states;
 
 use sbx_tests::{Cmd, User, World, kernel, skip};
 use std::path::Path;

@@ -1,0 +1,183 @@
+//! What git goes on with after a stop, and prompts of shells show: nothing there leads git or a shell outside astray,
+//! and what git itself leaves there is left alone.
+
+use super::git::{in_repositories, plain};
+use super::shell;
+use sbx_tests::World;
+use std::fs;
+use std::path::Path;
+
+/// git's own prompt, as Debian and others install it.
+const PROMPT: &str = "/usr/lib/git-core/git-sh-prompt";
+
+/// A resolution that git takes for recorded in part: it records the rest from the file that stands in `MERGE_RR`.
+const RESOLUTION: &str = "I=$(printf %040d 7); mkdir -p .git/rr-cache/$I; echo x > .git/rr-cache/$I/preimage";
+
+/// Runs a script in a copy of the workspace where nobody looks, and in the sandbox. Each time the user does something
+/// outside, and something is looked at: it has to be so without the sandbox, and never with it. Returns what was said.
+fn is_only_without(world: &World, script: &str, uses: &str, is_so: impl Fn(&Path) -> bool) -> String {
+    let twin = world.home.join("twin");
+    plain(world, &format!("rm -rf ~/twin; cp -r . ~/twin; cd ~/twin; {script}; {uses}"));
+    assert!(is_so(&twin), "not without: {script}");
+    plain(world, "rm -f ~/ran");
+    let out = shell(world, &[], &format!("set -e; {script}")).run().success();
+    plain(world, uses);
+    assert!(!is_so(&world.workspace), "{script}: {out}");
+    out.err()
+}
+
+#[test]
+fn git_copies_no_file_that_a_merge_does_not_have() {
+    in_repositories(|world| {
+        world.write(world.outside.join("secret"), "a secret\n");
+        let outside = world.outside.display();
+        let has_secret = |tree: &Path| {
+            let all = tree.join(".git/rr-cache").read_dir().unwrap().flatten();
+            all.filter_map(|entry| fs::read_to_string(entry.path().join("postimage")).ok())
+                .any(|text| text.contains("a secret"))
+        };
+        for (list, name) in [
+            (format!(r"printf '%s\t{outside}/secret\0' $I > .git/MERGE_RR"), "MERGE_RR"),
+            (format!(r"ln -s {outside} away; printf '%s\taway/secret\0' $I > .git/MERGE_RR"), "MERGE_RR"),
+            (format!(r"ln -s {outside}/secret away; printf '%s\taway\0' $I > .git/MERGE_RR"), "MERGE_RR"),
+        ] {
+            let script = format!("{RESOLUTION}; {list}");
+            let said = is_only_without(world, &script, "echo y >> file; git commit -qam y", has_secret);
+            assert!(said.contains(&format!("put aside there as {name}.sbx-aside")), "{said}");
+            plain(world, "rm -rf .git/rr-cache .git/MERGE* away");
+        }
+        // Of a linked worktree.
+        let list = format!(r"printf '%s\t{outside}/secret\0' $I > .git/worktrees/tree/MERGE_RR");
+        let script = format!("git worktree add -q tree 2>/dev/null; {RESOLUTION}; {list}");
+        let said = is_only_without(world, &script, "cd tree; git commit -q --allow-empty -m y", has_secret);
+        assert!(said.contains("worktrees/tree/MERGE_RR"), "{said}");
+    });
+}
+
+#[test]
+fn git_goes_over_no_link_in_a_state() {
+    in_repositories(|world| {
+        world.write(world.outside.join("secret"), "a secret\n");
+        let (outside, ran) = (world.outside.display(), world.home.join("ran"));
+        let script = format!("git rev-parse HEAD > .git/MERGE_HEAD; ln -s {outside}/secret .git/MERGE_MSG");
+        let uses = "git commit -q --no-edit --cleanup=verbatim --allow-empty-message; \
+                    git log -1 --format=%B > .git/last";
+        let said = is_only_without(world, &script, uses, |tree| {
+            fs::read_to_string(tree.join(".git/last")).unwrap().contains("a secret")
+        });
+        assert!(said.contains("MERGE_MSG.sbx-aside"), "{said}");
+        // A file of the user's that git would write what it compares to.
+        let script = format!(
+            r"{RESOLUTION}; cp .git/rr-cache/$I/preimage .git/rr-cache/$I/postimage; \
+             ln -s ~/ran .git/rr-cache/$I/thisimage; printf '%s\tfile\0' $I > .git/MERGE_RR; \
+             printf 'planted\n<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n' > file"
+        );
+        let said = is_only_without(world, &script, "git commit -q --allow-empty -m y", |_| ran.exists());
+        assert!(said.contains("thisimage.sbx-aside"), "{said}");
+    });
+}
+
+#[test]
+fn a_prompt_executes_nothing_of_a_state() {
+    if !Path::new(PROMPT).exists() {
+        return sbx_tests::skip("git's prompt is not installed");
+    }
+    in_repositories(|world| {
+        let ran = world.home.join("ran");
+        world.write(
+            world.home.join("rc"),
+            format!(". {PROMPT}\nPROMPT_COMMAND='__git_ps1 \"\\w\" \"\\$ \"'\n").as_str(),
+        );
+        let uses = "D=$PWD; cd ~; echo \"cd $D\" | bash --rcfile ~/rc -i >/dev/null 2>&1; true";
+        for (state, one, other) in [
+            ("rebase-merge", "msgnum", "end"),
+            ("rebase-merge", "end", "msgnum"),
+            ("rebase-apply", "next", "last"),
+            ("rebase-apply", "last", "next"),
+        ] {
+            let script = format!(
+                "mkdir .git/{state}; echo '$(touch ~/ran)' > .git/{state}/{one}; echo 1 > .git/{state}/{other}"
+            );
+            let said = is_only_without(world, &script, uses, |_| ran.exists());
+            assert!(said.contains(&format!("{state}/{one}.sbx-aside")), "{said}");
+            plain(world, &format!("rm -r .git/{state}"));
+        }
+        if Path::new("/usr/bin/zsh").exists() {
+            // zsh hands the names of commits to `git log`, which takes a word with a dash for an option.
+            let script = "mkdir .git/rebase-apply; cd .git/rebase-apply; echo 1 > next; echo 1 > last; \
+                          printf -- '--output=%s x\\n%s x\\n' ~/ran $(git rev-parse HEAD) > rewritten; cd ../..";
+            let uses = "zsh -fc 'autoload -Uz vcs_info; vcs_info'";
+            let said = is_only_without(world, script, uses, |_| ran.exists());
+            assert!(said.contains("rebase-apply/rewritten.sbx-aside"), "{said}");
+        }
+    });
+}
+
+/// In a directory that did not change, of a repository that the search does not come to.
+#[test]
+fn a_state_is_looked_at_wherever_it_is() {
+    in_repositories(|world| {
+        let deep = "1/2/3/4/5/6/7/8/9/10/11/12";
+        let state = format!("{deep}/.git/rebase-merge");
+        plain(
+            world,
+            &format!(
+                "git init -q {deep}; mkdir {state}; echo 1 > {state}/msgnum; cp -r {state} {deep}/.git/x"
+            ),
+        );
+        shell(world, &[], &format!("touch {deep}/.git/y")).run().success();
+        for run in 0..20 {
+            if run > 0 && fs::read_dir(recorded(world)).is_ok_and(|mut all| all.next().is_some()) {
+                break;
+            }
+            shell(world, &["-q"], "sleep 0.2").run().success();
+        }
+        let out = shell(world, &[], &format!("echo 'a[$(x)]' > {state}/msgnum")).run().success();
+        assert!(out.err().contains("rebase-merge/msgnum.sbx-aside"), "{out}");
+        assert!(!world.exists(format!("{state}/msgnum")));
+    });
+}
+
+/// Where the records of workspaces are.
+fn recorded(world: &World) -> std::path::PathBuf {
+    world.home.join(".local/state/sbx/workspaces")
+}
+
+/// The command stops in the middle, and the user goes on outside.
+#[test]
+fn what_git_leaves_is_gone_on_with() {
+    in_repositories(|world| {
+        let made =
+            "git switch -qc side HEAD~1; for n in 1 2; do echo side$n >> file; git commit -qam side$n; done";
+        let goes_on = "git checkout -q --theirs file; git add file; GIT_EDITOR=true git";
+        for (stops, goes_on) in [
+            ("git rebase main", format!("{goes_on} rebase --skip")),
+            ("git rebase --apply main", format!("{goes_on} rebase --skip")),
+            ("git rebase -r --autostash main", format!("{goes_on} rebase --skip")),
+            (
+                "GIT_SEQUENCE_EDITOR='sed -i s/pick/edit/' git rebase -i HEAD~2",
+                "git rebase --continue".into(),
+            ),
+            ("git switch -q main; git cherry-pick side~1 side", format!("{goes_on} cherry-pick --skip")),
+            ("git switch -q main; git merge side", format!("{goes_on} merge --continue")),
+            ("git revert HEAD~1 HEAD", format!("{goes_on} revert --skip")),
+            (
+                "git format-patch -q -o p main..side; git switch -q main; git am -3 p/*",
+                format!("{goes_on} am --skip"),
+            ),
+            (
+                "git worktree add -q tree main; cd tree; git merge side",
+                format!("cd tree; {goes_on} merge --continue"),
+            ),
+        ] {
+            plain(world, &format!("rm -rf ~/kept; cp -r . ~/kept; {made}; mkdir -p .git/rr-cache"));
+            let out =
+                shell(world, &[], &format!("({stops}) 2>/dev/null || true; git status | head -3")).run();
+            assert!(!out.err().contains("sbx-aside"), "{stops}: {out}");
+            plain(world, &format!("{goes_on} >/dev/null 2>&1 || git status"));
+            let left = plain(world, "find .git -name '*.sbx-aside*'");
+            assert_eq!(left, "", "{stops}");
+            plain(world, "find . -mindepth 1 -delete; cp -r ~/kept/. .");
+        }
+    });
+}
