@@ -53,6 +53,8 @@ pub struct Layout {
     pub placeholders_elsewhere: BTreeSet<PathBuf>,
     /// Repositories whose configurations are read-only and may be replaced by others that have been checked.
     pub configs: Vec<PathBuf>,
+    /// Repositories without a configuration. The command may make one, which is looked at in the end.
+    pub lacking: Vec<PathBuf>,
     /// Where the command starts.
     pub directory: PathBuf,
 }
@@ -127,6 +129,7 @@ impl Layout {
             watched: BTreeSet::new(),
             placeholders_elsewhere: BTreeSet::new(),
             configs: Vec::new(),
+            lacking: Vec::new(),
             directory: given.directory.to_path_buf(),
         };
         if layout.systems.iter().any(|system| system.kind == Kind::Terminals) {

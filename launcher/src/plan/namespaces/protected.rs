@@ -54,7 +54,7 @@ impl Layout {
         }
         // What is in a placeholder's place is asked for there.
         if let Some(Lacking { at, in_placeholder: false }) = listings.first_missing(&protected.path) {
-            return self.keep_missing(&protected.path, Some(at), protected.missing, roots);
+            return self.keep_missing(&protected, Some(at), roots);
         }
         let Some((protected, found)) = find(protected, roots, warnings) else { return };
         if let Found::Unseen(why) = &found {
@@ -64,7 +64,7 @@ impl Layout {
             ));
         }
         match found {
-            Found::Nothing => self.keep_missing(&protected.path, None, protected.missing, roots),
+            Found::Nothing => self.keep_missing(&protected, None, roots),
             Found::There | Found::Unseen(_) => {
                 self.pin(&protected.path, roots);
                 let repository = protected.path.parent().filter(|_| protected.replaced);
@@ -83,10 +83,15 @@ impl Layout {
 
     /// Keeps a missing path from being made, or from staying. `known` is the first component that is not there, where
     /// that is known.
-    fn keep_missing(&mut self, path: &Path, known: Option<&Path>, missing: IfMissing, roots: &Roots) {
-        match missing {
+    fn keep_missing(&mut self, protected: &Protected, known: Option<&Path>, roots: &Roots) {
+        let path = &protected.path;
+        match protected.missing {
             IfMissing::Placeholder(shape) => self.placeholder(path, known, shape, roots),
             IfMissing::SetAside => self.watch(path, known, roots),
+            // git could make none in the place of something.
+            IfMissing::MadeFreely if protected.replaced => {
+                self.lacking.extend(path.parent().map(Path::to_path_buf));
+            }
             IfMissing::MadeFreely => {}
         }
     }
@@ -101,7 +106,7 @@ impl Layout {
                 IfMissing::MadeFreely => IfMissing::SetAside,
                 missing => missing,
             };
-            self.keep_missing(&target, None, missing, roots);
+            self.keep_missing(&Protected { path: target, missing, ..protected.clone() }, None, roots);
         }
     }
 

@@ -64,7 +64,7 @@ pub struct Aftermath {
     outside: Vec<PathBuf>,
     home: Option<PathBuf>,
     had_network: bool,
-    /// The repositories that are known, where nothing protects them.
+    /// The repositories that are known, where nothing protects them; else those without a configuration.
     known: BTreeMap<PathBuf, Before>,
     /// Where the files lead that lead to repositories, and are known.
     pointers: BTreeMap<PathBuf, Kind>,
@@ -99,7 +99,7 @@ impl Aftermath {
         let (record, workspace) = plan.record.clone().zip(plan.workspace.clone())?;
         let layout = plan.namespaces.as_ref().ok().cloned();
         Some(Directory::open(&workspace).map(|root| Aftermath {
-            known: if layout.is_none() { known(&workspace, &record) } else { BTreeMap::new() },
+            known: known(&workspace, &record, layout.as_deref()),
             kept: layout.as_deref().map(replaced::before).unwrap_or_default(),
             layout,
             missing: plan.missing.clone(),
@@ -188,7 +188,7 @@ impl Aftermath {
             outside: Vec::new(),
             home: self.home.clone(),
             had_network: self.had_network,
-            known: BTreeMap::new(),
+            known: self.known.clone(),
             pointers: BTreeMap::new(),
             absent: Vec::new(),
             since: self.since,
@@ -415,9 +415,10 @@ fn absent(workspace: &Path) -> Vec<&'static Path> {
     missing.map(|(place, _)| Path::new(place)).collect()
 }
 
-/// The repositories that are known.
-fn known(workspace: &Path, record: &Record) -> BTreeMap<PathBuf, Before> {
-    let own = [workspace.join(".git"), workspace.to_path_buf()];
-    let all = own.into_iter().chain(record.repositories.iter().cloned());
-    all.filter_map(|path| Some((path.clone(), Before::of(&path)?))).collect()
+/// The repositories that are known, as far as no mount holds their configurations.
+fn known(workspace: &Path, record: &Record, layout: Option<&Layout>) -> BTreeMap<PathBuf, Before> {
+    let own = || [workspace.join(".git"), workspace.to_path_buf()];
+    let all = || own().into_iter().chain(record.repositories.iter().cloned()).collect();
+    let all = layout.map_or_else(all, |layout| layout.lacking.clone());
+    all.into_iter().filter_map(|path| Some((path.clone(), Before::of(&path)?))).collect()
 }

@@ -36,7 +36,8 @@ impl Aftermath {
     /// Looks at the recorded repositories in which git's index may have changed, and at files that lead elsewhere now:
     /// the search need not have come so far.
     pub(super) fn look_at_recorded(&self, look: &mut Look) {
-        for path in self.recorded() {
+        // Of a submodule nothing else need tell, if it has no configuration.
+        for path in self.recorded().chain(self.known.keys()) {
             let Ok(place) = path.strip_prefix(&self.workspace) else { continue };
             let since = self.index_since(path);
             let is_new =

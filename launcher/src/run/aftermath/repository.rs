@@ -32,16 +32,26 @@ pub const MOST_WORKTREES: usize = 256;
 /// A repository as it was at the start.
 #[derive(Clone, Debug)]
 pub struct Before {
-    config: Vec<u8>,
+    /// `None` if it had none: nothing of a new one was there.
+    config: Option<Vec<u8>>,
+    /// Whether git took it for a repository.
+    was_one: bool,
     hooks: Option<Identity>,
 }
 
 impl Before {
-    /// As it is now; `None` if it has no configuration that can be put back.
+    /// As it is now; `None` if it is no repository, or has a configuration that cannot be put back.
     pub fn of(path: &Path) -> Option<Before> {
         let own = Directory::open(path).ok()?;
-        let config = own.read(CONFIG.as_ref(), LONGEST).ok()??;
-        Some(Before { config, hooks: file::identity_of(own.as_fd(), HOOKS.as_ref(), false).ok() })
+        let config = own.read(CONFIG.as_ref(), LONGEST).ok()?;
+        let was_one = own.has("HEAD");
+        let is_one = config.is_some() || was_one || path.ends_with(".git");
+        let hooks = file::identity_of(own.as_fd(), HOOKS.as_ref(), false).ok();
+        is_one.then_some(Before { config, was_one, hooks })
+    }
+
+    fn is_whole(&self) -> bool {
+        self.config.is_some() || self.was_one
     }
 }
 
@@ -117,7 +127,8 @@ pub fn judge(
     let is_made =
         was_absent || [".", "objects"].iter().any(|name| born(name).is_some_and(|born| born > began));
     // It may have become one by what it got, or by its name: a clone of somebody else's brings all parts but a `.git`.
-    let is_joined = || before.is_none() && own.ages(OsStr::new("")).is_ok_and(|ages| ages.changed >= since);
+    let was_whole = before.is_some_and(Before::is_whole);
+    let is_joined = || !was_whole && own.ages(OsStr::new("")).is_ok_and(|ages| ages.changed >= since);
     let new = if is_made || is_joined() { New::All } else { New::Since(since) };
     let mut judged = Judged { is_made, ..Judged::default() };
     let fresh = |name: &str| new.is(&own, name.as_ref());
@@ -127,9 +138,10 @@ pub fn judge(
     };
     judged.whole = OF_MERCURIAL.iter().filter(harmful).map(PathBuf::from).collect();
     for name in [CONFIG, OF_WORKTREE].into_iter().filter(|name| fresh(name)) {
-        let sifted = match (own.read(name.as_ref(), LONGEST), before.filter(|_| name == CONFIG)) {
+        let before = before.filter(|_| name == CONFIG).and_then(|before| before.config.as_ref());
+        let sifted = match (own.read(name.as_ref(), LONGEST), before) {
             (Ok(None), _) => continue,
-            (Ok(Some(text)), Some(before)) => compared(&before.config, &text),
+            (Ok(Some(text)), Some(before)) => compared(before, &text),
             (Ok(Some(text)), None) => sift(&text, |setting| {
                 is_own_worktree(setting, place, tree)
                     || had_network && is_of_partial_clone(setting)
@@ -137,10 +149,7 @@ pub fn judge(
             })
             .unwrap_or_else(|_| unreadable(name)),
             // A link, or no file.
-            (Err(_), before) => Sifted {
-                kept: before.map(|before| before.config.clone()).unwrap_or_default(),
-                ..unreadable(name)
-            },
+            (Err(_), before) => Sifted { kept: before.cloned().unwrap_or_default(), ..unreadable(name) },
         };
         judged.configs.push((name, sifted));
     }

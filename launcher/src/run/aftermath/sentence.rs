@@ -59,7 +59,7 @@ pub fn line(finding: &Finding) -> String {
         ),
         _ => format!(
             "nothing protected the repository '{path}' during the run, and git outside would act on its new {names}: \
-             put aside there as {aside}, and the configuration is as before"
+             put aside there as {aside}; what was there before or is harmless stays"
         ),
     }
 }

@@ -1,6 +1,7 @@
 //! Repositories that are not `.git` in the workspace: bare ones, separate directories, forged pointers, many
 //! submodules.
 
+use super::aftermath::{FSMONITOR, in_directories, looked_at, planted};
 use super::git::{in_repositories, nothing_planted_runs, plain, stage, works};
 use super::{shell, with_namespaces};
 use sbx_tests::{need, tree};
@@ -180,5 +181,39 @@ fn many_submodules_do_not_hide_one() {
         shell(world, &["-q"], script).run().failed();
         let found = plain(world, "grep -rl planted .git/modules || true");
         assert_eq!(found, "");
+    });
+}
+
+/// A repository may be left without a configuration, in which a later run makes one.
+#[test]
+fn a_configuration_where_there_was_none_is_sifted() {
+    in_directories(|world| {
+        for (place, git, gone) in
+            [(".", ".git", "config"), (".", ".git", "config HEAD"), ("sub", "sub/.git", "config")]
+        {
+            let before =
+                format!("git init -q {place}; cd {place}; echo x > x; git add x; cd .git; rm {gone}");
+            let script = format!(
+                "echo 'ref: refs/heads/main' > {git}/HEAD; printf '[core]\n\tbare = false\n' > {git}/config; \
+                 GIT={git}; {FSMONITOR}"
+            );
+            shell(world, &["-q"], &before).run().success();
+            plain(world, &format!("cp -r . ~/twin; cd ~/twin; {}", planted(world, &script)));
+            assert!(looked_at(world, &format!("../twin/{place}")));
+            let out = shell(world, &[], &planted(world, &script)).run().success();
+            assert!(!looked_at(world, place), "{place} {gone}: {out}");
+            assert!(out.err().contains("config.sbx-aside"), "{out}");
+            assert!(world.read(format!("{git}/config")).unwrap().contains("bare = false"));
+            plain(world, "find . ~/twin -mindepth 1 -delete");
+        }
+        // What git itself writes stays, and works.
+        shell(world, &["-q"], "git init -q .; git commit -q --allow-empty -m one; rm .git/config")
+            .run()
+            .success();
+        let script = "set -e; git init -q .; git config user.name Somebody; git worktree add -q tree; \
+                      git remote add origin https://example.org/x";
+        let out = shell(world, &[], script).run().success();
+        assert_eq!(out.err(), "", "{out}");
+        plain(world, "git -C tree status; test \"$(git remote get-url origin)\" = https://example.org/x");
     });
 }
