@@ -747,6 +747,8 @@ MUTANTS = [
     ("agent-level", "profiles/agents/claude.json", '  "require": "full",\n', "", ["agents::whole::"]),
     ("agent-state", "launcher/src/plan/settings_copy/json.rs",
      'Some(value).filter(|value| is_taken(keep, &way.join("."), value))', "Some(value)", ["agents::whole::", "lib:settings_copy"]),
+    ("empty-path", "launcher/src/explain/hint/mod.rs",
+     "if decoded.paths.iter().any(PathArgument::names_nothing) {", "if false {", ["learn::rounds::"]),
 ]
 
 # Rows of `sbx test` that no profile can break by itself: the lines that have to be taken out (names from above), and

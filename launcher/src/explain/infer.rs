@@ -9,7 +9,7 @@
 mod acts;
 
 use crate::explain::caller::{self, Caller};
-use crate::explain::decode::{Access, Address, Decoded};
+use crate::explain::decode::{Access, Address, Decoded, PathArgument};
 use crate::explain::hint::{CHANGES, capability};
 use crate::explain::walk::Viewer;
 use crate::host::landlock::Version;
@@ -142,7 +142,9 @@ pub fn refused(
     let (version, has_failed) = (granted.version, granted.has_failed);
     let granted: Grants<'_> =
         &|path: &Path, right: fn(PathRights) -> bool| granted.grants(&viewer.inside(path), right);
-    if decoded.paths.iter().any(|argument| capability::is_kept_log(&argument.path)) {
+    let is_unblamed =
+        |argument: &PathArgument| argument.names_nothing() || capability::is_kept_log(&argument.path);
+    if decoded.paths.iter().any(is_unblamed) {
         return None;
     }
     let new = makes_a_new_name(name, call, decoded);
@@ -260,9 +262,6 @@ fn of_paths(
     (name != "openat2" || !decoded.text.contains("RESOLVE_")).then_some(())?;
     let mut entries = Vec::with_capacity(2);
     for argument in &decoded.paths {
-        if argument.path.is_empty() && !argument.empty_path_ok {
-            return None;
-        }
         entries.push((viewer.follow(argument.dirfd, &argument.path, argument.follow)?, argument.access));
     }
     match (name, &entries[..]) {

@@ -78,6 +78,13 @@ pub struct PathArgument {
     pub empty_path_ok: bool,
 }
 
+impl PathArgument {
+    /// Whether no call succeeds with it, in no sandbox and outside of any: it is empty (ENOENT).
+    pub fn names_nothing(&self) -> bool {
+        self.path.is_empty() && !self.empty_path_ok
+    }
+}
+
 /// What a call wants with a path: a set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Access(u16);

@@ -18,7 +18,7 @@ mod together;
 mod topic;
 
 use crate::explain::caller;
-use crate::explain::decode::Decoded;
+use crate::explain::decode::{Decoded, PathArgument};
 use crate::explain::infer::Beyond;
 use crate::host::landlock::Version;
 use crate::plan::Plan;
@@ -171,6 +171,10 @@ impl Explainer {
             Some(lacks) if key == "network.mode" => format!("{why}, and no loopback of its own: {lacks}"),
             _ => why.to_string(),
         };
+        if decoded.paths.iter().any(PathArgument::names_nothing) {
+            let text = format!("{why}; its path is empty, so it fails in any case");
+            return Reason::of(self.rule(&text, key), None);
+        }
         if self.is_closed(&refused) {
             let text = format!("{why}; permissions close it to this user as well");
             return Reason { fails_outside: true, ..Reason::of(self.rule(&text, key), None) };

@@ -436,6 +436,13 @@ fn the_root_is_never_proposed() {
 }
 
 #[test]
+fn nothing_is_proposed_for_an_empty_path() {
+    let made = data("openat", &[0, 0, CREATE, 0o666]);
+    let reason = explainer("minimal", Mode::None).call_reason("openat", &made, &changing(""));
+    assert_eq!(reason, "profile 'minimal' writes no files; its path is empty, so it fails in any case");
+}
+
+#[test]
 fn paths_are_quoted_for_a_shell() {
     let quoted = |bytes: &[u8]| place::quoted(Path::new(OsStr::from_bytes(bytes)));
     use std::os::unix::ffi::OsStrExt;

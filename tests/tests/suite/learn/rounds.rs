@@ -294,3 +294,22 @@ fn a_rule_that_is_wider_than_what_was_refused_says_why() {
         assert!(!out.err().contains("whole directory"), "{out}");
     });
 }
+
+/// A file named "" is nowhere: no rule is of use. The name is empty as long as mktemp(1) may write nothing.
+#[test]
+fn an_empty_name_teaches_nothing() {
+    in_worlds(|world| {
+        let out = world.sbx(["run", "-p", "minimal", "--", "/bin/sh", "-c", ": > \"\""]).run();
+        assert!(out.err().contains("its path is empty, so it fails in any case"), "{out}");
+        assert!(!out.err().contains("allow it with"), "{out}");
+        let script = "f=$(mktemp); echo a > \"$f\"; cat \"$f\"; rm \"$f\"";
+        let out = learn(world, &[], script).run().success();
+        let profile = learned(world).unwrap().to_string();
+        assert!(profile.contains("${TMP}") && !profile.contains("${WORKSPACE}"), "{profile} {out}");
+        assert_eq!(under_learned(world, script).success().out(), "a\n");
+        assert!(!under_learned(world, "echo x > made").err().is_empty() && !world.exists("made"));
+        // The twin: a name that is one.
+        learn(world, &[], "echo x > made").run().success();
+        assert!(learned(world).unwrap().to_string().contains("${WORKSPACE}"));
+    });
+}
