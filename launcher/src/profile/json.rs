@@ -195,6 +195,14 @@ impl Fields<'_> {
         self.pairs.iter().map(|(key, _)| &**key)
     }
 
+    /// The keys of the objects among the values that were not taken, each with the key of its object.
+    pub(crate) fn inner(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.pairs.iter().flat_map(|(key, node)| {
+            let pairs = if let Node::Object(pairs) = node { &pairs[..] } else { &[] };
+            pairs.iter().map(|(inner, _)| (&**key, &**inner))
+        })
+    }
+
     /// The same for a key that the object must have.
     pub(crate) fn require<T>(
         &mut self,

@@ -79,6 +79,8 @@ fn hostile_toml_and_units_end_with_a_line() {
             ("systemd", b"[Service]\nSystemCallErrorNumber=EWHAT\n", "line 2: SystemCallErrorNumber: 'EWHAT'"),
             ("systemd", b"[Service]\nMemoryMax=much\n", "line 2: MemoryMax: 'much' is no size"),
             ("systemd", b"[Unit]\nA=b\n", "there is no section [Service]"),
+            ("systemd", b"[Service]\nRestrictAddressFamilies=~AF_FOO\n", "'AF_FOO' is no address family"),
+            ("systemd", b"[Service]\nProtectClock=perhaps\n", "line 2: ProtectClock: 'perhaps' is neither"),
         ] {
             let err = refusal(&world, language, text);
             assert!(err.contains(place), "{language}: {place}: {err}");
@@ -116,6 +118,19 @@ fn unknown_words_end_with_a_place() {
             ("cursor", "{\"type\":\"insecure_none\"}".into(), "type: 'insecure_none' confines nothing"),
             ("cursor", "{\"type\":\"workspace\"}".into(), "type: unknown value 'workspace'"),
             ("spo", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"spec\":{}}".into(), "apiVersion: 'v1' is not"),
+            ("cursor", "{\"disableTmpWrite\":\"yes\"}".into(), "disableTmpWrite: a string instead of true"),
+            (
+                "oci",
+                "{\"defaultAction\":\"SCMP_ACT_LOG\",\"architectures\":[\"SCMP_ARCH_ZZZ\"]}".into(),
+                "architectures[0]: 'SCMP_ARCH_ZZZ' is no architecture",
+            ),
+            (
+                "oci",
+                rule(
+                    "{\"names\":[\"read\"],\"action\":\"SCMP_ACT_KILL\",\"includes\":{\"arches\":[\"amd46\"]}}",
+                ),
+                "syscalls[0].includes.arches[0]: 'amd46' is no architecture",
+            ),
         ] {
             let err = refusal(&world, language, text.as_bytes());
             assert!(err.contains(place), "{language}: {place}: {err}");
@@ -138,6 +153,31 @@ fn an_unknown_rule_is_an_error_or_a_line() {
                 "systemd",
                 "[Service]\nSystemCallFilter=opennat\n",
                 "'opennat' is neither a call nor a group (did you mean",
+            ),
+            (
+                "systemd",
+                "[Service]\nRestrictNamespaces=user foo\n",
+                "line 2: RestrictNamespaces: 'foo' is no namespace",
+            ),
+            (
+                "claude",
+                "{\"permissions\":{\"deny\":[\"Read( ~/.ssh )\"]}}",
+                "permissions.deny[0]: ' ~/.ssh ' has a blank at an end",
+            ),
+            (
+                "claude",
+                "{\"permissions\":{\"deny\":[\"Read(./~/.ssh)\"]}}",
+                "permissions.deny[0]: './~/.ssh' has a '~' that is not at its beginning",
+            ),
+            (
+                "srt",
+                "{\"network\":{},\"filesystem\":{\"denyRead\":[\"~/.ssh \"]}}",
+                "filesystem.denyRead[0]: '~/.ssh ' has a blank at an end",
+            ),
+            (
+                "codex",
+                "sandbox_mode = \"read-only\"\ndefault_permissions = \"x\"\n",
+                "default_permissions: 'sandbox_mode' counts, and not the profile 'x'",
             ),
             (
                 "srt",
@@ -169,6 +209,61 @@ fn an_unknown_rule_is_an_error_or_a_line() {
                 world.sbx(["profile", "import", "--lossy", "--from", language, "odd"]).run().success();
             assert!(lossy.err().contains("lost: ") && lossy.err().contains(place), "{place}: {lossy}");
             assert!(lossy.out().contains("\"extends\""), "{lossy}");
+        }
+    });
+}
+
+/// A restriction where its tool passes over it would be left out without a word.
+#[test]
+fn what_stands_at_the_wrong_place_is_an_error() {
+    as_users(|user| {
+        let world = World::new(user);
+        let modes = "sandbox_mode = \"workspace-write\"\n";
+        let sunken = format!("{modes}[tui]\nshell_environment_policy = {{ exclude = [\"A\"] }}\n");
+        for (language, text, place) in [
+            (
+                "claude",
+                "{\"filesystem\":{\"denyRead\":[\"~/.ssh\"]}}",
+                "filesystem: the key belongs into 'sandbox'",
+            ),
+            ("claude", "{\"network\":{\"allowedDomains\":[]}}", "network: the key belongs into 'sandbox'"),
+            ("claude", "{\"deny\":[\"Read(~/.aws/**)\"]}", "deny: the key belongs into 'permissions'"),
+            ("claude", "{\"denyRead\":[\"~/.ssh\"]}", "denyRead: the key belongs into 'sandbox.filesystem'"),
+            (
+                "codex",
+                &format!("{modes}exclude = [\"A\"]\n"),
+                "exclude: the key belongs into 'shell_environment",
+            ),
+            (
+                "codex",
+                &format!("{modes}[filesystem]\n\"~/.ssh\" = \"deny\"\n"),
+                "filesystem: the key belongs into",
+            ),
+            ("codex", &sunken, "tui.shell_environment_policy: the key belongs to the top"),
+            (
+                "codex",
+                &format!("{modes}[features]\nsandbox_mode = \"read-only\"\n"),
+                "features.sandbox_mode: the key",
+            ),
+            (
+                "systemd",
+                "[Unit]\nProtectHome=yes\n[Service]\n",
+                "line 2: ProtectHome: it belongs into [Service]",
+            ),
+        ] {
+            let err = refusal(&world, language, text.as_bytes());
+            assert!(err.contains(place), "{language}: {place}: {err}");
+        }
+        // The twins: keys that are about the agent, and sections about other units.
+        let agent = "{\"model\":\"opus\",\"env\":{\"A\":\"b\"},\"hooks\":{},\"statusLine\":{\"type\":\"command\"},\
+                     \"enabledPlugins\":{},\"disableAllHooks\":false,\"cleanupPeriodDays\":3,\"attribution\":{},\
+                     \"permissions\":{\"deny\":[\"Read(~/.ssh)\"]}}";
+        let codex = format!("{modes}model = \"x\"\n[features]\nweb_search = true\n[tui]\ntheme = \"x\"\n");
+        let unit =
+            "[Unit]\nAfter=x\nStartLimitBurst=3\n[Service]\nProtectHome=yes\n[Socket]\nProtectHome=no\n";
+        for (language, text) in [("claude", agent), ("codex", &codex), ("systemd", unit)] {
+            world.write("usual", text);
+            world.sbx(["profile", "import", "--from", language, "usual"]).run().success();
         }
     });
 }

@@ -161,3 +161,24 @@ fn a_program_is_as_long_as_its_instructions() {
     // It begins with the architecture: a load of the word at 4.
     assert_eq!(out.stdout[..8], [0x20, 0, 0, 0, 4, 0, 0, 0]);
 }
+
+/// runc and crun skip a rule that does what happens anyway.
+#[test]
+fn a_refusal_that_is_the_default_takes_nothing_away() {
+    as_users(|user| {
+        let world = World::new(user);
+        for (error, is_refused) in [(1, false), (13, true)] {
+            let rules = json!([
+                { "names": ["mkdir"], "action": "SCMP_ACT_ALLOW" },
+                { "names": ["mkdir"], "action": "SCMP_ACT_ERRNO", "errnoRet": error },
+            ]);
+            world
+                .write("filter", json!({ "defaultAction": "SCMP_ACT_ERRNO", "syscalls": rules }).to_string());
+            let out = world.sbx(["profile", "import", "--lossy", "--from", "oci", "filter"]).run().success();
+            let profile = value(&out.out());
+            let calls = |list: &str| profile["syscalls"][list].to_string().contains("mkdir");
+            assert_eq!((calls("allow"), calls("deny")), (!is_refused, is_refused), "{profile}");
+            assert_eq!(out.err().contains("rules that refuse it may hold at once"), is_refused, "{out}");
+        }
+    });
+}

@@ -3,7 +3,7 @@
 use crate::profile::error::{Fault, Mistake, Place, Plain, ProfileCause, nearest};
 use crate::profile::foreign::agents::srt::{self, FileRules};
 use crate::profile::foreign::agents::{
-    EVERY_PORT, allow_host, deny_host, located, lose, path, paths, settle_base, skip, unknown,
+    EVERY_PORT, allow_host, deny_host, located, lose, misplaced, path, paths, settle_base, skip, unknown,
 };
 use crate::profile::foreign::files::below;
 use crate::profile::foreign::meaning::Meaning;
@@ -34,9 +34,25 @@ const ELSEWHERE: [&str; 15] = [
     "socatPath",
 ];
 
+/// The keys of `sandbox` that are read.
+const SANDBOX: [&str; 4] = ["filesystem", "network", "credentials", "excludedCommands"];
+
+/// The keys of `permissions`.
+const PERMISSIONS: [&str; 5] = ["allow", "deny", "ask", "additionalDirectories", "defaultMode"];
+
+/// What belongs further inside. Claude Code passes over it at the top, and the settings have keys of any other name.
+const INNER: [(&str, &[&str]); 5] = [
+    ("permissions", &PERMISSIONS),
+    ("sandbox", &SANDBOX),
+    ("sandbox", &ELSEWHERE),
+    ("sandbox.filesystem", &srt::FILES),
+    ("sandbox.network", &srt::HOSTS),
+];
+
 /// Reads a document.
 pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
     let mut fields = json::parse(text)?.open_fields(&Place::Top)?;
+    misplaced(&fields, &INNER)?;
     let mut meaning = Meaning { description: "made of settings of Claude Code", ..Meaning::default() };
     let mut rules = FileRules::default();
     rules.allow_writing(below(Variable::Workspace, ""), "sandbox");
@@ -65,7 +81,7 @@ fn sandbox(
     fields.take("credentials", |node, place| srt::credentials(node, place, meaning, losses))?;
     lose(&mut fields, "excludedCommands", "every command of a run is confined", losses)?;
     skip(&mut fields, &ELSEWHERE)?;
-    unknown(&fields, &["filesystem", "network", "credentials", "excludedCommands"], losses);
+    unknown(&fields, &SANDBOX, losses);
     Ok(())
 }
 
@@ -98,7 +114,7 @@ fn permissions(
     let more = fields.take("additionalDirectories", |node, place| paths(node, place, losses))?;
     more.into_iter().flatten().for_each(|(location, place)| rules.allow_writing(location, place));
     skip(&mut fields, &["defaultMode", "disableBypassPermissionsMode", "disableAutoMode"])?;
-    unknown(&fields, &["allow", "deny", "ask", "additionalDirectories", "defaultMode"], losses);
+    unknown(&fields, &PERMISSIONS, losses);
     Ok(())
 }
 

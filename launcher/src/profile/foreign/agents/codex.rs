@@ -2,8 +2,10 @@
 
 mod profiles;
 
-use crate::profile::error::{Fault, Mistake, Place, ProfileCause, nearest};
-use crate::profile::foreign::agents::{allow_host, deny_host, lose, paths, settle_base, skip, unknown};
+use crate::profile::error::{Fault, Mistake, Place, Plain, ProfileCause, nearest};
+use crate::profile::foreign::agents::{
+    allow_host, deny_host, lose, misplaced, paths, settle_base, skip, unknown,
+};
 use crate::profile::foreign::files::{Access, below, root};
 use crate::profile::foreign::meaning::{Meaning, Network};
 use crate::profile::foreign::{Losses, toml};
@@ -19,6 +21,22 @@ const TOP: [&str; 6] = [
     "permissions",
     "shell_environment_policy",
     "features",
+];
+
+/// Those of them that no table has.
+const ALONE: [&str; 4] =
+    ["sandbox_mode", "sandbox_workspace_write", "default_permissions", "shell_environment_policy"];
+
+/// What belongs further inside.
+const INNER: [(&str, &[&str]); 5] = [
+    (
+        "sandbox_workspace_write",
+        &["writable_roots", "network_access", "exclude_tmpdir_env_var", "exclude_slash_tmp"],
+    ),
+    ("permissions.NAME", &["filesystem", "network", "workspace_roots"]),
+    ("permissions.NAME.network", &["domains", "unix_sockets"]),
+    ("shell_environment_policy", &["inherit", "exclude", "set", "include_only"]),
+    ("features", &["network_proxy"]),
 ];
 
 /// What stays as it is in a directory that may be written.
@@ -40,12 +58,20 @@ const MODES: [(&str, Mode); 3] = [
 /// Reads a document.
 pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
     let mut fields = toml::parse(text)?.open_fields(&Place::Top)?;
+    misplaced(&fields, &INNER)?;
+    sunken(&fields)?;
     let mut meaning = Meaning { description: "made of Codex's config.toml", ..Meaning::default() };
     let mode = fields.take("sandbox_mode", |node, place| node.word(place, &MODES))?;
     let chosen = fields.take("default_permissions", Node::string)?;
     let proxy = fields.take("features", features)?.unwrap_or_default();
     match (mode, chosen) {
-        (Some(mode), _) => modes(&mut fields, mode, proxy, &mut meaning, losses)?,
+        (Some(mode), chosen) => {
+            if let Some(name) = chosen {
+                let why = format!("'sandbox_mode' counts, and not the profile '{}'", Plain(&name));
+                losses.note(Place::Key(&Place::Top, "default_permissions"), why);
+            }
+            modes(&mut fields, mode, proxy, &mut meaning, losses)?;
+        }
         (None, Some(name)) => profiles::read(&mut fields, &name, &mut meaning, losses)?,
         (None, None) => {
             let missing = "there is neither 'sandbox_mode' nor 'default_permissions', so it has no policy";
@@ -64,6 +90,18 @@ pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
 fn slip(fields: &Fields) -> Option<Fault> {
     let key = fields.left().find(|key| nearest(key, TOP.into_iter()).is_some())?;
     Some(Place::Top.fault(Mistake::unknown("key", key, &TOP, "there are")))
+}
+
+/// A line below the head of a table is the table's, whatever its author meant.
+fn sunken(fields: &Fields) -> Result<(), Fault> {
+    for (table, key) in fields.inner() {
+        if ALONE.contains(&key) {
+            let table = Place::Key(fields.place, table);
+            let why = "the key belongs to the top, above the first table, and says nothing here";
+            return Err(Place::Key(&table, key).fault(why));
+        }
+    }
+    Ok(())
 }
 
 /// What the proxy of the sandbox is told.

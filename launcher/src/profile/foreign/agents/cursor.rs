@@ -7,7 +7,7 @@ use crate::profile::foreign::agents::{
 };
 use crate::profile::foreign::files::{Access, below, root};
 use crate::profile::foreign::meaning::Meaning;
-use crate::profile::json::{self};
+use crate::profile::json::{self, Node};
 use crate::profile::words::Variable;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,10 @@ pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
         Ok(())
     })?;
     // Scratch is a run's own, and so are caches.
-    skip(&mut fields, &["$schema", "disableTmpWrite", "enableSharedBuildCache"])?;
+    for key in ["disableTmpWrite", "enableSharedBuildCache"] {
+        fields.take(key, Node::truth)?;
+    }
+    skip(&mut fields, &["$schema"])?;
     unknown(
         &fields,
         &["type", "readBoundary", "additionalReadwritePaths", "additionalReadonlyPaths", "networkPolicy"],

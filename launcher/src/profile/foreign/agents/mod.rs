@@ -32,7 +32,12 @@ fn path(text: &str) -> Result<Location, String> {
 fn located(base: Option<Variable>, path: &str, shown: &str) -> Result<Location, String> {
     let literal = path.strip_suffix("/**").unwrap_or(if path == "**" { "" } else { path });
     let parts: Vec<&str> = literal.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
-    let why = if parts.contains(&"..") {
+    // A slip of the pen, and no name of a file: the path would be about nothing.
+    let why = if shown.trim() != shown {
+        "has a blank at an end"
+    } else if parts.contains(&"~") {
+        "has a '~' that is not at its beginning"
+    } else if parts.contains(&"..") {
         "leads out with '..'"
     } else if literal.contains(['*', '?', '[', '{']) {
         "is a pattern, and paths of a profile are none"
@@ -132,6 +137,20 @@ fn lose(fields: &mut Fields, key: &str, why: &str, losses: &mut Losses) -> Resul
     noted.map(|_| ())
 }
 
+/// Keys of inner objects that would say nothing elsewhere: each list with the place of its object.
+type Inner = [(&'static str, &'static [&'static str])];
+
+/// Refuses a key of an inner object at the top of a document that may have any keys: what it says would be left out.
+fn misplaced(fields: &Fields, inner: &Inner) -> Result<(), Fault> {
+    let owner = |key: &str| inner.iter().find(|(_, keys)| keys.contains(&key)).map(|(owner, _)| *owner);
+    let found = fields.left().find_map(|key| Some((key, owner(key)?)));
+    found.map_or(Ok(()), |(key, owner)| Err(Place::Key(fields.place, key).fault(belongs(owner))))
+}
+
+fn belongs(owner: &str) -> String {
+    format!("the key belongs into '{owner}', and says nothing here")
+}
+
 /// Chooses what the profile extends: with the workspace, what is protected in it.
 fn settle_base(meaning: &mut Meaning) {
     let workspace = files::below(Variable::Workspace, "");
@@ -158,6 +177,16 @@ mod tests {
         for (text, why) in
             [("../a", "'..'"), ("*.env", "pattern"), ("~bob/x", "another user"), ("$X/a", "'$'")]
         {
+            assert!(shown(text).contains(why), "{}", shown(text));
+        }
+        assert_eq!(shown("a~/b c"), "${WORKSPACE}/a~/b c");
+        for (text, why) in [
+            (" ~/.ssh", "a blank"),
+            ("~/.ssh\t", "a blank"),
+            ("/etc ", "a blank"),
+            ("./~/.ssh", "'~'"),
+            ("~/~", "'~'"),
+        ] {
             assert!(shown(text).contains(why), "{}", shown(text));
         }
     }

@@ -76,9 +76,12 @@ pub fn network(node: Node, place: &Place, meaning: &mut Meaning, losses: &mut Lo
     }
     // Listening is free in a network of the run's own.
     skip(&mut fields, &OF_NETWORK)?;
-    unknown(&fields, &["allowedDomains", "deniedDomains", "deniedResolvedAddresses"], losses);
+    unknown(&fields, &HOSTS, losses);
     Ok(())
 }
+
+/// The keys of `network` that are read.
+pub const HOSTS: [&str; 3] = ["allowedDomains", "deniedDomains", "deniedResolvedAddresses"];
 
 const PROXIES: [&str; 6] =
     ["httpProxyPort", "socksProxyPort", "mitmProxy", "parentProxy", "tlsTerminate", "filterRequest"];
@@ -89,6 +92,10 @@ const OF_NETWORK: [&str; 5] = [
     "allowMachLookup",
     "allowManagedDomainsOnly",
 ];
+
+/// The keys of `filesystem`.
+pub const FILES: [&str; 6] =
+    ["denyRead", "allowRead", "allowWrite", "denyWrite", "disabled", "allowGitConfig"];
 
 /// The lists of `filesystem`.
 #[derive(Default)]
@@ -115,11 +122,7 @@ impl FileRules {
         let git = "what git executes stays protected; a run lets git change the rest of its configuration";
         lose(&mut fields, "allowGitConfig", git, losses)?;
         skip(&mut fields, &["allowManagedReadPathsOnly"])?;
-        unknown(
-            &fields,
-            &["denyRead", "allowRead", "allowWrite", "denyWrite", "disabled", "allowGitConfig"],
-            losses,
-        );
+        unknown(&fields, &FILES, losses);
         Ok(())
     }
 

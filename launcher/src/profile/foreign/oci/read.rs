@@ -142,21 +142,41 @@ fn architecture(name: &str, place: &Place, losses: &mut Losses) -> Result<(), Fa
             losses.note(place, format_args!("programs for {name} cannot be run"));
             Ok(())
         }
-        name if name.starts_with("SCMP_ARCH_") => Ok(()),
-        name => Err(place.fault(format!("'{}' is no architecture", Plain(name)))),
+        name if is_architecture(name) => Ok(()),
+        name => {
+            let known = ARCHITECTURES.split_ascii_whitespace();
+            let near = name.strip_prefix("SCMP_ARCH_").and_then(|name| nearest(name, known));
+            let near = near.map_or(String::new(), |near| format!(" (did you mean 'SCMP_ARCH_{near}'?)"));
+            Err(place.fault(format!("'{}' is no architecture{near}", Plain(name))))
+        }
     }
 }
+
+fn is_architecture(name: &str) -> bool {
+    let is_in = |bare| ARCHITECTURES.split_ascii_whitespace().any(|known| known == bare);
+    name.strip_prefix("SCMP_ARCH_").is_some_and(is_in)
+}
+
+/// The architectures of libseccomp.
+const ARCHITECTURES: &str = "\
+    NATIVE X86 X86_64 X32 ARM AARCH64 LOONGARCH64 M68K MIPS MIPS64 MIPS64N32 MIPSEL MIPSEL64 MIPSEL64N32 \
+    PARISC PARISC64 PPC PPC64 PPC64LE RISCV64 S390 S390X SH SHEB";
+
+/// The same by the names that Docker and podman have for them, in rules.
+const MACHINES: &str = "\
+    386 amd64 arm arm64 loong64 loongarch64 m68k mips mips64 mips64le mips64n32 mips64p32 mips64p32le mipsel \
+    mipsel64 mipsel64n32 mips3l64n32 mipsle parisc parisc64 ppc ppc64 ppc64le riscv64 s390 s390x sh sheb x32 x86";
 
 fn arch_map(node: Node, place: &Place, losses: &mut Losses) -> Result<(), Fault> {
     let mut fields = node.fields(place, &["architecture", "subArchitectures"])?;
     let main = fields.require("architecture", Node::string)?;
     let own = matches!(&*main, "SCMP_ARCH_X86_64" | "SCMP_ARCH_AARCH64");
+    // What another machine would run is no loss.
+    let mut nowhere = Losses::default();
+    architecture(&main, &Place::Key(place, "architecture"), &mut nowhere)?;
+    let losses = if own { losses } else { &mut nowhere };
     maybe(&mut fields, "subArchitectures", |node, place| {
-        node.list(place, |node, place| {
-            let name = node.string(place)?;
-            if own { architecture(&name, place, losses) } else { Ok(()) }
-        })
-        .map(|_| ())
+        node.list(place, |node, place| architecture(&node.string(place)?, place, losses)).map(|_| ())
     })?;
     Ok(())
 }
@@ -239,7 +259,8 @@ impl Scope {
         let mut fields = node.fields(place, &["caps", "arches", "minKernel"])?;
         let list = |node: Node, place: &Place| node.list(place, Node::string);
         let caps = maybe(&mut fields, "caps", list)?.unwrap_or_default();
-        let arches = maybe(&mut fields, "arches", list)?.unwrap_or_default();
+        let arches = maybe(&mut fields, "arches", |node, place| node.list(place, machine))?;
+        let arches = arches.unwrap_or_default();
         let kernel = maybe(&mut fields, "minKernel", |node, place| {
             let text = node.string(place)?;
             let version = version(&text);
@@ -266,6 +287,15 @@ impl Scope {
             None => {}
         }
         Ok(())
+    }
+}
+
+/// A machine that a rule is about. A rule about none would be left out.
+fn machine(node: Node, place: &Place) -> Result<Text, Fault> {
+    let name = node.string(place)?;
+    match MACHINES.split_ascii_whitespace().any(|known| known == &*name) {
+        true => Ok(name),
+        false => Err(place.fault(format!("'{}' is no architecture, like amd64", Plain(&name)))),
     }
 }
 

@@ -275,6 +275,10 @@ fn without_filter(
     losses: &mut Losses,
 ) -> Result<Said, ProfileCause> {
     let mut calls = Calls::default();
+    // Values are looked at, whatever comes of them.
+    let (mut grants, mut denials) = (Grants::new(), Vec::new());
+    narrow(service, &mut grants, &mut denials, &mut Losses::default())?;
+    namespaces(service, &mut grants, &mut denials, losses)?;
     if service.is_on("MemoryDenyWriteExecute")? {
         calls.deny.extend(MEMORY.map(|entry| json!(entry)));
     }

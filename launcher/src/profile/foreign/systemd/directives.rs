@@ -73,7 +73,7 @@ const LOST: [(&str, &str); 16] = [
     ("RootDirectory RootImage RootImageOptions RootImagePolicy RootMStack RootEphemeral", ROOT),
     ("RootHash RootHashSignature RootVerity MountImages MountImagePolicy ExtensionImages", ROOT),
     ("ExtensionImageOptions ExtensionImagePolicy ExtensionDirectories", ROOT),
-    ("NetworkNamespacePath IPCNamespacePath UserNamespacePath JoinsNamespaceOf", "a run joins no namespaces"),
+    ("NetworkNamespacePath IPCNamespacePath UserNamespacePath", "a run joins no namespaces"),
     ("SocketBindAllow SocketBindDeny RestrictNetworkInterfaces IPIngressFilterPath", NETWORK),
     ("IPEgressFilterPath NFTSet BPFProgram BindNetworkInterface", NETWORK),
     ("DeviceAllow DevicePolicy", "a rule about devices is one about paths: name the device in paths.write"),

@@ -123,7 +123,7 @@ impl Service {
                 None => (false, &*setting.value),
             };
             let named: BTreeSet<String> = text.split_ascii_whitespace().map(family).collect();
-            if let Some(wrong) = named.iter().find(|name| !name.starts_with("AF_")) {
+            if let Some(wrong) = named.iter().find(|name| !is_family(name)) {
                 return Err(setting.wrong(format!("'{}' is no address family, like AF_UNIX", Plain(wrong))));
             }
             families = match (families, inverted) {
@@ -158,8 +158,24 @@ pub enum Families {
 
 /// A family by its usual name.
 fn family(word: &str) -> String {
-    if word == "AF_LOCAL" { "AF_UNIX".to_string() } else { word.to_string() }
+    let usual = match word {
+        "AF_LOCAL" | "AF_FILE" => "AF_UNIX",
+        "AF_ROUTE" => NETLINK,
+        word => word,
+    };
+    usual.to_string()
 }
+
+fn is_family(name: &str) -> bool {
+    let is_in = |bare| FAMILIES.split_ascii_whitespace().any(|known| known == bare);
+    name.strip_prefix("AF_").is_some_and(is_in)
+}
+
+/// The families that Linux has or had (address_families(7)).
+const FAMILIES: &str = "\
+    UNIX INET AX25 IPX APPLETALK NETROM BRIDGE ATMPVC X25 INET6 ROSE DECnet NETBEUI SECURITY KEY NETLINK PACKET ASH \
+    ECONET ATMSVC RDS SNA IRDA PPPOX WANPIPE LLC IB MPLS CAN TIPC BLUETOOTH IUCV RXRPC ISDN PHONET IEEE802154 CAIF \
+    ALG NFC VSOCK KCM QIPCRTR SMC XDP MCTP";
 
 /// The families that a run can have.
 const KNOWN: [&str; 4] = ["AF_UNIX", "AF_INET", "AF_INET6", NETLINK];

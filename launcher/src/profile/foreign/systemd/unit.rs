@@ -1,10 +1,13 @@
 //! The syntax of units (systemd.syntax(7)): sections, assignments that add to a list or begin it anew, and words.
 
 use crate::profile::error::{Mistake, Plain, ProfileCause, nearest};
+use crate::profile::foreign::systemd::directives::{Role, role};
 
-/// Sections that say nothing about what a service may do.
-const OTHERS: [&str; 10] =
-    ["Unit", "Install", "Socket", "Mount", "Automount", "Swap", "Timer", "Path", "Slice", "Scope"];
+/// Sections that say nothing about what processes may do.
+const OTHERS: [&str; 5] = ["Unit", "Install", "Automount", "Timer", "Path"];
+
+/// Sections about processes of other units, which `systemctl cat` prints beside a service.
+const FOREIGN: [&str; 5] = ["Socket", "Mount", "Swap", "Slice", "Scope"];
 
 /// One assignment of the section `[Service]`.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,7 +64,8 @@ pub fn settings(text: &[u8]) -> Result<Vec<Setting>, ProfileCause> {
         };
         match section {
             None => return Err(wrong(line, "an assignment stands before the first section")),
-            Some(Section::Other) => {}
+            Some(Section::Foreign) => {}
+            Some(Section::Other) => check_elsewhere(line, name.trim())?,
             Some(Section::Service) => settings.push(Setting {
                 line,
                 name: name.trim().to_string(),
@@ -78,16 +82,28 @@ pub fn settings(text: &[u8]) -> Result<Vec<Setting>, ProfileCause> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
     Service,
+    Foreign,
     Other,
+}
+
+/// Refuses a directive that takes something away, where systemd passes over it: what it says would be left out.
+fn check_elsewhere(line: usize, name: &str) -> Result<(), ProfileCause> {
+    match role(name) {
+        Role::Read | Role::Lost(_) => {
+            Err(wrong(line, format!("{}: it belongs into [Service], and says nothing here", Plain(name))))
+        }
+        Role::Held | Role::Other | Role::Unknown => Ok(()),
+    }
 }
 
 impl Section {
     fn named(name: &str, line: usize) -> Result<Section, ProfileCause> {
         match name {
             "Service" => Ok(Section::Service),
-            name if OTHERS.contains(&name) || name.starts_with("X-") => Ok(Section::Other),
+            name if OTHERS.contains(&name) => Ok(Section::Other),
+            name if FOREIGN.contains(&name) || name.starts_with("X-") => Ok(Section::Foreign),
             name => {
-                let near = nearest(name, OTHERS.into_iter().chain(["Service"]));
+                let near = nearest(name, OTHERS.into_iter().chain(FOREIGN).chain(["Service"]));
                 let near = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
                 Err(wrong(line, format!("unknown section '{}'{near}", Plain(name))))
             }
@@ -203,6 +219,10 @@ mod tests {
         assert!(wrong(b"[Service]\nA\n").contains("line 2: 'A' is no assignment"));
         assert!(wrong(b"[Sevice]\n").contains("line 1: unknown section 'Sevice' (did you mean 'Service'?)"));
         assert!(wrong(b"[Unit]\n").contains("no section [Service]"));
+        assert!(
+            wrong(b"[Unit]\nProtectHome=yes\n").contains("line 2: ProtectHome: it belongs into [Service]")
+        );
+        assert!(settings(b"[Service]\n[Socket]\nProtectHome=yes\n").is_ok());
         assert!(wrong(b"[Service]\n\nA=\0\n").contains("line 3: it has a NUL"));
         assert!(wrong(b"[Service]\nA=\xff\n").contains("line 2: it is no UTF-8"));
     }
