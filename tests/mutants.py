@@ -773,6 +773,8 @@ MUTANTS = [
     ("unknown-architecture", "launcher/src/profile/foreign/oci/read.rs",
      "name if is_architecture(name) => Ok(()),", 'name if name.starts_with("SCMP_ARCH_") => Ok(()),',
      ["profiles_of_others::hostile::"]),
+    ("useless-import", "launcher/src/cli/foreign.rs",
+     "leave_out(&mut imported);", "", ["profiles_of_others::hostile::"]),
 ]
 
 # Rows of `sbx test` that no profile can break by itself: the lines that have to be taken out (names from above), and

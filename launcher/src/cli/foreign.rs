@@ -1,15 +1,16 @@
 //! `sbx profile import` and `export`: policies of other tools.
 
-use crate::cli::{complain, print};
+use crate::cli::{complain, print, profile};
 use crate::error::Refusal;
 use crate::host::Host;
 use crate::plan::calls;
-use crate::profile;
 use crate::profile::foreign::languages::{LANGUAGES, Language};
-use crate::profile::foreign::{self, Losses};
+use crate::profile::foreign::{self, Imported, Losses};
+use crate::profile::load;
 use crate::text::escape;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
@@ -59,14 +60,36 @@ pub fn import(flags: &Foreign, from: &Language) -> Result<i32, Refusal> {
     let file = &flags.document;
     let text = foreign::read(file).map_err(|error| Refusal::new(error.to_string()))?;
     let Some(imported) = from.import(file, &text) else { return Err(no_way("from", from)) };
-    let imported = imported.map_err(|error| Refusal::new(error.to_string()))?;
+    let mut imported = imported.map_err(|error| Refusal::new(error.to_string()))?;
+    leave_out(&mut imported);
     settle(flags, "import", &imported.losses)?;
+    // As sbx profile check does: what it would say of the file is said here.
+    profile::builds(&imported.profile).map_err(|refusal| {
+        let name = escape(file.as_bytes(), 400);
+        Refusal::new(format!("cannot import '{name}': {refusal}"))
+    })?;
     print(format!("{:#}\n", imported.document).as_bytes()).map(|()| 0)
+}
+
+/// Takes out what the profile that it extends takes back.
+fn leave_out(imported: &mut Imported) {
+    let useless = profile::without_effect(&imported.profile);
+    let list = imported.document.pointer_mut("/env/inherit").and_then(Value::as_array_mut);
+    let mut places: Vec<usize> = useless.iter().filter_map(|(place, _)| *place).collect();
+    places.sort_unstable_by_key(|place| std::cmp::Reverse(*place));
+    if let Some(list) = list {
+        for place in places {
+            if place < list.len() {
+                list.remove(place);
+            }
+        }
+    }
+    useless.iter().for_each(|(_, why)| imported.losses.note("env", why));
 }
 
 /// Prints another tool's document that says what a profile says.
 pub fn export(flags: &Foreign, to: &Language) -> Result<i32, Refusal> {
-    let profile = profile::load(&flags.document, &Host::of_this_process().search())?;
+    let profile = load(&flags.document, &Host::of_this_process().search())?;
     let mut losses = Losses::default();
     let text = calls::alone(&profile, &mut losses, |exported, losses| to.export(exported, losses))?;
     let Some(text) = text else { return Err(no_way("to", to)) };

@@ -259,38 +259,45 @@ fn diff(one: &OsStr, other: &OsStr, style: Style) -> Result<i32, Refusal> {
 /// Reads it as a run would, but for what depends on the machine, and builds its program for both architectures.
 fn check(name: &OsStr) -> Result<(), Refusal> {
     let profile = load(name)?;
-    without_effect(&profile)?;
+    if let Some((_, why)) = without_effect(&profile).into_iter().next() {
+        let name = escape(profile.name.as_bytes(), 400);
+        return Err(Refusal::new(format!("cannot use profile '{name}': {why}")));
+    }
+    builds(&profile)
+}
+
+/// Builds its program for both architectures.
+pub fn builds(profile: &Profile) -> Result<(), Refusal> {
     // As on the newest kernel: what this one cannot do says nothing about the profile.
-    let mut network = network::asked(&Request::default(), &profile, &Host::of_this_process(), Version::UNIX)?;
+    let mut network = network::asked(&Request::default(), profile, &Host::of_this_process(), Version::UNIX)?;
     if network.mode == NetworkMode::Loopback {
         network.mode = NetworkMode::Private;
     }
     for arch in [Arch::X86_64, Arch::Aarch64] {
         for view in [false, true] {
-            let calls = calls::calls(&profile, &network, true, Unix::ByPath, arch)?;
+            let calls = calls::calls(profile, &network, true, Unix::ByPath, arch)?;
             calls.inside(view).strict_program()?;
         }
     }
     Ok(())
 }
 
-/// Refuses what a list names and another one takes back: a run does without a word.
-fn without_effect(profile: &Profile) -> Result<(), Refusal> {
-    for entry in profile.env.inherit.iter().filter(|entry| !entry.origin.built_in) {
-        let mut denials = profile.env.deny.iter();
-        let by = match denials.find(|denied| denied.value.covers(&entry.value)) {
+/// Variables of the file that are passed on in one list and taken back in another one: a run does without a word. Each
+/// with its index in `env.inherit`.
+pub fn without_effect(profile: &Profile) -> Vec<(Option<usize>, String)> {
+    let own = profile.env.inherit.iter().filter(|entry| !entry.origin.built_in);
+    let useless = own.filter_map(|entry| {
+        let denied = profile.env.deny.iter().find(|denied| denied.value.covers(&entry.value));
+        let by = match denied {
             Some(denied) => format!("'{}' in {}", denied.value, *denied.origin),
             None if is_never_passed(&entry.value) => "it makes programs load other code".to_string(),
-            None => continue,
+            None => return None,
         };
-        return Err(Refusal::new(format!(
-            "cannot use profile '{}': '{}' in {} has no effect, for it is never passed on ({by})",
-            escape(profile.name.as_bytes(), 400),
-            entry.value,
-            *entry.origin
-        )));
-    }
-    Ok(())
+        let (name, place) = (&entry.value, &*entry.origin);
+        let why = format!("'{name}' in {place} has no effect, for it is never passed on ({by})");
+        Some((entry.origin.index, why))
+    });
+    useless.collect()
 }
 
 /// Prints a profile with its parents merged.

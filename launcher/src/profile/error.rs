@@ -42,6 +42,9 @@ pub(crate) enum ProfileCause {
     TooBig(u64),
     #[error("the file is empty; the least that a profile can be is {{}}")]
     Empty,
+    /// The same of another tool's document.
+    #[error("the file is empty")]
+    EmptyDocument,
     /// It is not JSON, or an object has a key twice.
     #[error(transparent)]
     Syntax(#[from] serde_json::Error),

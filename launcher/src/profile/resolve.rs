@@ -74,9 +74,23 @@ pub(crate) fn resolve(name: &OsStr, search: &Search) -> Result<Profile, ProfileE
 fn merged(name: &OsStr, search: &Search) -> Result<Profile, ProfileCause> {
     let mut family = Family { search, documents: Vec::new(), files: Vec::new(), open: Vec::new() };
     let youngest = family.load(name, None)?;
+    merge_all(family, youngest, display_name(name))
+}
+
+/// Reads a document that is in no file, and its parents, which are built in.
+#[cfg(built_in_tables)]
+pub(crate) fn made(name: &'static str, text: &[u8]) -> Result<Profile, ProfileCause> {
+    let search = Search::default();
+    let mut family = Family { search: &search, documents: Vec::new(), files: Vec::new(), open: Vec::new() };
+    let id = Identity { name: Shared::Fixed(name), source: Source::File(PathBuf::new()) };
+    let youngest = family.add(id, text, None)?;
+    merge_all(family, youngest, name.into())
+}
+
+fn merge_all(family: Family<'_>, youngest: usize, name: Text) -> Result<Profile, ProfileCause> {
     let Family { mut documents, files, .. } = family;
     let source = documents.get(youngest).map_or(Source::BuiltIn, |loaded| loaded.id.source.clone());
-    let mut profile = Profile { name: display_name(name), source, files, ..Profile::default() };
+    let mut profile = Profile { name, source, files, ..Profile::default() };
     for index in 0..documents.len() {
         let mut said = mem::take(&mut documents[index].said);
         let loaded = &documents[index];
@@ -134,10 +148,15 @@ impl Family<'_> {
             Source::BuiltIn => (search::built_in(name).unwrap_or_default().into(), None),
             Source::File(path) => (search::read(path)?, path.parent().map(PathBuf::from)),
         };
+        self.add(id, &text, directory.as_deref())
+    }
+
+    /// Reads the text of a document, and its parents.
+    fn add(&mut self, id: Identity, text: &[u8], directory: Option<&Path>) -> Result<usize, ProfileCause> {
         let author = Author { profile: id.name.clone(), built_in: id.source == Source::BuiltIn };
-        let document = document::read(json::parse(&text)?, &author)?;
+        let document = document::read(json::parse(text)?, &author)?;
         self.open.push(id.clone());
-        let ancestors = self.parents(&document.extends, directory.as_deref())?;
+        let ancestors = self.parents(&document.extends, directory)?;
         self.open.pop();
         self.documents.push(Loaded { said: document.said, id, ancestors });
         Ok(self.documents.len() - 1)

@@ -125,10 +125,13 @@ impl Language {
     pub fn import(&self, file: &OsStr, text: &[u8]) -> Option<Result<Imported, ImportError>> {
         let made = |reader: Reader| {
             let mut losses = Losses::default();
-            let meaning = reader(text, &mut losses)?;
+            let meaning = reader(text, &mut losses).map_err(|cause| match cause {
+                ProfileCause::Empty => ProfileCause::EmptyDocument,
+                cause => cause,
+            })?;
             let document = meaning.document(&mut losses)?;
-            foreign::check(&document)?;
-            Ok(Imported { document, losses })
+            let profile = foreign::read_back(&document)?;
+            Ok(Imported { document, profile, losses })
         };
         self.reader.map(|reader| made(reader).map_err(|cause| ImportError::new(file, cause)))
     }

@@ -23,9 +23,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::profile::error::{Fault, Place, Plain, ProfileCause, nearest, plain};
-use crate::profile::keys::Author;
-use crate::profile::origin::Shared;
-use crate::profile::{document, json, search};
+use crate::profile::model::Profile;
+use crate::profile::{resolve, search};
 use crate::text::tame;
 
 /// How many losses have a hint.
@@ -76,6 +75,8 @@ impl Losses {
 pub struct Imported {
     /// The profile's document.
     pub document: Value,
+    /// What a run reads in it.
+    pub profile: Profile,
     /// What of the other document it does not say.
     pub losses: Losses,
 }
@@ -99,18 +100,22 @@ pub fn read(file: &OsStr) -> Result<Vec<u8>, ImportError> {
     search::read(Path::new(file)).map_err(|cause| ImportError::new(file, cause))
 }
 
-/// Checks that a made document is a profile, as a run would read it.
-fn check(document: &Value) -> Result<(), ProfileCause> {
-    let author = Author { profile: Shared::Fixed("the profile made of it"), built_in: false };
+/// Reads a made document as a run would read it, with its parents.
+fn read_back(document: &Value) -> Result<Profile, ProfileCause> {
     let text = document.to_string();
     if text.len() as u64 > search::SIZE_LIMIT {
         return Err(ProfileCause::TooBig(search::SIZE_LIMIT));
     }
-    document::read(json::parse(text.as_bytes())?, &author).map(|_| ()).map_err(|Fault { place, mistake }| {
-        let place = format!("the profile made of it: {place}");
-        ProfileCause::Document(Fault { place, mistake })
+    resolve::made(MADE, text.as_bytes()).map_err(|cause| match cause {
+        ProfileCause::Document(Fault { place, mistake }) => {
+            ProfileCause::Document(Fault { place: format!("{MADE}: {place}"), mistake })
+        }
+        cause => cause,
     })
 }
+
+/// The name of a profile that is made of a document.
+const MADE: &str = "the profile made of it";
 
 /// `'NAME' at PLACE`.
 fn at(place: &Place, name: &str) -> String {

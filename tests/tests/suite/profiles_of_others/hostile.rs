@@ -29,7 +29,7 @@ fn hostile_json_ends_with_a_place() {
                 (b"{\"a\":\"\xff\"}".to_vec(), "line 1 column"),
                 (b"{} {}".to_vec(), "line 1 column"),
                 (b"[]".to_vec(), "a list instead of an object"),
-                (b"".to_vec(), "the file is empty"),
+                (b"".to_vec(), "the file is empty\n"),
             ] {
                 let err = refusal(&world, language, &text);
                 assert!(err.contains(place), "{language}: {place}: {err}");
@@ -160,6 +160,11 @@ fn an_unknown_rule_is_an_error_or_a_line() {
                 "line 2: RestrictNamespaces: 'foo' is no namespace",
             ),
             (
+                "systemd",
+                "[Service]\nPassEnvironment=AWS_SECRET LANG\n",
+                "'AWS_SECRET' in env.inherit[0] of profile 'the profile made of it' has no effect",
+            ),
+            (
                 "claude",
                 "{\"permissions\":{\"deny\":[\"Read( ~/.ssh )\"]}}",
                 "permissions.deny[0]: ' ~/.ssh ' has a blank at an end",
@@ -265,6 +270,22 @@ fn what_stands_at_the_wrong_place_is_an_error() {
             world.write("usual", text);
             world.sbx(["profile", "import", "--from", language, "usual"]).run().success();
         }
+    });
+}
+
+/// What an import prints, `sbx profile check` accepts.
+#[test]
+fn a_variable_that_is_never_passed_on_is_left_out() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("unit", "[Service]\nPassEnvironment=AWS_SECRET LANG LD_PRELOAD GREETING\n");
+        let out = world.sbx(["profile", "import", "--lossy", "--from", "systemd", "unit"]).run().success();
+        assert_eq!(out.err().lines().filter(|line| line.contains("never passed on")).count(), 2, "{out}");
+        world.write("made.json", out.out());
+        world.sbx(["profile", "check", "./made.json"]).run().success();
+        let words = ["run", "-p", "./made.json", "--", "sh", "-c", "echo $GREETING$AWS_SECRET"];
+        let run = world.sbx(words).env("GREETING", "hello").env("AWS_SECRET", "held").run().success();
+        assert_eq!(run.out(), "hello\n", "{run}");
     });
 }
 
