@@ -775,6 +775,9 @@ MUTANTS = [
      ["profiles_of_others::hostile::"]),
     ("useless-import", "launcher/src/cli/foreign.rs",
      "leave_out(&mut imported);", "", ["profiles_of_others::hostile::"]),
+    ("review-steers", "launcher/src/explain/review/show/lines.rs",
+     "false => whole.push_str(&escape(character.to_string().as_bytes(), LONGEST)),",
+     "false => whole.push(character),", ["learn::words::", "learn::reviews::"]),
 ]
 
 # Rows of `sbx test` that no profile can break by itself: the lines that have to be taken out (names from above), and

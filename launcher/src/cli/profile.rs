@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::host::landlock::Version;
 use crate::plan::calls::{self, Unix};
 use crate::plan::environment::is_never_passed;
-use crate::plan::{Plan, network};
+use crate::plan::{Plan, network, validation};
 use crate::profile::foreign::languages::Language;
 use crate::profile::{self, NetworkMode, Profile};
 use crate::request::Request;
@@ -179,6 +179,8 @@ fn review_one(name: &OsStr, style: Style) -> Result<i32, Refusal> {
     privilege::drop_own_capabilities().map_err(cannot("give capabilities up"))?;
     let mut review = review::review(name, own, other, missing)?;
     review.notes.extend(refused);
+    let unconfined = validation::unconfined_on_purpose(&Request::default(), &whole).err();
+    review.notes.extend(unconfined.map(|refusal| refusal.to_string()));
     let text = match style {
         Style::Json => format!("{:#}\n", review::json(&review)),
         Style::Whole => review::human(&review, true),

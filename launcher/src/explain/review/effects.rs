@@ -40,11 +40,11 @@ impl Effect {
         Effect { rule: Some(origin.clone()), why, ..self }
     }
 
-    /// Of a rule that there is, or of a key that the profile lacks.
-    fn of<T>(self, given: Option<&Given<T>>, key: &str) -> Effect {
+    /// Of a rule that there is, or of a key that the profile lacks, which gives it.
+    fn of<T>(self, given: Option<&Given<T>>, key: &str, profile: &Profile) -> Effect {
         match given {
             Some(given) => self.by(&given.origin),
-            None => Effect { why: Some(format!("it has no {key}")), ..self },
+            None => Effect { why: Some(format!("profile '{}' has no {key}", profile.name)), ..self },
         }
     }
 }
@@ -105,7 +105,7 @@ fn in_calls(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) -> Result
     let (more, less) = (table(more)?, table(less)?);
     if more.is_open && !less.is_open {
         let effect = Effect::new("call", "every system call that no entry answers with an error");
-        effects.push(effect.of(profile.syscalls.default.as_ref(), "syscalls.default"));
+        effects.push(effect.of(profile.syscalls.default.as_ref(), "syscalls.default", profile));
         return Ok(());
     }
     for call in Call::all() {
@@ -316,7 +316,7 @@ fn in_limits(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
             if tight.is_some_and(|tight| bound.is_none_or(|bound| bound > tight)) {
                 let text = loose.as_ref().map_or("no limit".to_string(), |given| given.value.to_string());
                 let effect = Effect::new("limit", format!("{}: {text}", $word));
-                effects.push(effect.of(loose.as_ref(), concat!("limits.", stringify!($field))));
+                effects.push(effect.of(loose.as_ref(), concat!("limits.", stringify!($field)), more));
             }
         })*};
     }
@@ -328,21 +328,21 @@ fn in_words(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
     let mode = |profile: &Profile| profile.static_programs.as_deref().copied().unwrap_or_default();
     if mode(more) != StaticMode::Block && mode(less) == StaticMode::Block {
         let effect = Effect::new("start", "programs that are linked statically");
-        effects.push(effect.of(more.static_programs.as_ref(), "static"));
+        effects.push(effect.of(more.static_programs.as_ref(), "static", more));
     }
     if has_namespaces(less) && !has_namespaces(more) {
         let effect = Effect::new("see", "the processes and the /tmp of this machine");
-        effects.push(effect.of(more.namespaces.as_ref(), "namespaces"));
+        effects.push(effect.of(more.namespaces.as_ref(), "namespaces", more));
     }
     let level = |profile: &Profile| profile.require.as_deref().copied();
     if level(more) < level(less) {
         let effect = Effect::new("run", "where less can be enforced than the other requires");
-        effects.push(effect.of(more.require.as_ref(), "require"));
+        effects.push(effect.of(more.require.as_ref(), "require", more));
     }
     let home = |profile: &Profile| profile.home.mode.as_deref().copied().unwrap_or_default();
     if home(more) != home(less) {
         let effect = Effect::new("home", home(more).to_string());
-        effects.push(effect.of(more.home.mode.as_ref(), "home.mode"));
+        effects.push(effect.of(more.home.mode.as_ref(), "home.mode", more));
     }
 }
 

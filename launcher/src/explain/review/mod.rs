@@ -113,8 +113,7 @@ pub fn review<'a>(
     let plan = own.about.plan;
     let sensitive = Sensitive::of(own.about.host, plan.workspace.as_deref())?;
     let Found { mut findings, closed } = probes::ask(own, base, &sensitive)?;
-    // What is particular stands first.
-    findings.sort_by_key(|finding| finding.usual);
+    findings.sort_by_key(|finding| (harm(finding.topic), finding.usual));
     let starts = ["execve", "execveat"].into_iter().any(|call| plan.calls.allows(call));
     Ok(Review {
         profile: own.profile,
@@ -128,6 +127,16 @@ pub fn review<'a>(
         notes: plan.warnings.clone(),
         holds: Holds::of(plan)?,
     })
+}
+
+/// What leaves the machine, or acts outside the run, stands first; then what others have here; then the command's own
+/// means. Of each, what is particular stands before what is usual.
+fn harm(topic: &str) -> usize {
+    const ORDER: [&[&str]; 2] = [
+        &["network", "sockets", "runs later"],
+        &["secrets", "devices", "memory", "terminals", "processes", "variables"],
+    ];
+    ORDER.iter().position(|topics| topics.contains(&topic)).unwrap_or(ORDER.len())
 }
 
 /// The nearest built-in profile, of an agent too, among those that it was merged from.

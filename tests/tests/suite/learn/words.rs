@@ -57,3 +57,54 @@ fn variables_that_lead_programs_to_code_are_told() {
         }
     });
 }
+
+#[test]
+fn the_most_harmful_stands_first_and_the_differing_profile_is_named() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let paths = json!({ "read": ["${HOME}/.ssh"], "write": ["/proc/sys", "${WORKSPACE}"] });
+        let profile = json!({ "paths": paths, "network": { "mode": "host" } });
+        let reviewed = review(world, &extended("read-only", &profile));
+        let topics =
+            reviewed["findings"].as_array().unwrap().iter().map(|finding| finding["topic"].to_string());
+        let topics: Vec<String> = topics.collect();
+        let last = |topic: &str| topics.iter().rposition(|known| *known == format!("\"{topic}\""));
+        let first = |topic: &str| topics.iter().position(|known| *known == format!("\"{topic}\""));
+        assert!(last("network") < first("secrets") && last("secrets") < first("programs"), "{topics:?}");
+        assert!(last("network").is_some() && first("secrets").is_some(), "{topics:?}");
+        // The kernel's own file systems hold no sockets; the workspace may.
+        assert!(!has(&reviewed, "sockets", "/proc/sys"), "{reviewed:#}");
+        assert!(has(&reviewed, "sockets", "the workspace"), "{reviewed:#}");
+        review(world, &extended("minimal", &json!({ "namespaces": "auto" })));
+        let text = shown(world);
+        assert!(text.contains("(profile 'minimal' has no namespaces)"), "{text}");
+    });
+}
+
+#[test]
+fn a_profile_that_confines_nothing_is_refused_in_a_review_too() {
+    in_worlds(|world| {
+        for (default, is_refused) in [("allow", true), ("errno", false)] {
+            review(world, &extended("custom", &json!({ "syscalls": { "default": default } })));
+            let (text, out) = (shown(world), run(world, &["true"]));
+            // A long note is broken between words.
+            let is_told = text.contains("--dangerously-unconfined");
+            let refuses = out.code == Some(125) && out.err().contains("--dangerously-unconfined");
+            assert_eq!((is_told, refuses), (is_refused, is_refused), "{text} {out}");
+        }
+    });
+}
+
+#[test]
+fn what_would_steer_a_terminal_is_shown() {
+    in_worlds(|world| {
+        let read = json!([{ "path": "/srv/a\nb\u{202e}c", "why": "one\ntwo\u{1b}[31m", "optional": true }]);
+        let profile = json!({ "description": "x\u{202e}y\nz", "paths": { "read": read } });
+        review(world, &extended("minimal", &profile));
+        let text = shown(world);
+        for part in ["x\\u{202e}y\\nz", "/srv/a\\nb\\u{202e}c", "(one\\ntwo\\x1b[31m)"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains(['\u{202e}', '\u{1b}']), "{text}");
+    });
+}

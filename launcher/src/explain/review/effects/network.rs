@@ -10,7 +10,8 @@ use sbx_policy::calls::Call;
 /// What a network reaches, and who reaches it.
 pub fn differ(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) -> Result<(), Refusal> {
     let mode = |profile: &Profile| calls::mode(profile);
-    let told = |effect: Effect, profile: &Profile| effect.of(profile.network.mode.as_ref(), "network.mode");
+    let told =
+        |effect: Effect, profile: &Profile| effect.of(profile.network.mode.as_ref(), "network.mode", profile);
     let (wide, narrow) = (mode(more), mode(less));
     if wide == NetworkMode::Host && narrow != NetworkMode::Host {
         effects.push(told(Effect::new("reach", "the whole network of this machine"), more));
@@ -61,7 +62,7 @@ fn in_listening(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) -> Re
     }
     let is_known = listens(less)?;
     let (wide, narrow) = (calls::mode(more), calls::mode(less));
-    let told = |effect: Effect| effect.of(more.network.mode.as_ref(), "network.mode");
+    let told = |effect: Effect| effect.of(more.network.mode.as_ref(), "network.mode", more);
     if wide == NetworkMode::Host && (narrow != NetworkMode::Host || !is_known) {
         effects.push(told(Effect::new("listen", "any TCP port")));
     }

@@ -223,7 +223,7 @@ fn sockets(side: Side<'_>, gains: &mut Vec<Gain>) -> Result<(), Refusal> {
     let workspace = side.about.plan.workspace.as_deref();
     for (path, entry) in files::granted(side, Use::Write) {
         let is_told = told.iter().any(|above| is_within(&path, above));
-        if is_told || is_within(&path, Path::new(DEVICES)) {
+        if is_told || WITHOUT.iter().any(|place| is_within(&path, Path::new(place))) {
             continue;
         }
         let (is_directory, is_known) = (path.is_dir(), known(&path).is_some());
@@ -258,6 +258,9 @@ fn sockets(side: Side<'_>, gains: &mut Vec<Gain>) -> Result<(), Refusal> {
     }
     Ok(())
 }
+
+/// Where no program makes sockets: devices are not asked about, and the kernel's own file systems take no names.
+const WITHOUT: [&str; 3] = [DEVICES, "/proc", "/sys"];
 
 /// Maximum number of sockets that are named of one directory.
 const MOST_NAMED: usize = 4;
