@@ -128,7 +128,8 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
     .into_iter();
     let first = starts.next().unwrap_or_default();
     let mut start = begin(asked, host, plan, &first, "round")?;
-    let rounds = Rounds::new(asked.command, asked.json)?;
+    let denied = asked.given.deny.iter().map(|path| (path.clone(), canonical(path)));
+    let rounds = Rounds::new(asked.command, asked.json, denied.collect())?;
     let mut told: Vec<Round> = Vec::new();
     let mut said = BTreeSet::new();
     let mut passed_before: Option<Passed> = None;

@@ -1,16 +1,20 @@
 //! One round: the command runs under the profile as it is so far, and its report is read.
 
 use crate::error::{Refusal, cannot};
+use crate::explain::hint::shell_word;
 use crate::sys::descriptor::{self, Interest};
 use crate::sys::signal::{self, Set};
+use crate::sys::within::is_within;
 use crate::sys::{plain, process};
-use sbx_client::report::Report;
+use sbx_client::report::{Report, ViolationRecord};
 use serde_json::Value;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// Longest report, in bytes.
@@ -26,6 +30,8 @@ pub struct Rounds<'a> {
     pub command: &'a [OsString],
     /// Whether standard output is for something else, and the command writes to standard error.
     pub diverts: bool,
+    /// What `--deny` names, as given and in full.
+    denied: Vec<(PathBuf, PathBuf)>,
     requests: OwnedFd,
 }
 
@@ -39,11 +45,15 @@ pub enum Ended {
 
 impl<'a> Rounds<'a> {
     /// From now on a signal that asks for an end ends the round first.
-    pub fn new(command: &'a [OsString], diverts: bool) -> Result<Rounds<'a>, Refusal> {
+    pub fn new(
+        command: &'a [OsString],
+        diverts: bool,
+        denied: Vec<(PathBuf, PathBuf)>,
+    ) -> Result<Rounds<'a>, Refusal> {
         let set = Set::of(&REQUESTS);
         let requests = signal::descriptor(&set).map_err(cannot("hear of signals"))?;
         signal::set_mask(&set).map_err(cannot("hear of signals"))?;
-        Ok(Rounds { command, diverts, requests })
+        Ok(Rounds { command, diverts, denied, requests })
     }
 
     /// Runs one, with these flags of `sbx run`.
@@ -70,8 +80,30 @@ impl<'a> Rounds<'a> {
         let child = command.spawn();
         let child =
             child.map_err(|error| Refusal::new(format!("cannot start sbx run: {}", plain(&error))))?;
+        let name = profile.as_raw_fd().to_string();
         drop((writer, profile));
-        self.wait(child, reader)
+        let mut ended = self.wait(child, reader)?;
+        if let Ended::Reported(report) = &mut ended {
+            report.violations.iter_mut().for_each(|record| self.name_rule(record, &name));
+        }
+        Ok(ended)
+    }
+
+    /// The file of a round's profile has a number for a name, which says nothing to anybody: the rule of a flag is
+    /// named by that flag.
+    fn name_rule(&self, record: &mut ViolationRecord, name: &str) {
+        let Some(rule) = record.rule.as_mut().filter(|rule| rule.profile.as_deref() == Some(name)) else {
+            return;
+        };
+        let path = record.path.as_ref().map(|path| Path::new(OsStr::from_bytes(&path.0)));
+        let is_about = |denied: &Path| path.is_some_and(|path| is_within(path, denied));
+        let of_flag = self.denied.iter().find(|(_, real)| is_about(real));
+        let of_flag = of_flag.filter(|_| rule.key.as_deref() == Some("paths.deny"));
+        let whose = match of_flag {
+            Some((given, _)) => format!("--deny {}", shell_word(given.as_os_str())),
+            None => "the profile so far".to_string(),
+        };
+        rule.text = rule.text.replacen(&format!("profile '{name}'"), &whose, 1);
     }
 
     /// Reads the report to its end. A signal from a process is passed on; one of the terminal reaches both.

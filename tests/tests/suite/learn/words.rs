@@ -1,6 +1,7 @@
 //! How a review says it: what counts is counted, and each thing is said once.
 
 use super::attackers::{extended, has, run, shown};
+use super::learn;
 use super::reviews::review;
 use sbx_tests::{in_worlds, kernel, need, promise};
 use serde_json::json;
@@ -106,5 +107,20 @@ fn what_would_steer_a_terminal_is_shown() {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains(['\u{202e}', '\u{1b}']), "{text}");
+    });
+}
+
+/// The profile of a round is a file without a name.
+#[test]
+fn a_flag_that_denies_is_named() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let mine = world.home.join("mine/file");
+        world.write(&mine, "x\n");
+        let denied = world.home.join("mine");
+        let flags = ["--profile", "workspace", "--deny", denied.to_str().unwrap()];
+        let out = learn(world, &flags, &format!("cat {}; true", mine.display())).run();
+        let said = format!("--deny {} denies {}", denied.display(), mine.display());
+        assert!(out.err().contains(&said) && !out.err().contains("profile '"), "{out}");
     });
 }
