@@ -181,7 +181,7 @@ impl<'a> Draft<'a> {
         let mut record = self.record()?;
         let repository = self.repository(record.as_ref())?;
         if let Some((record, repository)) = record.as_mut().zip(repository.as_ref()) {
-            record.found.clone_from(&repository.embedded);
+            record.found.clone_from(&repository.submodules);
             record.outside.clone_from(&repository.writes);
             record.pointers.clone_from(&repository.pointers);
         }

@@ -68,8 +68,9 @@ pub struct Repository {
     pub unread: BTreeMap<PathBuf, String>,
     /// What an earlier command may have closed: nobody knows which repositories and working trees it leads to.
     pub closed: Option<(PathBuf, String)>,
-    /// Repositories in the directories of submodules. A file says where they are, which a command may change.
-    pub embedded: BTreeSet<PathBuf>,
+    /// The repositories of submodules. A command may change what says where they are, and a run without namespaces
+    /// does not read that.
+    pub submodules: BTreeSet<PathBuf>,
     /// Files that lead to repositories.
     pub pointers: Vec<PathBuf>,
     /// How many of the others are too many.
@@ -120,9 +121,11 @@ impl Repository {
 
     /// The same with other repositories below the workspace, which earlier runs have found.
     pub fn with(mut self, others: &[PathBuf], home: Option<&Path>) -> Repository {
-        for own in others.iter().take(MOST) {
+        let others: Vec<&PathBuf> = others.iter().filter(|own| !self.submodules.contains(*own)).collect();
+        for own in others.iter().copied().take(MOST) {
             let config = own.join(CONFIG);
-            if self.protected.iter().any(|known| known.path == config || known.path == *own) {
+            // Some directories are protected as a whole.
+            if self.protected.iter().any(|known| known.path == config || own.starts_with(&known.path)) {
                 continue;
             }
             match own.symlink_metadata() {
@@ -196,6 +199,9 @@ impl Repository {
 
     /// A git directory that holds a whole repository, with this configuration.
     fn common(&mut self, at: &Path, settings: &[Setting], top: &Path, home: Option<&Path>, depth: usize) {
+        if depth > 0 {
+            self.submodules.insert(at.to_path_buf());
+        }
         let config = at.join(CONFIG);
         let worktrees = self.entries(&at.join("worktrees"));
         let of_worktrees =
@@ -260,7 +266,6 @@ impl Repository {
             if path::is_directory(&own) && is_repository(&own) {
                 let settings = self.own_settings(&own.join(CONFIG));
                 self.common(&own, &settings, place, home, depth);
-                self.embedded.insert(own);
             }
         }
     }

@@ -26,7 +26,7 @@ use crate::plan::namespaces::git::shape::is_within_git;
 use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{CONFIG, Layout, Record, Repository};
 use crate::sys::beneath::{Directory, from_root};
-use crate::sys::path::is_there;
+use crate::sys::path::{is_there, says_missing};
 use crate::sys::within::is_within;
 use crate::sys::{SyscallError, plain, process, timer};
 use crate::text::shown;
@@ -133,7 +133,10 @@ impl Aftermath {
         for outside in &self.outside {
             let until = Instant::now() + self.started.elapsed() / PART;
             match self.of_outside(outside) {
-                Ok(own) => own.search(until, &mut look),
+                Ok(own) => {
+                    own.search(until, &mut look);
+                    own.look_at_recorded(&mut look);
+                }
                 Err(failed) => look.outcome.failures.push(format!(
                     "cannot look for what git would execute in '{}': {failed}",
                     shown(outside)
@@ -268,9 +271,14 @@ impl Aftermath {
     fn look_at_indexes(&self, place: &Path, look: &mut Look) {
         // One that cannot be opened is told of elsewhere.
         let path = self.workspace.join(place);
-        let Ok(own) = self.root.below(place) else {
-            look.indexes.has_unseen |= self.is_known(&path);
-            return;
+        let own = match self.root.below(place) {
+            Ok(own) => own,
+            // A file that leads to one.
+            Err(failed) if says_missing(&failed.cause) => return,
+            Err(_) => {
+                look.indexes.has_unseen |= self.is_known(&path);
+                return;
+            }
         };
         let found = index::find(&own, self.index_since(&path), &mut look.indexes.left);
         look.indexes.has_new |= found.has_new && self.is_known(&path);

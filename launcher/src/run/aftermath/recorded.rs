@@ -4,6 +4,7 @@ use super::{Aftermath, Look, repository};
 use crate::plan::namespaces::Record;
 use crate::sys::beneath::Directory;
 use crate::sys::path::says_missing;
+use crate::sys::within::is_below;
 use crate::sys::{file, memory, process};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,8 +19,6 @@ use std::time::SystemTime;
 const MOST_RECORDED: usize = 4096;
 /// The recorded repositories that every run looks at.
 const MOST_LOOKED_AT: usize = 256;
-/// What git takes for the files of the working tree.
-const INDEX: &str = "index";
 
 /// What a look has seen of the indexes of the repositories that are known.
 #[derive(Clone, Copy)]
@@ -33,17 +32,20 @@ pub struct Indexes {
 }
 
 impl Aftermath {
-    /// Looks at the recorded repositories in which git's index may have changed, and at files that lead elsewhere now:
-    /// the search need not have come so far.
+    /// Looks at the repositories that were recorded, and those of submodules: the search need not have come so far. The
+    /// time of a directory tells nothing of what was written into the files in it.
     pub(super) fn look_at_recorded(&self, look: &mut Look) {
-        // Of a submodule nothing else need tell, if it has no configuration.
-        for path in self.recorded().chain(self.known.keys()) {
+        let all = self.recorded().chain(&self.record.found).chain(self.known.keys());
+        let all: BTreeSet<&PathBuf> = all.filter(|path| !look.seen.contains(*path)).collect();
+        for path in all {
             let Ok(place) = path.strip_prefix(&self.workspace) else { continue };
             let since = self.index_since(path);
-            let is_new =
-                |place: &Path| repository::ages(&self.root, place).is_ok_and(|ages| ages.changed >= since);
-            if is_new(place) || is_new(&place.join(INDEX)) || self.leads_elsewhere(place, &self.kind(place)) {
+            let is_new = || repository::ages(&self.root, place).is_ok_and(|ages| ages.changed >= since);
+            let leads_elsewhere = || self.leads_elsewhere(place, &self.kind(place));
+            if self.known.contains_key(path) || is_new() || leads_elsewhere() {
                 self.look(place, look);
+            } else {
+                self.look_at_indexes(place, look);
             }
         }
     }
@@ -90,7 +92,9 @@ impl Aftermath {
         // The workspace's own is looked for at each start.
         let own = [self.workspace.join(".git"), self.workspace.clone()];
         let found: Vec<PathBuf> = self.record.found.iter().cloned().chain(found).collect();
-        let is_new = |path: &&PathBuf| !own.contains(path) && !self.record.repositories.contains(path);
+        let is_new = |path: &&PathBuf| {
+            is_below(path, &self.workspace) && !own.contains(path) && !self.record.repositories.contains(path)
+        };
         let is_gone = |path: &PathBuf| path.symlink_metadata().is_err_and(|error| says_missing(&error));
         let new: Vec<&PathBuf> = found.iter().filter(is_new).collect();
         if new.is_empty() && self.record.since.is_some() && !self.record.repositories.iter().any(is_gone) {

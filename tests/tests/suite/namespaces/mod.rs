@@ -21,6 +21,7 @@ mod renamed;
 mod services;
 mod set_aside;
 mod states;
+mod submodules;
 
 use sbx_tests::{Cmd, User, World, kernel, skip};
 use std::path::Path;

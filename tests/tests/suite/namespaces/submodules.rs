@@ -1,0 +1,82 @@
+//! Submodules of a workspace with more directories than a search gets through: their repositories are known, and a look
+//! at the end needs no search to find them.
+
+use super::aftermath::{FSMONITOR, looked_at, planted};
+use super::git::{in_repositories, plain};
+use super::shell;
+use sbx_tests::World;
+
+/// Submodules, one of them below another, and many directories beside them.
+const WIDE: &str = "git init -q ../middle; cd ../middle; git submodule --quiet add ../library deep; git commit -qm middle; \
+    cd - >/dev/null; mkdir -p $(seq -f d%g/a 300); for d in d*; do echo > $d/f; done; git add .; \
+    git submodule --quiet add $PWD/../library third/lib; git submodule --quiet add $PWD/../middle mid; \
+    git submodule --quiet update --init --recursive; git commit -qm wide";
+
+/// Has the index `$INDEX` of the working tree `$TREE` lead git to a repository in the run's own home, by the name that
+/// it has outside. The file is written over, so that no directory changes.
+const LEADS: &str = "set -e; \
+    H=$(sed -n \"s,^[^/]* \\(/[^ ]*/sbx/homes/[^ ]*\\) $HOME .*,\\1,p\" /proc/self/mountinfo); test -n \"$H\"; \
+    git init -q ~/led; git -C ~/led commit -q --allow-empty -m x; C=$(git -C ~/led rev-parse HEAD); GIT=~/led/.git; \
+    MONITOR; P=$H/led; N=$(printf %s $P | tr / X); cp $INDEX ~/index; \
+    GIT_INDEX_FILE=$HOME/index git -C $TREE update-index --add --cacheinfo 160000,$C,$N; \
+    python3 -c 'import hashlib, sys\n\
+    source, to, old, new = sys.argv[1:]\n\
+    text = open(source, \"rb\").read()[:-20].replace(old.encode(), new.encode())\n\
+    open(to, \"r+b\").write(text + hashlib.sha1(text).digest())' ~/index $INDEX $N $P";
+
+fn leads(world: &World, index: &str, tree: &str) -> String {
+    planted(world, &format!("INDEX={index}; TREE={tree}; {}", LEADS.replace("MONITOR", FSMONITOR)))
+}
+
+#[test]
+fn the_index_of_every_submodule_is_looked_at() {
+    in_repositories(|world| {
+        plain(world, WIDE);
+        plain(world, "git worktree add -q ../tree topic; git worktree move ../tree tree");
+        // Which ones there are is known in the first run, and in later ones.
+        for _ in 0..2 {
+            for (index, tree) in [
+                (".git/modules/third/lib/index", "third/lib"),
+                (".git/modules/mid/modules/deep/index", "mid/deep"),
+                (".git/worktrees/tree/index", "tree"),
+            ] {
+                let out = shell(world, &[], &leads(world, index, tree)).run().success();
+                assert!(!looked_at(world, ".") && !looked_at(world, tree), "{index}: {out}");
+                let says =
+                    format!("{index}', and git outside would follow it: put aside as 'index.sbx-aside'");
+                assert!(out.err().contains(&says), "{index}: {out}");
+                // The twin: it does, where nobody looks.
+                plain(world, &format!("mv {index}.sbx-aside {index}"));
+                assert!(looked_at(world, tree), "{index}");
+                plain(world, &format!("rm {index}; git -C {tree} reset -q"));
+            }
+        }
+        // What git itself writes there stays.
+        let honest = "cd third/lib; echo y > y; git add y; git commit -qm y; cd ../..; git add third; git commit -qm y";
+        let out = shell(world, &[], honest).run().success();
+        assert!(!out.err().contains("aside"), "{out}");
+        plain(world, "git diff --quiet; git -C third/lib diff --quiet");
+    });
+}
+
+/// A run with namespaces has recorded it.
+#[test]
+fn without_namespaces_the_configuration_of_a_submodule_is_put_back() {
+    in_repositories(|world| {
+        plain(world, WIDE);
+        shell(world, &["-q"], "true").run().success();
+        let script = planted(world, &format!("GIT=.git/modules/third/lib; {FSMONITOR}"));
+        plain(world, &format!("cp -r .git/modules/third/lib/config ../config; {script}"));
+        assert!(looked_at(world, "third/lib"));
+        plain(world, "cp ../config .git/modules/third/lib/config");
+        let out = shell(world, &["--namespaces", "none"], &script).run().success();
+        assert!(!looked_at(world, "third/lib"), "{out}");
+        assert!(out.err().contains("core.fsmonitor: put aside"), "{out}");
+        plain(world, "cmp ../config .git/modules/third/lib/config");
+        // An honest change stays.
+        let honest = "git -C third/lib config user.name Somebody";
+        let out = shell(world, &["--namespaces", "none"], honest).run().success();
+        assert!(!out.err().contains("aside"), "{out}");
+        plain(world, "test $(git -C third/lib config user.name) = Somebody");
+    });
+}
