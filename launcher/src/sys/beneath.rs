@@ -4,11 +4,12 @@
 use crate::sys::path::says_missing;
 use crate::sys::resolve::openat2;
 use crate::sys::{OfCall, SyscallError, file, process};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, StatxFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -131,15 +132,50 @@ impl Directory {
         buffer: &mut Vec<u8>,
         mut each: impl FnMut(&OsStr, Entry),
     ) -> Result<(), SyscallError> {
+        self.each_entry_at(0, buffer, |name, entry, _| {
+            each(name, entry);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The same from a place in the listing on, until it says to stop. It is told where the next entry is.
+    pub fn each_entry_at(
+        &self,
+        place: u64,
+        buffer: &mut Vec<u8>,
+        mut each: impl FnMut(&OsStr, Entry, u64) -> ControlFlow<()>,
+    ) -> Result<(), SyscallError> {
+        if place != 0 {
+            rustix::fs::seek(&self.0, SeekFrom::Start(place)).of("lseek")?;
+        }
         let mut listing = RawDir::new(&self.0, buffer.spare_capacity_mut());
         while let Some(entry) = listing.next() {
             let entry = entry.of("getdents64")?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if name != "." && name != ".." {
-                each(name, self.kind(name, entry.file_type()));
+            let is_own = name != "." && name != "..";
+            let kind = |name| self.kind(name, entry.file_type());
+            if is_own && each(name, kind(name), entry.next_entry_cookie()).is_break() {
+                break;
             }
         }
         Ok(())
+    }
+
+    /// The names in it that are wanted, but so many at most; and whether there are more.
+    pub fn names_like(
+        &self,
+        most: usize,
+        mut wanted: impl FnMut(&OsStr) -> bool,
+    ) -> Result<(Vec<OsString>, bool), SyscallError> {
+        let (mut names, mut has_more) = (Vec::new(), false);
+        self.each_entry_at(0, &mut Vec::with_capacity(LISTING), |name, _, _| {
+            if wanted(name) {
+                has_more = names.len() == most;
+                names.extend((!has_more).then(|| name.to_os_string()));
+            }
+            if has_more { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        Ok((names, has_more))
     }
 
     /// The names in it.
@@ -175,6 +211,14 @@ impl Directory {
 
     /// The first bytes of one.
     pub fn beginning(&self, name: &OsStr, most: u64) -> Result<Option<Vec<u8>>, SyscallError> {
+        let Some(file) = self.regular(name)? else { return Ok(None) };
+        let mut text = Vec::new();
+        file.take(most).read_to_end(&mut text).of("read")?;
+        Ok(Some(text))
+    }
+
+    /// A regular file in it, open for reading; `None` if there is nothing of that name.
+    pub fn regular(&self, name: &OsStr) -> Result<Option<File>, SyscallError> {
         let file = match file::open_to_read(self.0.as_fd(), name) {
             Ok(file) => File::from(file),
             Err(failed) if failed.errno() == Errno::NOENT.raw_os_error() => return Ok(None),
@@ -183,9 +227,7 @@ impl Directory {
         if !file.metadata().of("fstat")?.is_file() {
             return Err(io::Error::from(io::ErrorKind::InvalidInput)).of("read");
         }
-        let mut text = Vec::new();
-        file.take(most).read_to_end(&mut text).of("read")?;
-        Ok(Some(text))
+        Ok(Some(file))
     }
 
     /// The ages of an entry, or of the directory itself by an empty name.

@@ -31,6 +31,11 @@ const NO_DIRECTORY: IfMissing = IfMissing::Placeholder(Shape::File("\n"));
 /// Submodules of submodules.
 const DEEPEST: usize = 4;
 
+/// How many bytes of paths are protected one by one. What comes then is protected by whole directories.
+const MOST_PROTECTED: usize = 4 << 20;
+/// How many bytes of paths the links of one directory of hooks lead to. The others are not followed.
+const MOST_LINKED: usize = 1 << 20;
+
 /// A repository's own configuration.
 pub const CONFIG: &str = "config";
 /// The directory of what git executes.
@@ -75,6 +80,8 @@ pub struct Repository {
     pub pointers: Vec<PathBuf>,
     /// How many of the others are too many.
     beyond: usize,
+    /// How much is protected, in bytes of paths, and how many of these were counted.
+    weight: (usize, usize),
     /// Directories of hooks that the user's configuration names from the top of each working tree, once it was read.
     of_user: Option<Vec<PathBuf>>,
 }
@@ -200,6 +207,9 @@ impl Repository {
     /// A git directory that holds a whole repository, with this configuration.
     fn common(&mut self, at: &Path, settings: &[Setting], top: &Path, home: Option<&Path>, depth: usize) {
         if depth > 0 {
+            if self.is_full() {
+                return self.protected.push(Protected::existing(at.to_path_buf()));
+            }
             self.submodules.insert(at.to_path_buf());
         }
         let config = at.join(CONFIG);
@@ -289,9 +299,14 @@ impl Repository {
         let real = canonical(&at);
         let entries = real.read_dir().into_iter().flatten().take(MOST_OF_ALL).flatten();
         let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        let mut size = 0;
         for link in links.map(|entry| entry.path()) {
+            if size > MOST_LINKED {
+                break;
+            }
             let named = link.read_link().map(|target| tidy(&real.join(target)));
             let targets: BTreeSet<PathBuf> = named.into_iter().chain(link.canonicalize()).collect();
+            size += targets.iter().map(|target| target.as_os_str().len()).sum::<usize>();
             self.protected.extend(targets.into_iter().map(Protected::existing));
         }
         self.protected.push(Protected::new(at));
@@ -303,6 +318,15 @@ impl Repository {
         self.protected.extend(names.iter().map(|name| Protected::existing(at.join(name))));
         self.protected.extend(entry_of(at).map(Protected::existing));
         self.modules(&at.join("modules"), top, home, depth + 1);
+    }
+
+    /// Whether no more is protected one by one: a command may make any number of repositories.
+    fn is_full(&mut self) -> bool {
+        let (weight, counted) = &mut self.weight;
+        let new = self.protected.iter().skip(*counted);
+        *weight += new.map(|protected| protected.path.as_os_str().len()).sum::<usize>();
+        *counted = self.protected.len();
+        *weight > MOST_PROTECTED
     }
 
     /// The directories in one; nothing if there are too many, or if they cannot be told.
@@ -393,6 +417,9 @@ impl Repository {
             return;
         };
         for entry in found {
+            if self.is_full() {
+                return self.protected.push(Protected::existing(at.to_path_buf()));
+            }
             if is_repository(&entry) {
                 let settings = self.own_settings(&entry.join(CONFIG));
                 let files = files_of(&entry, &settings);

@@ -9,6 +9,7 @@ use crate::sys::timer;
 use crate::text::shown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -133,8 +134,10 @@ impl Search<'_> {
         let Ok(directory) = top.below(below) else { return };
         let mut entries: Vec<(OsString, bool)> = Vec::new();
         let mut buffer = Vec::with_capacity(LISTING);
-        let listed = directory.each_entry(&mut buffer, |name, entry| {
+        let most = self.left;
+        let listed = directory.each_entry_at(0, &mut buffer, |name, entry, _| {
             entries.push((name.to_os_string(), entry == Entry::Directory));
+            if entries.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         if listed.is_err() || level > DEEPEST || entries.len() > self.left {
             self.written.more = true;

@@ -16,6 +16,7 @@ use std::time::SystemTime;
 
 /// More are not named: a command can make as many as it likes.
 const MOST_NAMED: usize = 8;
+const MOST_LISTED: usize = 4096;
 
 /// What was made at these paths since the start. Paths that could not be put aside are appended to `failures`.
 pub fn findings(missing: &[Watched], since: SystemTime, failures: &mut Vec<String>) -> Vec<Finding> {
@@ -87,8 +88,8 @@ fn new_asides(root: &Directory, path: &Path, since: SystemTime) -> Vec<OsString>
         return Vec::new();
     }
     let is_aside = |name: &OsStr| name.as_bytes().windows(ASIDE.len()).any(|part| part == ASIDE.as_bytes());
-    let mut names = directory.names().unwrap_or_default();
-    names.retain(|name| is_aside(name) && is_new(&directory, name));
+    let wanted = |name: &OsStr| is_aside(name) && is_new(&directory, name);
+    let (mut names, _) = directory.names_like(MOST_LISTED, wanted).unwrap_or_default();
     names.sort();
     names
 }

@@ -19,34 +19,34 @@ mod repository;
 mod search;
 mod sentence;
 mod state;
+mod told;
 
-use crate::enforce::aside::set_aside_below;
 use crate::plan::Plan;
 use crate::plan::namespaces::git::shape::is_within_git;
 use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{CONFIG, Layout, Record, Repository};
 use crate::sys::beneath::{Directory, from_root};
-use crate::sys::path::{is_there, says_missing};
-use crate::sys::within::is_within;
+use crate::sys::path::is_there;
 use crate::sys::{SyscallError, plain, process, timer};
 use crate::text::shown;
-use index::Odd;
-use recorded::Indexes;
+use recorded::Looked;
 use replaced::Kept;
 use repository::{Before, Judged, Kind, Known, Times};
 use sbx_client::report::{Bytes, Finding, FindingKind};
 use search::is_for_submodules;
 pub use sentence::line;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
+use told::{Seen, Told, Unprotected};
 
 /// What part of the run's time the search may take for directories that have not changed, and how many of these it
 /// looks into in any case.
 const PART: u32 = 50;
 const LEAST: usize = 8;
+/// How many files and links are followed one after the other.
+const MOST_LED: usize = 16;
 
 /// A remote counts for nothing where only an old repository is asked about.
 const ANYWHERE: Option<&dyn Fn(&Path) -> bool> = Some(&|_| true);
@@ -86,11 +86,12 @@ pub struct Outcome {
 
 /// A look under way.
 struct Look {
-    outcome: Outcome,
-    seen: BTreeSet<PathBuf>,
-    /// What nothing protected.
-    found: BTreeSet<PathBuf>,
-    indexes: Indexes,
+    outcome: Told,
+    seen: Seen,
+    found: Unprotected,
+    indexes: Looked,
+    /// How many files and links led to what is looked at.
+    led: usize,
 }
 
 impl Aftermath {
@@ -119,14 +120,17 @@ impl Aftermath {
     /// After it has ended, with all that it started.
     pub fn after(self) -> Outcome {
         let mut look = Look {
-            outcome: Outcome::default(),
-            seen: BTreeSet::new(),
-            found: BTreeSet::new(),
-            indexes: Indexes { left: index::MOST_READ, has_new: false, has_unseen: false },
+            outcome: Told::new(),
+            seen: Seen::default(),
+            found: Unprotected::default(),
+            indexes: Looked { left: index::MOST_READ, has_new: false, has_unseen: false },
+            led: 0,
         };
         let began = timer::file_time();
         look.outcome.findings.extend(self.kept.iter().filter_map(Kept::finding));
-        look.outcome.findings.extend(made::findings(&self.missing, self.since, &mut look.outcome.failures));
+        let mut failures = Vec::new();
+        look.outcome.findings.extend(made::findings(&self.missing, self.since, &mut failures));
+        look.outcome.failures.extend(failures);
         let until = Instant::now() + self.started.elapsed() / PART;
         self.search(until, &mut look);
         self.look_at_recorded(&mut look);
@@ -143,36 +147,35 @@ impl Aftermath {
                 )),
             }
         }
-        let Look { mut outcome, mut found, indexes, .. } = look;
-        found.retain(|path| is_within(path, &self.workspace));
-        if let Err(error) = self.write_down(found, indexes, began) {
-            outcome.failures.push(format!(
+        if let Err(error) = self.write_down(look.found.below(&self.workspace), look.indexes, began) {
+            look.outcome.failures.push(format!(
                 "cannot record which repositories there are in '{}', so later runs may not protect them: {}",
                 shown(&self.workspace),
                 plain(&error)
             ));
         }
-        outcome
+        look.outcome.outcome()
     }
 
     /// Looks for repositories. What was closed during the run is named: it may hold some.
     fn search(&self, until: Instant, look: &mut Look) {
         let unseen = search::repositories(&self.root, self.since, until, |place| self.look(place, look));
-        if unseen.too_many {
+        if unseen.too_many || look.seen.too_many {
             look.outcome.failures.push(format!(
                 "cannot tell what git would execute in '{}': the run changed more directories than are looked into",
                 shown(&self.workspace)
             ));
         }
+        for place in unseen.crowded {
+            self.turn_away(&place, &Kind::Unclear, look);
+        }
+        let more = if unseen.more_closed { "' and more, which" } else { "', which" };
         for place in unseen.closed {
-            let is_changed = self.root.place(&place).and_then(|own| own.ages(OsStr::new("")));
-            if is_changed.is_ok_and(|ages| ages.changed >= self.since) {
-                look.outcome.failures.push(format!(
-                    "cannot tell what git would execute in '{}', which cannot be looked into since this run: open it \
-                     (chmod u+rx) and look at it before you use git there",
-                    shown(&self.workspace.join(place))
-                ));
-            }
+            look.outcome.failures.push(format!(
+                "cannot tell what git would execute in '{}{more} cannot be looked into since this run: open it \
+                 (chmod u+rx) and look at it before you use git there",
+                shown(&self.workspace.join(place))
+            ));
         }
         self.look_at_known_states(look);
     }
@@ -199,12 +202,19 @@ impl Aftermath {
         })
     }
 
-    /// Looks at a repository, and where a file or link in its place leads.
+    /// Looks at a repository once. What many files and links lead to one after the other is not followed: git goes over
+    /// one, and each is found by itself.
     fn look(&self, place: &Path, look: &mut Look) {
-        let path = self.workspace.join(place);
-        if !look.seen.insert(path.clone()) {
-            return;
+        if look.led < MOST_LED && look.seen.insert(&self.workspace.join(place)) {
+            look.led += 1;
+            self.look_at(place, look);
+            look.led -= 1;
         }
+    }
+
+    /// Looks at a repository, and where a file or link in its place leads.
+    fn look_at(&self, place: &Path, look: &mut Look) {
+        let path = self.workspace.join(place);
         let is_protected = self.is_protected(&path);
         // A linked worktree's goes with its repository.
         let is_worktree = repository::is_worktree(&self.root, place);
@@ -212,16 +222,16 @@ impl Aftermath {
             self.look(common, look);
         }
         if !is_protected && !is_worktree && path.symlink_metadata().is_ok() {
-            look.found.insert(path.clone());
+            look.found.insert(&path);
         }
         let kind = self.kind(place);
         match &kind {
             Kind::Directory => {
+                self.look_into(place, is_protected, look);
                 if !is_worktree {
                     self.look_at_indexes(place, look);
                     self.look_at_states(place, look);
                 }
-                self.look_into(place, is_protected, look);
             }
             Kind::Leads(target) if !is_for_submodules(place) => match target.strip_prefix(&self.workspace) {
                 Ok(below) => {
@@ -264,38 +274,6 @@ impl Aftermath {
                 let judged = repository::judge(&self.root, place, self.times(&path), known);
                 self.conclude(place, judged, look);
             }
-        }
-    }
-
-    /// Puts aside what git outside should not read.
-    fn look_at_indexes(&self, place: &Path, look: &mut Look) {
-        // One that cannot be opened is told of elsewhere.
-        let path = self.workspace.join(place);
-        let own = match self.root.below(place) {
-            Ok(own) => own,
-            // A file that leads to one.
-            Err(failed) if says_missing(&failed.cause) => return,
-            Err(_) => {
-                look.indexes.has_unseen |= self.is_known(&path);
-                return;
-            }
-        };
-        let found = index::find(&own, self.index_since(&path), &mut look.indexes.left);
-        look.indexes.has_new |= found.has_new && self.is_known(&path);
-        for Odd { place: index, entries } in found.odd {
-            let index = place.join(index);
-            let path = self.workspace.join(&index);
-            let put_aside = match set_aside_below(&self.root, &index) {
-                Ok(aside) => vec![aside.file_name().unwrap_or_default().into()],
-                Err(failed) => {
-                    let sentence = format!("cannot put aside the index '{}': {failed}", shown(&path));
-                    look.outcome.failures.push(sentence);
-                    Vec::new()
-                }
-            };
-            let names = entries.iter().map(|entry| entry[..].into()).collect();
-            let path = path.as_path().into();
-            look.outcome.findings.push(Finding { path, kind: FindingKind::IndexChanged, names, put_aside });
         }
     }
 

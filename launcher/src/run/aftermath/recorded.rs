@@ -1,11 +1,16 @@
 //! The repositories that are recorded, and what a look has seen of them.
 
+use super::index::Indexes;
+use super::told::RECORDED;
 use super::{Aftermath, Look, repository};
+use crate::enforce::aside::set_aside_below;
 use crate::plan::namespaces::Record;
 use crate::sys::beneath::Directory;
 use crate::sys::path::says_missing;
 use crate::sys::within::is_below;
 use crate::sys::{file, memory, process};
+use crate::text::shown;
+use sbx_client::report::{Finding, FindingKind};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -22,7 +27,7 @@ const MOST_LOOKED_AT: usize = 256;
 
 /// What a look has seen of the indexes of the repositories that are known.
 #[derive(Clone, Copy)]
-pub struct Indexes {
+pub struct Looked {
     /// How many bytes it may still read.
     pub left: u64,
     /// Whether one has changed.
@@ -55,6 +60,41 @@ impl Aftermath {
         self.record.repositories.iter().take(MOST_LOOKED_AT)
     }
 
+    /// Puts aside what git outside should not read.
+    pub(super) fn look_at_indexes(&self, place: &Path, look: &mut Look) {
+        // One that cannot be opened is told of elsewhere.
+        let path = self.workspace.join(place);
+        let own = match self.root.below(place) {
+            Ok(own) => own,
+            // A file that leads to one.
+            Err(failed) if says_missing(&failed.cause) => return,
+            Err(_) => {
+                look.indexes.has_unseen |= self.is_known(&path);
+                return;
+            }
+        };
+        let (since, mut left) = (self.index_since(&path), look.indexes.left);
+        let has_new = Indexes::of(&own, since, &mut left)
+            .find(&mut |odd| self.put_index_aside(&place.join(odd.place), &odd.entries, look));
+        look.indexes.left = left;
+        look.indexes.has_new |= has_new && self.is_known(&path);
+    }
+
+    fn put_index_aside(&self, index: &Path, entries: &[Vec<u8>], look: &mut Look) {
+        let path = self.workspace.join(index);
+        let put_aside = match set_aside_below(&self.root, index) {
+            Ok(aside) => vec![aside.file_name().unwrap_or_default().into()],
+            Err(failed) => {
+                let sentence = format!("cannot put aside the index '{}': {failed}", shown(&path));
+                look.outcome.failures.push(sentence);
+                Vec::new()
+            }
+        };
+        let names = entries.iter().map(|entry| entry[..].into()).collect();
+        let path = path.as_path().into();
+        look.outcome.findings.push(Finding { path, kind: FindingKind::IndexChanged, names, put_aside });
+    }
+
     /// Since when an index may have been changed, and nobody has looked: the run before may have been killed.
     pub(super) fn index_since(&self, path: &Path) -> SystemTime {
         match self.record.looked.filter(|_| self.is_known(path)) {
@@ -75,7 +115,7 @@ impl Aftermath {
     pub(super) fn write_down(
         &self,
         found: BTreeSet<PathBuf>,
-        Indexes { has_new, has_unseen, .. }: Indexes,
+        Looked { has_new, has_unseen, .. }: Looked,
         began: SystemTime,
     ) -> io::Result<()> {
         let Some(file) = &self.record.file else { return Ok(()) };
@@ -107,6 +147,11 @@ impl Aftermath {
         all.extend(missing);
         all.retain(|path| !is_gone(path));
         all.truncate(MOST_RECORDED);
+        let mut size = 0;
+        all.retain(|path| {
+            size += path.as_os_str().len();
+            size <= RECORDED
+        });
         let directory = file.parent().unwrap_or(file);
         let _mask = process::without_umask();
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;

@@ -26,6 +26,9 @@ use std::time::SystemTime;
 pub const MOST_NAMED: usize = 8;
 pub const COMMON: &str = "commondir";
 const OF_WORKTREE: &str = "config.worktree";
+/// Variables that are not named, and hooks that are not put aside one by one, are more.
+const MOST_VARIABLES: usize = 64;
+const MOST_HOOKS: usize = 256;
 /// More linked worktrees are not looked at.
 pub const MOST_WORKTREES: usize = 256;
 
@@ -165,6 +168,10 @@ pub fn judge(
         }
         _ => judged.hooks = hooks(&own, new, before)?,
     }
+    if judged.hooks.len() > MOST_HOOKS {
+        judged.hooks.clear();
+        judged.whole.push(HOOKS.into());
+    }
     judged.whole.extend(worktrees(&own, new));
     Ok(Some(judged))
 }
@@ -227,8 +234,8 @@ fn hooks(own: &Directory, new: New, before: Option<&Before>) -> Result<Vec<OsStr
     let now = file::identity(hooks.as_fd())?;
     let stayed = before.and_then(|before| before.hooks).is_some_and(|before| before.is(now));
     let new = if !stayed && new.is(own, HOOKS.as_ref()) { New::All } else { new };
-    let is_hook = |name: &OsString| Path::new(name).extension().is_none_or(|end| end != "sample");
-    Ok(hooks.names()?.into_iter().filter(|name| is_hook(name) && new.is(&hooks, name)).collect())
+    let is_hook = |name: &OsStr| Path::new(name).extension().is_none_or(|end| end != "sample");
+    hooks.names_like(MOST_HOOKS + 1, |name| is_hook(name) && new.is(&hooks, name)).map(|(names, _)| names)
 }
 
 /// Whether a directory is where git keeps what it knows of a linked worktree.
@@ -245,8 +252,8 @@ fn leads_to(text: &[u8], place: &str) -> bool {
 /// What of linked worktrees git would act on: another shared repository, settings of their own.
 fn worktrees(own: &Directory, new: New) -> Vec<PathBuf> {
     let all = Path::new("worktrees");
-    let names = match own.below(all).and_then(|all| all.names()) {
-        Ok(names) if names.len() <= MOST_WORKTREES => names,
+    let names = match own.below(all).and_then(|all| all.names_like(MOST_WORKTREES, |_| true)) {
+        Ok((names, false)) => names,
         Err(failed) if failed.errno() == libc::ENOENT => return Vec::new(),
         _ => return if new.is(own, all.as_os_str()) { vec![all.to_path_buf()] } else { Vec::new() },
     };
@@ -292,17 +299,21 @@ pub fn led_to(
         beneath::at(meta.ctime(), nanoseconds) >= times.since
     };
     let is_changed = |path: &Path| path.symlink_metadata().is_ok_and(changed);
-    let within = |path: &PathBuf| {
+    let within = |path: PathBuf| {
         let entries = path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-        [path.clone()].into_iter().chain(entries).collect::<Vec<_>>()
+        [path].into_iter().chain(entries)
     };
-    let all = elsewhere
-        .filter(|path| !path.starts_with(own) && !path.ends_with(".git"))
-        .flat_map(|path| within(&path));
+    let all = elsewhere.filter(|path| !path.starts_with(own) && !path.ends_with(".git")).flat_map(within);
     let is_new =
         |path: &PathBuf| path.is_file() && is_changed(path) && !held(path) && !is_as_in_tree(own, path);
-    let changed: BTreeSet<PathBuf> = all.filter(is_new).collect();
-    changed.iter().take(MOST_NAMED).map(|path| path.as_path().into()).collect()
+    let mut changed = BTreeSet::new();
+    for path in all.filter(is_new) {
+        changed.insert(path);
+        if changed.len() > MOST_NAMED {
+            changed.pop_last();
+        }
+    }
+    changed.iter().map(|path| path.as_path().into()).collect()
 }
 
 /// Whether a file of a linked worktree is the same as that of the working tree that the repository is in.
@@ -378,7 +389,8 @@ pub fn ages(root: &Directory, place: &Path) -> Result<Ages, SyscallError> {
 impl Judged {
     /// What git would act on, by the names of variables and files.
     pub fn names(&self) -> Vec<Bytes> {
-        let variables = self.configs.iter().flat_map(|(_, sifted)| &sifted.harmful).map(|key| key[..].into());
+        let variables = self.configs.iter().flat_map(|(_, sifted)| &sifted.harmful).take(MOST_VARIABLES);
+        let variables = variables.map(|key| key[..].into());
         let hooks =
             self.hooks.iter().take(MOST_NAMED).map(|name| Path::new(HOOKS).join(name).as_path().into());
         let whole = self.whole.iter().map(|path| path.as_path().into());

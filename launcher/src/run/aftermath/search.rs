@@ -1,22 +1,38 @@
 //! Looks for repositories: a `.git` or `.hg`, and directories with what git needs in a repository.
 
+mod waiting;
+
 use super::LEAST;
 use crate::sys::beneath::{Directory, Entry, LISTING};
-use std::collections::VecDeque;
+use crate::sys::path::says_missing;
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
+use waiting::{Node, ROOM, Tree, Waiting};
 
 /// Maximum number of directories that are looked into.
 const MOST: usize = 1 << 20;
+
+/// More that cannot be looked into are not named.
+const MOST_CLOSED: usize = 64;
+
+/// How many bytes of names are taken from a directory at once where a path is followed down.
+const AT_ONCE: usize = 2048;
 
 const GIT: &str = ".git";
 /// Where git keeps the repositories of submodules.
 const MODULES: &str = "modules";
 
+/// More links where git makes none are not taken one by one.
+const MOST_LINKS: usize = 256;
+
 /// What git needs in a repository.
 const NEEDED: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
+
+/// Names of what leads to a repository, or is one.
+const ENTRIES: [&str; 2] = [GIT, ".hg"];
 
 /// Directories that are looked into last: there is much in them, and seldom a repository.
 const LAST: [&str; 3] = ["objects", ".hg", "node_modules"];
@@ -24,101 +40,216 @@ const LAST: [&str; 3] = ["objects", ".hg", "node_modules"];
 /// What a search did not see.
 #[derive(Default)]
 pub struct Unseen {
-    /// The directories that cannot be looked into.
+    /// The directories that have changed and cannot be looked into.
     pub closed: Vec<PathBuf>,
+    /// Whether there are more of them.
+    pub more_closed: bool,
+    /// Directories with more links in the place of repositories than are taken one by one.
+    pub crowded: Vec<PathBuf>,
     /// Whether there were more directories than are looked into, of those that have changed.
     pub too_many: bool,
-}
-
-/// Directories that are to be looked into.
-#[derive(Default)]
-struct Waiting {
-    first: VecDeque<PathBuf>,
-    last: VecDeque<PathBuf>,
-}
-
-impl Waiting {
-    fn add(&mut self, place: PathBuf, is_last: bool) {
-        if is_last { self.last.push_back(place) } else { self.first.push_back(place) }
-    }
-
-    fn next(&mut self) -> Option<PathBuf> {
-        self.first.pop_front().or_else(|| self.last.pop_front())
-    }
 }
 
 /// Calls `each` with the repositories below a directory, by their paths from there, what is near the top first.
 ///
 /// Directories that were made or have changed `since` are looked into in any case:
 /// to look takes less time than to make them did. Others follow `until` it is too late, and at least some.
-pub fn repositories(
-    root: &Directory,
-    since: SystemTime,
-    until: Instant,
-    mut each: impl FnMut(&Path),
+pub fn repositories(root: &Directory, since: SystemTime, until: Instant, each: impl FnMut(&Path)) -> Unseen {
+    with_room(ROOM, (root, since, until), each)
+}
+
+fn with_room(
+    room: usize,
+    (root, since, until): (&Directory, SystemTime, Instant),
+    each: impl FnMut(&Path),
 ) -> Unseen {
-    let (mut changed, mut others) = (Waiting::default(), Waiting::default());
-    let mut unseen = Unseen::default();
-    let mut buffer = Vec::with_capacity(LISTING);
-    let (mut seen, mut seen_of_others) = (0, 0);
-    let start = RandomState::new().hash_one(());
-    changed.add(PathBuf::new(), false);
-    while seen < MOST {
-        let place = match changed.next() {
-            Some(place) => place,
-            None if seen_of_others >= LEAST && Instant::now() > until => break,
-            None => {
-                seen_of_others += 1;
-                let Some(place) = others.next() else { break };
-                place
+    let mut search = Search {
+        root,
+        since,
+        each,
+        start: RandomState::new().hash_one(()) as usize,
+        buffer: Vec::with_capacity(LISTING),
+        tree: Tree::with_room(room),
+        changed: Waiting::default(),
+        others: Waiting::default(),
+        seen: 0,
+        unseen: Unseen::default(),
+    };
+    search.changed.add(Tree::TOP, false);
+    search.search(until);
+    search.unseen
+}
+
+struct Search<'r, F> {
+    root: &'r Directory,
+    since: SystemTime,
+    each: F,
+    /// Each run begins elsewhere, so that short ones do not see the same all the time.
+    start: usize,
+    buffer: Vec<u8>,
+    tree: Tree,
+    changed: Waiting,
+    others: Waiting,
+    seen: usize,
+    unseen: Unseen,
+}
+
+/// A directory on the way down.
+struct Level {
+    /// Directories in it that are next.
+    names: Vec<OsString>,
+    /// Where the listing goes on.
+    next: Option<u64>,
+}
+
+impl<F: FnMut(&Path)> Search<'_, F> {
+    fn search(&mut self, until: Instant) {
+        let mut seen_of_others = 0;
+        loop {
+            let (node, is_changed) = match self.changed.next() {
+                Some(node) => (node, true),
+                None if seen_of_others >= LEAST && Instant::now() > until => break,
+                None => match self.others.next() {
+                    Some(node) => (node, false),
+                    None => break,
+                },
+            };
+            seen_of_others += usize::from(!is_changed);
+            if self.seen >= MOST {
+                self.unseen.too_many |= is_changed;
+                break;
             }
-        };
-        seen += 1;
-        let mut found = Found::default();
-        let at = root.below(&place);
-        let listed = at.as_ref().map_err(|_| ()).and_then(|at| {
-            // One that may be listed and not entered tells nothing either.
-            if !at.has(".") {
-                unseen.closed.push(place.clone());
-            }
-            at.each_entry(&mut buffer, |name, entry| found.note(&place, name, entry)).map_err(|_| ())
-        });
-        if listed.is_err() {
-            // One that may be entered can be used without being listed.
-            unseen.closed.push(place.clone());
-            let Ok(held) = root.place(&place) else { continue };
-            let names = [".git", ".hg"].iter().chain(&NEEDED).filter(|name| held.has(name));
-            found = Found::default();
-            names.for_each(|name| found.note(&place, OsStr::new(name), Entry::Other));
-        }
-        let is_repository = found.is_repository();
-        if is_repository {
-            each(&place);
-        }
-        found.entries.iter().chain(&found.links).for_each(|name| each(&place.join(name)));
-        if place.ends_with(GIT) {
-            // It was added with the `.git`.
-            found.directories.retain(|name| name != MODULES);
-        }
-        // Each run begins elsewhere, so that short ones do not see the same all the time.
-        let first = (start as usize).checked_rem(found.directories.len()).unwrap_or_default();
-        found.directories.rotate_left(first);
-        for name in found.directories {
-            let is_changed =
-                at.as_ref().is_ok_and(|at| at.ages(&name).is_ok_and(|ages| ages.changed >= since));
-            let waiting = if is_changed { &mut changed } else { &mut others };
-            let path = place.join(&name);
-            match name.to_str() {
-                Some(GIT) => {
-                    waiting.add(path.join(MODULES), false);
-                    waiting.add(path, true);
-                }
-                name => waiting.add(path, name.is_some_and(|name| LAST.contains(&name))),
+            let place = self.tree.path(node);
+            if let Some(from) = self.look_into(&place, Some(node)) {
+                self.go_down(place, from);
             }
         }
     }
-    unseen.too_many = changed.next().is_some();
-    unseen
+
+    /// Looks into a directory, and has those in it wait. Returns where in its listing those that have changed begin for
+    /// which there is no room.
+    fn look_into(&mut self, place: &Path, node: Option<Node>) -> Option<u64> {
+        self.seen += 1;
+        let mut found = Found::default();
+        let at = self.root.below(place);
+        let mut without_room = None;
+        let before = self.others.waiting();
+        let listed = match &at {
+            Ok(at) => {
+                // One that may be listed and not entered tells nothing either.
+                if !at.has(".") {
+                    self.closed(place);
+                }
+                let mut here = 0;
+                let mut buffer = std::mem::take(&mut self.buffer);
+                let listed = at.each_entry_at(0, &mut buffer, |name, entry, next| {
+                    found.note(place, name, entry);
+                    // Added with the `.git`.
+                    let is_known = name == MODULES && place.ends_with(GIT);
+                    let is_new = entry == Entry::Directory && !is_known;
+                    if let Some(node) = node.filter(|_| is_new && without_room.is_none()) {
+                        without_room = self.wait(at, node, name).then_some(here);
+                    }
+                    here = next;
+                    ControlFlow::Continue(())
+                });
+                self.buffer = buffer;
+                listed.is_ok()
+            }
+            Err(failed) if says_missing(&failed.cause) => return None,
+            Err(_) => false,
+        };
+        if !listed {
+            // One that may be entered can be used without being listed.
+            self.closed(place);
+            let Ok(held) = self.root.place(place) else { return None };
+            found = Found::default();
+            let names = ENTRIES.iter().chain(&NEEDED).filter(|name| held.has(name));
+            names.for_each(|name| found.note(place, name.as_ref(), Entry::Other));
+        }
+        if found.is_repository() {
+            (self.each)(place);
+        }
+        found.entries().for_each(|name| (self.each)(&place.join(name)));
+        if found.links.len() > MOST_LINKS {
+            self.unseen.too_many |= self.unseen.crowded.len() == MOST_CLOSED;
+            self.unseen.crowded.extend((!self.unseen.too_many).then(|| place.to_path_buf()));
+        } else {
+            found.links.iter().for_each(|name| (self.each)(&place.join(name)));
+        }
+        self.others.rotate(before, self.start);
+        without_room
+    }
+
+    /// Has a directory wait. Returns whether it has changed, and there is no room.
+    fn wait(&mut self, above: &Directory, node: Node, name: &OsStr) -> bool {
+        let is_changed = self.is_changed(above, name);
+        let waiting = if is_changed { &mut self.changed } else { &mut self.others };
+        let Some(own) = self.tree.add(node, name) else { return is_changed };
+        let is_git = name == GIT;
+        if is_git {
+            let Some(modules) = self.tree.add(own, MODULES.as_ref()) else { return is_changed };
+            waiting.add(modules, false);
+        }
+        waiting.add(own, is_git || LAST.iter().any(|last| name == *last));
+        false
+    }
+
+    fn is_changed(&self, above: &Directory, name: &OsStr) -> bool {
+        above.ages(name).is_ok_and(|ages| ages.changed >= self.since)
+    }
+
+    fn closed(&mut self, place: &Path) {
+        let own = self.root.place(place);
+        if !own.is_ok_and(|own| self.is_changed(&own, OsStr::new(""))) {
+            return;
+        }
+        self.unseen.more_closed |= self.unseen.closed.len() == MOST_CLOSED;
+        self.unseen.closed.extend((!self.unseen.more_closed).then(|| place.to_path_buf()));
+    }
+
+    /// Looks into all directories below one that have changed, along one path at a time: that takes little room,
+    /// however many there are.
+    fn go_down(&mut self, top: PathBuf, from: u64) {
+        let mut path = top;
+        let mut levels = vec![Level { names: Vec::new(), next: Some(from) }];
+        while let Some(level) = levels.last_mut() {
+            if let Some(name) = level.names.pop() {
+                if self.seen >= MOST {
+                    self.unseen.too_many = true;
+                    return;
+                }
+                path.push(name);
+                self.look_into(&path, None);
+                levels.push(Level { names: Vec::new(), next: Some(0) });
+            } else if let Some(next) = level.next {
+                *level = self.part(&path, next).unwrap_or(Level { names: Vec::new(), next: None });
+            } else {
+                levels.pop();
+                path.pop();
+            }
+        }
+    }
+
+    /// Some of the directories in one that have changed.
+    fn part(&mut self, path: &Path, from: u64) -> Option<Level> {
+        let at = self.root.below(path).ok()?;
+        let (mut names, mut size, mut rest) = (Vec::new(), 0, None);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let listed = at.each_entry_at(from, &mut buffer, |name, entry, next| {
+            if entry == Entry::Directory && self.is_changed(&at, name) {
+                names.push(name.to_os_string());
+                size += name.len();
+            }
+            if size < AT_ONCE {
+                return ControlFlow::Continue(());
+            }
+            rest = Some(next);
+            ControlFlow::Break(())
+        });
+        self.buffer = buffer;
+        listed.ok().map(|()| Level { names, next: rest })
+    }
 }
 
 /// Whether a place is where git keeps the repositories of submodules, or one of them.
@@ -130,9 +261,7 @@ pub fn is_for_submodules(place: &Path) -> bool {
 /// What is in a directory, as far as it matters.
 #[derive(Default)]
 struct Found {
-    directories: Vec<OsString>,
-    /// `.git` and `.hg`.
-    entries: Vec<OsString>,
+    leads: [bool; ENTRIES.len()],
     /// Symbolic links where git keeps the repositories of submodules.
     links: Vec<OsString>,
     has: [bool; NEEDED.len()],
@@ -140,26 +269,61 @@ struct Found {
 
 impl Found {
     fn note(&mut self, place: &Path, name: &OsStr, entry: Entry) {
-        let is_entry = name == ".git" || name == ".hg";
-        if is_entry {
-            self.entries.push(name.to_os_string());
+        // git makes none there, and follows them.
+        let is_link = entry == Entry::Link
+            && self.links.len() <= MOST_LINKS
+            && !ENTRIES.iter().any(|known| name == *known);
+        if is_link && is_for_submodules(&place.join(name)) {
+            self.links.push(name.to_os_string());
         }
-        match entry {
-            Entry::Directory => self.directories.push(name.to_os_string()),
-            // git makes none there, and follows them.
-            Entry::Link if !is_entry && is_for_submodules(&place.join(name)) => {
-                self.links.push(name.to_os_string());
-            }
-            Entry::Link | Entry::Other => {}
-        }
-        if let Some(needed) = NEEDED.iter().position(|needed| name == *needed) {
-            self.has[needed] = true;
-        }
+        let all = ENTRIES.iter().zip(&mut self.leads).chain(NEEDED.iter().zip(&mut self.has));
+        all.filter(|(known, _)| name == **known).for_each(|(_, has)| *has = true);
+    }
+
+    /// What leads to a repository, or is one.
+    fn entries(&self) -> impl Iterator<Item = &'static str> {
+        ENTRIES.into_iter().zip(self.leads).filter_map(|(name, is_there)| is_there.then_some(name))
     }
 
     /// Whether git would take the directory for a repository.
     fn is_repository(&self) -> bool {
         let [head, common, objects, refs] = self.has;
         head && (common || (objects && refs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforce::scratch::Scratch;
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    /// Whatever room there is, all of it is found.
+    #[test]
+    fn what_has_changed_is_looked_into_without_room_too() {
+        let scratch = Scratch::create(None).unwrap();
+        let mut expected = BTreeSet::new();
+        for wide in 0..40 {
+            let above = format!("{wide}-{}", "n".repeat(200));
+            for deep in ["", "a/b/c", "a/b", ".git/modules/lib", "node_modules/x"] {
+                let place = Path::new(&above).join(deep).join(".git");
+                fs::create_dir_all(scratch.path().join(&place)).unwrap();
+                expected.insert(place);
+            }
+        }
+        let root = Directory::open(scratch.path()).unwrap();
+        for room in [0, 500, 5000, ROOM] {
+            let mut found = Vec::new();
+            let given = (&root, SystemTime::UNIX_EPOCH, Instant::now());
+            let unseen = with_room(room, given, |place| found.push(place.to_path_buf()));
+            assert!(!unseen.too_many && unseen.closed.is_empty());
+            assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), expected, "{room}");
+        }
+        // Those that have not changed take their time.
+        let mut found = 0;
+        let later = SystemTime::now() + std::time::Duration::from_secs(60);
+        with_room(ROOM, (&root, later, Instant::now()), |_| found += 1);
+        assert!(found < expected.len());
     }
 }

@@ -107,6 +107,7 @@ fn what_git_writes_is_left_alone() {
             "echo more >> file; git add file; git commit -qm more",
             "git update-index --index-version 4",
             "git update-index --split-index; echo x > split; git add split; git commit -qm split",
+            "git update-index --split-index; echo more >> many/a.git/7; git add many; git commit -qm more",
             "git sparse-checkout init --cone --sparse-index; git sparse-checkout set many/a.git; git status",
             "git -c index.threads=4 -c index.recordEndOfIndexEntries=true -c index.recordOffsetTable=true add -A; \
              git -c index.threads=4 -c index.recordOffsetTable=true update-index --force-write-index",

@@ -5,6 +5,7 @@ mod across_runs;
 mod aftermath;
 mod borrowed;
 mod configuration;
+mod exhausting;
 mod git;
 mod hidden_repositories;
 mod hostile;
