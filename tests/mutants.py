@@ -287,6 +287,8 @@ MUTANTS = [
      ["namespaces::hidden_repositories::"]),
     ("index-of-a-killed-run", "launcher/src/run/aftermath/recorded.rs",
      "Some(looked) => looked.min(self.since),", "Some(_) => self.since,", ["namespaces::indexes::"]),
+    ("closed-by-a-list", "launcher/src/supervise/handlers/attributes/mod.rs",
+     "        Change::Extended(list) => list.mode_of_owner(),\n", "", ["namespaces::across_runs::"]),
     ("index-of-a-submodule", "launcher/src/run/aftermath/recorded.rs",
      "recorded.chain(&self.record.found).collect()", "recorded.collect()", ["namespaces::submodules::"]),
     ("index-written-over", "launcher/src/run/aftermath/recorded.rs",

@@ -2,7 +2,7 @@
 
 use super::git::{in_repositories, plain, stage};
 use super::{in_namespaces, names, shell, with_namespaces};
-use sbx_tests::{User, World, need, tree};
+use sbx_tests::{User, World, need, skip, tree};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
@@ -62,6 +62,34 @@ fn no_directory_above_something_protected_can_be_closed() {
             shell(world, &[], &format!("chmod 710 {name} && chmod 755 {name}")).run().success();
         }
         shell(world, &[], "mkdir own && chmod 000 own && chmod 700 own && rmdir own").run().success();
+    });
+}
+
+/// An access list is a mode in more words.
+#[test]
+fn no_access_list_closes_such_a_directory() {
+    in_repositories(|world| {
+        let list = |place: &str, owner: u8| {
+            format!(
+                "/usr/bin/python3 -c 'import os, struct\n\
+                 entries = [struct.pack(\"<HHI\", *each, 0xffffffff) for each in ((1, {owner}), (4, 5), (32, 5))]\n\
+                 os.setxattr(\"{place}\", \"system.posix_acl_access\", b\"\\2\\0\\0\\0\" + b\"\".join(entries))'"
+            )
+        };
+        plain(world, "mkdir own");
+        if world.bare(["bash", "-c", &list("own", 7)]).run().code != Some(0) {
+            return skip("the file system has no access lists");
+        }
+        let mode = |name: &str| fs::metadata(world.path(name)).unwrap().mode() & 0o700;
+        for owner in [0, 3, 4] {
+            let out = shell(world, &[], &list(".git", owner)).run().failed();
+            assert!(out.err().contains("protects") && mode(".git") == 0o700, "{owner}: {out}");
+        }
+        // The twins: one that leaves it open, and one of a directory of no matter.
+        shell(world, &[], &list(".git", 7)).run().success();
+        shell(world, &[], &list("own", 0)).run().success();
+        assert_eq!(mode("own"), 0);
+        plain(world, "chmod 755 own; git status");
     });
 }
 

@@ -23,8 +23,9 @@ pub enum Extended {
     Removed(CString),
 }
 
-/// Access lists.
-const LISTS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
+/// Access lists: that of a file, and the one for what is made in a directory.
+const LISTS: [&[u8]; 2] = [OF_FILE, b"system.posix_acl_default"];
+const OF_FILE: &[u8] = b"system.posix_acl_access";
 const FREE: &[u8] = b"user.";
 /// Where programs outside keep owners, modes and kinds of files that they show to others: set-user-ID bits
 /// and devices among them. The file systems of containers, virtual machines and images, and the lists of a
@@ -44,6 +45,22 @@ const NAME_LIMIT: usize = 256;
 const VALUE_LIMIT: u64 = 65536;
 /// Of `struct xattr_args`.
 const ARGS_SIZE: u64 = 16;
+
+impl Extended {
+    /// The owner's part of the mode that the file gets by an access list, if it gets one.
+    pub fn mode_of_owner(&self) -> Option<u32> {
+        const OWNER: [u8; 2] = 1_u16.to_le_bytes();
+        let Extended::Set { name, value, .. } = self else { return None };
+        let entry = entries(value).find(|entry| name.to_bytes() == OF_FILE && entry.starts_with(&OWNER))?;
+        let rights = u16::from_le_bytes(entry.get(2..4)?.try_into().ok()?);
+        Some(u32::from(rights) << 6)
+    }
+}
+
+/// The entries of an access list, each of kind, rights and number, all little-endian. A version is before them.
+fn entries(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.get(4..).unwrap_or_default().chunks_exact(8)
+}
 
 /// What a call asks for, or the error that it meets.
 pub fn read(name: &str, args: &[u64; 6], memory: &dyn Memory) -> Result<Extended, i32> {
@@ -91,9 +108,7 @@ fn set(memory: &dyn Memory, name: u64, value: Value) -> Result<Extended, i32> {
 /// give up.
 fn names_nobody(list: &[u8]) -> bool {
     const NAMED: [[u8; 2]; 2] = [2_u16.to_le_bytes(), 8_u16.to_le_bytes()];
-    // A version, and entries of kind, rights and number, all little-endian.
-    let mut entries = list.get(4..).unwrap_or_default().chunks_exact(8);
-    entries.any(|entry| NAMED.iter().any(|kind| entry.starts_with(kind)) && entry.ends_with(&[0xff; 4]))
+    entries(list).any(|entry| NAMED.iter().any(|kind| entry.starts_with(kind)) && entry.ends_with(&[0xff; 4]))
 }
 
 fn check_flags(flags: u64) -> Result<(), i32> {
@@ -235,6 +250,21 @@ mod tests {
             assert_eq!(names_nobody(&list(kind, id)), nobody, "{kind} {id}");
         }
         assert!(!names_nobody(b"") && !names_nobody(&[0xff; 11]));
+    }
+
+    #[test]
+    fn an_access_list_gives_the_owner_a_mode() {
+        let mode = |name: &std::ffi::CStr, list: &[u8]| {
+            Extended::Set { name: name.into(), value: list.to_vec(), flags: 0 }.mode_of_owner()
+        };
+        let entry = |kind: u8, rights: u8| [kind, 0, rights, 0, 0xff, 0xff, 0xff, 0xff];
+        let list =
+            |rights: u8| [&[2, 0, 0, 0][..], &entry(4, 7), &entry(1, rights), &entry(0x20, 7)].concat();
+        assert_eq!(mode(c"system.posix_acl_access", &list(5)), Some(0o500));
+        assert_eq!(mode(c"system.posix_acl_access", &list(0)), Some(0));
+        assert_eq!(mode(c"system.posix_acl_default", &list(0)), None);
+        assert_eq!(mode(c"system.posix_acl_access", &list(0)[..12]), None);
+        assert_eq!(Extended::Removed(c"system.posix_acl_access".into()).mode_of_owner(), None);
     }
 
     #[test]

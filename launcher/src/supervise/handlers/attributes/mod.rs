@@ -241,8 +241,12 @@ fn tried_by_git(layout: &Layout, file: &File, mode: u32) -> bool {
 /// it.
 fn closes(wish: &Wish, layout: &Layout) -> bool {
     let is_above = || layout.watched.iter().any(|watched| watched.path().starts_with(&wish.place));
-    matches!(wish.change, Change::Mode(mode) if access::is_closed(mode))
-        && (layout.pins.contains(&wish.place) || is_above())
+    let mode = match &wish.change {
+        Change::Mode(mode) => Some(*mode),
+        Change::Extended(list) => list.mode_of_owner(),
+        _ => None,
+    };
+    mode.is_some_and(access::is_closed) && (layout.pins.contains(&wish.place) || is_above())
 }
 
 /// Whether a mount of the run keeps a file from being changed.
