@@ -290,7 +290,7 @@ MUTANTS = [
     ("closed-by-a-list", "launcher/src/supervise/handlers/attributes/mod.rs",
      "        Change::Extended(list) => list.mode_of_owner(),\n", "", ["namespaces::across_runs::"]),
     ("index-of-a-submodule", "launcher/src/run/aftermath/recorded.rs",
-     "recorded.chain(&self.record.found).collect()", "recorded.collect()", ["namespaces::submodules::"]),
+     "self.recorded().chain(&self.record.found).chain(", "self.recorded().chain(", ["namespaces::submodules::"]),
     ("index-written-over", "launcher/src/run/aftermath/recorded.rs",
      "                self.look_at_indexes(place, look);\n", "                let _ = place;\n", ["namespaces::submodules::"]),
     ("config-of-a-submodule", "launcher/src/run/aftermath/recorded.rs",

@@ -41,7 +41,7 @@ impl Aftermath {
     /// time of a directory tells nothing of what was written into the files in it.
     pub(super) fn look_at_recorded(&self, look: &mut Look) {
         let all = self.recorded().chain(&self.record.found).chain(self.known.keys());
-        let all: BTreeSet<&PathBuf> = all.filter(|path| !look.seen.contains(*path)).collect();
+        let all: BTreeSet<&PathBuf> = all.filter(|path| !look.seen.contains(path)).collect();
         for path in all {
             let Ok(place) = path.strip_prefix(&self.workspace) else { continue };
             let since = self.index_since(path);
