@@ -80,7 +80,9 @@ impl Explainer {
             (format!("denies {shown}"), "paths.deny")
         } else {
             (
-                format!("protects {shown}, which something outside could execute or trust later"),
+                format!(
+                    "protects {shown}, which something outside could execute or trust later; run this command outside"
+                ),
                 "paths.protect",
             )
         };
