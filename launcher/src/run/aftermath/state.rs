@@ -11,11 +11,11 @@ use crate::plan::namespaces::CONFIG;
 use crate::plan::namespaces::git::shape::{entry_of, files_of};
 use crate::plan::namespaces::git_config::settings;
 use crate::sys::SyscallError;
-use crate::sys::beneath::Directory;
+use crate::sys::beneath::{Directory, Entry, LISTING};
 use crate::sys::file::{self, Identity};
 use crate::text::shown;
 use sbx_client::report::{Finding, FindingKind};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,10 @@ use std::time::SystemTime;
 
 /// Longer files than git writes there.
 const LONGEST: u64 = 1 << 20;
+/// What more there is in one directory is taken with the directory.
+const FEW: usize = 16;
+/// More links in git's own directory are only counted.
+const MOST_LINKS: usize = 4096;
 /// The conflicts of a merge: a name and a path each. git reads the files, and keeps copies of them in the second.
 const CONFLICTS: &str = "MERGE_RR";
 const RESOLUTIONS: &str = "rr-cache";
@@ -69,7 +73,13 @@ impl Aftermath {
         // One that cannot be opened is told of elsewhere.
         let Ok(own) = self.root.below(place) else { return };
         let path = self.workspace.join(place);
-        let odd = find(&own, &path, self.index_since(&path));
+        let Scan { odd, has_more, .. } = find(&own, &path, self.index_since(&path));
+        if has_more {
+            look.outcome.failures.push(format!(
+                "cannot put aside all links that git would follow in '{}': there are too many",
+                shown(&path)
+            ));
+        }
         let mut put_aside = Vec::new();
         for name in &odd {
             match set_aside_below(&own, name) {
@@ -95,97 +105,143 @@ impl Aftermath {
 
 /// What git never writes of the states of a repository and its linked worktrees, by paths from there. Links count that
 /// are new `since` a time.
-fn find(own: &Directory, path: &Path, since: SystemTime) -> Vec<PathBuf> {
-    let mut scan = Scan { since, odd: Vec::new() };
+fn find(own: &Directory, path: &Path, since: SystemTime) -> Scan {
+    let mut scan = Scan { since, odd: Vec::new(), has_more: false };
     scan.look_into(own, Path::new(""), path);
     let all = Path::new("worktrees");
-    let worktrees = own.below(all).and_then(|all| all.names()).unwrap_or_default();
-    for place in worktrees.iter().take(MOST_WORKTREES).map(|name| all.join(name)) {
+    let worktrees = own.below(all).and_then(|all| all.names_like(MOST_WORKTREES, |_| true));
+    for place in worktrees.map(|(names, _)| names).unwrap_or_default().iter().map(|name| all.join(name)) {
         if let Ok(worktree) = own.below(&place) {
             scan.look_into(&worktree, &place, &path.join(&place));
         }
     }
     scan.odd.sort();
-    scan.odd
+    scan
 }
 
 /// A look under way.
 struct Scan {
     since: SystemTime,
     odd: Vec<PathBuf>,
+    /// Whether there are more links.
+    has_more: bool,
+}
+
+/// What is odd in a directory: the directory itself where that is much, for git makes nothing odd there.
+#[derive(Default)]
+struct Few {
+    names: Vec<PathBuf>,
+    are_many: bool,
+}
+
+impl Few {
+    fn add(&mut self, name: impl Into<PathBuf>) {
+        self.are_many |= self.names.len() == FEW;
+        self.names.extend((!self.are_many).then(|| name.into()));
+    }
 }
 
 impl Scan {
     /// A directory of git's, its place in the repository and its path.
     fn look_into(&mut self, own: &Directory, place: &Path, path: &Path) {
-        for name in own.names().unwrap_or_default() {
-            let at = place.join(&name);
-            let state = STATES.iter().find(|(state, _)| name == *state);
-            if let Some((_, of_objects)) = state {
-                self.look_at_state(own, &name, at, of_objects);
-            } else if name == RESOLUTIONS {
-                self.look_at_resolutions(own, &name, at);
-            } else if name == CONFLICTS {
-                self.odd.extend((!are_own(own, &name, path)).then_some(at));
-            } else if is_pseudo(&name) {
-                self.odd.extend((is_link(own, &name) && self.is_new(own, &name)).then_some(at));
-            }
+        for (state, of_objects) in STATES {
+            self.take(place.join(state), in_state(own, state, of_objects));
         }
+        self.take(place.join(RESOLUTIONS), self.in_resolutions(own));
+        self.odd.extend((!are_own(own, CONFLICTS.as_ref(), path)).then(|| place.join(CONFLICTS)));
+        let (since, mut links) = (self.since, Vec::new());
+        // One that cannot be listed is told of elsewhere.
+        let _ = own.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
+            if entry == Entry::Link && is_pseudo(name) && is_new(own, name, since) {
+                self.has_more |= links.len() == MOST_LINKS;
+                links.extend((links.len() < MOST_LINKS).then(|| place.join(name)));
+            }
+        });
+        self.odd.extend(links);
     }
 
-    fn look_at_state(&mut self, own: &Directory, name: &OsStr, at: PathBuf, of_objects: &[&str]) {
-        let Some(state) = opened(own, name) else { return };
-        // A link, or closed.
-        let Ok((state, names)) = state else { return self.odd.push(at) };
-        for name in names {
-            let is_of_objects = of_objects.iter().any(|of_objects| name == *of_objects);
-            let is_plain = match is_of_objects {
-                true => state.read(&name, LONGEST).is_ok_and(|text| text.is_none_or(|text| is_hex(&text))),
-                false => is_plain(&state, &name),
-            };
-            if !is_plain {
-                self.odd.push(at.join(name));
-            }
-        }
-    }
-
-    /// git writes what it compares into files there.
-    fn look_at_resolutions(&mut self, own: &Directory, name: &OsStr, at: PathBuf) {
-        let Some(all) = opened(own, name) else { return };
-        let Ok((all, names)) = all else {
-            return self.odd.extend(self.is_new(own, name).then_some(at));
-        };
-        for name in names {
-            if self.is_new(&all, &name) {
-                self.look_at_resolution(&all, &name, at.join(&name));
-            }
-        }
-    }
-
-    fn look_at_resolution(&mut self, all: &Directory, name: &OsStr, at: PathBuf) {
-        match opened(all, name) {
-            Some(Ok((own, files))) => {
-                let links = files.into_iter().filter(|file| is_link(&own, file));
-                self.odd.extend(links.map(|file| at.join(file)));
-            }
-            Some(Err(_)) => {
-                // Closed, or no directory; a file says nothing.
-                let is_file = identity(all, name).is_some_and(Identity::is_regular);
-                self.odd.extend((!is_file).then_some(at));
-            }
+    fn take(&mut self, at: PathBuf, odd: Option<Few>) {
+        match odd {
+            Some(odd) if !odd.are_many => self.odd.extend(odd.names.into_iter().map(|name| at.join(name))),
+            Some(_) => self.odd.push(at),
             None => {}
         }
     }
 
-    fn is_new(&self, directory: &Directory, name: &OsStr) -> bool {
-        directory.ages(name).is_ok_and(|ages| ages.changed >= self.since)
+    /// git writes what it compares into files there.
+    fn in_resolutions(&self, own: &Directory) -> Option<Few> {
+        let name = OsStr::new(RESOLUTIONS);
+        let all = match opened(own, name)? {
+            Ok(all) => all,
+            Err(_) => {
+                return is_new(own, name, self.since).then_some(Few { are_many: true, ..Few::default() });
+            }
+        };
+        let mut odd = Few::default();
+        let listed = all.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
+            // A file says nothing.
+            if entry == Entry::Other && identity(&all, name).is_none_or(Identity::is_regular) {
+                return;
+            }
+            if !odd.are_many && is_new(&all, name, self.since) {
+                in_resolution(&all, name, &mut odd);
+            }
+        });
+        odd.are_many |= listed.is_err();
+        Some(odd)
     }
 }
 
-/// A directory with the names in it; `None` if there is nothing.
-fn opened(own: &Directory, name: &OsStr) -> Option<Result<(Directory, Vec<OsString>), SyscallError>> {
-    let found = own.below(Path::new(name)).and_then(|found| found.names().map(|names| (found, names)));
-    match found {
+fn is_new(directory: &Directory, name: &OsStr, since: SystemTime) -> bool {
+    directory.ages(name).is_ok_and(|ages| ages.changed >= since)
+}
+
+fn in_resolution(all: &Directory, name: &OsStr, odd: &mut Few) {
+    let links = |own: Directory| {
+        let mut links = Few::default();
+        let listed = own.each_entry(&mut Vec::with_capacity(LISTING), |file, entry| {
+            if entry == Entry::Link {
+                links.add(file);
+            }
+        });
+        listed.map(|()| links)
+    };
+    match opened(all, name).map(|own| own.and_then(links)) {
+        Some(Ok(links)) if !links.are_many => {
+            links.names.into_iter().for_each(|file| odd.add(Path::new(name).join(file)));
+        }
+        // Closed, or no directory.
+        Some(_) => odd.add(name),
+        None => {}
+    }
+}
+
+fn in_state(own: &Directory, name: &str, of_objects: &[&str]) -> Option<Few> {
+    let mut odd = Few::default();
+    let listed = opened(own, name.as_ref())?.and_then(|state| {
+        for name in of_objects {
+            let is_plain = |text: Option<Vec<u8>>| text.is_none_or(|text| is_hex(&text));
+            if !state.read(name.as_ref(), LONGEST).is_ok_and(is_plain) {
+                odd.add(*name);
+            }
+        }
+        state.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
+            let is_known = of_objects.iter().any(|known| name == *known);
+            let is_plain = entry == Entry::Directory
+                || entry == Entry::Other && identity(&state, name).is_none_or(Identity::is_regular);
+            if !is_known && !is_plain {
+                odd.add(name);
+            }
+        })
+    });
+    // A link, or closed.
+    odd.are_many |= listed.is_err();
+    Some(odd)
+}
+
+/// A directory; `None` if there is nothing.
+fn opened(own: &Directory, name: &OsStr) -> Option<Result<Directory, SyscallError>> {
+    match own.below(Path::new(name)) {
         Err(failed) if failed.errno() == libc::ENOENT => None,
         found => Some(found),
     }
@@ -197,11 +253,6 @@ fn identity(directory: &Directory, name: &OsStr) -> Option<Identity> {
 
 fn is_link(directory: &Directory, name: &OsStr) -> bool {
     identity(directory, name).is_some_and(Identity::is_link)
-}
-
-/// Whether it is a file or a directory, or gone.
-fn is_plain(directory: &Directory, name: &OsStr) -> bool {
-    identity(directory, name).is_none_or(|found| found.is_regular() || found.is_directory())
 }
 
 /// Whether a name is one of those that git gives to what it goes on with, and to messages: `MERGE_MSG`, `FETCH_HEAD`.
