@@ -53,6 +53,18 @@ fn a_file_or_link_leads_to_a_repository_of_the_workspace() {
             plain(world, "mv sub/.git.sbx-aside* sub/.git");
             assert!(looked_at(world, "sub"), "{entry}");
         }
+        // It was there under another name, and leads to a repository of the user's that is none of this workspace.
+        begin_anew(world);
+        let theirs = world.outside.join("theirs").display().to_string();
+        let make =
+            format!("git init -q {theirs}; GIT={theirs}/.git; {FSMONITOR}; echo \"gitdir: $GIT\" > old");
+        plain(world, &planted(world, &make));
+        shell(world, &[], "true").run().success();
+        let out = shell(world, &[], "mkdir sub; mv old sub/.git").run().success();
+        assert!(
+            out.err().contains("sub/.git") && out.err().contains(ASIDE) && !looked_at(world, "sub"),
+            "{out}"
+        );
         // What git makes leads where it may.
         begin_anew(world);
         let own = "git init -q --separate-git-dir=real sub; git worktree add -q tree; ln -s real moved; \
