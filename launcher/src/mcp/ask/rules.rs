@@ -47,7 +47,8 @@ fn may_be_read(path: &Path, home: Option<&Path>, places: &Places) -> bool {
 
 fn may_be_changed(path: &Path) -> bool {
     const SYSTEM: [&str; 8] = ["/bin", "/boot", "/lib", "/lib64", "/opt", "/sbin", "/usr", "/var"];
-    !SYSTEM.iter().any(|system| path.starts_with(system))
+    // Users keep files there too (hier(7)).
+    path.starts_with("/var/tmp") || !SYSTEM.iter().any(|system| path.starts_with(system))
 }
 
 /// The kernel's files, settings of the system, sockets of its services, the home of root, where that is another user.
