@@ -2,6 +2,7 @@
 
 use crate::host::Host;
 use crate::plan::deny_expansion::resolve;
+use crate::sys::path::real;
 use crate::sys::process;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 pub fn directory(host: &Host, kind: &str) -> Option<PathBuf> {
     let (top, below) = place(host)?;
     // A link on the way is the user's own: who opens what is in it goes by names that no link stands for.
-    Some(resolve(&top.join(below)).join("sbx").join(kind))
+    let state = top.join(below);
+    Some(real(&state).unwrap_or_else(|_| resolve(&state)).join("sbx").join(kind))
 }
 
 /// A directory of the user's, and where in it programs keep what lasts.

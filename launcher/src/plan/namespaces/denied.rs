@@ -59,12 +59,10 @@ impl Layout {
     /// Hides a path in a directory that is another inside. Nothing there needs a rule of its own: the run may do
     /// anything in it, and an earlier one may have made the path. It is made for the mount where it is missing.
     fn deny_in_replaced(&mut self, path: PathBuf) {
-        if !self.hides(&path) {
-            return;
-        }
-        let above = self.private.iter_mut().filter(|private| is_below(&path, &private.at));
-        // A home may lie in another directory that is replaced.
-        let Some(private) = above.max_by_key(|private| private.at.components().count()) else { return };
+        let Some(at) = self.replaces(&path).map(Path::to_path_buf) else { return };
+        // Nothing can be made in one that is empty.
+        let mut own = self.private.iter_mut().filter(|private| private.from.is_some());
+        let Some(private) = own.find(|private| private.at == at) else { return };
         let above = path.ancestors().skip(1).take_while(|above| *above != private.at);
         self.pins.extend(above.map(Path::to_path_buf));
         private.denied.insert(path.clone(), !path.is_file());

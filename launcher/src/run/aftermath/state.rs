@@ -59,8 +59,7 @@ impl Aftermath {
     /// Looks at the repositories that are known: a command may have changed a file in a directory that did not change.
     pub(super) fn look_at_known_states(&self, look: &mut Look) {
         let held = self.layout.iter().flat_map(|layout| layout.configs.iter());
-        let known: Vec<&PathBuf> = self.recorded().chain(held).collect();
-        for path in known {
+        for path in self.recorded().chain(held) {
             let Ok(place) = path.strip_prefix(&self.workspace) else { continue };
             if !look.seen.contains(path) {
                 self.look_at_states(place, look);
@@ -129,12 +128,12 @@ struct Scan {
 
 /// What is odd in a directory: the directory itself where that is much, for git makes nothing odd there.
 #[derive(Default)]
-struct Few {
+struct Strays {
     names: Vec<PathBuf>,
     are_many: bool,
 }
 
-impl Few {
+impl Strays {
     fn add(&mut self, name: impl Into<PathBuf>) {
         self.are_many |= self.names.len() == FEW;
         self.names.extend((!self.are_many).then(|| name.into()));
@@ -160,7 +159,7 @@ impl Scan {
         self.odd.extend(links);
     }
 
-    fn take(&mut self, at: PathBuf, odd: Option<Few>) {
+    fn take(&mut self, at: PathBuf, odd: Option<Strays>) {
         match odd {
             Some(odd) if !odd.are_many => self.odd.extend(odd.names.into_iter().map(|name| at.join(name))),
             Some(_) => self.odd.push(at),
@@ -169,15 +168,16 @@ impl Scan {
     }
 
     /// git writes what it compares into files there.
-    fn in_resolutions(&self, own: &Directory) -> Option<Few> {
+    fn in_resolutions(&self, own: &Directory) -> Option<Strays> {
         let name = OsStr::new(RESOLUTIONS);
         let all = match opened(own, name)? {
             Ok(all) => all,
             Err(_) => {
-                return is_new(own, name, self.since).then_some(Few { are_many: true, ..Few::default() });
+                return is_new(own, name, self.since)
+                    .then_some(Strays { are_many: true, ..Strays::default() });
             }
         };
-        let mut odd = Few::default();
+        let mut odd = Strays::default();
         let listed = all.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
             // A file says nothing.
             if entry == Entry::Other && identity(&all, name).is_none_or(Identity::is_regular) {
@@ -196,9 +196,9 @@ fn is_new(directory: &Directory, name: &OsStr, since: SystemTime) -> bool {
     directory.ages(name).is_ok_and(|ages| ages.changed >= since)
 }
 
-fn in_resolution(all: &Directory, name: &OsStr, odd: &mut Few) {
+fn in_resolution(all: &Directory, name: &OsStr, odd: &mut Strays) {
     let links = |own: Directory| {
-        let mut links = Few::default();
+        let mut links = Strays::default();
         let listed = own.each_entry(&mut Vec::with_capacity(LISTING), |file, entry| {
             if entry == Entry::Link {
                 links.add(file);
@@ -216,8 +216,8 @@ fn in_resolution(all: &Directory, name: &OsStr, odd: &mut Few) {
     }
 }
 
-fn in_state(own: &Directory, name: &str, of_objects: &[&str]) -> Option<Few> {
-    let mut odd = Few::default();
+fn in_state(own: &Directory, name: &str, of_objects: &[&str]) -> Option<Strays> {
+    let mut odd = Strays::default();
     let listed = opened(own, name.as_ref())?.and_then(|state| {
         for name in of_objects {
             let is_plain = |text: Option<Vec<u8>>| text.is_none_or(|text| is_hex(&text));
