@@ -21,6 +21,7 @@ mod sentence;
 mod state;
 mod told;
 
+use crate::enforce::aside::set_aside_below;
 use crate::plan::Plan;
 use crate::plan::namespaces::git::shape::is_within_git;
 use crate::plan::namespaces::placeholder::Watched;
@@ -92,6 +93,16 @@ struct Look {
     indexes: Looked,
     /// How many files and links led to what is looked at.
     led: usize,
+}
+
+impl Look {
+    /// Puts something aside, and tells where that fails. `path` is its whole path.
+    fn put_aside(&mut self, below: &Directory, place: &Path, path: &Path) -> Option<PathBuf> {
+        let aside = set_aside_below(below, place);
+        let failed =
+            |failed| self.outcome.failures.push(format!("cannot put aside '{}': {failed}", shown(path)));
+        aside.map_err(failed).ok()
+    }
 }
 
 impl Aftermath {

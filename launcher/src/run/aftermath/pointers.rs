@@ -2,7 +2,6 @@
 
 use super::repository::{self, Kind};
 use super::{Aftermath, Look};
-use crate::enforce::aside::set_aside_below;
 use crate::plan::namespaces::Record;
 use crate::plan::namespaces::git::shape::{common_of, knows};
 use crate::sys::beneath::Directory;
@@ -64,10 +63,11 @@ impl Aftermath {
             return;
         }
         let name = place.file_name().unwrap_or_default();
-        let aside = is_made.then(|| set_aside_below(&self.root, place)).transpose().ok().flatten();
+        let path = self.workspace.join(place);
+        let aside = if is_made { look.put_aside(&self.root, place, &path) } else { None };
         let put_aside = aside.iter().map(|aside| aside.as_os_str().into()).collect();
         look.outcome.findings.push(Finding {
-            path: self.workspace.join(place).as_path().into(),
+            path: path.as_path().into(),
             kind: if is_made { FindingKind::RepositoryMade } else { FindingKind::RepositoryChanged },
             names: vec![name.into()],
             put_aside,

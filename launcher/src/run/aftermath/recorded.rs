@@ -3,13 +3,11 @@
 use super::index::Indexes;
 use super::told::RECORDED;
 use super::{Aftermath, Look, repository};
-use crate::enforce::aside::set_aside_below;
 use crate::plan::namespaces::Record;
 use crate::sys::beneath::Directory;
 use crate::sys::path::says_missing;
 use crate::sys::within::is_below;
 use crate::sys::{file, memory, process};
-use crate::text::shown;
 use sbx_client::report::{Finding, FindingKind};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -82,14 +80,8 @@ impl Aftermath {
 
     fn put_index_aside(&self, index: &Path, entries: &[Vec<u8>], look: &mut Look) {
         let path = self.workspace.join(index);
-        let put_aside = match set_aside_below(&self.root, index) {
-            Ok(aside) => vec![aside.file_name().unwrap_or_default().into()],
-            Err(failed) => {
-                let sentence = format!("cannot put aside the index '{}': {failed}", shown(&path));
-                look.outcome.failures.push(sentence);
-                Vec::new()
-            }
-        };
+        let aside = look.put_aside(&self.root, index, &path);
+        let put_aside = aside.iter().map(|aside| aside.file_name().unwrap_or_default().into()).collect();
         let names = entries.iter().map(|entry| entry[..].into()).collect();
         let path = path.as_path().into();
         look.outcome.findings.push(Finding { path, kind: FindingKind::IndexChanged, names, put_aside });

@@ -6,7 +6,6 @@
 use super::index::is_odd;
 use super::repository::{MOST_NAMED, MOST_WORKTREES};
 use super::{Aftermath, Look};
-use crate::enforce::aside::set_aside_below;
 use crate::plan::namespaces::CONFIG;
 use crate::plan::namespaces::git::shape::{entry_of, files_of};
 use crate::plan::namespaces::git_config::settings;
@@ -79,16 +78,8 @@ impl Aftermath {
                 shown(&path)
             ));
         }
-        let mut put_aside = Vec::new();
-        for name in &odd {
-            match set_aside_below(&own, name) {
-                Ok(aside) => put_aside.push(aside),
-                Err(failed) => {
-                    let sentence = format!("cannot put aside '{}': {failed}", shown(&path.join(name)));
-                    look.outcome.failures.push(sentence);
-                }
-            }
-        }
+        let put_aside: Vec<PathBuf> =
+            odd.iter().filter_map(|name| look.put_aside(&own, name, &path.join(name))).collect();
         if !odd.is_empty() {
             let named =
                 |paths: &[PathBuf]| paths.iter().take(MOST_NAMED).map(|path| path.as_path().into()).collect();

@@ -27,8 +27,8 @@ fn what_a_command_leaves_takes_no_memory_to_look_at() {
     let deep = "[(os.mkdir(\"d\" * 255), os.chdir(\"d\" * 255)) for _ in range(15)]";
     for what in [
         format!("python3 -c '{sparse}'; cp .git/index lib/.git/index"),
-        format!("python3 -c 'import os; {deep}; [os.mkdir(str(i)) for i in range(12000)]'"),
-        format!("python3 -c 'import os; {deep}; [os.mkdir(str(i), 0) for i in range(12000)]'"),
+        format!("python3 -c 'import os; {deep}; [os.mkdir(str(i)) for i in range(24000)]'"),
+        format!("python3 -c 'import os; {deep}; [os.mkdir(str(i), 0) for i in range(24000)]'"),
     ] {
         in_repositories(|world| {
             let script = planted(world, &format!("set -e; {}; {what}", made()));

@@ -8,7 +8,7 @@ use sbx_tests::World;
 
 /// Submodules, one of them below another, and many directories beside them.
 const WIDE: &str = "git init -q ../middle; cd ../middle; git submodule --quiet add ../library deep; git commit -qm middle; \
-    cd - >/dev/null; mkdir -p $(seq -f d%g/a 300); for d in d*; do echo > $d/f; done; git add .; \
+    cd - >/dev/null; mkdir -p $(seq -f wide/%g 6000); echo > wide/f; git add .; \
     git submodule --quiet add $PWD/../library third/lib; git submodule --quiet add $PWD/../middle mid; \
     git submodule --quiet update --init --recursive; git commit -qm wide";
 
