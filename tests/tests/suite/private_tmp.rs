@@ -1,6 +1,9 @@
 //! What takes the place of /tmp beside a home of the run's own.
 
-use sbx_tests::{World, processes};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sbx_tests::{World, need, processes};
 
 use crate::namespaces::with_namespaces;
 
@@ -27,7 +30,7 @@ fn nothing_in_tmp_lasts_or_is_shared() {
             empty();
             world.write("go", "");
             assert_eq!(first.wait().success().out(), "ready\nmine\n");
-            std::fs::remove_file(world.workspace.join("go")).unwrap();
+            fs::remove_file(world.workspace.join("go")).unwrap();
             empty();
             let marker = processes::marker();
             let killed = run(&format!("echo x > /tmp/left; echo ready; sleep 60; : {marker}")).start();
@@ -59,5 +62,42 @@ fn a_denial_of_tmp_holds_for_what_takes_its_place() {
             run(&[]).run().success().prints("made\n");
             run(&[]).env("TMPDIR", &elsewhere).run().success().prints("made\n");
         }
+    });
+}
+
+/// Removed with all that is in it.
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Shared memory is the run's own, too: what is there is out of sight, but for the workspace.
+#[test]
+fn a_home_may_be_in_shared_memory() {
+    need!("git");
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let home = Removed(Path::new("/dev/shm").join(processes::marker()));
+        let make =
+            "mkdir -p \"$0/.ssh\" \"$0/project\" && echo key > \"$0/.ssh/key\" && git init -q \"$0/project\"";
+        world.bare(["sh", "-c", make]).arg(&home.0).run().success();
+        let run = |directory: &Path, script: &str| {
+            world.sbx(["run", "-q", "--", "sh", "-c", script]).env("HOME", &home.0).cwd(directory)
+        };
+        for directory in [&world.workspace, &home.0.join("project")] {
+            run(directory, "echo made > ~/made && echo x > here && ! cat ~/.ssh/key")
+                .run()
+                .success()
+                .prints("");
+            run(directory, "cat here; test ! -e ~/made").run().success().prints("x\n");
+        }
+        assert!(!home.0.join("made").exists());
+        let hook = home.0.join("project/.git/hooks/pre-commit");
+        run(&home.0.join("project"), "echo x > .git/hooks/pre-commit; mv .git away").run().failed();
+        assert!(!hook.exists() && hook.parent().is_some_and(Path::exists));
+        world.bare(["sh", "-c", "echo x > \"$0\""]).arg(&hook).run().success();
     });
 }

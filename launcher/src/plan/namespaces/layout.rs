@@ -136,7 +136,8 @@ impl Layout {
             let terminals = given.host.terminals.get().iter().chain(given.named);
             layout.terminals = terminals.filter_map(|path| renewed::number_of_terminal(path)).collect();
         }
-        let roots = Roots::of_places(&places);
+        // What is replaced inside cannot be changed there.
+        let roots = Roots::of_places(places.iter().filter(|place| !layout.renews(&place.path)));
         layout.deny_all(&given, &roots);
         let (mounts, listings) = (given.mounts, given.listings);
         let looked = Looked { roots: &roots, rules: given.rules, listings };

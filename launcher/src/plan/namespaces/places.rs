@@ -19,8 +19,8 @@ impl Roots {
     }
 
     /// Of these places.
-    pub fn of_places(places: &[Placed]) -> Roots {
-        let writable = places.iter().filter(|place| place.rights.changes_files());
+    pub fn of_places<'p>(places: impl IntoIterator<Item = &'p Placed>) -> Roots {
+        let writable = places.into_iter().filter(|place| place.rights.changes_files());
         Roots(outermost(writable.map(|place| place.path.clone()).collect()))
     }
 
