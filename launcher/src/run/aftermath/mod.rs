@@ -188,7 +188,6 @@ impl Aftermath {
                 shown(&self.workspace.join(place))
             ));
         }
-        self.look_at_known_states(look);
     }
 
     /// The same for a repository outside that a linked worktree or a submodule belongs to: submodules are put there.

@@ -35,10 +35,11 @@ pub struct Looked {
 }
 
 impl Aftermath {
-    /// Looks at the repositories that were recorded, and those of submodules: the search need not have come so far. The
+    /// Looks at the repositories that are known, and those of submodules: the search need not have come so far. The
     /// time of a directory tells nothing of what was written into the files in it.
     pub(super) fn look_at_recorded(&self, look: &mut Look) {
-        let all = self.recorded().chain(&self.record.found).chain(self.known.keys());
+        let held = self.layout.iter().flat_map(|layout| &layout.configs);
+        let all = self.recorded().chain(&self.record.found).chain(self.known.keys()).chain(held);
         let all: BTreeSet<&PathBuf> = all.filter(|path| !look.seen.contains(path)).collect();
         for path in all {
             let Ok(place) = path.strip_prefix(&self.workspace) else { continue };
@@ -49,6 +50,7 @@ impl Aftermath {
                 self.look(place, look);
             } else {
                 self.look_at_indexes(place, look);
+                self.look_at_states(place, look);
             }
         }
     }

@@ -55,17 +55,6 @@ const STATES: [(&str, &[&str]); 3] = [
 ];
 
 impl Aftermath {
-    /// Looks at the repositories that are known: a command may have changed a file in a directory that did not change.
-    pub(super) fn look_at_known_states(&self, look: &mut Look) {
-        let held = self.layout.iter().flat_map(|layout| layout.configs.iter());
-        for path in self.recorded().chain(held) {
-            let Ok(place) = path.strip_prefix(&self.workspace) else { continue };
-            if !look.seen.contains(path) {
-                self.look_at_states(place, look);
-            }
-        }
-    }
-
     /// Puts aside what has not the form that git gives it.
     pub(super) fn look_at_states(&self, place: &Path, look: &mut Look) {
         // One that cannot be opened is told of elsewhere.

@@ -51,6 +51,15 @@ fn the_index_of_every_submodule_is_looked_at() {
                 plain(world, &format!("rm {index}; git -C {tree} reset -q"));
             }
         }
+        // What git goes on with, in a file that is written over.
+        let state = ".git/modules/third/lib/rebase-merge";
+        plain(world, &format!("mkdir {state}; echo 1 > {state}/msgnum"));
+        shell(world, &["-q"], "true").run().success();
+        shell(world, &["-q"], &format!("echo 2 > {state}/msgnum")).run().success();
+        assert!(world.exists(format!("{state}/msgnum")));
+        let out = shell(world, &[], &format!("echo 'a[$(x)]' > {state}/msgnum")).run().success();
+        assert!(!world.exists(format!("{state}/msgnum")) && out.err().contains("msgnum.sbx-aside"), "{out}");
+        plain(world, &format!("rm -r {state}"));
         // What git itself writes there stays.
         let honest = "cd third/lib; echo y > y; git add y; git commit -qm y; cd ../..; git add third; git commit -qm y";
         let out = shell(world, &[], honest).run().success();
