@@ -2,7 +2,7 @@
 
 use super::index::Indexes;
 use super::told::RECORDED;
-use super::{Aftermath, Look, repository};
+use super::{Aftermath, Look};
 use crate::plan::namespaces::Record;
 use crate::sys::beneath::Directory;
 use crate::sys::path::says_missing;
@@ -42,15 +42,8 @@ impl Aftermath {
         let all = self.recorded().chain(&self.record.found).chain(self.known.keys()).chain(held);
         let all: BTreeSet<&PathBuf> = all.filter(|path| !look.seen.contains(path)).collect();
         for path in all {
-            let Ok(place) = path.strip_prefix(&self.workspace) else { continue };
-            let since = self.index_since(path);
-            let is_new = || repository::ages(&self.root, place).is_ok_and(|ages| ages.changed >= since);
-            let leads_elsewhere = || self.leads_elsewhere(place, &self.kind(place));
-            if self.known.contains_key(path) || is_new() || leads_elsewhere() {
+            if let Ok(place) = path.strip_prefix(&self.workspace) {
                 self.look(place, look);
-            } else {
-                self.look_at_indexes(place, look);
-                self.look_at_states(place, look);
             }
         }
     }
