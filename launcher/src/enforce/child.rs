@@ -67,8 +67,10 @@ pub struct Steps {
     pub barrier: Option<StartBarrier>,
     /// The processors of the command, if the child may have others until the barrier is open.
     pub processors: Option<Processors>,
-    /// Whether the supervisor is told when the child waits there: it is parked, and its command comes later.
+    /// Whether the command comes later.
     pub parks: bool,
+    /// Where the child waits for it then, with everything in force, and says that it does.
+    pub gate: Option<StartBarrier>,
     /// Where the reaper waits until all placeholders are made, if there are any.
     pub placed: Option<StartBarrier>,
     /// Whether the parent has taken the steps of [`drop_early`] already.
@@ -77,6 +79,16 @@ pub struct Steps {
     pub guard: Option<Guard>,
     /// The exec.
     pub permit: ExecPermit,
+}
+
+impl Steps {
+    /// Forgets descriptors of this copy that the child has closed, in the table that both share, once it has come to
+    /// the end of the steps.
+    pub fn forget_passed(&mut self) {
+        self.landlock.iter_mut().for_each(Prepared::forget);
+        // The listener has this number by now.
+        std::mem::forget(self.spare.take());
+    }
 }
 
 /// How far the steps came.
@@ -159,7 +171,8 @@ fn confine(steps: &mut Steps, progress: &mut Progress) -> Result<(), EnforceErro
     signal::dispose(libc::SIGPIPE, steps.broken_pipe).step("restore what SIGPIPE does")?;
     signal::set_mask(&steps.mask).step("restore the signal mask")?;
     drop(steps.spare.take());
-    steps.guard.as_mut().map_or(Ok(()), |guard| install(guard, progress))
+    steps.guard.as_mut().map_or(Ok(()), |guard| install(guard, progress))?;
+    steps.gate.as_ref().map_or(Ok(()), |gate| gate.wait().step("wait for the command"))
 }
 
 /// Drops what neither the command nor a reaper needs. A reaper therefore does it for the command, while
@@ -185,7 +198,8 @@ fn descriptors(steps: &Steps) -> Result<(), SyscallError> {
     Ok(())
 }
 
-/// Installs the filter. From here on, only the exec is sure to be allowed.
+/// Installs the filter. From here on, only the exec is sure to be allowed, and for one that comes later
+/// those of who waits (`start_barrier::CALLS`).
 fn install(guard: &mut Guard, progress: &mut Progress) -> Result<(), EnforceError> {
     const STEP: &str = "install the filter";
     let program = guard.program().step(STEP)?;

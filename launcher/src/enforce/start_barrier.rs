@@ -13,6 +13,9 @@ use std::rc::Rc;
 const COMPLETE: u64 = 1;
 const GIVEN_UP: u64 = 2;
 
+/// The calls of who waits at one.
+pub const CALLS: [&str; 5] = ["poll", "ppoll", "read", "restart_syscall", "write"];
+
 /// A barrier, which the supervisor opens. Both sides have its descriptors, as long as they share theirs.
 pub struct StartBarrier {
     event: OwnedFd,

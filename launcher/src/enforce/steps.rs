@@ -115,6 +115,7 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             barrier: None,
             processors: None,
             parks: later,
+            gate: None,
             placed: None,
             dropped_early: false,
             guard: (!plan.unconfined).then_some(guard),

@@ -4,6 +4,7 @@
 //! code and for everything that was asked for. Only where both plans enforce the same, and are about the same files,
 //! is the command started there.
 
+use crate::enforce::start_barrier;
 use crate::host::landlock::Version;
 use crate::plan::explainer::LibraryPlace;
 use crate::plan::home::PrivateHome;
@@ -63,6 +64,10 @@ pub fn unsuited(plan: &Plan) -> Option<&'static str> {
         (*unconfined, "nothing confines it"),
         (limits.keep_background, "what it leaves behind goes on"),
         (outside, "its library is in its scratch directory"),
+        (
+            !start_barrier::CALLS.iter().all(|name| plan.calls.allows_silently(name)),
+            "its filter lets nobody wait",
+        ),
         (plan.nested, "a sandbox of sbx is around it"),
     ];
     found.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)

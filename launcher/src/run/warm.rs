@@ -1,5 +1,5 @@
-//! A run that is started before its command is known: everything stands, and the command's process waits at its start
-//! barrier ([`crate::enforce::start_barrier`]).
+//! A run that is started before its command is known: everything stands and is in force, and the command's process
+//! waits at a barrier of its own ([`crate::enforce::start_barrier`]) to execute it.
 //!
 //! When a command comes, its plan is made by the code that makes every plan, and has to be the one of the run that
 //! waits (`super::same`). Whatever depends on the command or on the moment is made then: the checks of the program,
@@ -11,6 +11,7 @@ use crate::enforce::presence::Presence;
 use crate::enforce::start_barrier::StartBarrier;
 use crate::enforce::steps::{self, Parts};
 use crate::error::{Refusal, cannot};
+use crate::host::mounts::Mounts;
 use crate::host::{Environment, Host};
 use crate::plan::namespaces::Unavailable;
 use crate::plan::{Draft, Inputs, Plan, Provided};
@@ -110,6 +111,8 @@ pub fn cannot_wait(request: &Request) -> Option<&'static str> {
     found.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
 }
 
+const OTHER_MOUNTS: &str = "what is mounted on this machine has changed";
+
 /// What a run that waits was made by.
 struct Waiting<'a> {
     unavailable: &'a Unavailable,
@@ -117,6 +120,8 @@ struct Waiting<'a> {
     policy: Policy,
     files: Files,
     mounts: mount::Changes,
+    /// What was mounted, and still is as long as nothing has changed.
+    mounted: Mounts,
     presence: Option<Rc<Presence>>,
 }
 
@@ -168,7 +173,7 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
         home_places::settle(home, &resources.home, layout)?;
     }
     let policy = Policy::of(&plan, needs);
-    let files = policy.files();
+    let (files, mounted) = (policy.files(), host.mounts()?.clone());
     privilege::undumpable().map_err(cannot("protect the supervisor's memory"))?;
     can_end()?;
     let cgroup_procs = resources.group.as_ref().map(|group| group.procs()).transpose()?;
@@ -183,7 +188,7 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
     // There may be a report of it.
     let (afterwards, kept) = laid.afterwards(resources, &limits, true);
     let presence = laid.presence.clone();
-    let waiting = Waiting { unavailable, provided, policy, files, mounts, presence };
+    let waiting = Waiting { unavailable, provided, policy, files, mounts, mounted, presence };
     let (mut taken, mut reporter, mut stale) = (None, None, None);
     let (mut is_taken, mut is_over, mut left) = (false, false, Left::default());
     let result = laid.start(&afterwards, |steps, meanwhile| {
@@ -191,9 +196,10 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
             return Ok(());
         };
         let broken = [meanwhile.events, reaper.as_raw_fd()];
-        if !arrives(steps.barrier.as_ref(), broken) {
+        if !arrives(steps, broken) {
             return Ok(());
         }
+        steps.forget_passed();
         door.ready();
         loop {
             let asked = match door.wait(broken) {
@@ -248,9 +254,12 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
     Ok(Ended::Ran)
 }
 
-/// Waits until the child waits; false where the run has failed before.
-fn arrives(barrier: Option<&StartBarrier>, [events, reaper]: [RawFd; 2]) -> bool {
-    let Some(arrival) = barrier.and_then(StartBarrier::arrival) else { return false };
+/// Has the child put everything in force, and waits until it waits for the command; false where the run has failed
+/// before.
+fn arrives(steps: &Steps, [events, reaper]: [RawFd; 2]) -> bool {
+    let is_open = steps.barrier.as_ref().is_some_and(|barrier| barrier.open(true).is_ok());
+    let arrival = steps.gate.as_ref().filter(|_| is_open).and_then(StartBarrier::arrival);
+    let Some(arrival) = arrival else { return false };
     loop {
         let interests = [arrival, events, reaper].map(|number| Interest::read(Some(number)));
         match descriptor::poll(interests, None) {
@@ -286,6 +295,7 @@ impl Waiting<'_> {
         door: &mut dyn Door,
     ) -> Result<Option<Admitted>, String> {
         let host = Host::of_caller(environment, streams.each_ref().map(AsRawFd::as_raw_fd));
+        let host = Host { mounts: host.mounts.known(Ok(self.mounted.clone())), ..host };
         let plan = self.plan(&request, &host)?;
         match steps::fill(&steps.permit, &plan) {
             Ok(true) => {}
@@ -302,7 +312,7 @@ impl Waiting<'_> {
     fn plan(&self, request: &Request, host: &Host) -> Result<Plan, String> {
         let sentence = |refusal: Refusal| refusal.to_string();
         if self.mounts.happened() {
-            return Err("what is mounted on this machine has changed".to_string());
+            return Err(OTHER_MOUNTS.to_string());
         }
         let inputs = Inputs::read(request, host).map_err(sentence)?;
         let draft = Draft::new(inputs, self.unavailable).map_err(sentence)?;
@@ -317,6 +327,7 @@ impl Waiting<'_> {
             return Err(format!("{what} would be another"));
         }
         match self.files.changed() {
+            None if self.mounts.happened() => Err(OTHER_MOUNTS.to_string()),
             None => Ok(plan),
             Some(path) => Err(format!("'{}' is another file by now", shown(path))),
         }
@@ -337,6 +348,8 @@ impl Waiting<'_> {
         reporter: Option<&mut Reporter>,
     ) -> Result<Taken, Refusal> {
         self.presence.iter().try_for_each(|presence| presence.come())?;
+        // The child has seen to those that were open then.
+        descriptor::close_all_on_exec().map_err(cannot("keep descriptors from the command"))?;
         let is_reported = reporter.is_some();
         if let Some(reporter) = reporter {
             reporter.planned(plan);

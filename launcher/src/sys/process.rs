@@ -6,7 +6,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, WaitId, WaitIdOptions};
 use std::ffi::c_void;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// A process number.
@@ -154,7 +155,9 @@ pub fn real_user() -> u32 {
 /// The contents of a file of /proc about a process. They may contain its name, which it chooses itself: any
 /// bytes.
 pub fn about(process: Pid, file: &str) -> io::Result<String> {
-    let text = std::fs::read(format!("/proc/{process}/{file}"))?;
+    // The kernel does not tell how long it is, and most of them are shorter.
+    let mut text = Vec::with_capacity(4096);
+    File::open(format!("/proc/{process}/{file}"))?.read_to_end(&mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 

@@ -17,7 +17,6 @@ pub use ending::{Departing, end_all};
 
 use crate::enforce::child::{Progress, Steps};
 use crate::enforce::home::Held;
-use crate::enforce::landlock::Prepared;
 use crate::enforce::placeholders::Placeholders;
 use crate::enforce::presence::Presence;
 use crate::enforce::start_barrier::StartBarrier;
@@ -181,13 +180,13 @@ impl Reaper {
         let supervisor = process::id();
         process::become_subreaper()?;
         let barrier = StartBarrier::new(supervisor);
-        let parks = steps.parks;
-        steps.barrier =
-            match barrier.and_then(|barrier| if parks { barrier.announcing() } else { Ok(barrier) }) {
-                Ok(barrier) => Some(barrier),
-                Err(failed) if steps.layout.is_some() => return Err(unsupported(failed)),
-                Err(_) => None,
-            };
+        steps.barrier = match barrier {
+            Ok(barrier) => Some(barrier),
+            Err(failed) if steps.layout.is_some() => return Err(unsupported(failed)),
+            Err(_) => None,
+        };
+        let gate = steps.barrier.as_ref().filter(|_| steps.parks).map(StartBarrier::another);
+        steps.gate = gate.transpose()?.map(StartBarrier::announcing).transpose()?;
         steps.placed = match &steps.barrier {
             Some(barrier) if !afterwards.placeholders.is_empty() => Some(barrier.another()?),
             _ => None,
@@ -226,21 +225,27 @@ impl Reaper {
             made
         });
         let added = placed.and_then(|()| added.map_or_else(|| add_rules(&mut steps, Some(pid)), Ok));
-        // If this fails, the reaper notices our end.
-        let told = steps.barrier.as_ref().map_or(Ok(()), |barrier| barrier.open(added.is_ok()));
+        // If this fails, the reaper notices our end. Who gives up does not know at which one the child waits.
+        let barriers = [&steps.gate, &steps.barrier].into_iter().flatten();
+        let told =
+            barriers.take(if added.is_ok() { 1 } else { 2 }).try_for_each(|one| one.open(added.is_ok()));
         told.inspect_err(|_| end_all(KILLING, None))?;
         let added = added.inspect_err(|_| {
             process::wait(Some(pid), true, false);
         })?;
         let heard =
             wait_for_message(events.as_raw_fd(), pid).and_then(|()| read_progress(events.as_raw_fd()));
-        // The child closed this one, in the table that was shared then.
-        steps.landlock.iter_mut().for_each(Prepared::forget);
-        // And the listener has this number by now.
-        std::mem::forget(steps.spare.take());
+        steps.forget_passed();
         let (number, progress) = heard.inspect_err(|_| end_all(KILLING, None))?;
         // Not earlier: while the reaper shares our descriptors, closing ours closes its own.
-        drop((sender, maker, steps.barrier.take(), steps.placed.take(), steps.made.take()));
+        drop((
+            sender,
+            maker,
+            steps.barrier.take(),
+            steps.gate.take(),
+            steps.placed.take(),
+            steps.made.take(),
+        ));
         // If the command does not run, the reaper ends, and releases what is to be cleaned up.
         if !progress.ready || progress.failure.is_some() {
             process::wait(Some(pid), true, false);

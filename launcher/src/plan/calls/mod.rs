@@ -280,6 +280,14 @@ impl Calls {
             || self.syscalls.default.as_deref() == Some(&DefaultAction::Allow)
     }
 
+    /// Whether nothing happens at a call, whatever its arguments are: it is allowed and not noted, or this architecture
+    /// has none of the name.
+    pub fn allows_silently(&self, name: &str) -> bool {
+        let is_noted = self.said(name).is_some_and(|said| said.log.is_some());
+        let exists = Call::named(name.as_bytes()).is_some_and(|call| call.number(Arch::HOST).is_some());
+        !exists || self.allows_fully(name) && !is_noted
+    }
+
     fn said(&self, name: &str) -> Option<&CallRules> {
         Call::named(name.as_bytes()).and_then(|call| self.syscalls.calls.get(call))
     }

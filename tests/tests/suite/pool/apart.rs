@@ -160,3 +160,23 @@ fn a_run_that_was_killed_while_it_waited_is_replaced() {
         assert_eq!(world.read("log").unwrap(), "ran\nran\nran\n");
     });
 }
+
+/// The process of a command waits with all that confines it in force.
+#[test]
+fn who_waits_is_confined() {
+    in_worlds(|world| {
+        let pool = Pool::start(world, "1", &[]);
+        pool.sh("true").success();
+        let is_confined = |pid: &i32| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let has = |line: &str| status.lines().any(|found| found == line);
+            has("Seccomp:\t2") && has("CapEff:\t0000000000000000") && has("NoNewPrivs:\t1")
+        };
+        let until = Instant::now() + Duration::from_secs(20);
+        while !tree(pool.pid).iter().any(is_confined) {
+            assert!(Instant::now() < until, "{:?}", tree(pool.pid));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        pool.sh("exit 3").exited(3);
+    });
+}

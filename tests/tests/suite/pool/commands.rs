@@ -145,8 +145,13 @@ fn what_cannot_be_served_starts_as_always() {
         // Without a pool nothing changes.
         world.sbx(["run", "-v", "--", "sh", "-c", "exit 3"]).env("SBX_POOL", "1").run().exited(3);
         world.sbx(["run", "--", "true"]).env("SBX_POOL", "yes").run().refused(125, &["SBX_POOL", "yes"]);
-        for flags in [&["-p", "minimal"][..], &["--exec"], &["--pass-fd", "9"], &["--connect", "example.org"]]
-        {
+        for flags in [
+            &["-p", "minimal"][..],
+            &["--exec"],
+            &["--pass-fd", "9"],
+            &["--connect", "example.org"],
+            &["--deny-calls", "read"],
+        ] {
             place(world.sbx(["pool", "start"].iter().chain(flags)), world).run().refused(125, &["pool"]);
         }
     });
