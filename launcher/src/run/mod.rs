@@ -35,6 +35,7 @@ use crate::sys::signal::{self, Disposition};
 use crate::sys::{descriptor, privilege, process, stream};
 use messages::Closing;
 use provide::provide;
+use std::os::fd::OwnedFd;
 use supervised::Voice;
 use withheld::Withheld;
 
@@ -119,6 +120,27 @@ impl From<Stop> for Refusal {
     }
 }
 
+/// A plan to be completed, and what begins before it is.
+struct Drafted<'a> {
+    /// The lowest free number, kept for the notification descriptor where numbers are limited.
+    spare: Option<OwnedFd>,
+    draft: Draft<'a>,
+    ahead: Option<Ahead>,
+}
+
+impl<'a> Drafted<'a> {
+    fn of(request: &'a Request, host: &'a Host, unavailable: &Unavailable) -> Result<Drafted<'a>, Refusal> {
+        let inputs = Inputs::read(request, host)?;
+        let limited = request.max_open_files.is_some() || inputs.profile.limits.open_files.is_some();
+        let spare = limited.then(|| stream::duplicate(0)).transpose();
+        let spare = spare.map_err(cannot("keep a descriptor free"))?;
+        let draft = Draft::new(inputs, unavailable)?;
+        let ahead = draft.own_ahead().map(Ahead::begin).transpose();
+        let ahead = ahead.map_err(cannot("block signals"))?.flatten();
+        Ok(Drafted { spare, draft, ahead })
+    }
+}
+
 /// One run, from its plan on. Warnings that an earlier attempt has printed are in `said`.
 fn attempt(
     request: &Request,
@@ -129,14 +151,7 @@ fn attempt(
     said: &mut Vec<String>,
 ) -> Result<i32, Stop> {
     hear_of_children()?;
-    let inputs = Inputs::read(request, host)?;
-    // The lowest free number is kept for the notification descriptor, where numbers are limited.
-    let limited = request.max_open_files.is_some() || inputs.profile.limits.open_files.is_some();
-    let spare = limited.then(|| stream::duplicate(0)).transpose();
-    let spare = spare.map_err(cannot("keep a descriptor free"))?;
-    let draft = Draft::new(inputs, unavailable)?;
-    let ahead = draft.own_ahead().map(Ahead::begin).transpose();
-    let ahead = ahead.map_err(cannot("block signals"))?.flatten();
+    let Drafted { spare, draft, ahead } = Drafted::of(request, host, unavailable)?;
     let (resources, provided) = provide(&draft, host, unavailable, ahead.as_ref())?;
     let mut plan = draft.complete(provided)?;
     if let (Some(home), Ok(layout)) = (plan.private_home.as_ref().filter(|home| home.lasts), &plan.namespaces)
