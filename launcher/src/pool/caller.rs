@@ -5,8 +5,7 @@ use crate::host::Host;
 use crate::plan::variables::{self, Loudness};
 use crate::pool::key::Key;
 use crate::pool::messages::{Answer, LONGEST, LONGEST_ANSWER, Wish};
-use crate::pool::peer::Standing;
-use crate::pool::place;
+use crate::pool::{peer, place};
 use crate::request::Request;
 use crate::run::{self, Check, warm};
 use crate::supervise::{self, Stderr};
@@ -56,8 +55,7 @@ impl Connection {
         let none = "there is no pool for these flags here ('sbx pool start' makes one)";
         let path = place::socket(&host, &key).ok_or(none)?;
         let socket = packet::connect(&path).map_err(|_| none)?;
-        let standing = Standing::own().ok_or("the kernel does not tell what this process is")?;
-        if !standing.listens(socket.as_fd()) {
+        if !peer::listens(socket.as_fd()) {
             return Err("who listens there is not a pool of this user's".to_string());
         }
         let (command, flags) = (request.command.clone(), Wish::flags(request));

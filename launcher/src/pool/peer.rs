@@ -63,13 +63,7 @@ impl Standing {
     }
 
     fn of(pid: Pid) -> Option<Standing> {
-        let status = process::about(pid, "status").ok()?;
-        let lines = LINES.iter().map(|name| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            // Older kernels lack some of them.
-            let line = line.unwrap_or_default();
-            if *name == "SigIgn:" { of_programs(line) } else { line.to_string() }
-        });
+        let lines = lines(pid, &LINES)?;
         let places = PLACES.iter().map(|place| {
             let read = std::fs::read_link(format!("/proc/{pid}/{place}"));
             // Nobody has what this kernel does not have.
@@ -79,11 +73,7 @@ impl Standing {
             })
         });
         let places = places.collect::<Result<Vec<_>, _>>().ok()?;
-        Some(Standing {
-            lines: lines.collect(),
-            groups: process::about(pid, "cgroup").unwrap_or_default(),
-            places,
-        })
+        Some(Standing { lines, groups: process::about(pid, "cgroup").unwrap_or_default(), places })
     }
 
     /// Whether nothing confines it that its runs could not tell.
@@ -107,16 +97,24 @@ impl Standing {
         let has_ended = probe::readable(held.as_raw_fd(), Duration::ZERO);
         !has_ended && found.is_some_and(|found| found == *self)
     }
+}
 
-    /// Whether who listens is this user's, and as free as this process.
-    pub fn listens(&self, connection: BorrowedFd<'_>) -> bool {
-        let Ok((pid, user)) = packet::peer(connection) else { return false };
-        let confinement = |standing: &Standing| {
-            let named = LINES.iter().zip(&standing.lines);
-            let named = named.filter(|(name, _)| ["NoNewPrivs:", "Seccomp:", "CapEff:"].contains(name));
-            named.map(|(_, value)| value.clone()).collect::<Vec<_>>()
-        };
-        user == process::user()
-            && Standing::of(pid).is_some_and(|found| confinement(&found) == confinement(self))
-    }
+/// These lines of what the kernel tells about a process.
+fn lines(pid: Pid, names: &[&str]) -> Option<Vec<String>> {
+    let status = process::about(pid, "status").ok()?;
+    let lines = names.iter().map(|name| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        // Older kernels lack some of them.
+        let line = line.unwrap_or_default();
+        if *name == "SigIgn:" { of_programs(line) } else { line.to_string() }
+    });
+    Some(lines.collect())
+}
+
+/// Whether who listens is this user's, and as free as this process.
+pub fn listens(connection: BorrowedFd<'_>) -> bool {
+    let confinement = |pid| lines(pid, &["NoNewPrivs:", "Seccomp:", "CapEff:"]);
+    let Ok((pid, user)) = packet::peer(connection) else { return false };
+    user == process::user()
+        && confinement(process::id()).is_some_and(|own| confinement(pid).is_some_and(|found| found == own))
 }
