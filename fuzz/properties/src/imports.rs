@@ -8,7 +8,7 @@ use sbx::plan::calls;
 use sbx::plan::network;
 use sbx::profile::foreign::Losses;
 use sbx::profile::foreign::languages::{LANGUAGES, Language};
-use sbx::profile::{self, Profile};
+use sbx::profile::{self, Profile, Variables};
 use sbx::request::Request;
 use std::ffi::OsStr;
 
@@ -28,7 +28,7 @@ imports! { spo systemd srt claude codex cursor }
 /// network can be had, and that can be written in another language. What is written as a unit can be read again.
 fn imported(word: &str, text: &[u8]) {
     let language = Language::named(word).expect("it is one of the languages");
-    match language.import(OsStr::new("x"), text).expect("profiles are made of it") {
+    match language.import(OsStr::new("x"), text, &Variables::default()).expect("profiles are made of it") {
         Err(error) => assert_line(&error.to_string()),
         Ok(imported) => {
             imported.losses.lines().iter().for_each(|line| assert_line(line));
@@ -64,7 +64,8 @@ fn write(profile: &Profile, to: &Language) {
     let text = text.expect("profiles are written in it");
     losses.lines().iter().for_each(|line| assert_line(line));
     if to.word == "systemd" {
-        let again = to.import(OsStr::new("y"), &text).expect("profiles are made of it");
+        let again =
+            to.import(OsStr::new("y"), &text, &Variables::default()).expect("profiles are made of it");
         let again = again.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&text)));
         load(again.document.to_string().as_bytes())
             .unwrap_or_else(|error| panic!("{error}: {}", again.document));

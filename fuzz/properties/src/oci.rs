@@ -4,7 +4,7 @@ use super::assert_line;
 use super::profile::{ACTIONS, compiled_with, load, questions};
 use sbx::profile::foreign::languages::Language;
 use sbx::profile::foreign::{ImportError, Imported, Losses, oci as foreign};
-use sbx::profile::{DefaultAction, Profile};
+use sbx::profile::{DefaultAction, Profile, Variables};
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::interpret::{self, Data};
@@ -32,7 +32,7 @@ pub fn oci(text: &[u8]) {
 
 fn import(text: &[u8]) -> Result<Imported, ImportError> {
     let language = Language::named("oci").expect("it is one of the languages");
-    language.import(OsStr::new("x.json"), text).expect("profiles are made of it")
+    language.import(OsStr::new("x.json"), text, &Variables::default()).expect("profiles are made of it")
 }
 
 /// A document of which nothing is lost, and its profile, decide alike where a rule of the document just holds. Scopes,

@@ -6,13 +6,15 @@ use crate::host::Host;
 use crate::plan::calls;
 use crate::profile::foreign::languages::{LANGUAGES, Language};
 use crate::profile::foreign::{self, Imported, Losses};
-use crate::profile::load;
+use crate::profile::{Variables, load};
+use crate::sys::path::canonical;
 use crate::text::escape;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// Examples of imports.
 pub const IMPORTS: &str = "\
@@ -59,7 +61,9 @@ fn among(is_meant: fn(&Language) -> bool) -> impl TypedValueParser<Value = &'sta
 pub fn import(flags: &Foreign, from: &Language) -> Result<i32, Refusal> {
     let file = &flags.document;
     let text = foreign::read(file).map_err(|error| Refusal::new(error.to_string()))?;
-    let Some(imported) = from.import(file, &text) else { return Err(no_way("from", from)) };
+    let (workspace, home) = here();
+    let here = Variables { workspace: workspace.as_deref(), home: home.as_deref(), ..Variables::default() };
+    let Some(imported) = from.import(file, &text, &here) else { return Err(no_way("from", from)) };
     let mut imported = imported.map_err(|error| Refusal::new(error.to_string()))?;
     leave_out(&mut imported);
     settle(flags, "import", &imported.losses)?;
@@ -69,6 +73,14 @@ pub fn import(flags: &Foreign, from: &Language) -> Result<i32, Refusal> {
         Refusal::new(format!("cannot import '{name}': {refusal}"))
     })?;
     print(format!("{:#}\n", imported.document).as_bytes()).map(|()| 0)
+}
+
+/// The workspace that a run would have here, and the home directory. What holds the home directory is no workspace.
+fn here() -> (Option<PathBuf>, Option<PathBuf>) {
+    let home = Host::of_this_process().home().map(canonical);
+    let workspace = std::env::current_dir().ok().map(|path| canonical(&path));
+    let holds_home = |path: &PathBuf| home.as_ref().is_some_and(|home| home.starts_with(path));
+    (workspace.filter(|path| !holds_home(path)), home)
 }
 
 /// Takes out what the profile that it extends takes back.

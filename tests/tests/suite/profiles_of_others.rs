@@ -1,6 +1,7 @@
 //! Profiles made of other tools' policies, and policies made of profiles: what they let through and what they refuse.
 
 mod agents;
+mod closed;
 mod consumers;
 mod hostile;
 mod round_trips;

@@ -3,12 +3,14 @@
 //! A profile has grants, denials below them, and protections below what may be written. So what a policy opens again
 //! below something that it closes has to be said in another way, or is lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use crate::profile::foreign::nesting::{Nesting, is_in, is_root, may_hold};
+pub use crate::profile::foreign::nesting::{below, root};
 use crate::profile::foreign::{Losses, MOST};
-use crate::profile::location::Location;
+use crate::profile::location::{Location, Variables};
 use crate::profile::words::Variable;
 
 /// What may be done with the files below a place. Of two about one place the greater counts.
@@ -18,6 +20,8 @@ pub enum Access {
     Read,
     /// The same, and changing.
     Write,
+    /// Reading and executing, and no changing, whatever may be changed above.
+    Fixed,
     /// Nothing.
     Deny,
 }
@@ -26,6 +30,8 @@ pub enum Access {
 #[derive(Debug, Default)]
 pub struct Files {
     places: BTreeMap<Location, Entry>,
+    /// Where nothing may be changed, whatever is said about what is below. That opens nothing.
+    forbidden: Vec<Location>,
     /// How many could not be added.
     left_out: usize,
     executable: Option<Vec<(Location, bool)>>,
@@ -63,6 +69,8 @@ pub struct Lists {
     pub deny: Vec<Value>,
     /// Reading, below what may be changed.
     pub protect: Vec<Value>,
+    /// Whether the workspace may be changed.
+    pub opens_workspace: bool,
 }
 
 impl Files {
@@ -94,9 +102,13 @@ impl Files {
         }
     }
 
-    /// What is said about exactly this place.
-    pub fn at(&self, location: &Location) -> Option<Access> {
-        self.places.get(location).map(|entry| entry.access)
+    /// Lets nothing be changed below a place, not even what something else opens there.
+    pub fn forbid_writing(&mut self, location: Location) {
+        if self.forbidden.len() < MOST {
+            self.forbidden.push(location);
+        } else {
+            self.left_out += 1;
+        }
     }
 
     /// Whether there are more places than any profile has.
@@ -109,25 +121,33 @@ impl Files {
         self.executable = Some(locations);
     }
 
-    /// The lists that say the same.
-    pub fn settle(mut self, losses: &mut Losses) -> Lists {
-        self.open_again(losses);
-        let mut lists = Lists::default();
+    /// The lists that say the same. `here` is where the document is imported.
+    pub fn settle(mut self, here: &Variables, losses: &mut Losses) -> Lists {
+        let nesting = Nesting::of(self.places.keys().chain(&self.forbidden), here);
+        let forbidden = std::mem::take(&mut self.forbidden);
+        self.places.retain(|location, entry| {
+            entry.access != Access::Write || !forbidden.iter().any(|place| nesting.holds(place, location))
+        });
+        self.open_again(&nesting, losses);
+        let protect = self.protected(forbidden, losses);
+        let workspace = self.places.get(&below(Variable::Workspace, ""));
+        let opens_workspace = workspace.is_some_and(|entry| entry.access == Access::Write);
+        let mut lists = Lists { protect, opens_workspace, ..Lists::default() };
         let readable = if self.executable.is_some() { &mut lists.read } else { &mut lists.execute };
         for (location, entry) in &self.places {
             let (text, opened) = (json!(location.to_string()), opened(location, entry.optional));
-            let nearest = self.around(location, is_in).map(|(_, entry)| entry.access);
-            match (entry.access, self.around(location, holds).map(|(_, entry)| entry.access)) {
+            let nearest = self.nearest(location).map(|(_, entry)| entry.access);
+            match (entry.access, nearest) {
                 (Access::Deny, _) => lists.deny.push(text),
-                (Access::Read, Some(Access::Write)) => lists.protect.push(text),
-                _ if nearest == Some(entry.access) => {}
-                (Access::Read, _) => readable.push(opened),
+                (Access::Write, Some(Access::Write)) => {}
                 (Access::Write, _) => {
                     lists.write.push(opened.clone());
                     if self.executable.is_none() {
                         readable.push(opened);
                     }
                 }
+                (Access::Read | Access::Fixed, None | Some(Access::Deny)) => readable.push(opened),
+                (Access::Read | Access::Fixed, Some(_)) => {}
             }
         }
         let executable = self.executable.into_iter().flatten();
@@ -135,11 +155,41 @@ impl Files {
         lists
     }
 
-    /// What is said about the nearest place above, by one of the two relations below.
+    /// What has to be protected: all that may not be changed and that may be below something that may. A place that is
+    /// written in another way than what holds it is protected too, for nothing here says that it is elsewhere.
+    fn protected(&mut self, forbidden: Vec<Location>, losses: &mut Losses) -> Vec<Value> {
+        let of = |access: Access| self.places.iter().filter(move |(_, entry)| entry.access == access);
+        let fixed: BTreeSet<Location> = of(Access::Fixed).map(|(location, _)| location.clone()).collect();
+        let writable: Vec<Location> = of(Access::Write).map(|(location, _)| location.clone()).collect();
+        let is_at_stake = |place: &&Location| writable.iter().any(|outer| may_hold(outer, place));
+        // What may be changed below something fixed that is itself below what may be changed.
+        let is_inside =
+            |place: &&Location| writable.iter().any(|outer| outer != *place && is_in(outer, place));
+        let inside: Vec<&Location> = fixed.iter().filter(is_inside).collect();
+        for location in &writable {
+            let Some(place) = inside.iter().find(|place| is_in(place, location)) else { continue };
+            if let Some(lost) = self.places.remove(location) {
+                let why = format_args!(
+                    "a protection has no exceptions: '{location}' stays as it is with '{place}'"
+                );
+                losses.note(lost.place, why);
+            }
+        }
+        let all: BTreeSet<Location> =
+            fixed.into_iter().chain(forbidden).filter(|place| !is_root(place)).collect();
+        all.iter().filter(is_at_stake).map(|place| json!(place.to_string())).collect()
+    }
+
+    /// What is said about the nearest place above, wherever the variables lead.
+    fn nearest(&self, location: &Location) -> Option<(&Location, &Entry)> {
+        self.around(location, is_in)
+    }
+
+    /// The same by another relation.
     fn around(
         &self,
         location: &Location,
-        is_below: fn(&Location, &Location) -> bool,
+        is_below: impl Fn(&Location, &Location) -> bool,
     ) -> Option<(&Location, &Entry)> {
         let above = self.places.iter().filter(|(other, _)| *other != location && is_below(other, location));
         above.max_by_key(|(other, _)| (other.base.is_some(), other.rest.len()))
@@ -147,7 +197,8 @@ impl Files {
 
     /// Settles what is opened below something closed: a denial of a profile has no exceptions. What is closed in the
     /// whole file system need not be denied, if nothing opens the whole file system.
-    fn open_again(&mut self, losses: &mut Losses) {
+    fn open_again(&mut self, nesting: &Nesting, losses: &mut Losses) {
+        let holds = |outer: &Location, inner: &Location| nesting.holds(outer, inner);
         let reopened: Vec<(Location, Location)> = self
             .places
             .iter()
@@ -175,7 +226,7 @@ impl Files {
                 None | Some((_, Access::Deny)) => {
                     self.places.remove(&closed);
                 }
-                Some((_, Access::Read | Access::Write)) => {
+                Some((_, Access::Read | Access::Write | Access::Fixed)) => {
                     if let Some(lost) = self.places.remove(&location) {
                         losses.note(
                             lost.place,
@@ -196,46 +247,6 @@ fn opened(location: &Location, optional: bool) -> Value {
     if optional { json!({ "path": path, "optional": true }) } else { json!(path) }
 }
 
-/// The whole file system.
-pub fn root() -> Location {
-    Location { base: None, rest: "/".into() }
-}
-
-fn is_root(location: &Location) -> bool {
-    location.base.is_none() && location.rest == "/"
-}
-
-/// A place below a variable, or the variable itself.
-pub fn below(base: Variable, rest: &str) -> Location {
-    Location { base: Some(base), rest: rest.to_string().into() }
-}
-
-/// Whether a place is below another one, wherever the variables lead.
-fn is_in(outer: &Location, inner: &Location) -> bool {
-    is_root(outer) || (outer.base == inner.base && is_below(&outer.rest, &inner.rest))
-}
-
-/// Whether a place is, or usually is, below another one. Where the home directory and the workspace are, a document
-/// does not know: they may be below what usually has them.
-pub fn holds(outer: &Location, inner: &Location) -> bool {
-    is_in(outer, inner)
-        || match (outer.base, inner.base) {
-            (None, Some(Variable::Home | Variable::Workspace)) => has_homes(&outer.rest),
-            (Some(Variable::Home), Some(Variable::Workspace)) => outer.rest.is_empty(),
-            (Some(Variable::Home), None) => outer.rest.is_empty() && has_homes(&inner.rest),
-            _ => false,
-        }
-}
-
-fn is_below(outer: &str, inner: &str) -> bool {
-    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// Whether a home directory is usually here or below.
-fn has_homes(path: &str) -> bool {
-    ["/home", "/root", "/Users"].iter().any(|homes| is_below(homes, path))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,17 +257,17 @@ mod tests {
             files.add(Location::path(path.to_string().into()).unwrap(), *access, path);
         }
         let mut losses = Losses::default();
-        (files.settle(&mut losses), losses.lines().to_vec())
+        (files.settle(&Variables::default(), &mut losses), losses.lines().to_vec())
     }
 
     #[test]
     fn the_nearest_place_decides() {
-        use Access::{Deny, Read, Write};
+        use Access::{Deny, Fixed, Read, Write};
         let (lists, lost) = settled(&[
             ("/", Read),
             ("/etc", Read),
             ("/var/lib/x", Write),
-            ("/var/lib/x/fixed", Read),
+            ("/var/lib/x/fixed", Fixed),
             ("/var/lib/x/secret", Deny),
             ("${HOME}/.ssh", Deny),
         ]);
@@ -269,10 +280,26 @@ mod tests {
 
     #[test]
     fn a_place_that_may_be_elsewhere_is_said() {
-        use Access::{Read, Write};
-        let (lists, _) = settled(&[("/home/me/x", Write), ("${WORKSPACE}", Write), ("${WORKSPACE}/a", Read)]);
+        use Access::{Fixed, Write};
+        let (lists, _) =
+            settled(&[("/home/me/x", Write), ("${WORKSPACE}", Write), ("${WORKSPACE}/a", Fixed)]);
         assert_eq!(lists.write, ["/home/me/x", "${WORKSPACE}"]);
         assert_eq!(lists.protect, ["${WORKSPACE}/a"]);
+    }
+
+    #[test]
+    fn what_is_fixed_is_protected_where_it_may_be_below_what_may_be_changed() {
+        use Access::{Fixed, Write};
+        let (lists, lost) = settled(&[("${WORKSPACE}", Write), ("/srv/a", Fixed), ("/srv/a/b", Write)]);
+        assert_eq!(lists.protect, ["/srv/a"]);
+        assert_eq!(lists.execute, ["/srv/a", "/srv/a/b", "${WORKSPACE}"]);
+        assert_eq!((lists.write, lost), (["/srv/a/b", "${WORKSPACE}"].map(Value::from).to_vec(), vec![]));
+        let (lists, lost) = settled(&[("/srv", Write), ("/srv/a", Fixed), ("/srv/a/b", Write)]);
+        assert_eq!((lists.protect, lists.write), (vec![json!("/srv/a")], vec![json!("/srv")]));
+        assert_eq!(
+            lost,
+            ["/srv/a/b: a protection has no exceptions: '/srv/a/b' stays as it is with '/srv/a'"]
+        );
     }
 
     #[test]

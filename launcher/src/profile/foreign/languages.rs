@@ -10,6 +10,7 @@ use crate::profile::foreign::meaning::Meaning;
 use crate::profile::foreign::oci::Asked;
 use crate::profile::foreign::{self, ImportError, Imported, Losses};
 use crate::profile::foreign::{agents, bpf, landlock, oci, spo, systemd};
+use crate::profile::location::Variables;
 use crate::profile::model::Profile;
 
 /// Reads a document. What the profile cannot say goes to the losses.
@@ -121,15 +122,21 @@ impl Language {
         self.writer.is_some()
     }
 
-    /// Makes a profile of a document, if profiles can be made of this language.
-    pub fn import(&self, file: &OsStr, text: &[u8]) -> Option<Result<Imported, ImportError>> {
+    /// Makes a profile of a document, if profiles can be made of this language. `here` is what the variables stand for
+    /// where that happens, as far as it is known.
+    pub fn import(
+        &self,
+        file: &OsStr,
+        text: &[u8],
+        here: &Variables,
+    ) -> Option<Result<Imported, ImportError>> {
         let made = |reader: Reader| {
             let mut losses = Losses::default();
             let meaning = reader(text, &mut losses).map_err(|cause| match cause {
                 ProfileCause::Empty => ProfileCause::EmptyDocument,
                 cause => cause,
             })?;
-            let document = meaning.document(&mut losses)?;
+            let document = meaning.document(here, &mut losses)?;
             let profile = foreign::read_back(&document)?;
             Ok(Imported { document, profile, losses })
         };

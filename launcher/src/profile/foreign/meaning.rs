@@ -9,6 +9,7 @@ use crate::hosts::HostRule;
 use crate::profile::error::{Fault, Place};
 use crate::profile::foreign::files::{Files, Lists};
 use crate::profile::foreign::{Losses, MOST, hosts};
+use crate::profile::location::Variables;
 use crate::profile::words::NetworkMode;
 
 /// The built-in profile that a made one extends.
@@ -19,16 +20,16 @@ pub enum Base {
     Custom,
     /// The calls of any tool. Only scratch may be written.
     ReadOnly,
-    /// The same, with the workspace, and with what is protected in it.
-    Workspace,
+    /// Where the workspace may be written, that with what is protected in it; else the one before.
+    ByWorkspace,
 }
 
 impl Base {
-    fn word(self) -> &'static str {
+    fn word(self, lists: &Lists) -> &'static str {
         match self {
             Base::Custom => "custom",
-            Base::ReadOnly => "read-only",
-            Base::Workspace => "workspace",
+            Base::ByWorkspace if lists.opens_workspace => "workspace",
+            Base::ReadOnly | Base::ByWorkspace => "read-only",
         }
     }
 }
@@ -94,16 +95,17 @@ pub struct Meaning {
 }
 
 impl Meaning {
-    /// The profile's document.
-    pub fn document(self, losses: &mut Losses) -> Result<Value, Fault> {
+    /// The profile's document. `here` is where it is made.
+    pub fn document(self, here: &Variables, losses: &mut Losses) -> Result<Value, Fault> {
         let lengths =
             [self.network.connect.len(), self.network.deny.len(), self.blocked.len(), self.env.deny.len()];
         if self.files.are_too_many() || lengths.into_iter().any(|length| length > MOST) {
             return Err(Place::Top.fault(format!("it has more than {MOST} paths, hosts or commands")));
         }
+        let lists_of_paths = self.files.settle(here, losses);
         let mut document = Map::new();
         document.insert("description".into(), json!(self.description));
-        document.insert("extends".into(), json!(self.base.word()));
+        document.insert("extends".into(), json!(self.base.word(&lists_of_paths)));
         if self.base == Base::Custom {
             document.insert("static".into(), json!("confine"));
         }
@@ -114,7 +116,7 @@ impl Meaning {
         if let Some(calls) = self.calls {
             document.insert("syscalls".into(), calls.section());
         }
-        let Lists { read, mut execute, write, mut deny, mut protect } = self.files.settle(losses);
+        let Lists { read, mut execute, write, mut deny, mut protect, .. } = lists_of_paths;
         for list in [&mut execute, &mut deny, &mut protect] {
             list.dedup();
         }

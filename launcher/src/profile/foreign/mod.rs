@@ -10,6 +10,7 @@ mod hosts;
 mod landlock;
 pub mod languages;
 mod meaning;
+mod nesting;
 pub mod oci;
 mod rest;
 mod spo;

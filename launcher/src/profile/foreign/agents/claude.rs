@@ -149,7 +149,7 @@ fn rule(rule: &Rule<'_>, rules: &mut FileRules, meaning: &mut Meaning, losses: &
         }
         ("Edit" | "Write" | "MultiEdit" | "NotebookEdit", Some(text)) => {
             ask(rule, losses);
-            each_place(rule, text, losses, |location| rules.deny_writing(location, place));
+            each_place(rule, text, losses, |location| rules.deny_writing(location));
         }
         ("WebFetch", Some(text)) => {
             let Some(host) = text.strip_prefix("domain:") else {

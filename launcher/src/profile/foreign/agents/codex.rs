@@ -176,12 +176,16 @@ fn modes(
         return Ok(());
     }
     roots.insert(0, (below(Variable::Workspace, ""), "sandbox_mode".to_string()));
-    for (location, place) in roots {
+    for (location, place) in &roots {
         for name in FIXED {
             let rest = format!("{}{name}", location.rest.trim_end_matches('/'));
-            meaning.files.add(Location { base: location.base, rest: rest.into() }, Access::Read, &place);
+            let fixed = Location { base: location.base, rest: rest.into() };
+            // One that is a root itself may be written.
+            if !roots.iter().any(|(root, _)| *root == fixed) {
+                meaning.files.add(fixed, Access::Fixed, place);
+            }
         }
-        meaning.files.add_optional(location, Access::Write, place);
+        meaning.files.add_optional(location.clone(), Access::Write, place);
     }
     if network && proxy.is_on {
         let features = Place::Key(&Place::Top, "features");

@@ -41,12 +41,12 @@ pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
     meaning.files.add(workspace, if kind == Kind::Writable { Access::Write } else { Access::Read }, own);
     for (key, access) in [
         ("additionalReadwritePaths", Access::Write),
-        ("additionalReadonlyPaths", Access::Read),
-        ("additionalReadPaths", Access::Read),
+        ("additionalReadonlyPaths", Access::Fixed),
+        ("additionalReadPaths", Access::Fixed),
     ] {
         let listed = fields.take(key, |node, place| paths(node, place, losses))?.unwrap_or_default();
         // More may be written only where the workspace may.
-        let counts = access == Access::Read || kind == Kind::Writable;
+        let counts = access == Access::Fixed || kind == Kind::Writable;
         for (location, place) in listed.into_iter().filter(|_| counts) {
             meaning.files.add_optional(location, access, place);
         }

@@ -8,10 +8,9 @@ pub mod cursor;
 pub mod srt;
 
 use crate::profile::error::{Fault, Place, Plain};
-use crate::profile::foreign::files::Access;
+use crate::profile::foreign::Losses;
 use crate::profile::foreign::hosts::{self, Allowed};
 use crate::profile::foreign::meaning::{Base, Meaning, Network};
-use crate::profile::foreign::{Losses, files};
 use crate::profile::json::{Fields, Node};
 use crate::profile::location::Location;
 use crate::profile::words::Variable;
@@ -153,9 +152,7 @@ fn belongs(owner: &str) -> String {
 
 /// Chooses what the profile extends: with the workspace, what is protected in it.
 fn settle_base(meaning: &mut Meaning) {
-    let workspace = files::below(Variable::Workspace, "");
-    let is_written = meaning.files.at(&workspace) == Some(Access::Write);
-    meaning.base = if is_written { Base::Workspace } else { Base::ReadOnly };
+    meaning.base = Base::ByWorkspace;
     meaning.is_whole = true;
 }
 

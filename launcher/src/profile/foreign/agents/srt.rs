@@ -7,7 +7,7 @@ use crate::profile::foreign::Losses;
 use crate::profile::foreign::agents::{
     allow_hosts, deny_hosts, lose, path, paths, settle_base, skip, unknown,
 };
-use crate::profile::foreign::files::{Access, holds, root};
+use crate::profile::foreign::files::{Access, root};
 use crate::profile::foreign::hosts;
 use crate::profile::foreign::meaning::Meaning;
 use crate::profile::json::{self, Fields, Node};
@@ -103,7 +103,7 @@ pub struct FileRules {
     deny_read: Vec<(Location, String)>,
     allow_read: Vec<(Location, String)>,
     allow_write: Vec<(Location, String)>,
-    deny_write: Vec<(Location, String)>,
+    deny_write: Vec<Location>,
 }
 
 impl FileRules {
@@ -114,10 +114,11 @@ impl FileRules {
             ("denyRead", &mut self.deny_read),
             ("allowRead", &mut self.allow_read),
             ("allowWrite", &mut self.allow_write),
-            ("denyWrite", &mut self.deny_write),
         ] {
             list.extend(fields.take(key, |node, place| paths(node, place, losses))?.unwrap_or_default());
         }
+        let fixed = fields.take("denyWrite", |node, place| paths(node, place, losses))?;
+        self.deny_write.extend(fixed.into_iter().flatten().map(|(location, _)| location));
         lose(&mut fields, "disabled", "files are closed in every profile but for what it names", losses)?;
         let git = "what git executes stays protected; a run lets git change the rest of its configuration";
         lose(&mut fields, "allowGitConfig", git, losses)?;
@@ -132,8 +133,8 @@ impl FileRules {
     }
 
     /// Denies writing below a place.
-    pub fn deny_writing(&mut self, location: Location, place: impl ToString) {
-        self.deny_write.push((location, place.to_string()));
+    pub fn deny_writing(&mut self, location: Location) {
+        self.deny_write.push(location);
     }
 
     /// Denies everything below a place.
@@ -151,15 +152,13 @@ impl FileRules {
                 files.add(location.clone(), Access::Deny, place);
             }
         }
-        let is_fixed = |location: &Location| self.deny_write.iter().any(|(other, _)| holds(other, location));
         for (location, place) in &self.allow_write {
-            if !is_fixed(location) {
-                files.add_optional(location.clone(), Access::Write, place);
-            }
+            files.add_optional(location.clone(), Access::Write, place);
         }
-        for (location, place) in self.deny_write.iter().chain(&self.allow_read) {
+        for (location, place) in &self.allow_read {
             files.add_optional(location.clone(), Access::Read, place);
         }
+        self.deny_write.into_iter().for_each(|location| files.forbid_writing(location));
     }
 }
 

@@ -48,11 +48,11 @@ const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
 const LISTS: [(&str, Access); 8] = [
     ("ReadWritePaths", Access::Write),
     ("ReadWriteDirectories", Access::Write),
-    ("ReadOnlyPaths", Access::Read),
-    ("ReadOnlyDirectories", Access::Read),
+    ("ReadOnlyPaths", Access::Fixed),
+    ("ReadOnlyDirectories", Access::Fixed),
     ("InaccessiblePaths", Access::Deny),
     ("InaccessibleDirectories", Access::Deny),
-    ("BindReadOnlyPaths", Access::Read),
+    ("BindReadOnlyPaths", Access::Fixed),
     ("BindPaths", Access::Write),
 ];
 
@@ -62,7 +62,7 @@ const OWN: [(&str, &str, Access); 5] = [
     ("StateDirectory", "/var/lib", Access::Write),
     ("CacheDirectory", "/var/cache", Access::Write),
     ("LogsDirectory", "/var/log", Access::Write),
-    ("ConfigurationDirectory", "/etc", Access::Read),
+    ("ConfigurationDirectory", "/etc", Access::Fixed),
 ];
 
 fn files(service: &Service, files: &mut Files, losses: &mut Losses) -> Result<(), ProfileCause> {

@@ -20,7 +20,7 @@ const ROOTS: usize = 64;
 
 /// The words for what may be done. `none` is an older one.
 const WORDS: [(&str, Access); 4] =
-    [("read", Access::Read), ("write", Access::Write), ("deny", Access::Deny), ("none", Access::Deny)];
+    [("read", Access::Fixed), ("write", Access::Write), ("deny", Access::Deny), ("none", Access::Deny)];
 
 /// What a chain of profiles says so far, the last word about each place.
 #[derive(Default)]
@@ -101,10 +101,12 @@ impl Base {
             let place = "what it extends".to_string();
             said.files.insert((path.to_string(), inner.to_string()), (access, place));
         };
-        add(":root", "", Access::Read);
+        add(":root", "", Access::Fixed);
         if self == Base::Workspace {
             add(":workspace_roots", ".", Access::Write);
-            FIXED.iter().for_each(|name| add(":workspace_roots", name.trim_start_matches('/'), Access::Read));
+            FIXED
+                .iter()
+                .for_each(|name| add(":workspace_roots", name.trim_start_matches('/'), Access::Fixed));
         }
         said
     }

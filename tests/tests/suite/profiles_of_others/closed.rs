@@ -1,0 +1,102 @@
+//! What a document closes, or keeps as it is: it stays so in a run under the profile that is made of it.
+
+use sbx_tests::{World, as_users};
+use std::path::Path;
+
+/// The profile that a document makes, of which nothing is lost. `W` stands for the directory that all is in.
+fn made_whole(world: &World, language: &str, document: &str) -> String {
+    let (text, lost) = made(world, language, document, &[]);
+    assert_eq!(lost, "", "{language}: {document}");
+    text
+}
+
+/// The profile of a document, saved in the home, and what standard error says.
+fn made(world: &World, language: &str, document: &str, flags: &[&str]) -> (String, String) {
+    let all = world.home.parent().unwrap().display().to_string();
+    world.write("document", document.replace("//W", &format!("/{all}")).replace("/W", &all));
+    let import = world.sbx(["profile", "import", "--from", language]).args(flags).args(["document"]);
+    let out = import.run().success();
+    std::fs::remove_file(world.path("document")).unwrap();
+    let profile = world.write(world.outside.join("made.json"), out.out());
+    (profile.display().to_string(), out.err())
+}
+
+/// What a shell prints under a profile.
+fn prints(world: &World, profile: &str, script: &str) -> String {
+    world.sbx(["run", "-q", "-p", profile, "--", "/bin/sh", "-c", script]).run().out()
+}
+
+/// Whether a file is changed under a profile; it is put back.
+fn changes(world: &World, profile: &str, file: &Path) -> bool {
+    world.write(file, "kept\n");
+    let script = format!("(echo changed > '{}') 2>/dev/null; echo end", file.display());
+    assert_eq!(prints(world, profile, &script), "end\n");
+    let changed = world.read(file).unwrap() != "kept\n";
+    world.write(file, "kept\n");
+    changed
+}
+
+fn srt(files: &str) -> String {
+    format!("{{\"network\":{{}},\"filesystem\":{{{files}}}}}")
+}
+
+/// A place that may not be changed may be written in another way than the one that holds it.
+#[test]
+fn what_may_not_be_changed_stays_by_any_of_its_names() {
+    as_users(|user| {
+        let world = World::new(user);
+        let (vendor, made) = (world.path("vendor/f"), world.path("made"));
+        let codex = "default_permissions = \"x\"\n[permissions.x]\nextends = \":workspace\"\n\
+                     [permissions.x.filesystem]\n\"/W/home/project/vendor\" = \"read\"\n";
+        let in_home = |files: &str| (srt(files), world.home.join(".bashrc"), world.home.join("made"));
+        let bashrc = in_home("\"allowWrite\":[\"/W/home\"],\"denyWrite\":[\"~/.bashrc\"]");
+        let unit = "[Service]\nReadWritePaths=/W/home\nReadOnlyPaths=%h/fixed\n";
+        for (language, document, fixed, open) in [
+            ("claude", "{\"permissions\":{\"deny\":[\"Edit(//W/home/project/vendor/**)\"]}}", &vendor, &made),
+            (
+                "claude",
+                "{\"sandbox\":{\"filesystem\":{\"denyWrite\":[\"/W/home/project/vendor\"]}}}",
+                &vendor,
+                &made,
+            ),
+            ("srt", &srt("\"allowWrite\":[\".\"],\"denyWrite\":[\"~/project/vendor\"]"), &vendor, &made),
+            ("srt", &bashrc.0, &bashrc.1, &bashrc.2),
+            ("codex", codex, &vendor, &made),
+            ("cursor", "{\"additionalReadonlyPaths\":[\"/W/home/project/vendor\"]}", &vendor, &made),
+            ("systemd", unit, &world.home.join("fixed/f"), &made),
+            // The same names, as before.
+            ("srt", &srt("\"allowWrite\":[\".\"],\"denyWrite\":[\"vendor\"]"), &vendor, &made),
+        ] {
+            world.write(fixed, "");
+            let profile = made_whole(&world, language, document);
+            assert!(!changes(&world, &profile, fixed), "{language}: {document}");
+            assert!(changes(&world, &profile, open), "{language}: {document}");
+        }
+    });
+}
+
+/// A denial of writing wins over a permission in it, by whatever name.
+#[test]
+fn nothing_may_be_changed_in_a_place_that_may_not_be() {
+    as_users(|user| {
+        let world = World::new(user);
+        let (made, sub) = (world.path("made"), world.path("sub/made"));
+        for (fixed, top, below) in [
+            ("/W/home/project", false, false),
+            ("/W", false, false),
+            (".", false, false),
+            ("~/project", false, false),
+            ("/W/home/project/sub", true, false),
+            ("/W/outside", true, true),
+        ] {
+            let files = format!("\"allowWrite\":[\".\",\"/W/home/project/sub\"],\"denyWrite\":[\"{fixed}\"]");
+            world.write(&sub, "");
+            let profile = made_whole(&world, "srt", &srt(&files));
+            assert_eq!(
+                (changes(&world, &profile, &made), changes(&world, &profile, &sub)),
+                (top, below),
+                "{fixed}"
+            );
+        }
+    });
+}
