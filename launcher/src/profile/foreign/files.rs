@@ -3,6 +3,8 @@
 //! A profile has grants, denials below them, and protections below what may be written. So what a policy opens again
 //! below something that it closes has to be said in another way, or is lost.
 
+mod reopened;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -32,6 +34,10 @@ pub struct Files {
     places: BTreeMap<Location, Entry>,
     /// Where nothing may be changed, whatever is said about what is below. That opens nothing.
     forbidden: Vec<Location>,
+    /// What is open only where no denial holds it.
+    yielding: BTreeSet<Location>,
+    /// Whether what every profile opens is open.
+    opens_minimal: bool,
     /// How many could not be added.
     left_out: usize,
     executable: Option<Vec<(Location, bool)>>,
@@ -111,6 +117,16 @@ impl Files {
         }
     }
 
+    /// Has a place stay closed where a denial holds it, without exception.
+    pub fn yield_to_denials(&mut self, location: Location) {
+        self.yielding.insert(location);
+    }
+
+    /// Says that what every profile opens is open in the document too.
+    pub fn open_minimal(&mut self) {
+        self.opens_minimal = true;
+    }
+
     /// Whether there are more places than any profile has.
     pub fn are_too_many(&self) -> bool {
         self.left_out > 0
@@ -121,14 +137,15 @@ impl Files {
         self.executable = Some(locations);
     }
 
-    /// The lists that say the same. `here` is where the document is imported.
-    pub fn settle(mut self, here: &Variables, losses: &mut Losses) -> Lists {
-        let nesting = Nesting::of(self.places.keys().chain(&self.forbidden), here);
+    /// The lists that say the same. `base` is what the profile that is extended opens, and `here` where the document is
+    /// imported.
+    pub fn settle(mut self, base: &[Location], here: &Variables, losses: &mut Losses) -> Lists {
+        let nesting = Nesting::of(self.places.keys().chain(&self.forbidden).chain(base), here);
         let forbidden = std::mem::take(&mut self.forbidden);
         self.places.retain(|location, entry| {
             entry.access != Access::Write || !forbidden.iter().any(|place| nesting.holds(place, location))
         });
-        self.open_again(&nesting, losses);
+        self.open_again(base, &nesting, losses);
         let protect = self.protected(forbidden, losses);
         let workspace = self.places.get(&below(Variable::Workspace, ""));
         let opens_workspace = workspace.is_some_and(|entry| entry.access == Access::Write);
@@ -136,7 +153,7 @@ impl Files {
         let readable = if self.executable.is_some() { &mut lists.read } else { &mut lists.execute };
         for (location, entry) in &self.places {
             let (text, opened) = (json!(location.to_string()), opened(location, entry.optional));
-            let nearest = self.nearest(location).map(|(_, entry)| entry.access);
+            let nearest = self.nearest(location);
             match (entry.access, nearest) {
                 (Access::Deny, _) => lists.deny.push(text),
                 (Access::Write, Some(Access::Write)) => {}
@@ -181,63 +198,9 @@ impl Files {
     }
 
     /// What is said about the nearest place above, wherever the variables lead.
-    fn nearest(&self, location: &Location) -> Option<(&Location, &Entry)> {
-        self.around(location, is_in)
-    }
-
-    /// The same by another relation.
-    fn around(
-        &self,
-        location: &Location,
-        is_below: impl Fn(&Location, &Location) -> bool,
-    ) -> Option<(&Location, &Entry)> {
-        let above = self.places.iter().filter(|(other, _)| *other != location && is_below(other, location));
-        above.max_by_key(|(other, _)| (other.base.is_some(), other.rest.len()))
-    }
-
-    /// Settles what is opened below something closed: a denial of a profile has no exceptions. What is closed in the
-    /// whole file system need not be denied, if nothing opens the whole file system.
-    fn open_again(&mut self, nesting: &Nesting, losses: &mut Losses) {
-        let holds = |outer: &Location, inner: &Location| nesting.holds(outer, inner);
-        let reopened: Vec<(Location, Location)> = self
-            .places
-            .iter()
-            .filter(|(_, entry)| entry.access != Access::Deny)
-            .filter_map(|(location, _)| {
-                let (closed, entry) = self.around(location, holds)?;
-                (entry.access == Access::Deny).then(|| (location.clone(), closed.clone()))
-            })
-            .collect();
-        for (location, closed) in reopened {
-            let Some(entry) = self.places.get(&closed) else { continue };
-            let place = entry.place.clone();
-            match self.around(&closed, holds).map(|(above, entry)| (is_root(above), entry.access)) {
-                Some((true, Access::Read)) => {
-                    self.places.remove(&root());
-                    self.places.remove(&closed);
-                    losses.note(
-                        place,
-                        format_args!(
-                            "'{closed}' is closed with '{location}' open in it, and a denial has no exceptions: the \
-                             profile opens '{location}' and what programs need, and nothing else of the machine"
-                        ),
-                    );
-                }
-                None | Some((_, Access::Deny)) => {
-                    self.places.remove(&closed);
-                }
-                Some((_, Access::Read | Access::Write | Access::Fixed)) => {
-                    if let Some(lost) = self.places.remove(&location) {
-                        losses.note(
-                            lost.place,
-                            format_args!(
-                                "a denial has no exceptions: '{location}' stays closed with '{closed}'"
-                            ),
-                        );
-                    }
-                }
-            }
-        }
+    fn nearest(&self, location: &Location) -> Option<Access> {
+        let above = self.places.iter().filter(|(other, _)| *other != location && is_in(other, location));
+        above.max_by_key(|(other, _)| (other.base.is_some(), other.rest.len())).map(|(_, entry)| entry.access)
     }
 }
 
@@ -251,13 +214,18 @@ fn opened(location: &Location, optional: bool) -> Value {
 mod tests {
     use super::*;
 
+    fn location(text: &str) -> Location {
+        Location::path(text.to_string().into()).unwrap()
+    }
+
     fn settled(entries: &[(&str, Access)]) -> (Lists, Vec<String>) {
         let mut files = Files::default();
         for (path, access) in entries {
-            files.add(Location::path(path.to_string().into()).unwrap(), *access, path);
+            files.add(location(path), *access, path);
         }
+        let base = ["/usr", "/opt", "/etc/passwd", "${WORKSPACE}"].map(location);
         let mut losses = Losses::default();
-        (files.settle(&Variables::default(), &mut losses), losses.lines().to_vec())
+        (files.settle(&base, &Variables::default(), &mut losses), losses.lines().to_vec())
     }
 
     #[test]
@@ -310,12 +278,22 @@ mod tests {
         assert_eq!((lists.write, lists.deny), (vec![json!("${WORKSPACE}")], vec![]));
         assert_eq!(lists.execute, ["${WORKSPACE}"]);
         assert_eq!(lost.len(), 1, "{lost:?}");
-        // The whole file system is closed anyway.
-        let (lists, lost) = settled(&[("/", Deny), ("/srv", Read)]);
-        assert_eq!((lists.execute, lists.deny, lost), (vec![json!("/srv")], vec![], vec![]));
+        // The whole file system is closed anyway, but for what every profile opens.
+        let (lists, lost) = settled(&[("/", Deny), ("/srv", Read), ("/usr", Read), ("/opt", Read)]);
+        assert_eq!((lists.execute, lists.deny), (["/opt", "/srv", "/usr"].map(Value::from).to_vec(), vec![]));
+        let why = "'/' is closed with '/opt' open in it, and a denial has no exceptions";
+        assert_eq!(lost, [format!("/: {why}: '/etc/passwd' stays open, as in every profile")]);
+        let (_, lost) = settled(&[("/srv", Deny), ("/srv/a", Read)]);
+        assert_eq!(lost, Vec::<String>::new());
         // Below something else a denial stays, and what it had open is lost.
         let (lists, lost) = settled(&[("/srv", Write), ("/srv/a", Deny), ("/srv/a/b", Read)]);
         assert_eq!(lists.deny, ["/srv/a"]);
         assert_eq!(lost, ["/srv/a/b: a denial has no exceptions: '/srv/a/b' stays closed with '/srv/a'"]);
+        // So it does where every profile opens what it closes.
+        for more in [("/", Read), ("/", Deny)] {
+            let (lists, lost) = settled(&[more, ("/opt/a", Deny), ("/opt/a/b", Read)]);
+            assert!(lists.deny.contains(&json!("/opt/a")), "{:?}", lists.deny);
+            assert_eq!(lost, ["/opt/a/b: a denial has no exceptions: '/opt/a/b' stays closed with '/opt/a'"]);
+        }
     }
 }

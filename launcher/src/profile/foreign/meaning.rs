@@ -6,10 +6,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::hosts::HostRule;
-use crate::profile::error::{Fault, Place};
+use crate::profile::error::{Fault, Place, ProfileCause};
 use crate::profile::foreign::files::{Files, Lists};
-use crate::profile::foreign::{Losses, MOST, hosts};
-use crate::profile::location::Variables;
+use crate::profile::foreign::{Losses, MOST, hosts, read_back};
+use crate::profile::location::{Location, Variables};
+use crate::profile::model::Profile;
 use crate::profile::words::NetworkMode;
 
 /// The built-in profile that a made one extends.
@@ -25,6 +26,14 @@ pub enum Base {
 }
 
 impl Base {
+    /// What such a profile opens, with the stores in the home.
+    fn opened(self) -> Result<Vec<Location>, ProfileCause> {
+        let most = Lists { opens_workspace: true, ..Lists::default() };
+        let Profile { paths, home, .. } = read_back(&json!({ "extends": self.word(&most) }))?;
+        let lists = [&paths.read, &paths.execute, &paths.write, &home.stores];
+        Ok(lists.into_iter().flat_map(|list| list.iter()).map(|entry| entry.value.clone()).collect())
+    }
+
     fn word(self, lists: &Lists) -> &'static str {
         match self {
             Base::Custom => "custom",
@@ -102,7 +111,8 @@ impl Meaning {
         if self.files.are_too_many() || lengths.into_iter().any(|length| length > MOST) {
             return Err(Place::Top.fault(format!("it has more than {MOST} paths, hosts or commands")));
         }
-        let lists_of_paths = self.files.settle(here, losses);
+        let opened = self.base.opened().map_err(|cause| Place::Top.fault(cause.to_string()))?;
+        let lists_of_paths = self.files.settle(&opened, here, losses);
         let mut document = Map::new();
         document.insert("description".into(), json!(self.description));
         document.insert("extends".into(), json!(self.base.word(&lists_of_paths)));

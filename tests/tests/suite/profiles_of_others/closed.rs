@@ -100,3 +100,75 @@ fn nothing_may_be_changed_in_a_place_that_may_not_be() {
         }
     });
 }
+
+/// Which of these files a shell can read under a profile.
+fn reads<const N: usize>(world: &World, profile: &str, files: [&Path; N]) -> [bool; N] {
+    files.map(|file| {
+        let script = format!("cat '{}' 2>/dev/null; echo end", file.display());
+        let out = prints(world, profile, &script);
+        assert!(out.ends_with("end\n"), "{}: {out}", file.display());
+        out != "end\n"
+    })
+}
+
+/// Where the profile that is extended opens what is closed, the denial stays, and what is open in it is lost.
+#[test]
+fn what_every_profile_opens_stays_closed() {
+    as_users(|user| {
+        let world = World::new(user);
+        let key = world.write("secret/key", "key\n");
+        let public = world.write("secret/pub/f", "public\n");
+        let lossy = &["--lossy"][..];
+        for denied in ["\"secret\"", "\"/\",\"secret\"", "\"/W/home/project/secret\""] {
+            let document = srt(&format!("\"denyRead\":[{denied}],\"allowRead\":[\"secret/pub\"]"));
+            let (profile, lost) = made(&world, "srt", &document, lossy);
+            assert!(lost.contains("secret/pub' stays closed with '"), "{denied}: {lost}");
+            // Where all is closed nothing starts.
+            if !denied.contains("\"/\"") {
+                assert_eq!(reads(&world, &profile, [&key, &public]), [false, false], "{denied}");
+            }
+        }
+        // The twin: what no profile opens is open in part.
+        let (kept, inner) = (world.outside.join("kept"), world.outside.join("dir/inner"));
+        let document = srt("\"denyRead\":[\"/W/outside\"],\"allowRead\":[\"/W/outside/dir\"]");
+        let (profile, lost) = made(&world, "srt", &document, lossy);
+        assert!(lost.contains("and nothing else of the machine"), "{lost}");
+        assert_eq!(reads(&world, &profile, [&kept, &inner]), [false, true]);
+    });
+}
+
+/// There a denial of reading wins over a permission to edit, but the workspace stays open.
+#[test]
+fn denials_of_claude_code_win() {
+    as_users(|user| {
+        let world = World::new(user);
+        let (kept, inner) = (world.outside.join("kept"), world.outside.join("dir/inner"));
+        let document = |denied: &str| {
+            format!(
+                "{{\"permissions\":{{\"deny\":[{denied}],\"allow\":[\"Edit(//W/outside/dir/**)\",\"Edit(./**)\"]}}}}"
+            )
+        };
+        let (profile, lost) = made(&world, "claude", &document("\"Read(//W/outside/**)\""), &["--lossy"]);
+        assert!(lost.contains("permissions.allow[0]: a denial has no exceptions: '"), "{lost}");
+        assert_eq!(reads(&world, &profile, [&kept, &inner]), [false, false]);
+        assert!(changes(&world, &profile, &world.path("made")));
+        let profile = made_whole(&world, "claude", &document(""));
+        assert_eq!(reads(&world, &profile, [&kept, &inner]), [true, true]);
+        assert!(changes(&world, &profile, &inner));
+    });
+}
+
+/// A unit that begins from an empty root has less than every profile opens.
+#[test]
+fn what_a_unit_does_not_open_is_said() {
+    as_users(|user| {
+        let world = World::new(user);
+        let unit = "[Service]\nTemporaryFileSystem=/:ro\nBindReadOnlyPaths=/usr /lib /lib64 /bin\n";
+        let (_, lost) = made(&world, "systemd", unit, &["--lossy"]);
+        assert!(lost.contains("stays open, as in every profile (and "), "{lost}");
+        let exported =
+            world.sbx(["profile", "export", "--lossy", "--to", "systemd", "read-only"]).run().success();
+        let (_, lost) = made(&world, "systemd", &exported.out(), &["--lossy"]);
+        assert!(!lost.contains("as in every profile"), "{lost}");
+    });
+}

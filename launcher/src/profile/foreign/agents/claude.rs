@@ -145,7 +145,7 @@ fn rule(rule: &Rule<'_>, rules: &mut FileRules, meaning: &mut Meaning, losses: &
             each_place(rule, text, losses, |location| rules.deny(location, place));
         }
         ("Edit" | "Write" | "MultiEdit" | "NotebookEdit", Some(text)) if verdict == Verdict::Allow => {
-            each_place(rule, text, losses, |location| rules.allow_writing(location, place));
+            each_place(rule, text, losses, |location| rules.allow_editing(location, place));
         }
         ("Edit" | "Write" | "MultiEdit" | "NotebookEdit", Some(text)) => {
             ask(rule, losses);

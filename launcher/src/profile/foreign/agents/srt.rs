@@ -103,6 +103,7 @@ pub struct FileRules {
     deny_read: Vec<(Location, String)>,
     allow_read: Vec<(Location, String)>,
     allow_write: Vec<(Location, String)>,
+    edit: Vec<(Location, String)>,
     deny_write: Vec<Location>,
 }
 
@@ -132,6 +133,11 @@ impl FileRules {
         self.allow_write.push((location, place.to_string()));
     }
 
+    /// Allows writing below a place, as far as nothing denies reading it.
+    pub fn allow_editing(&mut self, location: Location, place: impl ToString) {
+        self.edit.push((location, place.to_string()));
+    }
+
     /// Denies writing below a place.
     pub fn deny_writing(&mut self, location: Location) {
         self.deny_write.push(location);
@@ -152,7 +158,11 @@ impl FileRules {
                 files.add(location.clone(), Access::Deny, place);
             }
         }
-        for (location, place) in &self.allow_write {
+        let is_written = |location: &Location| self.allow_write.iter().any(|(other, _)| other == location);
+        for (location, _) in self.edit.iter().filter(|(location, _)| !is_written(location)) {
+            files.yield_to_denials(location.clone());
+        }
+        for (location, place) in self.allow_write.iter().chain(&self.edit) {
             files.add_optional(location.clone(), Access::Write, place);
         }
         for (location, place) in &self.allow_read {

@@ -193,6 +193,9 @@ impl Said {
             }
         }
         for ((text, inner), (access, place)) in &self.files {
+            if text == ":minimal" && *access != Access::Deny {
+                meaning.files.open_minimal();
+            }
             for located in places(text, &roots) {
                 match located.and_then(|location| inside(&location, inner)) {
                     Ok(location) => meaning.files.add_optional(location, *access, place),
