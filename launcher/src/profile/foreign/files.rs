@@ -34,6 +34,8 @@ pub struct Files {
     places: BTreeMap<Location, Entry>,
     /// Where nothing may be changed, whatever is said about what is below. That opens nothing.
     forbidden: Vec<Location>,
+    /// Where nothing may be changed that is there.
+    kept: BTreeSet<Location>,
     /// What is open only where no denial holds it.
     yielding: BTreeSet<Location>,
     /// Whether what every profile opens is open.
@@ -52,12 +54,18 @@ struct Entry {
     place: String,
 }
 
+/// Whether a place is the machine's directory for scratch.
+pub fn is_tmp(location: &Location) -> bool {
+    location.base.is_none() && location.rest.trim_end_matches('/') == "/tmp"
+}
+
 /// What a document means by a place to write to. A run has a `/tmp` of its own, which a rule about the machine's would
 /// put out of the way: what others keep there would be open.
 fn in_run(location: Location, access: Access) -> Location {
-    let is_tmp = location.base.is_none() && location.rest.trim_end_matches('/') == "/tmp";
     match access {
-        Access::Write if is_tmp => Location { base: Some(Variable::Tmp), rest: String::new().into() },
+        Access::Write if is_tmp(&location) => {
+            Location { base: Some(Variable::Tmp), rest: String::new().into() }
+        }
         _ => location,
     }
 }
@@ -112,6 +120,15 @@ impl Files {
     pub fn forbid_writing(&mut self, location: Location) {
         if self.forbidden.len() < MOST {
             self.forbidden.push(location);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// Lets nothing be changed at a place where something is; what is not there may be made.
+    pub fn keep_if_there(&mut self, location: Location) {
+        if self.kept.len() < MOST {
+            self.kept.insert(location);
         } else {
             self.left_out += 1;
         }
@@ -194,7 +211,11 @@ impl Files {
         }
         let all: BTreeSet<Location> =
             fixed.into_iter().chain(forbidden).filter(|place| !is_root(place)).collect();
-        all.iter().filter(is_at_stake).map(|place| json!(place.to_string())).collect()
+        // Where the only reader of a path is the path itself, a missing one may be made.
+        let if_there =
+            |place: &Location| json!({ "path": place.to_string(), "readers": [place.to_string()] });
+        let kept = self.kept.difference(&all).filter(is_at_stake).map(if_there);
+        all.iter().filter(is_at_stake).map(|place| json!(place.to_string())).chain(kept).collect()
     }
 
     /// What is said about the nearest place above, wherever the variables lead.

@@ -7,11 +7,12 @@ use crate::profile::foreign::Losses;
 use crate::profile::foreign::agents::{
     allow_hosts, deny_hosts, lose, path, paths, settle_base, skip, unknown,
 };
-use crate::profile::foreign::files::{Access, root};
+use crate::profile::foreign::files::{Access, below, is_tmp, root};
 use crate::profile::foreign::hosts;
 use crate::profile::foreign::meaning::Meaning;
 use crate::profile::json::{self, Fields, Node};
 use crate::profile::location::Location;
+use crate::profile::words::Variable;
 
 /// Keys that choose programs, or are for other systems than Linux.
 const ELSEWHERE: [&str; 14] = [
@@ -39,6 +40,9 @@ pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
     fields.require("network", |node, place| network(node, place, &mut meaning, losses))?;
     let mut rules = FileRules::default();
     fields.require("filesystem", |node, place| rules.read(node, place, losses))?;
+    if rules.keep_mandatory(&mut meaning) {
+        losses.note("filesystem.allowWrite", ONLY_AT_TOP);
+    }
     rules.settle(&mut meaning);
     fields.take("credentials", |node, place| credentials(node, place, &mut meaning, losses))?;
     skip(&mut fields, &ELSEWHERE)?;
@@ -97,6 +101,25 @@ const OF_NETWORK: [&str; 5] = [
 pub const FILES: [&str; 6] =
     ["denyRead", "allowRead", "allowWrite", "denyWrite", "disabled", "allowGitConfig"];
 
+/// What stays as it is wherever something may be written.
+const MANDATORY: [&str; 8] = [
+    ".bashrc",
+    ".bash_profile",
+    ".zshrc",
+    ".zprofile",
+    ".profile",
+    ".gitconfig",
+    ".gitmodules",
+    ".ripgreprc",
+];
+
+/// The same outside the workspace: in it the profile protects more of their kind.
+const MANDATORY_ELSEWHERE: [&str; 7] =
+    [".mcp.json", ".vscode", ".idea", ".claude/commands", ".claude/agents", ".git/hooks", ".git/config"];
+
+const ONLY_AT_TOP: &str =
+    "files like .bashrc, .mcp.json and .vscode stay as they are at the top of each of these places only";
+
 /// The lists of `filesystem`.
 #[derive(Default)]
 pub struct FileRules {
@@ -141,6 +164,21 @@ impl FileRules {
     /// Denies writing below a place.
     pub fn deny_writing(&mut self, location: Location) {
         self.deny_write.push(location);
+    }
+
+    /// Has files of these names stay as they are at the top of what may be written. Says whether there is any.
+    fn keep_mandatory(&self, meaning: &mut Meaning) -> bool {
+        let mut is_open = false;
+        for (location, _) in self.allow_write.iter().filter(|(location, _)| !is_tmp(location)) {
+            is_open = true;
+            let is_workspace = *location == below(Variable::Workspace, "");
+            let more = if is_workspace { &[][..] } else { &MANDATORY_ELSEWHERE };
+            for name in MANDATORY.iter().chain(more) {
+                let rest = format!("{}/{name}", location.rest.trim_end_matches('/'));
+                meaning.files.keep_if_there(Location { base: location.base, rest: rest.into() });
+            }
+        }
+        is_open
     }
 
     /// Denies everything below a place.
