@@ -126,7 +126,7 @@ fn decided(document: &Value, name: &str, args: &[u64; 6]) -> u32 {
             Some("SCMP_CMP_LE") => left <= value,
             Some("SCMP_CMP_GT") => left > value,
             Some("SCMP_CMP_GE") => left >= value,
-            Some("SCMP_CMP_MASKED_EQ") => left & value == number("valueTwo"),
+            Some("SCMP_CMP_MASKED_EQ") => left & value == number("valueTwo") & value,
             other => panic!("{other:?}"),
         }
     };

@@ -59,6 +59,24 @@ fn an_imported_filter_refuses_what_the_document_refuses() {
     });
 }
 
+/// libseccomp lays the mask over the value too, so a value with other bits is no rule that never matches.
+#[test]
+fn a_masked_value_may_have_other_bits() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "import os\ntry: os.getpgid(1); print('answered')\nexcept OSError as e: print(e.errno)";
+        for (value, answer) in [(3, "42\n"), (2, "answered\n")] {
+            let args = json!([{ "index": 0, "value": 1, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ" }]);
+            let rule =
+                json!({ "names": ["getpgid"], "action": "SCMP_ACT_ERRNO", "errnoRet": 42, "args": args });
+            let profile = imported(&world, &json!({ "defaultAction": "SCMP_ACT_ALLOW", "syscalls": [rule] }));
+            let out =
+                world.sbx(["run", "-q", "-p"]).arg(&profile).args(["--", "python3", "-c", script]).run();
+            assert_eq!(out.out(), answer, "{value}: {out}");
+        }
+    });
+}
+
 #[test]
 fn a_loss_is_an_error_or_a_line() {
     let world = World::new(&User::ordinary());

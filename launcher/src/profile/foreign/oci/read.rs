@@ -304,7 +304,7 @@ fn version(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// One comparison, of 64 bits. The first value of a masked one is its mask.
+/// One comparison, of 64 bits. The first value of a masked one is its mask, which libseccomp lays over the second too.
 fn condition(node: Node, place: &Place) -> Result<Condition, Fault> {
     let mut fields = node.fields(place, &["index", "value", "valueTwo", "op"])?;
     let index = fields.require("index", Node::integer)?;
@@ -313,7 +313,7 @@ fn condition(node: Node, place: &Place) -> Result<Condition, Fault> {
     let value = fields.require("value", Node::integer)?;
     let second = maybe(&mut fields, "valueTwo", Node::integer)?.unwrap_or(0);
     let (op, value) = match fields.require("op", |node, place| node.word(place, OF_OCI))? {
-        Op::MaskedEq(_) => (Op::MaskedEq(value), second),
+        Op::MaskedEq(_) => (Op::MaskedEq(value), second & value),
         op => (op, value),
     };
     Ok(Condition { arg, width: Width::Qword, op, value })
