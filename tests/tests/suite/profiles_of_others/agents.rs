@@ -116,6 +116,25 @@ fn a_directory_that_is_not_there_keeps_nothing_from_running() {
     });
 }
 
+/// Paths of rules are patterns of gitignore: what is escaped in them stands for itself.
+#[test]
+fn escaped_paths_of_claude_code_are_about_the_files_that_they_name() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("my secrets/k", SECRET);
+        world.write("mysecrets/k", "open");
+        let script = "cat 'my secrets/k' mysecrets/k; echo end";
+        for (rule, shown) in [
+            ("Read(./my\\\\ secrets/**)", "openend\n".to_string()),
+            ("Read(./mysecrets/**)", format!("{SECRET}end\n")),
+        ] {
+            let profile = made_of(&world, "claude", format!("{{\"permissions\":{{\"deny\":[\"{rule}\"]}}}}"));
+            let out = world.sbx(["run", "-p"]).arg(&profile).args(["--", "/bin/sh", "-c", script]).run();
+            assert_eq!(out.out(), shown, "{rule}: {out}");
+        }
+    });
+}
+
 #[test]
 fn a_blocked_command_is_not_executed() {
     as_users(|user| {

@@ -171,6 +171,16 @@ fn an_unknown_rule_is_an_error_or_a_line() {
             ),
             (
                 "claude",
+                "{\"permissions\":{\"deny\":[\"Read(!x)\"]}}",
+                "permissions.deny[0]: '!x' takes a rule back",
+            ),
+            (
+                "claude",
+                "{\"permissions\":{\"deny\":[\"Read(./x\\\\*)\"]}}",
+                "escapes what no path of a profile has",
+            ),
+            (
+                "claude",
                 "{\"permissions\":{\"deny\":[\"Read(./~/.ssh)\"]}}",
                 "permissions.deny[0]: './~/.ssh' has a '~' that is not at its beginning",
             ),

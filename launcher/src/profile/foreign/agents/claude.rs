@@ -209,6 +209,11 @@ fn command(text: &str) -> Option<&str> {
 /// The place of a rule. A name without a slash, or behind `**/`, is meant in every directory: a profile has the first.
 fn each_place(rule: &Rule<'_>, text: &str, losses: &mut Losses, add: impl FnOnce(Location)) {
     let (workspace, place) = (Some(Variable::Workspace), rule.place);
+    let plain = match unescaped(text) {
+        Ok(plain) => plain,
+        Err(why) => return losses.note(place, why),
+    };
+    let text = plain.as_str();
     let bare = text.strip_prefix("**/").unwrap_or(text);
     let is_anywhere = !bare.contains('/') && !bare.starts_with('~');
     let located = if is_anywhere {
@@ -237,6 +242,29 @@ fn each_place(rule: &Rule<'_>, text: &str, losses: &mut Losses, add: impl FnOnce
     }
 }
 
+/// A pattern of gitignore(5) without its escapes. What is escaped in it is no part of a pattern any more, so characters
+/// that mean something in a path of a profile stay an error.
+fn unescaped(text: &str) -> Result<String, String> {
+    let wrong = |what: &str| Err(format!("'{}' {what}", Plain(text)));
+    if text.starts_with(['!', '#']) {
+        return wrong(
+            "takes a rule back or is a comment, as in gitignore(5); a name like that begins with '\\'",
+        );
+    }
+    let (mut plain, mut rest) = (String::new(), text.chars());
+    while let Some(character) = rest.next() {
+        let escaped = if character == '\\' { rest.next() } else { Some(character) };
+        match escaped {
+            Some('*' | '?' | '[' | '{' | '~' | '/') if character == '\\' => {
+                return wrong("escapes what no path of a profile has");
+            }
+            Some(character) => plain.push(character),
+            None => return wrong("ends with a '\\', and so is about no file"),
+        }
+    }
+    Ok(plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,5 +277,17 @@ mod tests {
         assert_eq!(command("git push *"), None);
         assert_eq!(command("rm -rf:*"), None);
         assert_eq!(command(":*"), None);
+    }
+
+    #[test]
+    fn escapes_of_gitignore_are_undone() {
+        for (text, plain) in
+            [("my\\ x/y", "my x/y"), ("\\!x", "!x"), ("\\#x", "#x"), ("a\\\\b", "a\\b"), ("a!#", "a!#")]
+        {
+            assert_eq!(unescaped(text).as_deref(), Ok(plain));
+        }
+        for text in ["!x", "#x", "x\\", "x/\\*\\*", "\\~/x"] {
+            assert!(unescaped(text).is_err(), "{text}");
+        }
     }
 }
