@@ -172,6 +172,8 @@ MUTANTS = [
      "Destination::Nothing { backlog } => {", ["network::"]),
     ("learn-secrets", "launcher/src/learn/learner.rs",
      "&& !self.rules.allow_sensitive", "&& false", ["learn::"]),
+    ("learn-writing-reads", "launcher/src/learn/right.rs",
+     "if self.write { &[Use::Write, Use::Read] }", "if self.write { &[Use::Write] }", ["learn::closed::", "lib:learn"]),
     ("learn-what-is-replaced", "launcher/src/learn/candidate.rs",
      "Some(place) => Right::Path(place.clone(), *access),", "Some(_) => right,", ["learn::"]),
     ("learn-any-flag", "launcher/src/learn/demand.rs",

@@ -211,8 +211,8 @@ impl Learner {
     pub fn judge(&self, right: &Right) -> Option<String> {
         match right {
             Right::Path(path, access) => {
-                let what = if access.write { Use::Write } else { Use::Read };
-                self.either(path, |path| self.sensitive.path(path, what))
+                let judge = |what: &Use| self.either(path, |path| self.sensitive.path(path, *what));
+                access.uses().iter().find_map(judge)
             }
             Right::Call(entry) => self.calls.judge(entry),
             Right::Connect(rule) => match HostRule::parse(rule) {

@@ -1,5 +1,6 @@
 //! What a learned profile can give: one right each, and what shows that the command wants it.
 
+use crate::explain::sensitive::Use;
 use crate::sys::path::canonical;
 use crate::sys::within::is_below;
 use crate::text::{escape, shown};
@@ -29,6 +30,11 @@ impl Access {
     /// Whether it gives all that the other gives.
     pub fn covers(self, other: Access) -> bool {
         self.and(other) == self
+    }
+
+    /// What it lets be done: who may change a file may read it as well.
+    pub fn uses(self) -> &'static [Use] {
+        if self.write { &[Use::Write, Use::Read] } else { &[Use::Read] }
     }
 
     /// What a flag of `sbx run` gives.

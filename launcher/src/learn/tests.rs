@@ -5,7 +5,7 @@ use crate::enforce::scratch::Scratch;
 use right::{Access, Right};
 use sbx_client::report::{Address, Bytes, Confidence, Fate, Suggestion, ViolationKind, ViolationRecord};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 const READ: Access = Access { write: false, execute: false };
 const WRITE: Access = Access { write: true, execute: false };
@@ -234,6 +234,25 @@ fn made_up_names_end_learning() {
     learner.learn(&report(files.collect()), 1).unwrap();
     let rights: Vec<_> = learner.candidate.rules().iter().map(|rule| rule.right.clone()).collect();
     assert_eq!(rights, [Right::Path(many, READ)]);
+}
+
+/// A rule about a directory opens what else is in it.
+#[test]
+fn a_crowd_of_files_opens_no_directory_with_a_secret() {
+    for (mode, is_joined) in [(0o600, false), (0o644, true)] {
+        let machine = Machine::new();
+        let mut learner = machine.learner(LearnerRules::default());
+        let many = machine.path("home/many");
+        fs::write(many.join("other"), "").unwrap();
+        fs::set_permissions(many.join("other"), fs::Permissions::from_mode(mode)).unwrap();
+        let written = (0..20).map(|number| {
+            let path = many.join(number.to_string());
+            fs::write(&path, "").unwrap();
+            record("openat", Some(&path), &["--rw", path.to_str().unwrap()])
+        });
+        learner.learn(&report(written.collect()), 1).unwrap();
+        assert_eq!(learner.candidate.has(&Right::Path(many, WRITE)), is_joined, "{mode:o}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Profiles that are learned, compared and reviewed.
 
 mod attackers;
+mod closed;
 mod compared;
 mod flags;
 mod hostile;
