@@ -12,10 +12,12 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of entries that are looked at.
 const MOST: usize = 20_000;
-/// Read permission of users that neither own a file nor are in its group.
+/// Permission of users that neither own a file nor are in its group: to read it.
 const OTHERS_READ: u32 = 0o004;
+/// The same: to go through a directory.
+const OTHERS_SEARCH: u32 = 0o001;
 
-/// What is said of a file that only its owner and group may read.
+/// What is said of what only its owner and group may read.
 pub const CLOSED: &str = "its permissions close it to other users";
 
 /// What is said of a pipe or a socket.
@@ -26,9 +28,14 @@ const UNREADABLE: &str = "it cannot be looked through";
 /// What is said of a repository without a work tree.
 const REPOSITORY: &str = "git executes what is in it";
 
-/// Whether permissions close a file to other users.
+/// Whether its own permissions close a file to other users, or a directory with what is in it.
 pub fn is_closed(meta: &fs::Metadata) -> bool {
-    meta.mode() & OTHERS_READ == 0
+    meta.mode() & OTHERS_READ == 0 || keeps_out(meta)
+}
+
+/// Whether a directory closes all that is in it to other users, whatever the modes there are.
+pub fn keeps_out(meta: &fs::Metadata) -> bool {
+    meta.is_dir() && meta.mode() & OTHERS_SEARCH == 0
 }
 
 /// Whether git takes a directory for a repository, whatever its name is.
@@ -119,15 +126,15 @@ impl<'n> Look<'n> {
             let Ok(meta) = entry.metadata() else { continue };
             let why = match self.what {
                 _ if meta.is_dir() && self.is_repository(&path) => Some(REPOSITORY),
-                _ if meta.is_dir() => {
-                    more.push_back(path);
-                    continue;
-                }
                 _ if self.is_irregular(&meta) => Some(IRREGULAR),
                 _ if self.has_login(&path) => Some(git::LOGIN),
-                Use::Read if !self.by_name_only && meta.is_file() => is_closed(&meta).then_some(CLOSED),
+                Use::Read if !self.by_name_only && !meta.is_symlink() => is_closed(&meta).then_some(CLOSED),
                 Use::Read | Use::Write => None,
             };
+            if why.is_none() && meta.is_dir() {
+                more.push_back(path);
+                continue;
+            }
             self.found.extend(why.map(|why| (path, why.to_string())));
         }
         Ok(())

@@ -251,7 +251,7 @@ impl Sensitive {
         {
             return Vec::new();
         }
-        let around = self.by_home(path).or_else(|| by_permissions(path, what));
+        let around = self.by_home(path).or_else(|| self.by_permissions(path, what));
         if let Some(why) = around {
             return vec![Touched::here(path, why)];
         }
@@ -295,6 +295,21 @@ impl Sensitive {
         is_hidden.then(|| "hidden in the home directory, where settings and keys are".to_string())
     }
 
+    /// Why permissions close it to other users, its own or those of a directory above: what only its owner may read is
+    /// the owner's. A home directory that is closed as a whole says nothing about a file in it, nor does what is above.
+    fn by_permissions(&self, path: &Path, what: Use) -> Option<String> {
+        if what != Use::Read {
+            return None;
+        }
+        if path.metadata().is_ok_and(|meta| look::is_closed(&meta)) {
+            return Some(look::CLOSED.to_string());
+        }
+        let leads_home = |above: &Path| self.home.as_deref().is_some_and(|home| is_within(home, above));
+        let mut above = path.ancestors().skip(1).take_while(|above| !leads_home(above));
+        let closing = above.find(|above| above.metadata().is_ok_and(|meta| look::keeps_out(&meta)))?;
+        Some(format!("the permissions of {} close it to other users", shown(closing)))
+    }
+
     /// Why something below it makes it sensitive.
     fn by_contents(&self, path: &Path, what: Use, most: usize) -> Vec<Found> {
         if table::PUBLIC.iter().any(|open| is_within(path, Path::new(open))) {
@@ -333,12 +348,6 @@ impl Sensitive {
             },
         }
     }
-}
-
-/// Why permissions close it to other users: what only its owner may read is the owner's.
-fn by_permissions(path: &Path, what: Use) -> Option<String> {
-    let meta = path.metadata().ok().filter(|_| what == Use::Read)?;
-    look::is_closed(&meta).then(|| look::CLOSED.to_string())
 }
 
 #[cfg(test)]
