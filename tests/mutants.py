@@ -196,6 +196,8 @@ MUTANTS = [
      "let is_of_home = own &&", "let is_of_home = false && own &&", ["learn::"]),
     ("learn-hosts-again", "launcher/src/learn/learner.rs",
      "if rights.iter().any(|right| self.pruned", "if false && rights.iter().any(|right| self.pruned", ["hosts::learned::"]),
+    ("review-closed-home", "launcher/src/explain/review/probes/variables.rs",
+     "always.chain(closed.map(", "always.chain(closed.take(0).map(", ["learn::words::"]),
     ("review-no-entries", "launcher/src/explain/review/probes/files.rs",
      "for path in granted.iter().map(|(path, _)| path).chain(&everything) {", "for path in &everything {",
      ["learn::reviews::"]),

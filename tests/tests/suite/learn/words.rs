@@ -59,6 +59,41 @@ fn variables_that_lead_programs_to_code_are_told() {
     });
 }
 
+/// What is set, or passed on, in some runs alone is told as well.
+#[test]
+fn variables_of_a_closed_home_and_of_an_open_network_are_told() {
+    promise!(kernel::PATHS);
+    need!("python3");
+    in_worlds(|world| {
+        world.write("code/planted.py", "print('loaded')\n");
+        let directory = "${WORKSPACE}/code";
+        for (home, set, is_told) in [
+            (json!({ "mode": "closed", "closed_env": { "PYTHONPATH": directory } }), json!({}), true),
+            (json!({ "mode": "closed", "closed_env": { "GREETING": directory } }), json!({}), false),
+            // What is set in every run stands in its place.
+            (json!({ "closed_env": { "PYTHONPATH": directory } }), json!({ "PYTHONPATH": "/none" }), false),
+        ] {
+            let profile = extended("workspace", &json!({ "home": home, "env": { "set": set } }));
+            let reviewed = review(world, &profile);
+            let out = run(world, &["python3", "-c", "import planted"]).out();
+            let about = format!("PYTHONPATH={directory}");
+            assert_eq!(
+                (out == "loaded\n", has(&reviewed, "variables", &about)),
+                (is_told, is_told),
+                "{reviewed:#}"
+            );
+            assert_eq!(reviewed["rights"]["if closed"].to_string().contains(&about), is_told, "{reviewed:#}");
+        }
+        for (mode, passed) in [("host", "there\n"), ("none", "\n")] {
+            let added = json!({ "network": { "mode": mode }, "env": { "addresses": ["DB_*"] } });
+            let reviewed = review(world, &extended("workspace", &added));
+            let words = ["run", "-q", "-p", "../reviewed.json", "--", "sh", "-c", "echo $DB_HOST"];
+            assert_eq!(world.sbx(words).env("DB_HOST", "there").run().out(), passed, "{mode}");
+            assert!(reviewed["rights"]["addresses"].to_string().contains("DB_*"), "{reviewed:#}");
+        }
+    });
+}
+
 #[test]
 fn the_most_harmful_stands_first_and_the_differing_profile_is_named() {
     promise!(kernel::PATHS);

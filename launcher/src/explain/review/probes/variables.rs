@@ -3,13 +3,16 @@
 use crate::explain::review::effects::key;
 use crate::explain::review::probes::Gain;
 use crate::plan::environment::{is_kept_back, is_never_passed};
-use crate::profile::{self, Given, Name, Pattern, Profile, Search};
+use crate::profile::{self, Given, Location, Name, Pattern, Profile, Search};
 use std::ffi::OsStr;
 
 /// The profile whose denials say how variables with secrets are named.
 const KNOWING: &str = "custom";
 /// Maximum number of kinds of names that are told of one pattern.
 const MOST: usize = 4;
+
+/// When variables of a closed home are set.
+pub const IF_CLOSED: &str = " where the home is closed";
 
 /// What is passed on, or set, of what is named like a secret.
 pub fn ask(profile: &Profile) -> Vec<Gain> {
@@ -27,18 +30,22 @@ pub fn ask(profile: &Profile) -> Vec<Gain> {
         rules: vec![rule],
     };
     let mut gains = Vec::new();
-    for entry in profile.env.inherit.iter().filter(|entry| !is_denied(profile, &entry.value)) {
+    let inherited = profile.env.inherit.iter().map(|entry| (entry, "it is set"));
+    let addresses = profile.env.addresses.iter().map(|entry| (entry, "the network is open"));
+    let passed_on = inherited.chain(addresses);
+    for (entry, when) in passed_on.filter(|(entry, _)| !is_denied(profile, &entry.value)) {
         let passed =
             secrets.iter().filter(|names| names.overlaps(&entry.value) && !is_denied(profile, names));
         let passed: Vec<String> = passed.map(ToString::to_string).collect();
         if entry.value.trim_matches('*').is_empty() {
-            let meaning =
-                "every variable is passed on but for names that are denied: a secret may have any name";
-            gains.push(gain(entry.value.to_string(), meaning, rule(entry)));
+            let meaning = format!(
+                "every variable is passed on where {when}, but for names that are denied: a secret may have any name"
+            );
+            gains.push(gain(entry.value.to_string(), &meaning, rule(entry)));
         }
         if !passed.is_empty() {
-            let meaning = "passed on where it is set, and named as secrets are";
-            gains.push(gain(with_kinds(&entry.value, &passed), meaning, rule(entry)));
+            let meaning = format!("passed on where {when}, and named as secrets are");
+            gains.push(gain(with_kinds(&entry.value, &passed), &meaning, rule(entry)));
         }
     }
     // Names of a maker (`GOOGLE_*`) say nothing about a single variable; words for secrets in a name do.
@@ -53,22 +60,30 @@ pub fn ask(profile: &Profile) -> Vec<Gain> {
             ));
         }
     }
-    for (name, value) in profile.env.set.iter() {
+    for (name, value, when) in set(profile) {
+        let mut told = |about: String, what: &str| {
+            gains.push(gain(about, &format!("set by the profile{when}{what}"), value.origin.to_string()));
+        };
         if secrets.iter().any(|names| names.matches(Name::new(name.as_bytes()))) {
-            let meaning = "set by the profile, and named as secrets are";
-            gains.push(gain(name.to_string(), meaning, value.origin.to_string()));
+            told(name.to_string(), ", and named as secrets are");
         }
         // Passed on from outside such a variable would be kept back; what a profile sets is set.
-        let is_path = **name == *"PATH";
-        if is_path || is_kept_back(OsStr::new(&**name)) {
-            let meaning = match is_path {
-                true => "set by the profile: programs of the run are looked for there",
-                false => "set by the profile: programs of the run load code that it names",
-            };
-            gains.push(gain(format!("{name}={}", value.value), meaning, value.origin.to_string()));
+        let about = || format!("{name}={}", value.value);
+        if *name == *"PATH" {
+            told(about(), ": programs of the run are looked for there");
+        } else if is_kept_back(OsStr::new(name)) {
+            told(about(), ": programs of the run load code that it names");
         }
     }
     gains
+}
+
+/// What a profile sets, with words about when it does. What it sets in every run stands before what it sets in some.
+pub fn set(profile: &Profile) -> impl Iterator<Item = (&str, &Given<Location>, &'static str)> {
+    let always = profile.env.set.iter().map(|(name, value)| (&**name, value, ""));
+    let is_always = |name: &str| profile.env.set.iter().any(|(known, _)| *known == *name);
+    let closed = profile.home.closed_env.iter().filter(move |(name, _)| !is_always(name));
+    always.chain(closed.map(|(name, value)| (&**name, value, IF_CLOSED)))
 }
 
 /// Whether no variable of these names is passed on, whatever lists name it.

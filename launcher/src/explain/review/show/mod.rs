@@ -4,7 +4,7 @@ mod lines;
 mod rights;
 
 use crate::explain::review::effects::Effect;
-use crate::explain::review::probes::{ABSENT, is_denied};
+use crate::explain::review::probes::{ABSENT, is_denied, set};
 use crate::explain::review::{Finding, Review};
 use crate::profile::{Origin, Source};
 use crate::text::shown;

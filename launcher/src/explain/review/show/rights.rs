@@ -1,5 +1,6 @@
 //! What a profile gives, by kind.
 
+use crate::explain::review::probes::IF_CLOSED;
 use crate::explain::review::show::lines::{Lines, plain};
 use crate::explain::review::{Holds, Review};
 use crate::profile::{self, Given, HomeMode, NetworkMode, Origin, Profile, StaticMode};
@@ -82,8 +83,11 @@ fn rights(review: &Review<'_>) -> Vec<(&'static str, Vec<Entry>)> {
     );
     let passed = env.inherit.iter().filter(|entry| !super::is_denied(profile, &entry.value));
     let denied = env.deny.iter().filter(|entry| !entry.origin.built_in);
-    let set =
-        env.set.iter().map(|(name, value)| Entry::new(format!("{name}={}", value.value), &value.origin));
+    let addresses = env.addresses.iter().filter(|entry| !super::is_denied(profile, &entry.value));
+    let set = |wanted: &'static str| {
+        let set = super::set(profile).filter(move |(_, _, when)| *when == wanted);
+        set.map(|(name, value, _)| Entry::new(format!("{name}={}", value.value), &value.origin)).collect()
+    };
     let (read, execute) = match starts {
         true => (list(&paths.read), list(&paths.execute)),
         false => (list(&paths.read).into_iter().chain(list(&paths.execute)).collect(), Vec::new()),
@@ -100,8 +104,10 @@ fn rights(review: &Review<'_>) -> Vec<(&'static str, Vec<Entry>)> {
         ("start", commands.allow.iter().map(entry).collect()),
         ("not start", commands.block.iter().map(entry).collect()),
         ("variables", passed.map(entry).collect()),
+        ("addresses", addresses.map(entry).collect()),
         ("not passed", denied.map(entry).collect()),
-        ("set", set.collect()),
+        ("set", set("")),
+        ("if closed", set(IF_CLOSED)),
         ("keys", profile.agent.keys.iter().map(entry).collect()),
         ("calls", calls),
     ]
