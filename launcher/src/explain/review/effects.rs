@@ -1,17 +1,20 @@
 //! What one profile gives beyond another one, by effect: by the table that a filter is made of, and by what rules about
 //! paths cover, whatever the entries are called.
 
+mod agent;
 mod network;
+mod paths;
+mod variables;
 
 use crate::error::Refusal;
-use crate::explain::review::probes::is_denied;
 use crate::plan::calls::{self, Calls, Extras, Unix};
 use crate::plan::rules::Network;
 use crate::profile::foreign::oci::{Asked, is_covered};
 use crate::profile::{
-    Given, Grants, Location, Namespaces, NetworkMode, Origin, PathEntry, Pattern, Profile, Shared,
-    StaticMode, Text,
+    Commands, DefaultAction, Given, Grants, Home, HomeMode, Limits, Namespaces, NetworkMode, Origin, Pattern,
+    Profile, SettingsCopy, Shared, StaticMode, Syscalls, Text,
 };
+use paths::holds;
 use sbx_policy::bpf;
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::restrictions;
@@ -51,15 +54,36 @@ impl Effect {
 
 /// What the first profile gives and the second does not.
 pub fn beyond(more: &Profile, less: &Profile) -> Result<Vec<Effect>, Refusal> {
+    // Whoever adds a key is asked by the compiler what it gives: here, and where its section is compared.
+    let Profile {
+        // Who a profile is gives nothing.
+        name: _,
+        source: _,
+        files: _,
+        description: _,
+        lineage: _,
+        syscalls: _,
+        paths: _,
+        home: _,
+        network: _,
+        env: _,
+        limits: _,
+        commands: _,
+        static_programs: _,
+        namespaces: _,
+        require: _,
+        agent: _,
+    } = more;
     let mut effects = Vec::new();
     in_calls(more, less, &mut effects)?;
-    in_paths(more, less, &mut effects);
+    paths::differ(&more.paths, &less.paths, &mut effects);
     network::differ(more, less, &mut effects)?;
-    in_commands(more, less, &mut effects);
-    in_environment(more, less, &mut effects);
+    in_commands(&more.commands, &less.commands, &mut effects);
+    variables::differ(more, less, &mut effects);
     in_limits(more, less, &mut effects);
     in_words(more, less, &mut effects);
     in_home(more, less, &mut effects);
+    agent::differ(more, less, &mut effects);
     Ok(effects)
 }
 
@@ -100,6 +124,8 @@ fn has_namespaces(profile: &Profile) -> bool {
 }
 
 fn in_calls(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) -> Result<(), Refusal> {
+    // What is done with a call that is refused is a word; which error it fails with gives nothing.
+    let Syscalls { default: _, calls: _ } = &more.syscalls;
     let profile = more;
     let views = (has_namespaces(more), has_namespaces(less));
     let (more, less) = (table(more)?, table(less)?);
@@ -185,119 +211,17 @@ fn named(call: &str, places: impl Iterator<Item = usize>) -> Vec<String> {
     places.map(|place| format!("{call}[{}]", restrictions::name(place))).collect()
 }
 
-/// What may be done with a path.
-#[derive(Clone, Copy)]
-enum Right {
-    Read,
-    Execute,
-    Write,
-}
-
-impl Right {
-    const ALL: [(Right, &'static str); 3] =
-        [(Right::Write, "write"), (Right::Execute, "execute"), (Right::Read, "read")];
-
-    /// The entries that give it.
-    fn entries(self, profile: &Profile) -> Vec<&PathEntry> {
-        let paths = &profile.paths;
-        let lists: &[_] = match self {
-            Right::Read => &[&paths.read, &paths.execute, &paths.write],
-            Right::Execute => &[&paths.execute],
-            Right::Write => &[&paths.write],
-        };
-        lists.iter().flat_map(|list| list.iter()).collect()
-    }
-
-    /// Whether a profile gives it on a path.
-    fn is_given(self, profile: &Profile, path: &Location) -> bool {
-        let gives = self.entries(profile).iter().any(|entry| holds(&entry.value, path));
-        let denied = profile.paths.deny.iter().any(|entry| holds(&entry.value, path));
-        let protected = matches!(self, Right::Write)
-            && profile.paths.protect.iter().any(|entry| holds(&entry.path, path));
-        gives && !denied && !protected
-    }
-}
-
-/// Whether a path is another one, or below it. What a variable stands for is not known.
-fn holds(above: &Location, path: &Location) -> bool {
-    let whole = above.base.is_none() && above.rest == "/";
-    if whole {
-        return true;
-    }
-    let rest = path.rest.strip_prefix(&*above.rest);
-    above.base == path.base && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-fn in_paths(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
-    let mut told: Vec<(&Location, usize)> = Vec::new();
-    for (rank, (right, word)) in Right::ALL.into_iter().enumerate() {
-        let entries = right.entries(more);
-        // What another profile takes back is a point to look at as well.
-        let taken_back =
-            less.paths.deny.iter().chain(&*less.network.unix).map(|entry| (&entry.value, &entry.origin));
-        let protected = less.paths.protect.iter().map(|entry| (&entry.path, &entry.origin));
-        let named = entries.iter().map(|entry| (&entry.value, &entry.origin));
-        for (path, origin) in named.chain(taken_back).chain(protected) {
-            if !right.is_given(more, path) || right.is_given(less, path) {
-                continue;
-            }
-            // Writing and executing bring reading; what is below a path that is told is told.
-            let is_told =
-                told.iter().any(|(above, by)| holds(above, path) && (*by == rank || word == "read"));
-            if !is_told {
-                told.push((path, rank));
-                let own = entries.iter().any(|entry| &entry.value == path);
-                let effect = Effect::new(word, path.to_string());
-                effects.push(if own {
-                    effect.by(origin)
-                } else {
-                    Effect { why: Some(format!("{} takes it back", key(origin))), ..effect }
-                });
-            }
-        }
-    }
-}
-
-fn in_commands(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
+fn in_commands(more: &Commands, less: &Commands, effects: &mut Vec<Effect>) {
     let has = |list: &[Given<Text>], name: &Text| list.iter().any(|entry| entry.value == *name);
-    let (more, less) = (&more.commands, &less.commands);
-    if more.allow.is_empty() && !less.allow.is_empty() {
+    let Commands { allow, block } = more;
+    if allow.is_empty() && !less.allow.is_empty() {
         effects.push(Effect::new("start", "commands that no list names"));
     }
-    let allowed = more.allow.iter().filter(|entry| !less.allow.is_empty() && !has(&less.allow, &entry.value));
+    let allowed = allow.iter().filter(|entry| !less.allow.is_empty() && !has(&less.allow, &entry.value));
     effects.extend(allowed.map(|entry| Effect::new("start", entry.value.to_string()).by(&entry.origin)));
-    for entry in less.block.iter().filter(|entry| !has(&more.block, &entry.value)) {
+    for entry in less.block.iter().filter(|entry| !has(block, &entry.value)) {
         let effect = Effect::new("start", entry.value.to_string());
         effects.push(Effect { why: Some(format!("{} blocks it", key(&entry.origin))), ..effect });
-    }
-}
-
-fn in_environment(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
-    let passes = |profile: &Profile, names: &Pattern| {
-        !is_denied(profile, names) && profile.env.inherit.iter().any(|known| known.value.covers(names))
-    };
-    for entry in more.env.inherit.iter().filter(|entry| !is_denied(more, &entry.value)) {
-        if !passes(less, &entry.value) {
-            effects.push(Effect::new("variable", entry.value.to_string()).by(&entry.origin));
-        }
-    }
-    // What another profile denies is a difference where this one passes such names on.
-    for entry in less.env.deny.iter().filter(|entry| !is_denied(more, &entry.value)) {
-        if more.env.inherit.iter().any(|known| known.value.overlaps(&entry.value)) {
-            let effect = Effect::new("variable", entry.value.to_string());
-            effects.push(Effect { why: Some(format!("{} denies it", key(&entry.origin))), ..effect });
-        }
-    }
-    for (name, value) in more.env.set.iter() {
-        if !less.env.set.iter().any(|(known, other)| known == name && other.value == value.value) {
-            effects.push(Effect::new("variable", format!("{name}={}", value.value)).by(&value.origin));
-        }
-    }
-    for entry in more.agent.keys.iter().filter(|entry| !passes(less, &entry.value)) {
-        if !less.agent.keys.iter().any(|known| known.value.covers(&entry.value)) {
-            let effect = Effect::new("variable", format!("{} (by sbx agent)", entry.value));
-            effects.push(effect.by(&entry.origin));
-        }
     }
 }
 
@@ -309,8 +233,10 @@ pub fn key(origin: &Origin) -> String {
 /// Limits that the second profile has, and the first does not or more loosely.
 fn in_limits(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
     macro_rules! looser {
-        ($($field:ident $word:literal,)*) => {$({
-            let (loose, tight) = (&more.limits.$field, &less.limits.$field);
+        ($($field:ident $word:literal,)*) => {
+            let Limits { $($field,)* } = &more.limits;
+            $({
+            let (loose, tight) = ($field, &less.limits.$field);
             let tight = tight.as_ref().and_then(|given| given.value.limit());
             let bound = loose.as_ref().and_then(|given| given.value.limit());
             if tight.is_some_and(|tight| bound.is_none_or(|bound| bound > tight)) {
@@ -318,7 +244,8 @@ fn in_limits(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
                 let effect = Effect::new("limit", format!("{}: {text}", $word));
                 effects.push(effect.of(loose.as_ref(), concat!("limits.", stringify!($field)), more));
             }
-        })*};
+            })*
+        };
     }
     limits!(looser);
 }
@@ -339,33 +266,45 @@ fn in_words(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
         let effect = Effect::new("run", "where less can be enforced than the other requires");
         effects.push(effect.of(more.require.as_ref(), "require", more));
     }
-    let home = |profile: &Profile| profile.home.mode.as_deref().copied().unwrap_or_default();
-    if home(more) != home(less) {
-        let effect = Effect::new("home", home(more).to_string());
-        effects.push(effect.of(more.home.mode.as_ref(), "home.mode", more));
+    let default = |profile: &Profile| profile.syscalls.default.as_deref().copied();
+    if default(less) == Some(DefaultAction::Kill) && default(more).is_none_or(refuses) {
+        let effect = Effect::new("run", "on after a call that is refused");
+        effects.push(effect.of(more.syscalls.default.as_ref(), "syscalls.default", more));
     }
+}
+
+/// Whether a call that is not allowed fails, and the process goes on.
+fn refuses(default: DefaultAction) -> bool {
+    matches!(default, DefaultAction::Errno(_))
 }
 
 /// Maximum number of kinds of lines of a copy that are told.
 const MOST_LINES: usize = 2;
 
-/// What a home of the run's own gets of the user's.
+/// Whose the home is, and what one of the run's own gets of the user's.
 fn in_home(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
-    for entry in more.home.stores.iter() {
+    // What is set where it is closed is a variable.
+    let Home { mode, stores, copies, closed_env: _ } = &more.home;
+    let home = |mode: &Option<Given<HomeMode>>| mode.as_deref().copied().unwrap_or_default();
+    if home(mode) != home(&less.home.mode) {
+        effects.push(Effect::new("home", home(mode).to_string()).of(mode.as_ref(), "home.mode", more));
+    }
+    for entry in stores.iter() {
         if !less.home.stores.iter().any(|other| holds(&other.value, &entry.value)) {
             effects.push(Effect::new("home", format!("shows {}", entry.value)).by(&entry.origin));
         }
     }
-    for entry in more.home.copies.iter() {
-        let known = less.home.copies.iter().filter(|other| other.path == entry.path);
+    for entry in copies.iter() {
+        let SettingsCopy { path, format, keep } = &entry.value;
+        let known = less.home.copies.iter().filter(|other| other.path == *path && other.format == *format);
         let known: Vec<&Pattern> = known.flat_map(|other| other.keep.iter()).collect();
-        let new = entry.keep.iter().filter(|pattern| !known.contains(pattern));
+        let new = keep.iter().filter(|pattern| !known.contains(pattern));
         let new: Vec<&str> = new.map(|pattern| &**pattern).collect();
         if !new.is_empty() {
             let others = new.len().saturating_sub(MOST_LINES);
             let others = if others > 0 { format!(" and {others} others") } else { String::new() };
             let first: Vec<&str> = new.into_iter().take(MOST_LINES).collect();
-            let what = format!("copies of {}: {}{others}", entry.path, first.join(", "));
+            let what = format!("copies of {path} as {format}: {}{others}", first.join(", "));
             effects.push(Effect::new("home", what).by(&entry.origin));
         }
     }

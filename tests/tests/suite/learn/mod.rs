@@ -3,6 +3,7 @@
 mod attackers;
 mod closed;
 mod compared;
+mod differences;
 mod flags;
 mod hostile;
 mod outsiders;

@@ -4,11 +4,13 @@ use crate::error::Refusal;
 use crate::explain::review::effects::{Effect, holds, key};
 use crate::hosts::HostRule;
 use crate::plan::calls;
-use crate::profile::{NetworkMode, Profile, Text};
+use crate::profile::{Network, NetworkMode, Profile, Text};
 use sbx_policy::calls::Call;
 
 /// What a network reaches, and who reaches it.
 pub fn differ(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) -> Result<(), Refusal> {
+    // The rules of groups stand where the groups are named. Ports to listen on are compared below.
+    let Network { mode: _, groups: _, connect, deny, bind: _, unix } = &more.network;
     let mode = |profile: &Profile| calls::mode(profile);
     let told =
         |effect: Effect, profile: &Profile| effect.of(profile.network.mode.as_ref(), "network.mode", profile);
@@ -24,7 +26,7 @@ pub fn differ(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) -> Resu
     };
     if wide == NetworkMode::Ports && narrow != NetworkMode::Host {
         let known = if narrow == NetworkMode::Ports { rules(less) } else { Vec::new() };
-        for entry in more.network.connect.iter() {
+        for entry in connect.iter() {
             let rule = HostRule::parse(&entry.value).ok();
             let same = less.network.connect.iter().any(|other| other.value == entry.value);
             let covered = rule.is_some_and(|rule| known.iter().any(|wide| wide.covers(&rule)));
@@ -36,12 +38,12 @@ pub fn differ(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) -> Resu
     }
     in_listening(more, less, effects)?;
     let is_open = matches!(wide, NetworkMode::Host | NetworkMode::Ports);
-    let denied = |text: &Text| more.network.deny.iter().any(|entry| entry.value == *text);
+    let denied = |text: &Text| deny.iter().any(|entry| entry.value == *text);
     for entry in less.network.deny.iter().filter(|entry| is_open && !denied(&entry.value)) {
         let effect = Effect::new("reach", format!("{}, if a rule names it", entry.value));
         effects.push(Effect { why: Some(format!("{} denies it", key(&entry.origin))), ..effect });
     }
-    for entry in more.network.unix.iter() {
+    for entry in unix.iter() {
         if !less.network.unix.iter().any(|other| holds(&other.value, &entry.value)) {
             effects.push(Effect::new("socket", entry.value.to_string()).by(&entry.origin));
         }

@@ -80,3 +80,62 @@ fn what_one_takes_back_the_other_gives() {
     }
     assert_eq!(shown(&tight, &base), Vec::<String>::new());
 }
+
+/// What one adds to a parent, what the other does, and what only the first gives.
+#[test]
+fn every_word_of_an_entry_is_compared() {
+    let protect =
+        |words: &str| format!(r#""paths": {{ "protect": [{{ "path": "${{WORKSPACE}}/x"{words} }}] }}"#);
+    let read = |words: &str| format!(r#""paths": {{ "read": [{{ "path": "/srv/x"{words} }}] }}"#);
+    let agent = |programs: &str| format!(r#""agent": {{ "programs": {programs} }}"#);
+    let (unless, optional) = (r#", "unless": "credentials""#, r#", "optional": true"#);
+    let (aside, readers) = (r#", "when_made": "set-aside""#, r#", "readers": ["/bin/x", "/bin/y"]"#);
+    let other_readers = r#", "readers": ["/bin/x"]"#;
+    let copies = |format: &str| {
+        format!(
+            r#""home": {{ "copies": [{{ "path": "${{HOME}}/.x", "format": "{format}", "keep": ["a"] }}] }}"#
+        )
+    };
+    let set = |key: &str| format!(r#"{key}: {{ "XY": "z" }}"#);
+    let in_env = format!(r#""env": {{ {} }}"#, set(r#""set""#));
+    let in_closed = format!(r#""home": {{ {} }}"#, set(r#""closed_env""#));
+    let addresses = r#""env": { "addresses": ["XY"] }"#.to_string();
+    let inherited = r#""env": { "inherit": ["XY"] }"#.to_string();
+    let both = r#""env": { "inherit": ["XY"], "addresses": ["XY"] }"#.to_string();
+    let group = |host: &str| {
+        format!(r#""network": {{ "mode": "allow", "groups": {{ "g": ["{host}"] }}, "connect": ["@g"] }}"#)
+    };
+    for (more, less, expected) in [
+        (read(""), read(unless), "read /srv/x, with credentials in it too"),
+        (read(unless), String::new(), "read /srv/x, unless it holds credentials"),
+        (read(optional), read(""), "run where /srv/x is not there"),
+        (protect(aside), protect(""), "make ${WORKSPACE}/x, until it is set aside"),
+        (protect(readers), protect(""), "make ${WORKSPACE}/x, where nothing is there of what reads it"),
+        (
+            protect(other_readers),
+            protect(readers),
+            "make ${WORKSPACE}/x, where nothing is there of what reads it",
+        ),
+        (String::new(), protect(""), "write ${WORKSPACE}/x"),
+        (copies("ini"), copies("npm"), "home copies of ${HOME}/.x as ini: a"),
+        (in_env.clone(), in_closed.clone(), "variable XY=z"),
+        (in_closed, String::new(), "if closed XY=z"),
+        (addresses.clone(), String::new(), "variable XY, where the network is open and no password is in it"),
+        (both.clone(), addresses, "variable XY, where the network is not open too"),
+        (inherited, both, "variable XY, with a password in it too"),
+        (agent(r#"["a", "b"]"#), agent(r#"["a"]"#), "agent as b"),
+        (agent(r#"["b", "a"]"#), agent(r#"["a", "b"]"#), "agent as b, a, in this order"),
+        (group("a.example"), group("b.example"), "reach a.example"),
+        (String::new(), r#""syscalls": { "default": "kill" }"#.into(), "run on after a call that is refused"),
+    ] {
+        let added = |text: &str| {
+            let comma = if text.is_empty() { "" } else { "," };
+            of(&format!(r#"{{ "extends": "workspace"{comma} {text} }}"#))
+        };
+        let (wide, narrow) = (added(&more), added(&less));
+        let found = shown(&wide, &narrow);
+        assert!(found.iter().any(|effect| effect.starts_with(expected)), "{more} {less}: {found:?}");
+        assert!(!shown(&narrow, &wide).iter().any(|effect| effect.starts_with(expected)), "{more} {less}");
+        assert_eq!(shown(&wide, &wide), Vec::<String>::new());
+    }
+}
