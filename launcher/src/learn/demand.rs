@@ -4,6 +4,8 @@
 use crate::hosts::{HostPattern, HostRule};
 use crate::learn::right::{Access, Evidence, Right};
 use crate::profile::{self, Grants, Profile, Search, When};
+use crate::sys::path::way;
+use crate::sys::within::is_within;
 use crate::text::{escape, tame};
 use sbx_client::report::{Address, Bytes, Fate, ViolationKind, ViolationRecord};
 use sbx_policy::calls::Call;
@@ -55,8 +57,17 @@ pub enum Asked {
     Network(String),
 }
 
+/// Whose word a record is.
+#[derive(Clone, Copy)]
+pub enum Teller<'a> {
+    /// A run of ours has told it.
+    OwnRun,
+    /// It stands in a file, which anybody may have written. It is read for a workspace.
+    File(Option<&'a Path>),
+}
+
 /// The demand of a record; `None` where nothing was refused.
-pub fn of(record: &ViolationRecord, round: usize) -> Option<Demand> {
+pub fn of(record: &ViolationRecord, round: usize, teller: Teller<'_>) -> Option<Demand> {
     if matches!(record.fate, Fate::Noted | Fate::Unknown) {
         return None;
     }
@@ -73,7 +84,7 @@ pub fn of(record: &ViolationRecord, round: usize) -> Option<Demand> {
     let rule = record.rule.as_ref().map_or("", |rule| &rule.text);
     let what = format!("{call}({arguments})");
     let rights = match &record.suggestion {
-        Some(suggestion) => read(&suggestion.flags, record),
+        Some(suggestion) => read(&suggestion.flags, record, teller),
         None => Err(sentence(rule).into()),
     };
     Some(Demand { what, evidence, rights })
@@ -85,7 +96,7 @@ fn sentence(text: &str) -> String {
 }
 
 /// The rights that flags give.
-fn read(flags: &[Bytes], record: &ViolationRecord) -> Result<Vec<Asked>, Unlearnable> {
+fn read(flags: &[Bytes], record: &ViolationRecord, teller: Teller<'_>) -> Result<Vec<Asked>, Unlearnable> {
     let words: Vec<&[u8]> = flags.iter().map(|word| &word.0[..]).collect();
     let mut asked = Vec::new();
     let (pairs, rest) = words.as_chunks::<2>();
@@ -93,19 +104,24 @@ fn read(flags: &[Bytes], record: &ViolationRecord) -> Result<Vec<Asked>, Unlearn
         return Err("the flags of the report are none of sbx's".to_string().into());
     }
     for [flag, value] in pairs {
-        asked.extend(one(flag, value, record)?);
+        asked.extend(one(flag, value, record, teller)?);
     }
     Ok(asked)
 }
 
-fn one(flag: &[u8], value: &[u8], record: &ViolationRecord) -> Result<Vec<Asked>, Unlearnable> {
+fn one(
+    flag: &[u8],
+    value: &[u8],
+    record: &ViolationRecord,
+    teller: Teller<'_>,
+) -> Result<Vec<Asked>, Unlearnable> {
     let told = || format!("{} {}", escape(flag, NAME), escape(value, TEXT));
     let unfit = || Unlearnable::from(format!("the report's flag '{}' is not about this call", told()));
     let by_flag_alone = |why: String| Err(Unlearnable { why, by_flag_alone: true });
     let right = |right| Ok(vec![Asked::Right(right)]);
     if let Some(access) = Access::of_flag(flag) {
         let path = named(value)?;
-        if !is_about(record, &path, access) {
+        if !is_about(record, &path, access, teller) {
             return Err(unfit());
         }
         if !access.write || !is_call(record) {
@@ -163,11 +179,44 @@ fn named(value: &[u8]) -> Result<PathBuf, String> {
 
 /// Whether a rule about a path is about what was refused: the path itself, or, to make and remove what is in it, a
 /// directory above.
-fn is_about(record: &ViolationRecord, path: &Path, access: Access) -> bool {
+fn is_about(record: &ViolationRecord, path: &Path, access: Access, teller: Teller<'_>) -> bool {
     let Some(of) = &record.path else { return false };
-    let of = Path::new(OsStr::from_bytes(&of.0));
-    // A path as it was given may be relative, or lead through links.
-    of == path || (access.write && (of.is_relative() || of.starts_with(path) || is_call(record)))
+    let of = PathBuf::from(OsStr::from_bytes(&of.0));
+    if of == path {
+        return true;
+    }
+    // The path that Landlock refused is the real one. A refused call has its paths as they were given: they may lead
+    // through links, or begin in a directory that nothing names.
+    let is_given = is_call(record);
+    let is_above = |of: &PathBuf| {
+        is_within(of, path) || (is_given && of.is_absolute() && is_within(&way(of).real, path))
+    };
+    let begins_there = |of: &PathBuf| match teller {
+        Teller::File(workspace) => of.is_relative() && workspace.is_some_and(|own| is_within(path, own)),
+        Teller::OwnRun => true,
+    };
+    let mut given = std::iter::once(of).chain(if is_given { quoted(&record.args) } else { Vec::new() });
+    access.write && given.any(|of| is_above(&of) || (is_given && begins_there(&of)))
+}
+
+/// The texts between quotes of arguments, as [`escape`] writes them: a call can have two paths. What has more escaped
+/// than quotes and backslashes, or was shortened, is left out.
+fn quoted(arguments: &str) -> Vec<PathBuf> {
+    let (mut all, mut open): (Vec<PathBuf>, Option<String>) = (Vec::new(), None);
+    let mut letters = arguments.chars();
+    while let Some(letter) = letters.next() {
+        match (&mut open, letter) {
+            (None, '"') => open = Some(String::new()),
+            (None, _) => {}
+            (Some(_), '"') => all.extend(open.take().filter(|text| !text.contains('\0')).map(PathBuf::from)),
+            (Some(text), '\\') => {
+                text.push(letters.next().filter(|next| matches!(next, '\\' | '"')).unwrap_or('\0'))
+            }
+            (Some(text), '…') => text.push('\0'),
+            (Some(text), _) => text.push(letter),
+        }
+    }
+    all
 }
 
 /// Calls on sockets, and what is told of hosts.

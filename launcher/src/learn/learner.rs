@@ -5,7 +5,7 @@ use crate::error::Refusal;
 use crate::explain::sensitive::{KnownCalls, Sensitive, Use};
 use crate::hosts::HostRule;
 use crate::learn::candidate::{Candidate, MOST, Rule};
-use crate::learn::demand::{self, Asked, Demand, Unlearnable};
+use crate::learn::demand::{self, Asked, Demand, Teller, Unlearnable};
 use crate::learn::right::{Evidence, Right};
 use crate::learn::show::is_unused;
 use crate::sys::path::{canonical, is_there};
@@ -64,7 +64,7 @@ pub struct LearnerRules {
     pub allow_sensitive: bool,
     /// A flag of the user's says which network there is.
     pub network_is_given: bool,
-    /// There are no further rounds to find the hosts in.
+    /// Reports of files are learned from: there are no further rounds to find the hosts in.
     pub at_once: bool,
 }
 
@@ -120,7 +120,11 @@ impl Learner {
     }
 
     fn record(&mut self, record: &ViolationRecord, round: usize, learned: &mut Vec<Rule>) {
-        let Some(demand) = demand::of(record, round) else { return };
+        let teller = match self.rules.at_once {
+            true => Teller::File(self.sensitive.workspace()),
+            false => Teller::OwnRun,
+        };
+        let Some(demand) = demand::of(record, round, teller) else { return };
         let asked = match &demand.rights {
             Ok(asked) => asked.clone(),
             Err(Unlearnable { why, by_flag_alone }) => {

@@ -146,6 +146,39 @@ fn a_forged_report_teaches_nothing_that_is_not_about_its_call() {
     }
 }
 
+/// A refused call names its paths as they were given.
+#[test]
+fn a_file_teaches_no_path_that_its_call_does_not_name() {
+    let machine = Machine::new();
+    let (many, sub) = (machine.path("home/many"), machine.path("home/work/sub"));
+    fs::create_dir_all(&sub).unwrap();
+    symlink(&many, machine.path("home/link")).unwrap();
+    let below = |path: &str| machine.path(path).display().to_string();
+    let call = |paths: &[&str], rule: &Path| ViolationRecord {
+        kind: ViolationKind::Syscall,
+        args: paths.iter().map(|path| format!("\"{path}\"")).collect::<Vec<_>>().join(", "),
+        ..record("renameat2", Some(Path::new(paths[0])), &["--rw", rule.to_str().unwrap()])
+    };
+    let (inside, by_link) = (below("home/many/x"), below("home/link/x"));
+    for (record, is_own, is_others) in [
+        (call(&[&inside], &many), true, true),
+        (call(&[&by_link], &many), true, true),
+        (call(&["x", &inside], &many), true, true),
+        (call(&["x"], &sub), true, true),
+        // What they are relative to, only a run of ours has seen.
+        (call(&["x"], &many), true, false),
+        (call(&["/nowhere/x"], &many), true, false),
+        (call(&["/nowhere/x", "y"], &many), true, false),
+        (record("openat", Some(Path::new("x")), &["--rwx", many.to_str().unwrap()]), false, false),
+    ] {
+        for (at_once, is_learned) in [(false, is_own), (true, is_others)] {
+            let mut learner = machine.learner(LearnerRules { at_once, ..LearnerRules::default() });
+            let learned = taught(&mut learner, record.clone());
+            assert_eq!(learned.is_ok(), is_learned, "{at_once} {record:?}: {learned:?}");
+        }
+    }
+}
+
 #[test]
 fn what_is_sensitive_is_learned_by_name_alone() {
     let machine = Machine::new();

@@ -197,6 +197,11 @@ impl Sensitive {
         touched
     }
 
+    /// The workspace, by its real path; none where that holds the home directory.
+    pub fn workspace(&self) -> Option<&Path> {
+        self.workspace.as_deref()
+    }
+
     /// Whether built-in profiles open a device.
     pub fn is_known_device(&self, path: &Path) -> bool {
         self.devices.iter().any(|device| is_within(path, device))

@@ -73,6 +73,38 @@ fn a_hostile_report_is_refused_or_teaches_nothing() {
     });
 }
 
+/// A refused call is about the paths that it names.
+#[test]
+fn a_forged_path_opens_no_other() {
+    in_worlds(|world| {
+        let made = world.outside.join("dir/made").display().to_string();
+        let script = format!("echo x > {made}");
+        let real = report(world, "minimal", &script);
+        let rule = world.outside.join("dir").display().to_string();
+        let forge = |kind: &str, path: &str, flag: &str| {
+            let mut forged = real.clone();
+            let record = &mut forged["violations"][0];
+            (record["kind"], record["path"]) = (json!(kind), json!(path));
+            record["args"] = json!(format!("\"{path}\", O_WRONLY|O_CREAT|O_TRUNC"));
+            record["suggestion"]["flags"] = json!([flag, rule]);
+            forged
+        };
+        for (text, is_learned) in [
+            (forge("syscall", "/nowhere/x", "--rw"), false),
+            (forge("path", "x", "--rwx"), false),
+            (forge("syscall", "x", "--rw"), false),
+            (forge("syscall", &made, "--rw"), true),
+            (real.clone(), true),
+        ] {
+            world.write("../forged.json", text.to_string());
+            let out = world.sbx(["learn", "--from", "../forged.json", "-o", FILE]).run().success();
+            let run = world.sbx(["run", "-q", "-p", FILE, "--", "/bin/sh", "-c", &script]).run();
+            assert_eq!(world.exists(&made), is_learned, "{text:#} {out} {run}");
+            let _ = std::fs::remove_file(&made);
+        }
+    });
+}
+
 #[test]
 fn a_report_where_commands_write_is_warned_of() {
     in_worlds(|world| {
