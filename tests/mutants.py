@@ -189,6 +189,8 @@ MUTANTS = [
      "if !is_about(record, &path, access, teller) {", "if false && !is_about(record, &path, access, teller) {", ["learn::"]),
     ("learn-any-path", "launcher/src/learn/demand.rs",
      "(is_given && begins_there(&of))", "is_given", ["learn::reports::", "lib:learn"]),
+    ("learn-replaces-devices", "launcher/src/learn/output.rs",
+     ".and_then(|meta| oddity(meta.file_type()))", ".and_then(|_| None::<&str>)", ["learn::rounds::"]),
     ("learn-any-start", "launcher/src/learn/mod.rs",
      "filter(|used| used.file.is_none())", "filter(|_| true)", ["learn::"]),
     ("learn-hooks-elsewhere", "launcher/src/explain/sensitive/look.rs",

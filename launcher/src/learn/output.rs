@@ -5,6 +5,7 @@ use crate::error::Refusal;
 use crate::sys::{SyscallError, file, memory};
 use crate::text::shown;
 use std::ffi::OsString;
+use std::fs::FileType;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -15,13 +16,23 @@ pub struct Output {
     directory: OwnedFd,
 }
 
+/// What it is that is no regular file.
+fn oddity(kind: FileType) -> Option<&'static str> {
+    match kind {
+        _ if kind.is_file() => None,
+        _ if kind.is_dir() => Some("a directory"),
+        _ if kind.is_symlink() => Some("a symbolic link"),
+        _ => Some("a device, a pipe or a socket"),
+    }
+}
+
 impl Output {
     /// Opens the directory.
     pub fn prepare(path: &Path) -> Result<Output, Refusal> {
         let cannot = |why: String| Refusal::new(format!("cannot write the profile '{}': {why}", shown(path)));
         let name = path.file_name().ok_or_else(|| cannot("it names no file".to_string()))?;
-        if path.is_dir() {
-            return Err(cannot("it is a directory".to_string()));
+        if let Some(what) = path.symlink_metadata().ok().and_then(|meta| oddity(meta.file_type())) {
+            return Err(cannot(format!("it is {what}, and would be replaced; name a regular file")));
         }
         let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let directory = file::open_directory(above).map_err(|failed| cannot(failed.to_string()))?;

@@ -313,3 +313,40 @@ fn an_empty_name_teaches_nothing() {
         assert!(learned(world).unwrap().to_string().contains("${WORKSPACE}"));
     });
 }
+
+/// What is no regular file would be replaced, and what a link leads to would not be written.
+#[test]
+fn a_profile_goes_to_a_regular_file_alone() {
+    in_worlds(|world| {
+        let kept = world.write("../kept.json", "as it was");
+        let link = world.path("../link.json");
+        std::os::unix::fs::symlink(&kept, &link).unwrap();
+        std::os::unix::fs::symlink("nowhere", world.path("../dangling.json")).unwrap();
+        world.bare(["mkfifo", "../pipe.json"]).run().success();
+        let device = world.path("../device.json");
+        let made = std::process::Command::new("mknod").arg(&device).args(["c", "1", "3"]).status();
+        let has_device = made.is_ok_and(|status| status.success());
+        let kind = |path: &str| world.path(path).symlink_metadata().map(|meta| meta.file_type()).ok();
+        for (path, what) in [
+            ("../link.json", "a symbolic link"),
+            ("../dangling.json", "a symbolic link"),
+            ("../pipe.json", "a pipe"),
+            ("../device.json", "a device"),
+            ("/dev/stdout", "a symbolic link"),
+            ("/dev/null", "a device"),
+            ("..", "names no file"),
+        ] {
+            if path == "../device.json" && !has_device {
+                continue;
+            }
+            let before = kind(path);
+            let out = world.sbx(["learn", "-o", path, "--", "touch", "started"]).run();
+            let out = out.refused(125, &["cannot write the profile", what]);
+            assert_eq!((kind(path), world.exists("started")), (before, false), "{path}: {out}");
+        }
+        assert_eq!(world.read("../kept.json").as_deref(), Some("as it was"));
+        // The twin.
+        let out = world.sbx(["learn", "-o", "../kept.json", "--", "true"]).run().success();
+        assert!(world.read("../kept.json").unwrap().contains("extends"), "{out}");
+    });
+}
