@@ -209,6 +209,8 @@ MUTANTS = [
     ("diff-variables", "launcher/src/explain/review/effects/variables.rs",
      "(false, true) => Passing::OpenNetwork,", "(false, true) => Passing::Nothing,",
      ["learn::differences::", "lib:effects"]),
+    ("review-invisible", "launcher/src/explain/review/show/lines.rs",
+     "&& !is_invisible(character)", "", ["learn::words::"]),
     ("review-no-entries", "launcher/src/explain/review/probes/files.rs",
      "for path in granted.iter().map(|(path, _)| path).chain(&everything) {", "for path in &everything {",
      ["learn::reviews::"]),

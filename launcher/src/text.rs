@@ -5,6 +5,7 @@
 //! scripts stay as they are.
 
 use std::io::IsTerminal;
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -38,6 +39,30 @@ pub fn tame(character: char) -> char {
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
     );
     if character.is_control() || separator || turns { '?' } else { character }
+}
+
+/// Letters, marks and symbols that are drawn as nothing: the joiner of graphemes, fillers of scripts, selectors of
+/// variants, the blank of Braille, tags.
+const DRAWN_AS_NOTHING: [RangeInclusive<char>; 9] = [
+    '\u{34f}'..='\u{34f}',
+    '\u{115f}'..='\u{1160}',
+    '\u{17b4}'..='\u{17b5}',
+    '\u{180b}'..='\u{180f}',
+    '\u{2800}'..='\u{2800}',
+    '\u{3164}'..='\u{3164}',
+    '\u{fe00}'..='\u{fe0f}',
+    '\u{ffa0}'..='\u{ffa0}',
+    '\u{e0000}'..='\u{e0fff}',
+];
+
+/// Whether a character shows nothing, or nothing of its own: two texts that differ by it alone look the same. Blanks
+/// other than the usual one count, for they look like it.
+#[must_use]
+pub fn is_invisible(character: char) -> bool {
+    // Behind a letter, std escapes what is not printed, and no mark that is.
+    let text = || ['a', character].iter().collect::<String>();
+    let is_unprinted = || !character.is_ascii() && text().escape_debug().count() > 2;
+    DRAWN_AS_NOTHING.iter().any(|range| range.contains(&character)) || is_unprinted()
 }
 
 enum Unit {
@@ -138,4 +163,40 @@ pub fn wants_colours(stream: &impl IsTerminal) -> bool {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     !plain && !dumb && stream.is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_invisible;
+
+    #[test]
+    fn what_shows_nothing_is_told_from_what_is_drawn() {
+        let invisible = [
+            '\u{ad}',
+            '\u{a0}',
+            '\u{34f}',
+            '\u{200b}',
+            '\u{200d}',
+            '\u{202e}',
+            '\u{2060}',
+            '\u{2800}',
+            '\u{3000}',
+            '\u{3164}',
+            '\u{fe0f}',
+            '\u{feff}',
+            '\u{fff9}',
+            '\u{e000}',
+            '\u{e0041}',
+            '\u{e0101}',
+            '\u{10ffff}',
+        ];
+        for character in invisible {
+            assert!(is_invisible(character), "{:x}", u32::from(character));
+        }
+        for character in
+            [' ', 'a', '"', '\\', '\'', 'é', '\u{301}', 'ж', 'ש', '中', 'क', '\u{94d}', '–', '“', '€', '🙂']
+        {
+            assert!(!is_invisible(character), "{character}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use crate::profile::keys::{Part, with_origin};
 use crate::profile::model::{Profile, Source};
 use crate::profile::origin::{Given, Origin, Text};
 use crate::profile::words::WhenMade;
-use crate::text::tame;
+use crate::text::{is_invisible, tame};
 
 /// The resolved profile as JSON.
 pub fn show(profile: &Profile) -> Value {
@@ -101,7 +101,11 @@ pub(crate) fn condition(condition: &Condition) -> Value {
 
 /// One line, whatever the texts in it hold.
 fn line(text: &str) -> String {
-    let blank = |c: char| if matches!(c, '\n' | '\r' | '\t') { ' ' } else { tame(c) };
+    let blank = |c: char| match c {
+        '\n' | '\r' | '\t' => ' ',
+        _ if is_invisible(c) => '?',
+        _ => tame(c),
+    };
     text.chars().map(blank).chain(['\n']).collect()
 }
 

@@ -145,6 +145,38 @@ fn what_would_steer_a_terminal_is_shown() {
     });
 }
 
+/// Two names that differ by what cannot be seen are two names.
+#[test]
+fn what_cannot_be_seen_is_shown() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        for hidden in ['\u{200b}', '\u{ad}', '\u{e0041}', '\u{3164}', '\u{a0}'] {
+            let shows = format!("\\u{{{:x}}}", u32::from(hidden));
+            let file = world.write(world.outside.join(format!("da{hidden}ta")), "hidden\n");
+            let plain = world.write(world.outside.join("data"), "plain\n");
+            let why = format!("wh{hidden}y");
+            let entries = [&file, &plain].map(|path| json!({ "path": path, "why": why }));
+            let programs = json!([format!("pro{hidden}gram")]);
+            let profile = json!({ "description": format!("fo{hidden}r"), "paths": { "read": entries },
+                "agent": { "programs": programs } });
+            review(world, &extended("read-only", &profile));
+            for path in [&file, &plain] {
+                assert!(!run(world, &["cat", path.to_str().unwrap()]).out().is_empty());
+            }
+            let text = shown(world);
+            for part in [format!("da{shows}ta"), format!("wh{shows}y"), format!("fo{shows}r")] {
+                assert!(text.contains(&part), "{part}: {text}");
+            }
+            assert!(text.contains("/data") && !text.contains(hidden), "{text}");
+            let show = world.sbx(["profile", "show", "../reviewed.json"]).run().success().out();
+            assert!(!show.contains(hidden) && show.contains("da?ta") && show.contains("/data"), "{show}");
+        }
+        // What is seen stays.
+        review(world, &extended("read-only", &json!({ "description": "für « Ägypten »: \u{65}\u{301} 中" })));
+        assert!(shown(world).contains("für « Ägypten »: \u{65}\u{301} 中"));
+    });
+}
+
 /// The profile of a round is a file without a name.
 #[test]
 fn a_flag_that_denies_is_named() {
