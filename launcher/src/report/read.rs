@@ -5,6 +5,7 @@ use crate::sys::plain;
 use crate::text::shown;
 use sbx_client::report::{Report, VERSION};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -76,9 +77,9 @@ pub fn read(source: Source<'_>) -> Result<Vec<Report>, ReadError> {
         .filter(|(_, line)| !line.trim_ascii().is_empty())
         .collect();
     let many = lines.len() > 1;
-    // A report that something has laid out anew is one document of many lines.
-    if many && let whole @ (Ok(_) | Err(ReadError::CutOff { .. })) = of_text(&text, source, Line(None)) {
-        return whole.map(|report| vec![report]);
+    // A report that something has laid out anew is one document of many lines. One document is no log, whatever it is.
+    if many && is_one_document(&text) {
+        return of_text(&text, source, Line(None)).map(|report| vec![report]);
     }
     let reports: Result<Vec<Report>, ReadError> =
         lines.iter().map(|(number, line)| of_text(line, source, Line(many.then_some(*number)))).collect();
@@ -86,6 +87,11 @@ pub fn read(source: Source<'_>) -> Result<Vec<Report>, ReadError> {
         true => Err(ReadError::Empty(source.to_string())),
         false => Ok(reports),
     })
+}
+
+/// Whether it is one document, or the beginning of one.
+fn is_one_document(text: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(text).map_or_else(|wrong| wrong.is_eof(), |_| true)
 }
 
 fn bytes(source: Source<'_>) -> Result<Vec<u8>, ReadError> {

@@ -188,6 +188,11 @@ fn what_is_no_report_is_one_sentence() {
             (&newer, "report of version 2"),
             (&without_cause, "missing field `cause`"),
             ("{}", "standard input is no report of sbx"),
+            (
+                "{\n  \"extends\": \"workspace\"\n}\n",
+                "standard input is no report of sbx: missing field `version`",
+            ),
+            ("{\n  \"version\": 1,\n", "standard input is cut off: "),
             ("root:x:0:0\n", "standard input is no report of sbx"),
             (&format!("{text}nonsense\n"), "in line 2"),
             (&format!("{text}{cut}"), "cut off in line 2"),
