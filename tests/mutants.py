@@ -191,6 +191,8 @@ MUTANTS = [
      "(is_given && begins_there(&of))", "is_given", ["learn::reports::", "lib:learn"]),
     ("learn-replaces-devices", "launcher/src/learn/output.rs",
      ".and_then(|meta| oddity(meta.file_type()))", ".and_then(|_| None::<&str>)", ["learn::rounds::"]),
+    ("learn-other-names", "launcher/src/explain/sensitive/look.rs",
+     "meta.is_file() && meta.nlink() > 1", "meta.is_file() && meta.nlink() > 1 && false", ["learn::places::"]),
     ("learn-any-start", "launcher/src/learn/mod.rs",
      "filter(|used| used.file.is_none())", "filter(|_| true)", ["learn::"]),
     ("learn-hooks-elsewhere", "launcher/src/explain/sensitive/look.rs",

@@ -2,6 +2,7 @@
 
 use crate::explain::sensitive::{Use, git};
 use crate::profile::{Name, Pattern};
+use crate::text::shown;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs;
@@ -19,6 +20,9 @@ const OTHERS_SEARCH: u32 = 0o001;
 
 /// What is said of what only its owner and group may read.
 pub const CLOSED: &str = "its permissions close it to other users";
+
+/// What is said of something that is executed by its name.
+pub const EXECUTED: &str = "something outside executes what is there";
 
 /// What is said of a pipe or a socket.
 const IRREGULAR: &str =
@@ -46,10 +50,28 @@ fn is_repository(directory: &Path) -> bool {
 /// What makes a place sensitive: where, and why.
 pub type Found = (PathBuf, String);
 
+/// A sensitive file that has more names than the one that it is known by (hard links).
+pub struct OtherName {
+    /// Its device and number.
+    identity: (u64, u64),
+    /// What it is.
+    why: String,
+}
+
+impl OtherName {
+    /// That of a file, if it has more names.
+    pub fn of(path: &Path, why: &str) -> Option<OtherName> {
+        let meta = path.metadata().ok().filter(|meta| meta.is_file() && meta.nlink() > 1)?;
+        let why = format!("another name of {}: {why}", shown(path));
+        Some(OtherName { identity: (meta.dev(), meta.ino()), why })
+    }
+}
+
 /// Looks for what makes a place sensitive.
 pub struct Look<'n> {
     what: Use,
     names: &'n [Pattern],
+    others: &'n [OtherName],
     /// Whether pipes and sockets count.
     services: bool,
     /// Whether names alone count.
@@ -59,14 +81,14 @@ pub struct Look<'n> {
 }
 
 impl<'n> Look<'n> {
-    /// `names`: those that make a place sensitive.
-    pub fn new(what: Use, names: &'n [Pattern]) -> Look<'n> {
-        Look { what, names, services: true, by_name_only: false, left: MOST, found: Vec::new() }
+    /// `names`: those that make a place sensitive. `others`: sensitive files that have more names than theirs.
+    pub fn new(what: Use, names: &'n [Pattern], others: &'n [OtherName]) -> Look<'n> {
+        Look { what, names, others, services: true, by_name_only: false, left: MOST, found: Vec::new() }
     }
 
     /// Looks for what is executed alone: a service may have its pipes and sockets there.
     pub fn without_services(self) -> Look<'n> {
-        Look { services: false, ..self }
+        Look { services: false, others: &[], ..self }
     }
 
     /// Where names alone count: in a workspace, permissions say nothing.
@@ -85,8 +107,12 @@ impl<'n> Look<'n> {
                 return vec![(place.to_path_buf(), REPOSITORY.to_string())];
             }
         }
-        if path.symlink_metadata().is_ok_and(|meta| self.is_irregular(&meta)) {
+        let meta = path.symlink_metadata().ok();
+        if meta.as_ref().is_some_and(|meta| self.is_irregular(meta)) {
             return vec![(path.to_path_buf(), IRREGULAR.to_string())];
+        }
+        if let Some(why) = meta.and_then(|meta| self.by_identity(&meta)) {
+            return vec![(path.to_path_buf(), why)];
         }
         if self.has_login(path) {
             return vec![(path.to_path_buf(), git::LOGIN.to_string())];
@@ -124,6 +150,10 @@ impl<'n> Look<'n> {
                 continue;
             }
             let Ok(meta) = entry.metadata() else { continue };
+            if let Some(why) = self.by_identity(&meta) {
+                self.found.push((path, why));
+                continue;
+            }
             let why = match self.what {
                 _ if meta.is_dir() && self.is_repository(&path) => Some(REPOSITORY),
                 _ if self.is_irregular(&meta) => Some(IRREGULAR),
@@ -138,6 +168,12 @@ impl<'n> Look<'n> {
             self.found.extend(why.map(|why| (path, why.to_string())));
         }
         Ok(())
+    }
+
+    /// Why a file is sensitive that has a name elsewhere.
+    fn by_identity(&self, meta: &fs::Metadata) -> Option<String> {
+        let same = self.others.iter().find(|other| other.identity == (meta.dev(), meta.ino()))?;
+        Some(same.why.clone())
     }
 
     /// Whether it is a pipe or a socket, and those count.
@@ -162,7 +198,7 @@ impl<'n> Look<'n> {
         let name = Name::new(name.as_bytes());
         self.names.iter().any(|pattern| pattern.matches(name)).then(|| match self.what {
             Use::Read => "it is named like a secret".to_string(),
-            Use::Write => "something outside executes what is there".to_string(),
+            Use::Write => EXECUTED.to_string(),
         })
     }
 }

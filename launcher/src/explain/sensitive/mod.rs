@@ -18,7 +18,7 @@ use crate::profile::{self, PathEntry, Pattern, Search, Variables};
 use crate::sys::path::{canonical, is_there};
 use crate::sys::within::{is_below, is_within};
 use crate::text::shown;
-use look::{Found, Look};
+use look::{EXECUTED, Found, Look, OtherName};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use table::{HOME_LATER, HOME_SECRETS, LATER, LATER_NAMES, Place, SECRET_NAMES, SECRETS};
@@ -59,6 +59,8 @@ pub struct Sensitive {
     secret_names: Vec<Pattern>,
     /// Names of what something outside executes, wherever they are.
     later_names: Vec<Pattern>,
+    /// Such files that have other names as well: secrets, and what is executed.
+    other_names: [Vec<OtherName>; 2],
     /// Where other users' homes are.
     homes: PathBuf,
 }
@@ -155,10 +157,27 @@ impl Sensitive {
         let named =
             named.filter_map(|entry| entry.path.rest.strip_prefix('/').filter(|rest| !rest.contains('/')));
         let later_names = LATER_NAMES.iter().map(|name| Pattern::fixed(name));
-        let later_names =
+        let later_names: Vec<Pattern> =
             later_names.chain(named.map(|name| Pattern::new(name.to_string().into()))).collect();
+        let by_name = later_names.iter().filter_map(|name| Some((home.as_ref()?.join(&**name), EXECUTED)));
+        let by_list = later.iter().map(|(path, why)| (path.clone(), &**why));
+        let other_names = [
+            secrets.iter().filter_map(|(path, why)| OtherName::of(path, why)).collect(),
+            by_list.chain(by_name).filter_map(|(path, why)| OtherName::of(&path, why)).collect(),
+        ];
         let homes = PathBuf::from("/home");
-        Ok(Sensitive { home, workspace, open, devices, secrets, later, secret_names, later_names, homes })
+        Ok(Sensitive {
+            home,
+            workspace,
+            open,
+            devices,
+            secrets,
+            later,
+            secret_names,
+            later_names,
+            other_names,
+            homes,
+        })
     }
 
     /// Why a rule about a path, and all below it, must not be learned; `None` if it may. The path is a real one.
@@ -326,7 +345,11 @@ impl Sensitive {
     }
 
     fn look(&self, what: Use) -> Look<'_> {
-        Look::new(what, if what == Use::Read { &self.secret_names } else { &self.later_names })
+        let [secrets, later] = &self.other_names;
+        match what {
+            Use::Read => Look::new(what, &self.secret_names, secrets),
+            Use::Write => Look::new(what, &self.later_names, later),
+        }
     }
 
     /// Why a UNIX socket is sensitive: what listens there has rights of its own.

@@ -87,3 +87,26 @@ fn devices_that_are_not_there_are_judged() {
         assert!(has(&after, "devices", &format!("\"{path}\"")), "{after:#}");
     });
 }
+
+/// A file is what it is by any of its names.
+#[test]
+fn another_name_of_a_known_file_is_found() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let known = world.write(world.home.join(".bashrc"), "as it was\n");
+        let other = world.write(world.outside.join("box/other"), "plain\n");
+        let name = world.outside.join("box/rc");
+        for (of, found) in [(&known, true), (&other, false)] {
+            std::fs::hard_link(of, &name).unwrap();
+            for rule in [&name, &world.outside.join("box")] {
+                let added = json!({ "paths": { "write": [rule] } });
+                let reviewed = review(world, &extended("read-only", &added));
+                let told = format!("another name of {}", known.display());
+                assert_eq!(has(&reviewed, "runs later", &told), found, "{rule:?} {reviewed:#}");
+                run(world, &["sh", "-c", &format!("echo more >> {}", name.display())]).success();
+            }
+            assert_eq!(world.read(of).unwrap().matches("more").count(), 2);
+            std::fs::remove_file(&name).unwrap();
+        }
+    });
+}
