@@ -233,6 +233,17 @@ impl Layout {
             && !changed.flat_map(|private| &private.keep).any(|kept| is_within(path, &kept.path))
     }
 
+    /// Whether a path is not there inside, with nothing of it: an empty directory or the scratch directory takes the
+    /// place of one above it. What a command makes there does not reach the path outside.
+    pub fn leaves_out(&self, path: &Path) -> bool {
+        let all =
+            self.private.iter().filter(|private| private.from.is_none() || private.at == Path::new(TMP));
+        all.filter(|private| is_below(path, &private.at)).any(|private| {
+            let mut kept = private.keep.iter().map(|kept| &kept.path);
+            !kept.any(|kept| is_within(path, kept) || is_within(kept, path))
+        })
+    }
+
     /// The directory that is replaced inside, if that puts a path out of sight.
     pub fn replaces(&self, path: &Path) -> Option<&Path> {
         let systems = self.systems.iter().filter(|system| system.kind != Kind::Proc);

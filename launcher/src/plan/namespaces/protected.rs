@@ -34,6 +34,9 @@ impl Layout {
     /// What is there is kept as it is; what is not, from being made.
     pub fn protect(&mut self, protected: Protected, looked: Looked<'_>, warnings: &mut Vec<String>) {
         let Looked { roots, rules, listings } = looked;
+        if self.leaves_out(&protected.path) {
+            return;
+        }
         if roots.above(&protected.path).is_none() {
             if protected.itself && roots.are(&protected.path) {
                 self.read_only.insert(protected.path);

@@ -6,14 +6,19 @@ use sbx_tests::{World, as_users};
 
 /// What a shell makes and shows under a unit with these lines. `WORKSPACE` stands for it, `%h` for the home.
 fn shown(world: &World, lines: &str, script: &str) -> String {
+    shown_in(world, &world.workspace.display().to_string(), lines, script)
+}
+
+/// The same where the command starts in a directory.
+fn shown_in(world: &World, directory: &str, lines: &str, script: &str) -> String {
     let workspace = world.workspace.display().to_string();
     let unit = format!(
         "[Unit]\nAfter=x\n[Service]\nExecStart=/bin/true\n{}\n",
         lines.replace("WORKSPACE", &workspace)
     );
     let profile = made_of(world, "systemd", unit);
-    let out = world.sbx(["run", "-p"]).arg(&profile).args(["--", "/bin/sh", "-c", script]).run();
-    out.out()
+    let run = world.sbx(["run", "--cwd", directory, "-p"]).arg(&profile);
+    run.args(["--", "/bin/sh", "-c", script]).run().out()
 }
 
 #[test]
@@ -60,7 +65,7 @@ fn the_tmp_of_a_unit_is_that_of_the_run() {
             "cd /; TMPDIR=${{TMPDIR:-/tmp}}; echo x > $TMPDIR/in-run && cat $TMPDIR/in-run; echo x > {name}"
         );
         for lines in ["ReadWritePaths=/tmp\n", "PrivateTmp=yes\nReadWritePaths=/tmp/\n"] {
-            let out = shown(&world, lines, &script);
+            let out = shown_in(&world, "/", lines, &script);
             let is_there = std::fs::remove_file(&name).is_ok();
             assert_eq!((out.as_str(), is_there), ("x\n", false), "{lines}");
         }
@@ -69,6 +74,92 @@ fn the_tmp_of_a_unit_is_that_of_the_run() {
         std::fs::write(world.outside.join("open.json"), profile).unwrap();
         world.sbx(["run", "-p"]).arg(world.outside.join("open.json")).args(["--", "touch", &name]).run();
         assert!(std::fs::remove_file(&name).is_ok());
+    });
+}
+
+/// What directives keep stays as it is, although the unit may write everywhere else.
+#[test]
+fn a_unit_that_writes_everywhere_keeps_what_directives_keep() {
+    as_users(|user| {
+        let world = World::new(user);
+        let name = format!("sbx-test-of-a-unit-{}", std::process::id());
+        // Nothing is written to what is opened.
+        let script = format!(
+            "for place in /etc /usr /root {0}; do mkdir $place/{name} && rmdir $place/{name} && echo $place; done\n\
+             for file in /proc/sys/kernel/core_pattern $(find /sys/fs/cgroup -name cgroup.procs | head -n 1)\n\
+             do (: >> $file) && echo $file; done",
+            world.outside.display()
+        );
+        let outside = format!("{}\n", world.outside.display());
+        let all = "ReadWritePaths=/\n";
+        for lines in [
+            "ProtectSystem=full\nProtectHome=read-only\nProtectKernelTunables=yes\nProtectControlGroups=yes\n",
+            "ProtectSystem=full\nProtectHome=yes\nProtectKernelTunables=yes\nProtectControlGroups=strict\n",
+        ] {
+            assert_eq!(shown(&world, &format!("{lines}{all}"), &script), outside, "{lines}");
+        }
+        // Of two assignments about one place the stricter counts, whatever stands last.
+        for lines in ["ProtectSystem=strict", "DynamicUser=yes", "ReadOnlyPaths=/", "InaccessiblePaths=/"] {
+            assert_eq!(shown(&world, &format!("{lines}\n{all}"), &script), "", "{lines}");
+        }
+        // The twin: nothing is kept.
+        let out = shown(&world, all, &script);
+        assert!(out.ends_with(&outside) || out.contains(&outside), "{out}");
+        assert_eq!(out.contains("/etc\n/usr\n/root\n"), user.is_root(), "{out}");
+        assert_eq!(out.contains("core_pattern"), user.is_root(), "{out}");
+    });
+}
+
+/// What is closed hides what is named in it, and a kernel's log and modules are closed.
+#[test]
+fn what_directives_close_stays_closed() {
+    as_users(|user| {
+        let world = World::new(user);
+        let outside = world.outside.display();
+        let script = format!("cat {outside}/dir/inner; ls /usr/lib/modules >/dev/null && echo modules");
+        for (lines, out) in [
+            (format!("InaccessiblePaths={outside}\nReadWritePaths={outside}/dir"), "modules\n"),
+            (format!("ReadWritePaths={outside}\nProtectKernelModules=yes"), "inner\n"),
+            (format!("ReadWritePaths={outside}\n"), "inner\nmodules\n"),
+        ] {
+            let out = out.replace("modules\n", if has_modules() { "modules\n" } else { "" });
+            assert_eq!(shown(&world, &lines, &script), out, "{lines}");
+        }
+        // Whether the log may be read without a rule, the machine says.
+        let script = "head -c 1 /dev/kmsg > /dev/null && echo log; test -e /dev/null && echo end";
+        assert_eq!(shown(&world, "ProtectKernelLogs=yes", script), "end\n");
+    });
+}
+
+fn has_modules() -> bool {
+    std::fs::read_dir("/usr/lib/modules").is_ok()
+}
+
+/// Both directories of temporary files are hidden, and what the unit wants of them is lost with a line.
+#[test]
+fn private_directories_of_temporary_files_are_private() {
+    as_users(|user| {
+        let world = World::new(user);
+        let directory = format!("/var/tmp/sbx-test-of-a-unit-{}-{}", std::process::id(), user.name);
+        std::fs::create_dir(&directory).unwrap();
+        sbx_tests::stage::give(directory.as_ref(), user);
+        std::fs::write(format!("{directory}/kept"), "kept\n").unwrap();
+        let script = format!("cat {directory}/kept; echo x > {directory}/made && echo made; echo end");
+        let wanted = format!("ReadWritePaths={directory}\n");
+        let shown: Vec<String> =
+            ["PrivateTmp=no\n", "PrivateTmp=yes\n", "PrivateTmp=disconnected\n", "DynamicUser=yes\n"]
+                .map(|lines| shown_in(&world, "/", &format!("{lines}{wanted}"), &script))
+                .into();
+        world.write("unit", format!("[Service]\nPrivateTmp=yes\n{wanted}"));
+        let strict = world.sbx(["profile", "import", "--from", "systemd", "unit"]).run();
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(shown, ["kept\nmade\nend\n", "end\n", "end\n", "end\n"]);
+        assert_eq!(strict.code, Some(125), "{strict}");
+        let line = "line 3: ReadWritePaths: '/var/tmp/sbx-test-of-a-unit";
+        assert!(
+            strict.err().contains(line) && strict.err().contains("PrivateTmp hides '/var/tmp'"),
+            "{strict}"
+        );
     });
 }
 

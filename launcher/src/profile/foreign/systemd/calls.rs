@@ -11,6 +11,7 @@ use crate::profile::error::{Plain, ProfileCause};
 use crate::profile::foreign::Losses;
 use crate::profile::foreign::meaning::Calls;
 use crate::profile::foreign::oci::is_elsewhere;
+use crate::profile::foreign::systemd::kept;
 use crate::profile::foreign::systemd::service::{Families, Service};
 use crate::profile::foreign::systemd::unit::{Setting, words};
 
@@ -342,7 +343,7 @@ fn narrow(
     for (directive, names) in
         [("ProtectKernelLogs", &["syslog"][..]), ("ProtectHostname", &["sethostname", "setdomainname"])]
     {
-        if service.is_on(directive)? {
+        if kept::is_on(service, directive)? {
             names.iter().for_each(|name| remove(grants, name));
         }
     }

@@ -22,7 +22,8 @@ pub enum Role {
 const READ: &str = "\
     SystemCallFilter SystemCallErrorNumber SystemCallArchitectures SystemCallLog RestrictAddressFamilies \
     MemoryDenyWriteExecute RestrictNamespaces RestrictSUIDSGID RestrictRealtime LockPersonality \
-    ProtectKernelModules ProtectKernelLogs ProtectClock ProtectHostname PrivateNetwork PrivateTmp PrivateDevices \
+    ProtectKernelModules ProtectKernelLogs ProtectClock ProtectHostname ProtectKernelTunables \
+    ProtectControlGroups PrivateNetwork PrivateTmp PrivateDevices \
     ProtectSystem ProtectHome DynamicUser ReadWritePaths ReadOnlyPaths InaccessiblePaths ReadWriteDirectories \
     ReadOnlyDirectories InaccessibleDirectories ExecPaths NoExecPaths BindPaths BindReadOnlyPaths \
     TemporaryFileSystem RuntimeDirectory StateDirectory CacheDirectory LogsDirectory ConfigurationDirectory \
@@ -56,11 +57,10 @@ const OTHER: &str = "\
     LogsDirectoryQuota StateDirectoryAccounting CacheDirectoryAccounting LogsDirectoryAccounting \
     CPUPressureWatch IOPressureWatch MemoryTHP Personality";
 
-/// A command of a run has no privileges, no keys, no terminal of the caller's, a `/proc` and an IPC namespace of its
-/// own where it can, and writes to nothing but what rules name.
+/// A command of a run has no privileges, no keys, no terminal of the caller's, and a `/proc` and an IPC namespace of its
+/// own where it can, whatever rules open. What holds only as long as no rule opens a place is not here but in `kept`.
 const HELD: &str = "\
-    NoNewPrivileges KeyringMode SecureBits ProtectKernelTunables ProtectControlGroups ProtectProc PrivateMounts \
-    PrivateUsers PrivateIPC PrivatePIDs RemoveIPC MountAPIVFS MountFlags";
+    NoNewPrivileges KeyringMode SecureBits ProtectProc PrivateMounts PrivateUsers PrivateIPC PrivatePIDs RemoveIPC MountAPIVFS MountFlags";
 
 const ROOT: &str = "a run has no other root directory";
 const LIMIT: &str = "a profile has no such limit";

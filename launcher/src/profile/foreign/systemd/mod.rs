@@ -4,6 +4,8 @@
 
 mod calls;
 mod directives;
+mod kept;
+mod places;
 mod service;
 mod unit;
 mod values;
@@ -14,11 +16,11 @@ pub use write::write;
 use crate::profile::error::{Plain, ProfileCause};
 use crate::profile::foreign::files::{Access, Files, below, root};
 use crate::profile::foreign::meaning::{Base, Meaning};
+use crate::profile::foreign::systemd::places::{Places, split};
 use crate::profile::foreign::systemd::service::Service;
 use crate::profile::foreign::systemd::unit::Setting;
-use crate::profile::foreign::systemd::values::{maybe_truth, size, time};
+use crate::profile::foreign::systemd::values::{size, time};
 use crate::profile::foreign::{Losses, MOST};
-use crate::profile::location::Location;
 use crate::profile::words::{NetworkMode, Variable};
 
 /// Reads a unit.
@@ -41,67 +43,11 @@ pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
     Ok(meaning)
 }
 
-/// Where the file system has the user's own.
-const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
-
-/// The lists of paths, by their new and old names.
-const LISTS: [(&str, Access); 8] = [
-    ("ReadWritePaths", Access::Write),
-    ("ReadWriteDirectories", Access::Write),
-    ("ReadOnlyPaths", Access::Fixed),
-    ("ReadOnlyDirectories", Access::Fixed),
-    ("InaccessiblePaths", Access::Deny),
-    ("InaccessibleDirectories", Access::Deny),
-    ("BindReadOnlyPaths", Access::Fixed),
-    ("BindPaths", Access::Write),
-];
-
-/// Directories that systemd makes for the service, and where.
-const OWN: [(&str, &str, Access); 5] = [
-    ("RuntimeDirectory", "/run", Access::Write),
-    ("StateDirectory", "/var/lib", Access::Write),
-    ("CacheDirectory", "/var/cache", Access::Write),
-    ("LogsDirectory", "/var/log", Access::Write),
-    ("ConfigurationDirectory", "/etc", Access::Fixed),
-];
-
 fn files(service: &Service, files: &mut Files, losses: &mut Losses) -> Result<(), ProfileCause> {
     files.add(root(), Access::Read, "the unit");
     // Scratch is a run's own, with PrivateTmp= and without.
     files.add(below(Variable::Tmp, ""), Access::Write, "PrivateTmp");
-    check_protect_system(service)?;
-    protect_home(service, files, losses)?;
-    for (name, access) in LISTS {
-        for (setting, word) in service.words(name)? {
-            add(setting, &word, access, files, losses);
-        }
-    }
-    for (setting, word) in service.words("TemporaryFileSystem")? {
-        let (path, options) = word.split_once(':').unwrap_or((&word, ""));
-        if !options.split(',').any(|option| option == "ro") {
-            losses.note(
-                setting.place(),
-                format_args!("'{}' is closed, and no scratch of its own", Plain(path)),
-            );
-        }
-        add(setting, path, Access::Deny, files, losses);
-    }
-    for (name, above, access) in OWN {
-        for (setting, word) in service.words(name)? {
-            let (own, links) = word.split_once(':').unwrap_or((&word, ""));
-            if !links.is_empty() {
-                losses.note(setting.place(), "no links are made to the directory");
-            }
-            let made = values::path(&format!("{above}/{own}"));
-            if made.is_ok_and(|location| location.base.is_none()) {
-                losses.note(
-                    setting.place(),
-                    format_args!("'{above}/{}' has to exist: a run does not make it", Plain(own)),
-                );
-            }
-            add(setting, &format!("{above}/{own}"), access, files, losses);
-        }
-    }
+    Places::of(service, losses)?.settle(files, losses);
     execution(service, files, losses)?;
     if service.is_on("PrivateDevices")? {
         let place = service.last("PrivateDevices").map_or_else(String::new, Setting::place);
@@ -140,60 +86,6 @@ fn execution(service: &Service, files: &mut Files, losses: &mut Losses) -> Resul
         );
     }
     files.execute_only(open);
-    Ok(())
-}
-
-/// Whether a path of a list may be missing, and the path.
-fn split(word: &str) -> (bool, &str) {
-    let bare = word.trim_start_matches(['-', '+', '!']);
-    (word[..word.len() - bare.len()].contains('-'), bare)
-}
-
-/// Adds a path of a list.
-fn add(setting: &Setting, word: &str, access: Access, files: &mut Files, losses: &mut Losses) {
-    let (optional, bare) = split(word);
-    let (source, rest) = bare.split_once(':').unwrap_or((bare, ""));
-    let target = rest.split(':').next().unwrap_or("");
-    if !target.is_empty() && target != source {
-        losses.note(setting.place(), format_args!("'{}' has no other name in a run", Plain(source)));
-    }
-    match values::path(source) {
-        Ok(location) if optional => files.add_optional(location, access, setting.place()),
-        Ok(location) => files.add(location, access, setting.place()),
-        Err(why) => losses.note(setting.place(), why),
-    }
-}
-
-/// A profile writes only what it names, so nothing has to be done but to check the value.
-fn check_protect_system(service: &Service) -> Result<(), ProfileCause> {
-    let known = |value: &str| maybe_truth(value).is_some() || ["full", "strict"].contains(&value);
-    match service.last("ProtectSystem").filter(|setting| !known(&setting.value)) {
-        Some(setting) => {
-            Err(setting.wrong(format!("'{}' is not yes, no, full or strict", Plain(&setting.value))))
-        }
-        None => Ok(()),
-    }
-}
-
-fn protect_home(service: &Service, files: &mut Files, losses: &mut Losses) -> Result<(), ProfileCause> {
-    let Some(setting) = service.last("ProtectHome") else { return Ok(()) };
-    let closes = match (&*setting.value, maybe_truth(&setting.value)) {
-        (_, Some(closes)) => closes,
-        ("read-only", None) => false,
-        ("tmpfs", None) => true,
-        _ => {
-            let why = format!("'{}' is not yes, no, read-only or tmpfs", Plain(&setting.value));
-            return Err(setting.wrong(why));
-        }
-    };
-    if closes {
-        for path in HOMES {
-            files.add(Location { base: None, rest: path.into() }, Access::Deny, setting.place());
-        }
-        if &*setting.value == "tmpfs" {
-            losses.note(setting.place(), "the homes are closed, and not empty");
-        }
-    }
     Ok(())
 }
 
@@ -330,11 +222,10 @@ mod tests {
     /// Every directive that is said to be read is asked for somewhere.
     #[test]
     fn what_is_read_is_read() {
-        let text = [include_str!("mod.rs"), include_str!("calls.rs"), include_str!("service.rs")].concat();
-        // Scratch is always a run's own.
-        let own = ["PrivateTmp"];
+        let text = [include_str!("mod.rs"), include_str!("calls.rs"), include_str!("service.rs")];
+        let text = [&text[..], &[include_str!("places.rs"), include_str!("kept.rs")]].concat().concat();
         for name in directives::read() {
-            assert!(own.contains(&name) || text.contains(&format!("\"{name}\"")), "{name}");
+            assert!(text.contains(&format!("\"{name}\"")), "{name}");
         }
     }
 }

@@ -94,6 +94,11 @@ pub fn path(text: &str) -> Result<Location, String> {
     if tidy.is_empty() && path.starts_with('/') {
         tidy.push('/');
     }
+    // The old name of the same directory.
+    if let Some(rest) = tidy.strip_prefix("/var/run").filter(|rest| rest.is_empty() || rest.starts_with('/'))
+    {
+        tidy = format!("/run{rest}");
+    }
     // What the export writes for a run's cache.
     if let Some(rest) = tidy.strip_prefix(CACHE).filter(|rest| rest.is_empty() || rest.starts_with('/')) {
         tidy = format!("${{{}}}{rest}", Variable::Cache);
@@ -167,6 +172,7 @@ mod tests {
         assert_eq!(shown("%h/.cache"), "${HOME}/.cache");
         assert_eq!(shown("%C/sbx/x"), "${CACHE}/x");
         assert_eq!(shown("%C/sbxes"), "/var/cache/sbxes");
+        assert_eq!((&*shown("/var/run/x"), &*shown("/var/runs")), ("/run/x", "/var/runs"));
         assert_eq!(shown("/a%%b"), "/a%b");
         assert!(shown("/run/%i").contains("%i"));
         assert!(shown("x").contains("neither absolute"));

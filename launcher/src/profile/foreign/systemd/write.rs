@@ -313,7 +313,8 @@ fn paths(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
     let seen: Vec<_> = [&read[..], &execute, &profile.network.unix.iter().collect::<Vec<_>>()].concat();
     // Where all may be read, nothing has to be put into an empty root.
     let is_root = |entry: &&&PathEntry| entry.base.is_none() && entry.rest == "/";
-    if seen.iter().any(|entry| is_root(&entry)) {
+    let shows_all = seen.iter().any(|entry| is_root(&entry));
+    if shows_all {
         unit.set("ProtectSystem", "strict");
         unit.list("ReadWritePaths", "", &words(&write, false));
     } else {
@@ -329,8 +330,11 @@ fn paths(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
     let protected: Vec<String> =
         paths.protect.iter().filter_map(|entry| word(&entry.path, false, losses)).collect();
     unit.list("ReadOnlyPaths", "", &protected);
-    if profile.uses(Variable::Tmp) {
-        unit.set("PrivateTmp", "yes");
+    // PrivateTmp= would hide /var/tmp too.
+    match profile.uses(Variable::Tmp) {
+        true if shows_all => unit.set("TemporaryFileSystem", "/tmp:mode=1777"),
+        true => unit.set("PrivateTmp", "yes"),
+        false => {}
     }
     if profile.uses(Variable::Cache) {
         unit.set("CacheDirectory", CACHE);
