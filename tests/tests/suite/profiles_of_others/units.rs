@@ -222,17 +222,22 @@ fn paths_of_units_hold() {
 #[test]
 fn the_network_of_units_is_closed_or_open() {
     let script = "python3 -c 'import socket\n\
-                  for family in (socket.AF_UNIX, socket.AF_INET):\n\
+                  for family in (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6):\n\
                   \x20   try: socket.socket(family); print(int(family))\n\
                   \x20   except OSError: print(\"no\")'";
     as_users(|user| {
         let world = World::new(user);
         for (lines, sockets) in [
-            ("RestrictAddressFamilies=AF_UNIX", "1\nno\n"),
-            ("RestrictAddressFamilies=none", "no\nno\n"),
-            ("RestrictAddressFamilies=AF_UNIX AF_INET", "1\n2\n"),
-            ("RestrictAddressFamilies=~AF_UNIX", "no\n2\n"),
-            ("PrivateNetwork=yes", "1\n2\n"),
+            ("RestrictAddressFamilies=AF_UNIX", "1\nno\nno\n"),
+            ("RestrictAddressFamilies=none", "no\nno\nno\n"),
+            ("RestrictAddressFamilies=AF_UNIX AF_INET", "1\n2\nno\n"),
+            ("RestrictAddressFamilies=AF_UNIX AF_INET6", "1\nno\n10\n"),
+            ("RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6", "1\n2\n10\n"),
+            ("RestrictAddressFamilies=~AF_UNIX", "no\n2\n10\n"),
+            ("RestrictAddressFamilies=~AF_INET", "1\nno\n10\n"),
+            ("RestrictAddressFamilies=~AF_INET AF_INET6", "1\nno\nno\n"),
+            ("RestrictAddressFamilies=~AF_INET6\nPrivateNetwork=yes", "1\n2\nno\n"),
+            ("PrivateNetwork=yes", "1\n2\n10\n"),
         ] {
             // Without a filter as well as with one.
             for filter in ["", "SystemCallFilter=@system-service\nSystemCallErrorNumber=EAFNOSUPPORT\n"] {
@@ -241,7 +246,7 @@ fn the_network_of_units_is_closed_or_open() {
         }
         // What comes with a network does not undo what a filter refuses.
         let lines = "SystemCallErrorNumber=EAFNOSUPPORT\nSystemCallFilter=~@network-io\n";
-        assert_eq!(shown(&world, lines, script), "no\nno\n");
+        assert_eq!(shown(&world, lines, script), "no\nno\nno\n");
     });
 }
 
@@ -253,4 +258,26 @@ fn limits_and_variables_of_units_hold() {
         assert_eq!(shown(&world, lines, "ulimit -n; echo $A $B"), "64\n2 two words\n");
         assert_ne!(shown(&world, "", "ulimit -n"), "64\n");
     });
+}
+
+/// A family that is denied is not among those of the unit, whatever the network brings.
+#[test]
+fn an_exported_unit_leaves_denied_families_out() {
+    let world = World::new(&sbx_tests::users::User::ordinary());
+    let four = r#"{ "call": "socket", "args": [{ "index": 0, "value": 2, "width": 32 }] }"#;
+    for (denied, is_there, is_not) in
+        [("\"socket[inet6]\"", "AF_INET", "AF_INET6"), (four, "AF_INET6", "AF_INET")]
+    {
+        for mode in ["private", "host"] {
+            let profile = format!(
+                r#"{{"extends": "read-only", "network": {{"mode": "{mode}"}}, "syscalls": {{"deny": [{denied}]}}}}"#
+            );
+            world.write("some.json", profile);
+            let words = ["profile", "export", "--lossy", "--to", "systemd", "./some.json"];
+            let out = world.sbx(words).run().success().out();
+            let said = out.lines().find_map(|line| line.strip_prefix("RestrictAddressFamilies=")).unwrap();
+            let has = |name: &str| said.split(' ').any(|word| word == name);
+            assert!(has(is_there) && !has(is_not), "{mode} {denied}: {said}");
+        }
+    }
 }

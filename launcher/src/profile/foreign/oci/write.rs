@@ -95,11 +95,18 @@ impl Asked {
             }
         };
         let (allowed, denied) = (said.map(|said| said.allowed(namespaces)), said.map(|said| &said.deny));
+        // The table has no room for comparisons: where nothing else is denied, it has no denial.
+        let compares =
+            |said: &Grants| said.alternatives().iter().any(|one| matches!(one.when, When::Free(_)));
+        let deny = match row.deny {
+            Grant::None if denied.is_some_and(compares) => Grant::Some(0),
+            deny => deny,
+        };
         Some(Asked {
             call,
-            named: [names(row.allow, allowed), names(row.deny, denied)],
+            named: [names(row.allow, allowed), names(deny, denied)],
             allow: extent(row.allow, allowed),
-            deny: extent(row.deny, denied),
+            deny: extent(deny, denied),
             errno: (row.errno != 0).then_some(row.errno),
             log: row.log,
         })

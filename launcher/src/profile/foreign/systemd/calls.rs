@@ -176,7 +176,7 @@ pub fn read(service: &Service, losses: &mut Losses) -> Result<Said, ProfileCause
     calls.deny.extend(refused);
     remove(&mut grants, "connect");
     if makes_sockets {
-        calls.deny.extend(service.families()?.refused_netlink());
+        calls.deny.extend(service.families()?.refused());
     }
     let groups = groups(&grants, &noted);
     let covered: BTreeSet<Call> = groups.iter().flat_map(|group| group.members()).collect();
@@ -298,7 +298,7 @@ fn without_filter(
         calls.deny.push(json!({ "call": "socket[unix]", "errno": "EAFNOSUPPORT" }));
         calls.deny.push(json!({ "call": "socketpair", "errno": "EAFNOSUPPORT" }));
     }
-    calls.deny.extend(families.refused_netlink());
+    calls.deny.extend(families.refused());
     if let Some(setting) = service.last("SystemCallLog").filter(|_| !noted.is_empty()) {
         losses.note(setting.place(), "calls are noted only beside a SystemCallFilter=");
     }

@@ -57,10 +57,11 @@ const OTHER: &str = "\
     LogsDirectoryQuota StateDirectoryAccounting CacheDirectoryAccounting LogsDirectoryAccounting \
     CPUPressureWatch IOPressureWatch MemoryTHP Personality";
 
-/// A command of a run has no privileges, no keys, no terminal of the caller's, and a `/proc` and an IPC namespace of its
-/// own where it can, whatever rules open. What holds only as long as no rule opens a place is not here but in `kept`.
+/// A command of a run has no privileges, no keys, no terminal of the caller's, and a `/proc` and an IPC namespace of
+/// its own where it can, whatever rules open. What holds only while no rule opens a place is in `kept`.
 const HELD: &str = "\
-    NoNewPrivileges KeyringMode SecureBits ProtectProc PrivateMounts PrivateUsers PrivateIPC PrivatePIDs RemoveIPC MountAPIVFS MountFlags";
+    NoNewPrivileges KeyringMode SecureBits ProtectProc PrivateMounts PrivateUsers PrivateIPC PrivatePIDs \
+    RemoveIPC MountAPIVFS MountFlags";
 
 const ROOT: &str = "a run has no other root directory";
 const LIMIT: &str = "a profile has no such limit";

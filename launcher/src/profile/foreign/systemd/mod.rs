@@ -4,12 +4,14 @@
 
 mod calls;
 mod directives;
+mod drop_in;
 mod kept;
 mod places;
 mod service;
 mod unit;
 mod values;
 mod write;
+mod write_paths;
 
 pub use write::write;
 

@@ -180,8 +180,9 @@ const FAMILIES: &str = "\
 /// The families that a run can have.
 const KNOWN: [&str; 4] = ["AF_UNIX", "AF_INET", "AF_INET6", NETLINK];
 const NETLINK: &str = "AF_NETLINK";
-/// The number of AF_UNIX.
+/// The numbers of AF_UNIX and AF_INET.
 const UNIX: u64 = 1;
+const INET: u64 = 2;
 
 impl Families {
     /// Whether sockets of a family may be made.
@@ -193,11 +194,22 @@ impl Families {
         }
     }
 
-    /// Refuses the netlink sockets that come with the network of a run, if the families that may be made are listed
-    /// without them.
-    pub fn refused_netlink(&self) -> Option<Value> {
-        let refuses = *self != Families::Any && !self.have(NETLINK);
-        refuses.then(|| json!({ "call": "socket[netlink-route]", "errno": "EAFNOSUPPORT" }))
+    /// Refuses those of the sockets that come with the network of a run whose families may not be made.
+    pub fn refused(&self) -> Vec<Value> {
+        let mut refused = Vec::new();
+        let mut refuse = |family: &str, socket: Value| {
+            if *self != Families::Any && !self.have(family) {
+                refused.push(socket);
+            }
+        };
+        refuse(NETLINK, json!({ "call": "socket[netlink-route]", "errno": "EAFNOSUPPORT" }));
+        // Without either there is no network, and nothing comes with it.
+        if self.have_internet() {
+            let four = json!([{ "index": 0, "value": INET, "width": 32 }]);
+            refuse("AF_INET", json!({ "call": "socket", "args": four, "errno": "EAFNOSUPPORT" }));
+            refuse("AF_INET6", json!({ "call": "socket[inet6]", "errno": "EAFNOSUPPORT" }));
+        }
+        refused
     }
 
     /// Whether a family is named among those that may be made.

@@ -4,18 +4,18 @@
 //! at arguments: what other directives do not say of them is lost, and each such call is named.
 
 use std::collections::BTreeSet;
-use std::fmt::{Display, Write};
 
 use sbx_policy::calls::{Call, Group};
 use sbx_policy::errno::{ENOSYS, EPERM};
-use sbx_policy::restrictions::Op;
+use sbx_policy::restrictions::{Condition, Op};
 
 use crate::profile::calls::{DefaultAction, errno_word};
 use crate::profile::foreign::languages::Exported;
 use crate::profile::foreign::oci::{Asked, Extent};
+use crate::profile::foreign::systemd::drop_in::{Unit, quoted};
+use crate::profile::foreign::systemd::write_paths::paths;
 use crate::profile::foreign::{Losses, rest};
-use crate::profile::location::Location;
-use crate::profile::model::{PathEntry, Profile};
+use crate::profile::model::Profile;
 use crate::profile::units::Bound;
 use crate::profile::words::{HomeMode, NetworkMode, Variable};
 
@@ -75,33 +75,6 @@ pub fn write(exported: &Exported<'_>, losses: &mut Losses) -> Vec<u8> {
     environment(profile, &mut unit, losses);
     limits(profile, &mut unit);
     unit.0.into_bytes()
-}
-
-/// The text so far.
-struct Unit(String);
-
-impl Unit {
-    fn set(&mut self, name: &str, value: impl Display) {
-        let _ = writeln!(self.0, "{name}={value}");
-    }
-
-    /// A list, on lines of bounded length. Each assignment adds to it.
-    fn list(&mut self, name: &str, prefix: &str, words: &[String]) {
-        let mut line = String::new();
-        for word in words {
-            if !line.is_empty() && line.len() + word.len() > 90 {
-                self.set(name, format_args!("{prefix}{line}"));
-                line.clear();
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        if !line.is_empty() {
-            self.set(name, format_args!("{prefix}{line}"));
-        }
-    }
 }
 
 fn calls(exported: &Exported<'_>, unit: &mut Unit, losses: &mut Losses) {
@@ -227,7 +200,8 @@ fn arguments(exported: &Exported<'_>, unit: &mut Unit, losses: &mut Losses) -> S
         }
         // Kinds of sockets that are denied are not among those that are allowed.
         let lost: Vec<&str> = asked.denied_with().iter().filter(|word| !said(asked, word)).copied().collect();
-        if !lost.is_empty() && name != "socket" && !matches!(asked.allow(), Extent::None) {
+        let is_said = name == "socket" && denied_families(asked).1;
+        if !lost.is_empty() && !is_said && !matches!(asked.allow(), Extent::None) {
             losses.note(
                 name,
                 format_args!("a unit allows it also where the profile denies it: {}", shown(&lost)),
@@ -261,11 +235,27 @@ fn families(asked: &Asked) -> Option<MadeFamilies> {
         made.names.extend(name);
         made.is_all &= name.is_some() && all.len() == 1;
     }
-    let denied = [("netlink-route", "AF_NETLINK"), ("unix", "AF_UNIX"), ("inet6", "AF_INET6")];
-    for (_, name) in denied.iter().filter(|(word, _)| asked.denied_with().contains(word)) {
-        made.names.remove(name);
-    }
     Some(made)
+}
+
+/// The families that a call may not make, and whether that is all that is denied of it.
+fn denied_families(asked: &Asked) -> (BTreeSet<&'static str>, bool) {
+    let words = [
+        ("netlink-route", &["AF_NETLINK"][..]),
+        ("unix", &["AF_UNIX"]),
+        ("inet6", &["AF_INET6"]),
+        ("inet", &["AF_INET", "AF_INET6"]),
+    ];
+    let said = words.iter().filter(|(word, _)| asked.denied_with().contains(word));
+    let mut names: BTreeSet<&str> = said.flat_map(|(_, names)| names.iter().copied()).collect();
+    let alternatives = if let Extent::Some(alternatives) = asked.deny() { &alternatives[..] } else { &[] };
+    let family = |all: &[Condition]| {
+        let value = all.iter().find(|c| c.arg == 0 && c.op == Op::Eq)?.value;
+        FAMILIES.iter().find(|(number, _)| *number == value).map(|(_, name)| *name)
+    };
+    names.extend(alternatives.iter().filter(|all| all.len() == 1).filter_map(|all| family(all)));
+    let is_all = alternatives.iter().all(|all| family(all).is_some_and(|name| names.contains(name)));
+    (names, is_all)
 }
 
 fn shown(words: &[&str]) -> String {
@@ -282,12 +272,17 @@ fn network(exported: &Exported<'_>, unit: &mut Unit, losses: &mut Losses) {
     if mode != NetworkMode::Host {
         unit.set("PrivateNetwork", "yes");
     }
+    let of = |call: &str| exported.calls.iter().find(|asked| asked.call().name() == call);
+    let denied = of("socket").map_or_else(BTreeSet::new, |asked| denied_families(asked).0);
     let mut names = BTreeSet::new();
-    for asked in exported.calls.iter().filter(|asked| ["socket", "socketpair"].contains(&asked.call().name()))
-    {
+    for asked in ["socket", "socketpair"].into_iter().filter_map(of) {
         match families(asked) {
             Some(made) => names.extend(made.names),
-            None => return,
+            None if denied.is_empty() => return,
+            None => {
+                let denied = denied.into_iter().collect::<Vec<_>>().join(" ");
+                return unit.set("RestrictAddressFamilies", format_args!("~{denied}"));
+            }
         }
     }
     match mode {
@@ -296,101 +291,9 @@ fn network(exported: &Exported<'_>, unit: &mut Unit, losses: &mut Losses) {
         NetworkMode::Ports => names = BTreeSet::from(["AF_UNIX"]),
         NetworkMode::None | NetworkMode::Host => {}
     }
+    names.retain(|name| !denied.contains(name));
     let names = names.into_iter().collect::<Vec<_>>().join(" ");
     unit.set("RestrictAddressFamilies", if names.is_empty() { "none" } else { &names });
-}
-
-/// The directory of caches below `%C`.
-const CACHE: &str = "sbx";
-
-fn paths(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
-    let paths = &profile.paths;
-    let mut words = |list: &[&PathEntry], binds: bool| -> Vec<String> {
-        list.iter().filter_map(|entry| word(entry, binds, losses)).collect()
-    };
-    let (read, execute): (Vec<_>, Vec<_>) = (paths.read.iter().collect(), paths.execute.iter().collect());
-    let (write, deny): (Vec<_>, Vec<_>) = (paths.write.iter().collect(), paths.deny.iter().collect());
-    let seen: Vec<_> = [&read[..], &execute, &profile.network.unix.iter().collect::<Vec<_>>()].concat();
-    // Where all may be read, nothing has to be put into an empty root.
-    let is_root = |entry: &&&PathEntry| entry.base.is_none() && entry.rest == "/";
-    let shows_all = seen.iter().any(|entry| is_root(&entry));
-    if shows_all {
-        unit.set("ProtectSystem", "strict");
-        unit.list("ReadWritePaths", "", &words(&write, false));
-    } else {
-        unit.set("TemporaryFileSystem", "/:ro");
-        unit.list("BindReadOnlyPaths", "", &words(&seen, true));
-        unit.list("BindPaths", "", &words(&write, true));
-    }
-    if !execute.iter().any(|entry| is_root(&entry)) {
-        unit.set("NoExecPaths", "/");
-        unit.list("ExecPaths", "", &words(&execute, false));
-    }
-    unit.list("InaccessiblePaths", "", &words(&deny, false));
-    let protected: Vec<String> =
-        paths.protect.iter().filter_map(|entry| word(&entry.path, false, losses)).collect();
-    unit.list("ReadOnlyPaths", "", &protected);
-    // PrivateTmp= would hide /var/tmp too.
-    match profile.uses(Variable::Tmp) {
-        true if shows_all => unit.set("TemporaryFileSystem", "/tmp:mode=1777"),
-        true => unit.set("PrivateTmp", "yes"),
-        false => {}
-    }
-    if profile.uses(Variable::Cache) {
-        unit.set("CacheDirectory", CACHE);
-    }
-}
-
-/// A path as a unit has it: with a specifier for a variable. A missing one is no error, behind `-`.
-fn word(location: &Location, binds: bool, losses: &mut Losses) -> Option<String> {
-    let rest = location.rest.replace('%', "%%");
-    let path = match location.base {
-        None => rest,
-        Some(Variable::Home) => {
-            losses.note(
-                "${HOME}",
-                "%h is the home of the service manager's user: of root in units of the system",
-            );
-            format!("%h{rest}")
-        }
-        // Directories that systemd makes.
-        Some(Variable::Tmp) if binds => return None,
-        Some(Variable::Tmp) => format!("/tmp{rest}"),
-        Some(Variable::Cache) if binds => return None,
-        Some(Variable::Cache) => format!("%C/{CACHE}{rest}"),
-        Some(Variable::Workspace) => {
-            losses.note(
-                "${WORKSPACE}",
-                "a unit has no workspace: name the directory in BindPaths= and ExecPaths=",
-            );
-            return None;
-        }
-    };
-    // Behind a colon another name of it would begin.
-    let path = if binds { path.replace(':', "\\:") } else { path };
-    Some(quoted(&format!("-{path}")))
-}
-
-/// A word, in quotes where it needs them.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./%+=@,:".contains(c);
-    if word.chars().all(plain) {
-        return word.to_string();
-    }
-    let mut text = String::from("\"");
-    for c in word.chars() {
-        match c {
-            '"' | '\\' => text.extend(['\\', c]),
-            '\n' => text.push_str("\\n"),
-            '\t' => text.push_str("\\t"),
-            c if c.is_ascii_control() => {
-                let _ = write!(text, "\\x{:02x}", u32::from(c));
-            }
-            c => text.push(c),
-        }
-    }
-    text.push('"');
-    text
 }
 
 fn environment(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
@@ -433,25 +336,5 @@ fn limits(profile: &Profile, unit: &mut Unit) {
         if let Some(Bound::At(value)) = limit.as_ref().map(|limit| limit.value) {
             unit.set(name, format_args!("{}ms", value.as_millis().max(1)));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_where_they_have_to_be() {
-        assert_eq!(quoted("-/usr"), "-/usr");
-        assert_eq!(quoted("-/a b\"c\\"), r#""-/a b\"c\\""#);
-        assert_eq!(quoted("-/a\n"), r#""-/a\n""#);
-    }
-
-    #[test]
-    fn a_list_is_broken_into_assignments() {
-        let mut unit = Unit(String::new());
-        unit.list("X", "~", &vec!["a".repeat(30); 4]);
-        let a = "a".repeat(30);
-        assert_eq!(unit.0, format!("X=~{a} {a}\nX=~{a} {a}\n"));
     }
 }
