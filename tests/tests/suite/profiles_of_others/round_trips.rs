@@ -111,7 +111,10 @@ fn a_unit_comes_back() {
     let once = made_of(&world, "systemd", unit);
     let again = exported(&world, "systemd", &once.display().to_string());
     let first = value(&std::fs::read_to_string(&once).unwrap());
-    let second = value(&std::fs::read_to_string(made_of(&world, "systemd", again)).unwrap());
+    let mut second = value(&std::fs::read_to_string(made_of(&world, "systemd", again)).unwrap());
+    // A unit hides the machine's terminals and shared memory, which a run does not see.
+    let of_run = |entry: &Value| entry.as_str().is_some_and(|path| path.starts_with("/dev/"));
+    second["paths"]["deny"].as_array_mut().unwrap().retain(|entry| !of_run(entry));
     let parts = ["/syscalls", "/limits", "/env/set", "/paths/deny", "/paths/protect", "/network"];
     for part in parts {
         assert_eq!(first.pointer(part), second.pointer(part), "{part}");

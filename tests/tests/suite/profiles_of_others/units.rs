@@ -281,3 +281,44 @@ fn an_exported_unit_leaves_denied_families_out() {
         }
     }
 }
+
+/// A unit says what a run has of its own and leaves alone, and a line what it cannot say.
+#[test]
+fn an_exported_unit_leaves_alone_what_a_run_leaves_alone() {
+    let world = World::new(&sbx_tests::users::User::ordinary());
+    let export = |profile: &str| {
+        world.write("some.json", profile);
+        let out =
+            world.sbx(["profile", "export", "--lossy", "--to", "systemd", "./some.json"]).run().success();
+        let lines: Vec<String> = out.out().lines().map(str::to_string).collect();
+        (lines, out.err())
+    };
+    let has = |lines: &[String], name: &str| lines.iter().any(|line| line == name);
+    let kept = ["ProtectKernelTunables=yes", "ProtectControlGroups=yes", "PrivateDevices=yes"];
+    let own = ["ProtectProc=invisible", "PrivateIPC=yes", "PrivatePIDs=yes"];
+    let denied =
+        r#"{"extends": "workspace", "paths": {"execute": ["/"]}, "env": {"deny": ["CARGO_HOME", "JAVA_*"]}}"#;
+    let (lines, err) = export(denied);
+    for name in kept.iter().chain(&own) {
+        assert!(has(&lines, name), "{name}: {lines:?}");
+    }
+    assert!(err.contains("lost: namespaces: before systemd 257"), "{err}");
+    assert!(err.contains("lost: /dev/pts: "), "{err}");
+    let passed =
+        lines.iter().filter_map(|line| line.strip_prefix("PassEnvironment=")).collect::<Vec<_>>().join(" ");
+    let passes = |name: &str| passed.split(' ').any(|passed| passed == name);
+    assert!(passes("RUSTUP_HOME") && !passes("CARGO_HOME") && !passes("JAVA_HOME"), "{passed}");
+    let machines = |line: &String| line.starts_with("Bind") && line.contains("/dev/shm");
+    assert!(
+        !lines.iter().any(machines) && has(&lines, "TemporaryFileSystem=/dev/shm:mode=1777"),
+        "{lines:?}"
+    );
+    // The twin: a profile that writes there, and has no namespaces.
+    let open =
+        r#"{"extends": "read-only", "namespaces": "none", "paths": {"execute": ["/"], "write": ["/"]}}"#;
+    let (lines, err) = export(open);
+    for name in kept.iter().chain(&own).chain(&["ProtectSystem=strict"]) {
+        assert!(!has(&lines, name), "{name}: {lines:?}");
+    }
+    assert!(!err.contains("lost: namespaces"), "{err}");
+}

@@ -6,6 +6,7 @@ mod calls;
 mod directives;
 mod drop_in;
 mod kept;
+mod own;
 mod places;
 mod service;
 mod unit;

@@ -13,9 +13,12 @@ use crate::profile::calls::{DefaultAction, errno_word};
 use crate::profile::foreign::languages::Exported;
 use crate::profile::foreign::oci::{Asked, Extent};
 use crate::profile::foreign::systemd::drop_in::{Unit, quoted};
+use crate::profile::foreign::systemd::own;
 use crate::profile::foreign::systemd::write_paths::paths;
 use crate::profile::foreign::{Losses, rest};
 use crate::profile::model::Profile;
+use crate::profile::origin::Given;
+use crate::profile::pattern::Pattern;
 use crate::profile::units::Bound;
 use crate::profile::words::{HomeMode, NetworkMode, Variable};
 
@@ -72,6 +75,7 @@ pub fn write(exported: &Exported<'_>, losses: &mut Losses) -> Vec<u8> {
     calls(exported, &mut unit, losses);
     network(exported, &mut unit, losses);
     paths(profile, &mut unit, losses);
+    own::write(profile, &mut unit, losses);
     environment(profile, &mut unit, losses);
     limits(profile, &mut unit);
     unit.0.into_bytes()
@@ -273,7 +277,12 @@ fn network(exported: &Exported<'_>, unit: &mut Unit, losses: &mut Losses) {
         unit.set("PrivateNetwork", "yes");
     }
     let of = |call: &str| exported.calls.iter().find(|asked| asked.call().name() == call);
-    let denied = of("socket").map_or_else(BTreeSet::new, |asked| denied_families(asked).0);
+    let mut denied = of("socket").map_or_else(BTreeSet::new, |asked| denied_families(asked).0);
+    // These two are denied where there is no network, and a unit always has one of its own.
+    let without = ["AF_INET6", "AF_NETLINK"];
+    if mode == NetworkMode::Loopback && without.iter().all(|name| denied.contains(name)) {
+        denied.retain(|name| !without.contains(name));
+    }
     let mut names = BTreeSet::new();
     for asked in ["socket", "socketpair"].into_iter().filter_map(of) {
         match families(asked) {
@@ -314,8 +323,11 @@ fn environment(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
     // A service starts from few variables, and what is not passed on need not be taken away.
     let plain =
         |name: &str| !name.contains('*') && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let passed: Vec<String> =
-        profile.env.inherit.iter().filter(|name| plain(name)).map(|name| name.to_string()).collect();
+    // What is denied outranks that, and a unit cannot look whether an address has a password in it.
+    let withheld = [&profile.env.deny, &profile.env.addresses];
+    let is_withheld = |name: &Given<Pattern>| withheld.iter().any(|list| list.iter().any(|w| w.covers(name)));
+    let passed = profile.env.inherit.iter().filter(|name| plain(name) && !is_withheld(name));
+    let passed: Vec<String> = passed.map(|name| name.to_string()).collect();
     unit.list("PassEnvironment", "", &passed);
 }
 

@@ -2,6 +2,7 @@
 
 use crate::profile::foreign::Losses;
 use crate::profile::foreign::systemd::drop_in::{Unit, quoted};
+use crate::profile::foreign::systemd::own;
 use crate::profile::location::Location;
 use crate::profile::model::{PathEntry, Profile};
 use crate::profile::words::Variable;
@@ -16,13 +17,18 @@ pub fn paths(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
         list.iter().filter_map(|entry| word(entry, binds, losses)).collect()
     };
     let (read, execute): (Vec<_>, Vec<_>) = (paths.read.iter().collect(), paths.execute.iter().collect());
-    let (write, deny): (Vec<_>, Vec<_>) = (paths.write.iter().collect(), paths.deny.iter().collect());
+    // What a run has of its own is not the machine's here either.
+    let write: Vec<_> = paths.write.iter().filter(|entry| !own::is_own(profile, entry)).collect();
+    let deny: Vec<_> = paths.deny.iter().collect();
     let seen: Vec<_> = [&read[..], &execute, &profile.network.unix.iter().collect::<Vec<_>>()].concat();
     // Where all may be read, nothing has to be put into an empty root.
     let is_root = |entry: &&&PathEntry| entry.base.is_none() && entry.rest == "/";
     let shows_all = seen.iter().any(|entry| is_root(&entry));
     if shows_all {
-        unit.set("ProtectSystem", "strict");
+        // Beside it nothing could be written.
+        if !write.iter().any(|entry| is_root(&entry)) {
+            unit.set("ProtectSystem", "strict");
+        }
         unit.list("ReadWritePaths", "", &words(&write, false));
     } else {
         unit.set("TemporaryFileSystem", "/:ro");
