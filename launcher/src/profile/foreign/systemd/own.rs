@@ -1,5 +1,5 @@
-//! What a run has of its own and what it leaves alone, as directives of a unit: an empty root and `ProtectSystem=strict`
-//! leave `/proc`, `/sys` and `/dev` as they are.
+//! What a run has of its own and what it leaves alone, as directives of a unit: an empty root, as well as
+//! `ProtectSystem=strict`, leaves `/proc`, `/sys` and `/dev` as they are.
 
 use crate::profile::foreign::Losses;
 use crate::profile::foreign::systemd::drop_in::Unit;
