@@ -860,6 +860,8 @@ MUTANTS = [
      "own::write(profile, &mut unit, losses);", "", ["profiles_of_others::units::"]),
     ("own-memory-of-exports", "launcher/src/profile/foreign/systemd/write_paths.rs",
      "filter(|entry| !own::is_own(profile, entry))", "filter(|_| true)", ["profiles_of_others::units::"]),
+    ("smaller-limit-of-units", "launcher/src/profile/foreign/systemd/mod.rs",
+     "number.min(known).to_string()", "number.to_string()", ["profiles_of_others::units::"]),
     ("values-without-filter", "launcher/src/profile/foreign/systemd/calls.rs",
      "narrow(service, &mut grants, &mut denials, &mut Losses::default())?;", "",
      ["profiles_of_others::hostile::"]),

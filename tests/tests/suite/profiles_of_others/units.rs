@@ -257,6 +257,12 @@ fn limits_and_variables_of_units_hold() {
         let lines = "LimitNOFILE=64:1024\nEnvironment=A=1 \"B=two words\"\nEnvironment=A=2\n";
         assert_eq!(shown(&world, lines, "ulimit -n; echo $A $B"), "64\n2 two words\n");
         assert_ne!(shown(&world, "", "ulimit -n"), "64\n");
+        // Of two limits of the same the smaller one counts, whatever their order.
+        for lines in ["LimitNPROC=50\nTasksMax=90\n", "TasksMax=50\nLimitNPROC=90\n"] {
+            let profile =
+                std::fs::read_to_string(made_of(&world, "systemd", format!("[Service]\n{lines}"))).unwrap();
+            assert!(profile.contains("\"processes\": \"50\""), "{lines}: {profile}");
+        }
     });
 }
 

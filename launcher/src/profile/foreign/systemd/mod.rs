@@ -206,7 +206,11 @@ fn limits(service: &Service, meaning: &mut Meaning, losses: &mut Losses) -> Resu
         let one = Setting { value: soft, name: setting.name.clone(), line: setting.line };
         let value = match unit {
             Unit::Time => time(&one)?,
-            Unit::Size | Unit::Count => size(&one)?.map(|number| number.to_string()),
+            Unit::Size | Unit::Count => {
+                // Where two directives limit the same, the smaller one is met first.
+                let known = meaning.limits.get(key).and_then(|known| known.parse().ok()).unwrap_or(u64::MAX);
+                size(&one)?.map(|number| number.min(known).to_string())
+            }
         };
         let Some(value) = value else { continue };
         if value == "0" || (key == "open_files" && value.parse().is_ok_and(|number: u64| number < 4)) {
