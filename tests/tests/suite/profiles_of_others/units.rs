@@ -237,6 +237,7 @@ fn the_network_of_units_is_closed_or_open() {
             ("RestrictAddressFamilies=~AF_INET", "1\nno\n10\n"),
             ("RestrictAddressFamilies=~AF_INET AF_INET6", "1\nno\nno\n"),
             ("RestrictAddressFamilies=~AF_INET6\nPrivateNetwork=yes", "1\n2\nno\n"),
+            ("RestrictAddressFamilies=AF_UNIX\nRestrictAddressFamilies=", "1\n2\n10\n"),
             ("PrivateNetwork=yes", "1\n2\n10\n"),
         ] {
             // Without a filter as well as with one.
@@ -257,6 +258,12 @@ fn limits_and_variables_of_units_hold() {
         let lines = "LimitNOFILE=64:1024\nEnvironment=A=1 \"B=two words\"\nEnvironment=A=2\n";
         assert_eq!(shown(&world, lines, "ulimit -n; echo $A $B"), "64\n2 two words\n");
         assert_ne!(shown(&world, "", "ulimit -n"), "64\n");
+        // systemd passes over an empty word, and begins a list anew with one.
+        for empty in ["", "PrivateNetwork=\n", "ProtectSystem=\nPrivateNetwork=\n"] {
+            let unit = format!("[Service]\nProtectSystem=strict\nPrivateNetwork=yes\n{empty}");
+            let profile = std::fs::read_to_string(made_of(&world, "systemd", unit)).unwrap();
+            assert!(profile.contains("\"mode\": \"private\""), "{empty}: {profile}");
+        }
         // Of two limits of the same the smaller one counts, whatever their order.
         for lines in ["LimitNPROC=50\nTasksMax=90\n", "TasksMax=50\nLimitNPROC=90\n"] {
             let profile =

@@ -12,11 +12,30 @@ use crate::profile::foreign::systemd::unit::{Setting, words};
 use crate::profile::foreign::systemd::values::{maybe_truth, truth};
 use crate::profile::foreign::{HINTS, Losses};
 
+/// The directives that are lists, by the ends and the beginnings of their names.
+const LISTS: [&str; 8] = [
+    "Paths",
+    "Directories",
+    "Directory",
+    "Environment",
+    "FileSystem",
+    "Families",
+    "RestrictNamespaces",
+    "ErrorNumber",
+];
+const KINDS_OF_LISTS: [&str; 2] = ["IPAddress", "SystemCall"];
+
+/// Whether an empty assignment takes back what a directive has said (systemd.exec(5)).
+fn begins_anew(name: &str) -> bool {
+    LISTS.iter().any(|end| name.ends_with(end)) || KINDS_OF_LISTS.iter().any(|start| name.starts_with(start))
+}
+
 /// The assignments that are read.
 pub struct Service(BTreeMap<String, Vec<Setting>>);
 
 impl Service {
-    /// Sorts assignments. What cannot be said is lost. An empty assignment begins a list anew.
+    /// Sorts assignments. What cannot be said is lost. An empty assignment begins a list anew. systemd passes over one of
+    /// a word.
     pub fn of(settings: Vec<Setting>, losses: &mut Losses) -> Service {
         let mut all: BTreeMap<String, Vec<Setting>> = BTreeMap::new();
         let mut lost: BTreeMap<String, (Setting, String)> = BTreeMap::new();
@@ -24,7 +43,9 @@ impl Service {
             match role(&setting.name) {
                 Role::Other | Role::Held => {}
                 Role::Read if setting.value.is_empty() => {
-                    all.remove(&setting.name);
+                    if begins_anew(&setting.name) {
+                        all.remove(&setting.name);
+                    }
                 }
                 Role::Read => all.entry(setting.name.clone()).or_default().push(setting),
                 Role::Lost(_) if setting.value.is_empty() => drop(lost.remove(&setting.name)),
