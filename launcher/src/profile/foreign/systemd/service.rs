@@ -13,16 +13,8 @@ use crate::profile::foreign::systemd::values::{maybe_truth, truth};
 use crate::profile::foreign::{HINTS, Losses};
 
 /// The directives that are lists, by the ends and the beginnings of their names.
-const LISTS: [&str; 8] = [
-    "Paths",
-    "Directories",
-    "Directory",
-    "Environment",
-    "FileSystem",
-    "Families",
-    "RestrictNamespaces",
-    "ErrorNumber",
-];
+const LISTS: [&str; 7] =
+    ["Paths", "Directories", "Directory", "Environment", "FileSystem", "Families", "RestrictNamespaces"];
 const KINDS_OF_LISTS: [&str; 2] = ["IPAddress", "SystemCall"];
 
 /// Whether an empty assignment takes back what a directive has said (systemd.exec(5)).
@@ -34,8 +26,8 @@ fn begins_anew(name: &str) -> bool {
 pub struct Service(BTreeMap<String, Vec<Setting>>);
 
 impl Service {
-    /// Sorts assignments. What cannot be said is lost. An empty assignment begins a list anew. systemd passes over one of
-    /// a word.
+    /// Sorts assignments. What cannot be said is lost. An empty assignment begins a list anew; systemd passes over one
+    /// of a word.
     pub fn of(settings: Vec<Setting>, losses: &mut Losses) -> Service {
         let mut all: BTreeMap<String, Vec<Setting>> = BTreeMap::new();
         let mut lost: BTreeMap<String, (Setting, String)> = BTreeMap::new();
