@@ -6,15 +6,20 @@ use crate::enforce::error::Named;
 use crate::enforce::exec_permit::ExecPermit;
 use crate::enforce::guard::Guard;
 use crate::enforce::landlock::{self, Report, View};
+use crate::error::Refusal;
+use crate::plan::namespaces::Layout;
 use crate::plan::network::Route;
 use crate::plan::{LibraryPlace, OnViolation, Plan, rules};
 use crate::profile::NetworkMode;
 use crate::sys::ahead::Ahead;
+use crate::sys::within::is_within;
 use crate::sys::{descriptor, namespace, process, signal};
+use crate::text::shown;
 use sbx_policy::env;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// `libsandbox.so`, as launcher/build linked it.
 pub static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libsandbox.so"));
@@ -72,6 +77,7 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
     };
     let view = View { report, ..view };
     let layout = plan.namespaces.ok();
+    layout.as_deref().map_or(Ok(()), |layout| is_in_sight(&plan.directory, layout))?;
     let library = match plan.explainer {
         Some(LibraryPlace::View(path)) => Some(path),
         _ => None,
@@ -123,6 +129,17 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
         },
         view,
     ))
+}
+
+/// Refuses a working directory that the command would not find.
+fn is_in_sight(directory: &Path, layout: &Layout) -> Result<(), EnforceError> {
+    let Some(denied) = layout.denied.iter().find(|denied| is_within(directory, denied)) else {
+        return Ok(());
+    };
+    let denied = shown(denied);
+    let why =
+        format!("'{denied}' is denied in this run; change to another directory, or name one with --cwd");
+    Err(EnforceError::at("start in '{}'", directory, Refusal::new(why)))
 }
 
 /// What the command itself may connect to: nothing, where the supervisor makes all connections.

@@ -101,3 +101,19 @@ fn a_home_may_be_in_shared_memory() {
         world.bare(["sh", "-c", "echo x > \"$0\""]).arg(&hook).run().success();
     });
 }
+
+/// The error says why the directory is not there.
+#[test]
+fn a_run_does_not_start_where_it_is_denied() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let above = world.home.join("above");
+        world.make_dir(&above.join("below"));
+        let run = |flags: &[&str]| {
+            let flags = [&["run", "-q", "--ro", "/", "--deny", above.to_str().unwrap()], flags].concat();
+            world.sbx(flags).args(["--", "pwd"]).cwd(above.join("below"))
+        };
+        run(&[]).run().refused(125, &["cannot start in", "above' is denied", "--cwd"]);
+        run(&["--cwd", "/"]).run().success().prints("/\n");
+    });
+}
