@@ -84,7 +84,7 @@ pub enum Command {
     Profile(ProfileCommand),
     /// List, show and remove the private homes of runs
     Home(HomeCommand),
-    /// Keep runs that wait for their commands, and start within a fraction of the time
+    /// Keep runs that wait for their commands, with all that confines them in force
     Pool(PoolCommand),
     /// Show the reports of runs as tables, or describe their format
     Report(ReportCommand),
