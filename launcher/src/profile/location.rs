@@ -84,6 +84,18 @@ impl Location {
         Ok(Location { base, rest: rest.to_string().into() })
     }
 
+    /// Whether it is the whole file system.
+    pub fn is_root(&self) -> bool {
+        self.base.is_none() && self.rest == "/"
+    }
+
+    /// Whether another path is this one or below it, wherever the variables lead. What one stands for is not known.
+    pub fn holds(&self, other: &Location) -> bool {
+        let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
+        self.is_root()
+            || (self.base == other.base && other.rest.strip_prefix(&*self.rest).is_some_and(is_below))
+    }
+
     /// The path or value in one run; `None` if its variable stands for nothing there.
     pub fn expand(&self, variables: &Variables) -> Option<OsString> {
         let mut whole = match self.base {

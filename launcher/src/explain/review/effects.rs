@@ -14,7 +14,6 @@ use crate::profile::{
     Commands, DefaultAction, Given, Grants, Home, HomeMode, Limits, Namespaces, NetworkMode, Origin, Pattern,
     Profile, SettingsCopy, Shared, StaticMode, Syscalls, Text,
 };
-use paths::holds;
 use sbx_policy::bpf;
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::restrictions;
@@ -290,7 +289,7 @@ fn in_home(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
         effects.push(Effect::new("home", home(mode).to_string()).of(mode.as_ref(), "home.mode", more));
     }
     for entry in stores.iter() {
-        if !less.home.stores.iter().any(|other| holds(&other.value, &entry.value)) {
+        if !less.home.stores.iter().any(|other| other.value.holds(&entry.value)) {
             effects.push(Effect::new("home", format!("shows {}", entry.value)).by(&entry.origin));
         }
     }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::profile::foreign::nesting::{Nesting, is_in, is_root, may_hold};
+use crate::profile::foreign::nesting::{Nesting, may_hold, nearest};
 pub use crate::profile::foreign::nesting::{below, root};
 use crate::profile::foreign::{Losses, MOST};
 use crate::profile::location::{Location, Variables};
@@ -198,10 +198,10 @@ impl Files {
         let is_at_stake = |place: &&Location| writable.iter().any(|outer| may_hold(outer, place));
         // What may be changed below something fixed that is itself below what may be changed.
         let is_inside =
-            |place: &&Location| writable.iter().any(|outer| outer != *place && is_in(outer, place));
+            |place: &&Location| writable.iter().any(|outer| outer != *place && outer.holds(place));
         let inside: Vec<&Location> = fixed.iter().filter(is_inside).collect();
         for location in &writable {
-            let Some(place) = inside.iter().find(|place| is_in(place, location)) else { continue };
+            let Some(place) = inside.iter().find(|place| place.holds(location)) else { continue };
             if let Some(lost) = self.places.remove(location) {
                 let why = format_args!(
                     "a protection has no exceptions: '{location}' stays as it is with '{place}'"
@@ -210,7 +210,7 @@ impl Files {
             }
         }
         let all: BTreeSet<Location> =
-            fixed.into_iter().chain(forbidden).filter(|place| !is_root(place)).collect();
+            fixed.into_iter().chain(forbidden).filter(|place| !place.is_root()).collect();
         // Where the only reader of a path is the path itself, a missing one may be made.
         let if_there =
             |place: &Location| json!({ "path": place.to_string(), "readers": [place.to_string()] });
@@ -220,8 +220,8 @@ impl Files {
 
     /// What is said about the nearest place above, wherever the variables lead.
     fn nearest(&self, location: &Location) -> Option<Access> {
-        let above = self.places.iter().filter(|(other, _)| *other != location && is_in(other, location));
-        above.max_by_key(|(other, _)| (other.base.is_some(), other.rest.len())).map(|(_, entry)| entry.access)
+        let above = self.places.iter().filter(|(other, _)| *other != location && other.holds(location));
+        nearest(above).map(|(_, entry)| entry.access)
     }
 }
 

@@ -23,8 +23,7 @@ impl Nesting {
 
     /// Whether a place is another one or below it: always, usually, or here.
     pub fn holds(&self, outer: &Location, inner: &Location) -> bool {
-        is_in(outer, inner)
-            || (outer.base != inner.base && (usually_holds(outer, inner) || self.holds_here(outer, inner)))
+        holds_usually(outer, inner) || (outer.base != inner.base && self.holds_here(outer, inner))
     }
 
     fn holds_here(&self, outer: &Location, inner: &Location) -> bool {
@@ -38,26 +37,26 @@ pub fn root() -> Location {
     Location { base: None, rest: "/".into() }
 }
 
-/// Whether a place is the whole file system.
-pub fn is_root(location: &Location) -> bool {
-    location.base.is_none() && location.rest == "/"
-}
-
 /// A place below a variable, or the variable itself.
 pub fn below(base: Variable, rest: &str) -> Location {
     Location { base: Some(base), rest: rest.to_string().into() }
 }
 
-/// Whether a place is another one or below it, wherever the variables lead.
-pub fn is_in(outer: &Location, inner: &Location) -> bool {
-    is_root(outer) || (outer.base == inner.base && is_below(&outer.rest, &inner.rest))
+/// Whether a place is another one or below it: always or usually.
+pub fn holds_usually(outer: &Location, inner: &Location) -> bool {
+    outer.holds(inner) || (outer.base != inner.base && usually_holds(outer, inner))
+}
+
+/// The nearest of the places above one, with what is said about it.
+pub fn nearest<'l, T>(above: impl Iterator<Item = (&'l Location, T)>) -> Option<(&'l Location, T)> {
+    above.max_by_key(|(place, _)| (place.base.is_some(), place.rest.len()))
 }
 
 /// Whether a place could be another one or below it, if the variables lead there. Nothing of the machine is in what is
 /// the run's own.
 pub fn may_hold(outer: &Location, inner: &Location) -> bool {
     match (outer.base, inner.base) {
-        (one, other) if one == other => is_in(outer, inner),
+        (one, other) if one == other => outer.holds(inner),
         (Some(Variable::Tmp | Variable::Cache), _) => false,
         _ => !usually_holds(inner, outer),
     }
@@ -75,10 +74,6 @@ fn usually_holds(outer: &Location, inner: &Location) -> bool {
         }
         _ => false,
     }
-}
-
-fn is_below(outer: &str, inner: &str) -> bool {
-    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// How deep a path is in a directory that home directories are in: 1 for a home directory.

@@ -1,18 +1,15 @@
 //! How `sbx agent` starts an agent under one profile and not under another.
 
 use crate::explain::review::effects::Effect;
-use crate::explain::review::probes::is_denied;
-use crate::profile::{Agent, Given, Pattern, Profile, Text};
+use crate::explain::review::effects::variables::{Passing, passing};
+use crate::profile::{Agent, Given, Profile, Text};
 
 pub fn differ(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
     // What is known not to work is told to people.
     let Agent { programs, arguments, keys, places, noise: _ } = &more.agent;
     in_order("as", programs, &less.agent.programs, effects);
     in_order("with the argument", arguments, &less.agent.arguments, effects);
-    let passes = |profile: &Profile, names: &Pattern| {
-        !is_denied(profile, names) && profile.env.inherit.iter().any(|known| known.value.covers(names))
-    };
-    for entry in keys.iter().filter(|entry| !passes(less, &entry.value)) {
+    for entry in keys.iter().filter(|entry| passing(less, &entry.value) < Passing::NoPassword) {
         if !less.agent.keys.iter().any(|known| known.value.covers(&entry.value)) {
             let effect = Effect::new("variable", format!("{} (by sbx agent)", entry.value));
             effects.push(effect.by(&entry.origin));

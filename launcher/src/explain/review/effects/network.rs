@@ -1,7 +1,7 @@
 //! What one network gives beyond another one.
 
 use crate::error::Refusal;
-use crate::explain::review::effects::{Effect, holds, key};
+use crate::explain::review::effects::{Effect, key};
 use crate::hosts::HostRule;
 use crate::plan::calls;
 use crate::profile::{Network, NetworkMode, Profile, Text};
@@ -44,7 +44,7 @@ pub fn differ(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) -> Resu
         effects.push(Effect { why: Some(format!("{} denies it", key(&entry.origin))), ..effect });
     }
     for entry in unix.iter() {
-        if !less.network.unix.iter().any(|other| holds(&other.value, &entry.value)) {
+        if !less.network.unix.iter().any(|other| other.value.holds(&entry.value)) {
             effects.push(Effect::new("socket", entry.value.to_string()).by(&entry.origin));
         }
     }

@@ -49,35 +49,25 @@ impl Right {
 
     /// How far it goes on a path, but for what is protected.
     fn unprotected(self, paths: &Paths, path: &Location) -> Extent {
-        if paths.deny.iter().any(|entry| holds(&entry.value, path)) {
+        if paths.deny.iter().any(|entry| entry.value.holds(path)) {
             return Extent::Nothing;
         }
         let extent = |entry: &PathEntry| match conditions(&entry.origin).unless_credentials {
             true => Extent::Harmless,
             false => Extent::Whole,
         };
-        let entries = self.entries(paths).into_iter().filter(|entry| holds(&entry.value, path));
+        let entries = self.entries(paths).into_iter().filter(|entry| entry.value.holds(path));
         entries.map(extent).max().unwrap_or(Extent::Nothing)
     }
 
     /// How far it goes on a path.
     fn extent(self, paths: &Paths, path: &Location) -> Extent {
-        let protected = || paths.protect.iter().any(|entry| holds(&entry.path, path));
+        let protected = || paths.protect.iter().any(|entry| entry.path.holds(path));
         if matches!(self, Right::Write) && protected() {
             return Extent::Nothing;
         }
         self.unprotected(paths, path)
     }
-}
-
-/// Whether a path is another one, or below it. What a variable stands for is not known.
-pub fn holds(above: &Location, path: &Location) -> bool {
-    let whole = above.base.is_none() && above.rest == "/";
-    if whole {
-        return true;
-    }
-    let rest = path.rest.strip_prefix(&*above.rest);
-    above.base == path.base && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 pub fn differ(more: &Paths, less: &Paths, effects: &mut Vec<Effect>) {
@@ -103,8 +93,7 @@ fn in_rights(more: &Paths, less: &Paths, effects: &mut Vec<Effect>) {
                 continue;
             }
             // Writing and executing bring reading; what is below a path that is told is told.
-            let is_told =
-                told.iter().any(|(above, by)| holds(above, path) && (*by == rank || word == "read"));
+            let is_told = told.iter().any(|(above, by)| above.holds(path) && (*by == rank || word == "read"));
             if !is_told {
                 told.push((path, rank));
                 let own = entries.iter().any(|entry| &entry.value == path);
@@ -143,7 +132,7 @@ fn in_making(more: &Paths, less: &Paths, effects: &mut Vec<Effect>) {
     for entry in less.protect.iter() {
         let path = &entry.value.path;
         let own: Vec<&Given<Protection>> =
-            more.protect.iter().filter(|own| holds(&own.value.path, path)).collect();
+            more.protect.iter().filter(|own| own.value.path.holds(path)).collect();
         // What is not protected at all is told as a right to write.
         let Some(first) = own.first() else { continue };
         if Right::Write.unprotected(more, path) == Extent::Nothing {

@@ -6,7 +6,7 @@ use crate::profile::{Env, Given, Location, Pattern, Profile};
 
 /// How far variables of some names are passed on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Passing {
+pub enum Passing {
     Nothing,
     /// Where the network is open, and no password is in them.
     OpenNetwork,
@@ -15,7 +15,8 @@ enum Passing {
     Whole,
 }
 
-fn passing(profile: &Profile, names: &Pattern) -> Passing {
+/// How far a profile passes them on.
+pub fn passing(profile: &Profile, names: &Pattern) -> Passing {
     let inherited = profile.env.inherit.iter().any(|known| known.value.covers(names));
     let is_address = profile.env.addresses.iter().any(|known| known.value.covers(names));
     match (inherited, is_address) {

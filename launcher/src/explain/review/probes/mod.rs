@@ -151,12 +151,7 @@ fn programs(side: Side<'_>) -> Result<Vec<Gain>, Refusal> {
     let home = side.about.host.home();
     let variables =
         Variables { workspace: side.about.plan.workspace.as_deref(), home, ..Variables::default() };
-    let holds = |above: &Location, path: &Location| {
-        let rest = path.rest.strip_prefix(&*above.rest);
-        let is_root = above.base.is_none() && above.rest == "/";
-        let is_below = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || is_root);
-        above.base == path.base && is_below
-    };
+    let holds = |above: &Location, path: &Location| above.base == path.base && above.holds(path);
     // The rule about executing may be about a place that the other one holds.
     let executes = |path: &Location| {
         let is_there = |other: &&PathEntry| other.expand_path(&variables).is_some_and(|path| is_there(&path));

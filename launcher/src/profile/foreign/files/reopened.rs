@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::profile::foreign::Losses;
-use crate::profile::foreign::files::{Access, Entry, Files};
-use crate::profile::foreign::nesting::{Nesting, is_in, is_root, root};
+use crate::profile::foreign::files::{Access, Files};
+use crate::profile::foreign::nesting::{Nesting, root};
 use crate::profile::location::Location;
 
 /// What the system gives every run anew, whatever its profile says.
@@ -17,8 +17,12 @@ impl Files {
         let (closed, opened): (Vec<_>, Vec<_>) =
             self.places.iter().partition(|(_, entry)| entry.access == Access::Deny);
         // The whole file system need not be open.
-        let opened: Vec<&Location> =
-            opened.into_iter().filter(|place| !self.reads_all(place)).map(|(place, _)| place).collect();
+        let reads_all = self.reads_all();
+        let opened: Vec<&Location> = opened
+            .into_iter()
+            .map(|(place, _)| place)
+            .filter(|place| !(reads_all && place.is_root()))
+            .collect();
         let has_opener = |closed: &Location| {
             base.iter().chain(opened.iter().copied()).any(|opener| nesting.holds(opener, closed))
         };
@@ -35,7 +39,6 @@ impl Files {
                 }),
             }
         }
-        let unsaid = |place: &Location| self.opened_anyway(place, base);
         let whys: Vec<(String, String)> = left_out
             .iter()
             .filter_map(|(closed, location)| {
@@ -43,20 +46,18 @@ impl Files {
                 let why = format!(
                     "'{closed}' is closed with '{location}' open in it, and a denial has no exceptions"
                 );
-                if self.places.iter().any(|place| self.reads_all(&place)) {
+                if reads_all {
                     let rest =
                         format!("the profile opens '{location}' and what programs need, and nothing else");
                     return Some((at, format!("{why}: {rest} of the machine")));
                 }
-                let (first, more) = unsaid(closed)?;
+                let (first, more) = self.opened_anyway(closed, base)?;
                 let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
                 Some((at, format!("{why}: '{first}' stays open, as in every profile{more}")))
             })
             .collect();
         whys.into_iter().for_each(|(at, why)| losses.note(at, why));
-        if !left_out.is_empty()
-            && self.places.get_key_value(&root()).is_some_and(|place| self.reads_all(&place))
-        {
+        if reads_all && !left_out.is_empty() {
             self.places.remove(&root());
         }
         left_out.keys().for_each(|closed| drop(self.places.remove(closed)));
@@ -69,9 +70,10 @@ impl Files {
         }
     }
 
-    /// Whether a place is the whole file system, open for reading.
-    fn reads_all(&self, (location, entry): &(&Location, &Entry)) -> bool {
-        is_root(location) && matches!(entry.access, Access::Read | Access::Fixed)
+    /// Whether the whole file system is open for reading.
+    fn reads_all(&self) -> bool {
+        let all = self.places.get(&root());
+        all.is_some_and(|entry| matches!(entry.access, Access::Read | Access::Fixed))
     }
 
     /// What of a closed place every profile opens, and the document does not: the first, and how many more.
@@ -79,12 +81,12 @@ impl Files {
         let own = OWN.map(|path| Location { base: None, rest: path.to_string().into() });
         let is_said = |place: &Location| {
             let mut open = self.places.iter().filter(|(_, entry)| entry.access != Access::Deny);
-            self.opens_minimal || open.any(|(opener, _)| is_in(opener, place))
+            self.opens_minimal || open.any(|(opener, _)| opener.holds(place))
         };
         // Whatever a document says, a run has its workspace, its scratch and the toolchains of the home.
-        let of_system = base.iter().filter(|place| place.base.is_none() && is_in(closed, place));
+        let of_system = base.iter().filter(|place| place.base.is_none() && closed.holds(place));
         let unsaid: BTreeSet<&Location> =
-            of_system.filter(|place| !is_said(place) && !own.iter().any(|own| is_in(own, place))).collect();
+            of_system.filter(|place| !is_said(place) && !own.iter().any(|own| own.holds(place))).collect();
         let first = (*unsaid.first()?).clone();
         Some((first, unsaid.len() - 1))
     }

@@ -6,6 +6,8 @@ use crate::profile::foreign::systemd::drop_in::Unit;
 use crate::profile::foreign::systemd::kept;
 use crate::profile::model::{PathEntry, Profile};
 use crate::profile::words::Namespaces;
+use crate::sys::within::is_within;
+use std::path::Path;
 
 /// Directories of devices of which a run has its own, and what a unit has instead.
 const OWN: [(&str, Option<(&str, &str)>); 3] = [
@@ -32,6 +34,7 @@ pub fn write(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
     let paths = &profile.paths;
     let named = || paths.read.iter().chain(paths.execute.iter()).chain(paths.write.iter());
     let named = || named().filter(|entry| entry.base.is_none()).map(|entry| &*entry.rest);
+    let is_in = |outer: &str, path: &str| is_within(Path::new(path), Path::new(outer));
     let writes = |place: &str| {
         let mut written = paths.write.iter().filter(|entry| entry.base.is_none());
         written.any(|entry| is_in(&entry.rest, place))
@@ -76,10 +79,4 @@ pub fn write(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
             "before systemd 257, which knows PrivatePIDs=, the service can signal other processes of its user",
         );
     }
-}
-
-/// Whether a path is another one or below it.
-fn is_in(outer: &str, inner: &str) -> bool {
-    let outer = outer.trim_end_matches('/');
-    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::profile::error::{Plain, ProfileCause};
 use crate::profile::foreign::files::{Access, Files, is_tmp};
-use crate::profile::foreign::nesting::Nesting;
+use crate::profile::foreign::nesting::{holds_usually, nearest};
 use crate::profile::foreign::systemd::kept::{self, Mount};
 use crate::profile::foreign::systemd::service::Service;
 use crate::profile::foreign::systemd::unit::Setting;
@@ -148,7 +148,10 @@ impl Places {
     /// Whether a place says something to a profile, in the midst of the others.
     fn is_there(&self, location: &Location, entry: &Entry, losses: &mut Losses) -> bool {
         let above = |place: &Location| {
-            self.0.iter().filter(|(other, _)| *other != place && holds(other, place)).collect::<Vec<_>>()
+            self.0
+                .iter()
+                .filter(|(other, _)| *other != place && holds_usually(other, place))
+                .collect::<Vec<_>>()
         };
         let around = above(location);
         if around.iter().any(|(_, entry)| entry.mount == Mount::Closed) {
@@ -184,16 +187,6 @@ impl Places {
         }
         true
     }
-}
-
-/// The nearest of the places above one.
-fn nearest<'p>(above: impl Iterator<Item = (&'p Location, &'p Entry)>) -> Option<(&'p Location, &'p Entry)> {
-    above.max_by_key(|(place, _)| (place.base.is_some(), place.rest.len()))
-}
-
-/// Whether a place is another one or below it, always or usually.
-fn holds(outer: &Location, inner: &Location) -> bool {
-    Nesting::default().holds(outer, inner)
 }
 
 /// Whether a path of a list may be missing, and the path.

@@ -22,11 +22,10 @@ pub fn paths(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
     let deny: Vec<_> = paths.deny.iter().collect();
     let seen: Vec<_> = [&read[..], &execute, &profile.network.unix.iter().collect::<Vec<_>>()].concat();
     // Where all may be read, nothing has to be put into an empty root.
-    let is_root = |entry: &&&PathEntry| entry.base.is_none() && entry.rest == "/";
-    let shows_all = seen.iter().any(|entry| is_root(&entry));
+    let shows_all = seen.iter().any(|entry| entry.is_root());
     if shows_all {
         // Beside it nothing could be written.
-        if !write.iter().any(|entry| is_root(&entry)) {
+        if !write.iter().any(|entry| entry.is_root()) {
             unit.set("ProtectSystem", "strict");
         }
         unit.list("ReadWritePaths", "", &words(&write, false));
@@ -35,7 +34,7 @@ pub fn paths(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
         unit.list("BindReadOnlyPaths", "", &words(&seen, true));
         unit.list("BindPaths", "", &words(&write, true));
     }
-    if !execute.iter().any(|entry| is_root(&entry)) {
+    if !execute.iter().any(|entry| entry.is_root()) {
         unit.set("NoExecPaths", "/");
         unit.list("ExecPaths", "", &words(&execute, false));
     }
