@@ -13,7 +13,7 @@ use crate::plan::namespaces::placeholder::is_link;
 use crate::plan::namespaces::renewed::{System, TERMINALS};
 use crate::plan::network::Doors;
 use crate::sys::ahead::Made;
-use crate::sys::mount::{self, Kind, Tree};
+use crate::sys::mount::{self, Kind, Mounted, Tree};
 use crate::sys::namespace::Own;
 use crate::sys::{OfCall, SyscallError, descriptor, file, namespace, path, terminal};
 use std::collections::BTreeSet;
@@ -187,25 +187,39 @@ fn close_devices(layout: &Layout) -> Result<(), ViewError> {
     if layout.without_devices.is_empty() {
         return Ok(());
     }
-    let mut known = BTreeSet::from([mounted_at(Path::new(DEVICES)).basic(WHAT)?]);
+    let root = Path::new("/");
+    let (_, whole) = mounted_at(root).basic(WHAT)?;
+    let mut known = BTreeSet::from([mounted_at(Path::new(DEVICES)).basic(WHAT)?.1.number]);
     for directory in &layout.without_devices {
-        let root = mounted_at(directory).basic(WHAT)?;
-        if known.insert(root) {
-            mount::close_devices(root).basic(WHAT)?;
+        let (place, mounted) = mounted_at(directory).basic(WHAT)?;
+        if !known.insert(mounted.number) {
+            continue;
         }
+        let point = if mounted.number == whole.number { Ok(root) } else { mount_point(place) };
+        mount::close_devices(point.basic(WHAT)?).basic(WHAT)?;
     }
     Ok(())
 }
 
-/// The mount point of the file system that a path is on, or would be on.
-fn mounted_at(path: &Path) -> Result<&Path, SyscallError> {
+/// The mount that a path is on, or would be on, and the part of the path that is there.
+fn mounted_at(path: &Path) -> Result<(&Path, Mounted), SyscallError> {
     for path in path.ancestors() {
         match place(path) {
-            Ok(held) if mount::holds_root(held.as_fd())? => return Ok(path),
-            Ok(_) => {}
+            Ok(held) => return Ok((path, mount::of(held.as_fd())?)),
             // Where root may not look, the command may not either.
             Err(failed) if path::says_missing(&failed.cause) || failed.errno() == libc::EACCES => {}
             Err(failed) => return Err(failed),
+        }
+    }
+    Ok((path, mount::of(place(Path::new("/"))?.as_fd())?))
+}
+
+/// Where the mount is mounted that a path is on.
+fn mount_point(path: &Path) -> Result<&Path, SyscallError> {
+    for path in path.ancestors() {
+        let (place, mounted) = mounted_at(path)?;
+        if mounted.is_point {
+            return Ok(place);
         }
     }
     Ok(Path::new("/"))

@@ -2,7 +2,7 @@
 //! are about files and hold for all of these names, while a mount covers one of them.
 
 use crate::sys::within::{is_within, rest_below};
-use crate::sys::{mount, path, plain as plain_error};
+use crate::sys::{mounted, path, plain as plain_error};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
@@ -24,13 +24,18 @@ struct Mount {
     at: PathBuf,
 }
 
+impl Mount {
+    fn of(mounted::Place { device: [major, minor], root, at }: mounted::Place) -> Mount {
+        Mount { device: format!("{major}:{minor}").into_bytes(), root, at }
+    }
+}
+
 impl Mounts {
     /// As this process sees them. Where there is no /proc, nobody tells.
     pub fn now() -> Result<Mounts, String> {
         const FILE: &str = "/proc/self/mountinfo";
-        // Mostly there is nothing to find, and the kernel takes long to write all of it down.
-        if mount::any_is_mounted_twice() == Some(false) {
-            return Ok(Mounts::default());
+        if let Some(places) = mounted::twice() {
+            return Ok(Mounts(places.into_iter().map(Mount::of).collect()));
         }
         match read(FILE) {
             Ok(text) => Ok(Mounts::parse(&text)),
@@ -165,6 +170,19 @@ mod tests {
         let mounts = Mounts::parse(TEXT).0;
         let places: Vec<_> = mounts.iter().map(|mount| (&*mount.root, &*mount.at)).collect();
         assert_eq!(places, [(Path::new("/"), Path::new("/")), (Path::new("/srv/da ta"), Path::new("/home"))]);
+    }
+
+    /// Where the kernel tells of one mount after the other.
+    #[test]
+    fn both_ways_to_ask_the_kernel_find_the_same() {
+        let Some(places) = mounted::twice() else { return };
+        let sorted = |mut mounts: Vec<Mount>| {
+            mounts.sort_by(|one, other| (&one.at, &one.root).cmp(&(&other.at, &other.root)));
+            mounts
+        };
+        let text = read("/proc/self/mountinfo").unwrap();
+        let written = Mounts::parse(&text).0;
+        assert_eq!(sorted(places.into_iter().map(Mount::of).collect()), sorted(written));
     }
 
     #[test]

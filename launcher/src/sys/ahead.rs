@@ -12,7 +12,7 @@ use crate::sys::process::{self, Pid};
 use crate::sys::processor::Processors;
 use crate::sys::signal::{self, Set};
 use crate::sys::stack::Stack;
-use crate::sys::{OfCall, SyscallError, checked, socket};
+use crate::sys::{OfCall, SyscallError, checked, privilege, socket};
 use rustix::fs::Timespec;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType};
@@ -267,6 +267,8 @@ extern "C" fn live(argument: *mut c_void) -> libc::c_int {
     shared.changes(WORKS, if made { WAITS } else { FAILED });
     shared.asks_for_layers();
     let _ = futex::wake(&shared.does, futex::Flags::empty(), 1);
+    // The first process of the run inherits that, and does it itself where this fails.
+    let _ = privilege::bound_capabilities();
     shared.waits_while(WAITS, None);
     while shared.does() == LAYS {
         lay(shared);
@@ -322,7 +324,6 @@ fn lay(shared: &Shared) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::privilege;
     use std::os::fd::AsFd;
 
     #[test]

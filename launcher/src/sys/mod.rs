@@ -26,8 +26,10 @@ pub mod inherited;
 pub mod listing;
 #[allow(unsafe_code)] // mmap(2), madvise(2).
 pub mod memory;
-#[allow(unsafe_code)] // mount_setattr(2), statmount(2), listmount(2).
+#[allow(unsafe_code)] // mount_setattr(2).
 pub mod mount;
+#[allow(unsafe_code)] // listmount(2), statmount(2).
+pub mod mounted;
 #[allow(unsafe_code)] // ioctl(2) for a network interface.
 pub mod namespace;
 #[allow(unsafe_code)] // fcntl(2) with F_NOTIFY.

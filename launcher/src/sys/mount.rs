@@ -5,6 +5,7 @@ use crate::sys::descriptor::poll_entries;
 use crate::sys::new_names::NewNames;
 use crate::sys::{OfCall, SyscallError, checked, process};
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
 use std::cell::Cell;
 use std::ffi::CString;
@@ -19,10 +20,6 @@ const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY;
 
 /// What is mounted where; poll(2) tells of its changes.
 const TABLE: &str = "/proc/self/mountinfo";
-
-/// The same numbers on all architectures.
-const STATMOUNT: libc::c_long = 457;
-const LISTMOUNT: libc::c_long = 458;
 
 /// A new file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,60 +157,30 @@ pub fn is_root(place: BorrowedFd<'_>) -> bool {
 
 /// The same, or why the kernel does not tell (statx(2), Linux 5.8).
 pub fn holds_root(place: BorrowedFd<'_>) -> Result<bool, SyscallError> {
+    of(place).map(|mounted| mounted.is_point)
+}
+
+/// What a place is mounted by.
+#[derive(Clone, Copy, Debug)]
+pub struct Mounted {
+    /// The mount's number.
+    pub number: u64,
+    /// Whether the place is where it is mounted.
+    pub is_point: bool,
+}
+
+/// What a place is mounted by, or why the kernel does not tell (statx(2), Linux 5.8).
+pub fn of(place: BorrowedFd<'_>) -> Result<Mounted, SyscallError> {
+    const CALL: &str = "statx";
     let flags = AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
-    let found = rustix::fs::statx(place, c"", flags, StatxFlags::empty()).of("statx")?;
-    Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
-}
-
-/// `struct mnt_id_req` of statmount(2) and listmount(2), in its first version.
-#[repr(C)]
-struct Request {
-    size: u32,
-    spare: u32,
-    mount: u64,
-    wanted: u64,
-}
-
-/// The beginning of `struct statmount`.
-#[repr(C)]
-struct Found {
-    size: u32,
-    options: u32,
-    known: u64,
-    device: [u32; 2],
-}
-
-/// Most mounts that are looked at one by one.
-const MOST: usize = 128;
-
-/// Whether any file system is mounted more than once. `None` where the kernel does not tell (listmount(2)
-/// and statmount(2) are of Linux 6.8), or there are very many mounts.
-pub fn any_is_mounted_twice() -> Option<bool> {
-    /// LSMT_ROOT: from the root of the namespace on.
-    const ALL: u64 = u64::MAX;
-    /// STATMOUNT_SB_BASIC.
-    const DEVICE: u64 = 1;
-    let request = |mount, wanted| Request { size: size_of::<Request>() as u32, spare: 0, mount, wanted };
-    let mut mounts = [0_u64; MOST];
-    let all = request(ALL, 0);
-    // SAFETY: a structure of the size it says, and room for so many numbers.
-    let count = unsafe { libc::syscall(LISTMOUNT, &raw const all, mounts.as_mut_ptr(), MOST, 0) };
-    let listed = usize::try_from(count).ok().filter(|count| (1..MOST).contains(count))?;
-    let mut devices = [[0; 2]; MOST];
-    for (mount, device) in mounts.iter().take(listed).zip(&mut devices) {
-        let one = request(*mount, DEVICE);
-        let mut found = Found { size: 0, options: 0, known: 0, device: [0; 2] };
-        let size = size_of::<Found>();
-        // SAFETY: a structure of the size it says, and room for as much of the answer.
-        let result = unsafe { libc::syscall(STATMOUNT, &raw const one, &raw mut found, size, 0) };
-        if result != 0 || found.known & DEVICE == 0 {
-            return None;
-        }
-        *device = found.device;
+    let found = rustix::fs::statx(place, c"", flags, StatxFlags::MNT_ID).of(CALL)?;
+    if !StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID) {
+        return Err(Errno::NOSYS).of(CALL);
     }
-    let devices = devices.get_mut(..listed)?;
-    devices.sort_unstable();
-    Some(devices.windows(2).any(|pair| pair[0] == pair[1]))
+    Ok(Mounted {
+        number: found.stx_mnt_id,
+        is_point: found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT),
+    })
 }
 
 /// The mounts of the calling process's namespace, as a file in which poll(2) reports changes
