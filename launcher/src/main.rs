@@ -16,7 +16,20 @@ static ALLOCATOR: sbx::sys::allocator::Early<dlmalloc::GlobalDlmalloc> =
 extern "C" fn main(argc: libc::c_int, argv: *const *const libc::c_char) -> libc::c_int {
     #[cfg(target_env = "musl")]
     sbx::sys::allocator::open();
+    #[cfg(panic = "unwind")]
+    abort_on_panic();
     // SAFETY: what the C library passes to `main`.
     let arguments = unsafe { sbx::sys::arguments(argc, argv) };
     std::process::exit(sbx::cli::main(arguments))
+}
+
+/// Has every panic end the process at once, as it does in a release. Unwound, it would run destructors first, and on
+/// any thread but the first one it would end that thread alone.
+#[cfg(panic = "unwind")]
+fn abort_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort()
+    }));
 }
