@@ -51,7 +51,6 @@ build:
 
 test:
 	tests/check-tools
-	$(CARGO) build --workspace
 	$(CARGO) test --workspace
 
 # ESCAPES=NAME...: tries only these attempts or classes.
