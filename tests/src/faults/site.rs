@@ -159,6 +159,11 @@ fn kind(name: &str, call: &Call) -> String {
     format!("{}{object}", numbers(name, call))
 }
 
+/// PR_CAPBSET_READ or PR_CAPBSET_DROP.
+fn is_of_bounding_set(option: u64) -> bool {
+    [libc::PR_CAPBSET_READ, libc::PR_CAPBSET_DROP].into_iter().any(|known| known as u64 == option)
+}
+
 /// The arguments that determine what a call does.
 fn numbers(name: &str, call: &Call) -> String {
     let set = |at: usize| u64::from(call.arguments[at] != 0);
@@ -167,7 +172,7 @@ fn numbers(name: &str, call: &Call) -> String {
         "openat" => &[arguments[2]],
         "fcntl" | "ioctl" => &[arguments[1]],
         // One for each capability.
-        "prctl" if arguments[0] == libc::PR_CAPBSET_DROP as u64 => &[arguments[0]],
+        "prctl" if is_of_bounding_set(arguments[0]) => &[arguments[0]],
         "prctl" => &[arguments[0], arguments[1]],
         "landlock_create_ruleset" => &[arguments[2]],
         "landlock_add_rule" => &[arguments[1]],

@@ -100,3 +100,27 @@ fn root_opens_no_device_nodes_that_lie_in_the_workspace() {
     // This cannot be promised without namespaces.
     world.sbx(["run", "--namespaces", "none", "--"]).args(read("zero")).run().success().prints("\0\0\0");
 }
+
+/// The file system of the workspace is mounted two directories above it, and is not the one of anything else.
+#[test]
+fn root_opens_none_on_another_file_system_either() {
+    let user = User::current();
+    if !user.is_root() {
+        return;
+    }
+    promise!(namespaces);
+    need!("unshare");
+    let world = World::new(&user);
+    let made = "mkdir other && mount -t tmpfs other other && mkdir -p other/a/b && cd other/a/b && \
+                mknod -m 600 zero c 1 5 && exec \"$@\"";
+    let read = |file: &str| {
+        let words = ["unshare", "-m", "bash", "-ec", made, "bash"];
+        let out =
+            world.bare(words).arg(sbx_tests::stage::sbx()).args(["run", "--", "head", "-c", "3", file]).run();
+        world.bare(["rmdir", "other"]).run().success();
+        out
+    };
+    let out = read("zero").failed().says("Permission denied");
+    assert!(out.stdout.is_empty(), "{out}");
+    read("/dev/zero").success().prints("\0\0\0");
+}

@@ -191,22 +191,12 @@ fn consented(client: &mut Client, command: &str) -> Value {
     }
 }
 
-/// A directory for which the user may be asked: nothing is changed in /var, where worlds are.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Place {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        std::fs::create_dir_all(path.join("data")).unwrap();
-        std::fs::write(path.join("data/inner"), "inner\n").unwrap();
-        Place(path)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A directory for which the user may be asked.
+fn place(world: &World, name: &str) -> PathBuf {
+    let path = world.outside.join(name);
+    std::fs::create_dir_all(path.join("data")).unwrap();
+    std::fs::write(path.join("data/inner"), "inner\n").unwrap();
+    path
 }
 
 #[test]
@@ -217,8 +207,8 @@ fn what_the_user_allows_gives_no_command_a_path_that_was_allowed_before() {
     }
     let key = world.home.join(".ssh/id_rsa");
     for flagged in [false, true] {
-        let place = Place::new("allowed");
-        let (out, data) = (place.0.display(), place.0.join("data"));
+        let place = place(&world, if flagged { "flagged" } else { "allowed" });
+        let (out, data) = (place.display(), place.join("data"));
         let flags = ["--ask", "--ro", data.to_str().unwrap()];
         let mut client = Client::able(&world, if flagged { &flags } else { &flags[..1] }, able());
         consented(&mut client, &format!("ls {out}/data"));
@@ -229,14 +219,14 @@ fn what_the_user_allows_gives_no_command_a_path_that_was_allowed_before() {
             let run = client.run(&read(secret));
             assert!(!run["stdout"].as_str().unwrap().contains(SECRET), "{run}");
         }
-        assert!(data.is_dir() && !data.is_symlink() && !place.0.join("new").exists());
+        assert!(data.is_dir() && !data.is_symlink() && !place.join("new").exists());
     }
     // Its twin: nothing below the directory was allowed before.
-    let place = Place::new("asked");
-    let touch = format!("touch {}/new", place.0.display());
+    let place = place(&world, "asked");
+    let touch = format!("touch {}/new", place.display());
     let mut client = Client::able(&world, &["--ask"], able());
     let run = consented(&mut client, &touch);
-    assert_eq!(run["granted"], json!([format!("--rw {}", place.0.display())]), "{run}");
+    assert_eq!(run["granted"], json!([format!("--rw {}", place.display())]), "{run}");
     assert_eq!(client.run(&touch)["status"], 0);
-    assert!(place.0.join("new").exists());
+    assert!(place.join("new").exists());
 }
