@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 const BACKLOG: i32 = 16;
 /// How long the first run may take until it waits, and a pool to end.
 const LONGEST_START: Duration = Duration::from_secs(30);
+/// How long nobody may have begun or ended a command before another run is started, as long as one waits: until then
+/// the processors belong to who comes next, and to what a run leaves to do.
+const QUIET: Duration = Duration::from_millis(10);
 /// As many runs in a row may fail to wait.
 const MOST_FAILURES: u32 = 3;
 /// What the pool writes when its first run waits.
@@ -87,6 +90,8 @@ struct Pool {
     runs: Vec<Run>,
     size: usize,
     failures: u32,
+    /// When a run has got or ended a command.
+    stirred: Option<Instant>,
     /// Told when the first run waits, or why it does not.
     starter: Option<OwnedFd>,
 }
@@ -114,8 +119,18 @@ fn serve(
     let shared = Shared { request, key, listener, standing, pool: process::id(), notices: sender };
     let path = path.to_path_buf();
     let starter = Some(starter);
-    let mut pool =
-        Pool { shared, path, notices, signals, mask, runs: Vec::new(), size, failures: 0, starter };
+    let mut pool = Pool {
+        shared,
+        path,
+        notices,
+        signals,
+        mask,
+        runs: Vec::new(),
+        size,
+        failures: 0,
+        stirred: None,
+        starter,
+    };
     let result = pool.keep(idle);
     pool.end();
     result
@@ -125,18 +140,16 @@ impl Pool {
     /// Until nobody has asked for a run for so long, or it is told to end.
     fn keep(&mut self, idle: Duration) -> Result<(), SyscallError> {
         loop {
-            while self.wants_more() && self.failures < MOST_FAILURES {
-                let run = self.begin()?;
-                self.runs.push(run);
-            }
+            let put_off = self.fill()?;
             if self.runs.is_empty() {
                 return Ok(());
             }
             let numbers = self.runs.iter().map(|run| run.held.as_raw_fd());
             let numbers = [self.signals.as_raw_fd(), self.notices.as_raw_fd()].into_iter().chain(numbers);
-            let limit = if self.runs.iter().any(|run| run.is_taken) { None } else { Some(idle) };
+            let is_asked = self.runs.iter().any(|run| run.is_taken);
+            let limit = put_off.or_else(|| (!is_asked).then_some(idle));
             let ready = descriptor::poll_all(numbers, limit)?;
-            if ready.is_empty() || ready.contains(&0) {
+            if (ready.is_empty() && put_off.is_none()) || ready.contains(&0) {
                 return Ok(());
             }
             if ready.contains(&1) {
@@ -145,6 +158,26 @@ impl Pool {
             let ended = ready.into_iter().filter_map(|place| place.checked_sub(2)).rev();
             ended.for_each(|place| self.ended(place));
         }
+    }
+
+    /// Starts the runs that are wanted. Returns for how long others are put off.
+    fn fill(&mut self) -> Result<Option<Duration>, SyscallError> {
+        while self.wants_more() && self.failures < MOST_FAILURES {
+            let quiet = self.until_quiet();
+            if !quiet.is_zero() {
+                return Ok(Some(quiet));
+            }
+            let run = self.begin()?;
+            self.runs.push(run);
+        }
+        Ok(None)
+    }
+
+    /// For how long another run is put off.
+    fn until_quiet(&self) -> Duration {
+        let is_urgent = self.runs.iter().all(|run| run.is_taken);
+        let since = self.stirred.filter(|_| !is_urgent);
+        since.map_or(Duration::ZERO, |since| QUIET.saturating_sub(since.elapsed()))
     }
 
     /// Whether another run is to be started: not beside a command, which that would slow down, unless few wait.
@@ -178,6 +211,7 @@ impl Pool {
         match notice {
             Notice::Ready => self.tell_starter(READY),
             Notice::Taken | Notice::Ended => {
+                self.stirred = Some(Instant::now());
                 let runs = self.runs.iter_mut().filter(|run| run.pid == pid);
                 runs.for_each(|run| (run.is_taken, run.is_busy) = (true, notice == Notice::Taken));
             }
