@@ -101,7 +101,8 @@ fn root_opens_no_device_nodes_that_lie_in_the_workspace() {
     world.sbx(["run", "--namespaces", "none", "--"]).args(read("zero")).run().success().prints("\0\0\0");
 }
 
-/// The file system of the workspace is mounted two directories above it, and is not the one of anything else.
+/// The file system of the workspace is mounted two directories above it, and is not the one of anything else. It lies
+/// outside of the home: what a run keeps of that has mounts without devices.
 #[test]
 fn root_opens_none_on_another_file_system_either() {
     let user = User::current();
@@ -115,9 +116,9 @@ fn root_opens_none_on_another_file_system_either() {
                 mknod -m 600 zero c 1 5 && exec \"$@\"";
     let read = |file: &str| {
         let words = ["unshare", "-m", "bash", "-ec", made, "bash"];
-        let out =
-            world.bare(words).arg(sbx_tests::stage::sbx()).args(["run", "--", "head", "-c", "3", file]).run();
-        world.bare(["rmdir", "other"]).run().success();
+        let run = world.bare(words).arg(sbx_tests::stage::sbx()).args(["run", "--", "head", "-c", "3", file]);
+        let out = run.cwd(&world.outside).run();
+        world.bare(["rmdir"]).arg(world.outside.join("other")).run().success();
         out
     };
     let out = read("zero").failed().says("Permission denied");
