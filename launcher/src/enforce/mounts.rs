@@ -203,26 +203,23 @@ fn close_devices(layout: &Layout) -> Result<(), ViewError> {
 
 /// The mount that a path is on, or would be on, and the part of the path that is there.
 fn mounted_at(path: &Path) -> Result<(&Path, Mounted), SyscallError> {
-    for path in path.ancestors() {
-        match place(path) {
-            Ok(held) => return Ok((path, mount::of(held.as_fd())?)),
-            // Where root may not look, the command may not either.
-            Err(failed) if path::says_missing(&failed.cause) || failed.errno() == libc::EACCES => {}
-            Err(failed) => return Err(failed),
+    match (place(path), path.parent()) {
+        (Ok(held), _) => Ok((path, mount::of(held.as_fd())?)),
+        // Where root may not look, the command may not either.
+        (Err(failed), Some(above)) if path::says_missing(&failed.cause) || failed.errno() == libc::EACCES => {
+            mounted_at(above)
         }
+        (Err(failed), _) => Err(failed),
     }
-    Ok((path, mount::of(place(Path::new("/"))?.as_fd())?))
 }
 
 /// Where the mount is mounted that a path is on.
 fn mount_point(path: &Path) -> Result<&Path, SyscallError> {
-    for path in path.ancestors() {
-        let (place, mounted) = mounted_at(path)?;
-        if mounted.is_point {
-            return Ok(place);
-        }
+    let (place, mounted) = mounted_at(path)?;
+    match place.parent() {
+        Some(above) if !mounted.is_point => mount_point(above),
+        _ => Ok(place),
     }
-    Ok(Path::new("/"))
 }
 
 /// A terminal of the caller's, by its number.

@@ -25,10 +25,12 @@ pub fn bound_capabilities() -> Result<(), SyscallError> {
         return Ok(());
     }
     let may_shrink = held.effective.contains(CapabilitySet::SETPCAP);
+    let is_out = |capability| rustix::thread::capability_is_in_bounding_set(capability) == Ok(false);
+    // Where somebody has done it already, to ask takes less time than to take each away once more.
+    let is_emptied = is_out(CapabilitySet::CHOWN);
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);
-        // To ask takes less time than to take it away once more.
-        if rustix::thread::capability_is_in_bounding_set(capability) == Ok(false) {
+        if is_emptied && is_out(capability) {
             continue;
         }
         match rustix::thread::remove_capability_from_bounding_set(capability) {
