@@ -9,7 +9,7 @@ use crate::plan::commands;
 use crate::plan::directories::inside_variables;
 use crate::plan::environment::{self, command_environment};
 use crate::plan::explainer::{self, LibraryPlace};
-use crate::plan::files::{self, Directories, Executed, Paths};
+use crate::plan::files::{self, Directories, Paths};
 use crate::plan::home::{self, PrivateHome};
 use crate::plan::limits::{self, Means};
 use crate::plan::listings::Listings;
@@ -18,10 +18,10 @@ use crate::plan::rules::Network;
 use crate::plan::variables::Loudness;
 use crate::plan::workspace::{self, Working};
 use crate::plan::{
-    CacheOf, HomeOf, Inputs, Needs, OnViolation, Plan, Provided, network, notified, static_programs,
-    validation, variables,
+    CacheOf, Executed, HomeOf, Inputs, Needs, OnViolation, Plan, Provided, network, notified,
+    static_programs, validation, variables,
 };
-use crate::profile::{Given, NetworkMode, Profile, SettingsCopy, Source, Variable, Variables};
+use crate::profile::{Given, NetworkMode, SettingsCopy, Variable, Variables};
 use crate::sys::namespace::{Kinds, Own};
 use crate::sys::plain;
 use crate::text::shown;
@@ -73,7 +73,7 @@ impl<'a> Draft<'a> {
         let working = Working { directory, is_own: request.cwd.is_none() };
         let workspace = workspace::find(request.workspace.as_deref(), working, host, &mut warnings)?;
         let (home, no_home) = home::choose(&inputs, &view, workspace.as_deref())?;
-        let home = home::of(home, host, || cache_of(profile, workspace.as_deref()));
+        let home = home::of(home, host, || CacheOf::of(profile, workspace.as_deref()));
         let arguments = match inputs.missing.take() {
             None => request.command.clone(),
             Some(missing) => {
@@ -116,7 +116,7 @@ impl<'a> Draft<'a> {
             scratch: (uses(Variable::Tmp) || home.is_some()) && !request.exec,
             is_tmp: self.has_own_tmp() && !request.keep_background,
             cache: (uses(Variable::Cache) && home.is_none())
-                .then(|| cache_of(profile, self.workspace.as_deref())),
+                .then(|| CacheOf::of(profile, self.workspace.as_deref())),
             home,
             group: self.limits.of_group().filter(|_| !request.exec),
             record: self.recorded().and_then(|workspace| record::file_of(workspace, self.inputs.host)),
@@ -448,13 +448,4 @@ impl<'a> Draft<'a> {
 struct Replaced<'a> {
     scratch: Option<&'a Path>,
     home: Option<&'a PrivateHome>,
-}
-
-/// Whose caches and home the run has.
-fn cache_of(profile: &Profile, workspace: Option<&Path>) -> CacheOf {
-    let profile = match &profile.source {
-        Source::BuiltIn => profile.name.to_string().into(),
-        Source::File(path) => path.into(),
-    };
-    CacheOf { workspace: workspace.map(Path::to_path_buf), profile }
 }

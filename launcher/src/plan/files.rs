@@ -1,16 +1,14 @@
 //! Which paths a run may use, and the workspace among them.
 
-use crate::error::{Outcome, Refusal};
+use crate::error::Refusal;
 use crate::host::Host;
-use crate::plan::commands::Commands;
+use crate::plan::executed::{Executed, check_program, of_command};
 use crate::plan::home::PrivateHome;
 use crate::plan::listings::Listings;
 use crate::plan::namespaces::{Roots, TMP};
 use crate::plan::rules::{PathRights, PathRule};
-use crate::plan::writable_roots::{self, Found, WritableRoots};
 use crate::plan::{Inputs, deny_expansion, flag_warnings, settings_copy};
 use crate::profile::{self, NOT_EXPANDED, Origin, PathEntry, Profile, Variables};
-use crate::program::Program;
 use crate::request::Request;
 use crate::sys::path::{self, canonical};
 use crate::sys::plain;
@@ -18,22 +16,6 @@ use crate::sys::within::{is_below, is_same, is_within};
 use crate::text::shown;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
-
-/// What is executed in a run.
-#[derive(Clone, Copy, Default)]
-pub struct Executed<'a> {
-    /// The command.
-    pub program: Option<&'a Program>,
-    /// What else may be, where that is restricted.
-    pub commands: Option<&'a Commands>,
-}
-
-impl Executed<'_> {
-    /// The files of the command, by their real paths.
-    fn chain(&self, directory: &Path) -> Vec<Found> {
-        self.program.map(|program| writable_roots::chain(program, directory)).unwrap_or_default()
-    }
-}
 
 /// What paths are relative to.
 #[derive(Clone, Copy)]
@@ -105,7 +87,7 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
     rules.extend(given.sockets.iter().map(|path| PathRule::new(path.clone(), connect)));
     let denied = denied(inputs, &given, &rules, warnings)?;
     check_denied(&denied)?;
-    check_program(executed.program, &denied)?;
+    check_program(executed.links(), &denied)?;
     warnings.extend(
         of_flags.iter().filter_map(|(word, rule)| flag_warnings::ineffective(word, rule, &rules, &denied)),
     );
@@ -191,39 +173,6 @@ fn of_flags<'a>(
     Ok(rules)
 }
 
-/// Adds rules for the command itself and for what the kernel starts for it, where no rule lets them be executed. Gives
-/// the files of the command where they had to be looked up: where they are in reach of commands, their names may be
-/// links, and a list of allowed commands is about files.
-fn of_command(
-    executed: Executed<'_>,
-    directory: &Path,
-    variables: &Variables<'_>,
-    rules: &mut Vec<PathRule>,
-) -> Result<Option<(WritableRoots, Vec<Found>)>, Refusal> {
-    let covers = |rules: &[PathRule], path: &Path| {
-        rules.iter().any(|rule| rule.rights.execute && is_within(path, &rule.path))
-    };
-    // By its name alone, the usual case. In the workspace it may be a link.
-    let by_name = |rules: &[PathRule], path: &Path| {
-        let plain = !path.components().any(|part| part == Component::ParentDir);
-        let own = variables.workspace.is_some_and(|workspace| is_within(path, workspace));
-        plain && !own && covers(rules, path)
-    };
-    let links = executed.program.map_or(&[][..], |program| &program.chain);
-    if executed.commands.is_none() && links.iter().all(|link| by_name(rules, &link.path)) {
-        return Ok(None);
-    }
-    let (roots, files) = (WritableRoots::of(variables, rules), executed.chain(directory));
-    for (link, file) in links.iter().zip(&files) {
-        if !by_name(rules, &link.path) && !covers(rules, &file.path) {
-            let command = links.first().map_or(&link.path, |command| &command.path);
-            let rule = roots.rule_for(command, file, rules)?;
-            rules.extend(rule);
-        }
-    }
-    Ok(Some((roots, files)))
-}
-
 /// What the profile and `--deny` deny, by each of its names.
 fn denied(
     inputs: &Inputs<'_>,
@@ -306,20 +255,6 @@ fn check_denied(denied: &[PathBuf]) -> Result<(), Refusal> {
         ))),
         None => Ok(()),
     }
-}
-
-/// What is denied cannot be executed either.
-fn check_program(program: Option<&Program>, denied: &[PathBuf]) -> Result<(), Refusal> {
-    let files = program.filter(|_| !denied.is_empty()).into_iter().flat_map(|program| &program.chain);
-    for file in files {
-        let place = canonical(&file.path);
-        if let Some(above) = denied.iter().find(|denied| is_within(&place, denied)) {
-            let (file, above) = (shown(&file.path), shown(above));
-            let sentence = format!("cannot execute '{file}': '{above}' is denied, and a denial always wins");
-            return Err(Refusal::with(Outcome::NotExecutable, sentence));
-        }
-    }
-    Ok(())
 }
 
 /// The rules without what is denied: where mounts hold that, also the rest of what is above it stays allowed.

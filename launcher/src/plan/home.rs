@@ -261,7 +261,7 @@ impl PrivateHome {
         variables: &Variables<'_>,
         rules: &mut Vec<PathRule>,
     ) {
-        if !command.first().is_some_and(|link| is_in_home(&link.path, &self.at, inputs.host)) {
+        if !command.first().is_some_and(|link| self.has(&link.path, inputs.host)) {
             return;
         }
         let roots = WritableRoots::of(variables, rules);
@@ -269,6 +269,11 @@ impl PrivateHome {
         programs.of_command(command, inputs);
         let added = programs.added;
         rules.extend(added);
+    }
+
+    /// Whether a path is below the home, by its name there or inside.
+    pub fn has(&self, path: &Path, host: &Host) -> bool {
+        is_in_home(path, &self.at, host)
     }
 
     /// The copies of settings, each with the real path of what it is made of.

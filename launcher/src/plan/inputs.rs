@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 /// The shell that starts what only a home of the run's own has.
 const SHELL: &str = "/bin/sh";
 
+/// What is executed at first, and why that is not the command.
+pub type Found = (Program, Option<ProgramError>);
+
 /// The inputs of one plan.
 pub struct Inputs<'a> {
     /// What is asked.
@@ -33,14 +36,23 @@ pub struct Inputs<'a> {
 impl<'a> Inputs<'a> {
     /// Reads the profile, and looks at the program. A request without a command is a question about the policy.
     pub fn read(request: &'a Request, host: &'a Host) -> Result<Inputs<'a>, Refusal> {
+        Inputs::with(request, host, |directory| match request.command.first() {
+            Some(command) => Ok(find_program(command, host, directory)?),
+            None => Ok((Program::default(), None)),
+        })
+    }
+
+    /// The same for a program that somebody finds in the directory where the command starts.
+    pub fn with(
+        request: &'a Request,
+        host: &'a Host,
+        find: impl FnOnce(&Path) -> Result<Found, Refusal>,
+    ) -> Result<Inputs<'a>, Refusal> {
         validation::contradictions(request)?;
         let profile = load_profile(request, host)?;
         validation::unconfined_on_purpose(request, &profile)?;
         let directory = directories::working_directory(request, host)?;
-        let (program, missing) = match request.command.first() {
-            Some(command) => find_program(command, host, &directory)?,
-            None => (Program::default(), None),
-        };
+        let (program, missing) = find(&directory)?;
         Ok(Inputs { request, host, profile, program, missing, directory, itself: false })
     }
 
@@ -74,11 +86,8 @@ fn default_profile(host: &Host, search: &Search) -> Result<Profile, Refusal> {
     }
 }
 
-fn find_program(
-    command: &OsStr,
-    host: &Host,
-    directory: &Path,
-) -> Result<(Program, Option<ProgramError>), ProgramError> {
+/// The program of a command, or the shell that is to find it, and why it was not found.
+pub fn find_program(command: &OsStr, host: &Host, directory: &Path) -> Result<Found, ProgramError> {
     let found = program::find(command, host.variable("PATH"), directory);
     let missing = match found.and_then(|found| program::examine_from(&found, directory)) {
         Ok(program) => return Ok((program, None)),

@@ -7,6 +7,7 @@
 
 use crate::plan::namespaces::placeholder::MODE;
 use crate::sys::listing::{Entry, Listing};
+use crate::sys::observed::{self, Depth};
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -92,11 +93,17 @@ impl Listings {
             if *times <= FEW {
                 return None;
             }
-            *state = Known::Listed(Listing::of(directory));
+            // Who observes what is looked at is told of each name.
+            *state = Known::Listed(observed::aside(|| Listing::of(directory)));
         }
         match state {
             Known::Listed(Some(listing)) => {
-                Some((listing.entry(name), listing.is_empty() && listing.mode() == MODE))
+                let may_be_one = listing.mode() == MODE;
+                match may_be_one {
+                    true => observed::tell(directory, b"", Depth::Contents),
+                    false => observed::tell(directory, name, Depth::Attributes),
+                }
+                Some((listing.entry(name), may_be_one && listing.is_empty()))
             }
             Known::Listed(None) | Known::Asked(_) => None,
         }

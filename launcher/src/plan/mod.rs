@@ -6,6 +6,7 @@
 //!
 //! `Inputs` -> [`Draft`] (all that can be decided at once) -> what [`Needs`] names is made -> [`Plan`].
 
+mod again;
 pub mod by_proxy;
 pub mod calls;
 pub mod commands;
@@ -13,6 +14,7 @@ pub mod deny_expansion;
 pub mod directories;
 mod draft;
 pub mod environment;
+mod executed;
 pub mod explainer;
 pub mod files;
 mod flag_warnings;
@@ -39,8 +41,9 @@ pub mod writable_roots;
 mod tests;
 
 pub use draft::Draft;
+pub use executed::Executed;
 pub use explainer::LibraryPlace;
-pub use inputs::{Inputs, load_profile};
+pub use inputs::{Found, Inputs, find_program, load_profile};
 pub use needs::{CacheOf, GroupLimits, HomeOf, Needs, Provided};
 pub use on_violation::OnViolation;
 

@@ -2,8 +2,9 @@
 
 use crate::plan::by_proxy::At;
 use crate::plan::home::PrivateHome;
+use crate::profile::{Profile, Source};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a control group limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,4 +71,15 @@ pub struct CacheOf {
     pub workspace: Option<PathBuf>,
     /// The profile: what a run of a narrow one puts there, a run of another one does not read.
     pub profile: OsString,
+}
+
+impl CacheOf {
+    /// Of the runs of a profile in a workspace.
+    pub fn of(profile: &Profile, workspace: Option<&Path>) -> CacheOf {
+        let profile = match &profile.source {
+            Source::BuiltIn => profile.name.to_string().into(),
+            Source::File(path) => path.into(),
+        };
+        CacheOf { workspace: workspace.map(Path::to_path_buf), profile }
+    }
 }

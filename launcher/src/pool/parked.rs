@@ -5,8 +5,9 @@ use crate::pool::key::Key;
 use crate::pool::messages::{Answer, LONGEST, Wish};
 use crate::pool::peer::Standing;
 use crate::request::Request;
-use crate::run::warm::{self, Asked, Door, Ended, Waited};
+use crate::run::warm::{self, Asked, Door, Ended, News, Waited};
 use crate::supervise::{Caller, Stderr};
+use crate::sys::packet::Came;
 use crate::sys::process::{self, Pid};
 use crate::sys::{descriptor, packet, probe, stream};
 use std::ffi::OsString;
@@ -148,11 +149,24 @@ impl Door for Socket<'_> {
         self.tell(Notice::Ready);
     }
 
-    fn wait(&mut self, broken: [RawFd; 2]) -> Waited {
+    fn is_asked(&self) -> bool {
+        probe::readable(self.shared.listener.as_raw_fd(), Duration::ZERO)
+    }
+
+    fn wait(&mut self, broken: [RawFd; 2], news: News<'_>) -> Waited {
+        let (elsewhere, limit) = match news {
+            News::Never => (None, None),
+            News::From(elsewhere) => (Some(elsewhere), None),
+            News::After(limit) => (None, Some(limit)),
+        };
         loop {
             self.connection = None;
-            // Whoever ends the pool shuts the socket down.
-            let Ok(connection) = packet::accept(self.shared.listener.as_fd()) else { return Waited::Over };
+            let connection = match packet::next(self.shared.listener.as_fd(), elsewhere, limit) {
+                Ok(Came::Connection(connection)) => connection,
+                Ok(Came::Other | Came::Nothing) => return Waited::News,
+                // Whoever ends the pool shuts the socket down.
+                Err(_) => return Waited::Over,
+            };
             if let Some(waited) = self.hear(connection, broken) {
                 return waited;
             }

@@ -45,6 +45,14 @@ fn seconds(time: Duration) -> String {
     format!("{:.3} s", time.as_secs_f64())
 }
 
+/// That a run of a pool has got the command, and whether the plan of that run is still its own.
+pub fn warm(lasted: bool) -> &'static str {
+    match lasted {
+        true => "warm start: nothing has changed since the run was planned",
+        false => "warm start: planned anew",
+    }
+}
+
 /// What is enforced.
 pub fn banner(plan: &Plan) -> String {
     let profile = escape(plan.profile.name.as_bytes(), 100);

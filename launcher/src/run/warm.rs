@@ -2,7 +2,8 @@
 //! waits at a barrier of its own ([`crate::enforce::start_barrier`]) to execute it.
 //!
 //! When a command comes, its plan is made by the code that makes every plan, and has to be the one of the run that
-//! waits (`super::same`). Whatever depends on the command or on the moment is made then: the checks of the program,
+//! waits (`super::same`). Where nothing has changed that the run's own plan was made from, it is that one
+//! (`super::lasting`). Whatever depends on the command or on the moment is made then: the checks of the program,
 //! the environment, the report, the limits of time, the looking about in the workspace.
 
 use crate::enforce::child::Steps;
@@ -17,7 +18,8 @@ use crate::plan::namespaces::Unavailable;
 use crate::plan::{Draft, Inputs, Plan, Provided};
 use crate::report::Reporter;
 use crate::request::Request;
-use crate::run::messages::Closing;
+use crate::run::lasting::Lasting;
+use crate::run::messages::{self, Closing};
 use crate::run::provide::{provide, refresh_copies};
 use crate::run::same::{Files, Policy, unsuited};
 use crate::run::supervised::{Going, Laid, Left, Prospect, Signals, Started, Voice, follow};
@@ -28,7 +30,7 @@ use crate::supervise::violation::Violations;
 use crate::sys::descriptor::{self, Interest};
 use crate::sys::{mount, privilege, process};
 use crate::text::shown;
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -48,18 +50,32 @@ pub struct Asked {
 pub enum Waited {
     /// Somebody asks for a run.
     Asked(Box<Asked>),
+    /// There may be news.
+    News,
     /// The run that waits has failed.
     Broken,
     /// Nobody will ask any more.
     Over,
 }
 
+/// When there are news, besides somebody who asks.
+pub enum News<'f> {
+    /// There are none.
+    Never,
+    /// When something can be read there.
+    From(BorrowedFd<'f>),
+    /// After some time.
+    After(Duration),
+}
+
 /// Where runs are asked for.
 pub trait Door {
     /// The run stands, and waits.
     fn ready(&mut self);
-    /// Waits until somebody asks; any of `broken` can be read when the run has failed meanwhile.
-    fn wait(&mut self, broken: [RawFd; 2]) -> Waited;
+    /// Whether somebody asks already.
+    fn is_asked(&self) -> bool;
+    /// Waits until somebody asks, or for news; any of `broken` can be read when the run has failed meanwhile.
+    fn wait(&mut self, broken: [RawFd; 2], news: News<'_>) -> Waited;
     /// Tells who asked that this run is not the one, and why.
     fn refuse(&mut self, why: &str);
     /// Tells who asked that the command starts here, and how long it may run, unless nobody is there any more. From
@@ -110,6 +126,11 @@ pub fn cannot_wait(request: &Request) -> Option<&'static str> {
     found.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
 }
 
+/// For how long a run that waits does not look at what has happened to files, so that whoever changes many is not held
+/// up. Twice as long each time that its plan has to be made anew.
+const SHORTEST_REST: Duration = Duration::from_millis(50);
+const LONGEST_REST: Duration = Duration::from_secs(10);
+
 const OTHER_MOUNTS: &str = "what is mounted on this machine has changed";
 
 /// What a run that waits was made by.
@@ -129,6 +150,8 @@ struct Admitted {
     request: Request,
     caller: Caller,
     plan: Plan,
+    /// Whether the plan was made before the command came.
+    lasted: bool,
     host: Host,
 }
 
@@ -182,7 +205,7 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
     let (afterwards, kept) = laid.afterwards(resources, &limits, true);
     let presence = laid.presence.clone();
     let waiting = Waiting { unavailable, provided, policy, files, mounts, mounted, presence };
-    let (mut taken, mut reporter, mut stale) = (None, None, None);
+    let (mut taken, mut reporter, mut stale, mut lasting) = (None, None, None, None);
     let (mut is_taken, mut is_over, mut left) = (false, false, Left::default());
     let result = laid.start(&afterwards, |steps, meanwhile| {
         let Some(reaper) = meanwhile.reaper.and_then(|pid| process::open_pid(pid).ok()) else {
@@ -194,23 +217,45 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
         }
         steps.forget_passed();
         door.ready();
+        if !door.is_asked() {
+            lasting = waiting.keep(request);
+        }
+        let (mut news, mut rest) = (false, SHORTEST_REST);
         loop {
-            let asked = match door.wait(broken) {
+            let until = match &lasting {
+                Some(_) if news => News::After(rest),
+                Some(lasting) => News::From(lasting.news()),
+                None => News::Never,
+            };
+            let asked = match door.wait(broken, until) {
                 Waited::Asked(asked) => asked,
+                // Not at once: what is being written goes on to be.
+                Waited::News if !news => {
+                    news = true;
+                    continue;
+                }
+                Waited::News => {
+                    news = false;
+                    if lasting.as_ref().is_some_and(|lasting| !lasting.holds()) {
+                        lasting = waiting.keep(request);
+                        rest = (rest * 2).min(LONGEST_REST);
+                    }
+                    continue;
+                }
                 Waited::Broken => return Ok(()),
                 Waited::Over => {
                     is_over = true;
                     return Err(Refusal::new("nobody asks for the run any more"));
                 }
             };
-            match waiting.admit(*asked, steps, door) {
+            match waiting.admit(*asked, lasting.as_mut(), steps, door) {
                 Ok(None) => {}
-                Ok(Some(Admitted { request, caller, mut plan, host })) => {
+                Ok(Some(admitted)) => {
                     is_taken = true;
-                    let (opened, places) = Reporter::open(&request);
+                    let (opened, places) = Reporter::open(&admitted.request);
                     reporter = opened;
                     places?;
-                    taken = Some(waiting.begin(&request, &mut plan, &host, caller, reporter.as_mut())?);
+                    taken = Some(waiting.begin(admitted, reporter.as_mut())?);
                     return Ok(());
                 }
                 Err(why) => {
@@ -245,6 +290,10 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
     });
     drop(left);
     Ok(Ended::Ran)
+}
+
+fn sentence(refusal: Refusal) -> String {
+    refusal.to_string()
 }
 
 /// Has the child put everything in force, and waits until it waits for the command; false where the run has failed
@@ -284,12 +333,17 @@ impl Waiting<'_> {
     fn admit(
         &self,
         Asked { request, environment, streams, report }: Asked,
+        lasting: Option<&mut Lasting>,
         steps: &Steps,
         door: &mut dyn Door,
     ) -> Result<Option<Admitted>, String> {
         let host = Host::of_caller(environment, streams.each_ref().map(AsRawFd::as_raw_fd));
-        let host = Host { mounts: host.mounts.known(Ok(self.mounted.clone())), ..host };
-        let plan = self.plan(&request, &host)?;
+        let host = self.among_mounts(host);
+        let (plan, lasted) = match lasting.and_then(|lasting| lasting.take(&request, &host)) {
+            Some(_) if self.mounts.happened() => return Err(OTHER_MOUNTS.to_string()),
+            Some(plan) => (plan, true),
+            None => (self.plan(&request, &host)?, false),
+        };
         match steps::fill(&steps.permit, &plan) {
             Ok(true) => {}
             Ok(false) => return Err("its words have no room".to_string()),
@@ -298,16 +352,36 @@ impl Waiting<'_> {
         let Some(caller) = door.take(streams, plan.limits.timeout) else { return Ok(None) };
         // The report takes it over by its number.
         report.map(IntoRawFd::into_raw_fd);
-        Ok(Some(Admitted { request, caller, plan, host }))
+        Ok(Some(Admitted { request, caller, plan, lasted, host }))
+    }
+
+    /// What is mounted is known.
+    fn among_mounts(&self, host: Host) -> Host {
+        Host { mounts: host.mounts.known(Ok(self.mounted.clone())), ..host }
+    }
+
+    /// Keeps the plan of the pool's own request, if it is still the one of the run that waits.
+    fn keep(&self, request: &Request) -> Option<Lasting> {
+        let host = self.among_mounts(Host::of_this_process());
+        // The program is looked for when the command comes.
+        let inputs = Inputs::read(request, &host).ok()?;
+        let make = || {
+            let host = self.among_mounts(Host::of_this_process());
+            let inputs = Inputs::with(request, &host, |_| Ok((inputs.program.clone(), None)));
+            self.plan_of(inputs.ok()?).ok()
+        };
+        Lasting::of(host.environment.clone(), make)
     }
 
     /// The plan of what is asked for, if it is the one of the run that waits.
     fn plan(&self, request: &Request, host: &Host) -> Result<Plan, String> {
-        let sentence = |refusal: Refusal| refusal.to_string();
+        self.plan_of(Inputs::read(request, host).map_err(sentence)?)
+    }
+
+    fn plan_of(&self, inputs: Inputs<'_>) -> Result<Plan, String> {
         if self.mounts.happened() {
             return Err(OTHER_MOUNTS.to_string());
         }
-        let inputs = Inputs::read(request, host).map_err(sentence)?;
         let draft = Draft::new(inputs, self.unavailable).map_err(sentence)?;
         let needs = draft.needs();
         let mut provided = self.provided.clone();
@@ -332,24 +406,21 @@ impl Waiting<'_> {
     }
 
     /// What begins with the command.
-    fn begin(
-        &self,
-        request: &Request,
-        plan: &mut Plan,
-        host: &Host,
-        caller: Caller,
-        reporter: Option<&mut Reporter>,
-    ) -> Result<Taken, Refusal> {
+    fn begin(&self, admitted: Admitted, reporter: Option<&mut Reporter>) -> Result<Taken, Refusal> {
+        let Admitted { request, caller, mut plan, lasted, host } = admitted;
         self.presence.iter().try_for_each(|presence| presence.come())?;
         // The child has seen to those that were open then.
         descriptor::close_all_on_exec().map_err(cannot("keep descriptors from the command"))?;
         let is_reported = reporter.is_some();
         if let Some(reporter) = reporter {
-            reporter.planned(plan);
+            reporter.planned(&mut plan);
         }
-        let (violations, closing) = voice(plan, request, &mut Vec::new());
-        let withheld = Withheld::of(plan, host);
-        let prospect = Prospect::of(plan, closing.is_some() || is_reported)?;
+        let (violations, closing) = voice(&plan, &request, &mut Vec::new());
+        if closing.is_some() {
+            violations.line(messages::warm(lasted));
+        }
+        let withheld = Withheld::of(&plan, &host);
+        let prospect = Prospect::of(&plan, closing.is_some() || is_reported)?;
         let going = Going::begin(&prospect.limits, &[])?;
         Ok(Taken { caller, prospect, going, said: Said { plan: (violations, closing), withheld } })
     }

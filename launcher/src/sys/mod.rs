@@ -34,6 +34,8 @@ pub mod mounted;
 pub mod namespace;
 #[allow(unsafe_code)] // fcntl(2) with F_NOTIFY.
 pub mod new_names;
+#[allow(unsafe_code)] // sigaction(2), and a handler that makes calls of others.
+pub mod observed;
 pub mod overlay;
 #[allow(unsafe_code)] // getsockopt(2) for the descriptor of a peer.
 pub mod packet;
@@ -66,6 +68,7 @@ pub mod tied;
 #[allow(unsafe_code)] // timer_create(2).
 pub mod timer;
 pub mod tree;
+pub mod unchanged;
 #[allow(unsafe_code)] // getrusage(2).
 pub mod usage;
 pub mod within;

@@ -2,6 +2,9 @@
 
 use crate::sys::process::Pid;
 use crate::sys::{OfCall, SyscallError, descriptor};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::fs::Timespec;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -11,6 +14,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 /// Maximum number of descriptors beside one packet.
 pub const MOST_DESCRIPTORS: usize = 8;
@@ -23,6 +27,7 @@ fn new_socket() -> Result<OwnedFd, SyscallError> {
 /// A socket that listens at a path where nothing is.
 pub fn listen(path: &Path, backlog: i32) -> Result<OwnedFd, SyscallError> {
     let socket = new_socket()?;
+    rustix::io::ioctl_fionbio(&socket, true).of("ioctl(FIONBIO)")?;
     // Whoever connects is asked who it is; the credentials of each packet say who has sent that.
     sockopt::set_socket_passcred(&socket, true).of("setsockopt(SO_PASSCRED)")?;
     let address = SocketAddrUnix::new(path).of("bind")?;
@@ -39,10 +44,50 @@ pub fn connect(path: &Path) -> Result<OwnedFd, SyscallError> {
     Ok(socket)
 }
 
-/// Who has connected, if somebody has and has not been taken by another process.
-pub fn accept(listener: BorrowedFd<'_>) -> Result<OwnedFd, SyscallError> {
-    let flags = SocketFlags::CLOEXEC;
-    retry_on_intr(|| rustix::net::accept_with(listener, flags)).of("accept4")
+/// What came first.
+pub enum Came {
+    /// A connection.
+    Connection(OwnedFd),
+    /// Something can be read elsewhere.
+    Other,
+    /// Nothing in time.
+    Nothing,
+}
+
+/// Waits for a connection, until there is something to read elsewhere, or until the time is up. Of the processes that
+/// wait, the kernel wakes one for each connection (EPOLLEXCLUSIVE, epoll_ctl(2)). An error if the socket was shut down.
+pub fn next(
+    listener: BorrowedFd<'_>,
+    elsewhere: Option<BorrowedFd<'_>>,
+    limit: Option<Duration>,
+) -> Result<Came, SyscallError> {
+    const LISTENER: u64 = 0;
+    let waits = epoll::create(CreateFlags::CLOEXEC).of("epoll_create1")?;
+    let (readable, add) = (EventFlags::IN, "epoll_ctl");
+    epoll::add(&waits, listener, EventData::new_u64(LISTENER), readable | EventFlags::EXCLUSIVE).of(add)?;
+    if let Some(elsewhere) = elsewhere {
+        epoll::add(&waits, elsewhere, EventData::new_u64(LISTENER + 1), readable).of(add)?;
+    }
+    let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+    loop {
+        let mut ready = Vec::with_capacity(2);
+        retry_on_intr(|| epoll::wait(&waits, spare_capacity(&mut ready), limit.as_ref())).of("epoll_wait")?;
+        if ready.is_empty() {
+            return Ok(Came::Nothing);
+        }
+        let Some(event) = ready.iter().find(|event| event.data.u64() == LISTENER) else {
+            return Ok(Came::Other);
+        };
+        if { event.flags }.contains(EventFlags::HUP) {
+            return Err(Errno::SHUTDOWN).of("accept4");
+        }
+        let flags = SocketFlags::CLOEXEC;
+        match retry_on_intr(|| rustix::net::accept_with(listener, flags)) {
+            // Another process has taken it.
+            Err(Errno::AGAIN | Errno::CONNABORTED) => {}
+            taken => return taken.map(Came::Connection).of("accept4"),
+        }
+    }
 }
 
 /// The process at the other end, and its user: who connected, or who listened.

@@ -4,6 +4,7 @@
 mod apart;
 mod commands;
 mod handed;
+mod lasting;
 mod policy;
 mod reach;
 
@@ -68,8 +69,11 @@ impl Drop for Pool<'_> {
 /// With a directory for sockets of the world's own.
 pub fn place(cmd: Cmd, world: &World) -> Cmd {
     let runtime = runtime(world);
-    world.make_dir(&runtime);
-    fs::set_permissions(&runtime, fs::Permissions::from_mode(0o700)).unwrap();
+    // A run that waits would notice if its permissions were set once more.
+    if !runtime.exists() {
+        world.make_dir(&runtime);
+        fs::set_permissions(&runtime, fs::Permissions::from_mode(0o700)).unwrap();
+    }
     cmd.env("XDG_RUNTIME_DIR", runtime)
 }
 

@@ -1,0 +1,334 @@
+//! Whether files are as they were: names come and go, and attributes of directories change, where the kernel tells
+//! (inotify(7)); files that are there are looked at again, since the kernel does not tell of everything that happens to
+//! them (a mapping, another name).
+
+#[cfg(test)]
+#[allow(unsafe_code)] // A test maps a file.
+mod tests;
+
+use crate::sys::access::{self, Permission};
+use crate::sys::observed::{Depth, Look};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags};
+use rustix::io::Errno;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// File systems whose changes the kernel tells of, whoever makes them: EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, TMPFS_MAGIC,
+/// BTRFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC. Others may be changed on another machine, or by a program.
+const TOLD: [u64; 5] = [0xef53, 0x5846_5342, 0x0102_1994, 0x9123_683e, 0x794c_7630];
+
+/// Those of the kernel's own, in which nobody gives or takes names at will: PROC_SUPER_MAGIC, SYSFS_MAGIC,
+/// CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC.
+const KERNEL: [u64; 4] = [0x9fa0, 0x6265_6572, 0x6367_7270, 0x1cd1];
+
+/// Directories that lead each process elsewhere.
+const OWN: [&str; 2] = ["/proc/self", "/proc/thread-self"];
+
+/// Most links that the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// Longer files are not kept for comparison.
+const LONGEST: u64 = 1 << 16;
+
+/// As many reads of what the kernel tells, of which each has dozens of names.
+const MOST_READS: usize = 64;
+
+/// Files and directories that are as they were, until they are not.
+pub struct Unchanged {
+    told: OwnedFd,
+    directories: HashMap<i32, Names>,
+    files: BTreeMap<PathBuf, State>,
+    changed: Cell<bool>,
+}
+
+impl AsFd for Unchanged {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.told.as_fd()
+    }
+}
+
+/// The names in a directory that matter, in small letters: file systems may take capitals for the same.
+#[derive(Debug)]
+enum Names {
+    All,
+    Some(BTreeSet<Vec<u8>>),
+}
+
+/// What is at a path.
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    /// It cannot be looked at, for this reason (errno(3)).
+    Not(i32),
+    There(Seen),
+    /// With what is in it.
+    Read(Seen, Vec<u8>),
+}
+
+/// What a file is. The times and the size of a regular file change with what is in it.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    device: (u32, u32),
+    number: u64,
+    owner: (u32, u32),
+    mode: u16,
+    written: Option<(u64, [(i64, u32); 2])>,
+}
+
+/// What a name in a directory is.
+#[derive(Clone, Debug)]
+enum Step {
+    Missing,
+    Link(PathBuf),
+    Directory,
+    File,
+    /// The kernel makes it up.
+    Kernels,
+}
+
+impl Unchanged {
+    /// All that was looked at, from now on. Nothing if the kernel would not tell of some of it.
+    pub fn from_now<'l>(looks: impl IntoIterator<Item = &'l Look>) -> Option<Unchanged> {
+        let told = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+        let mut marks = Marks {
+            told,
+            directories: HashMap::new(),
+            places: HashMap::new(),
+            steps: HashMap::new(),
+            files: BTreeMap::new(),
+        };
+        for look in looks {
+            marks.mark(look)?;
+        }
+        let Marks { told, directories, files, .. } = marks;
+        let files = files
+            .into_iter()
+            .map(|(path, depth)| State::of(&path, depth == Depth::Contents).map(|state| (path, state)));
+        Some(Unchanged { told, directories, files: files.collect::<Option<_>>()?, changed: Cell::new(false) })
+    }
+
+    /// Whether everything is as it was. Once it was not, it never is again.
+    pub fn holds(&self) -> bool {
+        let holds = !self.changed.get() && self.is_quiet() && self.are_same();
+        self.changed.set(!holds);
+        holds
+    }
+
+    /// Whether the kernel has told of nothing that matters.
+    fn is_quiet(&self) -> bool {
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut events = inotify::Reader::new(&self.told, &mut buffer);
+        let mut reads = 0;
+        loop {
+            reads += usize::from(events.is_buffer_empty());
+            match events.next() {
+                Err(Errno::AGAIN) => return true,
+                Ok(event) if reads <= MOST_READS => {
+                    let name = event.file_name().map(|name| name.to_bytes());
+                    if self.matters(event.wd(), event.events(), name) {
+                        return false;
+                    }
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    fn matters(&self, directory: i32, events: ReadFlags, name: Option<&[u8]>) -> bool {
+        let lost = ReadFlags::QUEUE_OVERFLOW | ReadFlags::IGNORED | ReadFlags::UNMOUNT;
+        match (self.directories.get(&directory), name) {
+            _ if events.intersects(lost) => true,
+            // The directory itself, or one that nobody has asked for.
+            (None, _) | (_, None) | (Some(Names::All), _) => true,
+            (Some(Names::Some(names)), Some(name)) => {
+                !name.is_ascii() || names.contains(&name.to_ascii_lowercase())
+            }
+        }
+    }
+
+    fn are_same(&self) -> bool {
+        self.files.iter().all(|(path, state)| {
+            State::of(path, matches!(state, State::Read(..))).is_some_and(|now| now == *state)
+        })
+    }
+}
+
+impl State {
+    /// What is there now. Nothing where that cannot be compared.
+    fn of(path: &Path, opened: bool) -> Option<State> {
+        let found = match rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS) {
+            Ok(found) => found,
+            Err(error) => return Some(State::Not(error.raw_os_error())),
+        };
+        let seen = Seen::of(&found);
+        match FileType::from_raw_mode(found.stx_mode.into()) {
+            FileType::RegularFile if opened => {
+                let mut text = Vec::new();
+                let file = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text));
+                (file.is_ok() && text.len() as u64 <= LONGEST).then_some(State::Read(seen, text))
+            }
+            // One of the kernel's: others are marked.
+            FileType::Directory if opened => None,
+            _ => Some(State::There(seen)),
+        }
+    }
+}
+
+impl Seen {
+    fn of(found: &Statx) -> Seen {
+        let is_regular = FileType::from_raw_mode(found.stx_mode.into()) == FileType::RegularFile;
+        let times = [found.stx_mtime, found.stx_ctime].map(|time| (time.tv_sec, time.tv_nsec));
+        Seen {
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            number: found.stx_ino,
+            owner: (found.stx_uid, found.stx_gid),
+            mode: found.stx_mode,
+            written: is_regular.then_some((found.stx_size, times)),
+        }
+    }
+}
+
+/// What is being marked.
+struct Marks {
+    told: OwnedFd,
+    directories: HashMap<i32, Names>,
+    /// Directories by their real paths.
+    places: HashMap<PathBuf, Place>,
+    steps: HashMap<PathBuf, Step>,
+    /// Files that are looked at again, by their real paths, and what was asked for.
+    files: BTreeMap<PathBuf, Depth>,
+}
+
+/// A directory.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Marked(i32),
+    Kernels,
+    /// Nobody may look up names in it.
+    Closed,
+}
+
+impl Marks {
+    /// Marks all names that a path leads through, and what it leads to.
+    fn mark(&mut self, Look { path, at: depth }: &Look) -> Option<()> {
+        let parts =
+            |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
+        if OWN.iter().any(|own| path.starts_with(own)) {
+            return Some(());
+        }
+        let (mut at, mut names, mut links) = (PathBuf::from("/"), parts(path), 0);
+        while let Some(name) = names.pop() {
+            match name.as_bytes() {
+                b"." => continue,
+                b".." => {
+                    at.pop();
+                    continue;
+                }
+                b"/" => {
+                    at = PathBuf::from("/");
+                    continue;
+                }
+                _ => {}
+            }
+            let next = at.join(&name);
+            match self.step(&at, &name, &next)? {
+                Step::Directory => at = next,
+                Step::Link(target) if links < MOST_LINKS => {
+                    links += 1;
+                    names.extend(parts(&target));
+                }
+                Step::Link(_) | Step::Missing => return Some(()),
+                Step::File => {
+                    // Another one could not take its name without being told of.
+                    if *depth > Depth::Identity {
+                        self.look_again(next, *depth);
+                    }
+                    return Some(());
+                }
+                Step::Kernels => {
+                    let whole = names.iter().rev().fold(next, |path, name| path.join(name));
+                    self.look_again(whole, *depth);
+                    return Some(());
+                }
+            }
+        }
+        match self.place(&at)? {
+            Place::Marked(directory) if *depth == Depth::Contents => {
+                self.directories.insert(directory, Names::All);
+            }
+            Place::Kernels => self.look_again(at, *depth),
+            Place::Marked(_) | Place::Closed => {}
+        }
+        Some(())
+    }
+
+    fn look_again(&mut self, path: PathBuf, depth: Depth) {
+        let known = self.files.entry(path).or_insert(depth);
+        *known = depth.max(*known);
+    }
+
+    /// What a name in a directory is, marked before that is found out.
+    fn step(&mut self, directory: &Path, name: &OsStr, whole: &Path) -> Option<Step> {
+        if let Some(step) = self.steps.get(whole) {
+            return Some(step.clone());
+        }
+        let step = match self.place(directory)? {
+            Place::Kernels => Step::Kernels,
+            Place::Closed => Step::Missing,
+            Place::Marked(number) => {
+                if let Some(Names::Some(names)) = self.directories.get_mut(&number) {
+                    names.insert(name.as_bytes().to_ascii_lowercase());
+                }
+                match whole.symlink_metadata() {
+                    Ok(found) if found.is_symlink() => Step::Link(whole.read_link().ok()?),
+                    Ok(found) if found.is_dir() => Step::Directory,
+                    Ok(_) => Step::File,
+                    Err(_) => Step::Missing,
+                }
+            }
+        };
+        self.steps.insert(whole.to_path_buf(), step.clone());
+        Some(step)
+    }
+
+    /// Marks a directory.
+    fn place(&mut self, directory: &Path) -> Option<Place> {
+        if let Some(place) = self.places.get(directory) {
+            return Some(*place);
+        }
+        let kind = u64::try_from(rustix::fs::statfs(directory).ok()?.f_type).ok()?;
+        let place = if KERNEL.contains(&kind) { Place::Kernels } else { self.watch(directory, kind)? };
+        self.places.insert(directory.to_path_buf(), place);
+        Some(place)
+    }
+
+    fn watch(&mut self, directory: &Path, kind: u64) -> Option<Place> {
+        let what = WatchFlags::ATTRIB
+            | WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE
+            | WatchFlags::MOVE_SELF
+            | WatchFlags::ONLYDIR
+            | WatchFlags::DONT_FOLLOW;
+        if !TOLD.contains(&kind) {
+            return None;
+        }
+        match inotify::add_watch(&self.told, directory, what) {
+            Ok(number) => {
+                self.directories.entry(number).or_insert_with(|| Names::Some(BTreeSet::new()));
+                Some(Place::Marked(number))
+            }
+            // Whoever may not look up names either sees nothing that changes.
+            Err(Errno::ACCESS) if access::closes(directory, Permission::EXECUTE) => Some(Place::Closed),
+            Err(_) => None,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The plan of a run that waits is the one of its command only as long as nothing has changed that it was made from.
+
+use super::Pool;
+use sbx_tests::{Output, World, in_worlds, need};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::time::Duration;
+
+const LASTED: &str = "warm start: nothing has changed since the run was planned";
+const ANEW: &str = "warm start: planned anew";
+
+/// Runs a command until it has the plan that its run was started with. A run that is asked for at once keeps none, and
+/// something may have changed since.
+#[track_caller]
+fn lasts(run: impl Fn() -> Output) -> Output {
+    let mut tries = (0..20).map(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        run().success()
+    });
+    tries.find(|out| out.err().contains(LASTED)).unwrap_or_else(|| panic!("no plan lasts: {}", run()))
+}
+
+/// Waits until a run has a plan that lasts. The next one waits by then as well.
+#[track_caller]
+fn settled(pool: &Pool<'_>) {
+    lasts(|| pool.sh("true"));
+    std::thread::sleep(Duration::from_millis(200));
+}
+
+#[test]
+fn a_plan_lasts_from_command_to_command() {
+    in_worlds(|world| {
+        let pool = Pool::start(world, "1", &[]);
+        // Neither what commands write in the workspace, nor another program makes a difference.
+        for script in ["echo text > file", "mkdir -p a/b && cp file a/b", "rm -rf a; touch x y z", "ls -la"] {
+            lasts(|| pool.sh(script));
+        }
+        let ls = || super::place(world.sbx(["run", "--pool", "-v", "--", "ls"]), world).run();
+        assert!(lasts(ls).out().contains('z'));
+        // Other variables are another environment.
+        let out = pool.within(|| pool.cmd(&["-v"], "true").env("MORE", "1").run()).success();
+        assert!(out.err().contains(ANEW), "{out}");
+    });
+}
+
+/// What a change has as its effect.
+type Effect = fn(&World, &Pool<'_>);
+
+/// Has something changed while a run with its plan waits, and requires that the next command is bound as if it had been
+/// planned then.
+#[track_caller]
+fn changed(change: fn(&World), effect: Effect) {
+    in_worlds(|world| {
+        for name in ["file", "denied/key", "tools/tool"] {
+            world.write(name, "text\n");
+        }
+        let flags = ["--deny", "denied"];
+        let pool = Pool::start(world, "1", &flags);
+        settled(&pool);
+        change(world);
+        effect(world, &pool);
+    });
+}
+
+fn executable(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn what_programs_outside_act_on_is_protected_from_its_appearance_on() {
+    let plant = |_: &World, pool: &Pool<'_>| {
+        let out = pool.cmd(&["-v"], "echo planted >> .envrc; echo planted >> .vscode/tasks.json").run();
+        assert!(!out.err().contains(LASTED), "{out}");
+    };
+    changed(
+        |world| {
+            world.write(".envrc", "own\n");
+            world.write(".vscode/tasks.json", "own\n");
+        },
+        plant,
+    );
+    changed(
+        |world| {
+            world.write(".envrc", "own\n");
+            world.write(".vscode/tasks.json", "own\n");
+        },
+        |world, pool| {
+            pool.cmd(&[], "echo planted >> .envrc; echo planted >> .vscode/tasks.json").run();
+            for name in [".envrc", ".vscode/tasks.json"] {
+                assert_eq!(world.read(name).unwrap(), "own\n", "{name}");
+            }
+        },
+    );
+}
+
+#[test]
+fn a_repository_that_appears_is_protected() {
+    if !need(&["git"]) {
+        return;
+    }
+    changed(
+        |world| {
+            world.bare(["git", "init", "-q", "."]).run().success();
+        },
+        |world, pool| {
+            let plant = "printf '#!/bin/sh\\n' > .git/hooks/post-commit; \
+                         printf '[core]\\nfsmonitor = x\\n' >> .git/config";
+            pool.cmd(&[], plant).run();
+            assert!(!world.exists(".git/hooks/post-commit"));
+            assert!(!world.read(".git/config").unwrap().contains("fsmonitor"));
+        },
+    );
+}
+
+#[test]
+fn what_is_denied_stays_so_whatever_takes_its_place() {
+    let is_closed = |_: &World, pool: &Pool<'_>| {
+        let out = pool.cmd(&[], "cat denied/key; cat denied/*").run();
+        assert!(!out.out().contains("text"), "{out}");
+    };
+    changed(
+        |world| {
+            fs::rename(world.path("denied"), world.path("old")).unwrap();
+            world.write("denied/key", "text\n");
+            fs::remove_dir_all(world.path("old")).unwrap();
+        },
+        is_closed,
+    );
+    changed(
+        |world| {
+            fs::rename(world.path("denied"), world.path("hidden")).unwrap();
+            symlink("hidden", world.path("denied")).unwrap();
+        },
+        is_closed,
+    );
+}
+
+#[test]
+fn settings_that_change_are_copied_anew_without_their_secrets() {
+    changed(
+        |world| {
+            let text = "registry=https://example.org/\n//example.org/:_authToken=hunter2\n";
+            world.write(world.home.join(".npmrc"), text);
+        },
+        |_, pool| {
+            let out = pool.cmd(&[], "cat ~/.npmrc").run();
+            assert!(!out.out().contains("hunter2"), "{out}");
+            let out = pool.within(|| pool.cmd(&["-v"], "cat ~/.npmrc").run());
+            assert!(!out.out().contains("hunter2") && out.out().contains("example.org"), "{out}");
+        },
+    );
+}
+
+#[test]
+fn a_program_that_is_denied_does_not_start() {
+    in_worlds(|world| {
+        let tool = world.path("denied/tool");
+        world.write(&tool, "#!/bin/sh\necho started\n");
+        executable(&tool);
+        let pool = Pool::start(world, "1", &["--deny", "denied"]);
+        settled(&pool);
+        let words = ["run", "--pool", "--deny", "denied", "--", "denied/tool"];
+        let out = super::place(world.sbx(words), world).run().failed();
+        assert!(!out.out().contains("started"), "{out}");
+    });
+}
+
+/// Each command is bound by a rule that was in force when it was asked for, however closely changes follow.
+#[test]
+fn a_race_with_a_change_is_never_won() {
+    in_worlds(|world| {
+        world.write(".envrc", "own\n");
+        let pool = Pool::start(world, "2", &[]);
+        settled(&pool);
+        for round in 0..12 {
+            std::thread::scope(|threads| {
+                // Whichever comes first, the file is protected from its appearance on.
+                threads.spawn(|| {
+                    fs::remove_file(world.path(".envrc")).unwrap();
+                    std::thread::sleep(Duration::from_micros(300 * round));
+                    world.write(".envrc", "own\n");
+                });
+                let out = pool.cmd(&[], "echo planted >> .envrc").run();
+                drop(out);
+            });
+            let text = world.read(".envrc").unwrap();
+            assert!(!text.contains("planted"), "{round}: {text}");
+        }
+    });
+}
