@@ -23,8 +23,10 @@ const LONGEST_START: Duration = Duration::from_secs(30);
 /// How long nobody may have begun or ended a command before another run is started, as long as one waits: until then
 /// the processors belong to who comes next, and to what a run leaves to do.
 const QUIET: Duration = Duration::from_millis(10);
-/// As many runs in a row may fail to wait.
+/// As often in a row runs may fail to wait. Others are tried this long afterwards: what they are planned from may just
+/// be written.
 const MOST_FAILURES: u32 = 3;
+const AFTER_FAILURE: Duration = Duration::from_millis(50);
 /// What the pool writes when its first run waits.
 const READY: &[u8] = b"\0";
 
@@ -90,6 +92,8 @@ struct Pool {
     runs: Vec<Run>,
     size: usize,
     failures: u32,
+    /// When the last one failed.
+    failed: Option<Instant>,
     /// When a run has got or ended a command.
     stirred: Option<Instant>,
     /// Told when the first run waits, or why it does not.
@@ -128,6 +132,7 @@ fn serve(
         runs: Vec::new(),
         size,
         failures: 0,
+        failed: None,
         stirred: None,
         starter,
     };
@@ -141,7 +146,7 @@ impl Pool {
     fn keep(&mut self, idle: Duration) -> Result<(), SyscallError> {
         loop {
             let put_off = self.fill()?;
-            if self.runs.is_empty() {
+            if self.runs.is_empty() && put_off.is_none() {
                 return Ok(());
             }
             let numbers = self.runs.iter().map(|run| run.held.as_raw_fd());
@@ -176,8 +181,11 @@ impl Pool {
     /// For how long another run is put off.
     fn until_quiet(&self) -> Duration {
         let is_urgent = self.runs.iter().all(|run| run.is_taken);
-        let since = self.stirred.filter(|_| !is_urgent);
-        since.map_or(Duration::ZERO, |since| QUIET.saturating_sub(since.elapsed()))
+        let left = |since: Option<Instant>, time: Duration| {
+            since.map_or(Duration::ZERO, |since| time.saturating_sub(since.elapsed()))
+        };
+        let quiet = left(self.stirred.filter(|_| !is_urgent), QUIET);
+        quiet.max(left(self.failed.filter(|_| self.failures > 0), AFTER_FAILURE))
     }
 
     /// Whether another run is to be started: not beside a command, which that would slow down, unless few wait.
@@ -222,7 +230,7 @@ impl Pool {
         let run = self.runs.swap_remove(place);
         let status = process::wait(Some(run.pid), true, false);
         if status.is_some_and(|(_, change)| change == process::Change::Exited(UNSUITED)) {
-            self.failures += 1;
+            self.fails();
             let why = probe::read_until(run.said.as_raw_fd(), Instant::now()).unwrap_or_default();
             if self.starter.is_some() {
                 self.tell_starter(&why);
@@ -230,8 +238,16 @@ impl Pool {
             }
         } else if !run.is_taken {
             // Whatever killed it may do so again.
-            self.failures += u32::from(!matches!(status, Some((_, process::Change::Exited(_)))));
+            if !matches!(status, Some((_, process::Change::Exited(_)))) {
+                self.fails();
+            }
         }
+    }
+
+    /// Those that fail at once fail for one reason.
+    fn fails(&mut self) {
+        self.failures += u32::from(self.failed.is_none_or(|last| last.elapsed() >= AFTER_FAILURE));
+        self.failed = Some(Instant::now());
     }
 
     fn tell_starter(&mut self, what: &[u8]) {

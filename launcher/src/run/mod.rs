@@ -6,7 +6,7 @@ mod case;
 mod compiling;
 mod conclusion;
 mod hosts;
-mod lasting;
+pub mod lasting;
 mod messages;
 mod provide;
 mod proxy;

@@ -18,7 +18,7 @@ use crate::plan::namespaces::Unavailable;
 use crate::plan::{Draft, Inputs, Plan, Provided};
 use crate::report::Reporter;
 use crate::request::Request;
-use crate::run::lasting::Lasting;
+use crate::run::lasting::{Kept, Lasting, News};
 use crate::run::messages::{self, Closing};
 use crate::run::provide::{provide, refresh_copies};
 use crate::run::same::{Files, Policy, unsuited};
@@ -30,7 +30,7 @@ use crate::supervise::violation::Violations;
 use crate::sys::descriptor::{self, Interest};
 use crate::sys::{mount, privilege, process};
 use crate::text::shown;
-use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -56,16 +56,6 @@ pub enum Waited {
     Broken,
     /// Nobody will ask any more.
     Over,
-}
-
-/// When there are news, besides somebody who asks.
-pub enum News<'f> {
-    /// There are none.
-    Never,
-    /// When something can be read there.
-    From(BorrowedFd<'f>),
-    /// After some time.
-    After(Duration),
 }
 
 /// Where runs are asked for.
@@ -125,11 +115,6 @@ pub fn cannot_wait(request: &Request) -> Option<&'static str> {
     ];
     found.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
 }
-
-/// For how long a run that waits does not look at what has happened to files, so that whoever changes many is not held
-/// up. Twice as long each time that its plan has to be made anew.
-const SHORTEST_REST: Duration = Duration::from_millis(50);
-const LONGEST_REST: Duration = Duration::from_secs(10);
 
 const OTHER_MOUNTS: &str = "what is mounted on this machine has changed";
 
@@ -202,10 +187,12 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
         return Ok(Ended::Unsuited("its command starts no processes".to_string()));
     }
     // There may be a report of it.
-    let (afterwards, kept) = laid.afterwards(resources, &limits, true);
+    let (afterwards, held) = laid.afterwards(resources, &limits, true);
     let presence = laid.presence.clone();
     let waiting = Waiting { unavailable, provided, policy, files, mounts, mounted, presence };
-    let (mut taken, mut reporter, mut stale, mut lasting) = (None, None, None, None);
+    let (mut taken, mut reporter, mut stale) = (None, None, None);
+    // Lasts as long as this process has something to do: to give it up takes time.
+    let mut kept = Kept::default();
     let (mut is_taken, mut is_over, mut left) = (false, false, Left::default());
     let result = laid.start(&afterwards, |steps, meanwhile| {
         let Some(reaper) = meanwhile.reaper.and_then(|pid| process::open_pid(pid).ok()) else {
@@ -218,28 +205,13 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
         steps.forget_passed();
         door.ready();
         if !door.is_asked() {
-            lasting = waiting.keep(request);
+            kept.keep(|| waiting.keep(request));
         }
-        let (mut news, mut rest) = (false, SHORTEST_REST);
         loop {
-            let until = match &lasting {
-                Some(_) if news => News::After(rest),
-                Some(lasting) => News::From(lasting.news()),
-                None => News::Never,
-            };
-            let asked = match door.wait(broken, until) {
+            let asked = match door.wait(broken, kept.news()) {
                 Waited::Asked(asked) => asked,
-                // Not at once: what is being written goes on to be.
-                Waited::News if !news => {
-                    news = true;
-                    continue;
-                }
                 Waited::News => {
-                    news = false;
-                    if lasting.as_ref().is_some_and(|lasting| !lasting.holds()) {
-                        lasting = waiting.keep(request);
-                        rest = (rest * 2).min(LONGEST_REST);
-                    }
+                    kept.hear(|| waiting.keep(request));
                     continue;
                 }
                 Waited::Broken => return Ok(()),
@@ -248,7 +220,7 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
                     return Err(Refusal::new("nobody asks for the run any more"));
                 }
             };
-            match waiting.admit(*asked, lasting.as_mut(), steps, door) {
+            match waiting.admit(*asked, &mut kept, steps, door) {
                 Ok(None) => {}
                 Ok(Some(admitted)) => {
                     is_taken = true;
@@ -272,8 +244,8 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
     let result = match taken {
         Some(Taken { caller, prospect, going, said: Said { plan: (violations, closing), withheld } }) => {
             let voice = Voice { violations, closing, withheld, reporter: reporter.as_mut() };
-            let (begun, kept) = ((prospect, going, signals), (afterwards, kept));
-            follow(result, begun, kept, (Some(caller), Some(&mut left)), voice)
+            let (begun, held) = ((prospect, going, signals), (afterwards, held));
+            follow(result, begun, held, (Some(caller), Some(&mut left)), voice)
         }
         // It could not be started after all.
         None if is_taken => result.map(|_| 0),
@@ -333,13 +305,13 @@ impl Waiting<'_> {
     fn admit(
         &self,
         Asked { request, environment, streams, report }: Asked,
-        lasting: Option<&mut Lasting>,
+        kept: &mut Kept,
         steps: &Steps,
         door: &mut dyn Door,
     ) -> Result<Option<Admitted>, String> {
         let host = Host::of_caller(environment, streams.each_ref().map(AsRawFd::as_raw_fd));
         let host = self.among_mounts(host);
-        let (plan, lasted) = match lasting.and_then(|lasting| lasting.take(&request, &host)) {
+        let (plan, lasted) = match kept.take(&request, &host) {
             Some(_) if self.mounts.happened() => return Err(OTHER_MOUNTS.to_string()),
             Some(plan) => (plan, true),
             None => (self.plan(&request, &host)?, false),

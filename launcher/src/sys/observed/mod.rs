@@ -1,6 +1,6 @@
 //! Which files a piece of code looks at. A copy of this process runs it under a filter (seccomp(2)) that traps each
-//! system call with a path: a handler notes the path down, and makes the call. So no look is missed, by whatever library
-//! it is made.
+//! system call with a path: a handler notes the path down, and makes the call. So no look is missed, whatever library
+//! takes it.
 //!
 //! Any call that is neither trapped nor known to look at no file ends the copy, as does one that would write. Then
 //! nothing was observed.

@@ -8,7 +8,7 @@ mod tests;
 
 use crate::sys::access::{self, Permission};
 use crate::sys::observed::{Depth, Look};
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags};
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -132,7 +132,7 @@ impl Unchanged {
                 Err(Errno::AGAIN) => return true,
                 Ok(event) if reads <= MOST_READS => {
                     let name = event.file_name().map(|name| name.to_bytes());
-                    if self.matters(event.wd(), event.events(), name) {
+                    if self.matters(event.wd(), name) {
                         return false;
                     }
                 }
@@ -141,11 +141,9 @@ impl Unchanged {
         }
     }
 
-    fn matters(&self, directory: i32, events: ReadFlags, name: Option<&[u8]>) -> bool {
-        let lost = ReadFlags::QUEUE_OVERFLOW | ReadFlags::IGNORED | ReadFlags::UNMOUNT;
+    fn matters(&self, directory: i32, name: Option<&[u8]>) -> bool {
         match (self.directories.get(&directory), name) {
-            _ if events.intersects(lost) => true,
-            // The directory itself, or one that nobody has asked for.
+            // Events were lost; or the directory itself has changed, or is marked no longer.
             (None, _) | (_, None) | (Some(Names::All), _) => true,
             (Some(Names::Some(names)), Some(name)) => {
                 !name.is_ascii() || names.contains(&name.to_ascii_lowercase())

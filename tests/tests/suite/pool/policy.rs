@@ -81,8 +81,9 @@ fn a_file_in_the_place_of_another_is_not_taken_for_it() {
         // What was mounted over it went with the directory.
         fs::rename(world.path("closed"), world.path("old")).unwrap();
         world.write("closed/key", "key\n");
+        // It starts cold, or in a run that was started since.
         let out = pool.cmd(&["-v"], "cat closed/key").run().failed();
-        assert!(out.out().is_empty() && out.err().contains("no warm start"), "{out}");
+        assert!(out.out().is_empty(), "{out}");
         assert!(denied.exists());
         let out = pool.sh("cat closed/key").failed();
         assert!(out.out().is_empty(), "{out}");
