@@ -17,6 +17,7 @@ use crate::sys::privilege::{CapabilitySet, Limit};
 use crate::sys::{account, descriptor, plain, privilege, process, seccomp, socket};
 use landlock::Version;
 use mounts::Mounts;
+use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::RawFd;
@@ -91,6 +92,8 @@ pub struct Host {
     pub own_program: Fact<Option<FileIdentity>>,
     /// Those of this process that the command gets as descriptors 0 to 2.
     pub streams: [RawFd; 3],
+    /// What they are, as far as it was asked for.
+    pub standard: [OnceCell<Open>; 3],
     /// Tells what a descriptor of this process is.
     pub opened: fn(RawFd) -> Open,
 }
@@ -125,6 +128,7 @@ impl Host {
             terminals: Fact::read_by(|| terminals([0, 1, 2])),
             own_program: Fact::read_by(|| identity_of(Path::new("/proc/self/exe"))),
             streams: [0, 1, 2],
+            standard: Default::default(),
             opened,
         }
     }
@@ -138,8 +142,12 @@ impl Host {
 
     /// What the command gets as this descriptor.
     pub fn passed(&self, number: RawFd) -> Open {
-        let stream = usize::try_from(number).ok().and_then(|number| self.streams.get(number));
-        (self.opened)(stream.copied().unwrap_or(number))
+        let place = usize::try_from(number).ok();
+        let stream = place.and_then(|place| self.streams.get(place).zip(self.standard.get(place)));
+        match stream {
+            Some((stream, known)) => known.get_or_init(|| (self.opened)(*stream)).clone(),
+            None => (self.opened)(number),
+        }
     }
 
     /// The value of a variable.

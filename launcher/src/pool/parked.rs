@@ -109,6 +109,7 @@ impl Socket<'_> {
     /// A caller's request, if who connected is one.
     fn hear(&mut self, connection: OwnedFd, broken: [RawFd; 2]) -> Option<Waited> {
         let mut buffer = vec![0; LONGEST];
+        let peer = self.shared.standing.peer(connection.as_fd());
         // Whoever connects sends at once, or is gone; and nobody else is served meanwhile.
         if !probe::readable(connection.as_raw_fd(), LONGEST_SILENCE) {
             return None;
@@ -116,8 +117,7 @@ impl Socket<'_> {
         let received = packet::receive(connection.as_fd(), &mut buffer).ok()?;
         let wish = Wish::decode(buffer.get(..received.length)?);
         self.connection = Some(Rc::new(connection));
-        let connection = self.connection.as_ref()?.as_fd();
-        if !self.shared.standing.is_of_peer(connection, received.sender) {
+        if !peer.is_some_and(|peer| peer.is_equal(received.sender)) {
             self.refuse(
                 "the caller is not what the pool is: its user, rights, namespaces, limits or group differ",
             );

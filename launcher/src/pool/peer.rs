@@ -6,7 +6,7 @@
 use crate::sys::process::{self, Pid};
 use crate::sys::{packet, probe};
 use std::ffi::OsString;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// The lines of proc_pid_status(5) that have to be the same: who it is, what it may do and what it passes on.
@@ -49,22 +49,22 @@ fn of_programs(ignored: &str) -> String {
 }
 
 /// What a process is.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Standing {
     lines: Vec<String>,
-    groups: String,
-    places: Vec<OsString>,
+    place: Place,
 }
 
-impl Standing {
-    /// Of this process.
-    pub fn own() -> Option<Standing> {
-        Standing::of(process::id())
-    }
+/// Where it is: its namespaces, its root, its control groups.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    groups: String,
+    links: Vec<OsString>,
+}
 
-    fn of(pid: Pid) -> Option<Standing> {
-        let lines = lines(pid, &LINES)?;
-        let places = PLACES.iter().map(|place| {
+impl Place {
+    fn of(pid: Pid) -> Option<Place> {
+        let links = PLACES.iter().map(|place| {
             let read = std::fs::read_link(format!("/proc/{pid}/{place}"));
             // Nobody has what this kernel does not have.
             read.map(|path| path.into_os_string()).or_else(|error| match error.raw_os_error() {
@@ -72,8 +72,20 @@ impl Standing {
                 _ => Err(error),
             })
         });
-        let places = places.collect::<Result<Vec<_>, _>>().ok()?;
-        Some(Standing { lines, groups: process::about(pid, "cgroup").unwrap_or_default(), places })
+        let links = links.collect::<Result<Vec<_>, _>>().ok()?;
+        Some(Place { groups: process::about(pid, "cgroup").unwrap_or_default(), links })
+    }
+
+    fn is_of(&self, pid: Pid) -> bool {
+        Place::of(pid).is_some_and(|place| place == *self)
+    }
+}
+
+impl Standing {
+    /// Of this process.
+    pub fn own() -> Option<Standing> {
+        let this = process::id();
+        Some(Standing { lines: lines(this, &LINES)?, place: Place::of(this)? })
     }
 
     /// Whether nothing confines it that its runs could not tell.
@@ -84,18 +96,30 @@ impl Standing {
             .all(|name| line(*name).is_some_and(|(_, value)| matches!(value.trim(), "" | "0")))
     }
 
-    /// Whether who connected is the same, and has sent what came itself. `sender` is who has sent it.
-    pub fn is_of_peer(&self, connection: BorrowedFd<'_>, sender: Option<Pid>) -> bool {
-        let (Ok((pid, user)), Ok(held)) = (packet::peer(connection), packet::peer_held(connection)) else {
-            return false;
-        };
-        if user != process::user() || sender != Some(pid) {
-            return false;
-        }
-        let found = Standing::of(pid);
+    /// Who connected, if that process is in the same places. What it may do there, [`Peer::is_equal`] says. To be asked
+    /// before anything has come: the peer has something to do until it sends.
+    pub fn peer(&self, connection: BorrowedFd<'_>) -> Option<Peer<'_>> {
+        let (pid, user) = packet::peer(connection).ok()?;
+        let held = packet::peer_held(connection).ok()?;
+        let is_here = user == process::user() && self.place.is_of(pid);
+        is_here.then_some(Peer { standing: self, pid, held })
+    }
+}
+
+/// Who connected.
+pub struct Peer<'s> {
+    standing: &'s Standing,
+    pid: Pid,
+    held: OwnedFd,
+}
+
+impl Peer<'_> {
+    /// Whether it is the same, and has sent what came itself. `sender` is who has sent it.
+    pub fn is_equal(&self, sender: Option<Pid>) -> bool {
+        let is_same = sender == Some(self.pid)
+            && lines(self.pid, &LINES).is_some_and(|lines| lines == self.standing.lines);
         // Its number is nobody else's as long as it has not ended.
-        let has_ended = probe::readable(held.as_raw_fd(), Duration::ZERO);
-        !has_ended && found.is_some_and(|found| found == *self)
+        is_same && !probe::readable(self.held.as_raw_fd(), Duration::ZERO)
     }
 }
 

@@ -100,6 +100,11 @@ impl Lasting {
         Some(Lasting { environment, plan: Some(plan), unchanged })
     }
 
+    /// The plan, until it is taken.
+    pub fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref()
+    }
+
     /// Whether it is still to be had, and nothing has changed.
     fn holds(&self) -> bool {
         self.plan.is_some() && self.unchanged.holds()

@@ -243,17 +243,12 @@ impl Marks {
                     names.extend(parts(&target));
                 }
                 Step::Link(_) | Step::Missing => return Some(()),
-                Step::File => {
-                    // Another one could not take its name without being told of.
-                    if *depth > Depth::Identity {
-                        self.look_again(next, *depth);
-                    }
-                    return Some(());
-                }
+                // Another one could not take its name without being told of.
+                Step::File if *depth == Depth::Identity => return Some(()),
+                Step::File => return self.look_again(next, *depth),
                 Step::Kernels => {
                     let whole = names.iter().rev().fold(next, |path, name| path.join(name));
-                    self.look_again(whole, *depth);
-                    return Some(());
+                    return self.look_again(whole, *depth);
                 }
             }
         }
@@ -261,15 +256,16 @@ impl Marks {
             Place::Marked(directory) if *depth == Depth::Contents => {
                 self.directories.insert(directory, Names::All);
             }
-            Place::Kernels => self.look_again(at, *depth),
+            Place::Kernels => return self.look_again(at, *depth),
             Place::Marked(_) | Place::Closed => {}
         }
         Some(())
     }
 
-    fn look_again(&mut self, path: PathBuf, depth: Depth) {
+    fn look_again(&mut self, path: PathBuf, depth: Depth) -> Option<()> {
         let known = self.files.entry(path).or_insert(depth);
         *known = depth.max(*known);
+        Some(())
     }
 
     /// What a name in a directory is, marked before that is found out.
