@@ -6,7 +6,6 @@
 
 use crate::error::{Refusal, cannot};
 use crate::request::Request;
-use crate::sys::path::says_missing;
 use crate::sys::{file, inherited, signal};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
@@ -25,7 +24,6 @@ impl Key {
     pub fn of(request: &Request) -> Result<Key, Refusal> {
         let mut key = Key(Vec::with_capacity(1024));
         key.add(env!("CARGO_PKG_VERSION").as_bytes());
-        key.add(&boot()?);
         for place in ["/proc/self/exe", "."] {
             let found = file::born(Path::new(place), true)
                 .map_err(cannot("tell which program and directory this is"))?;
@@ -70,16 +68,5 @@ pub fn without_command(request: &Request) -> Request {
         report_fd: is_reported.then_some(0),
         audit_log: None,
         ..request.clone()
-    }
-}
-
-/// A number that no other start of the machine has.
-fn boot() -> Result<Vec<u8>, Refusal> {
-    const FILE: &str = "/proc/sys/kernel/random/boot_id";
-    match std::fs::read(FILE) {
-        Err(error) if !says_missing(&error) => {
-            Err(Refusal::new(format!("cannot read '{FILE}': {}", crate::sys::plain(&error))))
-        }
-        read => Ok(read.unwrap_or_default()),
     }
 }

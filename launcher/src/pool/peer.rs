@@ -4,7 +4,7 @@
 //! rules keep it from the socket. Where those let it through, this is what refuses it.
 
 use crate::sys::process::{self, Pid};
-use crate::sys::{packet, probe};
+use crate::sys::{packet, privilege, probe};
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -137,8 +137,12 @@ fn lines(pid: Pid, names: &[&str]) -> Option<Vec<String>> {
 
 /// Whether who listens is this user's, and as free as this process.
 pub fn listens(connection: BorrowedFd<'_>) -> bool {
-    let confinement = |pid| lines(pid, &["NoNewPrivs:", "Seccomp:", "CapEff:"]);
     let Ok((pid, user)) = packet::peer(connection) else { return false };
-    user == process::user()
-        && confinement(process::id()).is_some_and(|own| confinement(pid).is_some_and(|found| found == own))
+    // What this process is, it knows without /proc.
+    let (mode, no_new_privs) = probe::confinement();
+    let own =
+        [u64::from(no_new_privs), mode.map_or(u64::MAX, |mode| mode as u64), privilege::effective().bits()];
+    let found = lines(pid, &["NoNewPrivs:", "Seccomp:", "CapEff:"]).unwrap_or_default();
+    let found = found.iter().map(|line| u64::from_str_radix(line.trim(), 16).unwrap_or(u64::MAX));
+    user == process::user() && found.eq(own)
 }
