@@ -16,9 +16,10 @@ use std::time::Duration;
 /// How long a plan may take under observation.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// For how long a run that waits does not look at what has happened to files, so that it holds nobody up who changes
-/// many. Twice as long each time that its plan has to be made anew.
-const SHORTEST_REST: Duration = Duration::from_millis(50);
+/// For how long nobody has asked for a run before it makes such a plan, since it takes longer than a plan by itself; and
+/// for how long it does not look at what has happened to files, so that it holds nobody up who changes many. Twice as
+/// long each time that a plan was made.
+const SHORTEST_REST: Duration = Duration::from_millis(20);
 const LONGEST_REST: Duration = Duration::from_secs(10);
 
 /// As many times in a row no plan that lasts may come of it.
@@ -93,10 +94,14 @@ pub struct Lasting {
 }
 
 impl Lasting {
-    /// Of the plan that `make` makes with these variables. `None` if the kernel would not tell of all changes, or if
-    /// something has changed meanwhile.
-    pub fn of(environment: Environment, make: impl Fn() -> Option<Plan>) -> Option<Lasting> {
-        let (plan, unchanged) = watched(make)?;
+    /// Of the plan that `make` makes with these variables. `None` if the kernel would not tell of all changes, if
+    /// something has changed meanwhile, or if somebody asks for the run.
+    pub fn of(
+        environment: Environment,
+        make: impl Fn() -> Option<Plan>,
+        is_asked: &dyn Fn() -> bool,
+    ) -> Option<Lasting> {
+        let (plan, unchanged) = watched(make, is_asked)?;
         Some(Lasting { environment, plan: Some(plan), unchanged })
     }
 
@@ -124,11 +129,14 @@ impl Lasting {
 }
 
 /// What is made from files, and whether those are as they were then.
-fn watched<T>(make: impl Fn() -> Option<T>) -> Option<(T, Unchanged)> {
+fn watched<T>(make: impl Fn() -> Option<T>, is_asked: &dyn Fn() -> bool) -> Option<(T, Unchanged)> {
+    let goes_on = || (!is_asked()).then_some(());
     let looks = || observe(|| make().is_some(), LONGEST);
     let marked = looks()?;
+    goes_on()?;
     let unchanged = Unchanged::from_now(&marked)?;
     let made = make()?;
+    goes_on()?;
     // Nothing was marked when it was made under observation first. So it may be made from other files by now, unless
     // nothing has changed since and it still looks at those only.
     let is_all = looks()?.is_subset(&marked);
@@ -146,22 +154,25 @@ mod tests {
     fn what_is_made_from_other_files_than_were_marked_is_not_kept() {
         let scratch = Scratch::create(None).unwrap();
         let [one, other] = ["one", "other"].map(|name| scratch.path().join(name));
-        let (made, unchanged) = watched(|| Some(one.exists())).unwrap();
+        let (made, unchanged) = watched(|| Some(one.exists()), &|| false).unwrap();
         assert!(!made && unchanged.holds());
         // Those that are observed are copies of this process.
         let this = std::process::id();
         let is_copy = || std::process::id() != this;
-        let changed = watched(|| {
+        let change = || {
             let known = one.exists();
             (is_copy() || fs::write(&one, "").is_ok()).then_some(known)
-        });
-        assert!(changed.is_none());
+        };
+        assert!(watched(change, &|| false).is_none());
         // From then on it looks elsewhere, where nothing is marked.
         let goes_on = Cell::new(false);
-        let elsewhere = watched(|| {
+        let elsewhere = || {
             let before = goes_on.replace(goes_on.get() || !is_copy());
             Some(if before { other.exists() } else { one.exists() })
-        });
-        assert!(elsewhere.is_none());
+        };
+        assert!(watched(elsewhere, &|| false).is_none());
+        // Who asks does not wait for it.
+        let made = Cell::new(false);
+        assert!(watched(|| Some(made.set(true)), &|| true).is_none() && !made.get());
     }
 }

@@ -204,14 +204,11 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
         }
         steps.forget_passed();
         door.ready();
-        if !door.is_asked() {
-            kept.keep(|| waiting.keep(request, steps));
-        }
         loop {
             let asked = match door.wait(broken, kept.news()) {
                 Waited::Asked(asked) => asked,
                 Waited::News => {
-                    kept.hear(|| waiting.keep(request, steps));
+                    kept.hear(|| waiting.keep(request, steps, &|| door.is_asked()));
                     continue;
                 }
                 Waited::Broken => return Ok(()),
@@ -333,7 +330,7 @@ impl Waiting<'_> {
     }
 
     /// Keeps the plan of the pool's own request, if it is still the one of the run that waits.
-    fn keep(&self, request: &Request, steps: &Steps) -> Option<Lasting> {
+    fn keep(&self, request: &Request, steps: &Steps, is_asked: &dyn Fn() -> bool) -> Option<Lasting> {
         let host = self.among_mounts(Host::of_this_process());
         // The program is looked for when the command comes.
         let inputs = Inputs::read(request, &host).ok()?;
@@ -342,7 +339,7 @@ impl Waiting<'_> {
             let inputs = Inputs::with(request, &host, |_| Ok((inputs.program.clone(), None)));
             self.plan_of(inputs.ok()?).ok()
         };
-        let lasting = Lasting::of(host.environment.clone(), make)?;
+        let lasting = Lasting::of(host.environment.clone(), make, is_asked)?;
         // The command's words take memory that is there by then.
         lasting.plan().is_none_or(|plan| steps::fill(&steps.permit, plan).is_ok()).then_some(lasting)
     }
