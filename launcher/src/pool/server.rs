@@ -3,11 +3,13 @@
 use crate::error::{Refusal, cannot};
 use crate::host::Host;
 use crate::pool::key::{Key, without_command};
+use crate::pool::messages::Answer;
 use crate::pool::parked::{self, Notice, Shared, UNSUITED};
 use crate::pool::peer::Standing;
 use crate::pool::place;
 use crate::request::Request;
 use crate::run::{self, warm};
+use crate::sys::packet::Came;
 use crate::sys::process::{self, Pid};
 use crate::sys::signal::{self, Set};
 use crate::sys::{SyscallError, descriptor, namespace, packet, path, probe};
@@ -20,9 +22,10 @@ use std::time::{Duration, Instant};
 const BACKLOG: i32 = 16;
 /// How long the first run may take until it waits, and a pool to end.
 const LONGEST_START: Duration = Duration::from_secs(30);
-/// How long nobody may have begun or ended a command before another run is started, as long as one waits: until then
-/// the processors belong to who comes next, and to what a run leaves to do.
-const QUIET: Duration = Duration::from_millis(10);
+/// How long nobody may have begun or ended a command before another run is started. Until then the processors belong to
+/// who comes next, and to what a run leaves to do: to start a run for each command that follows at once would take longer
+/// than to start the command without.
+const QUIET: Duration = Duration::from_millis(20);
 /// As often in a row runs may fail to wait. Others are tried this long afterwards: what they are planned from may just
 /// be written.
 const MOST_FAILURES: u32 = 3;
@@ -78,6 +81,8 @@ struct Run {
     held: OwnedFd,
     /// Why it does not wait, if so.
     said: OwnedFd,
+    /// Whether it waits, or has done so.
+    is_ready: bool,
     /// Whether it has got a command, and whether that runs.
     is_taken: bool,
     is_busy: bool,
@@ -94,8 +99,10 @@ struct Pool {
     failures: u32,
     /// When the last one failed.
     failed: Option<Instant>,
-    /// When a run has got or ended a command.
+    /// When a run has got or ended a command, or somebody was turned away.
     stirred: Option<Instant>,
+    /// Who was told last that no run waits.
+    turned_away: Option<OwnedFd>,
     /// Told when the first run waits, or why it does not.
     starter: Option<OwnedFd>,
 }
@@ -134,6 +141,7 @@ fn serve(
         failures: 0,
         failed: None,
         stirred: None,
+        turned_away: None,
         starter,
     };
     let result = pool.keep(idle);
@@ -149,8 +157,12 @@ impl Pool {
             if self.runs.is_empty() && put_off.is_none() {
                 return Ok(());
             }
+            // A negative number stands for nothing (poll(2)).
+            let waits = self.runs.iter().any(|run| run.is_ready && !run.is_taken);
+            let listener = if waits { -1 } else { self.shared.listener.as_raw_fd() };
             let numbers = self.runs.iter().map(|run| run.held.as_raw_fd());
-            let numbers = [self.signals.as_raw_fd(), self.notices.as_raw_fd()].into_iter().chain(numbers);
+            let own = [self.signals.as_raw_fd(), self.notices.as_raw_fd(), listener];
+            let numbers = own.into_iter().chain(numbers);
             let is_asked = self.runs.iter().any(|run| run.is_taken);
             let limit = put_off.or_else(|| (!is_asked).then_some(idle));
             let ready = descriptor::poll_all(numbers, limit)?;
@@ -160,7 +172,10 @@ impl Pool {
             if ready.contains(&1) {
                 self.hear();
             }
-            let ended = ready.into_iter().filter_map(|place| place.checked_sub(2)).rev();
+            if ready.contains(&2) {
+                self.turn_away();
+            }
+            let ended = ready.into_iter().filter_map(|place| place.checked_sub(own.len())).rev();
             ended.for_each(|place| self.ended(place));
         }
     }
@@ -180,19 +195,16 @@ impl Pool {
 
     /// For how long another run is put off.
     fn until_quiet(&self) -> Duration {
-        let is_urgent = self.runs.iter().all(|run| run.is_taken);
         let left = |since: Option<Instant>, time: Duration| {
             since.map_or(Duration::ZERO, |since| time.saturating_sub(since.elapsed()))
         };
-        let quiet = left(self.stirred.filter(|_| !is_urgent), QUIET);
-        quiet.max(left(self.failed.filter(|_| self.failures > 0), AFTER_FAILURE))
+        left(self.stirred, QUIET).max(left(self.failed.filter(|_| self.failures > 0), AFTER_FAILURE))
     }
 
     /// Whether another run is to be started: not beside a command, which that would slow down, unless few wait.
     fn wants_more(&self) -> bool {
-        let waiting = self.runs.iter().filter(|run| !run.is_taken).count();
         let is_busy = self.runs.iter().any(|run| run.is_busy);
-        waiting < if is_busy { self.size.div_ceil(2) } else { self.size }
+        self.waiting() < if is_busy { self.size.div_ceil(2) } else { self.size }
     }
 
     fn begin(&self) -> Result<Run, SyscallError> {
@@ -208,7 +220,25 @@ impl Pool {
             };
             process::exit_now(status);
         }
-        Ok(Run { pid, held: process::open_pid(pid)?, said, is_taken: false, is_busy: false })
+        Ok(Run { pid, held: process::open_pid(pid)?, said, is_ready: false, is_taken: false, is_busy: false })
+    }
+
+    /// How many runs wait, or will soon.
+    fn waiting(&self) -> usize {
+        self.runs.iter().filter(|run| !run.is_taken).count()
+    }
+
+    /// Has who asks start the command without the pool.
+    fn turn_away(&mut self) {
+        if let Ok(Came::Connection(connection)) =
+            packet::next(self.shared.listener.as_fd(), None, Some(Duration::ZERO))
+        {
+            let answer = Answer::Refused("none of its runs waits just now".into());
+            let _ = packet::send(connection.as_fd(), &[&answer.encode()], &[]);
+            // Open until the answer was read, or the next one comes.
+            self.turned_away = Some(connection);
+            self.stirred = Some(Instant::now());
+        }
     }
 
     fn hear(&mut self) {
@@ -216,13 +246,13 @@ impl Pool {
         let read = descriptor::read(self.notices.as_raw_fd(), &mut notice);
         let Some((notice, pid)) = read.ok().and_then(|_| Notice::decode(notice)) else { return };
         self.failures = 0;
-        match notice {
-            Notice::Ready => self.tell_starter(READY),
-            Notice::Taken | Notice::Ended => {
-                self.stirred = Some(Instant::now());
-                let runs = self.runs.iter_mut().filter(|run| run.pid == pid);
-                runs.for_each(|run| (run.is_taken, run.is_busy) = (true, notice == Notice::Taken));
-            }
+        let Some(run) = self.runs.iter_mut().find(|run| run.pid == pid) else { return };
+        if notice == Notice::Ready {
+            run.is_ready = true;
+            self.tell_starter(READY);
+        } else {
+            (run.is_taken, run.is_busy) = (true, notice == Notice::Taken);
+            self.stirred = Some(Instant::now());
         }
     }
 

@@ -147,7 +147,11 @@ fn a_run_that_was_killed_while_it_waited_is_replaced() {
     in_worlds(|world| {
         let pool = Pool::start(world, "1", &[]);
         for depth in 0..3 {
-            let run = pool.runs()[0];
+            let run = (0..100).find_map(|_| {
+                std::thread::sleep(Duration::from_millis(50));
+                pool.runs().first().copied()
+            });
+            let run = run.unwrap();
             let chain = std::iter::successors(Some(run), |pid| children(*pid).first().copied());
             let victim = chain.take(depth + 1).last().unwrap();
             sys::kill(victim, libc::SIGKILL);
