@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 const BACKLOG: i32 = 16;
 /// How long the first run may take until it waits, and a pool to end.
 const LONGEST_START: Duration = Duration::from_secs(30);
-/// How long nobody may have begun or ended a command before another run is started. Until then the processors belong to
-/// who comes next, and to what a run leaves to do: to start a run for each command that follows at once would take longer
-/// than to start the command without.
+/// How long nobody may have begun or ended a command before another run is started. Until then the processors belong
+/// to who comes next, and to what a run leaves to do. To start a run for each command that follows at once would take
+/// longer than to start the command without.
 const QUIET: Duration = Duration::from_millis(20);
 /// As often in a row runs may fail to wait. Others are tried this long afterwards: what they are planned from may just
 /// be written.

@@ -16,8 +16,8 @@ use std::time::Duration;
 /// How long a plan may take under observation.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// For how long nobody has asked for a run before it makes such a plan, since it takes longer than a plan by itself; and
-/// for how long it does not look at what has happened to files, so that it holds nobody up who changes many. Twice as
+/// For how long nobody has asked for a run before it makes such a plan, since that takes longer than a plan by itself.
+/// For as long it does not look at what has happened to files, so that it holds nobody up who changes many. Twice as
 /// long each time that a plan was made.
 const SHORTEST_REST: Duration = Duration::from_millis(20);
 const LONGEST_REST: Duration = Duration::from_secs(10);
