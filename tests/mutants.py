@@ -246,7 +246,7 @@ MUTANTS = [
      ["pool::handed::"]),
     ("lasting-static", "launcher/src/plan/again.rs",
      "        is_run\n            && self.seal", "        (is_run || !is_run)\n            && self.seal",
-     ["pool::commands::", "pool::lasting::"]),
+     ["pool::commands::"]),
     ("unchanged-contents", "launcher/src/sys/unchanged/mod.rs",
      "matches!(state, State::Read(..))", "false && matches!(state, State::Read(..))", ["lib:unchanged"]),
     ("unchanged-capitals", "launcher/src/sys/unchanged/mod.rs",

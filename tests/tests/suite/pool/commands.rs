@@ -1,8 +1,9 @@
 //! A command in a run of a pool is what it is in a run of its own.
 
+use super::lasting::settled;
 use super::{Pool, children, cold, place};
 use sbx_client::Sandbox;
-use sbx_tests::{User, World, in_worlds, processes, stage};
+use sbx_tests::{User, World, in_worlds, need, processes, stage};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -36,8 +37,15 @@ fn a_command_runs_as_in_a_run_of_its_own() {
 
 #[test]
 fn programs_are_examined_when_the_command_comes() {
+    if !need(&["busybox"]) {
+        return;
+    }
     in_worlds(|world| {
         let pool = Pool::start(world, "1", &["--static", "block"]);
+        // Also where its run is planned already, for any program of the system.
+        settled(&pool);
+        let busybox = ["run", "--pool", "-v", "--static", "block", "--", "busybox", "true"];
+        cold(place(world.sbx(busybox), world), "statically linked").exited(126);
         cold(
             place(world.sbx(["run", "--pool", "-v", "--static", "block", "--", "no-such"]), world),
             "no-such",

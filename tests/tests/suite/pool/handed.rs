@@ -1,6 +1,7 @@
 //! What a caller hands a command as standard input, output and error: a pool refuses of it what a run that starts cold
 //! refuses, and gives back what it does not take.
 
+use super::lasting::settled;
 use super::{Pool, place, warm};
 use sbx_tests::{Output, World, in_worlds, need};
 use std::fs::File;
@@ -37,6 +38,7 @@ fn what_leads_around_mounts_is_refused_by_a_pool_too() {
         let cases = cases.into_iter().chain([("denied", read, "kept from being changed or read")]);
         for flags in [&["-v"][..], &["-v", "--deny", "denied"]] {
             let pool = Pool::start(world, "2", &flags[1..]);
+            settled(&pool);
             for (stdin, script, why) in cases.clone().take(flags.len()) {
                 let run = || with_stdin(world, flags, open(world.path(stdin)), script);
                 let out = run().refused(125, &["cannot pass descriptor 0 on", why]).prints("");
@@ -66,6 +68,7 @@ fn a_socket_of_another_network_does_not_lead_out_of_a_pool() {
     }
     in_worlds(|world| {
         let pool = Pool::start(world, "2", &[]);
+        settled(&pool);
         let listener = UdpSocket::bind("127.0.0.1:0").unwrap();
         listener.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -14,8 +14,9 @@ const ANEW: &str = "warm start: planned anew";
 /// something may have changed since.
 #[track_caller]
 fn lasts(run: impl Fn() -> Output) -> Output {
-    let mut tries = (0..20).map(|_| {
-        std::thread::sleep(Duration::from_millis(100));
+    // Longer and longer: a busy machine takes its time.
+    let mut tries = (1..20).map(|times| {
+        std::thread::sleep(Duration::from_millis(50 * times));
         run().success()
     });
     tries.find(|out| out.err().contains(LASTED)).unwrap_or_else(|| panic!("no plan lasts: {}", run()))
@@ -23,7 +24,7 @@ fn lasts(run: impl Fn() -> Output) -> Output {
 
 /// Waits until a run has a plan that lasts. The next one waits by then as well.
 #[track_caller]
-fn settled(pool: &Pool<'_>) {
+pub fn settled(pool: &Pool<'_>) {
     lasts(|| pool.sh("true"));
     std::thread::sleep(Duration::from_millis(200));
 }
