@@ -245,7 +245,7 @@ MUTANTS = [
      "            && namespaces::check_passed(&request.pass_fd, host, layout, &self.denied).is_ok()\n", "",
      ["pool::handed::"]),
     ("lasting-static", "launcher/src/plan/again.rs",
-     "        is_run\n            && self.seal", "        (is_run || !is_run)\n            && self.seal",
+     "matches!(decided, Ok(None))", "(decided.is_ok() || decided.is_err())",
      ["pool::commands::"]),
     ("unchanged-contents", "launcher/src/sys/unchanged/mod.rs",
      "matches!(state, State::Read(..))", "false && matches!(state, State::Read(..))", ["lib:unchanged"]),

@@ -187,8 +187,8 @@ fn applies(rule: &HostRule, rules: &HostRules) -> Result<(), Invalid> {
     }
 }
 
-/// A socket stays in the network that it was made in: one of the host's, handed in, would lead out to it.
-/// A descriptor of the command's that is a socket of the host's network, or may be one.
+/// A descriptor of the command's that is a socket of the host's network, or may be one. A socket stays in the network
+/// that it was made in: one of the host's, handed in, would lead out to it.
 pub fn foreign_socket(request: &Request, host: &Host) -> Option<Invalid> {
     let mut numbers = (0..3).chain(request.pass_fd.iter().copied());
     numbers.find_map(|number| match host.passed(number) {

@@ -4,8 +4,9 @@ use crate::error::{Outcome, Refusal};
 use crate::host::Host;
 use crate::plan::calls::Calls;
 use crate::plan::{Inputs, OnViolation};
-use crate::profile::StaticMode;
+use crate::profile::{Profile, StaticMode};
 use crate::program::{FileKind as Kind, Link, Program};
+use crate::request::Request;
 use crate::text::{escape, shown};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -82,7 +83,7 @@ pub fn decide(inputs: &Inputs<'_>) -> Result<Option<String>, Refusal> {
     if inputs.asks() || profile.is_unrestricted() || matches!(treatment, Treatment::Both) {
         return Ok(None);
     }
-    match treatment.decide(mode(inputs), &escape(inputs.command().as_bytes(), 200)) {
+    match treatment.decide(mode(inputs.request, profile), &escape(inputs.command().as_bytes(), 200)) {
         // sbx itself may well be static, and has to be able to run inside sbx.
         Err(_) if is_own(program, host) => Ok(None),
         decided => decided,
@@ -103,12 +104,13 @@ pub fn without_seal(
     if sealed || on_violation == OnViolation::Log || calls.seal(on_violation.value())?.is_none() {
         return Ok(None);
     }
-    distrusted().decide(mode(inputs), &shown(Path::new(inputs.command())))
+    distrusted().decide(mode(inputs.request, profile), &shown(Path::new(inputs.command())))
 }
 
-fn mode(inputs: &Inputs<'_>) -> StaticMode {
-    let by_profile = inputs.profile.static_programs.as_deref().copied();
-    inputs.request.static_programs.or(by_profile).unwrap_or_default()
+/// What is to become of programs that the library is not loaded into.
+pub fn mode(request: &Request, profile: &Profile) -> StaticMode {
+    let by_profile = profile.static_programs.as_deref().copied();
+    request.static_programs.or(by_profile).unwrap_or_default()
 }
 
 /// Whether this is the program that is running.

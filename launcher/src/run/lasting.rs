@@ -51,12 +51,6 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// Makes one.
-    pub fn keep(&mut self, make: impl FnOnce() -> Option<Lasting>) {
-        self.lasting = make();
-        self.failures = if self.lasting.is_some() { 0 } else { self.failures + 1 };
-    }
-
     /// When [`Kept::hear`] is to be called.
     pub fn news(&self) -> News<'_> {
         match &self.lasting {
@@ -68,12 +62,13 @@ impl Kept {
         }
     }
 
-    /// Makes another one where it does not last any more.
+    /// Makes one where there is none that lasts.
     pub fn hear(&mut self, make: impl FnOnce() -> Option<Lasting>) {
         let rests = self.lasting.is_some() && !self.has_news;
         self.has_news = rests;
         if !rests && !self.lasting.as_ref().is_some_and(Lasting::holds) {
-            self.keep(make);
+            self.lasting = make();
+            self.failures = if self.lasting.is_some() { 0 } else { self.failures + 1 };
             self.rest = (self.rest * 2).min(LONGEST_REST);
         }
     }
@@ -123,7 +118,7 @@ impl Lasting {
         // The last look is at what may have changed.
         let is_it = plan.suits(request, &program, host) && self.unchanged.holds();
         let mut plan = self.plan.take_if(|_| is_it)?;
-        plan.give(request, program, host);
+        plan.give(request, program, host).ok()?;
         Some(plan)
     }
 }

@@ -6,7 +6,7 @@
 use crate::sys::resolve::openat2;
 use crate::sys::within::is_within;
 use rustix::fs::{CWD, OFlags, ResolveFlags};
-use std::ffi::{CString, OsStr};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -95,35 +95,65 @@ pub fn way_from(directory: &Path, path: &Path) -> Way {
 }
 
 fn walk(directory: &Path, path: &Path) -> Way {
-    let parts =
-        |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
     let mut way = Way { real: directory.to_path_buf(), ..Way::default() };
-    // The names that remain, the next one last.
-    let mut names = parts(path);
-    while let Some(name) = names.pop() {
-        match name.as_bytes() {
-            b"." => continue,
-            b".." => {
-                way.real.pop();
-                continue;
-            }
-            // What was walked counts no more.
-            b"/" => {
-                way.real = PathBuf::from("/");
-                continue;
-            }
-            _ => way.directories.push(way.real.clone()),
-        }
-        let next = way.real.join(&name);
+    let mut walk = Walk::along(path);
+    while let Some(next) = walk.next(&mut way.real) {
+        way.directories.push(way.real.clone());
         match next.read_link() {
-            Ok(target) if way.links.len() < MOST_LINKS => {
-                names.extend(parts(&target));
-                way.links.push(next);
-            }
+            Ok(target) if walk.follow(&target) => way.links.push(next),
             _ => way.real = next,
         }
     }
     way
+}
+
+/// A walk along a path, name by name.
+pub struct Walk {
+    /// The names that remain, the next one last.
+    names: Vec<OsString>,
+    /// How many links were followed.
+    links: usize,
+}
+
+impl Walk {
+    /// At its beginning.
+    pub fn along(path: &Path) -> Walk {
+        Walk { names: parts(path), links: 0 }
+    }
+
+    /// The path of the next name, in the real directory `at` by then. It is up to the caller to go there.
+    pub fn next(&mut self, at: &mut PathBuf) -> Option<PathBuf> {
+        loop {
+            let name = self.names.pop()?;
+            match name.as_bytes() {
+                b"." => {}
+                b".." => drop(at.pop()),
+                // What was walked counts no more.
+                b"/" => *at = PathBuf::from("/"),
+                _ => return Some(at.join(name)),
+            }
+        }
+    }
+
+    /// Goes on where the symbolic link leads that was next. False if the kernel would not.
+    pub fn follow(&mut self, target: &Path) -> bool {
+        let follows = self.links < MOST_LINKS;
+        if follows {
+            self.links += 1;
+            self.names.extend(parts(target));
+        }
+        follows
+    }
+
+    /// A path with the names that remain.
+    pub fn rest_below(self, path: PathBuf) -> PathBuf {
+        self.names.into_iter().rev().fold(path, |path, name| path.join(name))
+    }
+}
+
+/// The last one first.
+fn parts(path: &Path) -> Vec<OsString> {
+    path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
 }
 
 /// A path by its own name in the real place of its directory.

@@ -8,12 +8,12 @@ mod tests;
 
 use crate::sys::access::{self, Permission};
 use crate::sys::observed::{Depth, Look};
+use crate::sys::path::Walk;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags};
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::mem::MaybeUninit;
@@ -31,9 +31,6 @@ const KERNEL: [u64; 4] = [0x9fa0, 0x6265_6572, 0x6367_7270, 0x1cd1];
 
 /// Directories that lead each process elsewhere.
 const OWN: [&str; 2] = ["/proc/self", "/proc/thread-self"];
-
-/// Most links that the kernel follows.
-const MOST_LINKS: usize = 40;
 
 /// Longer files are not kept for comparison.
 const LONGEST: u64 = 1 << 16;
@@ -216,40 +213,19 @@ enum Place {
 impl Marks {
     /// Marks all names that a path leads through, and what it leads to.
     fn mark(&mut self, Look { path, at: depth }: &Look) -> Option<()> {
-        let parts =
-            |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
         if OWN.iter().any(|own| path.starts_with(own)) {
             return Some(());
         }
-        let (mut at, mut names, mut links) = (PathBuf::from("/"), parts(path), 0);
-        while let Some(name) = names.pop() {
-            match name.as_bytes() {
-                b"." => continue,
-                b".." => {
-                    at.pop();
-                    continue;
-                }
-                b"/" => {
-                    at = PathBuf::from("/");
-                    continue;
-                }
-                _ => {}
-            }
-            let next = at.join(&name);
-            match self.step(&at, &name, &next)? {
+        let (mut at, mut walk) = (PathBuf::from("/"), Walk::along(path));
+        while let Some(next) = walk.next(&mut at) {
+            match self.step(&at, &next)? {
                 Step::Directory => at = next,
-                Step::Link(target) if links < MOST_LINKS => {
-                    links += 1;
-                    names.extend(parts(&target));
-                }
+                Step::Link(target) if walk.follow(&target) => {}
                 Step::Link(_) | Step::Missing => return Some(()),
                 // Another one could not take its name without being told of.
                 Step::File if *depth == Depth::Identity => return Some(()),
                 Step::File => return self.look_again(next, *depth),
-                Step::Kernels => {
-                    let whole = names.iter().rev().fold(next, |path, name| path.join(name));
-                    return self.look_again(whole, *depth);
-                }
+                Step::Kernels => return self.look_again(walk.rest_below(next), *depth),
             }
         }
         match self.place(&at)? {
@@ -269,7 +245,7 @@ impl Marks {
     }
 
     /// What a name in a directory is, marked before that is found out.
-    fn step(&mut self, directory: &Path, name: &OsStr, whole: &Path) -> Option<Step> {
+    fn step(&mut self, directory: &Path, whole: &Path) -> Option<Step> {
         if let Some(step) = self.steps.get(whole) {
             return Some(step.clone());
         }
@@ -278,7 +254,7 @@ impl Marks {
             Place::Closed => Step::Missing,
             Place::Marked(number) => {
                 if let Some(Names::Some(names)) = self.directories.get_mut(&number) {
-                    names.insert(name.as_bytes().to_ascii_lowercase());
+                    names.insert(whole.file_name()?.as_bytes().to_ascii_lowercase());
                 }
                 match whole.symlink_metadata() {
                     Ok(found) if found.is_symlink() => Step::Link(whole.read_link().ok()?),
