@@ -5,13 +5,16 @@ use super::reviews::review;
 use super::{learn, learned};
 use sbx_tests::{World, in_worlds, kernel, need, promise};
 use serde_json::json;
+use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 
-/// Whether somebody outside connects to what a command listens at that says at which port it does.
+/// Whether somebody outside connects to what a command listens at that says at which port it does. Where the command has
+/// a network of its own, somebody else may listen at that port here: only the command knows the word.
 fn is_reached(world: &World, bind: &str) -> bool {
+    let word = format!("the command of {}", world.path(".").display());
     let script = format!(
         "import socket\ntry:\n s = socket.socket()\n {bind}\n s.listen()\nexcept OSError:\n print('Error')\n exit()\n\
-         print('at', s.getsockname()[1], 'now', flush=True)\ns.accept()[0].close()\nprint('reached')"
+         print('at', s.getsockname()[1], 'now', flush=True)\ns.accept()[0].sendall({word:?}.encode())"
     );
     let words = ["run", "-q", "-p", "../reviewed.json", "--", "/usr/bin/python3", "-c", &script];
     let running = world.sbx(words).start();
@@ -21,12 +24,14 @@ fn is_reached(world: &World, bind: &str) -> bool {
         std::thread::sleep(std::time::Duration::from_millis(5));
         (port, left) = (at(running.so_far()), left - 1);
     }
-    let connected = port.is_some_and(|port| TcpStream::connect(("127.0.0.1", port)).is_ok());
-    if !connected {
-        running.kill();
-        return false;
-    }
-    running.wait().success().out().contains("reached")
+    let told = port.and_then(|port| {
+        let mut connection = TcpStream::connect(("127.0.0.1", port)).ok()?;
+        connection.set_read_timeout(Some(std::time::Duration::from_secs(5))).ok()?;
+        let mut told = vec![0; word.len()];
+        connection.read_exact(&mut told).ok().map(|()| told)
+    });
+    running.kill();
+    told.is_some_and(|told| told == word.as_bytes())
 }
 
 #[test]
