@@ -72,21 +72,10 @@ class Trace:
         self.places = frozenset(place for place in names if self.start <= place < self.start + len(self.bytes))
         self.program, self.met = program, {}
 
-    def run(self, flags, directory):
-        child = os.fork()
-        if child == 0:
-            ptrace(PTRACE_TRACEME, 0)
-            os.chdir(directory)
-            words = [self.program, "run", *flags.split(), "--", "/bin/true"]
-            os.execve(self.program, words, {"PATH": "/usr/bin:/bin", "HOME": os.path.dirname(directory)})
-        os.waitpid(child, 0)
-        ptrace(PTRACE_SETOPTIONS, child, None, OPTIONS)
-        with open(f"/proc/{child}/mem", "r+b", buffering=0) as memory:
-            for place in self.places:
-                memory.seek(place)
-                memory.write(BREAKPOINT)
-        ptrace(PTRACE_CONT, child)
-        status = None
+    def run(self, directory, *commands):
+        """Runs commands one after the other, until all processes have ended. Fails if the last one fails."""
+        left = list(commands)
+        child, status = self.begin(left.pop(0), directory), None
         while True:
             try:
                 thread, event = os.waitpid(-1, WALL)
@@ -96,8 +85,28 @@ class Trace:
                 self.stopped(thread, event)
             elif thread == child:
                 status = event
+                child = self.begin(left.pop(0), directory) if left else None
         if status != 0:
-            sys.exit(f"'sbx run {flags} -- /bin/true' failed: wait status {status}")
+            sys.exit(f"'sbx {commands[-1]}' failed: wait status {status}")
+
+    def begin(self, command, directory):
+        child = os.fork()
+        if child == 0:
+            # A pool takes no commands from a terminal.
+            os.setsid()
+            ptrace(PTRACE_TRACEME, 0)
+            os.chdir(directory)
+            os.dup2(2, 1)
+            variables = {"PATH": "/usr/bin:/bin", "HOME": os.path.dirname(directory)}
+            os.execve(self.program, [self.program, *command.split()], variables)
+        os.waitpid(child, 0)
+        ptrace(PTRACE_SETOPTIONS, child, None, OPTIONS)
+        with open(f"/proc/{child}/mem", "r+b", buffering=0) as memory:
+            for place in self.places:
+                memory.seek(place)
+                memory.write(BREAKPOINT)
+        ptrace(PTRACE_CONT, child)
+        return child
 
     def stopped(self, thread, event):
         number = os.WSTOPSIG(event)
@@ -137,10 +146,12 @@ def main():
         workspace = os.path.join(directory, "workspace")
         os.mkdir(workspace)
         for flags in RUNS:
-            trace.run(flags, workspace)
+            trace.run(workspace, f"run {flags} -- /bin/true")
+        warm = "run --pool -- /bin/true"
+        trace.run(workspace, "pool start --size 1", warm, warm, "pool stop")
         if shutil.which("git"):
             subprocess.run(["git", "init", "-q", workspace], check=True)
-            trace.run("", workspace)
+            trace.run(workspace, "run -- /bin/true")
     print("SECTIONS\n{\n  .text.start :\n  {")
     for place in trace.met:
         # The compiler puts functions that it takes for cold into sections with another prefix.

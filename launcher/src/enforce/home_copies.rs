@@ -54,7 +54,7 @@ pub fn refresh(
     private_home: &Path,
     stamps: &Path,
 ) -> Vec<String> {
-    let known = std::fs::read_to_string(stamps).unwrap_or_default();
+    let known = file::read(stamps).ok().and_then(|text| String::from_utf8(text).ok()).unwrap_or_default();
     let sources = copies.iter().filter_map(|copy| Source::of(copy, variables, real_home)).collect::<Vec<_>>();
     if sources.iter().all(|source| source.is_in(&known)) {
         return Vec::new();

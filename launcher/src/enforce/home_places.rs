@@ -14,7 +14,7 @@ use crate::sys::beneath::Directory;
 use crate::sys::{OfCall, SyscallError, file, process};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -28,7 +28,7 @@ const SETTLE: &str = "remove what earlier runs mounted on in '{}'";
 /// Removes the places that this run does not use, and writes down those that it does.
 pub fn settle(home: &PrivateHome, held: &Held, layout: &Layout) -> Result<(), EnforceError> {
     let (used, list) = (used(home, layout), home.directory.with_file_name(LIST));
-    let known = parsed(&fs::read(&list).unwrap_or_default());
+    let known = parsed(&file::read(&list).unwrap_or_default());
     if known == used {
         return Ok(());
     }
@@ -106,6 +106,7 @@ fn remove_empty(top: &Directory, path: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::enforce::scratch::Scratch;
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     #[test]

@@ -108,14 +108,13 @@ impl Socket<'_> {
 
     /// A caller's request, if who connected is one.
     fn hear(&mut self, connection: OwnedFd, broken: [RawFd; 2]) -> Option<Waited> {
-        let mut buffer = vec![0; LONGEST];
         let peer = self.shared.standing.peer(connection.as_fd());
         // Whoever connects sends at once, or is gone; and nobody else is served meanwhile.
         if !probe::readable(connection.as_raw_fd(), LONGEST_SILENCE) {
             return None;
         }
-        let received = packet::receive(connection.as_fd(), &mut buffer).ok()?;
-        let wish = Wish::decode(buffer.get(..received.length)?);
+        let received = packet::receive(connection.as_fd(), LONGEST).ok()?;
+        let wish = Wish::decode(&received.bytes);
         self.connection = Some(Rc::new(connection));
         if !peer.is_some_and(|peer| peer.is_equal(received.sender)) {
             self.refuse(
@@ -187,8 +186,12 @@ impl Door for Socket<'_> {
             let _ = process::die_with_parent(libc::SIGKILL);
             return None;
         }
-        self.tell(Notice::Taken);
         self.connection.clone().map(Caller)
+    }
+
+    fn begun(&mut self) {
+        // Not before: the pool would take a processor from the command's start.
+        self.tell(Notice::Taken);
     }
 
     fn end(&mut self, result: Result<i32, Refusal>) {

@@ -71,6 +71,8 @@ pub trait Door {
     /// Tells who asked that the command starts here, and how long it may run, unless nobody is there any more. From
     /// then on descriptors 0 to 2 are the caller's.
     fn take(&mut self, streams: [OwnedFd; 3], time: Option<Duration>) -> Option<Caller>;
+    /// The command goes on by itself.
+    fn begun(&mut self);
     /// Tells who asked how the run has ended: nothing of it can act any more. What it left is removed afterwards.
     fn end(&mut self, result: Result<i32, Refusal>);
 }
@@ -203,6 +205,8 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
             return Ok(());
         }
         steps.forget_passed();
+        // Half of what is given up when the command has begun. What cannot be given up now is asked for again then.
+        let _ = privilege::bound_capabilities();
         door.ready();
         loop {
             let asked = match door.wait(broken, kept.news()) {
@@ -238,6 +242,9 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
             }
         }
     });
+    if is_taken {
+        door.begun();
+    }
     let result = match taken {
         Some(Taken { caller, prospect, going, said: Said { plan: (violations, closing), withheld } }) => {
             let voice = Voice { violations, closing, withheld, reporter: reporter.as_mut() };

@@ -3,7 +3,7 @@
 
 use crate::sys::process::{self, Pid};
 use crate::sys::terminal::{self, Modes};
-use crate::sys::{SyscallError, stream};
+use crate::sys::{SyscallError, descriptor, stream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// The terminal as it was before the command started.
@@ -17,7 +17,8 @@ impl Terminal {
     /// The terminal among the standard descriptors, if this process group is in its foreground. In the
     /// background it belongs to another group.
     pub fn of_caller() -> Result<Option<Terminal>, SyscallError> {
-        let Some((number, modes)) = (0..3).find_map(|number| Some((number, terminal::modes(number)?))) else {
+        let first = (0..3).find(|number| descriptor::is_terminal(*number));
+        let Some((number, modes)) = first.and_then(|number| Some((number, terminal::modes(number)?))) else {
             return Ok(None);
         };
         let group = process::group();

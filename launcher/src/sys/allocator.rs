@@ -13,9 +13,15 @@ const SIZE: usize = 512 << 10;
 /// More than there is: nothing is taken from here.
 const CLOSED: usize = SIZE + 1;
 
+/// As much as is asked of the kernel at once. To be given pages one by one takes longer. The first of these parts is
+/// enough for what only asks a pool; any other start uses the second one as well, and hardly more.
+const PARTS: [usize; 2] = [24 << 10, 96 << 10];
+
 thread_local! {
     /// Where the free part begins. Only the thread that called [`open`] has any.
     static FREE: Cell<usize> = const { Cell::new(CLOSED) };
+    /// The end of the part that the kernel was asked for.
+    static GIVEN: Cell<usize> = const { Cell::new(SIZE) };
 }
 
 #[repr(align(4096))]
@@ -28,12 +34,18 @@ static ROOM: Room = Room(UnsafeCell::new([0; SIZE]));
 
 /// Lets the calling thread take memory for the start. To be called by one thread, once.
 pub fn open() {
-    /// As much as any start touches. To be given these pages one by one takes longer.
-    const SURE: usize = 96 << 10;
-    let room = ROOM.0.get().cast::<libc::c_void>();
-    // SAFETY: the range is part of `ROOM`, and what is in it stays. Kernels before 5.14 refuse it.
-    unsafe { libc::madvise(room, SURE, libc::MADV_POPULATE_WRITE) };
     FREE.set(0);
+    have(0, PARTS[0]);
+}
+
+/// Has the kernel give all pages of a part at once.
+fn have(start: usize, end: usize) {
+    // SAFETY: the range is part of `ROOM`, and what is in it stays. Kernels before 5.14 refuse it.
+    unsafe {
+        let room = ROOM.0.get().cast::<u8>().add(start);
+        libc::madvise(room.cast(), end - start, libc::MADV_POPULATE_WRITE);
+    }
+    GIVEN.set(end);
 }
 
 /// The start is over: memory that is given back is to be used again.
@@ -60,8 +72,20 @@ impl<A> Early<A> {
         let start = FREE.get().next_multiple_of(layout.align());
         let end = start.checked_add(layout.size()).filter(|end| *end <= SIZE)?;
         FREE.set(end);
+        if end > GIVEN.get() {
+            Self::have_more();
+        }
         // SAFETY: `start` is at most the size of the room.
         Some(unsafe { ROOM.0.get().cast::<u8>().add(start) })
+    }
+
+    #[cold]
+    fn have_more() {
+        match GIVEN.get() == PARTS[0] {
+            true => have(PARTS[0], PARTS[1]),
+            // Whatever is beyond is used by few.
+            false => GIVEN.set(SIZE),
+        }
     }
 
     /// Makes the last piece longer or shorter. Any other stays as long as it is.

@@ -3,10 +3,11 @@
 use crate::sys::descriptor::{by_number, poll_entries};
 use crate::sys::resolve::openat2;
 use crate::sys::{OfCall, SyscallError};
+use rustix::buffer::spare_capacity;
 use rustix::fs::{
     AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatxFlags,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileTimes, Metadata};
 use std::io;
@@ -108,6 +109,16 @@ pub fn open_to_read(directory: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, 
 pub fn open_without_links(path: &Path) -> Result<OwnedFd, SyscallError> {
     let flags = OFlags::RDONLY | CAREFULLY | OFlags::CLOEXEC;
     openat2(CWD, path, flags, ResolveFlags::NO_SYMLINKS).of("openat2")
+}
+
+/// All of a file that is mostly short, as [`std::fs::read`] with half of its calls.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut text = Vec::with_capacity(4096);
+    while retry_on_intr(|| rustix::io::read(&file, spare_capacity(&mut text)))? > 0 {
+        text.reserve(1024);
+    }
+    Ok(text)
 }
 
 /// Opens a file, or makes it; a symbolic link is not followed.

@@ -2,7 +2,7 @@
 
 use crate::sys::privilege::set_dumpable;
 use crate::sys::process::{self, Change, Pid};
-use crate::sys::{OfCall, SyscallError, probe, socket};
+use crate::sys::{OfCall, SyscallError, file, probe, socket};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::Updater;
@@ -11,6 +11,7 @@ use rustix::thread::UnshareFlags;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 /// The namespaces that are made together. One for IPC is among them always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,7 +228,7 @@ pub fn open_low_ports() -> Result<(), SyscallError> {
 
 /// One more than the largest process number of the calling process's pid namespace (proc(5)), whosever /proc is there.
 pub fn number_limit() -> Option<String> {
-    std::fs::read_to_string("/proc/sys/kernel/pid_max").ok()
+    String::from_utf8(file::read(Path::new("/proc/sys/kernel/pid_max")).ok()?).ok()
 }
 
 /// Gives the calling process's pid namespace this limit, unless it has it. Namespaces have one each since Linux 6.14,

@@ -132,8 +132,8 @@ pub fn send(
 /// What came with a packet.
 #[derive(Debug, Default)]
 pub struct Received {
-    /// How many bytes; 0 at the end.
-    pub length: usize,
+    /// The bytes; none at the end.
+    pub bytes: Vec<u8>,
     /// Whether there were more, which are lost.
     pub is_cut: bool,
     /// The descriptors.
@@ -142,18 +142,23 @@ pub struct Received {
     pub sender: Option<Pid>,
 }
 
-/// Receives one packet, waiting for it.
-pub fn receive(over: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Received, SyscallError> {
+/// Receives one packet of at most so many bytes, waiting for it.
+pub fn receive(over: BorrowedFd<'_>, most: usize) -> Result<Received, SyscallError> {
+    // Room for the packet, and not for the longest there may be: each page of that takes time.
+    let ask = RecvFlags::PEEK | RecvFlags::TRUNC;
+    let (_, length) = retry_on_intr(|| rustix::net::recv(over, &mut [0_u8; 0], ask)).of("recv")?;
+    let mut bytes = vec![0; length.min(most)];
     const ROOM: usize = rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS), ScmCredentials(1));
     let mut space = [MaybeUninit::uninit(); ROOM];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut parts = [IoSliceMut::new(buffer)];
+    let mut parts = [IoSliceMut::new(&mut bytes)];
     let flags = RecvFlags::CMSG_CLOEXEC;
     let message =
         retry_on_intr(|| rustix::net::recvmsg(over, &mut parts, &mut control, flags)).of("recvmsg")?;
     let cut = rustix::net::ReturnFlags::TRUNC | rustix::net::ReturnFlags::CTRUNC;
     let is_cut = message.flags.intersects(cut);
-    let mut received = Received { length: message.bytes, is_cut, ..Received::default() };
+    bytes.truncate(message.bytes);
+    let mut received = Received { bytes, is_cut, ..Received::default() };
     for ancillary in control.drain() {
         match ancillary {
             RecvAncillaryMessage::ScmRights(descriptors) => received.descriptors.extend(descriptors),

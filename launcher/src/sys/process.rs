@@ -1,14 +1,14 @@
 //! Starting, waiting for and ending processes.
 
 use crate::sys::stack::Stack;
-use crate::sys::{OfCall, SyscallError, checked};
+use crate::sys::{OfCall, SyscallError, checked, file};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, WaitId, WaitIdOptions};
 use std::ffi::c_void;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
 
 /// A process number.
 pub type Pid = libc::pid_t;
@@ -154,10 +154,8 @@ pub fn real_user() -> u32 {
 
 /// The contents of a file of /proc about a process. They may contain its name, which it chooses itself: any
 /// bytes.
-pub fn about(process: Pid, file: &str) -> io::Result<String> {
-    // The kernel does not tell how long it is, and most of them are shorter.
-    let mut text = Vec::with_capacity(4096);
-    File::open(format!("/proc/{process}/{file}"))?.read_to_end(&mut text)?;
+pub fn about(process: Pid, what: &str) -> io::Result<String> {
+    let text = file::read(Path::new(&format!("/proc/{process}/{what}")))?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
