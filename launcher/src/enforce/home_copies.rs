@@ -8,6 +8,7 @@
 //! home, so a start at which nothing has changed takes one read, and one look at each file.
 
 use crate::plan::files::inside;
+use crate::plan::listings::Listings;
 use crate::plan::settings_copy::{LONGEST, VERSION, filtered};
 use crate::profile::{Given, SettingsCopy, Variable, Variables};
 use crate::sys::beneath::Directory;
@@ -45,17 +46,24 @@ struct Source<'a> {
     stamp: String,
 }
 
+/// What may be copied.
+pub struct All<'a> {
+    /// By the profile.
+    pub copies: &'a [Given<SettingsCopy>],
+    /// What its variables stand for.
+    pub variables: &'a Variables<'a>,
+    /// The user's own home.
+    pub real_home: &'a Path,
+    /// What is not there.
+    pub listings: &'a Listings,
+}
+
 /// Copies what has changed. `stamps` is the file that says what the copies were made of; no command can reach it.
 /// Returns what there is to say to the user.
-pub fn refresh(
-    copies: &[Given<SettingsCopy>],
-    variables: &Variables<'_>,
-    real_home: &Path,
-    private_home: &Path,
-    stamps: &Path,
-) -> Vec<String> {
+pub fn refresh(all: All<'_>, private_home: &Path, stamps: &Path) -> Vec<String> {
+    let variables = all.variables;
     let known = file::read(stamps).ok().and_then(|text| String::from_utf8(text).ok()).unwrap_or_default();
-    let sources = copies.iter().filter_map(|copy| Source::of(copy, variables, real_home)).collect::<Vec<_>>();
+    let sources = all.copies.iter().filter_map(|copy| Source::of(copy, &all)).collect::<Vec<_>>();
     if sources.iter().all(|source| source.is_in(&known)) {
         return Vec::new();
     }
@@ -101,16 +109,17 @@ fn lock(stamps: &Path) -> Option<(String, File)> {
 
 impl<'a> Source<'a> {
     /// The file that a copy is made of. Without one, the copy that an earlier run has stays.
-    fn of(copy: &'a SettingsCopy, variables: &Variables<'_>, real_home: &Path) -> Option<Source<'a>> {
-        let path = copy.path.expand_path(variables)?;
+    fn of(copy: &'a SettingsCopy, all: &All<'_>) -> Option<Source<'a>> {
+        let path = copy.path.expand_path(all.variables)?;
         let below = match copy.path.base {
             // However the home is written.
             Some(Variable::Home) => Path::new(copy.path.rest.trim_start_matches('/')),
-            _ => path.strip_prefix(real_home).ok()?,
+            _ => path.strip_prefix(all.real_home).ok()?,
         };
         let below = below.to_path_buf();
         below.file_name()?;
-        let meta = path.metadata().ok().filter(Metadata::is_file)?;
+        let may_be_file = !all.listings.is_straight(&path);
+        let meta = may_be_file.then(|| path.metadata().ok()).flatten().filter(Metadata::is_file)?;
         Some(Source { copy, path, below, stamp: stamp(copy, &meta) })
     }
 
@@ -244,7 +253,9 @@ mod tests {
             let variables =
                 Variables { home: Some(&home), workspace: Some(&workspace), ..Variables::default() };
             let copies: Vec<_> = paths.iter().map(|path| copy(path, keep)).collect();
-            refresh(&copies, &variables, &home, &self.at("private"), &self.at("stamps"))
+            let listings = Listings::below([home.clone()]);
+            let all = All { copies: &copies, variables: &variables, real_home: &home, listings: &listings };
+            refresh(all, &self.at("private"), &self.at("stamps"))
         }
 
         fn refresh(&self, paths: &[&str]) -> Vec<String> {

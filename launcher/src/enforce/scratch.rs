@@ -13,6 +13,7 @@ use crate::enforce::removal;
 use crate::plan::home;
 use crate::plan::namespaces::record::short_digest;
 use crate::plan::state;
+use crate::sys::listing::is_empty_directory;
 use crate::sys::{memory, path, process};
 use crate::text::escape;
 use std::ffi::OsStr;
@@ -94,7 +95,7 @@ impl Scratch {
             return None;
         }
         let path = held.join(TMP);
-        let mut unchanged = changed(&path).filter(|_| is_empty(&path));
+        let mut unchanged = changed(&path).filter(|_| is_empty_directory(&path));
         if unchanged.is_none() {
             // What a run has left that was killed.
             remove(&path);
@@ -124,8 +125,9 @@ impl Drop for Scratch {
             let others = self.unchanged.map(|_| Path::new(TMP_OUTSIDE));
             sweep(&self.path, others.or_else(|| self.path.parent()));
         }
-        let is_clean =
-            self.unchanged.is_some() && self.unchanged == changed(&self.path) && is_empty(&self.path);
+        let is_clean = self.unchanged.is_some()
+            && self.unchanged == changed(&self.path)
+            && is_empty_directory(&self.path);
         if !is_clean {
             remove(&self.path);
         }
@@ -140,10 +142,6 @@ fn changed(path: &Path) -> Option<SystemTime> {
     let nanoseconds = u32::try_from(meta.ctime_nsec()).ok()?;
     let since = Duration::new(u64::try_from(meta.ctime()).ok()?, nanoseconds);
     SystemTime::UNIX_EPOCH.checked_add(since).filter(|_| is_own)
-}
-
-fn is_empty(path: &Path) -> bool {
-    path.read_dir().is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// A lock on a new directory; `None` on a file system without locks. Any other failure is an error: others
@@ -325,7 +323,7 @@ mod tests {
         // What a killed run left.
         DirBuilder::new().mode(0o700).create(&path).unwrap();
         fs::create_dir_all(path.join("a/b")).unwrap();
-        assert!(is_empty(again().path()));
+        assert!(is_empty_directory(again().path()));
     }
 
     #[test]

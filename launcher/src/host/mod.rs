@@ -14,7 +14,7 @@ use crate::profile::Search;
 use crate::sys::descriptor::OpenFile;
 use crate::sys::namespace::{self, Identity};
 use crate::sys::privilege::{CapabilitySet, Limit};
-use crate::sys::{account, descriptor, plain, privilege, process, seccomp, socket};
+use crate::sys::{account, descriptor, path, plain, privilege, process, seccomp, socket};
 use landlock::Version;
 use mounts::Mounts;
 use std::cell::OnceCell;
@@ -96,6 +96,10 @@ pub struct Host {
     pub standard: [OnceCell<Open>; 3],
     /// Tells what a descriptor of this process is.
     pub opened: fn(RawFd) -> Open,
+    /// The real path of the home directory, once it was asked for.
+    pub real_home: OnceCell<Option<PathBuf>>,
+    /// That of where `sbx` keeps what lasts, once it was asked for.
+    pub state: OnceCell<Option<PathBuf>>,
 }
 
 impl Host {
@@ -130,6 +134,8 @@ impl Host {
             streams: [0, 1, 2],
             standard: Default::default(),
             opened,
+            real_home: OnceCell::new(),
+            state: OnceCell::new(),
         }
     }
 
@@ -158,6 +164,11 @@ impl Host {
     /// The home directory, where HOME is an absolute path.
     pub fn home(&self) -> Option<&Path> {
         self.variable("HOME").map(Path::new).filter(|home| home.is_absolute())
+    }
+
+    /// Its real path, or the same one where it cannot be resolved.
+    pub fn real_home(&self) -> Option<&Path> {
+        self.real_home.get_or_init(|| self.home().map(path::canonical)).as_deref()
     }
 
     /// Where profiles are looked for.

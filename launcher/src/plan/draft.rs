@@ -44,6 +44,7 @@ pub struct Draft<'a> {
     limits: limits::Asked,
     workspace: Option<PathBuf>,
     unavailable: Unavailable,
+    listings: Listings,
     warnings: Vec<String>,
 }
 
@@ -85,6 +86,8 @@ impl<'a> Draft<'a> {
         variables::check_place(&inputs, workspace.as_deref())?;
         validation::home(profile, host.home())?;
         let limits = limits::ask(request, profile)?;
+        let homes = [host.home().map(Path::to_path_buf), home.as_ref().map(|home| home.at.clone())];
+        let listings = Listings::below(homes.into_iter().chain([workspace.clone()]).flatten());
         Ok(Draft {
             landlock,
             nested,
@@ -97,6 +100,7 @@ impl<'a> Draft<'a> {
             on_violation,
             limits,
             workspace,
+            listings,
             warnings,
             inputs,
             unavailable: unavailable.clone(),
@@ -124,10 +128,12 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The files of settings that are copied into a home of the run's own, and what their variables stand for.
-    pub fn copies(&self) -> (&[Given<SettingsCopy>], Variables<'_>) {
+    /// The files of settings that are copied into a home of the run's own, what their variables stand for, and what is
+    /// not there.
+    pub fn copies(&self) -> (&[Given<SettingsCopy>], Variables<'_>, &Listings) {
         let (workspace, home) = (self.workspace.as_deref(), self.inputs.host.home());
-        (&self.inputs.profile.home.copies, Variables { workspace, home, ..Variables::default() })
+        let variables = Variables { workspace, home, ..Variables::default() };
+        (&self.inputs.profile.home.copies, variables, &self.listings)
     }
 
     /// The home of the run's own. Where a run is only asked about, none is made.
@@ -151,8 +157,7 @@ impl<'a> Draft<'a> {
         warnings.extend(self.network.place_proxy(provided.proxy));
         let Inputs { request, host, ref profile, ref program, ref directory, .. } = self.inputs;
         let private_home = self.private_home(&provided);
-        let homes = [host.home().map(Path::to_path_buf), private_home.as_ref().map(|home| home.at.clone())];
-        let listings = Listings::below(homes.into_iter().chain([self.workspace.clone()]).flatten());
+        let listings = std::mem::take(&mut self.listings);
         let variables = Variables {
             workspace: self.workspace.as_deref(),
             home: host.home(),

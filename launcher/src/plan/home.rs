@@ -97,19 +97,20 @@ fn why_not(inputs: &Inputs<'_>, choice: &Choice, workspace: Option<&Path>) -> Op
     if let Choice::None(why) = choice {
         return Some(why.clone());
     }
-    let Some(home) = inputs.host.home() else { return Some("HOME is not an absolute path".to_string()) };
-    let real = canonical(home);
-    if !path::is_directory(&real) || real.parent().is_none() {
+    let Some((home, real)) = inputs.host.home().zip(inputs.host.real_home()) else {
+        return Some("HOME is not an absolute path".to_string());
+    };
+    if !path::is_directory(real) || real.parent().is_none() {
         return Some(format!("'{}' is not a directory of its own", shown(home)));
     }
-    if NO_HOMES.iter().any(|above| is_within(&real, Path::new(above))) {
+    if NO_HOMES.iter().any(|above| is_within(real, Path::new(above))) {
         return Some(format!("'{}' is where the system keeps other things", shown(home)));
     }
     // Where the command starts, it is to see what is there.
-    if workspace.is_none() && is_within(&canonical(&inputs.directory), &real) {
+    if workspace.is_none() && is_within(&canonical(&inputs.directory), real) {
         return Some(format!("the command starts in '{}'", shown(home)));
     }
-    named(inputs, workspace, home, &real).map(|by| format!("{by} '{}' is meant", shown(home)))
+    named(inputs, workspace, home, real).map(|by| format!("{by} '{}' is meant", shown(home)))
 }
 
 /// What says that the user's own home is meant: the workspace, a flag or a rule about it or what is above.
@@ -139,7 +140,7 @@ fn named(inputs: &Inputs<'_>, workspace: Option<&Path>, home: &Path, real: &Path
 
 /// The home of a run, if it is to have one of its own. Without a directory of state it does not last.
 pub fn of(mode: HomeMode, host: &Host, owner: impl FnOnce() -> CacheOf) -> Option<HomeOf> {
-    let at = host.home().filter(|_| mode != HomeMode::Closed).map(canonical)?;
+    let at = host.real_home().filter(|_| mode != HomeMode::Closed)?.to_path_buf();
     let owner = owner();
     let name = name_of(&owner).filter(|_| mode == HomeMode::Private && state::is_own(host));
     let directory = directory(host).zip(name).map(|(all, name)| all.join(name));
@@ -302,11 +303,12 @@ impl PrivateHome {
         let mut mount_of_home = None;
         let mut store = |entry: &PathEntry| {
             let named = entry.expand_path(variables)?;
-            if listings.lack(&named) || !path::is_directory_or_link(&named) {
-                return None;
-            }
-            // An earlier command may have put a link into the workspace, over which the user's own link leads.
-            let below = files::inside(&named, variables).ok()?;
+            let below = match listings.has_directory(&named) {
+                true => named.clone(),
+                false if listings.lack(&named) || !path::is_directory_or_link(&named) => return None,
+                // An earlier command may have put a link into the workspace, over which the user's own link leads.
+                false => files::inside(&named, variables).ok().filter(|below| path::is_directory(below))?,
+            };
             let part = named.strip_prefix(home).ok()?;
             let at = self.at.join(part);
             // An overlay shows nothing of what is mounted below its directories.
@@ -314,13 +316,12 @@ impl PrivateHome {
                 let mount = *mount_of_home.get_or_insert_with(|| mount::number(&self.at));
                 mount.is_some() && mount::number(&below) == mount
             };
-            let store = if below == at && is_in_home() {
+            Some(if below == at && is_in_home() {
                 Store { at, below: self.at.clone(), layers: layers.clone(), part: part.to_path_buf() }
             } else {
                 let layers = layers.join(short_digest(named.as_os_str().as_bytes()));
-                Store { at, below: below.clone(), layers, part: PathBuf::new() }
-            };
-            path::is_directory(&below).then_some(store)
+                Store { at, below, layers, part: PathBuf::new() }
+            })
         };
         let stores = entries.iter().filter_map(&mut store);
         let (mut stores, others): (Vec<_>, Vec<_>) = stores.partition(|store| store.layers == *layers);

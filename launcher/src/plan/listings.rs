@@ -2,8 +2,8 @@
 //! which nearly none exists: a listing answers all of them.
 //!
 //! A listing is read once for one plan, when some names have been asked for, and is as old as a look at the first of
-//! them would be. It is only believed about what it does not have. What it has is looked at, as is everything where it
-//! cannot be read.
+//! them would be. It is believed about what it does not have, and about what are directories. Whatever else it has is
+//! looked at, as is everything where it cannot be read.
 
 use crate::plan::namespaces::placeholder::MODE;
 use crate::sys::listing::{Entry, Listing};
@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// So many names of a directory are looked at one by one: reading it takes five calls.
+/// So many names of a directory are looked at one by one: reading it takes five calls. Of a base more are asked.
 const FEW: u32 = 3;
 
 /// Directories that may have been listed.
@@ -42,6 +42,16 @@ pub struct Lacking<'p> {
     pub in_placeholder: bool,
 }
 
+/// What listings tell of a path.
+enum Told<'p> {
+    /// This is not there.
+    Lacking(Lacking<'p>),
+    /// It is a directory, and so is all above it.
+    Directory,
+    /// It has to be looked at.
+    Nothing,
+}
+
 impl Listings {
     /// For names below these directories, as far as their paths are real ones.
     pub fn below(bases: impl IntoIterator<Item = PathBuf>) -> Listings {
@@ -55,6 +65,27 @@ impl Listings {
 
     /// The first component of a path that is certainly not there. All above it are directories, and no links.
     pub fn first_missing<'p>(&self, path: &'p Path) -> Option<Lacking<'p>> {
+        match self.told(path) {
+            Told::Lacking(lacking) => Some(lacking),
+            Told::Directory | Told::Nothing => None,
+        }
+    }
+
+    /// Whether a path is certainly the real one of a directory.
+    pub fn has_directory(&self, path: &Path) -> bool {
+        matches!(self.told(path), Told::Directory)
+    }
+
+    /// Whether a path certainly leads over no links, be there something or not.
+    pub fn is_straight(&self, path: &Path) -> bool {
+        !matches!(self.told(path), Told::Nothing)
+    }
+
+    fn told<'p>(&self, path: &'p Path) -> Told<'p> {
+        self.along(path).unwrap_or(Told::Nothing)
+    }
+
+    fn along<'p>(&self, path: &'p Path) -> Option<Told<'p>> {
         let text = path.as_os_str().as_bytes();
         let is_above = |base: &&PathBuf| {
             text.strip_prefix(base.as_os_str().as_bytes()).is_some_and(|rest| rest.first() == Some(&b'/'))
@@ -69,12 +100,14 @@ impl Listings {
             let next = above + 1 + name.len();
             let (directory, here) = (part(text, above)?, part(text, next)?);
             match self.entry(directory, name)? {
-                (Entry::Missing, in_placeholder) => return Some(Lacking { at: here, in_placeholder }),
+                (Entry::Missing, in_placeholder) => {
+                    return Some(Told::Lacking(Lacking { at: here, in_placeholder }));
+                }
                 (Entry::Directory, _) => above = next,
                 (Entry::Other, _) => return None,
             }
         }
-        None
+        Some(Told::Directory)
     }
 
     /// What a directory has of a name, and whether the directory may be a placeholder.
@@ -83,7 +116,9 @@ impl Listings {
         let place = match known.iter().position(|(path, _)| path.as_os_str() == directory.as_os_str()) {
             Some(place) => place,
             None => {
-                known.push((directory.to_path_buf(), Known::Asked(0)));
+                let is_base = self.bases.iter().any(|base| base.as_os_str() == directory.as_os_str());
+                let asked = if is_base { FEW } else { 0 };
+                known.push((directory.to_path_buf(), Known::Asked(asked)));
                 known.len() - 1
             }
         };
@@ -148,6 +183,20 @@ mod tests {
         assert_eq!(missing("a/x/y"), Some((base.join("a/x"), false)));
         assert_eq!(missing("empty/x"), Some((base.join("empty/x"), false)));
         assert_eq!(missing("kept-free/x"), Some((base.join("kept-free/x"), true)));
+        let known = |path: &str| {
+            missing(path);
+            let path = base.join(path);
+            (listings.has_directory(&path), listings.is_straight(&path))
+        };
+        for directory in ["a", "a/b", "empty", "kept-free"] {
+            assert_eq!(known(directory), (true, true), "{directory}");
+        }
+        for free in ["none", "none/x", "a/x", "a/b/x", "kept-free/x"] {
+            assert_eq!(known(free), (false, true), "{free}");
+        }
+        for other in ["", "file", "file/x", "link", "link/b", "link/none", "A", "a/../a", "./a"] {
+            assert_eq!(known(other), (false, false), "{other}");
+        }
         // Nobody asked for names there.
         assert!(!listings.lack(Path::new("/no/such")));
         assert!(!listings.lack(&base));

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 /// The directory of one kind of thing that lasts, by its real path; `None` for a user without a home.
 pub fn directory(host: &Host, kind: &str) -> Option<PathBuf> {
-    let (top, below) = place(host)?;
     // A link on the way is the user's own: who opens what is in it goes by names that no link stands for.
-    let state = top.join(below);
-    Some(real(&state).unwrap_or_else(|_| resolve(&state)).join("sbx").join(kind))
+    let real = |state: PathBuf| real(&state).unwrap_or_else(|_| resolve(&state)).join("sbx");
+    let state = || place(host).map(|(top, below)| real(top.join(below)));
+    host.state.get_or_init(state).as_ref().map(|state| state.join(kind))
 }
 
 /// A directory of the user's, and where in it programs keep what lasts.

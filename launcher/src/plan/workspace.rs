@@ -42,8 +42,8 @@ pub fn find(
         path::real(path)
             .map_err(|e| Refusal::new(format!("cannot use '{}' as workspace: {}", shown(path), plain(&e))))
     };
-    let home = host.variable("HOME").map(PathBuf::from).or_else(|| host.account_home.get().clone());
-    let home = home.map(|home| canonical(&home));
+    let other = || host.variable("HOME").map(PathBuf::from).or_else(|| host.account_home.get().clone());
+    let home = host.real_home().map(Path::to_path_buf).or_else(|| other().map(|home| canonical(&home)));
     let holds_home = |path: &Path| home.as_ref().is_some_and(|home| home.starts_with(path));
     if let Some(named) = named {
         let path = real(named)?;

@@ -70,6 +70,7 @@ pub fn start(request: &Request, size: usize, idle: Duration) -> Result<Started, 
     let said = probe::read_until(reader.as_raw_fd(), Instant::now() + LONGEST_START);
     match said.as_deref() {
         Some(READY) => Ok(Started::As(pid)),
+        Some([]) => Err(refused("it was ended before a run of it waited")),
         Some(why) => Err(refused(&String::from_utf8_lossy(why))),
         None => Err(refused("it takes too long")),
     }

@@ -59,7 +59,6 @@ pub fn provide(
     if let Some((ahead, home)) = ahead.zip(provided.home.as_ref()) {
         lay_ahead(ahead, home);
     }
-    refresh_copies(draft, &mut provided);
     if let Some(of) = &needs.cache {
         provided.cache = cache(of, resources.scratch.as_ref(), host, &mut provided.warnings);
     }
@@ -73,6 +72,8 @@ pub fn provide(
     }
     resources.group = needs.group.and_then(cgroup::create);
     provided.group = resources.group.as_ref().map(|group| group.limits).unwrap_or_default();
+    // After everything that is made: what is listed from here on is what the plan is about.
+    refresh_copies(draft, &mut provided);
     provided.watches_memory = draft.watches_memory(provided.group) && memory::can_be_watched();
     Ok((resources, provided))
 }
@@ -87,9 +88,9 @@ fn lay_ahead(ahead: &Ahead, home: &PrivateHome) {
 pub fn refresh_copies(draft: &Draft<'_>, provided: &mut Provided) {
     if let Some(home) = &provided.home {
         let _mask = process::without_umask();
-        let (copies, variables) = draft.copies();
-        let stamps = home.directory.with_file_name(home::STAMPS);
-        let said = home_copies::refresh(copies, &variables, &home.at, &home.directory, &stamps);
+        let (copies, variables, listings) = draft.copies();
+        let all = home_copies::All { copies, variables: &variables, real_home: &home.at, listings };
+        let said = home_copies::refresh(all, &home.directory, &home.directory.with_file_name(home::STAMPS));
         provided.warnings.extend(said);
     }
 }

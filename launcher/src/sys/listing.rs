@@ -2,7 +2,8 @@
 
 use crate::sys::beneath::LISTING;
 use crate::sys::resolve::openat2;
-use rustix::fs::{AtFlags, CWD, FileType, IFlags, OFlags, RawDir, ResolveFlags, StatxFlags};
+use rustix::fs::{AtFlags, CWD, FileType, IFlags, Mode, OFlags, RawDir, ResolveFlags, StatxFlags};
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::path::Path;
 
@@ -102,6 +103,22 @@ impl Listing {
             }
             // Another name with the same letters, or with the same hash.
             _ => Entry::Other,
+        }
+    }
+}
+
+/// Whether there is a directory at a path, with nothing in it.
+pub fn is_empty_directory(path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(directory) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
+    // The longest name has room.
+    let mut buffer = [MaybeUninit::uninit(); 512];
+    let mut read = RawDir::new(&directory, &mut buffer);
+    loop {
+        match read.next() {
+            None => return true,
+            Some(Ok(entry)) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
+            Some(_) => return false,
         }
     }
 }

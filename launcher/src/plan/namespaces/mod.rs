@@ -60,8 +60,12 @@ pub fn protected(
     listings: &Listings,
 ) -> Vec<Protected> {
     let mut all = of_others(profile, variables, directory, repository, listings);
-    all.extend(own.iter().flat_map(|directory| profiles(directory)));
-    all.extend(records.map(deny_expansion::resolve).map(Protected::new));
+    let resolve = |path: &Path| match listings.is_straight(path) {
+        true => path.to_path_buf(),
+        false => deny_expansion::resolve(path),
+    };
+    all.extend(own.iter().flat_map(|directory| profiles(directory, resolve)));
+    all.extend(records.map(resolve).map(Protected::new));
     all.extend(profile.files.iter().cloned().map(Protected::existing));
     all
 }
@@ -88,8 +92,8 @@ fn of_others(
 
 /// Where profiles are looked for. A command that could write there would decide what later commands may do. The
 /// default profile may be a link to a file elsewhere.
-fn profiles(directory: &Path) -> [Protected; 2] {
-    let parent = directory.parent().map(deny_expansion::resolve).unwrap_or_default();
+fn profiles(directory: &Path, resolve: impl Fn(&Path) -> PathBuf) -> [Protected; 2] {
+    let parent = directory.parent().map(resolve).unwrap_or_default();
     let directory = parent.join(directory.file_name().unwrap_or_default());
     let default = directory.join("default.json");
     [Protected::new(directory), Protected::existing(default)].map(|own| Protected { itself: true, ..own })
@@ -97,7 +101,7 @@ fn profiles(directory: &Path) -> [Protected; 2] {
 
 /// What a profile names for a workspace.
 fn named(profile: &Profile, variables: &Variables<'_>, listings: &Listings) -> Vec<Protected> {
-    let mut paths = RealPaths { variables, known: Vec::new() };
+    let mut paths = RealPaths { variables, listings, known: Vec::new() };
     let mut looked_for = Vec::new();
     let mut all = Vec::with_capacity(profile.paths.protect.len());
     for entry in profile.paths.protect.iter() {
@@ -135,6 +139,7 @@ fn is_there<'a>(
 /// The directories that a profile's places are in, by variable and name, and their real paths.
 struct RealPaths<'p> {
     variables: &'p Variables<'p>,
+    listings: &'p Listings,
     known: Vec<(Option<Variable>, &'p str, Option<PathBuf>)>,
 }
 
@@ -160,20 +165,21 @@ impl<'p> RealPaths<'p> {
             return real.clone();
         }
         let real = match rest.rsplit_once('/') {
-            Some((above, name)) => self.real(base, above).map(|above| below(above, name)),
+            Some((above, name)) => self.real(base, above).map(|above| self.below(above, name)),
             None => base.map_or(Some(Path::new("/")), |base| self.variables.get(base)).map(canonical),
         };
         self.known.push((base, rest, real.clone()));
         real
     }
-}
 
-fn below(directory: PathBuf, name: &str) -> PathBuf {
-    if name.is_empty() {
-        return directory;
+    fn below(&self, directory: PathBuf, name: &str) -> PathBuf {
+        if name.is_empty() {
+            return directory;
+        }
+        let path = directory.join(name);
+        let may_lead_elsewhere = !self.listings.is_straight(&path) && path.is_symlink();
+        if may_lead_elsewhere { canonical(&path) } else { path }
     }
-    let path = directory.join(name);
-    if path.is_symlink() { canonical(&path) } else { path }
 }
 
 /// Without namespaces nothing can be protected: a warning for entries of built-in profiles, a refusal for entries of

@@ -1,6 +1,7 @@
 //! A placeholder occupies a name so that the command cannot create anything there. This module says how one is
 //! recognised.
 
+use crate::sys::listing::is_empty_directory;
 use crate::sys::path::says_missing;
 use crate::sys::{access, file, process};
 use std::ffi::OsStr;
@@ -108,7 +109,7 @@ pub fn is_one(path: &Path, meta: &Metadata, wanted: Shape) -> Option<Shape> {
     let shape = looks_like_one(path, meta, wanted).ok()??;
     // Not by its mode alone: a command can give any of the user's directories that, and have what is denied or
     // protected taken for a name to be kept. One that cannot be looked into may hold something.
-    let is_empty = || path.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+    let is_empty = || is_empty_directory(path);
     (shape != Shape::Directory || is_empty()).then_some(shape)
 }
 

@@ -3,7 +3,6 @@
 use crate::plan::namespaces::layout::{Given, TMP};
 use crate::plan::namespaces::renewed::{SERVICES, SHARED_MEMORY};
 use crate::plan::rules::{PathRights, PathRule};
-use crate::sys::path::canonical;
 use crate::sys::within::{is_below, is_same, is_within, rest_below};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -60,7 +59,7 @@ pub struct Placed {
 /// directory that is another inside. What is missed is out of sight there. Most rules are about the system's
 /// own directories, and asking of each costs time.
 pub fn places(given: &Given<'_>) -> Vec<Placed> {
-    let home = given.host.home().map(|home| (home, canonical(home)));
+    let home = given.host.home().zip(given.host.real_home());
     let changed = [TMP, SERVICES[0], SERVICES[1], SHARED_MEMORY, "/etc/resolv.conf"];
     let place = |rule: &PathRule| {
         let home = home.as_ref().filter(|(home, _)| is_within(&rule.path, home));

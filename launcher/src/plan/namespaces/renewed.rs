@@ -117,7 +117,7 @@ fn resolve_links(home: &Path, given: &Given<'_>, places: &[Placed]) -> (Vec<Plac
         let path = &placed.path;
         // The home is a real path.
         let below = rest_below(path, home).filter(|below| !below.as_os_str().is_empty());
-        let below = below.filter(|_| placed.follows && !given.listings.lack(path));
+        let below = below.filter(|_| placed.follows && !given.listings.is_straight(path));
         let Some(way) = below.map(|below| path::way_from(home, below)) else { return placed.clone() };
         if !way.links.is_empty() && !path::is_there(path) {
             return placed.clone();
@@ -145,7 +145,8 @@ fn keep(at: &Path, given: &Given<'_>, places: &[Placed]) -> Vec<Kept> {
     let inner = given.home.map(|home| &*home.at).filter(|home| is_below(home, at));
     let elsewhere: Vec<&Path> = made.into_iter().chain([inner]).flatten().collect();
     let own = |path: &PathBuf| !elsewhere.iter().any(|other| is_within(path, other));
-    let is_there = |path: &Path| !given.listings.lack(path) && path.exists();
+    let listings = given.listings;
+    let is_there = |path: &Path| listings.has_directory(path) || (!listings.lack(path) && path.exists());
     let below = places.iter().map(|place| (&place.path, place.rights));
     let below = below.filter(|(path, _)| is_below(path, at) && own(path) && is_there(path));
     let rules: Vec<(&PathBuf, PathRights)> = below.collect();
