@@ -34,7 +34,7 @@ use crate::plan::limits::Applied;
 use crate::sys::descriptor::{self, Interest, Ready};
 use crate::sys::process::{self, Change};
 use crate::sys::signal::{self, Arrived, Disposition};
-use crate::sys::{self, SyscallError};
+use crate::sys::{self, SyscallError, probe};
 use deadline::{Act, Deadline};
 use dispatch::{Dispatcher, Flow};
 use hosts::Hosts;
@@ -55,6 +55,9 @@ pub fn tells_to_end(number: i32) -> bool {
 
 /// timeout(1) signals its child, and then the whole process group: what comes so soon is not a second signal.
 const AGAIN: Duration = Duration::from_millis(200);
+
+/// How long it polls for what is about to come.
+const AWAKE: Duration = Duration::from_micros(60);
 
 /// A run in which nothing happens for so long is a long one: from then on the supervisor's memory matters,
 /// not its speed.
@@ -236,8 +239,19 @@ impl Supervisor<'_> {
         } else if ready.gone {
             // No process is left that the filter binds.
             self.task.listener = None;
+            self.expect_event();
         }
         Ok(())
+    }
+
+    /// Stays awake for the moment in which the reaper tells how the command has ended: to sleep and be woken would take
+    /// longer.
+    fn expect_event(&self) {
+        let Watch::Reaper(reaper) = &self.task.watch else { return };
+        let since = Instant::now();
+        while since.elapsed() < AWAKE && !probe::readable(reaper.events(), Duration::ZERO) {
+            std::thread::yield_now();
+        }
     }
 
     /// Handles changes of the command, and events of the reaper.

@@ -113,12 +113,20 @@ pub fn open_without_links(path: &Path) -> Result<OwnedFd, SyscallError> {
 
 /// All of a file that is mostly short, as [`std::fs::read`] with half of its calls.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    Ok(read_most(path, usize::MAX)?.unwrap_or_default())
+}
+
+/// The same of a file that may be long: nothing if there is more.
+pub fn read_most(path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
     let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut text = Vec::with_capacity(4096);
     while retry_on_intr(|| rustix::io::read(&file, spare_capacity(&mut text)))? > 0 {
+        if text.len() > most {
+            return Ok(None);
+        }
         text.reserve(1024);
     }
-    Ok(text)
+    Ok(Some(text))
 }
 
 /// Opens a file, or makes it; a symbolic link is not followed.

@@ -7,6 +7,7 @@
 mod tests;
 
 use crate::sys::access::{self, Permission};
+use crate::sys::file;
 use crate::sys::observed::{Depth, Look};
 use crate::sys::path::Walk;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
@@ -14,8 +15,6 @@ use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags};
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::File;
-use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -33,7 +32,7 @@ const KERNEL: [u64; 4] = [0x9fa0, 0x6265_6572, 0x6367_7270, 0x1cd1];
 const OWN: [&str; 2] = ["/proc/self", "/proc/thread-self"];
 
 /// Longer files are not kept for comparison.
-const LONGEST: u64 = 1 << 16;
+const LONGEST: usize = 1 << 16;
 
 /// As many reads of what the kernel tells, of which each has dozens of names.
 const MOST_READS: usize = 64;
@@ -165,9 +164,8 @@ impl State {
         let seen = Seen::of(&found);
         match FileType::from_raw_mode(found.stx_mode.into()) {
             FileType::RegularFile if opened => {
-                let mut text = Vec::new();
-                let file = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text));
-                (file.is_ok() && text.len() as u64 <= LONGEST).then_some(State::Read(seen, text))
+                let text = file::read_most(path, LONGEST).ok().flatten();
+                text.map(|text| State::Read(seen, text))
             }
             // One of the kernel's: others are marked.
             FileType::Directory if opened => None,
