@@ -68,7 +68,7 @@ impl Placeholders {
         let _mask = process::without_umask();
         for directory in by_directory.keys() {
             const KEEP: &str = "keep names in '{}' from being made";
-            let lock = File::open(directory).step_at(KEEP, directory)?;
+            let lock = open(directory).step_at(KEEP, directory)?;
             share(&lock).step_at(KEEP, directory)?;
             locks.push(lock);
         }
@@ -115,14 +115,22 @@ fn by_directory(placeholders: &[Placeholder]) -> BTreeMap<&Path, Vec<&Placeholde
     all
 }
 
+/// Opens a directory to lock it. Something else may have come into its place: that is not to be waited for, nor to get
+/// other times.
+fn open(directory: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(directory)
+}
+
 /// Removes those of a directory if no other run uses it. Returns those that are left although none does.
 fn remove<'s>(directory: &Path, mut placeholders: Vec<&'s Placeholder>) -> Vec<&'s Placeholder> {
-    let lock = File::open(directory).map_err(fs::TryLockError::Error);
+    let lock = open(directory).map_err(fs::TryLockError::Error);
     match lock.and_then(|lock| lock.try_lock().map(|()| lock)) {
         Ok(lock) => {
-            let times = Times::of(&lock);
+            let (times, all) = (Times::of(&lock), placeholders.len());
             placeholders.retain(|placeholder| !placeholder.remove());
-            times.restore(&lock);
+            if placeholders.len() < all {
+                times.restore(&lock);
+            }
         }
         Err(fs::TryLockError::WouldBlock) => placeholders.clear(),
         Err(fs::TryLockError::Error(_)) => {

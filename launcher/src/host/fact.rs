@@ -19,6 +19,11 @@ impl<T> Fact<T> {
         Fact { known: OnceCell::from(value), ..self }
     }
 
+    /// Whether it was asked for.
+    pub fn is_read(&self) -> bool {
+        self.known.get().is_some()
+    }
+
     /// The value.
     pub fn get(&self) -> &T {
         self.known.get_or_init(self.read)

@@ -26,6 +26,8 @@ impl Plan {
     /// Makes it the plan of such a request.
     pub fn give(&mut self, request: &Request, program: Program, host: &Host) -> Result<(), Refusal> {
         self.loudness = variables::loudness(request, host)?;
+        // What was made while the run waited, no command of it has made.
+        self.record.iter_mut().for_each(|record| record.began = host.began);
         self.arguments.clone_from(&request.command);
         self.program = program;
         Ok(())

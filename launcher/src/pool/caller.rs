@@ -54,12 +54,13 @@ impl Connection {
         let key = Key::of(request).map_err(|refusal| refusal.to_string())?;
         let none = "there is no pool for these flags here ('sbx pool start' makes one)";
         let path = place::socket(&host, &key).ok_or(none)?;
-        let socket = packet::connect(&path).map_err(|_| none)?;
-        if !peer::listens(socket.as_fd()) {
-            return Err("who listens there is not a pool of this user's".to_string());
-        }
+        let socket = packet::connect(&path).map_err(|failed| match failed.errno() {
+            libc::EAGAIN => "the pool does not answer",
+            _ => none,
+        })?;
+        let proof = peer::proof_of(socket.as_fd())?;
         let (command, flags) = (request.command.clone(), Wish::flags(request));
-        let wish = Wish { key: key.bytes().to_vec(), flags, command, environment: host.environment };
+        let wish = Wish { key: key.bytes().to_vec(), proof, flags, command, environment: host.environment };
         let wish = wish.encode();
         if wish.len() > LONGEST {
             return Err("its words and variables are too many".to_string());

@@ -19,6 +19,8 @@ pub const LONGEST_ANSWER: usize = 1 << 10;
 pub struct Wish {
     /// What the pool is for.
     pub key: Vec<u8>,
+    /// What only a process knows that nothing confines ([`crate::pool::peer::Proof`]).
+    pub proof: Vec<u8>,
     /// What the key leaves out: flags about messages, each a letter with its value.
     pub flags: Vec<OsString>,
     /// The command and its arguments.
@@ -75,6 +77,7 @@ impl Wish {
             bytes.extend(text);
         };
         add(&self.key);
+        add(&self.proof);
         for list in [&self.flags, &self.command] {
             add(&(list.len() as u32).to_le_bytes());
             list.iter().for_each(|word| add(word.as_bytes()));
@@ -89,13 +92,13 @@ impl Wish {
     /// From bytes; `None` if they are no wish.
     pub fn decode(mut bytes: &[u8]) -> Option<Wish> {
         let rest = &mut bytes;
-        let key = text(rest)?.to_vec();
+        let (key, proof) = (text(rest)?.to_vec(), text(rest)?.to_vec());
         let (flags, command) = (list(rest)?, list(rest)?);
         let mut environment = Environment::new();
         while !rest.is_empty() {
             environment.push((word(rest)?, word(rest)?));
         }
-        Some(Wish { key, flags, command, environment })
+        Some(Wish { key, proof, flags, command, environment })
     }
 }
 
@@ -159,7 +162,7 @@ mod tests {
         let words = |list: &[&str]| list.iter().map(OsString::from).collect::<Vec<_>>();
         let environment = vec![("A".into(), "b=c".into()), ("EMPTY".into(), "".into())];
         let (flags, command) = (words(&["v", "r/x"]), words(&["sh", "-c", "", "x"]));
-        let wish = Wish { key: vec![0, 1, 255], flags, command, environment };
+        let wish = Wish { key: vec![0, 1, 255], proof: vec![7], flags, command, environment };
         let bytes = wish.encode();
         assert_eq!(Wish::decode(&bytes).unwrap(), wish);
         // No beginning of it is another wish that says more than its own words.

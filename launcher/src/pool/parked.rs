@@ -3,7 +3,7 @@
 use crate::error::Refusal;
 use crate::pool::key::Key;
 use crate::pool::messages::{Answer, LONGEST, Wish};
-use crate::pool::peer::Standing;
+use crate::pool::peer::{Proof, Standing};
 use crate::request::Request;
 use crate::run::lasting::News;
 use crate::run::warm::{self, Asked, Door, Ended, Waited};
@@ -26,6 +26,8 @@ pub struct Shared {
     pub listener: OwnedFd,
     /// What callers have to be.
     pub standing: Standing,
+    /// What they have to know.
+    pub proof: Proof,
     /// The pool.
     pub pool: Pid,
     /// Where it is told how its runs fare.
@@ -116,7 +118,9 @@ impl Socket<'_> {
         let received = packet::receive(connection.as_fd(), LONGEST).ok()?;
         let wish = Wish::decode(&received.bytes);
         self.connection = Some(Rc::new(connection));
-        if !peer.is_some_and(|peer| peer.is_equal(received.sender)) {
+        let proof = wish.as_ref().map(|wish| &*wish.proof);
+        let may_look = proof.is_some_and(|proof| self.shared.proof.is(proof));
+        if !may_look || !peer.is_some_and(|peer| peer.is_equal(received.sender)) {
             self.refuse(
                 "the caller is not what the pool is: its user, rights, namespaces, limits or group differ",
             );
@@ -192,6 +196,9 @@ impl Door for Socket<'_> {
     fn begun(&mut self) {
         // Not before: the pool would take a processor from the command's start.
         self.tell(Notice::Taken);
+        // As long as somebody has it open, callers wait to be served, even where the pool was killed. This process
+        // never gives what it shares with the pool back.
+        drop(descriptor::own(self.shared.listener.as_raw_fd()));
     }
 
     fn end(&mut self, result: Result<i32, Refusal>) {
@@ -207,5 +214,42 @@ impl Door for Socket<'_> {
         self.answer(&Answer::Ended(status));
         self.connection = None;
         self.tell(Notice::Ended);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforce::scratch::Scratch;
+
+    /// A caller that is what this process is, and nothing but confined by something that /proc does not tell of.
+    #[test]
+    fn who_does_not_know_the_proof_is_refused() {
+        let scratch = Scratch::create(None).unwrap();
+        let path = scratch.path().join("socket");
+        let request = Request { command: vec!["true".into()], ..Request::default() };
+        let (pipe, notices) = descriptor::pipe().unwrap();
+        let shared = Shared {
+            key: Key::of(&request).unwrap(),
+            listener: packet::listen(&path, 1).unwrap(),
+            standing: Standing::own().unwrap(),
+            proof: Proof::known("proof"),
+            pool: process::id(),
+            request,
+            notices,
+        };
+        for (told, is_served) in [("proof", true), ("proo", false), ("proofs", false), ("", false)] {
+            let (key, proof) = (shared.key.bytes().to_vec(), told.as_bytes().to_vec());
+            let command = vec!["true".into()];
+            let wish = Wish { key, proof, flags: Vec::new(), command, environment: Vec::new() };
+            let caller = packet::connect(&path).unwrap();
+            packet::send(caller.as_fd(), &[&wish.encode()], &[pipe.as_fd(); 3]).unwrap();
+            let came = packet::next(shared.listener.as_fd(), None, None).unwrap();
+            let Came::Connection(connection) = came else { panic!("nobody came") };
+            let mut socket = Socket { shared: &shared, connection: None };
+            let heard = socket.hear(connection, [pipe.as_raw_fd(); 2]);
+            assert_eq!(matches!(heard, Some(Waited::Asked(_))), is_served, "{told}");
+        }
+        assert!(!Proof::known("").is(b""));
     }
 }

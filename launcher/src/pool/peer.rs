@@ -4,9 +4,12 @@
 //! rules keep it from the socket. Where those let it through, this is what refuses it.
 
 use crate::sys::process::{self, Pid};
-use crate::sys::{packet, privilege, probe};
+use crate::sys::{SyscallError, descriptor, packet, privilege, probe};
 use std::ffi::OsString;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The lines of proc_pid_status(5) that have to be the same: who it is, what it may do and what it passes on.
@@ -135,14 +138,63 @@ fn lines(pid: Pid, names: &[&str]) -> Option<Vec<String>> {
     Some(lines.collect())
 }
 
-/// Whether who listens is this user's, and as free as this process.
-pub fn listens(connection: BorrowedFd<'_>) -> bool {
-    let Ok((pid, user)) = packet::peer(connection) else { return false };
+/// Where the pool has the file whose name is the proof.
+const PROOF: RawFd = 63;
+const PROOF_NAME: &str = "/memfd:sbx-pool-";
+
+/// What only a process can know that may look at the pool: the name of a file that the pool has open, which the kernel
+/// tells whoever may debug it (PTRACE_MODE_READ_FSCREDS, ptrace(2)). Landlock, and other modules that confine a process,
+/// let nobody look at what is outside, and no line of /proc tells who is confined by them.
+pub struct Proof {
+    name: OsString,
+    _file: Option<OwnedFd>,
+}
+
+impl Proof {
+    /// A new one, of the calling process.
+    pub fn new() -> Result<Proof, SyscallError> {
+        let file = descriptor::secret_name("sbx-pool-", PROOF)?;
+        let name = name_of(process::id()).unwrap_or_default();
+        Ok(Proof { name, _file: Some(file) })
+    }
+
+    /// One that is known already.
+    #[cfg(test)]
+    pub fn known(name: &str) -> Proof {
+        Proof { name: name.into(), _file: None }
+    }
+
+    /// Whether somebody knows it.
+    pub fn is(&self, told: &[u8]) -> bool {
+        !self.name.is_empty() && self.name.as_bytes() == told
+    }
+}
+
+fn name_of(pool: Pid) -> io::Result<OsString> {
+    std::fs::read_link(format!("/proc/{pool}/fd/{PROOF}")).map(PathBuf::into_os_string)
+}
+
+/// The proof, where who listens is a pool of this user's that is as free as this process; or why it is none.
+pub fn proof_of(connection: BorrowedFd<'_>) -> Result<Vec<u8>, &'static str> {
+    let none = "who listens there is not a pool of this user's";
+    let (pid, user) = packet::peer(connection).map_err(|_| none)?;
+    let held = packet::peer_held(connection).map_err(|_| none)?;
     // What this process is, it knows without /proc.
     let (mode, no_new_privs) = probe::confinement();
     let own =
         [u64::from(no_new_privs), mode.map_or(u64::MAX, |mode| mode as u64), privilege::effective().bits()];
     let found = lines(pid, &["NoNewPrivs:", "Seccomp:", "CapEff:"]).unwrap_or_default();
     let found = found.iter().map(|line| u64::from_str_radix(line.trim(), 16).unwrap_or(u64::MAX));
-    user == process::user() && found.eq(own)
+    if user != process::user() || !found.eq(own) {
+        return Err(none);
+    }
+    let name = match name_of(pid) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err("this process may not look at the pool, so something confines it");
+        }
+        name => name.unwrap_or_default().into_vec(),
+    };
+    // Its number is nobody else's as long as it has not ended.
+    let lives = !probe::readable(held.as_raw_fd(), Duration::ZERO);
+    (lives && name.starts_with(PROOF_NAME.as_bytes())).then_some(name).ok_or(none)
 }

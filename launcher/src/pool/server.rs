@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::pool::key::{Key, without_command};
 use crate::pool::messages::Answer;
 use crate::pool::parked::{self, Notice, Shared, UNSUITED};
-use crate::pool::peer::Standing;
+use crate::pool::peer::{Proof, Standing};
 use crate::pool::place;
 use crate::request::Request;
 use crate::run::{self, warm};
@@ -13,6 +13,7 @@ use crate::sys::packet::Came;
 use crate::sys::process::{self, Pid};
 use crate::sys::signal::{self, Set};
 use crate::sys::{SyscallError, descriptor, namespace, packet, path, probe};
+use crate::text::shown;
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -30,6 +31,8 @@ const QUIET: Duration = Duration::from_millis(20);
 /// be written.
 const MOST_FAILURES: u32 = 3;
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
+/// Of a socket at which callers wait that nobody serves.
+const MUTE: &str = "there is one already, which does not answer";
 /// What the pool writes when its first run waits.
 const READY: &[u8] = b"\0";
 
@@ -55,8 +58,10 @@ pub fn start(request: &Request, size: usize, idle: Duration) -> Result<Started, 
     }
     let key = Key::of(request)?;
     let path = place::make(&host, &key)?;
-    if let Ok(pool) = packet::connect(&path).and_then(|socket| packet::peer(socket.as_fd())) {
-        return Ok(Started::Already(pool.0));
+    match packet::connect(&path).and_then(|socket| packet::peer(socket.as_fd())) {
+        Ok((pool, _)) => return Ok(Started::Already(pool)),
+        Err(failed) if failed.errno() == libc::EAGAIN => return Err(refused(MUTE)),
+        Err(_) => {}
     }
     run::hear_of_children()?;
     let (reader, writer) = descriptor::pipe().map_err(cannot("start the pool"))?;
@@ -128,7 +133,8 @@ fn serve(
     let listener = packet::listen(path, BACKLOG)?;
     let (notices, sender) = descriptor::pipe()?;
     let request = without_command(request);
-    let shared = Shared { request, key, listener, standing, pool: process::id(), notices: sender };
+    let (proof, pool) = (Proof::new()?, process::id());
+    let shared = Shared { request, key, listener, standing, proof, pool, notices: sender };
     let path = path.to_path_buf();
     let starter = Some(starter);
     let mut pool = Pool {
@@ -336,15 +342,22 @@ pub fn stop(request: Option<&Request>) -> Result<usize, Refusal> {
     let mut ended = 0;
     for path in paths.into_iter().filter(|path| path::is_there(path)) {
         let pool = packet::connect(&path).and_then(|socket| {
-            let (pid, _) = packet::peer(socket.as_fd())?;
-            packet::peer_held(socket.as_fd()).map(|held| (pid, held))
+            let (pid, user) = packet::peer(socket.as_fd())?;
+            packet::peer_held(socket.as_fd()).map(|held| (pid, user, held))
         });
-        if let Ok((pid, held)) = pool {
-            process::signal(pid, libc::SIGTERM);
-            if !probe::readable(held.as_raw_fd(), LONGEST_START) {
-                return Err(Refusal::new(format!("cannot end the pool: process {pid} goes on")));
+        match pool {
+            Ok((pid, user, held)) if user == process::user() => {
+                process::signal_held(held.as_fd(), rustix::process::Signal::TERM);
+                if !probe::readable(held.as_raw_fd(), LONGEST_START) {
+                    return Err(Refusal::new(format!("cannot end the pool: process {pid} goes on")));
+                }
+                ended += 1;
             }
-            ended += 1;
+            Err(failed) if failed.errno() == libc::EAGAIN => {
+                let path = shown(&path);
+                return Err(Refusal::new(format!("cannot end the pool at '{path}': it does not answer")));
+            }
+            _ => {}
         }
         // Of one that was killed.
         let _ = fs::remove_file(&path);

@@ -211,6 +211,15 @@ pub fn sealed_memory_file(name: &CStr, contents: &[u8]) -> Result<OwnedFd, Sysca
     Ok(file)
 }
 
+/// A file in memory whose name ends in 128 random bits, at a number that is not in use.
+pub fn secret_name(prefix: &str, number: RawFd) -> Result<OwnedFd, SyscallError> {
+    let mut random = [0; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).of("getrandom")?;
+    let name = format!("{prefix}{:032x}", u128::from_ne_bytes(random));
+    let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC).of("memfd_create")?;
+    rustix::io::fcntl_dupfd_cloexec(file, number).of("fcntl(F_DUPFD_CLOEXEC)")
+}
+
 /// Writes everything, or tells why not.
 pub fn write_all(number: RawFd, mut bytes: &[u8]) -> Result<(), SyscallError> {
     while !bytes.is_empty() {

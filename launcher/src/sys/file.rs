@@ -113,14 +113,14 @@ pub fn open_without_links(path: &Path) -> Result<OwnedFd, SyscallError> {
 
 /// All of a file that is mostly short, as [`std::fs::read`] with half of its calls.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    Ok(read_most(path, usize::MAX)?.unwrap_or_default())
+    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(read_most(&file, usize::MAX)?.unwrap_or_default())
 }
 
-/// The same of a file that may be long: nothing if there is more.
-pub fn read_most(path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
-    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+/// The rest of a file that may be long: nothing if there is more.
+pub fn read_most(file: &OwnedFd, most: usize) -> io::Result<Option<Vec<u8>>> {
     let mut text = Vec::with_capacity(4096);
-    while retry_on_intr(|| rustix::io::read(&file, spare_capacity(&mut text)))? > 0 {
+    while retry_on_intr(|| rustix::io::read(file, spare_capacity(&mut text)))? > 0 {
         if text.len() > most {
             return Ok(None);
         }

@@ -36,9 +36,11 @@ pub fn listen(path: &Path, backlog: i32) -> Result<OwnedFd, SyscallError> {
     Ok(socket)
 }
 
-/// A connection to such a socket.
+/// A connection to such a socket. Where as many wait already as have room, it is an error (EAGAIN): whoever listens may
+/// be stopped, or nobody.
 pub fn connect(path: &Path) -> Result<OwnedFd, SyscallError> {
     let socket = new_socket()?;
+    rustix::io::ioctl_fionbio(&socket, true).of("ioctl(FIONBIO)")?;
     let address = SocketAddrUnix::new(path).of("connect")?;
     retry_on_intr(|| rustix::net::connect(&socket, &address)).of("connect")?;
     Ok(socket)
@@ -184,4 +186,22 @@ pub fn receive_now(over: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usi
 /// still be received.
 pub fn close_to_others(socket: BorrowedFd<'_>) -> Result<(), SyscallError> {
     rustix::net::shutdown(socket, rustix::net::Shutdown::Both).of("shutdown")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforce::scratch::Scratch;
+
+    #[test]
+    fn nobody_waits_in_a_queue_that_is_full() {
+        let scratch = Scratch::create(None).unwrap();
+        let path = scratch.path().join("socket");
+        let listener = listen(&path, 1).unwrap();
+        let callers: Vec<_> = std::iter::from_fn(|| connect(&path).ok()).take(10).collect();
+        assert!((1..10).contains(&callers.len()));
+        assert_eq!(connect(&path).unwrap_err().errno(), libc::EAGAIN);
+        drop(listener);
+        assert_eq!(connect(&path).unwrap_err().errno(), libc::ECONNREFUSED);
+    }
 }

@@ -164,8 +164,12 @@ impl State {
         let seen = Seen::of(&found);
         match FileType::from_raw_mode(found.stx_mode.into()) {
             FileType::RegularFile if opened => {
-                let text = file::read_most(path, LONGEST).ok().flatten();
-                text.map(|text| State::Read(seen, text))
+                // A command may have put something else there just now, which whoever opens it waits for.
+                let opened = file::open_without_links(path).ok()?;
+                let found = rustix::fs::statx(&opened, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS);
+                let is_it = found.is_ok_and(|found| Seen::of(&found) == seen);
+                let text = is_it.then(|| file::read_most(&opened, LONGEST).ok().flatten());
+                text.flatten().map(|text| State::Read(seen, text))
             }
             // One of the kernel's: others are marked.
             FileType::Directory if opened => None,

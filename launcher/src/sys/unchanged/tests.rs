@@ -133,3 +133,32 @@ fn nothing_holds_that_the_kernel_does_not_tell_of() {
     // The processes that there are.
     assert!(Unchanged::from_now(&[look("/proc", Depth::Contents)]).is_none());
 }
+
+/// A command can exchange the two as often as it likes, and whoever opens the pipe waits for somebody who writes.
+#[test]
+fn a_pipe_that_comes_between_two_looks_is_not_waited_for() {
+    use rustix::fs::{CWD, FileType, Mode, RenameFlags};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, mpsc};
+    let (_scratch, base) = ground();
+    let [file, pipe] = ["named/read", "named/pipe"].map(|name| base.join(name));
+    rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let goes_on = Arc::new(AtomicBool::new(true));
+    let exchanging = {
+        let (goes_on, file) = (goes_on.clone(), file.clone());
+        std::thread::spawn(move || {
+            while goes_on.load(Ordering::Relaxed) {
+                rustix::fs::renameat_with(CWD, &file, CWD, &pipe, RenameFlags::EXCHANGE).unwrap();
+            }
+        })
+    };
+    let (done, looked) = mpsc::channel();
+    std::thread::spawn(move || {
+        let seen = (0..20_000).filter(|_| matches!(State::of(&file, true), Some(State::Read(..)))).count();
+        let _ = done.send(seen);
+    });
+    let seen = looked.recv_timeout(std::time::Duration::from_secs(60));
+    goes_on.store(false, Ordering::Relaxed);
+    exchanging.join().unwrap();
+    assert!(seen.expect("it waits for the other end of a pipe") > 0);
+}

@@ -3,7 +3,7 @@
 use super::Pool;
 use sbx_tests::{Output, World, in_worlds, need};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
@@ -192,5 +192,53 @@ fn a_command_that_follows_a_change_at_once_is_bound_by_it() {
             put(&allow);
             pool.cmd(&[], &read).run().success().prints("data\n");
         }
+    });
+}
+
+/// Whatever is younger than a run and executable was made by its command, as far as it can tell.
+#[test]
+fn what_the_user_made_while_a_run_waited_is_not_the_commands() {
+    if !need(&["git"]) {
+        return;
+    }
+    in_worlds(|world| {
+        let pool = Pool::start(world, "1", &[]);
+        settled(&pool);
+        let own = "git init -q own; printf '#!/bin/sh\\n' > own/.git/hooks/pre-commit; \
+                   chmod +x own/.git/hooks/pre-commit; git -C own config core.sshCommand 'ssh -i key'";
+        world.bare(["sh", "-c", own]).run().success();
+        // The clock of the file system has gone on by then.
+        std::thread::sleep(Duration::from_millis(50));
+        lasts(|| pool.sh("true"));
+        assert!(world.exists("own/.git/hooks/pre-commit"), "{:?}", world.read("own/.git/config"));
+        assert!(world.read("own/.git/config").unwrap().contains("sshCommand"));
+    });
+}
+
+/// What a run that waited put into a directory goes with it. What stands in the place of that directory by then is the
+/// user's, and is left as it is.
+#[test]
+fn what_came_into_the_place_of_a_repository_is_left_alone() {
+    if !need(&["git"]) {
+        return;
+    }
+    in_worlds(|world| {
+        world.bare(["git", "init", "-q", "."]).run().success();
+        let pool = Pool::start(world, "2", &[]);
+        settled(&pool);
+        let elsewhere = world.outside.join("repository");
+        let script = format!("mv .git {0} && echo 'gitdir: {0}' > .git", elsewhere.display());
+        world.bare(["sh", "-c", &script]).run().success();
+        let before = fs::metadata(world.path(".git")).unwrap();
+        // The clock that files go by is a coarse one.
+        std::thread::sleep(Duration::from_millis(50));
+        // It starts cold, and the runs that waited end meanwhile.
+        pool.cmd(&[], "mv .git other; sleep 0.5").run();
+        assert!(!world.exists(".git.sbx-aside"));
+        let after = fs::metadata(world.path(".git")).unwrap();
+        assert_eq!(
+            (after.modified().unwrap(), after.ctime_nsec()),
+            (before.modified().unwrap(), before.ctime_nsec())
+        );
     });
 }

@@ -139,3 +139,58 @@ fn a_caller_that_passes_on_something_else_is_not_served() {
         pool.sh("true").success();
     });
 }
+
+/// Changes something that a process passes on, and executes a command.
+const CHANGED: &str = "\
+import ctypes, os, resource, signal, sys
+prctl = ctypes.CDLL(None, use_errno=True).prctl
+if sys.argv[1] == 'memory that is written and executed':
+    assert prctl(65, 1, 0, 0, 0) == 0
+elif sys.argv[1] == 'huge pages':
+    assert prctl(41, 1, 0, 0, 0) == 0
+elif sys.argv[1] == 'scheduling':
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+elif sys.argv[1] == 'who is killed first':
+    open('/proc/self/oom_score_adj', 'w').write('500')
+elif sys.argv[1] == 'a limit':
+    resource.setrlimit(resource.RLIMIT_CPU, (1000, 1000))
+elif sys.argv[1] == 'priority':
+    os.nice(3)
+else:
+    assert sys.argv[1] == 'nothing'
+for number in signal.SIGPIPE, signal.SIGXFSZ:
+    signal.signal(number, signal.SIG_DFL)
+os.execv(sys.argv[2], sys.argv[2:])
+";
+
+#[test]
+fn what_the_caller_passes_on_is_the_commands() {
+    if !need(&["python3"]) {
+        return;
+    }
+    in_worlds(|world| {
+        let pool = Pool::start(world, "1", &[]);
+        let sbx = sbx_tests::stage::sbx().display().to_string();
+        let show = "import ctypes, os, resource\n\
+                    prctl = ctypes.CDLL(None).prctl\n\
+                    print(prctl(66, 0, 0, 0, 0), prctl(42, 0, 0, 0, 0), os.sched_getscheduler(0), \
+                    open('/proc/self/oom_score_adj').read().strip(), resource.getrlimit(resource.RLIMIT_CPU)[0], \
+                    os.nice(0))";
+        let run = |what: &str| {
+            let words = ["run", "--pool", "-v", "--", "python3", "-c", show];
+            place(world.bare(["python3", "-c", CHANGED, what, &sbx].iter().chain(&words)), world)
+        };
+        let usual = pool.within(|| run("nothing").run()).success().out();
+        for what in [
+            "memory that is written and executed",
+            "huge pages",
+            "scheduling",
+            "who is killed first",
+            "a limit",
+            "priority",
+        ] {
+            let out = cold(run(what), "there is no pool for these flags here").success();
+            assert_ne!(out.out(), usual, "{what}");
+        }
+    });
+}
