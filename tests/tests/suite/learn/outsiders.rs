@@ -8,8 +8,8 @@ use serde_json::json;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 
-/// Whether somebody outside connects to what a command listens at that says at which port it does. Where the command has
-/// a network of its own, somebody else may listen at that port here: only the command knows the word.
+/// Whether somebody outside connects to what a command listens at that says at which port it does. Where the command
+/// has a network of its own, somebody else may listen at that port here: only the command knows the word.
 fn is_reached(world: &World, bind: &str) -> bool {
     let word = format!("the command of {}", world.path(".").display());
     let script = format!(
