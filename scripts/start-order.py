@@ -73,9 +73,9 @@ class Trace:
         self.program, self.met = program, {}
 
     def run(self, directory, *commands):
-        """Runs commands one after the other, until all processes have ended. Fails if the last one fails."""
+        """Runs commands one after the other, until all processes have ended."""
         left = list(commands)
-        child, status = self.begin(left.pop(0), directory), None
+        child = self.begin(left[0], directory)
         while True:
             try:
                 thread, event = os.waitpid(-1, WALL)
@@ -84,10 +84,10 @@ class Trace:
             if os.WIFSTOPPED(event):
                 self.stopped(thread, event)
             elif thread == child:
-                status = event
-                child = self.begin(left.pop(0), directory) if left else None
-        if status != 0:
-            sys.exit(f"'sbx {commands[-1]}' failed: wait status {status}")
+                if event != 0:
+                    sys.exit(f"'sbx {left[0]}' failed: wait status {event}")
+                left.pop(0)
+                child = self.begin(left[0], directory) if left else None
 
     def begin(self, command, directory):
         child = os.fork()

@@ -245,7 +245,7 @@ MUTANTS = [
      "let opened = file::open_without_links(path).ok()?;",
      "let opened = OwnedFd::from(std::fs::File::open(path).ok()?);", ["lib:unchanged"]),
     ("lasting-began", "launcher/src/plan/again.rs",
-     "self.record.iter_mut().for_each(|record| record.began = host.began);", "", ["pool::lasting::"]),
+     "self.record.iter_mut().for_each(|record| record.began = timer::file_time());", "", ["pool::lasting::"]),
     ("placeholders-elsewhere", "launcher/src/enforce/placeholders.rs",
      "OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(directory)", "File::open(directory)",
      ["pool::lasting::"]),

@@ -6,6 +6,7 @@ use crate::host::Host;
 use crate::plan::{Plan, executed, namespaces, network, static_programs, variables};
 use crate::program::Program;
 use crate::request::Request;
+use crate::sys::timer;
 
 impl Plan {
     /// Whether this would be the plan of a request for another program as well, whose caller has the same variables, if
@@ -26,8 +27,9 @@ impl Plan {
     /// Makes it the plan of such a request.
     pub fn give(&mut self, request: &Request, program: Program, host: &Host) -> Result<(), Refusal> {
         self.loudness = variables::loudness(request, host)?;
-        // What was made while the run waited, no command of it has made.
-        self.record.iter_mut().for_each(|record| record.began = host.began);
+        // What was made while the run waited, no command of it has made. Its command begins so soon that only the clock of
+        // files tells what it makes.
+        self.record.iter_mut().for_each(|record| record.began = timer::file_time());
         self.arguments.clone_from(&request.command);
         self.program = program;
         Ok(())

@@ -1,4 +1,4 @@
-//! What is certainly not there, by listings of directories. A plan asks for hundreds of names in two directories, of
+//! What listings of directories tell of paths: what is certainly not there, or a directory. A plan asks for hundreds of names in two directories, of
 //! which nearly none exists: a listing answers all of them.
 //!
 //! A listing is read once for one plan, when some names have been asked for, and is as old as a look at the first of
@@ -55,7 +55,12 @@ enum Told<'p> {
 impl Listings {
     /// For names below these directories, as far as their paths are real ones.
     pub fn below(bases: impl IntoIterator<Item = PathBuf>) -> Listings {
-        Listings { bases: bases.into_iter().collect(), known: RefCell::default() }
+        let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+        let is_plain = |base: &PathBuf| {
+            let names = base.as_os_str().as_bytes().strip_prefix(b"/");
+            names.is_some_and(|names| names.split(|byte| *byte == b'/').all(is_name))
+        };
+        Listings { bases: bases.into_iter().filter(is_plain).collect(), known: RefCell::default() }
     }
 
     /// Whether there is certainly nothing at a path.
@@ -196,6 +201,12 @@ mod tests {
         }
         for other in ["", "file", "file/x", "link", "link/b", "link/none", "A", "a/../a", "./a"] {
             assert_eq!(known(other), (false, false), "{other}");
+        }
+        // A path that is written in another way is not the real one.
+        for odd in ["a/../a", "a/.", "a//b/.."] {
+            let base = PathBuf::from(format!("{}/{odd}", base.display()));
+            let path = base.join("b");
+            assert!(!Listings::below([base]).is_straight(&path), "{odd}");
         }
         // Nobody asked for names there.
         assert!(!listings.lack(Path::new("/no/such")));

@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 /// How long a run may take to say that it has the command: longer than a start takes nobody waits for one.
-const PATIENCE: Duration = Duration::from_millis(100);
+pub const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Runs what is asked for, and returns the exit status.
 pub fn run(request: Request, verify: Check) -> Result<i32, Refusal> {

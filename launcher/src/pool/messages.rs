@@ -19,7 +19,7 @@ pub const LONGEST_ANSWER: usize = 1 << 10;
 pub struct Wish {
     /// What the pool is for.
     pub key: Vec<u8>,
-    /// What only a process knows that nothing confines ([`crate::pool::peer::Proof`]).
+    /// The name that proves that the caller may look at the pool ([`crate::pool::peer::Proof`]).
     pub proof: Vec<u8>,
     /// What the key leaves out: flags about messages, each a letter with its value.
     pub flags: Vec<OsString>,

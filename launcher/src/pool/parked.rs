@@ -122,7 +122,8 @@ impl Socket<'_> {
         let may_look = proof.is_some_and(|proof| self.shared.proof.is(proof));
         if !may_look || !peer.is_some_and(|peer| peer.is_equal(received.sender)) {
             self.refuse(
-                "the caller is not what the pool is: its user, rights, namespaces, limits or group differ",
+                "the caller is not what the pool is: its user, rights, namespaces or control group differ, or \
+                 something confines it",
             );
             return None;
         }

@@ -142,9 +142,9 @@ fn lines(pid: Pid, names: &[&str]) -> Option<Vec<String>> {
 const PROOF: RawFd = 63;
 const PROOF_NAME: &str = "/memfd:sbx-pool-";
 
-/// What only a process can know that may look at the pool: the name of a file that the pool has open, which the kernel
-/// tells whoever may debug it (PTRACE_MODE_READ_FSCREDS, ptrace(2)). Landlock, and other modules that confine a
-/// process, let nobody look at what is outside, and no line of /proc tells who is confined by them.
+/// The name of a file that the pool has open. The kernel shows it to a process that may look at the pool
+/// (PTRACE_MODE_READ_FSCREDS, ptrace(2)). Landlock does not let a process look at what is outside of its domain, and no
+/// line of /proc tells of such a domain.
 pub struct Proof {
     name: OsString,
     _file: Option<OwnedFd>,

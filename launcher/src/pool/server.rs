@@ -2,6 +2,7 @@
 
 use crate::error::{Refusal, cannot};
 use crate::host::Host;
+use crate::pool::caller::PATIENCE;
 use crate::pool::key::{Key, without_command};
 use crate::pool::messages::Answer;
 use crate::pool::parked::{self, Notice, Shared, UNSUITED};
@@ -58,7 +59,7 @@ pub fn start(request: &Request, size: usize, idle: Duration) -> Result<Started, 
     }
     let key = Key::of(request)?;
     let path = place::make(&host, &key)?;
-    match packet::connect(&path).and_then(|socket| packet::peer(socket.as_fd())) {
+    match connect(&path).and_then(|socket| packet::peer(socket.as_fd())) {
         Ok((pool, _)) => return Ok(Started::Already(pool)),
         Err(failed) if failed.errno() == libc::EAGAIN => return Err(refused(MUTE)),
         Err(_) => {}
@@ -68,7 +69,11 @@ pub fn start(request: &Request, size: usize, idle: Duration) -> Result<Started, 
     let pid = probe::fork().map_err(cannot("start the pool"))?;
     if pid == 0 {
         drop(reader);
+        let told = writer.try_clone();
         let end = serve(request, (key, standing), &path, (size, idle), writer);
+        if let Some((failed, told)) = end.as_ref().err().zip(told.ok()) {
+            let _ = descriptor::write_all(told.as_raw_fd(), failed.to_string().as_bytes());
+        }
         process::exit_now(i32::from(end.is_err()));
     }
     drop(writer);
@@ -298,11 +303,23 @@ impl Pool {
         let _ = fs::remove_file(&self.path);
         let _ = packet::close_to_others(self.shared.listener.as_fd());
         let until = Instant::now() + LONGEST_START;
-        for run in self.runs.drain(..).filter(|run| !run.is_taken) {
-            if !probe::readable(run.held.as_raw_fd(), until.saturating_duration_since(Instant::now())) {
-                process::signal(run.pid, libc::SIGKILL);
+        // One that has just got a command says so.
+        loop {
+            self.runs.retain(|run| !run.is_taken);
+            let numbers = self.runs.iter().map(|run| run.held.as_raw_fd());
+            let numbers = [self.notices.as_raw_fd()].into_iter().chain(numbers);
+            let left = until.saturating_duration_since(Instant::now());
+            if self.runs.is_empty() || left.is_zero() {
+                break;
+            }
+            let Ok(ready) = descriptor::poll_all(numbers, Some(left)) else { break };
+            // A notice that came before the end is heard first.
+            match ready.contains(&0) {
+                true => self.hear(),
+                false => ready.iter().rev().for_each(|place| drop(self.runs.remove(place - 1))),
             }
         }
+        self.runs.iter().for_each(|run| process::signal(run.pid, libc::SIGKILL));
     }
 }
 
@@ -339,9 +356,9 @@ pub fn stop(request: Option<&Request>) -> Result<usize, Refusal> {
         None => place::all(&host),
         Some(request) => place::socket(&host, &Key::of(request)?).into_iter().collect(),
     };
-    let mut ended = 0;
+    let (mut ended, mut mute) = (0, None);
     for path in paths.into_iter().filter(|path| path::is_there(path)) {
-        let pool = packet::connect(&path).and_then(|socket| {
+        let pool = connect(&path).and_then(|socket| {
             let (pid, user) = packet::peer(socket.as_fd())?;
             packet::peer_held(socket.as_fd()).map(|held| (pid, user, held))
         });
@@ -354,13 +371,29 @@ pub fn stop(request: Option<&Request>) -> Result<usize, Refusal> {
                 ended += 1;
             }
             Err(failed) if failed.errno() == libc::EAGAIN => {
-                let path = shown(&path);
-                return Err(Refusal::new(format!("cannot end the pool at '{path}': it does not answer")));
+                mute = Some(path);
+                continue;
             }
             _ => {}
         }
         // Of one that was killed.
         let _ = fs::remove_file(&path);
     }
-    Ok(ended)
+    mute.map_or(Ok(ended), |path| {
+        let path = shown(&path);
+        Err(Refusal::new(format!("cannot end the pool at '{path}': it does not answer")))
+    })
+}
+
+/// A connection, as soon as the queue has room.
+fn connect(path: &Path) -> Result<OwnedFd, SyscallError> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match packet::connect(path) {
+            Err(failed) if failed.errno() == libc::EAGAIN && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            connected => return connected,
+        }
+    }
 }

@@ -217,7 +217,10 @@ pub fn secret_name(prefix: &str, number: RawFd) -> Result<OwnedFd, SyscallError>
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).of("getrandom")?;
     let name = format!("{prefix}{:032x}", u128::from_ne_bytes(random));
     let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC).of("memfd_create")?;
-    rustix::io::fcntl_dupfd_cloexec(file, number).of("fcntl(F_DUPFD_CLOEXEC)")
+    let placed = rustix::io::fcntl_dupfd_cloexec(file, number).of("fcntl(F_DUPFD_CLOEXEC)")?;
+    // The kernel takes the next free one.
+    let is_there = placed.as_raw_fd() == number;
+    is_there.then_some(placed).ok_or(Errno::BUSY).of("fcntl(F_DUPFD_CLOEXEC)")
 }
 
 /// Writes everything, or tells why not.

@@ -1,7 +1,7 @@
 //! UNIX sockets that keep packets apart, with descriptors beside the bytes.
 
 use crate::sys::process::Pid;
-use crate::sys::{OfCall, SyscallError, descriptor};
+use crate::sys::{OfCall, SyscallError, checked, descriptor};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fs::Timespec;
@@ -109,9 +109,10 @@ pub fn peer_held(socket: BorrowedFd<'_>) -> Result<OwnedFd, SyscallError> {
         let (value, length) = ((&raw mut number).cast(), &raw mut length);
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, PEER_PIDFD, value, length)
     };
-    match result {
-        0 => Ok(descriptor::own(number)),
-        _ => crate::sys::process::open_pid(peer(socket)?.0),
+    match checked("getsockopt(SO_PEERPIDFD)", result) {
+        Ok(_) => Ok(descriptor::own(number)),
+        Err(failed) if failed.errno() == libc::ENOPROTOOPT => crate::sys::process::open_pid(peer(socket)?.0),
+        Err(failed) => Err(failed),
     }
 }
 

@@ -342,7 +342,7 @@ impl Aftermath {
     /// Whether an entry was not there at the start.
     fn is_made(&self, place: &Path) -> bool {
         let born = || repository::ages(&self.root, place).ok()?.born;
-        self.absent.contains(&place) || born().is_some_and(|born| born > self.record.began)
+        self.absent.contains(&place) || born().is_some_and(|born| born >= self.record.began)
     }
 
     /// Whether mounts held a repository, or the file that leads to one, during this run.

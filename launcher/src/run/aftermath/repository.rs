@@ -128,7 +128,7 @@ pub fn judge(
     // One may have been made in a directory that was there.
     let born = |name: &str| own.ages(name.as_ref()).ok()?.born;
     let is_made =
-        was_absent || [".", "objects"].iter().any(|name| born(name).is_some_and(|born| born > began));
+        was_absent || [".", "objects"].iter().any(|name| born(name).is_some_and(|born| born >= began));
     // It may have become one by what it got, or by its name: a clone of somebody else's brings all parts but a `.git`.
     let was_whole = before.is_some_and(Before::is_whole);
     let is_joined = || !was_whole && own.ages(OsStr::new("")).is_ok_and(|ages| ages.changed >= since);
