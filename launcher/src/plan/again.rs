@@ -27,8 +27,8 @@ impl Plan {
     /// Makes it the plan of such a request.
     pub fn give(&mut self, request: &Request, program: Program, host: &Host) -> Result<(), Refusal> {
         self.loudness = variables::loudness(request, host)?;
-        // What was made while the run waited, no command of it has made. Its command begins so soon that only the clock of
-        // files tells what it makes.
+        // What was made while the run waited, no command of it has made. Its command begins so soon that only the clock
+        // of files tells what it makes.
         self.record.iter_mut().for_each(|record| record.began = timer::file_time());
         self.arguments.clone_from(&request.command);
         self.program = program;

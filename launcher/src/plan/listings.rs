@@ -1,5 +1,5 @@
-//! What listings of directories tell of paths: what is certainly not there, or a directory. A plan asks for hundreds of names in two directories, of
-//! which nearly none exists: a listing answers all of them.
+//! What listings of directories tell of paths: what is certainly not there, or a directory. A plan asks for hundreds of
+//! names in two directories, of which nearly none exists: a listing answers all of them.
 //!
 //! A listing is read once for one plan, when some names have been asked for, and is as old as a look at the first of
 //! them would be. It is believed about what it does not have, and about what are directories. Whatever else it has is

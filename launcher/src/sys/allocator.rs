@@ -40,8 +40,8 @@ pub fn open() {
 
 /// Has the kernel give all pages of a part at once.
 fn have(start: usize, end: usize) {
-    // SAFETY: the range is part of `ROOM`, and what is in it stays. Kernels before 5.14 refuse it. The C library's errno
-    // stays as well: memory is asked for anywhere.
+    // SAFETY: the range is part of `ROOM`, and what is in it stays. Kernels before 5.14 refuse it. The C library's
+    // errno stays as well: memory is asked for anywhere.
     let _ = unsafe {
         let room = ROOM.0.get().cast::<u8>().add(start);
         rustix::mm::madvise(room.cast(), end - start, rustix::mm::Advice::LinuxPopulateWrite)

@@ -195,3 +195,20 @@ fn the_library_keeps_a_pool() {
     let error = Sandbox::new("minimal").program(stage::sbx()).warm(1).unwrap_err();
     assert!(error.to_string().contains("cannot keep a pool"), "{error}");
 }
+
+/// A run that has just got a command is none that waits, even if the pool has not heard of that yet.
+#[test]
+fn a_pool_ends_without_the_commands_that_begin_just_then() {
+    in_worlds(|world| {
+        for delay in [0, 3, 6, 9, 12, 15, 20] {
+            let pool = Pool::start(world, "1", &[]);
+            let going = pool.cmd(&[], "echo begun; exec sleep 60").start();
+            std::thread::sleep(Duration::from_millis(delay));
+            let began = Instant::now();
+            place(world.sbx(["pool", "stop"]), world).run().success();
+            assert!(began.elapsed() < Duration::from_secs(5), "after {delay} ms");
+            going.wait_for("begun");
+            going.kill();
+        }
+    });
+}
