@@ -8,6 +8,7 @@
 use crate::plan::namespaces::placeholder::MODE;
 use crate::sys::listing::{Entry, Listing};
 use crate::sys::observed::{self, Depth};
+use crate::sys::path::is_plain;
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -55,12 +56,8 @@ enum Told<'p> {
 impl Listings {
     /// For names below these directories, as far as their paths are real ones.
     pub fn below(bases: impl IntoIterator<Item = PathBuf>) -> Listings {
-        let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
-        let is_plain = |base: &PathBuf| {
-            let names = base.as_os_str().as_bytes().strip_prefix(b"/");
-            names.is_some_and(|names| names.split(|byte| *byte == b'/').all(is_name))
-        };
-        Listings { bases: bases.into_iter().filter(is_plain).collect(), known: RefCell::default() }
+        let bases = bases.into_iter().filter(|base| is_plain(base)).collect();
+        Listings { bases, known: RefCell::default() }
     }
 
     /// Whether there is certainly nothing at a path.

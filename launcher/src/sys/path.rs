@@ -12,14 +12,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// Whether a path is absolute, and written as real paths are: without `.`, `..` and needless slashes.
+pub fn is_plain(path: &Path) -> bool {
+    let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+    let names = path.as_os_str().as_bytes().strip_prefix(b"/");
+    names.is_some_and(|names| names.split(|byte| *byte == b'/').all(is_name))
+}
+
 /// Whether a path is the real path of something: no symbolic link is on the way, and it has no name twice. The kernel
 /// walks it at once, where the functions below look at each name. False too where it cannot be told.
 fn is_real(path: &Path) -> bool {
-    let text = path.as_os_str().as_bytes();
-    let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
-    let names = text.strip_prefix(b"/").unwrap_or_default();
-    names.split(|byte| *byte == b'/').all(is_name)
-        && openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::NO_SYMLINKS).is_ok()
+    is_plain(path) && openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::NO_SYMLINKS).is_ok()
 }
 
 /// realpath(3) with a buffer of ours. [`Path::canonicalize`] has it allocate the result, which takes
