@@ -179,11 +179,8 @@ impl<'a> Source<'a> {
         if ![0, process::user()].contains(&meta.uid()) {
             return Err(format!("it belongs to user {}", meta.uid()));
         }
-        let mut text = Vec::new();
-        file.take(LONGEST + 1).read_to_end(&mut text).map_err(|error| plain(&error))?;
-        if text.len() as u64 > LONGEST {
-            return Err("it is longer than 1 MiB".to_string());
-        }
+        let text = file::read_most(&file, LONGEST).map_err(|error| plain(&error))?;
+        let text = text.ok_or("it is longer than 1 MiB")?;
         Ok(Some((text, stamp(self.copy, &meta))))
     }
 }

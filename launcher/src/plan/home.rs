@@ -241,7 +241,7 @@ impl PrivateHome {
                 built_in: true,
                 follows: true,
             };
-            let is_there = |path: &PathBuf| !listings.lack(path) && path::is_there(path);
+            let is_there = |path: &PathBuf| listings.has(path, path::is_there);
             rules.extend(stores.into_iter().filter(is_there).map(read));
         }
         let rights = PathRights { execute: true, ..PathRights::WRITE };

@@ -73,6 +73,15 @@ impl Listings {
         }
     }
 
+    /// Whether there is something at a path. Where they do not tell, `look` does.
+    pub fn has(&self, path: &Path, look: impl FnOnce(&Path) -> bool) -> bool {
+        match self.told(path) {
+            Told::Lacking(_) => false,
+            Told::Directory => true,
+            Told::Nothing => look(path),
+        }
+    }
+
     /// Whether a path is certainly the real one of a directory.
     pub fn has_directory(&self, path: &Path) -> bool {
         matches!(self.told(path), Told::Directory)

@@ -118,8 +118,7 @@ impl Socket<'_> {
         let received = packet::receive(connection.as_fd(), LONGEST).ok()?;
         let wish = Wish::decode(&received.bytes);
         self.connection = Some(Rc::new(connection));
-        let proof = wish.as_ref().map(|wish| &*wish.proof);
-        let may_look = proof.is_some_and(|proof| self.shared.proof.is(proof));
+        let may_look = wish.as_ref().is_some_and(|wish| self.shared.proof.is(&wish.proof));
         if !may_look || !peer.is_some_and(|peer| peer.is_equal(received.sender)) {
             self.refuse(
                 "the caller is not what the pool is: its user, rights, namespaces or control group differ, or \

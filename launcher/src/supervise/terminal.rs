@@ -17,8 +17,9 @@ impl Terminal {
     /// The terminal among the standard descriptors, if this process group is in its foreground. In the
     /// background it belongs to another group.
     pub fn of_caller() -> Result<Option<Terminal>, SyscallError> {
-        let first = (0..3).find(|number| descriptor::is_terminal(*number));
-        let Some((number, modes)) = first.and_then(|number| Some((number, terminal::modes(number)?))) else {
+        let mut terminals = (0..3).filter(|number| descriptor::is_terminal(*number));
+        let Some((number, modes)) = terminals.find_map(|number| Some((number, terminal::modes(number)?)))
+        else {
             return Ok(None);
         };
         let group = process::group();

@@ -11,7 +11,7 @@ use rustix::io::{Errno, retry_on_intr};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileTimes, Metadata};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
@@ -114,14 +114,14 @@ pub fn open_without_links(path: &Path) -> Result<OwnedFd, SyscallError> {
 /// All of a file that is mostly short, as [`std::fs::read`] with half of its calls.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    Ok(read_most(&file, usize::MAX)?.unwrap_or_default())
+    Ok(read_most(&file, u64::MAX)?.unwrap_or_default())
 }
 
 /// The rest of a file that may be long: nothing if there is more.
-pub fn read_most(file: &OwnedFd, most: usize) -> io::Result<Option<Vec<u8>>> {
+pub fn read_most(file: impl AsFd, most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut text = Vec::with_capacity(4096);
-    while retry_on_intr(|| rustix::io::read(file, spare_capacity(&mut text)))? > 0 {
-        if text.len() > most {
+    while retry_on_intr(|| rustix::io::read(&file, spare_capacity(&mut text)))? > 0 {
+        if text.len() as u64 > most {
             return Ok(None);
         }
         text.reserve(1024);

@@ -21,13 +21,13 @@ pub const MOST_DESCRIPTORS: usize = 8;
 
 fn new_socket() -> Result<OwnedFd, SyscallError> {
     let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
-    rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None).of("socket")
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(family, kind, flags, None).of("socket")
 }
 
 /// A socket that listens at a path where nothing is.
 pub fn listen(path: &Path, backlog: i32) -> Result<OwnedFd, SyscallError> {
     let socket = new_socket()?;
-    rustix::io::ioctl_fionbio(&socket, true).of("ioctl(FIONBIO)")?;
     // Whoever connects is asked who it is; the credentials of each packet say who has sent that.
     sockopt::set_socket_passcred(&socket, true).of("setsockopt(SO_PASSCRED)")?;
     let address = SocketAddrUnix::new(path).of("bind")?;
@@ -40,7 +40,6 @@ pub fn listen(path: &Path, backlog: i32) -> Result<OwnedFd, SyscallError> {
 /// be stopped, or nobody.
 pub fn connect(path: &Path) -> Result<OwnedFd, SyscallError> {
     let socket = new_socket()?;
-    rustix::io::ioctl_fionbio(&socket, true).of("ioctl(FIONBIO)")?;
     let address = SocketAddrUnix::new(path).of("connect")?;
     retry_on_intr(|| rustix::net::connect(&socket, &address)).of("connect")?;
     Ok(socket)

@@ -130,7 +130,7 @@ fn is_there<'a>(
         return *there;
     }
     // Where nobody knows what the variable stands for, nobody knows that nothing reads it either.
-    let is_there = |path: PathBuf| !listings.lack(&path) && path::is_there(&path);
+    let is_there = |path: PathBuf| listings.has(&path, path::is_there);
     let there = place.expand_path(variables).is_none_or(is_there);
     looked_for.push((place, there));
     there

@@ -43,7 +43,7 @@ impl Layout {
                 return;
             }
             // A file elsewhere may be a link to one that can be changed: ~/.bashrc to that of a project.
-            let leads_elsewhere = !listings.lack(&protected.path)
+            let leads_elsewhere = !listings.is_straight(&protected.path)
                 && match protected.path.symlink_metadata() {
                     Ok(meta) => meta.is_symlink(),
                     Err(error) => !path::says_missing(&error),

@@ -145,8 +145,7 @@ fn keep(at: &Path, given: &Given<'_>, places: &[Placed]) -> Vec<Kept> {
     let inner = given.home.map(|home| &*home.at).filter(|home| is_below(home, at));
     let elsewhere: Vec<&Path> = made.into_iter().chain([inner]).flatten().collect();
     let own = |path: &PathBuf| !elsewhere.iter().any(|other| is_within(path, other));
-    let listings = given.listings;
-    let is_there = |path: &Path| listings.has_directory(path) || (!listings.lack(path) && path.exists());
+    let is_there = |path: &Path| given.listings.has(path, Path::exists);
     let below = places.iter().map(|place| (&place.path, place.rights));
     let below = below.filter(|(path, _)| is_below(path, at) && own(path) && is_there(path));
     let rules: Vec<(&PathBuf, PathRights)> = below.collect();

@@ -18,8 +18,8 @@ mod toml;
 mod yaml;
 
 use crate::profile::{Name, Pattern, SettingsFormat};
+use crate::sys::file;
 use std::fs::OpenOptions;
-use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -58,9 +58,7 @@ fn text_of(path: &Path) -> Option<Vec<u8>> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= LONGEST)?;
-    let mut text = Vec::new();
-    file.take(LONGEST + 1).read_to_end(&mut text).ok().filter(|length| *length as u64 <= LONGEST)?;
-    Some(text)
+    file::read_most(&file, LONGEST).ok()?
 }
 
 /// Text in which all readers see the same lines: some take other characters than these for the end of one.

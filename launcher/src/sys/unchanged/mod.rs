@@ -32,7 +32,7 @@ const KERNEL: [u64; 4] = [0x9fa0, 0x6265_6572, 0x6367_7270, 0x1cd1];
 const OWN: [&str; 2] = ["/proc/self", "/proc/thread-self"];
 
 /// Longer files are not kept for comparison.
-const LONGEST: usize = 1 << 16;
+const LONGEST: u64 = 1 << 16;
 
 /// As many reads of what the kernel tells, of which each has dozens of names.
 const MOST_READS: usize = 64;

@@ -126,9 +126,9 @@ fn contents_that_change_through_a_mapping_are_noticed() {
 #[test]
 fn nothing_holds_that_the_kernel_does_not_tell_of() {
     let (_scratch, base) = ground();
-    fs::write(base.join("named/read"), vec![b'x'; LONGEST + 1]).unwrap();
+    fs::write(base.join("named/read"), vec![b'x'; LONGEST as usize + 1]).unwrap();
     assert!(Unchanged::from_now(&looks(&base)).is_none());
-    fs::write(base.join("named/read"), vec![b'x'; LONGEST]).unwrap();
+    fs::write(base.join("named/read"), vec![b'x'; LONGEST as usize]).unwrap();
     assert!(Unchanged::from_now(&looks(&base)).is_some());
     // The processes that there are.
     assert!(Unchanged::from_now(&[look("/proc", Depth::Contents)]).is_none());

@@ -4,7 +4,6 @@ use super::{Pool, place, runtime, socket, warm};
 use sbx_tests::{Cmd, World, in_worlds, kernel, need, promise};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 #[test]
 fn nobody_inside_reaches_the_pool() {
@@ -72,27 +71,30 @@ fn another_user_does_not_reach_the_pool() {
     }
 }
 
+/// A pool that has ended, and a program that listens in its place, says so, and prints what it gets.
+fn stranger(world: &World) -> (Pool<'_>, String) {
+    let pool = Pool::start(world, "1", &[]);
+    let path = socket(world);
+    place(world.sbx(["pool", "stop"]), world).run().success();
+    let listen = format!(
+        "import socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\ns.bind('{}')\ns.listen()\n\
+         print('ready', flush=True)\ns.settimeout(10)\nc, _ = s.accept()\nprint('got', c.recv(100000))",
+        path.display()
+    );
+    (pool, listen)
+}
+
 #[test]
 fn a_stranger_that_listens_in_its_place_gets_nothing() {
     if !need(&["python3"]) {
         return;
     }
     in_worlds(|world| {
-        let pool = Pool::start(world, "1", &[]);
-        let path = socket(world);
-        place(world.sbx(["pool", "stop"]), world).run().success();
+        let (pool, listen) = stranger(world);
         let runtime = runtime(world).display().to_string();
-        let listen = format!(
-            "import socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\ns.bind('{}')\ns.listen()\n\
-             print('ready', flush=True)\nc, _ = s.accept()\nprint('got', c.recv(100000))",
-            path.display()
-        );
         let words = ["run", "--rw", &runtime, "--", "python3", "-u", "-c", &listen];
         let stranger = place(world.sbx(words), world).start();
-        let until = Instant::now() + Duration::from_secs(10);
-        while !stranger.so_far().contains("ready") && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        stranger.wait_for("ready");
         let out = warm(world, &["-v"], "exit 3").env("TOKEN", "secret").run().exited(3);
         assert!(out.err().contains("no warm start"), "{out}");
         stranger.signal(libc::SIGTERM);
@@ -151,15 +153,8 @@ fn a_listener_that_is_no_pool_learns_nothing() {
         return;
     }
     in_worlds(|world| {
-        let pool = Pool::start(world, "1", &[]);
-        let path = socket(world);
-        place(world.sbx(["pool", "stop"]), world).run().success();
         // It is as free as the caller.
-        let listen = format!(
-            "import os, socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\ns.bind('{}')\ns.listen()\n\
-             print('ready', flush=True)\ns.settimeout(10)\nc, _ = s.accept()\nprint('got', c.recv(100000))",
-            path.display()
-        );
+        let (pool, listen) = stranger(world);
         let stranger = world.bare(["python3", "-u", "-c", &listen]).start();
         stranger.wait_for("ready");
         let out = warm(world, &["-v"], "exit 3").env("TOKEN", "secret").run().exited(3);

@@ -38,7 +38,7 @@ use crate::sys::{SyscallError, attributes, descriptor, file};
 use harmless::Harm;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -251,12 +251,8 @@ fn text(directory: &File, name: &str) -> io::Result<(Vec<u8>, file::Identity)> {
     if !identity.is_regular() {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    let mut text = Vec::new();
-    File::from(opened).take(LONGEST + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > LONGEST {
-        return Err(io::Error::from_raw_os_error(libc::EFBIG));
-    }
-    Ok((text, identity))
+    let text = file::read_most(&opened, LONGEST)?;
+    Ok((text.ok_or_else(|| io::Error::from_raw_os_error(libc::EFBIG))?, identity))
 }
 
 /// Makes the new configuration, which can be read by whom the present one can.
