@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""Finds the functions that the start of a run calls, in their order.
+"""Finds the functions that the start of a run calls, in their order, and the constants that these are about.
 
-    scripts/start-order.py PROGRAM >ORDER
+    scripts/start-order.py PROGRAM MAP >ORDER
 
-PROGRAM is an sbx with its symbols, linked at a fixed address. The result is a linker script that places these functions
-next to each other. scripts/link-in-order calls this in the middle of a release build.
+PROGRAM is an sbx with its symbols and relocations, linked at a fixed address. MAP is what the linker tells of it. The
+result is a linker script that places these functions next to each other, and the constants too. scripts/link-in-order
+calls this in the middle of a release build.
 
 The script sets a breakpoint on every function with ptrace(2), runs sbx in its usual ways, and removes each breakpoint
-when it is hit. It runs on x86_64 only.
+when it is hit. It runs on x86_64 only. The constants of a function are those that its relocations lead to.
 """
 
+import bisect
+import collections
 import ctypes
 import os
+import re
 import shutil
 import signal
 import struct
@@ -27,6 +31,8 @@ PTRACE_TRACEME, PTRACE_POKETEXT, PTRACE_CONT, PTRACE_GETREGS, PTRACE_SETREGS, PT
 PTRACE_SETOPTIONS, PTRACE_EVENT_EXEC = 0x4200, 4
 # PTRACE_O_TRACEFORK, _TRACEVFORK, _TRACECLONE, _TRACEEXEC, and _EXITKILL, so that no process outlives this program.
 OPTIONS = 0x2 | 0x4 | 0x8 | 0x10 | 0x100000
+SHT_RELA, SHF_ALLOC = 4, 2
+R_X86_64_64, R_X86_64_PC32, R_X86_64_32, R_X86_64_32S = 1, 2, 10, 11
 WALL = 0x40000000
 BREAKPOINT = b"\xcc"
 RIP = 16
@@ -62,6 +68,55 @@ def code(program):
         if kind == 1 and flags & 1:
             return address, data[offset:offset + size]
     sys.exit(f"'{program}' has no code")
+
+
+def relocations(program):
+    """Places in the program, and the addresses that they are about. Both in the order of the places."""
+    with open(program, "rb") as file:
+        data = file.read()
+    table, count = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, table + 64 * index) for index in range(count)]
+    found = []
+    for _, kind, flags, _, offset, size, symbols, _, _, _ in sections:
+        if kind != SHT_RELA or flags & SHF_ALLOC:
+            continue
+        first = sections[symbols][4]
+        for place, about, addend in struct.iter_unpack("<QQq", data[offset:offset + size]):
+            symbol, way = about >> 32, about & 0xffffffff
+            if way in (R_X86_64_64, R_X86_64_PC32, R_X86_64_32, R_X86_64_32S):
+                value = struct.unpack_from("<Q", data, first + 24 * symbol + 8)[0]
+                # Relative to the end of the instruction, which is mostly the end of these four bytes.
+                found.append((place, value + addend + (4 if way == R_X86_64_PC32 else 0)))
+    return sorted(found)
+
+
+def constants(map_file):
+    """Sections of constants that have a name of their own: addresses, sizes, names."""
+    with open(map_file) as file:
+        text = file.read()
+    found = re.findall(r"^ (\.rodata\.\S+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) ", text, re.MULTILINE)
+    often = collections.Counter(name for name, _, _ in found)
+    found = [(int(place, 16), int(size, 16), name) for name, place, size in found if often[name] == 1]
+    return sorted(part for part in found if part[0] and part[1])
+
+
+class Constants:
+    """The constants that functions are about, in the order of the functions."""
+
+    def __init__(self, program, map_file):
+        self.relocations, self.parts = relocations(program), constants(map_file)
+        self.places, self.starts = [place for place, _ in self.relocations], [part[0] for part in self.parts]
+        self.met = {}
+
+    def follow(self, place, size):
+        """Adds what this part of the program leads to, and what that leads to."""
+        first, last = bisect.bisect_left(self.places, place), bisect.bisect_left(self.places, place + size)
+        for _, target in self.relocations[first:last]:
+            index = bisect.bisect_right(self.starts, target) - 1
+            part = self.parts[index] if index >= 0 else (0, 0, "")
+            if target < part[0] + part[1] and part not in self.met:
+                self.met[part] = None
+                self.follow(*part[:2])
 
 
 class Trace:
@@ -136,7 +191,7 @@ class Trace:
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
     program = os.path.abspath(sys.argv[1])
     names = functions(program)
@@ -158,7 +213,15 @@ def main():
         name = names[place][0]
         print(f"    *(.text.{name} .text.unlikely.{name})")
     print("  }\n}\nINSERT BEFORE .text;")
+    found = Constants(program, sys.argv[2])
+    for place in trace.met:
+        found.follow(place, names[place][1])
+    print("SECTIONS\n{\n  .rodata.start :\n  {")
+    for _, _, name in found.met:
+        print(f"    *({name})")
+    print("  }\n}\nINSERT BEFORE .rodata;")
     print(f"{len(trace.met)} functions, {sum(names[place][1] for place in trace.met)} bytes", file=sys.stderr)
+    print(f"{len(found.met)} constants, {sum(part[1] for part in found.met)} bytes", file=sys.stderr)
 
 
 main()

@@ -98,11 +98,13 @@ impl Location {
 
     /// The path or value in one run; `None` if its variable stands for nothing there.
     pub fn expand(&self, variables: &Variables) -> Option<OsString> {
-        let mut whole = match self.base {
-            Some(variable) => variables.get(variable)?.as_os_str().to_os_string(),
-            None => OsString::new(),
+        let base = match self.base {
+            Some(variable) => variables.get(variable)?.as_os_str(),
+            None => OsStr::new(""),
         };
-        whole.push(OsStr::new(&*self.rest));
+        let mut whole = OsString::with_capacity(base.len() + self.rest.len());
+        whole.push(base);
+        whole.push(&*self.rest);
         Some(whole)
     }
 

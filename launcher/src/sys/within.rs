@@ -12,14 +12,26 @@ pub fn is_within(path: &Path, directory: &Path) -> bool {
         return text.first() == Some(&b'/');
     }
     let common = common(text, prefix);
-    let ends_in_name = prefix.last().is_some_and(|last| !matches!(last, b'/' | b'.'));
     match (text.get(common), prefix.get(common)) {
         (None, None) => true,
-        (Some(b'/'), None) if ends_in_name => true,
+        (Some(b'/'), None) if ends_in_name(prefix) => true,
+        (Some(a), None) if *a != b'/' && counts(text, common) && ends_in_name(prefix) => false,
         (Some(_), Some(_)) if counts(text, common) && counts(prefix, common) => false,
-        (Some(a), None) if *a != b'/' && counts(text, common) && ends_in_name => false,
-        (None, Some(b)) if *b != b'/' && counts(prefix, common) => false,
+        (None, Some(_)) if goes_on(prefix, common) => false,
         _ => path.starts_with(directory),
+    }
+}
+
+/// Whether the last byte is one of a name.
+fn ends_in_name(path: &[u8]) -> bool {
+    path.last().is_some_and(|last| !matches!(last, b'/' | b'.'))
+}
+
+/// Whether what follows here makes another path of what is before it.
+fn goes_on(path: &[u8], at: usize) -> bool {
+    match path.get(at) {
+        Some(b'/') => path.get(at + 1).is_some_and(|next| !matches!(next, b'/' | b'.')),
+        _ => counts(path, at),
     }
 }
 
@@ -34,6 +46,9 @@ fn common(one: &[u8], other: &[u8]) -> usize {
 /// The rest of a path below a directory: what [`Path::strip_prefix`] says.
 pub fn rest_below<'p>(path: &'p Path, directory: &Path) -> Option<&'p Path> {
     let (text, prefix) = (path.as_os_str().as_bytes(), directory.as_os_str().as_bytes());
+    if text == prefix {
+        return Some(Path::new(""));
+    }
     let is_odd = |byte: Option<&u8>| byte.is_none_or(|byte| matches!(byte, b'/' | b'.'));
     let rest = if prefix == b"/" {
         text.strip_prefix(b"/")
@@ -66,7 +81,15 @@ pub fn is_below(path: &Path, directory: &Path) -> bool {
 
 /// Whether two paths are the same by their names: what comparing them says.
 pub fn is_same(one: &Path, other: &Path) -> bool {
-    is_within(one, other) && is_within(other, one)
+    let (a, b) = (one.as_os_str().as_bytes(), other.as_os_str().as_bytes());
+    let common = common(a, b);
+    match (a.get(common), b.get(common)) {
+        (None, None) => true,
+        (Some(_), Some(_)) if counts(a, common) && counts(b, common) => false,
+        (Some(_), None) if goes_on(a, common) => false,
+        (None, Some(_)) if goes_on(b, common) => false,
+        _ => one == other,
+    }
 }
 
 #[cfg(test)]
