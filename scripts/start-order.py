@@ -108,15 +108,22 @@ class Constants:
         self.places, self.starts = [place for place, _ in self.relocations], [part[0] for part in self.parts]
         self.met = {}
 
-    def follow(self, place, size):
-        """Adds what this part of the program leads to, and what that leads to."""
+    def of(self, place, size):
+        """Adds what this part of the program leads to. Returns what is new among it."""
         first, last = bisect.bisect_left(self.places, place), bisect.bisect_left(self.places, place + size)
+        new = []
         for _, target in self.relocations[first:last]:
             index = bisect.bisect_right(self.starts, target) - 1
             part = self.parts[index] if index >= 0 else (0, 0, "")
             if target < part[0] + part[1] and part not in self.met:
                 self.met[part] = None
-                self.follow(*part[:2])
+                new.append(part)
+        return new
+
+    def follow(self, parts):
+        """Adds what these lead to, and what that leads to. Of a table with all profiles a run takes one."""
+        for place, size, _ in parts:
+            self.follow(self.of(place, size))
 
 
 class Trace:
@@ -214,8 +221,7 @@ def main():
         print(f"    *(.text.{name} .text.unlikely.{name})")
     print("  }\n}\nINSERT BEFORE .text;")
     found = Constants(program, sys.argv[2])
-    for place in trace.met:
-        found.follow(place, names[place][1])
+    found.follow([part for place in trace.met for part in found.of(place, names[place][1])])
     print("SECTIONS\n{\n  .rodata.start :\n  {")
     for _, _, name in found.met:
         print(f"    *({name})")
