@@ -43,6 +43,8 @@ pub struct Draft<'a> {
     on_violation: OnViolation,
     limits: limits::Asked,
     workspace: Option<PathBuf>,
+    /// Whether the scratch directory takes the place of /tmp inside.
+    has_own_tmp: bool,
     unavailable: Unavailable,
     listings: Listings,
     warnings: Vec<String>,
@@ -88,7 +90,12 @@ impl<'a> Draft<'a> {
         let limits = limits::ask(request, profile)?;
         let homes = [host.home().map(Path::to_path_buf), home.as_ref().map(|home| home.at.clone())];
         let listings = Listings::below(homes.into_iter().chain([workspace.clone()]).flatten());
+        let variables =
+            Variables { workspace: workspace.as_deref(), home: host.home(), ..Variables::default() };
+        let directories = Directories { variables: &variables, working: directory };
+        let has_own_tmp = view == Choice::Made && namespaces::has_own_tmp(request, profile, directories);
         Ok(Draft {
+            has_own_tmp,
             landlock,
             nested,
             network,
@@ -118,7 +125,7 @@ impl<'a> Draft<'a> {
         Needs {
             // A home that does not last is beside the scratch directory.
             scratch: (uses(Variable::Tmp) || home.is_some()) && !request.exec,
-            is_tmp: self.has_own_tmp() && !request.keep_background,
+            is_tmp: self.has_own_tmp && !request.keep_background,
             cache: (uses(Variable::Cache) && home.is_none())
                 .then(|| CacheOf::of(profile, self.workspace.as_deref())),
             home,
@@ -329,23 +336,11 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Whether the scratch directory takes the place of /tmp inside.
-    fn has_own_tmp(&self) -> bool {
-        let Inputs { request, profile, host, directory, .. } = &self.inputs;
-        let (workspace, home) = (self.workspace.as_deref(), host.home());
-        let variables = Variables { workspace, home, ..Variables::default() };
-        let directories = Directories { variables: &variables, working: directory };
-        self.view == Choice::Made && namespaces::has_own_tmp(request, profile, directories)
-    }
-
     /// The scratch directory, where it takes the place of /tmp inside.
     fn scratch_inside<'v>(&self, variables: &Variables<'v>) -> Option<&'v Path> {
-        let Inputs { request, profile, directory, .. } = &self.inputs;
-        let directories = Directories { variables, working: directory };
-        let imagined = self.inputs.asks() && profile.uses(Variable::Tmp);
+        let imagined = self.inputs.asks() && self.inputs.profile.uses(Variable::Tmp);
         let scratch = variables.tmp.or_else(|| imagined.then_some(Path::new(namespaces::NO_SCRATCH)));
-        scratch
-            .filter(|_| self.view == Choice::Made && namespaces::has_own_tmp(request, profile, directories))
+        scratch.filter(|_| self.has_own_tmp)
     }
 
     /// The workspace, where something is to be protected in it.
