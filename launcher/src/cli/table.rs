@@ -128,7 +128,7 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
     ("Running", &[
         switch("keep-background", |r| &mut r.keep_background,
             "Leave background processes running when the command ends"),
-        valued("cwd", Path(|r| &mut r.cwd), "DIR", "Start the command in DIR").asks(),
+        valued("cwd", Path(|r| &mut r.cwd), "DIR", "Start the command in DIR, in its workspace").asks(),
         valued("pass-fd", Descriptors(|r| &mut r.pass_fd), "N", "Pass descriptor N on"),
         choice("static", &[
             ("block", |r| r.static_programs = Some(StaticMode::Block)),

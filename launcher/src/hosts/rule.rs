@@ -107,6 +107,9 @@ pub enum RuleError {
     /// A pattern in the middle of a name.
     #[error("'{0}' has a '*' where none may be; expected '*.NAME', or '*' for every host")]
     Pattern(String),
+    /// A URL.
+    #[error("it is a URL; write the host and its port, as in '{0}'")]
+    Url(String),
     /// A protocol that is none.
     #[error("'{0}' is not a protocol; expected 'tls', 'http' or 'tcp'")]
     Protocol(String),
@@ -203,6 +206,11 @@ impl fmt::Display for HostRule {
 fn parts(text: &str) -> Result<(HostPattern, Option<&str>), RuleError> {
     if text.len() > LONGEST {
         return Err(RuleError::TooLong);
+    }
+    if let Some((scheme, rest)) = text.split_once("://") {
+        let host = rest.split('/').next().unwrap_or_default();
+        let port = if scheme == "http" && !host.contains(':') { ":80" } else { "" };
+        return Err(RuleError::Url(format!("{host}{port}")));
     }
     if let Some(rest) = text.strip_prefix('[') {
         let (address, rest) = rest.split_once(']').ok_or(RuleError::Form)?;
@@ -316,7 +324,9 @@ mod tests {
             ("1.2.3.4.5", "is not a range"),
             ("127.1", "is not a range"),
             ("0x7f.1", "is a number"),
-            ("https://example.org", "'/example.org' is not a protocol"),
+            ("https://example.org", "write the host and its port, as in 'example.org'"),
+            ("http://example.org/x", "as in 'example.org:80'"),
+            ("http://example.org:8080/x", "as in 'example.org:8080'"),
             ("exam*le.org", "has a '*'"),
             ("*.*.org", "has a '*'"),
             ("**", "has a '*'"),

@@ -144,6 +144,9 @@ fn named(rules: HostRules, asked: &Network, request: &Request, host: &Host) -> R
     if !asked.bind.is_empty() {
         return Err(Invalid::HostsWithBind);
     }
+    if request.host_port.contains(&0) {
+        return Err(Invalid::HostPortZero);
+    }
     rules.allow.iter().try_for_each(|rule| applies(rule, &rules))?;
     let ports = rules.ports();
     if ports.len() > MOST_PORTS {

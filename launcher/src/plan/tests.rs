@@ -350,6 +350,7 @@ fn rules_about_hosts_take_a_network_of_the_runs_own() {
     assert!(plan(&private, &host).unwrap().network.hosts.is_some());
     let own = plan(&Request { host_port: vec![5432], ..request("workspace") }, &host).unwrap().network;
     assert_eq!(own.hosts.unwrap().doors, Doors { ports: Vec::new(), host_ports: vec![5432] });
+    refused(plan(&Request { host_port: vec![0], ..request("workspace") }, &host), &["names no port"]);
     let exec = Request { exec: true, ..connects(&["example.org"], "minimal") };
     refused(plan(&exec, &host), &["cannot reach named hosts together with --exec"]);
     let bind = Request { bind: vec![80], ..connects(&["example.org"], "workspace") };

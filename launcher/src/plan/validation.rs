@@ -54,6 +54,8 @@ pub enum Invalid {
          network of its own with --net private"
     )]
     PublishElsewhere { profile: String, network: &'static str },
+    #[error("'--host-port 0' names no port; expected 1 to 65535")]
+    HostPortZero,
     #[error("the rules about hosts have {0} ports together; {1} are possible")]
     ManyPorts(usize, usize),
     #[error("the rule '{rule}' never applies: {why}")]

@@ -16,10 +16,12 @@ use crate::supervise::dials::Dials;
 use crate::supervise::judge::Judge;
 use crate::supervise::violation::{Confidence, Fate, Kind, Violation};
 use crate::sys::process::Pid;
+use crate::text::shown;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::RawFd;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::SystemTime;
 
@@ -242,7 +244,18 @@ impl Hosts {
             Event::Failed { host, port, errno, ends } => {
                 ends.into_iter().for_each(|ends| self.dials.tell(ends, as_of_connect(errno)));
                 if errno != libc::EACCES {
-                    return state.of(&host, port, |used| used.failed += 1);
+                    let mut is_first = false;
+                    state.of(&host, port, |used| {
+                        used.failed += 1;
+                        is_first = used.failed == 1;
+                    });
+                    drop(state);
+                    let cause = why_not_looked_up(errno).filter(|_| is_first);
+                    return cause.into_iter().for_each(|cause| {
+                        judge
+                            .violations
+                            .line(&format!("cannot look up '{}': {cause}", shown(Path::new(&host))));
+                    });
                 }
                 state.of(&host, port, |used| used.refused += 1);
                 let caller = state.caller(&host, port);
@@ -367,6 +380,15 @@ fn as_of_connect(errno: i32) -> i32 {
         libc::EACCES | libc::EADDRNOTAVAIL => libc::ECONNREFUSED,
         libc::ENOENT | libc::EREMOTEIO => libc::EHOSTUNREACH,
         errno => errno,
+    }
+}
+
+/// Why a name has no address. No error of connect(2) says that to the command.
+fn why_not_looked_up(errno: i32) -> Option<&'static str> {
+    match errno {
+        libc::ENOENT => Some("this machine's name servers know no address of it"),
+        libc::EREMOTEIO => Some("this machine's name servers answer with an error"),
+        _ => None,
     }
 }
 

@@ -49,6 +49,15 @@ fn a_command_in_the_home_runs_with_what_belongs_to_it() {
         let text = "import theirs, os; print(theirs.name, os.path.exists(os.path.expanduser('~/py/secret')))";
         program(&world, "py/env/bin/tool", &format!("#!{home}/py/env/bin/python\n{text}\n"));
         run("py/env/bin/tool").success().silent().prints("theirs False\n");
+        // In use, by PATH. Of another directory only what is in it is there.
+        program(&world, "no/bin/tool", "#!/bin/sh\n");
+        own(&world, "no/lib/secret", "secret");
+        let path = format!("{home}/py/env/bin:{home}/no/bin:/usr/bin:/bin");
+        let text = "import theirs, os; print(theirs.name, [os.path.exists(os.path.expanduser(name)) \
+                    for name in ('~/py/secret', '~/no/bin/tool', '~/no/lib/secret')]); \
+                    open(theirs.__file__, 'a')";
+        let out = world.sbx(["run", "--", "python", "-c", text]).env("PATH", &path).run();
+        out.exited(1).says("theirs.py").prints("theirs [False, True, False]\n");
         // What a command may have written names nothing that is opened.
         own(&world, "keys/bin/key", "secret\n");
         program(&world, "keys/bin/interpreter", "#!/bin/cat\n");

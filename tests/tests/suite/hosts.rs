@@ -124,6 +124,20 @@ fn a_rule_is_about_its_ports() {
     });
 }
 
+/// The command has an address of it, and cannot know why that leads nowhere.
+#[test]
+fn a_name_without_an_address_is_told_once() {
+    in_internets(|internet| {
+        let out = internet.run(
+            "$SBX --connect '*.example:80' -- sh -c 'curl -s http://missing.example/; curl -s http://missing.example/; \
+             curl -sS http://allowed.example/'",
+        );
+        let line = "cannot look up 'missing.example': this machine's name servers know no address of it";
+        let out = out.success().prints(FROM_ALLOWED).says(line);
+        assert_eq!(out.err().matches("missing.example").count(), 1, "{out}");
+    });
+}
+
 #[test]
 fn patterns_match_what_is_below_a_name() {
     in_internets(|internet| {

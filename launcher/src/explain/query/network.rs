@@ -120,8 +120,9 @@ pub fn bind(about: Subject<'_>, port: u16) -> Answer {
     let plan = about.plan;
     let entries = plan.profile.network.bind.iter();
     let named = entries.filter(|entry| entry.value == port).map(|entry| Rule::of(&entry.origin)).next();
+    let flag = if plan.network.mode == NetworkMode::Private { "--publish" } else { "--bind" };
     let mut answer =
-        tcp(about, plan.network.bind.contains(&port), named, Hint::of(["--bind", &port.to_string()]));
+        tcp(about, plan.network.bind.contains(&port), named, Hint::of([flag, &port.to_string()]));
     if plan.network.mode == NetworkMode::Host && !plan.network.asked && !plan.calls.allows("listen") {
         answer = Answer::of(Verdict::Refused, "the profile's network is for clients");
         answer.hint = Some(Hint::of(["--net", "host"]));

@@ -18,7 +18,10 @@ const MOST_LINKS: usize = 512;
 
 /// What belongs to a program in a directory `bin`, beside it: the code of a prefix (FHS), and a Python environment's.
 /// Not `share`: in `~/.local` it holds passwords and letters.
-const BESIDE_BIN: [&str; 4] = ["lib", "lib64", "libexec", "pyvenv.cfg"];
+const BESIDE_BIN: [&str; 4] = ["lib", "lib64", "libexec", ENVIRONMENT];
+
+/// What makes a directory an environment of Python.
+const ENVIRONMENT: &str = "pyvenv.cfg";
 
 /// Rules for programs below the home, with what belongs to them.
 pub struct Programs<'a> {
@@ -46,6 +49,10 @@ impl<'a> Programs<'a> {
             }
             let targets = links_in(&way.real);
             self.add(way.real.clone());
+            // An environment of Python that is in use: without the rest, its programs find the system's modules.
+            if way.real.parent().is_some_and(|prefix| prefix.join(ENVIRONMENT).is_file()) {
+                self.add_beside(&way.real.join("python"), &way.links);
+            }
             for target in targets {
                 // Of two names in one directory, each is as much at home there as the other.
                 let is_beside = target.real.parent() == Some(&*way.real);

@@ -24,6 +24,9 @@ const DEEPEST: usize = 32;
 /// The same where not everything is asked for.
 const FEW: usize = 500;
 
+/// Where tools install programs, in a directory of theirs: `~/.local/bin`, `~/.cargo/bin`, `~/go/bin`.
+const PROGRAMS: &str = "bin";
+
 /// The home of a run that has not begun.
 pub struct HomeBefore {
     home: PrivateHome,
@@ -40,7 +43,7 @@ pub struct HomeBefore {
 
 impl HomeBefore {
     /// That of a plan, if it has one. Where not everything is asked for, only what somebody may miss is looked at: what
-    /// has no leading dot, and is no directory of packages.
+    /// has no leading dot, and is no directory of packages; and programs.
     pub fn of(plan: &Plan, everything: bool) -> Option<HomeBefore> {
         let home = plan.private_home.clone()?;
         let places =
@@ -147,6 +150,9 @@ impl Search<'_> {
         for (name, is_directory) in entries {
             let path = below.join(&name);
             if level == 0 && self.is_left_out(&name) {
+                if is_directory {
+                    self.walk(top, &path.join(PROGRAMS), level + 1);
+                }
                 continue;
             }
             if is_directory {
@@ -197,6 +203,7 @@ mod tests {
             no_layers: None,
             lasts: true,
         };
+        let directory_of = |name: &str| directory.join(name);
         let (stores, places, copies) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
         let mut before = HomeBefore { home, stores, places, copies, tools: None, time };
         assert_eq!(Written::since(&before).line(), None);
@@ -215,6 +222,13 @@ mod tests {
         before.tools = Some(["a".into()].into());
         before.places = ["top".into()].into();
         assert_eq!(Written::since(&before).paths, ["link"].map(PathBuf::from).into());
+        for directory in [".tool/bin", "a/bin", ".tool/etc"] {
+            fs::create_dir_all(directory_of(directory)).unwrap();
+            fs::write(directory_of(directory).join("x"), "").unwrap();
+        }
+        let told = [".tool/bin", "a/bin", "link"].map(PathBuf::from);
+        assert_eq!(Written::since(&before).paths, told.into());
+        [".tool", "a/bin"].iter().for_each(|name| fs::remove_dir_all(directory_of(name)).unwrap());
         (before.tools, before.places) = (None, BTreeSet::new());
         let upper = scratch.path().join("layers/upper/x");
         fs::create_dir_all(&upper).unwrap();
