@@ -58,6 +58,11 @@ impl Presence {
         self.0.iter().try_for_each(|hooks| share(&hooks.held).step_at("protect '{}'", &hooks.directory))
     }
 
+    /// Gives the locks up again.
+    pub fn leave(&self) {
+        self.0.iter().for_each(|hooks| drop(hooks.held.unlock()));
+    }
+
     /// The descriptors, which hold the locks.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         self.0.iter().map(|hooks| hooks.held.as_raw_fd())

@@ -133,7 +133,11 @@ fn suits(request: &Request) -> Result<(), &'static str> {
 fn ask(socket: &OwnedFd, wish: &[u8], report: Option<i32>) -> Result<Option<Duration>, String> {
     let mut all: Vec<_> = (0..3).map(descriptor::by_number).collect();
     all.extend(report.map(descriptor::by_number));
-    packet::send(socket.as_fd(), &[wish], &all).map_err(|failed| failed.to_string())?;
+    match packet::send(socket.as_fd(), &[wish], &all) {
+        // It has been answered already.
+        Err(failed) if failed.errno() == libc::EPIPE => {}
+        sent => sent.map_err(|failed| failed.to_string())?,
+    }
     let interest = [Interest::read(Some(socket.as_raw_fd()))];
     let answered = descriptor::poll(interest, Some(PATIENCE));
     if !answered.is_ok_and(|[answer]| answer.now || answer.gone) {

@@ -174,6 +174,11 @@ fn name_of(pool: Pid) -> io::Result<OsString> {
     std::fs::read_link(format!("/proc/{pool}/fd/{PROOF}")).map(PathBuf::into_os_string)
 }
 
+/// Whether a process is a pool: whatever else this user has at that place is not ended for one.
+pub fn is_pool(process: Pid) -> bool {
+    name_of(process).is_ok_and(|name| name.as_bytes().starts_with(PROOF_NAME.as_bytes()))
+}
+
 /// The proof, where who listens is a pool of this user's that is as free as this process; or why it is none.
 pub fn proof_of(connection: BorrowedFd<'_>) -> Result<Vec<u8>, &'static str> {
     let none = "who listens there is not a pool of this user's";

@@ -5,10 +5,11 @@ use crate::host::Host;
 use crate::pool::key::Key;
 use crate::sys::{plain, process};
 use crate::text::shown;
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// What the names of the sockets end in.
 const END: &str = ".pool";
@@ -52,6 +53,19 @@ pub fn make(host: &Host, key: &Key) -> Result<PathBuf, Refusal> {
             shown(&directory)
         ))
     })
+}
+
+/// Excludes others who would make a socket there, as long as the result is kept. `None` if another one goes on.
+pub fn alone(socket: &Path, limit: Duration) -> Option<File> {
+    let directory = File::open(socket.parent()?).ok()?;
+    let until = Instant::now() + limit;
+    while directory.try_lock().is_err() {
+        if Instant::now() >= until {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Some(directory)
 }
 
 /// The sockets of all pools.

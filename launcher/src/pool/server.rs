@@ -6,7 +6,7 @@ use crate::pool::caller::PATIENCE;
 use crate::pool::key::{Key, without_command};
 use crate::pool::messages::Answer;
 use crate::pool::parked::{self, Notice, Shared, UNSUITED};
-use crate::pool::peer::{Proof, Standing};
+use crate::pool::peer::{self, Proof, Standing};
 use crate::pool::place;
 use crate::request::Request;
 use crate::run::{self, warm};
@@ -34,6 +34,8 @@ const MOST_FAILURES: u32 = 3;
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 /// Of a socket at which callers wait that nobody serves.
 const MUTE: &str = "there is one already, which does not answer";
+/// Of a socket at which another process listens.
+const NO_POOL: &str = "who listens at its socket is no pool";
 /// What the pool writes when its first run waits.
 const READY: &[u8] = b"\0";
 
@@ -59,8 +61,12 @@ pub fn start(request: &Request, size: usize, idle: Duration) -> Result<Started, 
     }
     let key = Key::of(request)?;
     let path = place::make(&host, &key)?;
+    // Of several that start at once, each would take the place of the one before.
+    let _alone =
+        place::alone(&path, LONGEST_START).ok_or_else(|| refused("others are being started just now"))?;
     match connect(&path).and_then(|socket| packet::peer(socket.as_fd())) {
-        Ok((pool, _)) => return Ok(Started::Already(pool)),
+        Ok((pool, _)) if peer::is_pool(pool) => return Ok(Started::Already(pool)),
+        Ok(_) => return Err(refused(NO_POOL)),
         Err(failed) if failed.errno() == libc::EAGAIN => return Err(refused(MUTE)),
         Err(_) => {}
     }
@@ -112,8 +118,6 @@ struct Pool {
     failed: Option<Instant>,
     /// When a run has got or ended a command, or somebody was turned away.
     stirred: Option<Instant>,
-    /// Who was told last that no run waits.
-    turned_away: Option<OwnedFd>,
     /// Told when the first run waits, or why it does not.
     starter: Option<OwnedFd>,
 }
@@ -153,7 +157,6 @@ fn serve(
         failures: 0,
         failed: None,
         stirred: None,
-        turned_away: None,
         starter,
     };
     let result = pool.keep(idle);
@@ -246,9 +249,9 @@ impl Pool {
             packet::next(self.shared.listener.as_fd(), None, Some(Duration::ZERO))
         {
             let answer = Answer::Refused("none of its runs waits just now".into());
+            // What it has sent holds its descriptors open, and who has left something unread cannot answer.
+            let _ = packet::hear_no_more(connection.as_fd());
             let _ = packet::send(connection.as_fd(), &[&answer.encode()], &[]);
-            // Open until the answer was read, or the next one comes.
-            self.turned_away = Some(connection);
             self.stirred = Some(Instant::now());
         }
     }
@@ -341,7 +344,8 @@ pub fn status() -> Vec<Known> {
     let known = |path: PathBuf| {
         let socket = packet::connect(&path).ok()?;
         let (pid, user) = packet::peer(socket.as_fd()).ok()?;
-        let words = process::about(pid, "cmdline").ok().filter(|_| user == process::user())?;
+        let is_own = user == process::user() && peer::is_pool(pid);
+        let words = process::about(pid, "cmdline").ok().filter(|_| is_own)?;
         let words = words.split_terminator('\0').skip(3).map(String::from).collect();
         let directory = fs::read_link(format!("/proc/{pid}/cwd")).ok();
         Some(Known { pid, directory, words, runs: process::children_of(pid, pid).len() })
@@ -356,32 +360,33 @@ pub fn stop(request: Option<&Request>) -> Result<usize, Refusal> {
         None => place::all(&host),
         Some(request) => place::socket(&host, &Key::of(request)?).into_iter().collect(),
     };
-    let (mut ended, mut mute) = (0, None);
+    let (mut ended, mut left) = (0, None);
     for path in paths.into_iter().filter(|path| path::is_there(path)) {
         let pool = connect(&path).and_then(|socket| {
             let (pid, user) = packet::peer(socket.as_fd())?;
             packet::peer_held(socket.as_fd()).map(|held| (pid, user, held))
         });
-        match pool {
+        let why = match pool {
+            Ok((pid, ..)) if !peer::is_pool(pid) => Some(NO_POOL),
             Ok((pid, user, held)) if user == process::user() => {
                 process::signal_held(held.as_fd(), rustix::process::Signal::TERM);
                 if !probe::readable(held.as_raw_fd(), LONGEST_START) {
                     return Err(Refusal::new(format!("cannot end the pool: process {pid} goes on")));
                 }
                 ended += 1;
+                None
             }
-            Err(failed) if failed.errno() == libc::EAGAIN => {
-                mute = Some(path);
-                continue;
-            }
-            _ => {}
+            Err(failed) if failed.errno() == libc::EAGAIN => Some("it does not answer"),
+            _ => None,
+        };
+        match why {
+            Some(why) => left = Some((path, why)),
+            // Of one that was killed.
+            None => drop(fs::remove_file(&path)),
         }
-        // Of one that was killed.
-        let _ = fs::remove_file(&path);
     }
-    mute.map_or(Ok(ended), |path| {
-        let path = shown(&path);
-        Err(Refusal::new(format!("cannot end the pool at '{path}': it does not answer")))
+    left.map_or(Ok(ended), |(path, why)| {
+        Err(Refusal::new(format!("cannot end the pool at '{}': {why}", shown(&path))))
     })
 }
 

@@ -13,6 +13,7 @@ mod proxy;
 mod publish;
 mod same;
 mod signing;
+mod stands;
 mod supervised;
 pub mod warm;
 mod withheld;

@@ -203,6 +203,13 @@ impl Policy {
         let links = links.map(|path| (path.clone(), file::born(path, false).ok()));
         Files { followed: followed.collect(), links: links.collect() }
     }
+
+    /// What stands at names that the command cannot make, once it stands there.
+    pub fn placeholders(&self) -> Files {
+        let all = self.namespaces.iter().flat_map(|layout| layout.held_free());
+        let links = all.map(|path| (path.clone(), file::born(path, false).ok())).collect();
+        Files { followed: BTreeMap::new(), links }
+    }
 }
 
 /// Which files are where.

@@ -22,6 +22,7 @@ use crate::run::lasting::{Kept, Lasting, News};
 use crate::run::messages::{self, Closing};
 use crate::run::provide::{provide, refresh_copies};
 use crate::run::same::{Files, Policy, unsuited};
+use crate::run::stands::Stands;
 use crate::run::supervised::{Going, Laid, Left, Prospect, Signals, Started, Voice, follow};
 use crate::run::withheld::Withheld;
 use crate::run::{Drafted, Stop, can_end, hear_of_children, voice};
@@ -30,6 +31,7 @@ use crate::supervise::violation::Violations;
 use crate::sys::descriptor::{self, Interest};
 use crate::sys::{mount, privilege, process};
 use crate::text::shown;
+use std::cell::OnceCell;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::Duration;
@@ -130,6 +132,8 @@ struct Waiting<'a> {
     /// What was mounted, and still is as long as nothing has changed.
     mounted: Mounts,
     presence: Option<Rc<Presence>>,
+    /// What the run has for itself, from when it waits.
+    stands: OnceCell<Stands>,
 }
 
 /// What the run that waits is to do, for whom.
@@ -191,13 +195,16 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
     // There may be a report of it.
     let (afterwards, held) = laid.afterwards(resources, &limits, true);
     let presence = laid.presence.clone();
-    let waiting = Waiting { unavailable, provided, policy, files, mounts, mounted, presence };
+    let stands = OnceCell::new();
+    let waiting = Waiting { unavailable, provided, policy, files, mounts, mounted, presence, stands };
     let (mut taken, mut reporter, mut stale) = (None, None, None);
     // Lasts as long as this process has something to do: to give it up takes time.
     let mut kept = Kept::default();
     let (mut is_taken, mut is_over, mut left) = (false, false, Left::default());
     let result = laid.start(&afterwards, |steps, meanwhile| {
-        let Some(reaper) = meanwhile.reaper.and_then(|pid| process::open_pid(pid).ok()) else {
+        let Some((first, reaper)) =
+            meanwhile.reaper.and_then(|pid| Some(pid).zip(process::open_pid(pid).ok()))
+        else {
             return Ok(());
         };
         let broken = [meanwhile.events, reaper.as_raw_fd()];
@@ -205,6 +212,7 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
             return Ok(());
         }
         steps.forget_passed();
+        let _ = waiting.stands.set(Stands::of(first, &waiting.policy)?);
         // Half of what is given up when the command has begun. What cannot be given up now is asked for again then.
         let _ = privilege::bound_capabilities();
         door.ready();
@@ -325,10 +333,34 @@ impl Waiting<'_> {
             Ok(false) => return Err("its words have no room".to_string()),
             Err(error) => return Err(error.to_string()),
         }
-        let Some(caller) = door.take(streams, plan.limits.timeout) else { return Ok(None) };
+        self.come()?;
+        let Some(caller) = door.take(streams, plan.limits.timeout) else {
+            self.leave();
+            return Ok(None);
+        };
         // The report takes it over by its number.
         report.map(IntoRawFd::into_raw_fd);
         Ok(Some(Admitted { request, caller, plan, lasted, host }))
+    }
+
+    /// Takes the locks on repositories, and then the last look at what protects files. No other run replaces a
+    /// configuration from then on.
+    fn come(&self) -> Result<(), String> {
+        let came = self.presence.iter().try_for_each(|presence| presence.come());
+        let lost = came.map_or_else(|error| Some(error.to_string()), |()| self.lost());
+        lost.map_or(Ok(()), |why| {
+            self.leave();
+            Err(why)
+        })
+    }
+
+    fn leave(&self) {
+        self.presence.iter().for_each(|presence| presence.leave());
+    }
+
+    /// What is gone of what protects files.
+    fn lost(&self) -> Option<String> {
+        self.stands.get().and_then(Stands::lost)
     }
 
     /// What is mounted is known.
@@ -362,6 +394,9 @@ impl Waiting<'_> {
         if self.mounts.happened() {
             return Err(OTHER_MOUNTS.to_string());
         }
+        if let Some(lost) = self.lost() {
+            return Err(lost);
+        }
         let draft = Draft::new(inputs, self.unavailable).map_err(sentence)?;
         let needs = draft.needs();
         let mut provided = self.provided.clone();
@@ -388,7 +423,6 @@ impl Waiting<'_> {
     /// What begins with the command.
     fn begin(&self, admitted: Admitted, reporter: Option<&mut Reporter>) -> Result<Taken, Refusal> {
         let Admitted { request, caller, mut plan, lasted, host } = admitted;
-        self.presence.iter().try_for_each(|presence| presence.come())?;
         // The child has seen to those that were open then.
         descriptor::close_all_on_exec().map_err(cannot("keep descriptors from the command"))?;
         let is_reported = reporter.is_some();

@@ -193,18 +193,32 @@ pub fn changes() -> Option<File> {
 pub struct Changes {
     table: File,
     happened: Cell<bool>,
+    /// Whose it is. The kernel tells each change once, be it a copy of that process that asks.
+    owner: process::Pid,
 }
 
 impl Changes {
     /// From now on.
     pub fn from_now() -> Result<Changes, SyscallError> {
-        let table = File::open(TABLE).of(TABLE)?;
-        Ok(Changes { table, happened: Cell::new(false) })
+        Changes::told_by(Path::new(TABLE))
     }
 
-    /// Whether it was.
+    /// The same in the namespace of another process.
+    pub fn of(process: process::Pid) -> Result<Changes, SyscallError> {
+        Changes::told_by(Path::new(&format!("/proc/{process}/mountinfo")))
+    }
+
+    fn told_by(table: &Path) -> Result<Changes, SyscallError> {
+        let table = File::open(table).of(TABLE)?;
+        Ok(Changes { table, happened: Cell::new(false), owner: process::id() })
+    }
+
+    /// Whether it was. A copy of the process (fork(2)) is told nothing.
     pub fn happened(&self) -> bool {
-        // The kernel tells each change once. An error tells nothing, and so counts as one.
+        if process::id() != self.owner {
+            return false;
+        }
+        // An error tells nothing, and so counts as a change.
         let mut entry = [libc::pollfd { fd: self.table.as_raw_fd(), events: libc::POLLPRI, revents: 0 }];
         if !self.happened.get() {
             self.happened.set(!matches!(poll_entries(&mut entry, 0), Ok(0)));

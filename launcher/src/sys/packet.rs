@@ -182,6 +182,14 @@ pub fn receive_now(over: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usi
     }
 }
 
+/// Has nothing more be sent to this end, which can still send, and gives up what has arrived.
+pub fn hear_no_more(socket: BorrowedFd<'_>) -> Result<(), SyscallError> {
+    rustix::net::shutdown(socket, rustix::net::Shutdown::Read).of("shutdown")?;
+    // Of what is received without room for them, the kernel closes the descriptors.
+    while receive_now(socket, &mut [0])?.is_some_and(|length| length > 0) {}
+    Ok(())
+}
+
 /// Has nothing more be sent to this end: from then on whoever tries learns that nobody listens. What has arrived can
 /// still be received.
 pub fn close_to_others(socket: BorrowedFd<'_>) -> Result<(), SyscallError> {

@@ -320,7 +320,12 @@ extern "C" fn on_trap(_signal: c_int, _info: *mut libc::siginfo_t, context: *mut
     {
         process::exit_now(1);
     }
-    registers.answer(make(number, arguments));
+    let result = make(number, arguments);
+    // The kernel tells nobody when a file system becomes writable.
+    if result == -c_long::from(libc::EROFS) {
+        process::exit_now(1);
+    }
+    registers.answer(result);
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
 }

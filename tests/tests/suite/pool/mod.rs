@@ -7,6 +7,7 @@ mod handed;
 mod lasting;
 mod policy;
 mod reach;
+mod stands;
 
 use sbx_tests::{Cmd, Output, World};
 use std::fs;
