@@ -557,7 +557,6 @@ pub const RESTRICTIONS: &[Restriction] = &[
             &[eq(1, TCP), Condition { arg: 2, width: Width::Dword, op: Op::Le, value: 25 }],
             &[eq(1, SOL_IP), eq(2, 1)],    // IP_TOS
             &[eq(1, SOL_IPV6), eq(2, 26)], // IPV6_V6ONLY
-            &[eq(1, SOL_IPV6), eq(2, 67)], // IPV6_TCLASS
         ],
     },
     Restriction {
