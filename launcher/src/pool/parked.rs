@@ -163,6 +163,10 @@ impl Door for Socket<'_> {
             News::From(elsewhere) => (Some(elsewhere), None),
             News::After(limit) => (None, Some(limit)),
         };
+        // It may have been killed while this process was not to end with it (see `take`).
+        if process::parent() != self.shared.pool {
+            return Waited::Over;
+        }
         loop {
             self.connection = None;
             let connection = match packet::next(self.shared.listener.as_fd(), elsewhere, limit) {
@@ -221,10 +225,9 @@ impl Door for Socket<'_> {
 mod tests {
     use super::*;
     use crate::enforce::scratch::Scratch;
+    use std::path::Path;
 
-    /// A caller that is what this process is, and nothing but confined by something that /proc does not tell of.
-    #[test]
-    fn who_does_not_know_the_proof_is_refused() {
+    fn with_pool(pool: Pid, use_it: impl FnOnce(&Shared, &Path, &OwnedFd)) {
         let scratch = Scratch::create(None).unwrap();
         let path = scratch.path().join("socket");
         let request = Request { command: vec!["true".into()], ..Request::default() };
@@ -234,22 +237,41 @@ mod tests {
             listener: packet::listen(&path, 1).unwrap(),
             standing: Standing::own().unwrap(),
             proof: Proof::known("proof"),
-            pool: process::id(),
+            pool,
             request,
             notices,
         };
-        for (told, is_served) in [("proof", true), ("proo", false), ("proofs", false), ("", false)] {
-            let (key, proof) = (shared.key.bytes().to_vec(), told.as_bytes().to_vec());
-            let command = vec!["true".into()];
-            let wish = Wish { key, proof, flags: Vec::new(), command, environment: Vec::new() };
-            let caller = packet::connect(&path).unwrap();
-            packet::send(caller.as_fd(), &[&wish.encode()], &[pipe.as_fd(); 3]).unwrap();
-            let came = packet::next(shared.listener.as_fd(), None, None).unwrap();
-            let Came::Connection(connection) = came else { panic!("nobody came") };
-            let mut socket = Socket { shared: &shared, connection: None };
-            let heard = socket.hear(connection, [pipe.as_raw_fd(); 2]);
-            assert_eq!(matches!(heard, Some(Waited::Asked(_))), is_served, "{told}");
-        }
+        use_it(&shared, &path, &pipe);
+    }
+
+    /// A caller that is what this process is, and nothing but confined by something that /proc does not tell of.
+    #[test]
+    fn who_does_not_know_the_proof_is_refused() {
+        with_pool(process::parent(), |shared, path, pipe| {
+            for (told, is_served) in [("proof", true), ("proo", false), ("proofs", false), ("", false)] {
+                let (key, proof) = (shared.key.bytes().to_vec(), told.as_bytes().to_vec());
+                let command = vec!["true".into()];
+                let wish = Wish { key, proof, flags: Vec::new(), command, environment: Vec::new() };
+                let caller = packet::connect(path).unwrap();
+                packet::send(caller.as_fd(), &[&wish.encode()], &[pipe.as_fd(); 3]).unwrap();
+                let came = packet::next(shared.listener.as_fd(), None, None).unwrap();
+                let Came::Connection(connection) = came else { panic!("nobody came") };
+                let mut socket = Socket { shared, connection: None };
+                let heard = socket.hear(connection, [pipe.as_raw_fd(); 2]);
+                assert_eq!(matches!(heard, Some(Waited::Asked(_))), is_served, "{told}");
+            }
+        });
         assert!(!Proof::known("").is(b""));
+    }
+
+    #[test]
+    fn nobody_waits_without_a_pool() {
+        for (pool, waits) in [(process::parent(), true), (process::id(), false)] {
+            with_pool(pool, |shared, _, pipe| {
+                let mut socket = Socket { shared, connection: None };
+                let waited = socket.wait([pipe.as_raw_fd(); 2], News::After(Duration::ZERO));
+                assert_eq!((matches!(waited, Waited::News), matches!(waited, Waited::Over)), (waits, !waits));
+            });
+        }
     }
 }

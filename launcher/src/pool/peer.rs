@@ -5,7 +5,7 @@
 
 use crate::sys::process::{self, Pid};
 use crate::sys::{SyscallError, descriptor, packet, privilege, probe};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -176,7 +176,11 @@ fn name_of(pool: Pid) -> io::Result<OsString> {
 
 /// Whether a process is a pool: whatever else this user has at that place is not ended for one.
 pub fn is_pool(process: Pid) -> bool {
-    name_of(process).is_ok_and(|name| name.as_bytes().starts_with(PROOF_NAME.as_bytes()))
+    name_of(process).is_ok_and(|name| is_proof(&name))
+}
+
+fn is_proof(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(PROOF_NAME.as_bytes())
 }
 
 /// The proof, where who listens is a pool of this user's that is as free as this process; or why it is none.
@@ -197,9 +201,9 @@ pub fn proof_of(connection: BorrowedFd<'_>) -> Result<Vec<u8>, &'static str> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return Err("this process may not look at the pool, so something confines it");
         }
-        name => name.unwrap_or_default().into_vec(),
+        name => name.unwrap_or_default(),
     };
     // Its number is nobody else's as long as it has not ended.
     let lives = !probe::readable(held.as_raw_fd(), Duration::ZERO);
-    (lives && name.starts_with(PROOF_NAME.as_bytes())).then_some(name).ok_or(none)
+    (lives && is_proof(&name)).then(|| name.into_vec()).ok_or(none)
 }

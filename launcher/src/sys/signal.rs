@@ -1,7 +1,7 @@
 //! Signals: masks, dispositions, and reading them from a descriptor. Not through rustix, which has no
 //! real-time signals.
 
-use crate::sys::{SyscallError, checked, descriptor};
+use crate::sys::{SyscallError, checked, descriptor, process};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -96,16 +96,25 @@ impl Arrived {
     }
 }
 
-/// The next signal that waits on the descriptor, if any.
+/// The next signal that waits on the descriptor, if any. A SIGPIPE that this process has caused itself, by writing where
+/// nobody reads any more, is none: it waits there even if it is ignored (signal(7)), and nobody has sent it.
 pub fn next(fd: BorrowedFd<'_>) -> Option<Arrived> {
+    let info = std::iter::from_fn(|| read(fd)).find(|info| {
+        let is_own = info.ssi_code == libc::SI_USER && info.ssi_pid == process::id().cast_unsigned();
+        !(is_own && info.ssi_signo == libc::SIGPIPE.cast_unsigned())
+    })?;
+    const SI_KERNEL: i32 = 0x80;
+    let from_kernel = matches!(info.ssi_code, SI_KERNEL | libc::SI_TIMER);
+    Some(Arrived { number: info.ssi_signo as i32, from_kernel })
+}
+
+fn read(fd: BorrowedFd<'_>) -> Option<libc::signalfd_siginfo> {
     // SAFETY: all zeroes is a valid value.
     let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
     let size = size_of::<libc::signalfd_siginfo>();
     // SAFETY: room for one whole structure.
     let count = unsafe { libc::read(fd.as_raw_fd(), (&raw mut info).cast(), size) };
-    const SI_KERNEL: i32 = 0x80;
-    let from_kernel = matches!(info.ssi_code, SI_KERNEL | libc::SI_TIMER);
-    (count == size as isize).then_some(Arrived { number: info.ssi_signo as i32, from_kernel })
+    (count == size as isize).then_some(info)
 }
 
 /// Waits for one of the blocked signals of a set (sigwaitinfo(2)).

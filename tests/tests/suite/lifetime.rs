@@ -14,6 +14,7 @@ fn signals_reach_the_command() {
             ("TERM", libc::SIGTERM),
             ("USR1", libc::SIGUSR1),
             ("USR2", libc::SIGUSR2),
+            ("PIPE", libc::SIGPIPE),
         ] {
             let script =
                 format!("trap 'echo got {name}; exit 7' {name}; echo up; while :; do sleep 0.02; done");
@@ -79,6 +80,19 @@ fn a_broken_pipe_ends_the_command_as_usual() {
         .run()
         .success()
         .prints("y\n141\n");
+}
+
+/// What sbx says to nobody is its own affair: the command does not get the SIGPIPE.
+#[test]
+fn the_command_goes_on_where_nobody_reads_what_is_said_of_it() {
+    in_worlds(|world| {
+        let command =
+            "until [ -e alone ]; do sleep 0.02; done; (: > /usr/refused); sleep 0.3; : > went-on; exit 3";
+        let run = format!("{} run -- sh -c '{command}' 2>&1 >/dev/null", stage::sbx().display());
+        let script = format!("{run} | {{ exec <&-; : > alone; }}; echo ${{PIPESTATUS[0]}}");
+        world.bare(["bash", "-c", &script]).run().success().prints("3\n");
+        assert!(world.exists("went-on"));
+    });
 }
 
 #[test]

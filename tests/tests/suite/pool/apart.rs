@@ -108,12 +108,12 @@ fn runs_end_with_their_pool_and_commands_do_not() {
             let out = running.wait().success();
             assert!(out.out().contains("done"), "{out}");
             let until = Instant::now() + Duration::from_secs(10);
-            let alive = |pid: &&i32| {
-                let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-                stat.contains(" (sbx) ") && !stat.contains(") Z")
+            let alive = |pid: &i32| {
+                let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+                (stat.contains(" (sbx) ") && !stat.contains(") Z")).then_some(stat)
             };
-            while all.iter().filter(alive).count() > 0 {
-                assert!(Instant::now() < until, "processes outlived the pool: {all:?}");
+            while let Some(stat) = all.iter().find_map(alive) {
+                assert!(Instant::now() < until, "a process outlived the pool of {all:?}: {stat}");
                 std::thread::sleep(Duration::from_millis(10));
             }
             // Nothing stays in the workspace, and commands start as always.

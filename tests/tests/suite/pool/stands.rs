@@ -1,7 +1,7 @@
 //! What a run has, and a pool, may go or be taken for another's while it waits.
 
 use super::{Pool, place, runtime};
-use sbx_tests::{in_worlds, need};
+use sbx_tests::{in_worlds, need, stage};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
@@ -13,6 +13,11 @@ fn early_and_late(pool: &Pool<'_>, act: impl Fn()) {
     // Its successor starts, and has nothing to do for a while.
     std::thread::sleep(Duration::from_secs(1));
     act();
+}
+
+/// Long enough for a run that is told of a change to look about anew.
+fn pause() {
+    std::thread::sleep(Duration::from_millis(300));
 }
 
 /// The same file by another entry: a mount goes with the entry that it is on.
@@ -29,6 +34,7 @@ fn a_run_that_has_lost_a_mount_gets_no_command() {
             fs::hard_link(&config, &keep).unwrap();
             fs::remove_file(&config).unwrap();
             fs::rename(&keep, &config).unwrap();
+            pause();
             let out = pool.cmd(&["-v"], "echo '#planted' >> .git/config").run().failed();
             out.says("no warm start: something of what the run has mounted is gone");
             assert!(!world.read(".git/config").unwrap().contains("planted"));
@@ -55,10 +61,13 @@ fn a_run_whose_placeholder_is_gone_gets_no_command() {
 #[test]
 fn nobody_waits_for_the_output_of_who_was_turned_away() {
     in_worlds(|world| {
-        let pool = Pool::start(world, "1", &[]);
+        let _pool = Pool::start(world, "1", &[]);
+        // Who reads to the end of the pipe waits for all that have it open.
+        let script = format!("{} run --pool -v -- sh -c 'echo hi' | cat", stage::sbx().display());
         let start = Instant::now();
         // As quick as commands can follow each other: some find no run that waits.
-        let outs: Vec<_> = (0..8).map(|_| pool.cmd(&["-v"], "echo hi").run().success()).collect();
+        let run = || place(world.bare(["sh", "-c", &script]), world).run().success();
+        let outs: Vec<_> = (0..8).map(|_| run()).collect();
         assert!(outs.iter().all(|out| out.out() == "hi\n"));
         assert!(outs.iter().any(|out| out.err().contains("none of its runs waits just now")));
         assert!(start.elapsed() < Duration::from_secs(20));
