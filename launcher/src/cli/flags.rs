@@ -36,6 +36,13 @@ Exit status: the command's own; 124 the run timed out; 125 sbx refused or failed
 128+n a signal ended it (159: the filter).";
 
 const ANSWERS: &str = "\
+Examples:
+  sbx why ~/.ssh/id_ed25519               may a command read it, and which flag would allow it
+  sbx why --path . --op rw -p read-only   the same of writing, under another profile
+  sbx why --connect example.org:443       may it connect there
+  sbx why --bind 3000 --publish 3000      may it listen there, and who reaches it
+  sbx why --call ptrace                   may it make this system call
+
 Exit status: 0 allowed; 1 refused; 2 it depends, or cannot be told; 125 sbx failed.";
 
 const HOMES: &str = "\

@@ -133,7 +133,11 @@ impl Found<'_> {
             is_named && older_than.is_none_or(|time| self.since(home) >= time)
         };
         let mut entries = Vec::new();
-        for home in self.all.iter().filter(is_meant) {
+        let meant: Vec<&Home> = self.all.iter().filter(is_meant).collect();
+        if meant.is_empty() && named.is_empty() && !json {
+            print(b"no private homes to remove\n")?;
+        }
+        for home in meant {
             let Some(homes) = &self.homes else { continue };
             let (workspace, profile) = names(home);
             let (word, sentence) = match homes.clear(home) {

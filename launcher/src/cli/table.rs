@@ -100,9 +100,9 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
             "Allow TCP connections only to the hosts listed ('example.org', '*.example.org:80', '10.0.0.0/8:22', \
              '*:8080')"),
         valued("host-port", Ports(|r| &mut r.host_port), "PORT",
-            "Bring a TCP port of this machine's loopback into the run's own network"),
+            "Bring a TCP port of this machine's loopback into the run's own network").asks(),
         valued("publish", PortPairs(|r| &mut r.publish), "[PORT:]PORT",
-            "Show a TCP port of the run's own loopback on this machine's ('3000'; '8080:3000': as port 8080)"),
+            "Show a TCP port of the run's own loopback on this machine's ('3000'; '8080:3000': as port 8080)").asks(),
         valued("bind", Ports(|r| &mut r.bind), "PORT", "Allow listening only on the TCP ports listed"),
         valued("unix", Paths(|r| &mut r.unix), "PATH", "Allow connecting to the UNIX socket at PATH"),
     ]),

@@ -34,6 +34,10 @@ pub fn sentence(error: &clap::Error, arguments: &[OsString]) -> String {
             _ if name == "sbx agent" && flag.starts_with('-') => {
                 format!("unknown flag '{flag}'; flags of the agent itself follow '--'")
             }
+            _ if name == "sbx run" && flag == "--json" => {
+                return "unknown flag '--json'; what happened in a run goes to a file as JSON with --report FILE"
+                    .to_string();
+            }
             near if !near.is_empty() => return format!("unknown flag '{flag}'; did you mean '{near}'?"),
             _ if flag.starts_with('-') => format!("unknown flag '{flag}'"),
             _ => format!("unknown argument '{flag}'"),
@@ -125,6 +129,10 @@ mod tests {
             (
                 &[b"run", b"--profil", b"x", b"--", b"ls"],
                 "unknown flag '--profil'; did you mean '--profile'?",
+            ),
+            (
+                &[b"run", b"--json", b"ls"],
+                "unknown flag '--json'; what happened in a run goes to a file as JSON with --report FILE",
             ),
             (&[b"run", b"--profil=x", b"ls"], "unknown flag '--profil'; did you mean '--profile'?"),
             (

@@ -92,10 +92,16 @@ impl Refused<'_> {
         }
     }
 
+    /// Whether its rule names a directory for all that is in it.
+    pub fn is_of_many(&self) -> bool {
+        self.key == "paths.protect"
+    }
+
     /// What it shares with its repeats. A path that is refused is so whatever call names it, and however.
     pub fn sameness(&self) -> Sameness {
         let call = (self.kind != ViolationKind::Path).then(|| self.call.to_string());
-        let object = self.path.filter(|_| !self.has_address).unwrap_or(self.arguments.as_bytes()).to_vec();
+        let object = self.path.filter(|_| !self.has_address).unwrap_or(self.arguments.as_bytes());
+        let object = if self.is_of_many() { Vec::new() } else { object.to_vec() };
         let hint = self.hint.as_ref().map(|words| words.iter().map(OsString::from).collect());
         Sameness { fate: self.fate, call, object, rule: self.rule.to_string(), hint }
     }
@@ -243,6 +249,8 @@ mod tests {
         let open = |path| Refused { arguments: path, ..file("/real") };
         assert_eq!(open("link").sameness(), Refused { call: "stat", ..open("/real") }.sameness());
         assert_ne!(open("link").sameness(), file("/other").sameness());
+        let protected = |path| Refused { key: "paths.protect", ..file(path) };
+        assert_eq!(protected("/real").sameness(), protected("/other").sameness());
         assert_ne!(open("x").sameness(), Refused { rule: "may not change", ..open("x") }.sameness());
         assert_ne!(open("x").sameness(), Refused { fate: Fate::Ended, ..open("x") }.sameness());
         let hint = Some(vec![OsStr::new("--ro")]);

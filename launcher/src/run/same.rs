@@ -55,7 +55,7 @@ pub fn unsuited(plan: &Plan) -> Option<&'static str> {
     let Plan { seal, loads_shim, commands, network, publish, pass, unconfined, limits, explainer, .. } = plan;
     let outside = matches!(explainer, Some(LibraryPlace::Scratch { .. }));
     let found = [
-        (plan.namespaces.is_err(), "it has no view of its own"),
+        (plan.namespaces.is_err(), "its run would have no namespaces of its own"),
         (seal.is_some() && *loads_shim, "its profile has a library loaded that depends on the program"),
         (commands.is_some(), "it restricts which commands may be executed"),
         (network.hosts.is_some(), "its network leads to hosts that rules name"),

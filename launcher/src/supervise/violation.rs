@@ -107,7 +107,7 @@ pub struct Violations {
     unremembered: u64,
     /// What shares a line, by places in `order`, in the order of the lines.
     lines: Vec<Vec<usize>>,
-    /// The place in `lines` of each group, with [`Show::Groups`].
+    /// The place in `lines` of each group.
     groups: HashMap<Sameness, usize>,
     prefix: &'static str,
     stderr: RefCell<Stderr>,
@@ -188,8 +188,9 @@ impl Violations {
     /// Adds a new violation to the line of its group, or writes that.
     fn join(&mut self, violation: &Violation, name: &[u8], process: Pid) {
         let (place, next) = (self.order.len(), self.lines.len());
-        if self.show == Show::Groups {
-            let line = *self.groups.entry(violation.refused().sameness()).or_insert(next);
+        let refused = violation.refused();
+        if self.show == Show::Groups || refused.is_of_many() {
+            let line = *self.groups.entry(refused.sameness()).or_insert(next);
             if let Some(members) = self.lines.get_mut(line) {
                 members.push(place);
                 return;
@@ -278,7 +279,7 @@ impl Violations {
     /// How often it was, in which processes.
     fn sum(&self, count: u64, line: &[usize]) -> Option<String> {
         let keys: Vec<&Key> = line.iter().filter_map(|place| Some(&*self.order.get(*place)?.0)).collect();
-        let Violation { fate, call, arguments, .. } = &keys.first()?.0;
+        let Violation { fate, call, arguments, path, .. } = &keys.first()?.0;
         let mut names: Vec<&[u8]> = Vec::new();
         for (_, name) in &keys {
             if !names.contains(&&name[..]) {
@@ -292,7 +293,9 @@ impl Violations {
             Some((last, others)) => format!("{} and {last}", others.join(", ")),
             None => String::new(),
         };
-        Some(format!("{} {call}({arguments}) {count} times in {named}", verb(*fate)))
+        let is_one = keys.iter().all(|(violation, _)| violation.path == *path);
+        let times = if is_one { format!("{count} times") } else { format!("and {} more", count - 1) };
+        Some(format!("{} {call}({arguments}) {times} in {named}", verb(*fate)))
     }
 
     fn count(&self, key: &Key) -> u64 {

@@ -282,6 +282,10 @@ fn rules_and_their_reasons_are_named() {
     says(&["--connect", "x:80", "-p", "./ports.json"], REFUSED, &["only the named ports"]);
     says(&["--bind", "8080", "-p", "./ports.json"], ALLOWED, &["network.bind"]);
     says(&["--bind", "80", "-p", "./ports.json"], REFUSED, &["whatever sbx allows"]);
+    let told = ["--publish", "port 8080 of this machine's loopback"];
+    says(&["--bind", "3000", "--publish", "8080:3000"], ALLOWED, &told);
+    says(&["--bind", "3001", "--publish", "8080:3000"], DEPENDS, &["allow it with --publish 3001"]);
+    says(&["--connect", "localhost:5432", "--host-port", "5432"], ALLOWED, &["--host-port"]);
     let private = ["why", "--bind", "80", "--net", "private"];
     assert!(!world.sbx(private).run().out().contains("whatever sbx allows"), "all ports are its own");
     let args = r#"{"extends": "minimal", "syscalls": {"allow": [{"calls": ["getpriority"], "args": [{"index": 0, "op": "eq", "value": 1}], "why": "because"}]}}"#;

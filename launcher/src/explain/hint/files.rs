@@ -75,18 +75,21 @@ impl Explainer {
             return Some(Reason::of(rule, None));
         }
         let layout = layout.filter(|layout| layout.shuts(path, writes))?;
-        let shown = place::quoted(path);
-        let (what, key) = if layout.denies(path) {
-            (format!("denies {shown}"), "paths.deny")
-        } else {
-            (
-                format!(
-                    "protects {shown}, which something outside could execute or trust later; run this command outside"
-                ),
-                "paths.protect",
-            )
-        };
-        Some(Reason::of(self.rule(&what, key), None))
+        if layout.denies(path) {
+            return Some(Reason::of(
+                self.rule(&format!("denies {}", place::quoted(path)), "paths.deny"),
+                None,
+            ));
+        }
+        // Of all that is refused below one that is protected, one line is told.
+        let kept = layout.keeper(path).map_or(path, PathBuf::as_path);
+        let is_above = kept == path && layout.pins.contains(path);
+        let what = format!(
+            "protects {}{}, which something outside could execute or trust later; run this command outside",
+            if is_above { "what is in " } else { "" },
+            place::quoted(kept),
+        );
+        Some(Reason::of(self.rule(&what, "paths.protect"), None))
     }
 
     /// The rule that denies a path. Without mounts, what leads to a denied path is closed too.

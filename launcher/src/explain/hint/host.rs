@@ -65,6 +65,7 @@ impl Explainer {
             rule.map_or_else(|_| whole(), |rule| Hint::of(["--connect", &rule.to_string()]))
         };
         match to {
+            _ if !is_tcp && port == DNS_PORT => whole().noting(Some("or one host alone: --connect HOST")),
             _ if !is_tcp => whole(),
             Outside::ThisMachine => Hint::of(["--host-port", &port.to_string()]),
             Outside::Address(address) => to_address(address),

@@ -118,6 +118,13 @@ fn shown(Destination { port, name, address, .. }: &Destination) -> String {
 
 pub fn bind(about: Subject<'_>, port: u16) -> Answer {
     let plan = about.plan;
+    if let Some(shown) = plan.publish.iter().find(|pair| pair.inside == port) {
+        let mut answer = Answer::new(Verdict::Allowed).by(Rule::flag("--publish"));
+        answer
+            .notes
+            .push(format!("who connects to port {} of this machine's loopback reaches it", shown.here));
+        return answer;
+    }
     let entries = plan.profile.network.bind.iter();
     let named = entries.filter(|entry| entry.value == port).map(|entry| Rule::of(&entry.origin)).next();
     let flag = if plan.network.mode == NetworkMode::Private { "--publish" } else { "--bind" };

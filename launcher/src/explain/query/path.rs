@@ -133,7 +133,7 @@ fn protected(about: Subject<'_>, sources: &Sources, place: &Path, wanted: Wanted
     Some(answer.by(match entry {
         Some(entry) => Rule::of(&entry.origin),
         None if layout.closes(place) => Rule::flag("the /proc of the run's own"),
-        None => Rule::flag("git executes it, or it is above what is protected"),
+        None => Rule::flag("the protection of what git executes, and of the directories that it is in"),
     }))
 }
 

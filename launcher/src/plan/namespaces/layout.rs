@@ -194,8 +194,13 @@ impl Layout {
 
     /// Whether mounts have a call fail that would change, or only read, what is at a path.
     pub fn refuses(&self, path: &Path, changes: bool) -> bool {
+        self.denies(path) || (changes && (self.pins.contains(path) || self.keeper(path).is_some()))
+    }
+
+    /// What keeps a path as it is: this path, or one that it is in.
+    pub fn keeper(&self, path: &Path) -> Option<&PathBuf> {
         let mut kept = self.read_only.iter().chain(self.links.keys()).chain(self.held_free());
-        self.denies(path) || (changes && (self.pins.contains(path) || kept.any(|kept| is_within(path, kept))))
+        kept.find(|kept| is_within(path, kept))
     }
 
     /// The same, also where a change succeeds and is put aside.

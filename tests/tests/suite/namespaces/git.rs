@@ -296,6 +296,21 @@ fn files_that_git_executes_cannot_be_planted() {
 }
 
 /// The workspace is a directory of the repository, which executes files of that directory.
+/// However many files it concerns.
+#[test]
+fn a_directory_that_is_protected_is_named_once() {
+    in_repositories(|world| {
+        plain(world, "cd .git/hooks && rm -f * && touch {1..9} && cd .. && ls -d hooks");
+        let out = shell(world, &[], "exec 2>/dev/null; rm .git/hooks/*; mv .git moved").run().failed();
+        let lines = out.sbx_lines();
+        let says = |line: &str, text: &str| assert!(line.contains(text), "lacks {text:?}: {out}");
+        says(&lines[0], "/.git/hooks, which something outside could execute");
+        says(&lines[1], "protects what is in ");
+        says(&lines[2], "and 8 more in rm");
+        assert_eq!((lines.len(), world.path(".git/hooks").read_dir().unwrap().count()), (3, 9), "{out}");
+    });
+}
+
 #[test]
 fn no_hooks_are_planted_in_a_workspace_that_is_a_directory_of_a_repository() {
     need!("git");
