@@ -3,7 +3,7 @@
 //! No rule of a profile refuses such a call, so what is known of it is the call, its error, and what permissions say to
 //! this process, which has the same user and no capabilities either.
 
-use crate::explain::decode::{Access, Decoded, PathArgument};
+use crate::explain::decode::{Access, Address, Decoded, PathArgument};
 use crate::explain::walk::Viewer;
 use crate::sys::access::{self, Permission};
 use crate::sys::privilege::CapabilitySet as Set;
@@ -31,6 +31,10 @@ pub fn refused(name: &str, decoded: &Decoded, viewer: &Viewer<'_>) -> Option<Clo
         "capset" => Set::SETPCAP,
         "setpriority" | "sched_setscheduler" | "sched_setattr" | "ioprio_set" => Set::SYS_NICE,
         "prlimit64" => Set::SYS_RESOURCE,
+        "bind" => match decoded.address {
+            Some(Address::Inet { port, .. }) if !access::may_bind(port) => Set::NET_BIND_SERVICE,
+            _ => return None,
+        },
         "fchmodat" => return of_owner(viewer, decoded.paths.first()?, Set::FOWNER),
         "fchownat" => return of_file(viewer, decoded.paths.first()?, Set::CHOWN),
         "setxattr" | "lsetxattr" => {

@@ -139,7 +139,7 @@ fn closed(name: &str, data: &Data) -> Option<Set> {
 /// That a call takes a capability which no rule refuses and no flag gives.
 pub fn reason(path: Option<&Path>) -> Reason {
     let what = match path {
-        Some(path) => format!("permissions open {} to a capability only", place::quoted(path)),
+        Some(path) => format!("permissions close {} to who has no capability", place::quoted(path)),
         None => "it takes a capability".to_string(),
     };
     Reason::always(&format!("{what}, and the command has none of its user's"))
