@@ -279,7 +279,7 @@ impl Violations {
     /// How often it was, in which processes.
     fn sum(&self, count: u64, line: &[usize]) -> Option<String> {
         let keys: Vec<&Key> = line.iter().filter_map(|place| Some(&*self.order.get(*place)?.0)).collect();
-        let Violation { fate, call, arguments, path, .. } = &keys.first()?.0;
+        let first = &keys.first()?.0;
         let mut names: Vec<&[u8]> = Vec::new();
         for (_, name) in &keys {
             if !names.contains(&&name[..]) {
@@ -293,9 +293,9 @@ impl Violations {
             Some((last, others)) => format!("{} and {last}", others.join(", ")),
             None => String::new(),
         };
-        let is_one = keys.iter().all(|(violation, _)| violation.path == *path);
+        let is_one = keys.iter().all(|(violation, _)| violation.path == first.path);
         let times = if is_one { format!("{count} times") } else { format!("and {} more", count - 1) };
-        Some(format!("{} {call}({arguments}) {times} in {named}", verb(*fate)))
+        Some(format!("{} {times} in {named}", act(first)))
     }
 
     fn count(&self, key: &Key) -> u64 {
@@ -334,13 +334,21 @@ pub fn verb(fate: Fate) -> &'static str {
 
 /// The line of a violation.
 fn told(violation: &Violation, name: &[u8], process: Pid) -> String {
-    let Violation { fate, call, arguments, reason, confidence, .. } = violation;
+    let Violation { reason, confidence, .. } = violation;
     let reason = match confidence {
         Confidence::Observed | Confidence::Unknown => reason.to_string(),
         Confidence::Inferred => format!("{reason:#}"),
     };
     let name = escape(name, 32);
-    format!("{} {call}({arguments}) in {name}[{process}]: {reason}", verb(*fate))
+    format!("{} in {name}[{process}]: {reason}", act(violation))
+}
+
+/// What happened. A limit that ends a child is told of by its parent, who waits for that.
+fn act(Violation { fate, call, arguments, .. }: &Violation) -> String {
+    match &**call {
+        "wait4" => "the kernel ended a child".to_string(),
+        _ => format!("{} {call}({arguments})", verb(*fate)),
+    }
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ fn limits_that_are_reached_are_named() {
         let large = "dd if=/dev/zero of=large bs=1M count=3 2> /dev/null; true";
         one(
             &lines(world, &["--max-file-size", "1M"], large),
-            &["a file may have 1048576 bytes", "--max-file-size"],
+            &["the kernel ended a child in ", "a file may have 1048576 bytes", "--max-file-size"],
         );
         none(&lines(world, &["--max-file-size", "4M"], large));
     });
