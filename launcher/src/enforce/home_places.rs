@@ -44,6 +44,13 @@ pub fn settle(home: &PrivateHome, held: &Held, layout: &Layout) -> Result<(), En
     note(&list, &used, &[]).step_at(SETTLE, &list)
 }
 
+/// Whether something was mounted at a path in an earlier run, and this one does not use it.
+pub fn is_left_over(home: &PrivateHome, layout: &Layout, path: &Path) -> bool {
+    let known = || parsed(&file::read(&home.directory.with_file_name(LIST)).unwrap_or_default());
+    let below = path.strip_prefix(&home.at).ok();
+    below.is_some_and(|below| known().contains(below) && !used(home, layout).contains(below))
+}
+
 /// Other runs may be writing to the list as well.
 fn note(list: &Path, used: &BTreeSet<PathBuf>, gone: &[PathBuf]) -> io::Result<()> {
     // Whatever mask the caller has, later runs read it.

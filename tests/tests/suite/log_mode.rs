@@ -12,7 +12,7 @@ fn suggestions(out: &Output) -> Vec<String> {
     let mut flags: Vec<String> = Vec::new();
     for line in out.sbx_lines() {
         let Some((_, advice)) = line.split_once("allow it with ") else { continue };
-        let first = advice.split(" or ").next().unwrap().trim_end_matches(['.', ')']).to_owned();
+        let first = advice.split(" (").next().unwrap().to_owned();
         if !flags.contains(&first) {
             flags.push(first);
         }

@@ -101,7 +101,7 @@ fn answers_about_paths_are_what_a_run_does() {
                 assert!(out.contains("--deny"), "no way out of {flags:?} {path}: {out}");
                 continue;
             };
-            let more: Vec<&str> = advice.split(' ').collect();
+            let more: Vec<&str> = advice.split(" (").next().unwrap().split(' ').collect();
             let front: Vec<&str> = if more[0] == "--profile" { more } else { [*flags, &more[..]].concat() };
             world.sbx([&["run"], &front[..], &["--", "sh", "-c", line, path]].concat()).run().success();
         }

@@ -2,6 +2,7 @@
 
 use crate::explain::decode::Access;
 use crate::explain::hint::{CHANGES, Explainer, Hint, Reason, Rule, place};
+use crate::explain::sensitive::secrets_at;
 use crate::plan::commands::{Obstacle, Place};
 use crate::sys::path::{self, is_of_process};
 use crate::sys::within::is_within;
@@ -38,7 +39,10 @@ impl Explainer {
         if access.intersects(Access::CREATE) && target.is_some() && target == self.closed_home {
             return Reason::of(rule, Some(Hint::of(["--home", "private"])));
         }
-        Reason::of(rule, target.map(|target| Hint::default().and(flag, &target)))
+        let hint = target.map(|target| {
+            Hint::default().and(flag, &target).noting(secrets_at(&target, self.home.as_deref()))
+        });
+        Reason::of(rule, hint)
     }
 
     /// Why a connection to a UNIX socket finds nothing that is there outside, and what would allow it.

@@ -70,6 +70,8 @@ pub struct Explainer {
     /// Those that flags name, as given and in full.
     denied_by_flag: Vec<(PathBuf, PathBuf)>,
     workspace: Option<PathBuf>,
+    /// The user's home directory.
+    home: Option<PathBuf>,
     /// The home directory, where the run could have one of its own and has none.
     closed_home: Option<PathBuf>,
     commands: Option<Rc<Commands>>,
@@ -108,6 +110,7 @@ impl Explainer {
                 flags.map(|given| (given.clone(), canonical(&plan.directory.join(given)))).collect()
             },
             workspace: plan.workspace.clone(),
+            home: plan.home.clone(),
             closed_home: closed_home(plan),
             commands: plan.commands.clone(),
             layout: plan.namespaces.as_ref().ok().cloned(),
@@ -136,6 +139,7 @@ impl Explainer {
             denied: Vec::new(),
             denied_by_flag: Vec::new(),
             workspace: Some(workspace.to_path_buf()),
+            home: None,
             closed_home: None,
             commands: None,
             layout: None,

@@ -1,11 +1,12 @@
 //! What the path rules alone do not tell: what of a run is its own and not the machine's, and which calls open a file.
 
+use crate::enforce::home_places;
 use crate::error::Refusal;
 use crate::explain::decode::Access;
 use crate::explain::query::{Answer, Rule, Subject, Verdict, Wanted, call, path};
 use crate::plan::Plan;
 use crate::plan::home::PrivateHome;
-use crate::profile::{PathEntry, Variable};
+use crate::profile::{PathEntry, Variable, Variables};
 use crate::sys::path::{canonical, is_of_process, is_there};
 use crate::sys::within::is_within;
 use crate::text::shown;
@@ -79,7 +80,9 @@ fn in_home(plan: &Plan, home: &PrivateHome, place: &Path, exists: bool) -> Optio
         format!("what the run writes to '{store}' stays in a home of its own, and yours is read below it")
     } else if place == home.at {
         format!("in the run '{at}' is a home of its own, with what the rules open of yours")
-    } else if is_there(&inside) || (!exists && !is_below_hidden(place, home, &inside)) {
+    } else if is_copy(plan, place) {
+        "in the run it is a copy of yours, without secrets".to_string()
+    } else if is_found(plan, home, place, &inside) || (!exists && !is_below_hidden(place, home, &inside)) {
         format!("in the run '{at}' is a home of its own, and this is not in yours")
     } else {
         return None;
@@ -89,6 +92,20 @@ fn in_home(plan: &Plan, home: &PrivateHome, place: &Path, exists: bool) -> Optio
     answer = answer.by(mode.map_or_else(|| Rule::flag("--home"), |mode| Rule::of(&mode.origin)));
     answer.notes.push(note);
     Some(answer)
+}
+
+/// Whether it is a file of settings, of which the run gets a copy.
+fn is_copy(plan: &Plan, place: &Path) -> bool {
+    let variables = Variables { home: plan.home.as_deref(), ..Variables::default() };
+    let mut copies = plan.profile.home.copies.iter().filter_map(|copy| copy.path.expand_path(&variables));
+    place.is_file() && copies.any(|copy| canonical(&copy) == place)
+}
+
+/// Whether the run finds something there in its home: what another run mounted on is removed before.
+fn is_found(plan: &Plan, home: &PrivateHome, place: &Path, inside: &Path) -> bool {
+    let is_left =
+        || plan.namespaces.as_ref().is_ok_and(|layout| home_places::is_left_over(home, layout, place));
+    is_there(inside) && !is_left()
 }
 
 /// Whether a file cannot be made: its directory is there outside, and not in the run's home.

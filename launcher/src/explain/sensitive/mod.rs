@@ -97,6 +97,18 @@ impl Touched {
     }
 }
 
+/// What secrets a list knows at a path, or around it, where this is the user's home directory.
+pub fn secrets_at(path: &Path, home: Option<&Path>) -> Option<&'static str> {
+    let at_home = home.and_then(|home| path.strip_prefix(home).ok());
+    let listed = |places: &[Place], path: &Path| {
+        places.iter().find(|(place, _)| path.starts_with(place)).map(|(_, what)| *what)
+    };
+    match at_home {
+        Some(below) => listed(HOME_SECRETS, below),
+        None => listed(SECRETS, path),
+    }
+}
+
 impl Sensitive {
     /// On this machine, in this workspace.
     pub fn of(host: &Host, workspace: Option<&Path>) -> Result<Sensitive, Refusal> {
