@@ -19,8 +19,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Maximum number of layers of a home, and so of runs at the same time that can change its stores.
-const MOST_LAYERS: u32 = 16;
+/// Maximum number of layers of a home, and so of runs at the same time that can change its stores. The runs of a pool
+/// have some while they wait.
+const MOST_LAYERS: u32 = 128;
 /// The file that says what the copies of settings in a home were made of.
 pub const STAMPS: &str = "stamps";
 /// How often, and after which pause, it is tried to hold a home that is being looked at or removed.

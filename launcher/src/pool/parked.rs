@@ -215,6 +215,8 @@ impl Door for Socket<'_> {
         });
         // Whoever reads what was written to them is not to wait for what follows.
         let _ = descriptor::release_all_standard();
+        // Signals that came too late: who has left something unread cannot answer.
+        self.connection.iter().for_each(|connection| drop(packet::hear_no_more(connection.as_fd())));
         self.answer(&Answer::Ended(status));
         self.connection = None;
         self.tell(Notice::Ended);

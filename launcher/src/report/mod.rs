@@ -23,7 +23,7 @@ use crate::request::Request;
 use crate::supervise::hosts::Hosts;
 use crate::supervise::published::Published;
 use crate::supervise::violation::Violations;
-use crate::supervise::{Ending, Stderr, Summary};
+use crate::supervise::{Caller, Ending, Stderr, Summary};
 use crate::sys::process::Pid;
 use crate::sys::signal::{self, Disposition};
 use crate::sys::usage;
@@ -71,6 +71,8 @@ pub struct Reporter {
     shows: bool,
     /// The time limit of the run.
     time: Option<Duration>,
+    /// Who asked for the run, if that is another process.
+    caller: Option<Caller>,
 }
 
 impl Reporter {
@@ -87,7 +89,12 @@ impl Reporter {
         let audit = kept(audit_log.as_deref().map(AuditLog::prepare), &mut trouble);
         let (report, start) = (empty(&request.command), Instant::now());
         let shows = *summary;
-        (Some(Reporter { report, start, passed, replaced, audit, shows, time: None }), trouble)
+        (Some(Reporter { report, start, passed, replaced, audit, shows, time: None, caller: None }), trouble)
+    }
+
+    /// For a run that somebody has asked for from elsewhere.
+    pub fn answer_to(&mut self, caller: &Caller) {
+        self.caller = Some(caller.clone());
     }
 
     /// Whether a request names any places, or people are to be shown a table.
@@ -225,7 +232,7 @@ impl Reporter {
             self.replaced.map(|place| place.write(&line)),
             self.audit.map(|place| place.write(&line)),
             // Last, so that a caller who waits for this one finds the others written.
-            self.passed.map(|place| place.write(&line, patience)),
+            self.passed.map(|place| place.write(&line, patience, self.caller.as_ref())),
         ];
         let failures: Vec<PlaceError> = written.into_iter().flatten().filter_map(Result::err).collect();
         if failures.is_empty() { Ok(()) } else { Err(ReportError::Places(failures)) }

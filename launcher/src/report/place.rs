@@ -3,7 +3,7 @@
 
 use crate::error::EndsRun;
 use crate::supervise::output::{Sink, Written};
-use crate::supervise::{ENDING, tells_to_end};
+use crate::supervise::{Caller, ENDING, tells_to_end};
 use crate::sys::descriptor::{self, Interest};
 use crate::sys::file::{self, Usable};
 use crate::sys::{SyscallError, access, memory, plain, signal};
@@ -225,16 +225,27 @@ impl Passed {
     }
 
     /// Writes there, and closes it. The command has some influence on the length of a report; so the wait
-    /// ends if the reader takes nothing for `patience`, or if a signal tells us to end.
-    pub fn write(self, contents: &[u8], patience: Option<Duration>) -> Result<(), PlaceError> {
+    /// ends if the reader takes nothing for `patience`, or if a signal, or who asked for the run, tells us to end.
+    pub fn write(
+        self,
+        contents: &[u8],
+        patience: Option<Duration>,
+        caller: Option<&Caller>,
+    ) -> Result<(), PlaceError> {
         let place = Place::Descriptor(self.0.as_raw_fd());
-        pour(Sink::new(self.0), contents, patience).map_err(|why| place.because(why))
+        pour(Sink::new(self.0), contents, patience, caller).map_err(|why| place.because(why))
     }
 }
 
-fn pour(mut sink: Sink, mut rest: &[u8], patience: Option<Duration>) -> Result<(), Why> {
+fn pour(
+    mut sink: Sink,
+    mut rest: &[u8],
+    patience: Option<Duration>,
+    caller: Option<&Caller>,
+) -> Result<(), Why> {
     // Signals that have arrived by now were meant for the command.
     signal::drain(&signal::Set::of(&ENDING));
+    caller.iter().for_each(|caller| caller.drain());
     let mut since = Instant::now();
     // poll(2) never reports some sinks as writable; the attempt tells why.
     let mut untried = sink.is_quick();
@@ -257,7 +268,8 @@ fn pour(mut sink: Sink, mut rest: &[u8], patience: Option<Duration>) -> Result<(
             Written::ReaderGone => return Err("broken pipe".into()),
             Written::Failed(failed) => return Err(failed.into()),
         }
-        if ENDING.into_iter().any(|number| signal::is_waiting(number) && tells_to_end(number)) {
+        let is_told = || ENDING.into_iter().any(|number| signal::is_waiting(number) && tells_to_end(number));
+        if is_told() || caller.is_some_and(Caller::tells_to_end) {
             return Err("a signal ended the wait for its reader".into());
         }
         if patience.is_some_and(|time| since.elapsed() >= time) {

@@ -235,6 +235,7 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
                     is_taken = true;
                     let (opened, places) = Reporter::open(&admitted.request);
                     reporter = opened;
+                    reporter.iter_mut().for_each(|reporter| reporter.answer_to(&admitted.caller));
                     places?;
                     taken = Some(waiting.begin(admitted, reporter.as_mut())?);
                     return Ok(());

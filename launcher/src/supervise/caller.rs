@@ -1,5 +1,6 @@
 //! Who asked for a run that was parked, at the other end of a connection.
 
+use crate::supervise::tells_to_end;
 use crate::sys::packet;
 use crate::sys::signal::Arrived;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -15,12 +16,30 @@ pub fn encode(arrived: Arrived) -> [u8; LENGTH] {
 }
 
 /// The caller.
+#[derive(Clone)]
 pub struct Caller(pub Rc<OwnedFd>);
 
 impl Caller {
     /// The descriptor that can be read when it says something.
     pub fn number(&self) -> RawFd {
         self.0.as_raw_fd()
+    }
+
+    /// Whether it wants the run to end, or has ended. What else it has said is forgotten.
+    pub fn tells_to_end(&self) -> bool {
+        loop {
+            match self.next() {
+                Some(Some(arrived)) if tells_to_end(arrived.number) => return true,
+                Some(Some(_)) => {}
+                Some(None) => return false,
+                None => return true,
+            }
+        }
+    }
+
+    /// Forgets what it has said.
+    pub fn drain(&self) {
+        while let Some(Some(_)) = self.next() {}
     }
 
     /// A signal that it got; an inner `None` for nothing, an outer one when the caller has ended.

@@ -3,7 +3,7 @@
 use crate::enforce::cgroup::Group;
 use crate::enforce::reaper;
 use crate::supervise::output::Pumps;
-use crate::supervise::{Ending, Summary, Supervisor, Watch, tells_to_end};
+use crate::supervise::{Caller, Ending, Summary, Supervisor, Watch, tells_to_end};
 use crate::sys::descriptor::{self, Interest, Ready};
 use crate::sys::process::{self, Change};
 use crate::sys::{SyscallError, signal};
@@ -46,14 +46,15 @@ impl Supervisor<'_> {
     }
 
     /// Passes on what is left of the output. A reader may be slow, as it could be with the command itself.
-    /// Where the run has a timeout, a reader that takes nothing for what is left of it gets no more.
+    /// Where the run has a timeout, a reader that takes nothing for what is left of it gets no more. Nor does one of a
+    /// caller that has ended.
     fn flush(&mut self) -> Result<(), SyscallError> {
         let over = |time: Duration| time.saturating_sub(self.task.started.elapsed());
         let patience = self.task.timeout.map(|time| over(time).max(self.task.kill_after.unwrap_or_default()));
         let Some(pumps) = &mut self.task.pumps else { return Ok(()) };
         let mut result = pumps.finish();
         let (mut written, mut since) = (pumps.written(), Instant::now());
-        while result.is_ok() && !pumps.is_done() {
+        while result.is_ok() && !pumps.is_done() && !self.abandoned {
             let left = patience.map(|time| time.saturating_sub(since.elapsed()));
             if left == Some(Duration::ZERO) {
                 // The command, which would have waited for its reader, would not have ended in time.
@@ -63,10 +64,13 @@ impl Supervisor<'_> {
                 break;
             }
             let signals = Interest::read(Some(self.task.signals.as_raw_fd()));
+            let caller = Interest::read(self.task.caller.as_ref().map(Caller::number));
             let [_, _, to_out, to_err] = pumps.interests();
-            let [signalled, out, err] = descriptor::poll([signals, to_out, to_err], left)?;
+            let [signalled, called, out, err] = descriptor::poll([signals, caller, to_out, to_err], left)?;
             let mut arrived = std::iter::from_fn(|| signal::next(self.task.signals.as_fd()));
-            if signalled.now && arrived.any(|arrived| tells_to_end(arrived.number)) {
+            let by_signal = signalled.now && arrived.any(|arrived| tells_to_end(arrived.number));
+            let is_called = called.now || called.gone;
+            if by_signal || is_called && self.task.caller.as_ref().is_some_and(Caller::tells_to_end) {
                 break;
             }
             result = pumps.turn([Ready::default(), Ready::default(), out, err]);

@@ -112,6 +112,7 @@ pub fn run(task: Task, calls: &mut Dispatcher) -> Result<Summary, SyscallError> 
         settled: false,
         finished: false,
         departing: None,
+        abandoned: false,
     };
     while !supervisor.finished {
         supervisor.turn()?;
@@ -134,6 +135,8 @@ struct Supervisor<'t> {
     finished: bool,
     /// The reaper that has said so.
     departing: Option<Departing>,
+    /// Whether who asked for the run has ended.
+    abandoned: bool,
 }
 
 impl Supervisor<'_> {
@@ -221,6 +224,7 @@ impl Supervisor<'_> {
             Some(None) => {}
             None => {
                 self.task.caller = None;
+                self.abandoned = true;
                 if !self.finished {
                     self.end_run(self.ending.unwrap_or(Ending::Killed(libc::SIGKILL)));
                 }

@@ -6,7 +6,7 @@
 
 use crate::supervise::output::{Sink, Written};
 use crate::sys::descriptor::{self, Interest};
-use crate::sys::stream;
+use crate::sys::{signal, stream};
 use std::io::Write;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -26,8 +26,8 @@ impl Stderr {
     /// Writes a line, now or later.
     pub fn say(&mut self, line: &str) {
         if !self.never_waits {
-            // A stderr that is gone has no reader to miss the line.
-            let _ = std::io::stderr().lock().write_all(line.as_bytes());
+            // A stderr that is gone, or may not grow, has no reader to miss the line.
+            let _ = signal::without(libc::SIGXFSZ, || std::io::stderr().lock().write_all(line.as_bytes()));
             return;
         }
         self.waiting.extend_from_slice(line.as_bytes());
@@ -66,6 +66,12 @@ impl Stderr {
     }
 
     fn pass_on_within(&mut self, patience: Duration) {
+        if !self.waiting.is_empty() {
+            signal::without(libc::SIGXFSZ, || self.write(patience));
+        }
+    }
+
+    fn write(&mut self, patience: Duration) {
         while !self.waiting.is_empty() {
             if self.sink.is_none() {
                 self.sink = stream::reopen(2).or_else(|_| stream::duplicate(2)).ok().map(Sink::new);

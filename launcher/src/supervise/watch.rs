@@ -77,9 +77,11 @@ impl Watch {
         let detached = matches!(self, Watch::Reaper(reaper) if reaper.detached);
         // The end of the terminal reaches the leader of the session alone.
         let tells_leader = arrived.from_kernel && arrived.number == libc::SIGHUP && process::leads_session();
+        // An alarm is one process's: it was set before that became sbx.
+        let of_terminal = arrived.from_kernel && arrived.number != libc::SIGALRM;
         let reaches_all = || match self {
-            Watch::Reaper(reaper) => arrived.from_kernel || reaper.has_waiting(arrived.number),
-            Watch::Direct(_) => arrived.from_kernel,
+            Watch::Reaper(reaper) => of_terminal || reaper.has_waiting(arrived.number),
+            Watch::Direct(_) => of_terminal,
         };
         // The supervisor's own timer continues the supervisor, not the command.
         let own_clock = arrived.from_kernel && arrived.number == libc::SIGCONT;

@@ -96,8 +96,8 @@ impl Arrived {
     }
 }
 
-/// The next signal that waits on the descriptor, if any. A SIGPIPE that this process has caused itself, by writing where
-/// nobody reads any more, is none: it waits there even if it is ignored (signal(7)), and nobody has sent it.
+/// The next signal that waits on the descriptor, if any. A SIGPIPE that this process has caused itself, by writing to
+/// where nobody reads any more, is none. It waits there even if it is ignored (signal(7)), and nobody has sent it.
 pub fn next(fd: BorrowedFd<'_>) -> Option<Arrived> {
     let info = std::iter::from_fn(|| read(fd)).find(|info| {
         let is_own = info.ssi_code == libc::SI_USER && info.ssi_pid == process::id().cast_unsigned();
@@ -151,6 +151,17 @@ pub fn is_waiting(signal: i32) -> bool {
 /// Discards the blocked signals of a set that wait for this process.
 pub fn drain(set: &Set) {
     while wait_for(set, Duration::ZERO).is_some() {}
+}
+
+/// Acts with a signal blocked, and takes it if that has caused it.
+pub fn without<R>(number: i32, act: impl FnOnce() -> R) -> R {
+    let (one, mut before) = (Set::of(&[number]), Set::of(&[]));
+    // SAFETY: two valid sets.
+    unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const one.0, &raw mut before.0) };
+    let result = act();
+    drain(&one);
+    let _ = set_mask(&before);
+    result
 }
 
 /// What happens to a signal that is not blocked.

@@ -82,6 +82,30 @@ fn a_broken_pipe_ends_the_command_as_usual() {
         .prints("y\n141\n");
 }
 
+/// timeout(1) in Perl: an alarm that is set before the program is executed.
+#[test]
+fn an_alarm_of_the_callers_reaches_the_command() {
+    need!("perl");
+    in_worlds(|world| {
+        let sbx = stage::sbx();
+        for profile in ["minimal", "no-exec", "workspace"] {
+            let words = ["perl", "-e", "alarm 1; exec @ARGV", sbx.to_str().unwrap(), "run", "-p", profile];
+            world.bare(words).args(["--", "sleep", "20"]).run().exited(128 + libc::SIGALRM);
+        }
+    });
+}
+
+#[test]
+fn a_line_that_the_callers_limit_has_no_room_for_ends_nothing() {
+    in_worlds(|world| {
+        let sbx = stage::sbx().display();
+        let script = format!(
+            "head -c 4096 /dev/zero > log; ulimit -c 0; ulimit -f 1; exec {sbx} run -v -- sh -c 'exit 5' 2>> log"
+        );
+        world.bare(["bash", "-c", &script]).run().exited(5);
+    });
+}
+
 /// What sbx says to nobody is its own affair: the command does not get the SIGPIPE.
 #[test]
 fn the_command_goes_on_where_nobody_reads_what_is_said_of_it() {

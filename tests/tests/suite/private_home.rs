@@ -394,18 +394,7 @@ fn why_knows_the_home() {
         assert!(store.starts_with("0 ") && store.contains("stays in a home of its own"), "{store}");
         let new = why(".new", &[]);
         assert!(new.starts_with("0 ") && new.contains("a home of its own"), "{new}");
-        own(&world, ".npmrc", "fund=false\n");
-        let settings = why(".npmrc", &[]);
-        assert!(settings.starts_with("0 ") && settings.contains("a copy of yours"), "{settings}");
         assert!(!world.home.join(".local/state/sbx/homes").exists());
-        // What one run mounted there is not there in another.
-        own(&world, ".ssh/key", "secret\n");
-        let key = home(&world, ".ssh/key");
-        sh(&world, &["--ro", &key], &format!("cat {key}")).run().success().prints("secret\n");
-        let closed = why(".ssh/key", &[]);
-        assert!(closed.starts_with("1 ") && closed.contains(&format!("--ro {key} (keys and")), "{closed}");
-        let out = world.sbx(["run", "--", "cat", &key]).run().failed();
-        assert!(out.err().contains(&format!("--ro {key} (keys and hosts of ssh)")), "{out}");
     });
 }
 

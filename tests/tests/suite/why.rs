@@ -1,7 +1,7 @@
 //! `sbx why` answers what a run does.
 
 use sbx_tests::servers::{HttpServer, UnixServer};
-use sbx_tests::{Output, User, World, in_worlds, kernel, need};
+use sbx_tests::{Output, User, World, in_worlds, kernel, need, promise};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -33,6 +33,24 @@ fn what_is_open_of_a_home_below_tmp_is_told_so() {
             assert_eq!(ask.code, Some(if is_open { ALLOWED } else { REFUSED }), "{ask}");
         }
         world.bare(["rm", "-rf"]).arg(home).run().success();
+    });
+}
+
+/// Copies of settings, and files that an earlier run alone has mounted there.
+#[test]
+fn what_is_in_a_home_of_the_runs_own_is_told_so() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let [settings, key] = [".npmrc", ".ssh/key"].map(|name| world.home.join(name));
+        let [settings, key] = [(settings, "fund=false\n"), (key, "secret\n")].map(|(path, text)| {
+            world.write(&path, text);
+            path.display().to_string()
+        });
+        assert!(why(world, &[&settings]).exited(ALLOWED).out().contains("a copy of yours"));
+        world.sbx(["run", "--ro", &key, "--", "cat", &key]).run().success().prints("secret\n");
+        let hint = format!("--ro {key} (keys and hosts of ssh)");
+        assert!(why(world, &[&key]).exited(REFUSED).out().contains(&hint));
+        assert!(world.sbx(["run", "--", "cat", &key]).run().failed().err().contains(&hint));
     });
 }
 

@@ -3,6 +3,7 @@
 
 mod apart;
 mod commands;
+mod ends;
 mod handed;
 mod lasting;
 mod policy;
