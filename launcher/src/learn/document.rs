@@ -84,8 +84,15 @@ impl Frame<'_> {
                 }
             }
             Right::Call(entry) => push(document, "/syscalls/allow", json!({ "call": entry, "why": why })),
-            Right::Connect(rule) => push(document, "/network/connect", json!({ "host": rule, "why": why })),
-            Right::Bind(port) => push(document, "/network/bind", json!({ "port": port, "why": why })),
+            // The profile that it extends may have another network, in which the rules have no effect.
+            Right::Connect(rule) => {
+                set(document, "/network/mode", json!("allow"));
+                push(document, "/network/connect", json!({ "host": rule, "why": why }));
+            }
+            Right::Bind(port) => {
+                set(document, "/network/mode", json!("allow"));
+                push(document, "/network/bind", json!({ "port": port, "why": why }));
+            }
             Right::Unix(path) => {
                 push(document, "/network/unix", json!({ "path": self.named(path), "why": why }))
             }

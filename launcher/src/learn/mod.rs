@@ -319,7 +319,7 @@ fn stuck(asked: &Asked<'_>, report: &Report, start: &Start<'_>) -> Vec<String> {
         Cause::Exited => format!(", and passes with {} (--status)", asked.status),
         _ => String::new(),
     };
-    let passes = format!("not passed: the command ends with {}{expected}", show::ending(report));
+    let passes = format!("the command does not pass: it ends with {}{expected}", show::ending(report));
     let needs = match (start.learner.is_sensitive_refused(), start.learner.is_beyond_profiles) {
         (true, _) => {
             "it may need what was not learned because it is sensitive: allow that with its flag, or all of it with \

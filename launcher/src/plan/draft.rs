@@ -246,7 +246,8 @@ impl<'a> Draft<'a> {
         let means = Means {
             group: provided.group,
             listens: !request.exec && !unconfined && !self.nested,
-            watches_memory: provided.watches_memory,
+            // A question tries nothing.
+            watches_memory: provided.watches_memory || self.inputs.asks() && !self.inputs.itself,
         };
         let limits = self.limits.apply(means, host)?;
         let changes = notified::attributes().any(|name| self.calls.allows(name));

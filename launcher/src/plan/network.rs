@@ -71,6 +71,9 @@ pub fn asked(
     if network.mode == NetworkMode::Ports {
         rules.deny = read(&profile.network.deny, HostRule::parse_denial)?;
     }
+    if network.mode == NetworkMode::Host && !profile.network.deny.is_empty() {
+        return Err(Invalid::DeniedInOpenNetwork(profile.name.to_string()));
+    }
     // With `--net private` ports are those of hosts as well: the run stays in a network of its own.
     let names_hosts = !rules.deny.is_empty()
         || (request.net == Some(NetworkMode::Private) && !rules.allow.is_empty())

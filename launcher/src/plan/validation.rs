@@ -66,6 +66,11 @@ pub enum Invalid {
     )]
     PrivateWithExec,
     #[error(
+        "network.deny of profile '{0}' holds only where rules say which hosts are reached, and this machine's network \
+         is open: add rules, as in --connect '*:443' (profile key network.connect), or take network.deny out"
+    )]
+    DeniedInOpenNetwork(String),
+    #[error(
         "cannot pass descriptor {0} into a network of the run's own: it is a socket of the host's network, \
          and leads there; pass a pipe, or name another network with --net"
     )]

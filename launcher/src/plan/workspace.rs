@@ -71,10 +71,17 @@ pub fn find(
         is_home || SYSTEM.iter().any(|system| path == Path::new(system))
     };
     if is_shared(&path) || of_kernel {
+        let why = if of_kernel {
+            "the files there are the kernel's"
+        } else if holds_home(&path) {
+            "your home directory is there, with all that is in it"
+        } else {
+            "it is a directory of many users, or of the system"
+        };
         let path = shown(&path);
         warnings.push(format!(
-            "'{path}' is not opened to the command as its workspace, because more than one \
-            project lives there; change to a project's directory, or name one with --workspace"
+            "'{path}' is not opened to the command as its workspace, because {why}; change to a project's directory, \
+             or name one with --workspace"
         ));
         return Ok(None);
     }

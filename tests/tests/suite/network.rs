@@ -259,3 +259,32 @@ fn without_a_listening_port_not_even_one_of_the_kernels_choice_listens() {
         world.bare([PYTHON, "-c", listens]).run().success().prints("True\n");
     });
 }
+
+/// Hosts that a profile denies are reached by nobody: not in an open network, and by no flag that is proposed.
+#[test]
+fn denied_hosts_stay_denied() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let server = HttpServer::start();
+        let port = server.port;
+        let (open, listed) = (r#""mode": "host""#, format!(r#""mode": "allow", "connect": ["*:{port}"]"#));
+        for (name, network) in [("open", open), ("listed", &listed)] {
+            let deny = r#""deny": ["127.0.0.0/8", "*.example.org"]"#;
+            let profile = format!(r#"{{"extends": "workspace", "network": {{{network}, {deny}}}}}"#);
+            world.write(format!("../{name}.json"), profile);
+        }
+        let url = server.url();
+        let run = |flags: &[&str]| world.sbx(["run"]).args(flags).args(["--", "curl", "-sS", &url]).run();
+        for flags in [&["-p", "../open.json"][..], &["-p", "../listed.json", "--net", "host"]] {
+            run(flags).refused(125, &["network.deny", "--connect '*:443'"]);
+            let asked = world.sbx(["why", "--connect", "www.example.org:443"]).args(flags).run();
+            asked.refused(125, &["network.deny"]);
+        }
+        assert_eq!(server.connections(), 0);
+        // The twin without a denial.
+        run(&["--net", "host"]).success();
+        let script = format!(": < /dev/tcp/www.example.org/{port}");
+        let out = world.sbx(["run", "-p", "../listed.json", "--", "bash", "-c", &script]).run().failed();
+        assert!(out.err().contains("denies '*.example.org'") && !out.err().contains("allow it"), "{out}");
+    });
+}

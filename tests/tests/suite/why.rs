@@ -58,6 +58,18 @@ fn what_is_in_a_home_of_the_runs_own_is_told_so() {
 type Deed<'a> = (&'a [&'a str], &'a str, &'a str, &'a str);
 
 #[test]
+fn limits_are_no_hindrance_to_questions() {
+    in_worlds(|world| {
+        world.write(
+            "../limits.json",
+            r#"{"extends": "workspace", "limits": {"memory": "1G", "processes": 99}}"#,
+        );
+        why(world, &["-p", "../limits.json", "/etc/passwd"]).exited(ALLOWED);
+        world.sbx(["profile", "review", "../limits.json"]).run().success();
+    });
+}
+
+#[test]
 fn answers_about_paths_are_what_a_run_does() {
     in_worlds(|world| {
         let outside = world.outside.to_str().unwrap();

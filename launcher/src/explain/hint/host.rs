@@ -54,24 +54,33 @@ impl Explainer {
             }
             _ => "has a network of its own, and nothing else is in it",
         };
-        Reason::of(self.rule(what, "network.mode"), Some(self.connecting(to, port, is_tcp)))
+        Reason::of(self.rule(what, "network.mode"), self.connecting(to, port, is_tcp))
     }
 
-    /// The flag that lets a connection out. Rules about hosts are about TCP.
-    pub fn connecting(&self, to: Outside<'_>, port: u16, is_tcp: bool) -> Hint {
-        let whole = || Hint::of(["--net", "host"]);
-        let to_address = |address: IpAddr| {
-            let rule = HostRule::parse(&format!("{}:{port}", bracketed(&address.to_canonical().to_string())));
-            rule.map_or_else(|_| whole(), |rule| Hint::of(["--connect", &rule.to_string()]))
+    /// The flag that lets a connection out, if one does. Rules about hosts are about TCP.
+    pub fn connecting(&self, to: Outside<'_>, port: u16, is_tcp: bool) -> Option<Hint> {
+        // What is denied holds in no open network.
+        let whole = || self.denied_hosts.deny.is_empty().then(|| Hint::of(["--net", "host"]));
+        let to_host = |host: &str| {
+            let rule = HostRule::parse(&format!("{host}:{port}")).ok();
+            rule.map_or_else(whole, |rule| self.to_connect(&rule))
         };
         match to {
-            _ if !is_tcp && port == DNS_PORT => whole().noting(Some("or one host alone: --connect HOST")),
+            _ if !is_tcp && port == DNS_PORT => {
+                whole().map(|hint| hint.noting(Some("or one host alone: --connect HOST")))
+            }
             _ if !is_tcp => whole(),
-            Outside::ThisMachine => Hint::of(["--host-port", &port.to_string()]),
-            Outside::Address(address) => to_address(address),
-            Outside::Name(name) => Hint::of(["--connect", &format!("{name}:{port}")]),
+            Outside::ThisMachine => Some(Hint::of(["--host-port", &port.to_string()])),
+            Outside::Address(address) => to_host(&bracketed(&address.to_canonical().to_string())),
+            Outside::Name(name) => to_host(name.as_str()),
             Outside::Unknown => whole(),
         }
+    }
+
+    /// The flag that adds a rule, unless that is denied.
+    fn to_connect(&self, rule: &HostRule) -> Option<Hint> {
+        let is_denied = self.denied_hosts.denial_of(rule).is_some();
+        (!is_denied).then(|| Hint::of(["--connect", &rule.to_string()]))
     }
 
     /// Why a connection to a host is refused that no rule names.
@@ -83,7 +92,7 @@ impl Explainer {
         };
         if host.name.is_none() && reached(host.address).is_loopback() {
             let hint = self.connecting(Outside::ThisMachine, host.port, true);
-            return Reason::of(self.rule(&what, "network.connect"), Some(hint));
+            return Reason::of(self.rule(&what, "network.connect"), hint);
         }
         self.host_rule(&what, &format!("{}:{}", bracketed(&shown), host.port))
     }
@@ -116,7 +125,11 @@ impl Explainer {
     }
 
     fn host_rule(&self, what: &str, rule: &str) -> Reason {
-        let hint = HostRule::parse(rule).ok().map(|rule| Hint::of(["--connect", &rule.to_string()]));
+        let rule = HostRule::parse(rule).ok();
+        if let Some(denial) = rule.as_ref().and_then(|rule| self.denied_hosts.denial_of(rule)) {
+            return Reason::of(self.rule(&format!("denies '{denial}'"), "network.deny"), None);
+        }
+        let hint = rule.and_then(|rule| self.to_connect(&rule));
         Reason::of(self.rule(what, "network.connect"), hint)
     }
 }

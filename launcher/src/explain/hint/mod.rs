@@ -21,6 +21,7 @@ use crate::explain::caller;
 use crate::explain::decode::{Decoded, PathArgument};
 use crate::explain::infer::Beyond;
 use crate::host::landlock::Version;
+use crate::hosts::{HostRule, HostRules};
 use crate::plan::Plan;
 use crate::plan::by_proxy::Proxy;
 use crate::plan::calls::Unix;
@@ -56,6 +57,8 @@ pub struct Explainer {
     network: NetworkMode,
     /// Why the run has no loopback of its own, though its profile asks for one.
     lacks: Option<String>,
+    /// Hosts that the profile denies.
+    denied_hosts: HostRules,
     /// How the run reaches its hosts, if it has no network of its own.
     proxy: Option<Proxy>,
     /// Whether the kernel keeps signals in the sandbox.
@@ -99,6 +102,7 @@ impl Explainer {
             profile: plan.profile.name.clone(),
             network: plan.network.mode,
             lacks: plan.network.lacks.clone(),
+            denied_hosts: denied_hosts(plan),
             proxy: plan.network.proxy().cloned(),
             has_scopes: plan.paths.is_some() && plan.landlock >= Version::SCOPES,
             changing: changing(plan),
@@ -131,6 +135,7 @@ impl Explainer {
             profile: profile.into(),
             network,
             lacks: None,
+            denied_hosts: HostRules::default(),
             proxy: None,
             has_scopes: true,
             changing: Vec::new(),
@@ -319,6 +324,12 @@ impl Explainer {
             named && entry.restriction.is_none_or(|place| matches(place, data))
         })
     }
+}
+
+fn denied_hosts(plan: &Plan) -> HostRules {
+    let denied = plan.profile.network.deny.iter();
+    let deny = denied.filter_map(|rule| HostRule::parse_denial(&rule.value).ok()).collect();
+    HostRules { deny, ..HostRules::default() }
 }
 
 /// Where files may be changed, by the names inside.

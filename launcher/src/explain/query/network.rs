@@ -36,14 +36,14 @@ pub fn connect(about: Subject<'_>, destination: &Destination) -> Answer {
     if plan.network.mode == NetworkMode::Private && is_elsewhere {
         let refused = Answer::of(Verdict::Refused, "nothing else is in the run's own network");
         let mut answer = refused.by(network_rule(about));
-        answer.hint = Some(Explainer::of(plan).connecting(outside(destination), port, true));
+        answer.hint = Explainer::of(plan).connecting(outside(destination), port, true);
         return answer;
     }
     let names = |text: &str| HostRule::parse(text).is_ok_and(|rule| rule.has_port(port));
     let named = plan.profile.network.connect.iter().find(|entry| names(&entry.value));
     let named = named.map(|entry| Rule::of(&entry.origin));
     let hint = match plan.network.mode {
-        NetworkMode::Private => Explainer::of(plan).connecting(Outside::ThisMachine, port, true),
+        NetworkMode::Private => Hint::of(["--host-port", &port.to_string()]),
         _ => Hint::of(["--connect", &format!("*:{port}")]),
     };
     tcp(about, plan.network.connect.contains(&port), named, hint)

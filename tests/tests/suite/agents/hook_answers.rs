@@ -36,8 +36,8 @@ fn what_is_not_understood_is_refused() {
             ),
             (&cwd("project"), "does not say where it works"),
             (&cwd("/nowhere"), "/nowhere"),
-            (&cwd("/"), "more than one project"),
-            (&cwd(world.home.to_str().unwrap()), "more than one project"),
+            (&cwd("/"), "your home directory is there"),
+            (&cwd(world.home.to_str().unwrap()), "your home directory is there"),
             (&cwd(world.home.join(".ssh").to_str().unwrap()), "keep settings and keys"),
         ] {
             let out = filter(&world, "claude", asked).exited(2);

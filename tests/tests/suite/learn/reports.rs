@@ -1,7 +1,7 @@
 //! Learning from reports of runs that were.
 
 use super::{FILE, learned};
-use sbx_tests::{World, in_worlds};
+use sbx_tests::{World, in_worlds, need, promise};
 use serde_json::{Value, json};
 
 /// The report of a run under a profile.
@@ -32,6 +32,24 @@ fn reports_teach_what_their_runs_were_refused() {
         let out = world.sbx(["run", "-p", FILE, "--", "/bin/sh", "-c", &script]).run();
         assert_eq!(out.out(), "outside\ninner\n", "{out}");
         assert!(world.exists("made"), "{out}");
+    });
+}
+
+/// Under profiles that have no hosts to reach.
+#[test]
+fn hosts_that_reports_name_are_learned_with_their_network() {
+    promise!(namespaces);
+    need!("bash");
+    in_worlds(|world| {
+        for profile in ["workspace", "read-only"] {
+            let report = report(world, profile, "bash -c ': < /dev/tcp/192.0.2.7/443'");
+            world.write("../report.json", report.to_string());
+            let file = format!("../learned-from-{profile}.json");
+            world.sbx(["learn", "--from", "../report.json", "-o", &file]).run().success();
+            let profile: Value = serde_json::from_str(&world.read(&file).unwrap()).unwrap();
+            assert_eq!(profile["network"]["connect"][0]["host"], "192.0.2.7:443");
+            world.sbx(["run", "-p", &file, "--", "true"]).run().success();
+        }
     });
 }
 

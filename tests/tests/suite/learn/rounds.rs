@@ -101,9 +101,9 @@ fn nothing_is_written_where_the_command_does_not_pass() {
     in_worlds(|world| {
         world.write(FILE, "{}");
         for (flags, script, says) in [
-            (&[][..], "exit 3", "not passed"),
+            (&[][..], "exit 3", "does not pass"),
             (&["--rounds", "1"], "echo x > made", "not passed within 1 rounds"),
-            (&["--status", "3"], "exit 4", "not passed"),
+            (&["--status", "3"], "exit 4", "does not pass"),
         ] {
             let out = learn(world, flags, script).run();
             assert_eq!(out.code, Some(1), "{out}");

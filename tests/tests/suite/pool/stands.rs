@@ -65,12 +65,14 @@ fn nobody_waits_for_the_output_of_who_was_turned_away() {
         // Who reads to the end of the pipe waits for all that have it open.
         let script = format!("{} run --pool -v -- sh -c 'echo hi' | cat", stage::sbx().display());
         let start = Instant::now();
-        // As quick as commands can follow each other: some find no run that waits.
-        let run = || place(world.bare(["sh", "-c", &script]), world).run().success();
-        let outs: Vec<_> = (0..8).map(|_| run()).collect();
-        assert!(outs.iter().all(|out| out.out() == "hi\n"));
-        assert!(outs.iter().any(|out| out.err().contains("none of its runs waits just now")));
-        assert!(start.elapsed() < Duration::from_secs(20));
+        // Of those that ask at once, some find no run that waits.
+        let is_turned_away = |_| {
+            let start = || place(world.bare(["sh", "-c", &script]), world).start();
+            let all = [start(), start(), start()].map(|running| running.wait().success().prints("hi\n"));
+            all.iter().any(|out| out.err().contains("none of its runs waits just now"))
+        };
+        assert!((0..20).any(is_turned_away), "nobody was turned away");
+        assert!(start.elapsed() < Duration::from_secs(30));
     });
 }
 
