@@ -26,9 +26,26 @@ pub fn waits(process: &str, protocol: Protocol, address: SocketAddr) -> bool {
     // A socket for IPv6 takes IPv4 as well, and never the other way round.
     let tables = tables.iter().skip(usize::from(address.is_ipv6()));
     tables.into_iter().any(|table| {
-        let file = File::open(format!("/proc/{process}/net/{table}"));
-        file.is_ok_and(|file| holds(BufReader::new(file.take(MOST)), protocol, state, address))
+        let mut all = table_of(process, table).into_iter().flat_map(|table| waiting(table, protocol, state));
+        all.any(|local| takes(local, address))
     })
+}
+
+/// Where TCP connections are waited for in this process's network.
+pub fn all() -> Vec<SocketAddr> {
+    let tables = ["tcp", "tcp6"].into_iter().filter_map(|table| table_of("self", table));
+    tables.flat_map(|table| waiting(table, Protocol::Tcp, "0A")).collect()
+}
+
+/// Whether one of these takes what is sent to an address.
+pub fn has(all: &[SocketAddr], address: SocketAddr) -> bool {
+    let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+    all.iter().any(|local| takes(*local, address))
+}
+
+fn table_of(process: &str, table: &str) -> Option<impl BufRead> {
+    let file = File::open(format!("/proc/{process}/net/{table}")).ok()?;
+    Some(BufReader::new(file.take(MOST)))
 }
 
 /// Whether this network has a UNIX socket of this name, which is no file's.
@@ -41,16 +58,16 @@ pub fn has_name(name: &[u8]) -> bool {
     rows.any(|row| row.is_ok_and(|row| row.rsplit(|byte| *byte == b' ').next() == Some(&shown[..])))
 }
 
-/// Whether a table has a socket in this state to which packets for the address go.
-fn holds(table: impl BufRead, protocol: Protocol, state: &str, wanted: SocketAddr) -> bool {
+/// The addresses of the sockets of a table that are in this state.
+fn waiting(table: impl BufRead, protocol: Protocol, state: &str) -> impl Iterator<Item = SocketAddr> {
     let rows = table.lines().map_while(Result::ok).skip(1);
-    let rows = rows.map(|row| {
+    let rows = rows.map(move |row| {
         let mut fields = row.split_ascii_whitespace().skip(1);
         let (local, of_row) = (fields.next().and_then(address), fields.nth(1).unwrap_or_default() == state);
         (local, of_row)
     });
-    let mut rows = rows.take_while(|(_, in_state)| *in_state || protocol == Protocol::Udp);
-    rows.any(|(local, in_state)| in_state && local.is_some_and(|local| takes(local, wanted)))
+    let rows = rows.take_while(move |(_, in_state)| *in_state || protocol == Protocol::Udp);
+    rows.filter_map(|(local, in_state)| local.filter(|_| in_state))
 }
 
 fn takes(local: SocketAddr, wanted: SocketAddr) -> bool {
@@ -134,8 +151,9 @@ mod tests {
         for text in
             ["", "head\n", "head\n 0: 0100007F\n", "head\n 0: zz:50 0:0 0A\n", "head\n 0: 0100:0050 0:0 0A\n"]
         {
-            assert!(!holds(text.as_bytes(), Protocol::Tcp, "0A", at), "{text:?}");
+            assert_eq!(waiting(text.as_bytes(), Protocol::Tcp, "0A").next(), None, "{text:?}");
         }
-        assert!(holds(&b"head\n 0: 0100007F:0050 00000000:0000 0A\n"[..], Protocol::Tcp, "0A", at));
+        let table = &b"head\n 0: 0100007F:0050 00000000:0000 0A\n"[..];
+        assert!(has(&waiting(table, Protocol::Tcp, "0A").collect::<Vec<_>>(), at));
     }
 }

@@ -4,6 +4,7 @@ use crate::enforce::presence::Presence;
 use crate::enforce::steps;
 use crate::explain::hint::Explainer;
 use crate::explain::infer::Domain;
+use crate::explain::servers;
 use crate::host::landlock::Version;
 use crate::plan::calls::Calls;
 use crate::plan::namespaces::Layout;
@@ -29,6 +30,7 @@ use crate::supervise::hosts::Hosts;
 use crate::supervise::judge::{Judge, PolicyProgram};
 use crate::supervise::violation::Violations;
 use crate::sys::privilege::{CapabilitySet, Limit};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -48,6 +50,8 @@ pub struct Case {
     /// Whether the supervisor has UNIX sockets wait for connections.
     listens: bool,
     own_network: bool,
+    /// Who waits for connections already, where the run has this machine's network for the sake of log mode.
+    others: Vec<SocketAddr>,
     /// The hosts outside that it reaches.
     pub hosts: Option<Rc<network::Hosts>>,
     /// Action on a violation.
@@ -70,6 +74,7 @@ impl Case {
     /// Of a plan.
     pub fn of(plan: &Plan, layout: Option<Rc<Layout>>) -> Case {
         let logs = plan.on_violation == OnViolation::Log;
+        let lists = logs && plan.network.mode == NetworkMode::Private && !plan.network.namespace;
         let notified = plan.notified();
         let looks = notified.iter().any(Notified::notifies_allowed) || plan.calls.notes();
         // Where such calls are notified for their paths, they are no violations.
@@ -81,6 +86,7 @@ impl Case {
             mode: plan.network.mode,
             listens: plan.calls.supervisor_listens(),
             own_network: plan.network.namespace,
+            others: if lists { servers::all() } else { Vec::new() },
             hosts: plan.network.hosts.clone(),
             on_violation: plan.on_violation,
             names_at_once: logs || plan.loudness == Loudness::Verbose,
@@ -150,7 +156,7 @@ impl Case {
                     let own_network = self.own_network.then_some(ways.network);
                     let network = Connected::of(self.mode, own_network);
                     let domain = self.domain.clone();
-                    let (network, hosts) = ((network, self.listens), ways.hosts.clone());
+                    let (network, hosts) = ((network, self.listens, self.others.clone()), ways.hosts.clone());
                     let connections =
                         Connections::new((granted, named), layout, network, (domain, marks), hosts);
                     table.register(kind, connections);

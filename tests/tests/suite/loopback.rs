@@ -327,7 +327,15 @@ fn log_mode_lets_connections_out_and_lists_them() {
         let out = connect(world, &["--log-violations"], &to);
         assert!(out.out().starts_with("connected\n"), "{out}");
         let lines = named(&out);
-        assert!(lines.len() == 1 && lines[0].contains("would block connect(AF_INET 192.0.2.1:9)"), "{out}");
+        let hint = format!("allow it with --host-port {}", server.port);
+        assert!(
+            lines[0].contains("would block connect(AF_INET 127.0.0.1:") && lines[0].contains(&hint),
+            "{out}"
+        );
+        assert!(lines.len() == 2 && lines[1].contains("would block connect(AF_INET 192.0.2.1:9)"), "{out}");
+        // What the run serves itself is no violation.
+        let own = "import socket; s = socket.create_server(('127.0.0.1', 0)); socket.create_connection(s.getsockname())";
+        world.sbx(["run", "--log-violations", "--", PYTHON, "-c", own]).run().success().silent();
     });
     assert_eq!(server.connections(), 2);
 }

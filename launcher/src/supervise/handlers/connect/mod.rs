@@ -26,7 +26,8 @@ use crate::explain::caller::{self, Caller};
 use crate::explain::decode::Address;
 use crate::explain::hint::{Host, Outside, Reason};
 use crate::explain::infer::{Beyond, Domain};
-use crate::hosts::DNS_PORT;
+use crate::explain::servers;
+use crate::hosts::{DNS_PORT, reached};
 use crate::plan::OnViolation;
 use crate::plan::namespaces::Layout;
 use crate::plan::rules::{self, PathRule};
@@ -48,6 +49,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
@@ -82,6 +84,8 @@ pub struct Connections {
     network: Connected,
     /// The host's servers that have been named.
     named_servers: BTreeSet<Server>,
+    /// Where somebody else waited for connections when the command started, in log mode.
+    others: Vec<SocketAddr>,
     /// What Landlock restricts of it.
     domain: Domain,
     /// Whether UNIX sockets may wait for connections, and the filter refuses it.
@@ -246,10 +250,9 @@ impl Handler for Connections {
             }
             Outcome::Listed => {
                 if let Some(Address::Inet { ip, port }) = told.decoded.address
-                    && !is_loopback(ip)
+                    && let Some((to, is_tcp)) = self.leads_out(ip, port)
                 {
-                    // Nobody has looked of which kind the socket is.
-                    let reason = judge.explainer.connection_reason(Outside::Address(ip), port, false);
+                    let reason = judge.explainer.connection_reason(to, port, is_tcp);
                     judge.say(Fate::WouldBlock, call, &told, reason, DecidedBy::Filter);
                 }
                 Step::Answer(Answer::Continue)
@@ -296,11 +299,20 @@ impl Handler for Connections {
 }
 
 impl Connections {
+    /// Where a connection leads that log mode lets through, unless it may be to the run itself.
+    fn leads_out(&self, ip: IpAddr, port: u16) -> Option<(Outside<'static>, bool)> {
+        if !is_loopback(ip) {
+            // Nobody has looked of which kind the socket is.
+            return Some((Outside::Address(ip), false));
+        }
+        servers::has(&self.others, SocketAddr::new(reached(ip), port)).then_some((Outside::ThisMachine, true))
+    }
+
     /// Makes connections by these path rules, and by these rules about the network.
     pub fn new(
         (granted, named): (Rc<[PathRule]>, Vec<PathBuf>),
         layout: Option<Rc<Layout>>,
-        (network, listens): (Connected, bool),
+        (network, listens, others): (Connected, bool, Vec<SocketAddr>),
         (domain, marks): (Domain, Rc<Marks>),
         hosts: Option<Rc<Hosts>>,
     ) -> Connections {
@@ -313,6 +325,7 @@ impl Connections {
             named,
             layout,
             network,
+            others,
             named_servers,
             domain,
             listens,
