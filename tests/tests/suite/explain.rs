@@ -121,7 +121,7 @@ fn blamed(user: &User, flags: &[&str], line: &str, control: bool) -> Option<Stri
     let (succeeded, mut lines, _) = explained(user, flags, line);
     // Outside, root's capabilities open what permissions close.
     lines.retain(|line| {
-        control || !line.contains("to who has no capability, and the command has none of its user's")
+        control || !line.contains("to this user, and the command has none of its user's capabilities")
     });
     (succeeded || !lines.is_empty()).then(|| format!("falsely: {line}: {succeeded} {lines:?}"))
 }

@@ -258,7 +258,7 @@ fn root_is_told_what_takes_its_capabilities() {
             let flags = if line == listen { &["--net", "host"][..] } else { &[] };
             let said = lines(world, flags, line);
             if world.user.is_root() {
-                one(&said, &[named, "capability", "the command has none of its user's"]);
+                one(&said, &[named, "capabilit", "the command has none of its user's"]);
                 assert!(!said[0].contains("allow it with"), "{said:?}");
             } else {
                 none(&said);

@@ -213,15 +213,17 @@ fn as_json(answer: &Answer, profile: Option<&str>) -> String {
         answer.rules.iter().map(|rule| serde_json::json!({ "place": rule.place, "why": rule.why })).collect();
     let flags = answer.hint.iter().flat_map(|hint| &hint.flags).map(|flag| flag.to_string_lossy());
     let flags: Vec<_> = flags.collect();
+    let notes = answer.notes.iter().map(String::as_str);
+    let notes: Vec<_> = notes.chain(answer.hint.iter().filter_map(|hint| hint.note)).collect();
     let value = serde_json::json!({
         "answer": word(answer.verdict),
         "profile": profile,
         "reason": answer.reason,
         "rules": rules,
         "depends": answer.depends,
-        "allow_with": answer.hint.as_ref().map(|hint| hint.to_string()),
+        "allow_with": answer.hint.clone().map(|hint| hint.noting(None).to_string()),
         "flags": flags,
-        "notes": answer.notes,
+        "notes": notes,
     });
     format!("{value:#}\n")
 }

@@ -138,11 +138,11 @@ fn closed(name: &str, data: &Data) -> Option<Set> {
 
 /// That a call takes a capability which no rule refuses and no flag gives.
 pub fn reason(path: Option<&Path>) -> Reason {
-    let what = match path {
-        Some(path) => format!("permissions close {} to who has no capability", place::quoted(path)),
-        None => "it takes a capability".to_string(),
-    };
-    Reason::always(&format!("{what}, and the command has none of its user's"))
+    const NONE: &str = "and the command has none of its user's";
+    Reason::always(&match path {
+        Some(path) => format!("permissions close {} to this user, {NONE} capabilities", place::quoted(path)),
+        None => format!("it takes a capability, {NONE}"),
+    })
 }
 
 /// Whether it is the kernel's log, where this machine keeps that to administrators, whatever its permissions are.

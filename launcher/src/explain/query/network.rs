@@ -44,7 +44,8 @@ pub fn connect(about: Subject<'_>, destination: &Destination) -> Answer {
     let named = named.map(|entry| Rule::of(&entry.origin));
     let hint = match plan.network.mode {
         NetworkMode::Private => Hint::of(["--host-port", &port.to_string()]),
-        _ => Hint::of(["--connect", &format!("*:{port}")]),
+        // A rule about ports has no name looked up.
+        _ => Hint::of(["--connect", &shown(destination)]),
     };
     tcp(about, plan.network.connect.contains(&port), named, hint)
 }
