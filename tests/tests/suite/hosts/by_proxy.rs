@@ -135,7 +135,8 @@ fn udp_is_refused() {
         let run = |flags: &str| format!("$SBX {flags} -- /usr/bin/python3 -c '{send}'");
         internet.run(&run(&format!("{WITHOUT} --connect allowed.example"))).failed().says("over TCP alone");
         assert_eq!(internet.log, "");
-        internet.run(&run("--net host")).success();
+        // It is written down when it arrives.
+        internet.run(&format!("{} && sleep 0.5", run("--net host"))).success();
         assert!(internet.saw("datagram 203.0.113.10 9"), "{}", internet.log);
     });
 }
