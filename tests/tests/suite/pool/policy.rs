@@ -110,8 +110,8 @@ fn what_git_executes_stays_protected() {
         pool.cmd(&[], plant).run();
         assert!(!world.exists("sub/.git/hooks/post-commit"));
         assert!(!world.read("sub/.git/config").unwrap().contains("fsmonitor"));
-        // git replaces its configuration where no other run is; those that wait are none. Where the command starts cold,
-        // it does so as well, and runs that waited are of before that.
+        // git replaces its configuration where no other run is; those that wait are none. A command that starts cold
+        // does so as well, and runs that waited are of before that.
         let warm = || {
             std::thread::sleep(std::time::Duration::from_millis(500));
             pool.cmd(&["-v"], "git config user.name warm").run()
