@@ -262,7 +262,7 @@ MUTANTS = [
      "while result.is_ok() && !pumps.is_done() && !self.abandoned {", "while result.is_ok() && !pumps.is_done() {",
      ["pool::ends::"]),
     ("pool-stop-beside-start", "launcher/src/pool/server.rs",
-     "paths.first().map(|path| place::alone(path, LONGEST_START))", "Some(Some(()))", ["pool::ends::"]),
+     "paths.first().map(alone).transpose()?;", "alone;", ["pool::ends::"]),
     ("alarm-of-the-terminal", "launcher/src/supervise/watch.rs",
      "arrived.from_kernel && arrived.number != libc::SIGALRM;", "arrived.from_kernel;", ["lifetime::"]),
     ("denied-in-an-open-network", "launcher/src/plan/network.rs",

@@ -63,10 +63,7 @@ pub enum PoolAction {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    const WANTED: &str = "it is no duration of more than zero, like 10m or 1h";
-    let bound =
-        units::duration(text).map_err(|why| if why == units::ZERO { WANTED.to_string() } else { why })?;
-    bound.limit().ok_or_else(|| WANTED.to_string())
+    units::patience(text)?.limit().ok_or_else(|| "it is no duration, like 10m or 1h".to_string())
 }
 
 /// Runs a command, in a pool's run where that is asked for.

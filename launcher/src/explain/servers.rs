@@ -16,12 +16,19 @@ pub enum Protocol {
     Udp,
 }
 
+impl Protocol {
+    /// The tables of its sockets, and the state of those that wait.
+    fn tables(self) -> ([&'static str; 2], &'static str) {
+        match self {
+            Protocol::Tcp => (["tcp", "tcp6"], "0A"),
+            Protocol::Udp => (["udp", "udp6"], "07"),
+        }
+    }
+}
+
 /// Whether a socket waits at this address in the network of a process. `self` is this process.
 pub fn waits(process: &str, protocol: Protocol, address: SocketAddr) -> bool {
-    let (tables, state) = match protocol {
-        Protocol::Tcp => (["tcp", "tcp6"], "0A"),
-        Protocol::Udp => (["udp", "udp6"], "07"),
-    };
+    let (tables, state) = protocol.tables();
     let address = SocketAddr::new(address.ip().to_canonical(), address.port());
     // A socket for IPv6 takes IPv4 as well, and never the other way round.
     let tables = tables.iter().skip(usize::from(address.is_ipv6()));
@@ -33,8 +40,9 @@ pub fn waits(process: &str, protocol: Protocol, address: SocketAddr) -> bool {
 
 /// Where TCP connections are waited for in this process's network.
 pub fn all() -> Vec<SocketAddr> {
-    let tables = ["tcp", "tcp6"].into_iter().filter_map(|table| table_of("self", table));
-    tables.flat_map(|table| waiting(table, Protocol::Tcp, "0A")).collect()
+    let (tables, state) = Protocol::Tcp.tables();
+    let tables = tables.into_iter().filter_map(|table| table_of("self", table));
+    tables.flat_map(|table| waiting(table, Protocol::Tcp, state)).collect()
 }
 
 /// Whether one of these takes what is sent to an address.

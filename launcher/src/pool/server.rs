@@ -361,10 +361,9 @@ pub fn stop(request: Option<&Request>) -> Result<usize, Refusal> {
         Some(request) => place::socket(&host, &Key::of(request)?).into_iter().collect(),
     };
     // A pool that starts meanwhile would lose its socket.
-    let alone = paths.first().map(|path| place::alone(path, LONGEST_START));
-    if alone.as_ref().is_some_and(Option::is_none) {
-        return Err(Refusal::new("cannot end pools: others are being started just now"));
-    }
+    let busy = || Refusal::new("cannot end pools: others are being started just now");
+    let alone = |path: &PathBuf| place::alone(path, LONGEST_START).ok_or_else(busy);
+    let _alone = paths.first().map(alone).transpose()?;
     let (mut ended, mut left) = (0, None);
     for path in paths.into_iter().filter(|path| path::is_there(path)) {
         let pool = connect(&path).and_then(|socket| {

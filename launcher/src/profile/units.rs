@@ -126,8 +126,7 @@ pub fn descriptor(text: &str) -> Result<i32, String> {
     text.parse().map_err(|_| "not a descriptor (such as 3)".to_string())
 }
 
-/// What is said of a limit of nothing.
-pub const ZERO: &str = "a limit of zero lets nothing run: write 'none' for no limit";
+const ZERO: &str = "a limit of zero lets nothing run: write 'none' for no limit";
 const NO_TIME: &str = "it must be greater than zero; use 1ms";
 
 enum Problem {

@@ -410,7 +410,7 @@ fn settle_in(violations: &Violations) -> Result<(), Refusal> {
     let _ = descriptor::release_standard();
     // The command may make itself the foreground of a terminal that stops whoever else writes to it (stty tostop).
     signal::dispose(libc::SIGTTOU, Disposition::Ignore).map_err(cannot("ignore SIGTTOU"))?;
-    // Nor does a line that a caller's limit has no room for end the supervisor, and the report with it.
+    // Nor does output that a caller's limit has no room for end the supervisor, and the report with it.
     signal::dispose(libc::SIGXFSZ, Disposition::Ignore).map_err(cannot("ignore SIGXFSZ"))?;
     violations.never_wait();
     // What it does on the command's behalf the kernel judges as if the command did it.

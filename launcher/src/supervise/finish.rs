@@ -66,11 +66,10 @@ impl Supervisor<'_> {
             let signals = Interest::read(Some(self.task.signals.as_raw_fd()));
             let caller = Interest::read(self.task.caller.as_ref().map(Caller::number));
             let [_, _, to_out, to_err] = pumps.interests();
-            let [signalled, called, out, err] = descriptor::poll([signals, caller, to_out, to_err], left)?;
+            let [signalled, _, out, err] = descriptor::poll([signals, caller, to_out, to_err], left)?;
             let mut arrived = std::iter::from_fn(|| signal::next(self.task.signals.as_fd()));
             let by_signal = signalled.now && arrived.any(|arrived| tells_to_end(arrived.number));
-            let is_called = called.now || called.gone;
-            if by_signal || is_called && self.task.caller.as_ref().is_some_and(Caller::tells_to_end) {
+            if by_signal || self.task.caller.as_ref().is_some_and(Caller::tells_to_end) {
                 break;
             }
             result = pumps.turn([Ready::default(), Ready::default(), out, err]);

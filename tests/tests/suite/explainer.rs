@@ -247,18 +247,18 @@ fn root_is_told_what_takes_its_capabilities() {
         world.write("closed", "x\n");
         std::fs::set_permissions(world.path("closed"), std::fs::Permissions::from_mode(0o000)).unwrap();
         let listen = "/usr/bin/python3 -c 'import socket; socket.socket().bind((\"127.0.0.1\", 81))'";
-        for (line, named) in [
-            (listen, "bind(AF_INET 127.0.0.1:81)"),
-            ("chown 65534 file", "file"),
-            ("cat closed", "closed"),
-            ("echo x > closed", "closed"),
-            ("setpriv --reuid 65533 true", "setresuid"),
+        for (line, named, why) in [
+            (listen, "bind(AF_INET 127.0.0.1:81)", "it takes a capability"),
+            ("chown 65534 file", "file", "permissions close "),
+            ("cat closed", "closed", "permissions close "),
+            ("echo x > closed", "closed", "permissions close "),
+            ("setpriv --reuid 65533 true", "setresuid", "it takes a capability"),
         ] {
             // A port of the run's own network is nobody else's.
             let flags = if line == listen { &["--net", "host"][..] } else { &[] };
             let said = lines(world, flags, line);
             if world.user.is_root() {
-                one(&said, &[named, "capabilit", "the command has none of its user's"]);
+                one(&said, &[named, why, "the command has none of its user's"]);
                 assert!(!said[0].contains("allow it with"), "{said:?}");
             } else {
                 none(&said);

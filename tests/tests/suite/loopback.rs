@@ -148,7 +148,11 @@ fn a_connection_that_leads_out_is_named_with_the_way_to_allow_it() {
         let lines = named(&out);
         let expected = [
             ("192.0.2.1:443", "allow it with --connect 192.0.2.1:443"),
-            ("192.0.2.1:53", "allow it with --net host (or one host alone: --connect HOST)"),
+            (
+                "192.0.2.1:53",
+                "looks up only the hosts that --connect names; allow it with --net host (or one host alone: \
+                 --connect HOST)",
+            ),
             ("[2001:db8::1]:80", "allow it with --connect '[2001:db8::1]:80'"),
         ];
         for (line, (address, hint)) in lines.iter().zip(expected) {

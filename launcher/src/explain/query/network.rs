@@ -43,7 +43,7 @@ pub fn connect(about: Subject<'_>, destination: &Destination) -> Answer {
     let named = plan.profile.network.connect.iter().find(|entry| names(&entry.value));
     let named = named.map(|entry| Rule::of(&entry.origin));
     let hint = match plan.network.mode {
-        NetworkMode::Private => Hint::of(["--host-port", &port.to_string()]),
+        NetworkMode::Private => to_this_machine(port),
         // A rule about ports has no name looked up.
         _ => Hint::of(["--connect", &shown(destination)]),
     };
@@ -58,6 +58,11 @@ fn outside(destination: &Destination) -> Outside<'_> {
     }
 }
 
+/// The flag that brings a server of this machine inside.
+fn to_this_machine(port: u16) -> Hint {
+    Hint::of(["--host-port", &port.to_string()])
+}
+
 /// Out of a network of the run's own, to hosts that rules name.
 fn to_host(about: Subject<'_>, hosts: &Hosts, destination: &Destination) -> Answer {
     let Destination { port, is_elsewhere, name, address, .. } = destination;
@@ -65,14 +70,13 @@ fn to_host(about: Subject<'_>, hosts: &Hosts, destination: &Destination) -> Answ
     if !is_elsewhere && hosts.doors.host_ports.contains(port) {
         return Answer::new(Verdict::Allowed).by(Rule::flag("--host-port"));
     }
-    let to_this_machine = || Hint::of(["--host-port", &port.to_string()]);
     let proxy = about.plan.network.proxy();
     if !is_elsewhere && proxy.is_none() {
-        return inside(network_rule(about), to_this_machine());
+        return inside(network_rule(about), to_this_machine(*port));
     }
     if !is_elsewhere {
         let mut answer = Answer::of(Verdict::Refused, "no rule names it").by(network_rule(about));
-        answer.hint = Some(to_this_machine());
+        answer.hint = Some(to_this_machine(*port));
         return answer;
     }
     let allowed = name.as_ref().is_some_and(|name| rules.allow_name(name, *port))

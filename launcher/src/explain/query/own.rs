@@ -80,7 +80,7 @@ fn in_home(plan: &Plan, home: &PrivateHome, place: &Path, exists: bool) -> Optio
         format!("what the run writes to '{store}' stays in a home of its own, and yours is read below it")
     } else if place == home.at {
         format!("in the run '{at}' is a home of its own, with what the rules open of yours")
-    } else if is_copy(plan, place) {
+    } else if is_copy(plan, home, place) {
         "in the run it is a copy of yours, without secrets".to_string()
     } else if is_found(plan, home, place, &inside) || (!exists && !is_below_hidden(place, home, &inside)) {
         format!("in the run '{at}' is a home of its own, and this is not in yours")
@@ -95,10 +95,10 @@ fn in_home(plan: &Plan, home: &PrivateHome, place: &Path, exists: bool) -> Optio
 }
 
 /// Whether it is a file of settings, of which the run gets a copy.
-fn is_copy(plan: &Plan, place: &Path) -> bool {
+fn is_copy(plan: &Plan, home: &PrivateHome, place: &Path) -> bool {
     let variables = Variables { home: plan.home.as_deref(), ..Variables::default() };
-    let mut copies = plan.profile.home.copies.iter().filter_map(|copy| copy.path.expand_path(&variables));
-    place.is_file() && copies.any(|copy| canonical(&copy) == place)
+    let copies = home.copies(&plan.profile.home.copies, &variables);
+    place.is_file() && copies.iter().any(|(_, real)| real == place)
 }
 
 /// Whether the run finds something there in its home: what another run mounted on is removed before.

@@ -295,7 +295,6 @@ fn files_that_git_executes_cannot_be_planted() {
     });
 }
 
-/// The workspace is a directory of the repository, which executes files of that directory.
 /// However many files it concerns.
 #[test]
 fn a_directory_that_is_protected_is_named_once() {
@@ -311,6 +310,7 @@ fn a_directory_that_is_protected_is_named_once() {
     });
 }
 
+/// The workspace is a directory of the repository, which executes files of that directory.
 #[test]
 fn no_hooks_are_planted_in_a_workspace_that_is_a_directory_of_a_repository() {
     need!("git");

@@ -94,9 +94,9 @@ fn runs_that_wait_leave_stores_to_others() {
     promise!(namespaces);
     in_worlds(|world| {
         world.write(world.home.join(".npm/package"), "theirs\n");
-        let _pool = Pool::start(world, "20", &[]);
+        let pool = Pool::start(world, "20", &[]);
         let until = Instant::now() + Duration::from_secs(60);
-        while _pool.runs().len() < 20 {
+        while pool.runs().len() < 20 {
             assert!(Instant::now() < until);
             std::thread::sleep(Duration::from_millis(20));
         }
