@@ -196,8 +196,8 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
     }
     let document = start.frame.document(&start.learner.candidate);
     show::not_learned(&start.learner);
-    let why =
-        format!("not passed within {} rounds: nothing is written; allow more with --rounds", asked.rounds);
+    let rounds = if asked.rounds == 1 { "one round".to_owned() } else { format!("{} rounds", asked.rounds) };
+    let why = format!("not passed within {rounds}: nothing is written; allow more with --rounds");
     Ok(unwritten(NOT_PASSED, &[why], &start, &told, document))
 }
 

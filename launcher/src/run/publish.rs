@@ -28,22 +28,23 @@ pub struct Publishing {
 impl Publishing {
     /// Takes the ports, before there is a command. A machine without IPv6 has them for IPv4 alone.
     pub fn of(ports: &[PortPair]) -> Result<Publishing, Refusal> {
-        let mut listeners = Vec::new();
-        for PortPair { here, inside } in ports {
+        let (mut shown, mut listeners): (Vec<PortPair>, Vec<Listener>) = Default::default();
+        for &pair in ports {
+            let PortPair { here, inside } = pair;
+            match shown.iter().find(|other| other.here == here) {
+                Some(other) if *other == pair => continue,
+                Some(_) => return Err(Refusal::new(format!("--publish names port {here} of this machine twice"))),
+                None => shown.push(pair),
+            }
             for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
-                match listening(address, *here) {
-                    Ok((socket, _)) => listeners.push(Listener { kind: Door::HostPort(*inside), socket }),
+                match listening(address, here) {
+                    Ok((socket, _)) => listeners.push(Listener { kind: Door::HostPort(inside), socket }),
                     Err(failed) if address.is_ipv6() && has_no_ipv6(&failed) => {}
-                    Err(failed) => {
-                        let place = format!("{address}, port {here}, of this machine");
-                        return Err(Refusal::new(format!(
-                            "cannot show a port of the run at {place}: {failed}"
-                        )));
-                    }
+                    Err(failed) => return Err(not_shown(address, pair, &failed)),
                 }
             }
         }
-        Ok(Publishing { ports: ports.to_vec(), listeners })
+        Ok(Publishing { ports: shown, listeners })
     }
 
     /// Starts to serve them, in the run's network.
@@ -63,6 +64,19 @@ impl Publishing {
         }
         Ok(Rc::new(Published::new(Broker::new(own, pid), &self.ports)))
     }
+}
+
+/// That this machine's port cannot be had, and what else may be asked for.
+fn not_shown(address: IpAddr, pair: PortPair, failed: &SyscallError) -> Refusal {
+    let PortPair { here, inside } = pair;
+    let other = |why: &str| format!("{why}; to show it at another, --publish OTHER:{inside}");
+    let advice = match failed.errno() {
+        libc::EADDRINUSE => other(", because another program listens there"),
+        libc::EACCES => other(", because that port is the administrator's"),
+        _ => String::new(),
+    };
+    let place = format!("{address}, port {here}, of this machine");
+    Refusal::new(format!("cannot show port {inside} of the run at {place}: {failed}{advice}"))
 }
 
 fn has_no_ipv6(failed: &SyscallError) -> bool {

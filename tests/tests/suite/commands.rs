@@ -173,6 +173,9 @@ fn profiles_can_have_these_lists() {
         world.sbx(words).run().refused(126, &["not among"]);
         let words = [&["run"], &flags[..], &["--", "touch", "made"]].concat();
         world.sbx(words).run().success().says("not found, and so not allowed: 'missing' (commands.allow[2]");
+        let words = ["run", "--block-command", "crul", "--block-command", "cat", "--", "true"];
+        let out = world.sbx(words).run().success();
+        out.says("not found, and so it blocks nothing: --block-command crul\n");
     });
 }
 

@@ -101,7 +101,12 @@ pub fn resolve(
     }
     let mut commands = Commands::default();
     for entry in &block {
-        commands.block.extend(lookup.every(entry)?);
+        let found = lookup.every(entry)?;
+        // A profile's list is for many machines. What is typed is meant for this one.
+        if found.is_empty() && entry.flag {
+            warnings.push(format!("not found, and so it blocks nothing: {}", entry.rule));
+        }
+        commands.block.extend(found);
     }
     // Anything, as if there were no list.
     if !allow.is_empty() && !allow.iter().any(|entry| entry.text == "*") {

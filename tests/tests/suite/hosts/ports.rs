@@ -56,13 +56,15 @@ fn a_port_of_the_run_is_shown_on_this_machine() {
         internet.run(&serve("", "true")).prints("");
         internet
             .run(&serve("--publish 80:3000", "true"))
-            .says("cannot show a port of the run")
-            .says("in use");
+            .says("cannot show port 3000 of the run")
+            .says("in use, because another program listens there; to show it at another, --publish OTHER:3000");
+        internet.run(&serve("--publish 8080:3000 --publish 8080:3000", "true")).prints("served\n");
         for (flags, why) in [
             ("--publish 8080 -p minimal", "'minimal' it has no network"),
             ("--publish 8080 -p network", "this machine's network"),
             ("--publish 8080 --net host", "contradict"),
             ("--publish 8080:", "not PORT or PORT:PORT"),
+            ("--publish 8080:1 --publish 8080:2", "names port 8080 of this machine twice"),
         ] {
             internet.run(&format!("$SBX {flags} -- touch ran")).refused(125, &[why]);
             assert!(!internet.world.exists("ran"));

@@ -102,7 +102,7 @@ fn nothing_is_written_where_the_command_does_not_pass() {
         world.write(FILE, "{}");
         for (flags, script, says) in [
             (&[][..], "exit 3", "does not pass"),
-            (&["--rounds", "1"], "echo x > made", "not passed within 1 rounds"),
+            (&["--rounds", "1"], "echo x > made", "not passed within one round:"),
             (&["--status", "3"], "exit 4", "does not pass"),
         ] {
             let out = learn(world, flags, script).run();
