@@ -33,7 +33,9 @@ impl Publishing {
             let PortPair { here, inside } = pair;
             match shown.iter().find(|other| other.here == here) {
                 Some(other) if *other == pair => continue,
-                Some(_) => return Err(Refusal::new(format!("--publish names port {here} of this machine twice"))),
+                Some(_) => {
+                    return Err(Refusal::new(format!("--publish names port {here} of this machine twice")));
+                }
                 None => shown.push(pair),
             }
             for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {

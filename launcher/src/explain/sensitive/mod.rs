@@ -14,12 +14,13 @@ pub use calls::KnownCalls;
 use crate::error::Refusal;
 use crate::host::Host;
 use crate::hosts::{HostPattern, HostRule, is_public};
-use crate::profile::{self, PathEntry, Pattern, Search, Variables};
+use crate::profile::{self, Name, PathEntry, Pattern, Search, Variables};
 use crate::sys::path::{canonical, is_there};
 use crate::sys::within::{is_below, is_within};
 use crate::text::shown;
 use look::{EXECUTED, Found, Look, OtherName};
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use table::{HOME_LATER, HOME_SECRETS, LATER, LATER_NAMES, Place, SECRET_NAMES, SECRETS};
 
@@ -103,10 +104,23 @@ pub fn secrets_at(path: &Path, home: Option<&Path>) -> Option<&'static str> {
     let listed = |places: &[Place], path: &Path| {
         places.iter().find(|(place, _)| path.starts_with(place)).map(|(_, what)| *what)
     };
-    match at_home {
+    let known = match at_home {
         Some(below) => listed(HOME_SECRETS, below),
         None => listed(SECRETS, path),
-    }
+    };
+    known.or_else(|| is_secret_by_name(path).then_some("a secret, as its name says"))
+}
+
+fn is_secret_by_name(path: &Path) -> bool {
+    let named = |name: &OsStr| {
+        let name = Name::new(name.as_bytes());
+        SECRET_NAMES.iter().any(|secret| Pattern::fixed(secret).matches(name))
+    };
+    path.file_name().is_some_and(named) && !anyone_may_have(path)
+}
+
+fn anyone_may_have(path: &Path) -> bool {
+    table::PUBLIC.iter().any(|open| is_within(path, Path::new(open)))
 }
 
 impl Sensitive {
@@ -348,7 +362,7 @@ impl Sensitive {
 
     /// Why something below it makes it sensitive.
     fn by_contents(&self, path: &Path, what: Use, most: usize) -> Vec<Found> {
-        if table::PUBLIC.iter().any(|open| is_within(path, Path::new(open))) {
+        if anyone_may_have(path) {
             return Vec::new();
         }
         // The way to the home directory says nothing about what is in it.

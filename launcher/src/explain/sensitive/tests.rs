@@ -206,3 +206,17 @@ fn services_and_private_addresses_are_sensitive() {
     assert!(machine.sensitive.unix(Path::new("/run/user/1000/bus")).is_some());
     assert!(machine.sensitive.unix(&machine.path("home/work/s.sock")).is_none());
 }
+
+#[test]
+fn secrets_are_known_by_place_or_name() {
+    let home = Some(Path::new("/home/u"));
+    let at = |path: &str| secrets_at(Path::new(path), home);
+    assert_eq!(at("/home/u/.ssh/config"), Some("keys and hosts of ssh"));
+    assert_eq!(at("/etc/shadow"), Some("passwords of users"));
+    for named in ["/home/u/code/.env", "/etc/ssh/ssh_host_rsa_key", "/srv/site.key"] {
+        assert_eq!(at(named), Some("a secret, as its name says"), "{named}");
+    }
+    for plain in ["/home/u/code/main.c", "/etc/ssh/ssh_config", "/usr/lib/python3/token", "/"] {
+        assert_eq!(at(plain), None, "{plain}");
+    }
+}

@@ -54,10 +54,9 @@ fn a_port_of_the_run_is_shown_on_this_machine() {
         let unused = internet.world.read("report.json").unwrap();
         assert!(unused.contains(r#""connections":0"#) && unused.contains(r#""first":null"#), "{unused}");
         internet.run(&serve("", "true")).prints("");
-        internet
-            .run(&serve("--publish 80:3000", "true"))
-            .says("cannot show port 3000 of the run")
-            .says("in use, because another program listens there; to show it at another, --publish OTHER:3000");
+        internet.run(&serve("--publish 80:3000", "true")).says("cannot show port 3000 of the run").says(
+            "in use, because another program listens there; to show it at another, --publish OTHER:3000",
+        );
         internet.run(&serve("--publish 8080:3000 --publish 8080:3000", "true")).prints("served\n");
         for (flags, why) in [
             ("--publish 8080 -p minimal", "'minimal' it has no network"),
