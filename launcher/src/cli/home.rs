@@ -87,7 +87,7 @@ impl Found<'_> {
             Some(named) => self.absolute(named)?,
             None => self.current()?,
         };
-        let homes: Vec<&Home> = self.all.iter().filter(|home| is_of(home, &workspace)).collect();
+        let homes: Vec<&Home> = self.all.iter().filter(|home| home.is_of(&workspace)).collect();
         if homes.is_empty() {
             complain(&none_of(&workspace));
             return Ok(NOT_ALL);
@@ -124,12 +124,12 @@ impl Found<'_> {
     fn clear(&self, named: &[PathBuf], older_than: Option<Duration>, json: bool) -> Result<i32, Refusal> {
         let named = named.iter().map(|path| self.absolute(path)).collect::<Result<Vec<PathBuf>, _>>()?;
         let mut status = 0;
-        for workspace in named.iter().filter(|path| !self.all.iter().any(|home| is_of(home, path))) {
+        for workspace in named.iter().filter(|path| !self.all.iter().any(|home| home.is_of(path))) {
             complain(&none_of(workspace));
             status = NOT_ALL;
         }
         let is_meant = |home: &&Home| {
-            let is_named = named.is_empty() || named.iter().any(|workspace| is_of(home, workspace));
+            let is_named = named.is_empty() || named.iter().any(|workspace| home.is_of(workspace));
             is_named && older_than.is_none_or(|time| self.since(home) >= time)
         };
         let mut entries = Vec::new();
@@ -206,10 +206,6 @@ impl Found<'_> {
             _ => format!("{}d", minutes / 1440),
         }
     }
-}
-
-fn is_of(home: &Home, workspace: &Path) -> bool {
-    home.about.as_ref().is_some_and(|about| Path::new(&about.workspace) == workspace)
 }
 
 fn none_of(workspace: &Path) -> String {

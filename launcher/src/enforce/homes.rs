@@ -58,6 +58,13 @@ pub struct Home {
     pub used: SystemTime,
 }
 
+impl Home {
+    /// Whether it is for runs in this workspace.
+    pub fn is_of(&self, workspace: &Path) -> bool {
+        self.about.as_ref().is_some_and(|about| Path::new(&about.workspace) == workspace)
+    }
+}
+
 /// What something takes on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {

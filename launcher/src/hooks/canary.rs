@@ -1,6 +1,7 @@
 //! Tries a hook as its agent would use it: the command in the settings is run with a tool call, and what it answers is
 //! run as well. No model is asked, and the agent is not started.
 
+use crate::enforce::homes::Homes;
 use crate::error::Refusal;
 use crate::hooks::codex::Codex;
 use crate::hooks::edit::{self, Ours, hooks_in};
@@ -8,6 +9,8 @@ use crate::hooks::install::{self, Settings, unreadable};
 use crate::hooks::record::{Record, cannot, digest};
 use crate::hooks::{Agent, protocol};
 use crate::host::Host;
+use crate::plan::state;
+use crate::sys::path::canonical;
 use crate::sys::plain;
 use crate::text::{escape, shown};
 use serde_json::{Value, json};
@@ -193,10 +196,12 @@ const SECRET: &str = "secret\n";
 /// What a command says that has run.
 const RAN: &str = "ran";
 
-/// A workspace, and a file of the home directory. Both are removed in the end.
+/// A workspace, and a file of the home directory. Both are removed in the end, and so is what runs in the workspace had
+/// for a home.
 struct Stage {
     directory: PathBuf,
     secret: PathBuf,
+    homes: Option<PathBuf>,
 }
 
 impl Stage {
@@ -213,7 +218,7 @@ impl Stage {
             let _ = fs::remove_file(&secret);
             return Err(cannot(&directory, &error));
         }
-        let stage = Stage { directory, secret };
+        let stage = Stage { directory, secret, homes: state::directory(host, "homes") };
         file.write_all(SECRET.as_bytes()).map_err(|error| cannot(&stage.secret, &error))?;
         Ok(stage)
     }
@@ -244,8 +249,20 @@ impl Stage {
     }
 }
 
+impl Stage {
+    fn clear_homes(&self) -> Option<()> {
+        let homes = Homes::open(self.homes.as_deref()?).ok()??;
+        let workspace = canonical(&self.directory);
+        homes.all().ok()?.iter().filter(|home| home.is_of(&workspace)).for_each(|home| {
+            let _ = homes.clear(home);
+        });
+        Some(())
+    }
+}
+
 impl Drop for Stage {
     fn drop(&mut self) {
+        let _ = self.clear_homes();
         let _ = fs::remove_file(&self.secret);
         let _ = fs::remove_dir_all(&self.directory);
     }

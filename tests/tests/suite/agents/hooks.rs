@@ -51,6 +51,8 @@ fn a_hook_that_only_looks_around_works_too() {
             assert!(out.out().contains("the hook is installed"), "{profile}: {out}");
             let out = sbx(&world, &["hook", "status", "claude"]).run().success();
             assert!(out.out().contains("a test command ran confined"), "{profile}: {out}");
+            // Nor does it leave a home behind.
+            sbx(&world, &["home", "list"]).run().success().prints("no private homes\n");
             let out = agent(&world, "claude", "echo x > made; echo end");
             assert!(out.out().contains("end"), "{profile}: {out}");
             assert_eq!(world.exists("made"), profile == "workspace", "{profile}: {out}");
