@@ -31,6 +31,10 @@ impl Explainer {
             true => place::to_open(path, access),
             false => Some(path.to_path_buf()).filter(|path| !is_of_process(path)),
         };
+        let target = target.map(|target| match place::repository_of(&target) {
+            Some(repository) => repository.to_path_buf(),
+            None => target,
+        });
         let mut what = format!("may not {verb} {}", place::quoted(path));
         if let Some(hidden) = self.out_of_sight(path) {
             what.push_str(&hidden);

@@ -3,6 +3,7 @@
 use crate::explain::caller;
 use crate::explain::decode::{Access, Decoded, PathArgument};
 use crate::plan::files::tidy;
+use crate::plan::namespaces::git::shape::belongs;
 use crate::sys::path::is_of_process;
 use crate::sys::process::Pid;
 use crate::text::escape;
@@ -55,6 +56,11 @@ pub fn to_open(path: &Path, access: Access) -> Option<PathBuf> {
     let directory = path.ancestors().skip(1).find(|directory| directory.is_dir())?;
     let whole = directory == Path::new("/");
     if whole { path.is_file().then(|| path.to_path_buf()) } else { Some(directory.to_path_buf()) }
+}
+
+/// The repository of git that has a file: whoever needs one of its files needs others too.
+pub fn repository_of(path: &Path) -> Option<&Path> {
+    path.ancestors().skip(1).find(|above| belongs(above, above))
 }
 
 /// Whether `quoted` writes a word out.

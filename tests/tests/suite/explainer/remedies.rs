@@ -47,6 +47,41 @@ fn a_directory_out_of_sight_is_opened_for_what_is_to_be_made_in_it() {
     });
 }
 
+/// git needs many files of a repository. A flag for each that it asks for first would be one refusal after the other.
+#[test]
+fn a_repository_is_opened_as_a_whole() {
+    need!("git");
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let other = world.outside.join("other.git");
+        let at = other.to_str().unwrap();
+        for make in [&["init", "-q", "."][..], &["init", "-q", "--bare", at]] {
+            world.bare([&["git"], make].concat()).run().success();
+        }
+        let save = [
+            "-c",
+            "user.name=u",
+            "-c",
+            "user.email=u@example.org",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "one",
+        ];
+        world.bare([&["git"][..], &save].concat()).run().success();
+        let push = format!("git push -q {at} HEAD:refs/heads/pushed");
+        let said = lines(world, &[], &push);
+        assert!(said.len() == 1 && said[0].ends_with(&format!("allow it with --ro {at}")), "{said:?}");
+        assert!(!other.join("refs/heads/pushed").exists());
+        none(&lines(world, &["--rw", at], &push));
+        assert!(other.join("refs/heads/pushed").exists());
+        let write = format!("echo x > {at}/objects/made");
+        let said = lines(world, &[], &write);
+        assert!(said.len() == 1 && said[0].ends_with(&format!("allow it with --rw {at}")), "{said:?}");
+    });
+}
+
 /// A profile refuses such sockets without a line, for most programs do without.
 #[test]
 fn a_netlink_socket_is_named_with_explain_where_the_program_fails() {
