@@ -30,6 +30,7 @@ pub enum ConfineError {
 /// The system calls that serving takes, each with the restriction under which it is allowed.
 const CALLS: &[(&str, Option<&str>)] = &[
     ("accept4", None),
+    ("bind", None),
     ("brk", None),
     ("clock_gettime", None),
     ("close", None),

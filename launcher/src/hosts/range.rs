@@ -32,6 +32,9 @@ impl Range {
         if mask(first, bits) != first {
             return Err("bits behind its prefix are set");
         }
+        if matches!(first, IpAddr::V6(address) if address.to_ipv4_mapped().is_some()) {
+            return Err("addresses of IPv4 are written as such");
+        }
         Ok(Range { first, bits })
     }
 
@@ -115,5 +118,10 @@ mod tests {
         {
             assert!(Range::parse(text).is_err(), "{text:?}");
         }
+        // Such a range would have none of the addresses that it names.
+        for text in ["::ffff:203.0.113.0/120", "::ffff:203.0.113.10", "::ffff:0:0/96"] {
+            assert!(Range::parse(text).is_err_and(|why| why.contains("IPv4")), "{text:?}");
+        }
+        assert!(Range::parse("::/0").is_ok() && Range::parse("::1.2.3.4").is_ok());
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::Refusal;
 use crate::host::Host;
 use crate::plan::executed::{Executed, check_program, of_command};
-use crate::plan::home::PrivateHome;
+use crate::plan::home::{PrivateHome, is_home_below};
 use crate::plan::listings::Listings;
 use crate::plan::namespaces::{Roots, TMP};
 use crate::plan::rules::{PathRights, PathRule};
@@ -73,8 +73,9 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
     let Given { variables, executed, .. } = given;
     let mut rules = given.more.to_vec();
     rules.extend(of_profile(&inputs.profile.paths, variables)?);
-    if let Some(home) = given.home {
-        home.adapt(inputs, variables, given.listings, &mut rules);
+    match given.home {
+        Some(home) => home.adapt(inputs, variables, given.listings, &mut rules),
+        None => rules = but_home(rules, inputs.host, warnings)?,
     }
     let of_flags = of_flags(inputs, variables)?;
     rules.extend(of_flags.iter().map(|(_, rule)| rule.clone()));
@@ -138,6 +139,31 @@ fn of_profile(paths: &profile::Paths, variables: &Variables<'_>) -> Result<Vec<P
         }
     }
     Ok(rules)
+}
+
+/// The rules without the user's home directory, where a built-in one is about a directory of the system that has it:
+/// what is beside it is allowed.
+fn but_home(rules: Vec<PathRule>, host: &Host, warnings: &mut Vec<String>) -> Result<Vec<PathRule>, Refusal> {
+    let Some(home) = host.real_home() else { return Ok(rules) };
+    let has_it = |rule: &PathRule| rule.built_in && is_home_below(home, &rule.path);
+    let (above, mut others): (Vec<_>, Vec<_>) = rules.into_iter().partition(has_it);
+    let (beside, opened) = deny_expansion::without(above, &[home.to_path_buf()])?;
+    warnings.extend(not_listed(&opened, "your home directory"));
+    others.extend(beside);
+    Ok(others)
+}
+
+/// That these directories are allowed by what is in them, all but `what`.
+fn not_listed(opened: &[PathBuf], what: &str) -> Option<String> {
+    let names: Vec<String> = opened.iter().map(|path| format!("'{}'", shown(path))).collect();
+    let (names, them) = match names.as_slice() {
+        [] => return None,
+        [name] => (format!("{name} itself"), "it"),
+        names => (names.join(", "), "them"),
+    };
+    Some(format!(
+        "{names} cannot be listed, and nothing new be made directly in {them}, so that {what} below {them} stays out"
+    ))
 }
 
 /// Refuses a rule of a user's profile about what is not there: the entry tells which file to mend.
@@ -268,13 +294,7 @@ fn hold_denied(
         return Ok(deny_expansion::without_denied(rules, denied));
     }
     let (rules, opened) = deny_expansion::without(rules, denied)?;
-    for path in opened {
-        warnings.push(format!(
-            "'{}' itself cannot be listed, and nothing new be made directly in it, so that \
-            what is denied below it stays out",
-            shown(&path)
-        ));
-    }
+    warnings.extend(not_listed(&opened, "what is denied"));
     Ok(rules)
 }
 

@@ -130,12 +130,20 @@ fn named(inputs: &Inputs<'_>, workspace: Option<&Path>, home: &Path, real: &Path
     let lists = [&paths.read, &paths.execute, &paths.write, &paths.deny];
     let mut entries = lists.into_iter().flat_map(|list| list.iter());
     let is_about = |entry: &PathEntry| {
-        let fixed = entry.base.is_none();
-        entry
-            .expand_path(&variables)
-            .is_some_and(|path| covers(&path) || (fixed && entry.origin.built_in && is_within(&path, real)))
+        let of_system = entry.base.is_none() && entry.origin.built_in;
+        entry.expand_path(&variables).is_some_and(|path| match of_system {
+            // A rule about /opt is not about the homes that are there.
+            true => is_within(&path, real) || covers(&path) && !is_home_below(real, &path),
+            false => covers(&path),
+        })
     };
     entries.any(is_about).then_some("a rule of the profile is about it, so the user's own")
+}
+
+/// Whether a directory of the system that everybody may read has this home in it, as one thing among others. That of a
+/// service, as /usr/sbin, is not its own.
+pub fn is_home_below(home: &Path, system: &Path) -> bool {
+    is_below(home, system) && system.parent().is_some() && state::is_users(home)
 }
 
 /// The home of a run, if it is to have one of its own. Without a directory of state it does not last.

@@ -153,7 +153,7 @@ fn without_namespaces_the_level_is_lower_and_a_denial_holds_by_rules() {
     assert_eq!(plan.level(), Some(Level::Standard));
     assert_eq!(plan.namespaces.as_ref().err().map(String::as_str), Some("the kernel refuses them"));
     assert!(plan.paths.as_ref().unwrap().iter().all(|rule| !denied.starts_with(&rule.path)));
-    warns(&plan, "'/usr/lib' itself cannot be listed");
+    warns(&plan, "'/usr', '/usr/lib' cannot be listed");
     let requires = Request { require: Some(Level::Full), ..request("workspace") };
     refused(
         planned(&requires),

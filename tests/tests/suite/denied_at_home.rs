@@ -3,8 +3,11 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
-use sbx_tests::{Cmd, World};
+use sbx_tests::stage::give;
+use sbx_tests::world::SECRET;
+use sbx_tests::{Cmd, World, as_users, kernel, promise, skip};
 
 use crate::namespaces::with_namespaces;
 
@@ -118,5 +121,46 @@ fn links_to_the_home_lead_to_it() {
         fs::rename(&local, world.home.join("real")).unwrap();
         symlink("real", &local).unwrap();
         assert_eq!(sh(&world, &[], "cat ~/.note").run().success().out(), "mine\n");
+    });
+}
+
+/// A directory that is removed in the end.
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Everybody may read /opt, and execute what is there. That is no rule about the homes of services there.
+#[test]
+fn a_home_below_a_directory_of_the_system_is_closed_as_well() {
+    promise!(kernel::PATHS);
+    as_users(|user| {
+        let place = PathBuf::from(format!("/opt/sbx-tests-{}-{}", std::process::id(), user.id));
+        if fs::create_dir(&place).is_err() {
+            return skip("only root can make a home below /opt");
+        }
+        let place = Removed(place);
+        let (home, tool) = (place.0.join("home"), place.0.join("tool"));
+        let key = home.join(".ssh/key");
+        fs::create_dir_all(home.join(".ssh")).unwrap();
+        fs::write(&key, SECRET).unwrap();
+        fs::write(&tool, "echo tool\n").unwrap();
+        [&home, &home.join(".ssh"), &key].into_iter().for_each(|path| give(path, user));
+        let world = World::new(user);
+        let cat = |flags: &[&str], file: &Path| {
+            let words = [&["run"], flags, &["--", "cat", file.to_str().unwrap()]].concat();
+            world.sbx(words).env("HOME", home.to_str().unwrap()).run()
+        };
+        for profile in ["workspace", "read-only", "no-exec", "minimal", "network", "write"] {
+            for more in [&[][..], &["--home", "closed"], &["--namespaces", "none"]] {
+                let flags = [&["-p", profile], more].concat();
+                cat(&flags, &key).failed().prints("");
+                cat(&flags, &tool).success().prints("echo tool\n");
+            }
+        }
+        cat(&["--ro", key.to_str().unwrap()], &key).success().prints(SECRET);
     });
 }
