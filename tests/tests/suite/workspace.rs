@@ -64,6 +64,23 @@ fn cargo_builds_and_tests_a_crate_offline() {
     assert!(out.sbx_lines().is_empty(), "{out}");
 }
 
+/// cargo looks for a repository with libgit2, and makes one where it finds none.
+#[test]
+fn cargo_finds_the_repository_that_a_new_crate_is_in() {
+    need!("git");
+    let Some(sysroot) = sysroot() else { return skip("needs rustc") };
+    let world = World::new(&User::current());
+    world.bare(["git", "init", "-q"]).run().success();
+    let path = format!("{}/bin:{PATH}", sysroot.display());
+    let front = ["run", "--rox", sysroot.to_str().unwrap(), "--", "cargo"];
+    world.sbx([&front[..], &["new", "-q", "made"]].concat()).env("PATH", &path).run().success();
+    assert!(world.exists("made/Cargo.toml") && !world.exists("made/.git"));
+    // The same where there is no repository.
+    let world = World::new(&User::current());
+    world.sbx([&front[..], &["new", "-q", "made"]].concat()).env("PATH", &path).run().success();
+    assert!(world.exists("made/.git"));
+}
+
 /// Where the toolchain is: the proxies of a toolchain manager need a home of their own.
 fn sysroot() -> Option<PathBuf> {
     let output = Command::new("rustc").args(["--print", "sysroot"]).output().ok()?;

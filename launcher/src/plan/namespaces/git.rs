@@ -219,10 +219,10 @@ impl Repository {
         let tops: Vec<PathBuf> = [top.to_path_buf()].into_iter().chain(of_worktrees).collect();
         self.hooks(at.join(HOOKS));
         self.protected.push(Protected { replaced: true, ..Protected::existing(config.clone()) });
-        // A `commondir` makes git look for configuration and hooks elsewhere. The placeholder says `.`, which changes
-        // nothing.
+        // A `commondir` makes git look for configuration and hooks elsewhere. The placeholder says `./`, which changes
+        // nothing. (libgit2 takes a `.` for the working tree, in which it finds no repository.)
         self.protected.push(Protected {
-            missing: IfMissing::Placeholder(Shape::File(".\n")),
+            missing: IfMissing::Placeholder(Shape::File("./\n")),
             ..Protected::new(at.join("commondir"))
         });
         self.addresses(at, settings);

@@ -226,7 +226,7 @@ fn no_repository_is_broken_by_half_a_placeholder() {
             done.store(true, relaxed);
             watcher.join().unwrap()
         });
-        assert_eq!(seen, [None, Some(".\n".to_string())].into());
+        assert_eq!(seen, [None, Some("./\n".to_string())].into());
     });
 }
 
