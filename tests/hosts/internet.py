@@ -61,7 +61,7 @@ SIX = {"six.example": "2001:db8::10", "translated.example": "64:ff9b::10.0.0.1",
 IN_USE = ["203.0.113.10", "203.0.113.11", "203.0.113.12", "203.0.113.13", "203.0.113.15", "10.0.0.1", "168.63.129.16",
           "169.254.169.254", "100.64.0.1", "192.168.0.1", "172.16.0.1", "2001:db8::10", "64:ff9b::10.0.0.1",
           "2002:a00:1::1"]
-OF_MACHINE = ["127.0.0.1", "192.0.2.2", "2001:db8:1::2"]
+OF_MACHINE = ["127.0.0.1", "192.0.2.2", "2001:db8:1::2", "192.0.2.3", "2001:db8:5::9"]
 GATEWAYS = ["192.0.2.1", "2001:db8:1::1"]
 NEW_NETWORK = 0x40000000
 asked = {}
@@ -142,6 +142,9 @@ def connect_machine(machine):
     for gateway, own, bits in zip(GATEWAYS, OF_MACHINE[1:], (24, 64)):
         address(own, bits, "out")
         route(None, 0, 254, 1, dev="out", via=gateway, six=":" in gateway)
+    # A second address of a network, and one of a whole prefix of the machine's: packets to them come from others.
+    address("192.0.2.3", 24, "out")
+    route("2001:db8:5::", 64, 255, 2, dev="lo")
 
 
 def resolve(question):

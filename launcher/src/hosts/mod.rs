@@ -26,3 +26,8 @@ pub fn reached(ip: IpAddr) -> IpAddr {
         ip => ip,
     }
 }
+
+/// Whether `--host-port` is about a port of this address. Others of loopback may have other servers.
+pub fn is_host_port_at(ip: IpAddr) -> bool {
+    [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()].contains(&reached(ip))
+}

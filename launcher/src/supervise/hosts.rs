@@ -8,7 +8,7 @@ use crate::broker::proxy::plain;
 use crate::broker::{Event, said};
 use crate::enforce::doors::{self, Door, Purpose};
 use crate::explain::hint::{Host, Reason};
-use crate::hosts::{DNS_PORT, HostName, Range, reached};
+use crate::hosts::{DNS_PORT, HostName, Range, is_host_port_at, reached};
 use crate::plan::by_proxy::{At, Proxy};
 use crate::plan::network::{self, Route};
 use crate::supervise::brokers::Broker;
@@ -19,7 +19,7 @@ use crate::sys::process::Pid;
 use crate::text::shown;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::RawFd;
 use std::path::Path;
 use std::rc::Rc;
@@ -119,8 +119,7 @@ impl Hosts {
         let host = self.host_at(address);
         let Host { address: ip, port, .. } = host;
         if ip.is_loopback() || ip.is_unspecified() {
-            let is_brought = self.plan.doors.host_ports.contains(&port);
-            return if is_brought { Way::ToThisMachine } else { Way::AsSaid };
+            return if self.is_brought(ip, port) { Way::ToThisMachine } else { Way::AsSaid };
         }
         // A socket of IPv6 that goes to an IPv4 address arrives at the socket for that.
         let door = self.ports.get(&(ip.is_ipv6(), port));
@@ -137,7 +136,7 @@ impl Hosts {
         let port = host.port;
         let ip = reached(host.address);
         if ip.is_loopback() {
-            let is_there = proxy.are_at(ip, port) || self.plan.doors.host_ports.contains(&port);
+            let is_there = proxy.are_at(ip, port) || self.is_brought(ip, port);
             return match port {
                 _ if is_there => Way::AsSaid,
                 DNS_PORT => Way::Questions(questions.address(address.is_ipv6())),
@@ -151,6 +150,12 @@ impl Hosts {
             None if port == DNS_PORT => Way::Questions(questions.address(address.is_ipv6())),
             None => Way::Refused(host),
         }
+    }
+
+    /// Whether a connection to loopback leads to a port that was brought inside. The run may have servers of its own at
+    /// its other addresses.
+    fn is_brought(&self, ip: IpAddr, port: u16) -> bool {
+        is_host_port_at(ip) && self.plan.doors.host_ports.contains(&port)
     }
 
     fn host_at(&self, address: SocketAddr) -> Host {
@@ -403,7 +408,7 @@ pub fn address_in(bytes: &[u8]) -> Option<SocketAddr> {
         }
         libc::AF_INET6 => {
             let ip: [u8; 16] = bytes.get(8..24)?.try_into().ok()?;
-            Some(SocketAddr::new(std::net::Ipv6Addr::from(ip).into(), port))
+            Some(SocketAddr::new(Ipv6Addr::from(ip).into(), port))
         }
         _ => None,
     }

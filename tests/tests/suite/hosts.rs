@@ -190,6 +190,14 @@ fn names_lead_to_no_private_address() {
         internet.saw_nothing_of("connection");
         let out = internet.run(&format!("$SBX --connect own.example:80 --connect 192.0.2.2:80 {own}"));
         out.success().prints("hello from 192.0.2.2\n");
+        for own in ["192.0.2.2", "192.0.2.3", "[2001:db8:5::9]"] {
+            let curl = format!("-- curl -sS http://{own}/");
+            internet.run(&format!("$SBX --connect '*:80' --net private {curl}")).failed();
+            internet.saw_nothing_of("connection");
+            let out =
+                internet.run(&format!("$SBX --connect '*:80' --connect '{own}:80' --net private {curl}"));
+            out.success().prints(&format!("hello from {}\n", own.trim_matches(['[', ']'])));
+        }
         // Looked up twice, the second answer leads to this machine.
         let out = internet.run(
             "$SBX --connect rebinding.example:80 -- sh -c 'curl -sS http://rebinding.example/; sleep 6; \

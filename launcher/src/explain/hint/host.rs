@@ -1,7 +1,7 @@
 //! Reasons and hints about hosts that rules name, and others.
 
 use crate::explain::hint::{Explainer, Hint, Reason};
-use crate::hosts::{DNS_PORT, HostName, HostRule, reached};
+use crate::hosts::{DNS_PORT, HostName, HostRule, is_host_port_at, reached};
 use crate::text::escape;
 use std::net::IpAddr;
 
@@ -92,6 +92,7 @@ impl Explainer {
         };
         if host.name.is_none() && reached(host.address).is_loopback() {
             let hint = self.connecting(Outside::ThisMachine, host.port, true);
+            let hint = hint.filter(|_| is_host_port_at(host.address));
             return Reason::of(self.rule(&what, "network.connect"), hint);
         }
         self.host_rule(&what, &format!("{}:{}", bracketed(&shown), host.port))

@@ -102,6 +102,18 @@ fn addresses_are_reached_exactly() {
         let host_port = format!("$SBX {WITHOUT} --host-port 80 -- curl -sS http://127.0.0.1");
         internet.run(&format!("{host_port}/")).success().prints("hello from 127.0.0.1\n");
         internet.run(&format!("{host_port}:443/")).failed().says("--host-port 443");
+        // Other addresses of loopback may have other servers.
+        let serve = |flags: &str| {
+            format!(
+                "echo other > page; /usr/bin/python3 -m http.server -b 127.0.0.2 8080 > /dev/null 2>&1 & \
+                 n=0; until curl -s http://127.0.0.2:8080/page || test $n -gt 200; do n=$((n+1)); sleep 0.05; done; \
+                 {flags} curl -fsS http://127.0.0.2:8080/page; s=$?; kill $!; exit $s"
+            )
+        };
+        internet.run(&serve("")).success().prints("other\nother\n");
+        let out =
+            internet.run(&serve(&format!("$SBX {WITHOUT} --host-port 8080 --"))).failed().prints("other\n");
+        assert!(!out.err().contains("--host-port"), "{out}");
     });
 }
 

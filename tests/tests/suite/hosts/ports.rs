@@ -22,6 +22,12 @@ fn a_port_of_this_machine_is_brought_inside() {
         internet.run(&format!("$SBX --host-port 80 {curl}")).success().prints("hello from 127.0.0.1\n");
         internet.run(&format!("$SBX --host-port 443 {curl}")).failed();
         internet.saw_nothing_of("connection");
+        // It is at 127.0.0.1 and ::1. At other addresses of loopback the run may have servers of its own.
+        let own = "import socket\nserver = socket.create_server((\"127.0.0.2\", 80))\n\
+                   client = socket.create_connection((\"127.0.0.2\", 80))\n\
+                   server.accept()[0].sendall(b\"own\")\nprint(client.recv(9))";
+        let out = internet.run(&format!("timeout 60 $SBX --host-port 80 -- /usr/bin/python3 -c '{own}'"));
+        out.success().prints("b'own'\n");
     });
 }
 
