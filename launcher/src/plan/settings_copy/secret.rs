@@ -55,9 +55,10 @@ fn speaks_of_one(text: &[u8]) -> bool {
     WORDS.iter().any(|word| has(word)) || has(ARMOUR)
 }
 
-/// The pieces that may be addresses.
+/// The pieces that may be addresses. What ends one in a list may also stand in a password.
 fn addresses(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split(|byte| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b',' | b'|'))
+    let in_list = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b',' | b'|');
+    text.split(in_list).chain(text.split(u8::is_ascii_whitespace))
 }
 
 /// What is before an `@` may be a password wherever a colon or two slashes are before it. The address of a mailbox has
@@ -105,6 +106,10 @@ mod tests {
             "socks5h://me:p/w@host",
             "me:hunter2@proxy:3128",
             "https://a.example,https://u:p@b.example|direct",
+            "https://me:hunter,two@host/",
+            "https://me:hunter|two@host/",
+            "\"https://me:hunter'two@host/\"",
+            "https://host/a,b/simple?key=x",
             "https://host/simple?key=x",
             "https://host/x#fragment",
             "https://host/@scope/name",
