@@ -188,6 +188,8 @@ fn is_digest(name: &OsStr) -> bool {
 
 impl Size {
     const NOTHING: Size = Size { bytes: 0, is_whole: true };
+    /// Of what could not be looked at.
+    const UNKNOWN: Size = Size { bytes: 0, is_whole: false };
 
     /// Of all together.
     pub fn sum(parts: &[(PathBuf, Size)]) -> Size {
@@ -209,8 +211,13 @@ struct Walk {
 impl Walk {
     /// What each entry of a directory takes.
     fn entries(&mut self, top: &Directory, path: &Path) -> Vec<(PathBuf, Size)> {
-        let Ok(directory) = top.below(path) else { return Vec::new() };
-        let names = directory.names().unwrap_or_default();
+        let listed = top.below(path).and_then(|directory| Ok((directory.names()?, directory)));
+        let (names, directory) = match listed {
+            Ok(listed) => listed,
+            Err(failed) if says_missing(&failed.cause) => return Vec::new(),
+            // A command may have closed it.
+            Err(_) => return vec![(path.to_path_buf(), Size::UNKNOWN)],
+        };
         names.into_iter().map(|name| (path.join(&name), self.entry(&directory, &name, 0))).collect()
     }
 
@@ -225,10 +232,9 @@ impl Walk {
     }
 
     fn below(&mut self, directory: &Directory, name: &OsStr, depth: usize) -> Size {
-        const SOME: Size = Size { bytes: 0, is_whole: false };
-        let Ok(directory) = directory.beside(name) else { return SOME };
+        let Ok(directory) = directory.beside(name) else { return Size::UNKNOWN };
         if depth == DEEPEST {
-            return SOME;
+            return Size::UNKNOWN;
         }
         let (mut size, mut directories) = (Size::NOTHING, Vec::new());
         let listed = directory.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
@@ -238,7 +244,7 @@ impl Walk {
                 size = size.and(self.entry(&directory, name, depth + 1));
             }
         });
-        let all = if listed.is_ok() { size } else { size.and(SOME) };
+        let all = if listed.is_ok() { size } else { size.and(Size::UNKNOWN) };
         directories.iter().fold(all, |all, name| all.and(self.entry(&directory, name, depth + 1)))
     }
 }
@@ -321,6 +327,19 @@ mod tests {
         assert!(Size::sum(&parts).bytes >= 2_100_000 && !Size::sum(&parts).is_whole);
         let none_left = homes.parts(one, Instant::now() - Duration::from_secs(1));
         assert!(none_left.iter().all(|(_, size)| !size.is_whole));
+    }
+
+    #[test]
+    fn what_a_command_has_closed_is_not_taken_for_empty() {
+        let scratch = Scratch::create(None).unwrap();
+        let homes = homes(&scratch);
+        let home = scratch.path().join(DIGEST).join("home");
+        fs::set_permissions(&home, fs::Permissions::from_mode(0)).unwrap();
+        let parts = homes.parts(&homes.all().unwrap()[0], soon());
+        // Root looks into everything.
+        let is_closed = fs::read_dir(&home).is_err();
+        assert_eq!(Size::sum(&parts).is_whole, !is_closed);
+        fs::set_permissions(&home, fs::Permissions::from_mode(0o700)).unwrap();
     }
 
     #[test]
