@@ -12,7 +12,7 @@ use crate::broker::pipes::Pipes;
 use crate::broker::poll::{Interest, Kind, Poller, Ready, Token};
 use crate::broker::said::{self, Host};
 use crate::broker::{Doors, Setup};
-use crate::hosts::HostRules;
+use crate::hosts::{HostRules, reached};
 use crate::sys::{SyscallError, datagram};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -271,9 +271,10 @@ impl Loop {
         match outcome {
             Err(errno) => self.step(id, Step::Failed(*errno)),
             Ok(addresses) => {
-                let allowed = |address: &&IpAddr| {
-                    self.watches
-                        || self.rules.allow_resolved(**address, port) && self.may_dial(**address, port)
+                // Log mode lets through what leads elsewhere. On loopback it is the run that listens.
+                let allowed = |address: &&IpAddr| match self.watches {
+                    true => self.reaches_loopback || !reached(**address).is_loopback(),
+                    false => self.rules.allow_resolved(**address, port) && self.may_dial(**address, port),
                 };
                 let addresses: Vec<IpAddr> = addresses.iter().filter(allowed).copied().collect();
                 if addresses.is_empty() {

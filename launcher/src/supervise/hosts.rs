@@ -5,7 +5,7 @@
 //! the same rules.
 
 use crate::broker::proxy::plain;
-use crate::broker::{Event, said};
+use crate::broker::{self, Event, said};
 use crate::enforce::doors::{self, Door, Purpose};
 use crate::explain::hint::{Host, Reason};
 use crate::hosts::{DNS_PORT, HostName, Range, is_host_port_at, reached};
@@ -239,12 +239,12 @@ impl Hosts {
                 let reason = judge.explainer.host_name_reason(&name);
                 self.tell(judge, &asker, Fate::Blocked, "dns", format!("{kind} {name}"), reason);
             }
-            Event::Opened { host, port, ends, .. } => {
+            Event::Opened { host, port, ends, address } => {
                 ends.into_iter().for_each(|ends| self.dials.tell(ends, 0));
                 state.of(&host, port, |used| used.connections += 1);
                 let caller = state.caller(&host, port);
                 drop(state);
-                self.list(judge, &caller, &host, port);
+                self.list(judge, &caller, &host, address);
             }
             Event::Failed { host, port, errno, ends } => {
                 ends.into_iter().for_each(|ends| self.dials.tell(ends, as_of_connect(errno)));
@@ -295,13 +295,24 @@ impl Hosts {
         }
     }
 
-    /// Names a connection that only log mode has let through.
-    fn list(&self, judge: &mut Judge, program: &Program, shown: &str, port: u16) {
-        let host = host_of(shown, port);
-        if self.logs && !host.address.is_loopback() && !self.allows(&host) {
-            let reason = judge.explainer.host_reason(&host);
-            self.tell(judge, program, Fate::WouldBlock, "connection", format!("{shown}:{port}"), reason);
+    /// Names a connection that only log mode has let through, by its host or by the address that it has led to.
+    fn list(&self, judge: &mut Judge, program: &Program, shown: &str, to: SocketAddr) {
+        let (host, port) = (host_of(shown, to.port()), to.port());
+        if !self.logs || host.address.is_loopback() {
+            return;
         }
+        let reason = match self.allows(&host) {
+            false => judge.explainer.host_reason(&host),
+            true if self.leads_out(to.ip(), port) => return,
+            true => judge.explainer.address_of_name_reason(shown, port),
+        };
+        self.tell(judge, program, Fate::WouldBlock, "connection", format!("{shown}:{port}"), reason);
+    }
+
+    /// Whether the broker would make a connection to this address of a host that rules name.
+    fn leads_out(&self, address: IpAddr, port: u16) -> bool {
+        let rules = &self.plan.rules;
+        rules.allow_resolved(address, port) && (rules.name_address(address, port) || !broker::is_own(address))
     }
 
     /// What log mode does not let through either was blocked: a refusal that the broker tells of has happened.

@@ -362,6 +362,16 @@ fn log_mode_lets_every_host_through_and_lists_it() {
         let out =
             out.says("would block dns(A other.example)").says("would block connection(203.0.113.12:80)");
         out.says("--connect 203.0.113.12:80");
+        // A name that rules have may lead where they do not. To this machine's loopback it does not lead in log mode.
+        let names = ["private", "metadata", "own", "loop"].map(|name| format!("http://{name}.example/"));
+        let curl = format!("$SBX --log-violations --connect '*.example:80' -- curl -sS {}", names.join(" "));
+        let out = internet.run(&curl).failed();
+        let mut out = out.prints("hello from 10.0.0.1\nhello from 169.254.169.254\nhello from 192.0.2.2\n");
+        for name in ["private", "metadata", "own"] {
+            out = out.says(&format!("would block connection({name}.example:80)"));
+        }
+        out.says("sbx: blocked connection(loop.example:80)");
+        internet.saw_nothing_of("connection 127.0.0.1");
         // The broker's own sockets are no host, in log mode either.
         let own = r#"import socket
 for row in open("/proc/net/tcp").read().splitlines()[1:]:
