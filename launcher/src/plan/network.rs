@@ -150,6 +150,9 @@ fn named(rules: HostRules, asked: &Network, request: &Request, host: &Host) -> R
     if request.host_port.contains(&0) {
         return Err(Invalid::HostPortZero);
     }
+    if let Some(pair) = request.publish.iter().find(|pair| request.host_port.contains(&pair.inside)) {
+        return Err(Invalid::PublishedHostPort(pair.inside));
+    }
     rules.allow.iter().try_for_each(|rule| applies(rule, &rules))?;
     let ports = rules.ports();
     if ports.len() > MOST_PORTS {

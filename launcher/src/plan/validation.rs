@@ -54,6 +54,11 @@ pub enum Invalid {
          network of its own with --net private"
     )]
     PublishElsewhere { profile: String, network: &'static str },
+    #[error(
+        "--publish shows port {0} of the run's own, and --host-port has this machine's in its place: a connection \
+         would lead in a circle; take one of them out"
+    )]
+    PublishedHostPort(u16),
     #[error("'--host-port 0' names no port; expected 1 to 65535")]
     HostPortZero,
     #[error("the rules about hosts have {0} ports together; {1} are possible")]

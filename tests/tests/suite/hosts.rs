@@ -190,7 +190,12 @@ fn names_lead_to_no_private_address() {
         internet.saw_nothing_of("connection");
         let out = internet.run(&format!("$SBX --connect own.example:80 --connect 192.0.2.2:80 {own}"));
         out.success().prints("hello from 192.0.2.2\n");
+        internet.world.write("p.json", r#"{"extends": "workspace", "network": {"mode": "allow", "connect": ["*:80", "allowed.example"]}}"#);
+        for (to, status) in [("203.0.113.10", 0), ("foo.localhost", 1), ("198.18.0.5", 1)] {
+            internet.run(&format!("${{SBX%run}} why -p ./p.json --connect {to}:80")).exited(status);
+        }
         for own in ["192.0.2.2", "192.0.2.3", "[2001:db8:5::9]"] {
+            internet.run(&format!("${{SBX%run}} why -p ./p.json --connect '{own}:80'")).exited(1);
             let curl = format!("-- curl -sS http://{own}/");
             internet.run(&format!("$SBX --connect '*:80' --net private {curl}")).failed();
             internet.saw_nothing_of("connection");

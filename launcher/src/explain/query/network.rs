@@ -1,10 +1,12 @@
 //! What a policy says about ports and sockets.
 
+use crate::broker;
+use crate::broker::dns::is_local;
 use crate::error::Refusal;
 use crate::explain::hint::{Explainer, Hint, Outside};
 use crate::explain::query::{Answer, Rule, Subject, Verdict, network_rule, path};
 use crate::host::landlock::Version;
-use crate::hosts::{HostName, HostRule};
+use crate::hosts::{HostName, HostRule, Range};
 use crate::plan::network::Hosts;
 use crate::plan::rules;
 use crate::profile::{Given, NetworkMode, Text};
@@ -79,8 +81,13 @@ fn to_host(about: Subject<'_>, hosts: &Hosts, destination: &Destination) -> Answ
         answer.hint = Some(to_this_machine(*port));
         return answer;
     }
-    let allowed = name.as_ref().is_some_and(|name| rules.allow_name(name, *port))
-        || address.is_some_and(|address| rules.allow_address(address, *port));
+    // An address of this machine's is reached by a rule that names it; one that stands for names is none by itself.
+    let leads_out = |address| {
+        let is_named = rules.name_address(address, *port);
+        (is_named || !broker::is_own(address)) && !Range::of_names().has(address)
+    };
+    let allowed = name.as_ref().is_some_and(|name| rules.allow_name(name, *port) && !is_local(name))
+        || address.is_some_and(|address| rules.allow_address(address, *port) && leads_out(address));
     let is_about = |rule: &&HostRule| {
         let host = name.as_ref().is_some_and(|name| rule.is_about(name))
             || address.is_some_and(|address| rule.is_about_address(address));

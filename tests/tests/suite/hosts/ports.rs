@@ -69,6 +69,8 @@ fn a_port_of_the_run_is_shown_on_this_machine() {
             ("--publish 8080 -p network", "this machine's network"),
             ("--publish 8080 --net host", "contradict"),
             ("--publish 8080:", "not PORT or PORT:PORT"),
+            ("--publish 8080 --host-port 8080", "would lead in a circle"),
+            ("--publish 1:2 --publish 2:1 --host-port 1", "would lead in a circle"),
             ("--publish 8080:1 --publish 8080:2", "names port 8080 of this machine twice"),
         ] {
             internet.run(&format!("$SBX {flags} -- touch ran")).refused(125, &[why]);
