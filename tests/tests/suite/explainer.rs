@@ -384,3 +384,28 @@ fn the_library_is_not_seen_and_not_needed() {
         }
     });
 }
+
+/// git says of a protected file that it cannot be replaced, and has switched all the same. What is committed next has
+/// the file as it was.
+#[test]
+fn a_protected_file_is_named_although_the_program_goes_on() {
+    need!("git");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let script = "git config user.email u@example.org; git config user.name u; \
+                      echo 1 > .vscode/settings.json; echo 1 > plain; git add -A; git commit -qm one; \
+                      git switch -qc next; echo 2 > .vscode/settings.json; echo 2 > plain; git commit -qam two; \
+                      git switch -q -";
+        world.write(".vscode/settings.json", "");
+        world.bare(["sh", "-c", &format!("git init -q; {script}")]).run().success();
+        for flags in [&[][..], &["--explain"]] {
+            let said = lines(world, flags, "git switch -q next");
+            one(&said, &["unlink", "protects", ".vscode", "run this command outside"]);
+            assert_eq!(world.read("plain").as_deref(), Some("2\n"));
+            assert_eq!(world.read(".vscode/settings.json").as_deref(), Some("1\n"));
+            world.bare(["sh", "-c", "git checkout -q .; git switch -q -"]).run().success();
+        }
+        // Of what is not protected nothing is said.
+        none(&lines(world, &[], "rm plain; git checkout -q plain"));
+    });
+}

@@ -5,7 +5,7 @@
 
 use crate::explain::caller;
 use crate::explain::decode::{Access, Address};
-use crate::explain::hint::Reason;
+use crate::explain::hint::{CHANGES, Reason};
 use crate::explain::infer::{self, Beyond, DeniedPath, Domain, InForce};
 use crate::explain::servers::{self, Protocol};
 use crate::explain::unprivileged;
@@ -260,6 +260,14 @@ impl Findings {
         layout.is_some_and(|(layout, (path, _))| layout.hides(path))
     }
 
+    /// Whether it would change what a mount keeps as it is.
+    pub fn is_of_protected(&self, paths: &RefusedPaths) -> bool {
+        let layout = paths.layout.as_deref().zip(self.path.as_ref());
+        layout.is_some_and(|(layout, (path, access))| {
+            access.intersects(CHANGES) && !layout.denies(path) && layout.keeper(path).is_some()
+        })
+    }
+
     /// Whether it is about rights that the program would have outside.
     pub fn wants_rights(&self) -> bool {
         self.beyond == Some(Beyond::Gain)
@@ -402,7 +410,10 @@ impl Handler for Refusals {
                 }
             }
             Seen::Ended(process, false) => {
-                self.held.retain(|(_, _, findings)| findings.told.caller.process != process);
+                let paths = &self.paths;
+                self.held.retain(|(_, _, findings)| {
+                    findings.told.caller.process != process || findings.is_of_protected(paths)
+                });
             }
         }
         Ok(Step::Next)

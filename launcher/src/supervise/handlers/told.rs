@@ -148,17 +148,21 @@ impl Handler for Told {
         if option as u32 != TELL {
             return None;
         }
+        let goes_on = speaks != 0 && !self.shells.is_one(waiting.call.notification.pid);
         let pause = match speaks {
             // What was held until the program ends comes first.
-            0 if self.all_are_notified => MOMENT,
-            0 => Duration::ZERO,
-            _ if self.shells.is_one(waiting.call.notification.pid) => MOMENT,
-            _ => return Some(Heard::Later),
+            0 if !self.all_are_notified => Duration::ZERO,
+            _ => MOMENT,
         };
         let mut bytes = vec![0; SIZE * MOST.min(usize::try_from(count).unwrap_or(MOST))];
         let read = waiting.memory.read(address, &mut bytes);
         let records = bytes[..read].chunks_exact(SIZE).filter_map(Record::read);
         let mut records: Vec<Record> = records.filter(|record| record.number != 0).collect();
+        // What a mount keeps as it is fails in one of these ways.
+        let by_mount = |record: &Record| matches!(record.error as i32, libc::EROFS | libc::EBUSY);
+        if goes_on && !records.iter().any(by_mount) {
+            return Some(Heard::Later);
+        }
         records.sort_by_key(|record| record.order);
         let last = records.last().map(|record| record.order);
         let found = |record: &Record| {
@@ -184,6 +188,10 @@ impl Handler for Told {
             records.iter().filter_map(|record| self.immovable(waiting, record)).collect();
         let mut found: Vec<_> = records.iter().filter_map(found).collect();
         found.retain(|(_, findings)| !immovable.iter().any(|path| findings.given() == Some(path)));
+        // A program that has spoken of a protected file may go on as if that had its new content.
+        if goes_on && !found.iter().any(|(_, findings)| findings.is_of_protected(&self.paths)) {
+            return Some(Heard::Later);
+        }
         // Whatever else it was refused is of no use to a program without the rights that it counts on.
         if found.iter().any(|(_, findings)| findings.wants_rights()) {
             found.retain(|(_, findings)| findings.wants_rights());
