@@ -29,6 +29,19 @@ TREE = PLACE / "tree"
 # Name, file, what stands there, what is put in its place, and the tests that should notice: names in the suite, or
 # "lib:NAME" for unit tests of the launcher, "policy" and "client" for those of these crates.
 MUTANTS = [
+    ("own-by-bind", "launcher/src/broker/dial.rs", "if can_be_had(address) {", "if false {", ["hosts::names_lead_to_no_private_address"]),
+    ("own-by-prefix", "launcher/src/broker/dial.rs", "local.ip() == address) || leads_back(&probe))",
+     "local.ip() == address))", ["hosts::names_lead_to_no_private_address"]),
+    ("mapped-range", "launcher/src/hosts/range.rs", 'return Err("addresses of IPv4 are written as such");', "",
+     ["lib:hosts::range"]),
+    ("host-port-at", "launcher/src/supervise/hosts.rs", "is_host_port_at(ip) && self.plan", "self.plan",
+     ["hosts::by_proxy::addresses_are_reached_exactly", "hosts::ports::a_port_of_this_machine_is_brought_inside"]),
+    ("log-dials-loopback", "launcher/src/broker/serving.rs",
+     "true => self.reaches_loopback || !reached(**address).is_loopback(),", "true => true,", ["hosts::log_mode_lets_every_host_through_and_lists_it"]),
+    ("home-below-system", "launcher/src/plan/files.rs", "None => rules = but_home(rules, inputs.host, warnings)?,",
+     "None => {}", ["denied_at_home::a_home_below_a_directory_of_the_system_is_closed_as_well"]),
+    ("passwords-in-lists", "launcher/src/plan/settings_copy/secret.rs", ".chain(text.split(u8::is_ascii_whitespace))",
+     "", ["lib:settings_copy::secret"]),
     ("no-new-privs", "launcher/src/enforce/child.rs",
      'privilege::no_new_privs().step("set no_new_privs")?;', "", ["hygiene::", "selftest::", "minimal::"]),
     ("capabilities", "launcher/src/enforce/child.rs",
