@@ -26,8 +26,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PLACE = ROOT / "target" / "mutants"
 TREE = PLACE / "tree"
 
-# Name, file, what stands there, what is put in its place, and the tests that should notice: names in the suite, or
-# "lib:NAME" for unit tests of the launcher, "policy" and "client" for those of these crates.
+# Name, file, what stands there, what is put in its place, and the tests that should notice: modules or tests of the
+# suite, or "lib:NAME" for unit tests of the launcher, "policy" and "client" for those of these crates.
 MUTANTS = [
     ("own-by-bind", "launcher/src/broker/dial.rs", "if can_be_had(address) {", "if false {", ["hosts::names_lead_to_no_private_address"]),
     ("own-by-prefix", "launcher/src/broker/dial.rs", "local.ip() == address) || leads_back(&probe))",
@@ -1045,9 +1045,18 @@ def other_tests(name):
     return ["cargo", "test", "-q", *others[name]] if name in others else None
 
 
+def is_of_suite(name):
+    """Whether this is a module of the suite, or a test in one."""
+    module, _, test = name.rpartition("::")
+    if not module or name.startswith("lib:"):
+        return False
+    files = (ROOT / "tests/tests/suite").rglob("*.rs") if test else []
+    return not test or any(f"fn {test}()" in file.read_text() for file in files)
+
+
 def notices(tests, environment, log):
     """The first of the tests that fails, if any does."""
-    suite = [name for name in tests if name.endswith("::")]
+    suite = [name for name in tests if is_of_suite(name)]
     groups = [["cargo", "test", "-q", "-p", "sbx-tests", "--test", "suite", "--", *suite]] if suite else []
     groups += [command for name in tests if (command := other_tests(name))]
     for command in groups:
@@ -1201,7 +1210,7 @@ def show_stale():
     for name, path, *_ in stale:
         print(f"mutants: {name}: {path} has no such line any more, or several")
     unknown = [(name, each) for name, *_, tests in MUTANTS for each in tests
-               if not each.endswith("::") and not other_tests(each)]
+               if not is_of_suite(each) and not other_tests(each)]
     for name, each in unknown:
         print(f"mutants: {name}: no tests are called '{each}'")
     return len(stale) + len(unknown)
