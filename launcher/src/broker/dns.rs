@@ -33,12 +33,19 @@ pub struct Book {
     is_full: bool,
     /// Log mode: every name gets an address.
     watches: bool,
+    /// Below which domains a resolver of this machine tries a name first.
+    search: Vec<HostName>,
 }
 
 impl Book {
     /// Without names.
     pub fn new(names: Names, watches: bool) -> Book {
-        Book { names, refused: HashSet::new(), is_full: false, watches }
+        Book { names, refused: HashSet::new(), is_full: false, watches, search: Vec::new() }
+    }
+
+    /// On a machine whose resolvers try a name below these domains first.
+    pub fn trying(self, search: Vec<HostName>) -> Book {
+        Book { search, ..self }
     }
 
     /// The answer to a message; `None` where silence is better: to what is no question at all, and where the
@@ -100,6 +107,9 @@ impl Book {
         if name.as_str().ends_with(".ip6.arpa") {
             return Some(Err(RCODE::Refused));
         }
+        if !rules.know_name(&name) && self.is_tried_first(&name, rules) {
+            return Some(Err(RCODE::NameError));
+        }
         if !self.watches && !rules.know_name(&name) {
             return Some(Err(self.refuse(name.as_str(), kind, teller)));
         }
@@ -118,6 +128,15 @@ impl Book {
             },
         };
         Some(Ok(Some(RData::A(A { address: address.to_bits() }))))
+    }
+
+    /// Whether a resolver makes this name out of one that rules have. Then it is nobody's wish, and musl's resolver goes on
+    /// to the name itself only where there is no such one.
+    fn is_tried_first(&self, name: &HostName, rules: &HostRules) -> bool {
+        self.search.iter().any(|domain| {
+            let front = name.as_str().strip_suffix(domain.as_str()).and_then(|front| front.strip_suffix('.'));
+            front.and_then(|front| HostName::parse(front).ok()).is_some_and(|front| rules.know_name(&front))
+        })
     }
 
     fn refuse(&mut self, name: &str, kind: QTYPE, teller: &mut Teller) -> RCODE {

@@ -22,6 +22,8 @@ pub struct Resolver {
     pub(super) attempts: u32,
     /// Questions are sent over TCP only.
     pub(super) only_tcp: bool,
+    /// Below which domains a resolver of this machine tries a name first.
+    pub(super) search: Vec<HostName>,
     /// The text of hosts(5). It is read through for each name: most runs ask for a few.
     pub(super) hosts: String,
 }
@@ -39,7 +41,7 @@ impl Resolver {
 
     /// Of the texts of both files.
     pub(super) fn read(configuration: &str, hosts: String) -> Resolver {
-        let mut servers = Vec::new();
+        let (mut servers, mut search) = (Vec::new(), Vec::new());
         let (mut timeout, mut attempts, mut only_tcp) = (5, 2, false);
         for line in configuration.lines() {
             let mut words = line.split_ascii_whitespace();
@@ -47,6 +49,10 @@ impl Resolver {
                 Some("nameserver") => {
                     let address = words.next().and_then(|word| word.parse::<IpAddr>().ok());
                     servers.extend(address.map(|address| SocketAddr::new(address, DNS_PORT)));
+                }
+                // The last such line counts.
+                Some("search" | "domain") => {
+                    search = words.filter_map(|word| HostName::parse(word).ok()).collect();
                 }
                 Some("options") => {
                     for word in words {
@@ -65,7 +71,7 @@ impl Resolver {
         }
         servers.truncate(MOST_SERVERS);
         let timeout = Duration::from_secs(u64::clamp(timeout, 1, 30));
-        Resolver { servers, timeout, attempts: u32::clamp(attempts, 1, 5), only_tcp, hosts }
+        Resolver { servers, timeout, attempts: u32::clamp(attempts, 1, 5), only_tcp, search, hosts }
     }
 
     /// The addresses that hosts(5) has for a name.
@@ -108,7 +114,9 @@ mod tests {
         let servers: Vec<SocketAddr> =
             ["192.0.2.1:53", "[2001:db8::1]:53", "192.0.2.3:53"].map(|text| text.parse().unwrap()).into();
         let timeout = Duration::from_secs(2);
-        assert_eq!(read, Resolver { servers, timeout, attempts: 5, only_tcp: true, hosts: String::new() });
+        let search = vec![HostName::parse("example.org").unwrap()];
+        let hosts = String::new();
+        assert_eq!(read, Resolver { servers, timeout, attempts: 5, only_tcp: true, search, hosts });
         let read = Resolver::read("options timeout:0 attempts:-1", String::new());
         assert_eq!(read.servers, ["127.0.0.1:53".parse().unwrap()]);
         assert_eq!((read.timeout, read.attempts, read.only_tcp), (Duration::from_secs(1), 2, false));

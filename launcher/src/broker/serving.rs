@@ -112,7 +112,7 @@ impl Loop {
             poller,
             teller,
             tells: false,
-            book: Book::new(settings.names, setup.watches),
+            book: Book::new(settings.names, setup.watches).trying(setup.resolver.search.clone()),
             askers: Askers::default(),
             clients: Clients::default(),
             lookups: Lookups::new(setup.resolver),

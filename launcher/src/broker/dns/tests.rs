@@ -213,6 +213,27 @@ fn names_end_and_the_supervisor_is_told_before_the_command() {
 }
 
 #[test]
+fn what_a_resolver_tries_first_is_not_there() {
+    let mut asked = Asked::new(&["example.org", "*.wild.example"]);
+    let tried: &[&[u8]] = &[b"example", b"org", b"ns", b"cluster", b"local"];
+    assert_eq!(asked.ask(tried, 1).0, RCODE::Refused);
+    assert!(matches!(asked.told(), Some(Event::Refused { .. })));
+    asked.book.search = ["ns.cluster.local", "example.org"].map(|name| HostName::parse(name).unwrap()).into();
+    for kind in [1, 28] {
+        assert_eq!(asked.ask(tried, kind).0, RCODE::NameError);
+        assert_eq!(asked.ask(&[b"a", b"wild", b"example", b"example", b"org"], kind).0, RCODE::NameError);
+    }
+    assert_eq!(asked.told(), None);
+    // A name that no rule has is refused with any end, and the domain itself is one that a rule has.
+    for other in [&[&b"other"[..], b"org", b"ns", b"cluster", b"local"][..], &[b"xns", b"cluster", b"local"]]
+    {
+        assert_eq!(asked.ask(other, 1).0, RCODE::Refused);
+        assert!(matches!(asked.told(), Some(Event::Refused { .. })));
+    }
+    assert_eq!(asked.ask(EXAMPLE, 1).0, RCODE::NoError);
+}
+
+#[test]
 fn in_log_mode_every_name_has_an_address() {
     let mut asked = Asked::new(&[]);
     asked.book = Book::new(Names::default(), true);
