@@ -7,7 +7,7 @@ use crate::error::{REFUSED, Refusal};
 use crate::host::Host;
 use crate::plan::files::tidy;
 use crate::plan::state;
-use crate::plan::workspace::{self, Working};
+use crate::plan::workspace;
 use crate::sys::{path, plain};
 use crate::text::{escape, shown};
 use serde_json::{Value, json};
@@ -186,8 +186,7 @@ impl Found<'_> {
 
     /// The workspace of a run that begins here.
     fn current(&self) -> Result<PathBuf, Refusal> {
-        let working = Working { directory: self.host.directory()?, is_own: true };
-        let found = workspace::find(None, working, self.host, &mut Vec::new())?;
+        let found = workspace::find(None, self.host.directory()?, self.host, &mut Vec::new())?;
         found.ok_or_else(|| {
             Refusal::new("the current directory is no workspace: name one, as in sbx home show DIR")
         })

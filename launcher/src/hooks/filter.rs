@@ -5,9 +5,10 @@ use crate::hooks::protocol::{self, Approval};
 use crate::hooks::rules::{self, Ruled};
 use crate::hooks::{Agent, Wanted};
 use crate::host::Host;
-use crate::plan::workspace::{self, Working};
+use crate::plan::workspace;
 use crate::program;
-use crate::sys::path::canonical;
+use crate::sys::path::{self, canonical};
+use crate::sys::plain;
 use crate::sys::within::is_within;
 use crate::text::{escape, shown};
 use serde_json::Value;
@@ -104,9 +105,10 @@ fn directory(agent: Agent, asked: &protocol::Asked, host: &Host) -> Result<PathB
 }
 
 fn workspace(directory: &Path, host: &Host) -> Result<PathBuf, String> {
-    let working = Working { directory, is_own: false };
+    let why = |error| format!("cannot use '{}' as workspace: {}", shown(directory), plain(&error));
+    let real = path::real(directory).map_err(why)?;
     let mut warnings = Vec::new();
-    let found = workspace::find(None, working, host, &mut warnings).map_err(|refusal| refusal.to_string())?;
+    let found = workspace::find(None, &real, host, &mut warnings).map_err(|refusal| refusal.to_string())?;
     found.ok_or_else(|| warnings.pop().unwrap_or_else(|| format!("'{}' is no workspace", shown(directory))))
 }
 

@@ -6,7 +6,7 @@ use crate::host::landlock::Version;
 use crate::plan::by_proxy;
 use crate::plan::calls::{Calls, calls_of_run};
 use crate::plan::commands;
-use crate::plan::directories::inside_variables;
+use crate::plan::directories::{self, inside_variables};
 use crate::plan::environment::{self, command_environment};
 use crate::plan::explainer::{self, LibraryPlace};
 use crate::plan::files::{self, Directories, Paths};
@@ -16,7 +16,7 @@ use crate::plan::listings::Listings;
 use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, Unavailable, record};
 use crate::plan::rules::Network;
 use crate::plan::variables::Loudness;
-use crate::plan::workspace::{self, Working};
+use crate::plan::workspace;
 use crate::plan::{
     CacheOf, Executed, HomeOf, Inputs, Needs, OnViolation, Plan, Provided, network, notified,
     static_programs, validation, variables,
@@ -73,8 +73,8 @@ impl<'a> Draft<'a> {
         by_proxy::check(&network, &calls, on_violation)?;
         validation::level(request, profile, host, landlock, &view, &mut warnings)?;
         warnings.extend(static_programs::without_seal(&inputs, &calls, on_violation)?);
-        let working = Working { directory, is_own: request.cwd.is_none() };
-        let workspace = workspace::find(request.workspace.as_deref(), working, host, &mut warnings)?;
+        let workspace = workspace::find(request.workspace.as_deref(), directory, host, &mut warnings)?;
+        directories::stays_inside(request, host, workspace.as_deref(), directory)?;
         let (home, no_home) = home::choose(&inputs, &view, workspace.as_deref())?;
         let home = home::of(home, host, || CacheOf::of(profile, workspace.as_deref()));
         let arguments = match inputs.missing.take() {

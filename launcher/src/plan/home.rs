@@ -107,7 +107,7 @@ fn why_not(inputs: &Inputs<'_>, choice: &Choice, workspace: Option<&Path>) -> Op
         return Some(format!("'{}' is where the system keeps other things", shown(home)));
     }
     // Where the command starts, it is to see what is there.
-    if workspace.is_none() && is_within(&canonical(&inputs.directory), real) {
+    if workspace.is_none() && is_within(&inputs.directory, real) {
         return Some(format!("the command starts in '{}'", shown(home)));
     }
     named(inputs, workspace, home, real).map(|by| format!("{by} '{}' is meant", shown(home)))

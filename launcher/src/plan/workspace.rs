@@ -20,33 +20,21 @@ const SYSTEM: [&str; 22] = [
     "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/tmp",
 ];
 
-/// Where a run works, and whether that is where this process is: a real path then, which is not to be looked up again.
-/// The directory may be another run's to rename, and a link by now.
-#[derive(Clone, Copy)]
-pub struct Working<'a> {
-    /// Absolute.
-    pub directory: &'a Path,
-    /// Whether it comes from getcwd(3).
-    pub is_own: bool,
-}
-
-/// The workspace: what the user names, or the git work tree that the current directory is in, or that directory itself,
-/// unless that would open the whole home or system to the command.
+/// The workspace: what the user names, or the git work tree that the working directory is in, or that directory itself,
+/// unless that would open the whole home or system to the command. `working` is a real path.
 pub fn find(
     named: Option<&Path>,
-    working: Working<'_>,
+    working: &Path,
     host: &Host,
     warnings: &mut Vec<String>,
 ) -> Result<Option<PathBuf>, Refusal> {
-    let real = |path: &Path| {
-        path::real(path)
-            .map_err(|e| Refusal::new(format!("cannot use '{}' as workspace: {}", shown(path), plain(&e))))
-    };
     let other = || host.variable("HOME").map(PathBuf::from).or_else(|| host.account_home.get().clone());
     let home = host.real_home().map(Path::to_path_buf).or_else(|| other().map(|home| canonical(&home)));
     let holds_home = |path: &Path| home.as_ref().is_some_and(|home| home.starts_with(path));
     if let Some(named) = named {
-        let path = real(named)?;
+        let path = path::real(named).map_err(|e| {
+            Refusal::new(format!("cannot use '{}' as workspace: {}", shown(named), plain(&e)))
+        })?;
         if !path.is_dir() {
             return Err(Refusal::new(format!(
                 "cannot use '{}' as workspace: it is not a directory",
@@ -62,7 +50,7 @@ pub fn find(
         }
         return Ok(Some(path));
     }
-    let path = if working.is_own { working.directory.to_path_buf() } else { real(working.directory)? };
+    let path = working.to_path_buf();
     // Also homes of which HOME does not tell, and what is no file system for files.
     let of_kernel =
         is_device(&path) || ["/proc", "/sys"].iter().any(|system| is_within(&path, Path::new(system)));

@@ -1,8 +1,9 @@
 //! Which directory is the workspace, which paths are allowed, denied or cached around it, and what is said about that.
 
+use crate::namespaces::with_namespaces;
 use sbx_tests::{User, World, as_users, in_worlds};
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 #[test]
 fn another_directory_can_be_the_workspace() {
@@ -190,4 +191,44 @@ fn a_profile_that_names_what_is_not_there_is_told_by_file_and_entry() {
     fs::create_dir(&fixtures).unwrap();
     run().success();
     assert!(world.exists("made"));
+}
+
+/// The directory is entered by its real path: in a home of the run's own, something else may have its name.
+#[test]
+fn a_directory_named_by_a_link_of_the_home_is_the_real_one() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let (real, link) = (world.home.join("real"), world.home.join("link"));
+        world.make_dir(&real);
+        symlink(&real, &link).unwrap();
+        let expected = format!("{}\n", real.display());
+        for flag in ["--workspace", "--cwd"] {
+            for directory in [&link, &real] {
+                let script = "echo result > out.txt; pwd -P";
+                let run = world.sbx(["run", flag]).arg(directory).args(["--", "sh", "-c", script]).run();
+                run.success().silent().prints(&expected);
+                assert_eq!(fs::read_to_string(real.join("out.txt")).unwrap(), "result\n", "{flag}");
+                fs::remove_file(real.join("out.txt")).unwrap();
+            }
+        }
+        fs::remove_dir(&real).unwrap();
+        let run = world.sbx(["run", "--cwd"]).arg(&link).args(["--", "true"]).run();
+        run.refused(125, &["cannot enter", link.to_str().unwrap()]);
+    });
+}
+
+/// An earlier command may have put the link there. What flags say would be meant from where it leads.
+#[test]
+fn a_link_in_the_workspace_leads_to_no_directory_outside() {
+    in_worlds(|world| {
+        world.write("inside/kept", "inside\n");
+        symlink("inside", world.path("here")).unwrap();
+        symlink(&world.outside, world.path("out")).unwrap();
+        let run = |directory: &str| {
+            world.sbx(["run", "--workspace", ".", "--cwd", directory, "--rw", ".", "--", "cat", "kept"]).run()
+        };
+        run("here").success().prints("inside\n");
+        run("out").refused(125, &["cannot enter 'out'", "leads out of the workspace"]).prints("");
+        run(world.outside.to_str().unwrap()).success().prints("outside\n");
+    });
 }
