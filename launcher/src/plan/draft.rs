@@ -426,7 +426,9 @@ impl<'a> Draft<'a> {
             sockets,
             scratch,
             home,
-            links: home.map(|home| home::named_links(&self.inputs, &home.at)).unwrap_or_default(),
+            links: home
+                .map(|home| home::named_links(&self.inputs, self.workspace.as_deref(), &home.at))
+                .unwrap_or_default(),
             copies: home
                 .filter(|_| !paths.denied.is_empty())
                 .map(|home| home.copies(&profile.home.copies, variables))

@@ -4,11 +4,11 @@
 mod programs;
 
 use crate::error::Refusal;
-use crate::host::Host;
+use crate::host::{Host, identity_of};
 use crate::plan::files::{self, tidy};
 use crate::plan::listings::Listings;
 use crate::plan::namespaces::Choice;
-use crate::plan::namespaces::record::short_digest;
+use crate::plan::namespaces::record::{Workspaces, short_digest};
 use crate::plan::rules::{PathRights, PathRule};
 use crate::plan::writable_roots::WritableRoots;
 use crate::plan::{CacheOf, HomeOf, Inputs, state};
@@ -343,14 +343,33 @@ fn shared_directories<'a>(variables: &Variables<'a>) -> Vec<&'a Path> {
     [variables.workspace, variables.tmp].into_iter().flatten().collect()
 }
 
-/// The symbolic links by which flags name paths, and the command its files below the home.
-pub fn named_links(inputs: &Inputs<'_>, home: &Path) -> Vec<PathBuf> {
+/// The symbolic links by which flags name paths, the command its files below the home, and the user the directories in
+/// which the run works. They open nothing: what they lead to is there inside only where a rule opens it.
+pub fn named_links(inputs: &Inputs<'_>, workspace: Option<&Path>, home: &Path) -> Vec<PathBuf> {
     let Inputs { request, program, directory, .. } = inputs;
     let lists = [&request.ro, &request.rox, &request.rw, &request.rwx, &request.unix];
     let words = lists.into_iter().flatten().map(PathBuf::as_path);
     let below = |path: &&Path| is_in_home(path, home, inputs.host);
     let files = program.chain.iter().map(|link| &*link.path).filter(below);
-    words.chain(files).flat_map(|path| path::way(&directory.join(path)).links).collect()
+    let named = words.chain(files).flat_map(|path| path::way(&directory.join(path)).links);
+    named.chain(links_of_directories(inputs, workspace)).collect()
+}
+
+/// The symbolic links by which the user names the workspace and the working directory. A shell has them in PWD, and
+/// build trees keep the paths. Those that the command of another run may have made are not the user's.
+fn links_of_directories(inputs: &Inputs<'_>, workspace: Option<&Path>) -> Vec<PathBuf> {
+    let Inputs { request, host, directory, .. } = inputs;
+    let Ok(here) = host.directory() else { return Vec::new() };
+    let given = [&request.workspace, &request.cwd].into_iter().flatten().map(|path| here.join(path));
+    let current = host.variable("PWD").map(PathBuf::from).filter(|named| {
+        let is_other = named.is_absolute() && named != here;
+        is_other && identity_of(named).is_some_and(|named| identity_of(here) == Some(named))
+    });
+    let works = |path: &Path| is_within(path, directory) || workspace.is_some_and(|top| is_within(path, top));
+    let others = Workspaces::of(host);
+    let ways = given.chain(current).map(|path| path::way(&path)).filter(|way| works(&way.real));
+    let own = ways.filter(|way| way.links.iter().all(|link| others.holding(link).is_none()));
+    own.flat_map(|way| way.links).collect()
 }
 
 /// Whether a path begins with the home, by its real name or the one that the user has for it.

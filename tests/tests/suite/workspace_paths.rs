@@ -232,3 +232,42 @@ fn a_link_in_the_workspace_leads_to_no_directory_outside() {
         run(world.outside.to_str().unwrap()).success().prints("outside\n");
     });
 }
+
+/// A shell keeps the names in PWD, and build trees keep them as well.
+#[test]
+fn the_links_by_which_the_user_names_the_workspace_are_there() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let at = |name: &str| world.home.join(name);
+        world.write(at("real/project/a.txt"), "text\n");
+        symlink("real/project", at("one")).unwrap();
+        symlink(at("one"), at("two")).unwrap();
+        symlink("other-project", at("theirs")).unwrap();
+        let script = "cat \"$1/a.txt\" && echo x >> \"$1/a.txt\"";
+        let words = ["--", "sh", "-c", script, "sh"];
+        let reached = |out: sbx_tests::Output| {
+            out.success().silent().prints("text\n");
+            assert_eq!(fs::read_to_string(at("real/project/a.txt")).unwrap(), "text\nx\n");
+            world.write(at("real/project/a.txt"), "text\n");
+        };
+        for link in ["one", "two"] {
+            let path = at(link);
+            reached(world.sbx(["run"]).args(words).arg(&path).cwd(&path).env("PWD", &path).run());
+            for flag in ["--workspace", "--cwd"] {
+                reached(world.sbx(["run", flag]).arg(&path).args(words).arg(&path).run());
+            }
+        }
+        // Only where the variable is about the current directory; and no other link.
+        let links = "for name in one two theirs; do test -L ~/$name && echo $name; done; true";
+        let run = |pwd: &str| world.sbx(["run", "--", "sh", "-c", links]).env("PWD", at(pwd)).run().success();
+        run("one").silent().prints("");
+        run("theirs").silent().prints("");
+        let out = world.sbx(["run", "--", "sh", "-c", links]).cwd(at("two")).env("PWD", at("two")).run();
+        out.success().silent().prints("one\ntwo\n");
+        // What a command of another run has put into its workspace is no link of the user's.
+        world.sbx(["run", "--", "ln", "-s", "../real/project", "planted"]).run().success();
+        let planted = world.path("planted");
+        let look = ["run", "--", "sh", "-c", "test -L \"$0\""];
+        world.sbx(look).arg(&planted).cwd(&planted).env("PWD", &planted).run().failed();
+    });
+}

@@ -81,7 +81,7 @@ pub struct Given<'a> {
     pub stores: Vec<Store>,
     /// The copies of settings in it, each with the real path of what it is made of.
     pub copies: Vec<(PathBuf, PathBuf)>,
-    /// The symbolic links by which flags name paths.
+    /// The symbolic links by which the user names paths.
     pub links: Vec<PathBuf>,
     /// Where the command starts.
     pub directory: &'a Path,
