@@ -137,7 +137,7 @@ impl<'a> Drafted<'a> {
         let spare = limited.then(|| stream::duplicate(0)).transpose();
         let spare = spare.map_err(cannot("keep a descriptor free"))?;
         let draft = Draft::new(inputs, unavailable)?;
-        let ahead = draft.own_ahead().map(Ahead::begin).transpose();
+        let ahead = draft.own_ahead().map(|own| Ahead::begin(own, *host.nested.get())).transpose();
         let ahead = ahead.map_err(cannot("block signals"))?.flatten();
         Ok(Drafted { spare, draft, ahead })
     }

@@ -117,8 +117,9 @@ impl Ahead {
     /// How long the helper may take; on an idle machine it is half a millisecond.
     const LONGEST: Duration = Duration::from_secs(1);
 
-    /// Starts the helper. An error if signals could not be blocked for a moment, or are since.
-    pub fn begin(own: Own) -> Result<Option<Ahead>, SyscallError> {
+    /// Starts the helper; `nested`: an `sbx` confines this process. An error if signals could not be blocked for a
+    /// moment, or are since.
+    pub fn begin(own: Own, nested: bool) -> Result<Option<Ahead>, SyscallError> {
         let shared = Shared {
             does: AtomicU32::new(WORKS),
             own,
@@ -131,7 +132,7 @@ impl Ahead {
             started: Cell::default(),
         };
         let Ok(stack) = Stack::new() else { return Ok(None) };
-        let processors = Processors::of_this_process();
+        let processors = Processors::of_this_process(nested);
         // What ends this process by a signal must not end the helper alone.
         let mask = signal::set_mask(&Set::full())?;
         let shared = NonNull::from(Box::leak(Box::new(shared)));
@@ -331,7 +332,7 @@ mod tests {
         let user = !privilege::is_administrator();
         let own = Own { kinds: Kinds { user, view: true, network: true }, identity: namespace::identity() };
         let here = namespace::network().unwrap();
-        let Some(ahead) = Ahead::begin(own).unwrap() else { return };
+        let Some(ahead) = Ahead::begin(own, false).unwrap() else { return };
         // Nothing of what this process does meanwhile is in the helper's way.
         let memory: Vec<_> = (0..1000).map(|number| number.to_string()).collect();
         assert_eq!(memory.len(), 1000);
@@ -360,7 +361,7 @@ mod tests {
             [&below, &upper, &work].into_iter().for_each(|path| std::fs::create_dir_all(path).unwrap());
             let layers = Layers::new(&below, &upper, &work).unwrap();
             let others = Layers::new(&below, &work, &upper).unwrap();
-            let Some(ahead) = Ahead::begin(own).unwrap() else { return };
+            let Some(ahead) = Ahead::begin(own, false).unwrap() else { return };
             if late {
                 ahead.shared().waits_while(WORKS, Some(Ahead::LONGEST));
             }
@@ -393,7 +394,7 @@ mod tests {
     fn a_helper_that_is_not_wanted_ends() {
         let user = !privilege::is_administrator();
         let own = Own { kinds: Kinds { user, view: true, network: true }, identity: namespace::identity() };
-        let Some(ahead) = Ahead::begin(own).unwrap() else { return };
+        let Some(ahead) = Ahead::begin(own, false).unwrap() else { return };
         let helper = ahead.helper.get().unwrap();
         assert!(ahead.made(None).is_none());
         assert!(!process::exists(helper));
@@ -404,7 +405,7 @@ mod tests {
     fn a_first_process_that_a_killed_helper_may_have_started_is_not_taken_for_none() {
         let user = !privilege::is_administrator();
         let own = Own { kinds: Kinds { user, view: true, network: true }, identity: namespace::identity() };
-        let Some(ahead) = Ahead::begin(own).unwrap() else { return };
+        let Some(ahead) = Ahead::begin(own, false).unwrap() else { return };
         let Some(made) = ahead.made(Some(&own)) else { return };
         let helper = made.ahead.helper.get().unwrap();
         let network = |of: Pid| std::fs::read_link(format!("/proc/{of}/ns/net")).ok();
@@ -435,7 +436,7 @@ mod tests {
     fn an_order_that_no_helper_has_taken_starts_nothing() {
         let user = !privilege::is_administrator();
         let own = Own { kinds: Kinds { user, view: true, network: true }, identity: namespace::identity() };
-        let Some(ahead) = Ahead::begin(own).unwrap() else { return };
+        let Some(ahead) = Ahead::begin(own, false).unwrap() else { return };
         let Some(made) = ahead.made(Some(&own)) else { return };
         let helper = made.ahead.helper.get().unwrap();
         process::signal(helper, libc::SIGKILL);
@@ -448,7 +449,7 @@ mod tests {
     fn nobody_waits_for_a_helper_that_was_killed() {
         let user = !privilege::is_administrator();
         let own = Own { kinds: Kinds { user, view: true, network: true }, identity: namespace::identity() };
-        let Some(ahead) = Ahead::begin(own).unwrap() else { return };
+        let Some(ahead) = Ahead::begin(own, false).unwrap() else { return };
         let start = Instant::now();
         ahead.shared().waits_while(WORKS, Some(Ahead::LONGEST));
         process::signal(ahead.helper.get().unwrap(), libc::SIGKILL);

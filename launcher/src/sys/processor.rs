@@ -3,7 +3,8 @@
 //! The kernel may leave a new process on the processor of its parent, behind it, although all others are idle: in a
 //! virtual machine it takes an idle one for taken by the host (vcpu_is_preempted). A start is made of processes that
 //! work at the same time, so each of them is sent to another processor when it is made. After that it may run on all of
-//! them again. Where something else runs, or a filter around us refuses this, the kernel decides.
+//! them again. Where something else runs, or a filter around us refuses this, the kernel decides; so it does inside
+//! another run of `sbx`, which would tell of what it refuses.
 
 use crate::sys::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
@@ -24,9 +25,9 @@ fn is_alone() -> bool {
 pub struct Processors(CpuSet);
 
 impl Processors {
-    /// Those of this process; `None` if there is only one, or others may be busy.
-    pub fn of_this_process() -> Option<Processors> {
-        let all = sched_getaffinity(None).ok().filter(|all| all.count() > 1)?;
+    /// Those of this process; `None` if there is only one, others may be busy, or an `sbx` confines this process.
+    pub fn of_this_process(nested: bool) -> Option<Processors> {
+        let all = sched_getaffinity(None).ok().filter(|all| !nested && all.count() > 1)?;
         is_alone().then_some(Processors(all))
     }
 

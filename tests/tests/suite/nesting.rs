@@ -21,6 +21,25 @@ fn sbx_nests() {
     });
 }
 
+/// What `sbx` does to start faster where nothing else runs is no reason for a line of the one around it.
+#[test]
+fn an_inner_run_has_the_outer_one_tell_nothing() {
+    promise!(namespaces);
+    need!("python3");
+    in_worlds(|world| {
+        let sbx = stage::sbx().to_str().unwrap();
+        let outer =
+            ["run", "--rox", stage::base().to_str().unwrap(), "--deny-calls", "sched_setaffinity", "--"];
+        for _ in 0..6 {
+            let out = world.sbx([&outer[..], &[sbx, "run", "-q", "--", "true"]].concat()).run().success();
+            assert!(!out.err().contains("sched_setaffinity"), "{out}");
+        }
+        let affinity = "import os; os.sched_setaffinity(0, os.sched_getaffinity(0))";
+        let out = world.sbx([&outer[..], &["/usr/bin/python3", "-c", affinity]].concat()).run();
+        out.failed().says("sched_setaffinity");
+    });
+}
+
 #[test]
 fn an_inner_run_has_no_more_rights() {
     promise!(kernel::PATHS);

@@ -202,7 +202,8 @@ impl Reaper {
         let mask = signal::set_mask(&signal::Set::full())?;
         steps.made = steps.ahead.take().and_then(|ahead| ahead.made(steps.own.as_ref())).map(Rc::new);
         // Only at the barrier is it certain that nothing more is said about them.
-        steps.processors = steps.barrier.as_ref().and_then(|_| Processors::of_this_process());
+        let nested = steps.nested;
+        steps.processors = steps.barrier.as_ref().and_then(|_| Processors::of_this_process(nested));
         let mut life = |steps: &mut Steps| {
             let barrier = steps.barrier.as_ref().filter(|_| steps.layout.is_some());
             let held = barrier.map(StartBarrier::supervisor);
