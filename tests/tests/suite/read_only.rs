@@ -37,6 +37,23 @@ fn commands_that_only_look_work() {
     });
 }
 
+/// Java lists them. Each of its failures would seem to be due to that.
+#[test]
+fn the_sizes_of_pages_can_be_listed() {
+    const PAGES: &str = "/sys/kernel/mm/hugepages";
+    promise!(kernel::PATHS);
+    if !Path::new(PAGES).is_dir() {
+        return sbx_tests::skip("no large pages here");
+    }
+    in_worlds(|world| {
+        let names = world.bare(["ls", PAGES]).run().success().out();
+        for profile in ["read-only", "workspace"] {
+            world.run(profile, ["ls", PAGES]).run().success().silent().prints(&names);
+            world.run(profile, ["ls", "/sys/kernel/mm"]).run().failed().prints("");
+        }
+    });
+}
+
 #[test]
 fn names_of_interfaces_can_be_listed_and_nothing_else() {
     promise!(kernel::PATHS);
