@@ -267,6 +267,28 @@ fn root_is_told_what_takes_its_capabilities() {
     });
 }
 
+/// Programs list a directory for the files in it that are open to them, as pip does for those that name the system.
+#[test]
+fn a_list_that_a_program_does_without_is_not_named() {
+    need!("python3");
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let list = |at: &str| {
+            format!("import os, sys\ntry: os.listdir('{at}')\nexcept OSError: pass\nsys.exit(1)\n")
+        };
+        world.write("look.py", list("/etc"));
+        none(&lines(world, &[], "/usr/bin/python3 look.py"));
+        // What the user or a script lists, and a directory of which nothing is open.
+        world.script("list.sh", "#!/bin/sh\nls /etc/*.conf\n");
+        for line in ["ls /etc", "cd /etc; ls", "./list.sh", "/usr/bin/python3 look.py /etc"] {
+            one(&lines(world, &[], line), &["may not read /etc", "allow it with --ro /etc"]);
+        }
+        let closed = world.outside.to_str().unwrap();
+        world.write("closed.py", list(closed));
+        one(&lines(world, &[], "/usr/bin/python3 closed.py"), &[closed]);
+    });
+}
+
 #[test]
 fn a_datagram_for_a_server_of_the_host_is_named_where_the_program_fails() {
     need!("python3");

@@ -3,13 +3,15 @@
 use crate::host::landlock::Version;
 use crate::plan::calls::{self, Calls, Unix};
 use crate::plan::rules::Network;
-use crate::profile::{self, CallRules, Grants, NetworkMode, Profile, Search};
+use crate::profile::{self, CallRules, Grants, NetworkMode, Profile, Search, Variables};
+use crate::sys::within::is_below;
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::interpret::{Data, lets_through};
 use sbx_policy::list::List;
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::path::Path;
 
 /// Programs that are kept. There are far fewer hints than this.
 const MOST: usize = 64;
@@ -100,6 +102,15 @@ impl Attempts {
         let number = Call::named(b"socket").and_then(|call| call.number(Arch::HOST)).unwrap_or(u32::MAX);
         let args = [libc::AF_UNIX as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0];
         self.help(Change::Nothing, &Data { nr: number, arch: Arch::HOST.audit(), args })
+    }
+
+    /// Whether the profile in force opens something below a directory.
+    pub fn opens_below(&mut self, directory: &Path) -> bool {
+        let Some(profile) = self.own_profile() else { return false };
+        let lists = [&profile.paths.read, &profile.paths.execute, &profile.paths.write];
+        let opened = lists.into_iter().flat_map(|list| list.iter());
+        let mut opened = opened.filter_map(|entry| entry.expand_path(&Variables::default()));
+        opened.any(|path| is_below(&path, directory))
     }
 
     /// What the profile in force says about a call.

@@ -217,6 +217,11 @@ impl Explainer {
         }
     }
 
+    /// Whether the profile opens something below a directory.
+    pub fn opens_below(&mut self, directory: &Path) -> bool {
+        self.attempts.opens_below(directory)
+    }
+
     /// Why something else was refused that Landlock decides about, and what would allow it.
     pub fn beyond_reason(&self, beyond: Beyond) -> Reason {
         let (what, key, hint) = match beyond {

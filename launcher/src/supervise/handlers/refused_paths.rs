@@ -4,7 +4,7 @@
 //! The kernel decides about the call afterwards. A wrong guess changes nothing but a line.
 
 use crate::explain::caller;
-use crate::explain::decode::{Access, Address};
+use crate::explain::decode::{Access, Address, PathArgument};
 use crate::explain::hint::{CHANGES, Reason};
 use crate::explain::infer::{self, Beyond, DeniedPath, Domain, InForce};
 use crate::explain::servers::{self, Protocol};
@@ -61,6 +61,8 @@ pub struct Findings {
     by_filter: bool,
     /// Whether it may be that the program did without: nothing shows that it missed it.
     pub is_weak: bool,
+    /// Whether the program lists a directory that nobody named to it.
+    pub is_unasked_list: bool,
     told: Told,
 }
 
@@ -87,6 +89,7 @@ impl RefusedPaths {
             beyond,
             by_filter: false,
             is_weak: false,
+            is_unasked_list: false,
             told,
         })
     }
@@ -190,12 +193,19 @@ impl RefusedPaths {
 impl Findings {
     /// That something else than a rule about paths refused the call.
     pub fn of(beyond: Beyond, told: Told) -> Findings {
-        Findings { path: None, beyond: Some(beyond), by_filter: false, is_weak: false, told }
+        Findings {
+            path: None,
+            beyond: Some(beyond),
+            by_filter: false,
+            is_weak: false,
+            is_unasked_list: false,
+            told,
+        }
     }
 
     /// That the filter refused the call, and nobody was notified.
     pub fn by_filter(told: Told) -> Findings {
-        Findings { path: None, beyond: None, by_filter: true, is_weak: false, told }
+        Findings { path: None, beyond: None, by_filter: true, is_weak: false, is_unasked_list: false, told }
     }
 
     /// Whether the filter refused the call.
@@ -278,6 +288,14 @@ impl Findings {
         self.beyond.is_none()
             && !self.by_filter
             && self.told.decoded.paths.iter().all(|argument| argument.access == Access::METADATA)
+    }
+
+    /// The directory that the call lists by its full name.
+    pub fn listed(&self) -> Option<&Path> {
+        let lists =
+            |argument: &PathArgument| argument.access == Access::LIST && argument.path.starts_with(b"/");
+        let (directory, _) = self.path.as_ref()?;
+        self.told.decoded.paths.iter().all(lists).then_some(directory)
     }
 
     /// The path as the caller gave it.

@@ -182,6 +182,9 @@ impl Handler for Told {
                 return None;
             }
             findings.is_weak = is_missing && !is_meant();
+            // What a shell lists, its script says.
+            let is_programs = || !findings.is_argument() && !self.shells.is_one(call.notification.pid);
+            findings.is_unasked_list = findings.listed().is_some() && is_programs();
             (!findings.is_weak || is_last()).then_some((call, findings))
         };
         let immovable: Vec<Vec<u8>> =
@@ -199,10 +202,15 @@ impl Handler for Told {
         Some(Heard::Now(found, pause))
     }
 
-    fn act(&mut self, heard: Heard, _: &NotifiedCall, _: &mut Judge) -> Result<Step, SyscallError> {
-        let Heard::Now(found, pause) = heard else {
+    fn act(&mut self, heard: Heard, _: &NotifiedCall, judge: &mut Judge) -> Result<Step, SyscallError> {
+        let Heard::Now(mut found, pause) = heard else {
             return Ok(Step::Answer(error(libc::EAGAIN)));
         };
+        // Programs list a directory for the files in it that are open to them, and do without the list.
+        found.retain(|(_, findings)| {
+            let listed = findings.listed().filter(|_| findings.is_unasked_list);
+            !listed.is_some_and(|directory| judge.explainer.opens_below(directory))
+        });
         let due = Instant::now() + pause;
         self.waiting.extend(found.into_iter().map(|(call, findings)| (due, call, findings)));
         Ok(Step::Answer(Answer::Done))
