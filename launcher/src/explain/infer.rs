@@ -11,6 +11,7 @@ mod acts;
 use crate::explain::caller::{self, Caller};
 use crate::explain::decode::{Access, Address, Decoded, PathArgument};
 use crate::explain::hint::{CHANGES, capability};
+use crate::explain::unprivileged::Closed;
 use crate::explain::walk::Viewer;
 use crate::host::landlock::Version;
 use crate::plan::limits::LimitKey;
@@ -60,8 +61,8 @@ pub enum Beyond {
     Limit(LimitKey),
     /// The program's file would give it rights, and in a sandbox no program gains any.
     Gain,
-    /// A capability that the user has outside, for this path if it is for one.
-    Capability(Option<PathBuf>),
+    /// A capability that the user has outside.
+    Capability(Closed),
     /// A datagram that is lost in a network of the run's own.
     Datagram {
         /// Whether it was meant for a server of the host, on a loopback that is not the run's.

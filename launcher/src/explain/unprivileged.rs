@@ -54,10 +54,11 @@ fn of_owner(viewer: &Viewer<'_>, argument: &PathArgument, any_of: Set) -> Option
     (others && is_known(&entry.path)).then(|| Closed { path: Some(viewer.inside(&entry.path)), any_of })
 }
 
+/// What a file's owner has to have as well: no permission of the file gives it.
 fn of_file(viewer: &Viewer<'_>, argument: &PathArgument, any_of: Set) -> Option<Closed> {
     let entry = viewer.follow(argument.dirfd, &argument.path, argument.follow)?;
     entry.meta.as_ref()?;
-    is_known(&entry.path).then(|| Closed { path: Some(viewer.inside(&entry.path)), any_of })
+    is_known(&entry.path).then_some(Closed { path: None, any_of })
 }
 
 /// The first file or directory on the way that permissions close.

@@ -249,7 +249,7 @@ fn root_is_told_what_takes_its_capabilities() {
         let listen = "/usr/bin/python3 -c 'import socket; socket.socket().bind((\"127.0.0.1\", 81))'";
         for (line, named, why) in [
             (listen, "bind(AF_INET 127.0.0.1:81)", "it takes a capability"),
-            ("chown 65534 file", "file", "permissions close "),
+            ("chown 65534 file", "fchownat(\"file\"", "it takes a capability (CAP_CHOWN)"),
             ("cat closed", "closed", "permissions close "),
             ("echo x > closed", "closed", "permissions close "),
             ("setpriv --reuid 65533 true", "setresuid", "it takes a capability"),

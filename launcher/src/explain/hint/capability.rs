@@ -2,6 +2,7 @@
 
 use crate::explain::decode::Memory;
 use crate::explain::hint::{Reason, place};
+use crate::explain::unprivileged::Closed;
 use crate::sys::privilege::CapabilitySet as Set;
 use sbx_policy::interpret::Data;
 use std::path::Path;
@@ -137,11 +138,15 @@ fn closed(name: &str, data: &Data) -> Option<Set> {
 }
 
 /// That a call takes a capability which no rule refuses and no flag gives.
-pub fn reason(path: Option<&Path>) -> Reason {
+pub fn reason(closed: &Closed) -> Reason {
     const NONE: &str = "and the command has none of its user's";
-    Reason::always(&match path {
+    let names = || {
+        let names: Vec<String> = closed.any_of.iter_names().map(|(name, _)| format!("CAP_{name}")).collect();
+        names.join(" or ")
+    };
+    Reason::always(&match &closed.path {
         Some(path) => format!("permissions close {} to this user, {NONE} capabilities", place::quoted(path)),
-        None => format!("it takes a capability, {NONE}"),
+        None => format!("it takes a capability ({}), {NONE}", names()),
     })
 }
 

@@ -250,7 +250,7 @@ impl Explainer {
                 ));
             }
             Beyond::Limit(key) => return limit::reason(key, &self.limits),
-            Beyond::Capability(path) => return capability::reason(path.as_deref()),
+            Beyond::Capability(closed) => return capability::reason(&closed),
             Beyond::Datagram { hosts, port } => {
                 let to = if hosts { Outside::ThisMachine } else { Outside::Unknown };
                 return self.connection_reason(to, port, false);

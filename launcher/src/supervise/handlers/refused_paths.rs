@@ -8,7 +8,7 @@ use crate::explain::decode::{Access, Address, PathArgument};
 use crate::explain::hint::{CHANGES, Reason};
 use crate::explain::infer::{self, Beyond, DeniedPath, Domain, InForce};
 use crate::explain::servers::{self, Protocol};
-use crate::explain::unprivileged;
+use crate::explain::unprivileged::{self, Closed};
 use crate::explain::walk::Viewer;
 use crate::plan::limits::LimitKey;
 use crate::plan::namespaces::Layout;
@@ -160,7 +160,7 @@ impl RefusedPaths {
             Viewer { thread: notification.pid, caller: &told.caller, layout: self.layout.as_deref() };
         let closed = unprivileged::refused(name, &told.decoded, &viewer)?;
         let is_lacking = self.outside.intersects(closed.any_of);
-        is_lacking.then(|| Findings::of(Beyond::Capability(closed.path), told))
+        is_lacking.then(|| Findings::of(Beyond::Capability(closed), told))
     }
 
     /// Reports what is going to be refused of a call.
@@ -181,7 +181,7 @@ impl RefusedPaths {
         };
         if let Some(beyond) = beyond.filter(is_ours) {
             let by = match &beyond {
-                Beyond::Capability(Some(path)) => DecidedBy::PathRules(path.clone()),
+                Beyond::Capability(Closed { path: Some(path), .. }) => DecidedBy::PathRules(path.clone()),
                 _ => DecidedBy::Domain,
             };
             let reason = judge.explainer.beyond_reason(beyond);
@@ -244,7 +244,10 @@ impl Findings {
                 .as_ref()
                 .is_some_and(|(path, access)| known(Some(path), &explainer.path_reason(path, *access)))
             || self.beyond.as_ref().is_some_and(|beyond| {
-                let path = if let Beyond::Capability(path) = beyond { path.as_deref() } else { None };
+                let path = match beyond {
+                    Beyond::Capability(closed) => closed.path.as_deref(),
+                    _ => None,
+                };
                 known(path, &explainer.beyond_reason(beyond.clone()))
             })
     }
