@@ -5,8 +5,10 @@ use crate::plan::Plan;
 use crate::plan::namespaces::Setting;
 use crate::plan::namespaces::git_config::settings;
 use crate::supervise::Ending;
+use crate::sys::path::canonical;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What makes something that can be signed.
 const MAKING: [&str; 7] = ["commit", "merge", "tag", "rebase", "revert", "cherry-pick", "am"];
@@ -15,8 +17,11 @@ const MAKING: [&str; 7] = ["commit", "merge", "tag", "rebase", "revert", "cherry
 pub struct Signing(Vec<PathBuf>);
 
 impl Signing {
-    /// Of a run whose command may commit.
+    /// Of a run whose command may commit, and has nobody who signs for it.
     pub fn of(plan: &Plan) -> Option<Signing> {
+        if has_agent(plan) {
+            return None;
+        }
         let words = plan.arguments.iter().flat_map(|argument| {
             argument.as_bytes().split(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'.'))
         });
@@ -41,6 +46,18 @@ impl Signing {
              git -c commit.gpgsign=false commit",
         )
     }
+}
+
+/// Whether the command reaches an agent that has keys: the one that it is told of by the variable, or gpg's.
+fn has_agent(plan: &Plan) -> bool {
+    const VARIABLE: &[u8] = b"SSH_AUTH_SOCK=";
+    let told = plan.environment.iter().find_map(|variable| variable.as_bytes().strip_prefix(VARIABLE));
+    let told = told.map(|path| canonical(Path::new(OsStr::from_bytes(path))));
+    let is_agents = |socket: &PathBuf| {
+        let name = socket.file_name().unwrap_or_default();
+        told.as_ref() == Some(socket) || name.as_bytes().starts_with(b"S.gpg-agent")
+    };
+    plan.sockets.iter().any(is_agents)
 }
 
 /// Whether git is told to make something, and not to leave the signature out.

@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 
-use sbx_tests::{User, World, in_worlds, stage};
+use sbx_tests::{User, World, in_worlds, kernel, promise, stage};
 
 #[test]
 fn the_exit_code_is_the_commands_own() {
@@ -278,5 +280,52 @@ fn who_cannot_sign_is_told_how_to_commit() {
         assert!(told(&commit(&[]).failed()));
         assert!(!told(&commit(&["-c", "commit.gpgsign=false"]).success()));
         assert!(!told(&world.sbx(["run", "--", "git", "status", "-bad"]).run().failed()));
+    });
+}
+
+/// An agent has keys, whatever else keeps git from signing.
+#[test]
+fn who_has_an_agent_is_not_told_that_there_are_no_keys() {
+    sbx_tests::need!("git");
+    in_worlds(|world| {
+        let set = "git init -q && git config user.name x && git config user.email x@y && \
+                   git config commit.gpgsign true && git config gpg.program /bin/false";
+        world.bare(["sh", "-c", set]).run().success();
+        let [agent, other, gpg] = ["agent", "other", "S.gpg-agent"].map(|name| world.home.join(name));
+        let _servers = [&agent, &other, &gpg].map(|path| UnixListener::bind(path).unwrap());
+        let told = |socket: &Path| {
+            let run = world.sbx(["run", "--env", "SSH_AUTH_SOCK", "--unix"]).arg(socket).arg("--");
+            let run =
+                run.args(["git", "commit", "-q", "--allow-empty", "-m", "x"]).env("SSH_AUTH_SOCK", &agent);
+            run.run().failed().sbx_lines().iter().any(|line| line.contains("commit.gpgsign=false"))
+        };
+        assert_eq!([&*agent, &gpg, &other].map(told), [false, false, true]);
+    });
+}
+
+/// The recipe of docs/troubleshooting.md.
+#[test]
+fn an_agent_of_ssh_signs_a_commit() {
+    promise!(kernel::PATHS);
+    sbx_tests::need!("git", "ssh-agent", "ssh-add", "ssh-keygen");
+    in_worlds(|world| {
+        let home = world.home.display();
+        let set = format!(
+            "git init -q && git config user.name x && git config user.email x@y && git config gpg.format ssh && \
+             git config user.signingkey {home}/.ssh/own.pub && ssh-keygen -q -t ed25519 -N '' -f {home}/.ssh/own"
+        );
+        world.bare(["sh", "-c", &set]).run().success();
+        let sbx = stage::sbx().display();
+        let commit = |flags: &str| {
+            let run = format!("{sbx} run {flags} -- git commit -q --allow-empty -S -m x");
+            let script =
+                format!("ssh-agent -a \"$0\" sh -c 'ssh-add -q {home}/.ssh/own && {run}'; rm \"$0\"");
+            let socket = world.home.join("agent.sock");
+            world.bare(["sh", "-c", &format!("{script}; git cat-file commit HEAD")]).arg(&socket).run()
+        };
+        let agent = "--unix \"$SSH_AUTH_SOCK\" --env SSH_AUTH_SOCK";
+        commit(agent).failed();
+        let made = commit(&format!("{agent} --ro {home}/.ssh/own.pub")).success();
+        assert!(made.out().contains("BEGIN SSH SIGNATURE"), "{made}");
     });
 }
