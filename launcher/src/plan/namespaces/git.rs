@@ -1,8 +1,9 @@
 //! Finds what git executes in the workspace's repository: hooks, and whatever a configuration names. The workspace may
 //! also be a linked worktree or a submodule, whose repository is elsewhere (gitrepository-layout(5)).
 //!
-//! All of it is read from files that an earlier command may have written. So a repository outside the workspace counts
-//! only if both sides agree: a file in the workspace leads to it, and its own files lead back to the workspace.
+//! All of it is read from files that an earlier command may have written. So a repository outside the workspace is
+//! opened for writing only if both sides agree: a file in the workspace leads to it, and its own files lead back to the
+//! workspace. What it has git execute in the workspace is protected in any case.
 
 pub mod shape;
 
@@ -18,7 +19,7 @@ use crate::sys::within::is_below;
 use crate::text::shown;
 use shape::{
     MOST, MOST_OF_ALL, around, belongs, common_of, entries, entry_of, files_of, is_bare, is_repository,
-    is_within_git, knows, pointer,
+    is_within_git, knows, led_to,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -104,7 +105,7 @@ impl Repository {
             return found;
         }
         found.protected.push(Protected::existing(entry.clone()));
-        let Some(named) = pointer(&entry) else { return found };
+        let Some(named) = led_to(&entry) else { return found };
         let Ok(own) = named.canonicalize() else {
             // An earlier command may have removed it, for a later one to make it anew.
             found.protected.push(Protected::new(named));
@@ -115,10 +116,10 @@ impl Repository {
             common_of(&own).unwrap_or_else(|| own.clone())
         } else {
             let Some(common) = common_of(&own) else { return found };
-            if !knows(&own, &entry, workspace) || !belongs(&own, &common) {
-                return found;
+            // git goes there in any case. Only what knows the workspace is opened for writing.
+            if knows(&own, &entry, workspace) && belongs(&own, &common) {
+                found.writes.push(common.clone());
             }
-            found.writes.push(common.clone());
             common
         };
         found.worktree(&own, workspace, home, 0);

@@ -19,6 +19,7 @@ mod processes;
 mod protected;
 mod readers;
 mod renamed;
+mod separate;
 mod services;
 mod set_aside;
 mod states;

@@ -17,9 +17,15 @@ pub const MOST: usize = 256;
 /// Maximum number of directory entries that are read, files included.
 pub const MOST_OF_ALL: usize = 16 * MOST;
 
-/// Where a file like `.git` of a linked worktree leads.
-pub fn pointer(file: &Path) -> Option<PathBuf> {
-    Some(tidy(&file.parent()?.join(named_by(&read(file)?)?)))
+/// Where a file like `.git` of a linked worktree leads, or a link in its place.
+pub fn led_to(entry: &Path) -> Option<PathBuf> {
+    match read(entry) {
+        Some(text) => Some(tidy(&entry.parent()?.join(named_by(&text)?))),
+        None => {
+            let real = entry.canonicalize().ok().filter(|real| real.is_dir());
+            real.or_else(|| Some(tidy(&entry.parent()?.join(entry.read_link().ok()?))))
+        }
+    }
 }
 
 /// The path in the text of such a file. A longer one than the kernel takes (path_resolution(7)) leads nowhere.
@@ -99,7 +105,7 @@ pub fn around(top: &Path) -> Option<(PathBuf, &Path)> {
     let entry = top.join(".git");
     let own = match entry.symlink_metadata() {
         Ok(meta) if meta.is_dir() => entry,
-        Ok(_) => pointer(&entry)?.canonicalize().ok()?,
+        Ok(_) => led_to(&entry)?.canonicalize().ok()?,
         Err(_) => return None,
     };
     Some((common_of(&own)?, top))
