@@ -150,6 +150,10 @@ impl Repository {
                 Ok(_) => {
                     self.pointers.push(own.clone());
                     self.protected.push(Protected::existing(own.clone()));
+                    let target = led_to(own).and_then(|target| common_of(&target.canonicalize().ok()?));
+                    if let Some((common, top)) = target.zip(own.parent()) {
+                        self.executed(&common, &[top.to_path_buf()], home);
+                    }
                 }
                 Err(error) if path::says_missing(&error) => {}
                 Err(error) => drop(self.closed.get_or_insert_with(|| (own.clone(), plain(&error)))),
@@ -217,7 +221,8 @@ impl Repository {
         let worktrees = self.entries(&at.join("worktrees"));
         let of_worktrees =
             worktrees.iter().flatten().filter_map(|own| Some(entry_of(own)?.parent()?.to_path_buf()));
-        let tops: Vec<PathBuf> = [top.to_path_buf()].into_iter().chain(of_worktrees).collect();
+        let own_tops: Vec<PathBuf> = [top.to_path_buf()].into_iter().chain(files_of(at, settings)).collect();
+        let tops: Vec<PathBuf> = own_tops.iter().cloned().chain(of_worktrees).collect();
         self.hooks(at.join(HOOKS));
         self.protected.push(Protected { replaced: true, ..Protected::existing(config.clone()) });
         // A `commondir` makes git look for configuration and hooks elsewhere. The placeholder says `./`, which changes
@@ -231,11 +236,8 @@ impl Repository {
         if !is_within_git(at) {
             self.protected.push(Protected::new(at.join(".git")));
         }
-        for hooks in self.hooks_of_user(home) {
-            self.hooks_of(&tops, &hooks);
-        }
-        self.follow(settings, &config, &tops, home, &mut Vec::new());
-        self.config_of_worktree(at, settings, &tops[..1], home);
+        self.named(settings, &config, &tops, home);
+        self.config_of_worktree(at, settings, &own_tops, home);
         match worktrees {
             Some(worktrees) => worktrees.iter().for_each(|own| {
                 self.entries(own);
@@ -246,6 +248,24 @@ impl Repository {
         }
         self.modules(&at.join("modules"), top, home, depth + 1);
         self.embedded(settings, top, home, depth + 1);
+    }
+
+    /// What a repository has git execute in working trees that lead to it, wherever it is.
+    fn executed(&mut self, common: &Path, tops: &[PathBuf], home: Option<&Path>) {
+        if self.is_full() {
+            return self.protected.extend(tops.iter().cloned().map(Protected::existing));
+        }
+        let config = common.join(CONFIG);
+        let settings = self.settings(&config);
+        self.named(&settings, &config, tops, home);
+    }
+
+    /// What the user's configuration and that of a repository name in these working trees.
+    fn named(&mut self, settings: &[Setting], config: &Path, tops: &[PathBuf], home: Option<&Path>) {
+        for hooks in self.hooks_of_user(home) {
+            self.hooks_of(tops, &hooks);
+        }
+        self.follow(settings, config, tops, home, &mut Vec::new());
     }
 
     /// The directories of hooks that the user's configuration names from the top of each working tree. What it leads to

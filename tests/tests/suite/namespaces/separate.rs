@@ -1,6 +1,6 @@
 //! Repositories whose directory is elsewhere than their working tree, and is not called `.git`.
 
-use super::git::{plain, stage};
+use super::git::{in_repositories, plain, stage};
 use super::{shell, with_namespaces};
 use sbx_tests::{World, need};
 use std::fs;
@@ -53,6 +53,32 @@ fn what_git_executes_is_protected_where_the_repository_is_outside() {
             // Such a repository is not opened for writing.
             let at = world.path(workspace);
             shell(&world, &["-q"], "git commit -q --allow-empty -m x").cwd(at).run().failed();
+        }
+    });
+}
+
+/// Later runs protect what the repository on record has git execute, in the working tree that leads to it.
+#[test]
+fn what_a_repository_on_record_executes_is_protected_wherever_its_working_tree_is() {
+    in_repositories(|world| {
+        let store = world.path("named").display().to_string();
+        for (make, tree, git) in [
+            ("git init -q --separate-git-dir=store separate", "separate", "git"),
+            (
+                "git init -q linked; mv linked/.git linked.store; ln -s ../linked.store linked/.git",
+                "linked",
+                "git",
+            ),
+            ("git init -q --separate-git-dir=../beyond beyond", "beyond", "git"),
+            (
+                "git init -q tree; mv tree/.git named; git -C named config core.worktree ../tree",
+                "tree",
+                &format!("git --git-dir={store}"),
+            ),
+        ] {
+            plain(world, &format!("{make}; cd {tree}; {}", NAMES.replace("GIT", git)));
+            shell(world, &["-q"], "true").run().success();
+            is_protected(world, ".", tree, git);
         }
     });
 }

@@ -67,9 +67,9 @@ pub fn knows(own: &Path, entry: &Path, workspace: &Path) -> bool {
     files_of(own, &settings).is_some_and(|files| files == workspace)
 }
 
-/// Where a submodule's files are, in its own words.
+/// Where a repository's files are, in its own words: git goes by the last ones.
 pub fn files_of(own: &Path, settings: &[Setting]) -> Option<PathBuf> {
-    let named = settings.iter().find(|setting| setting.is("core", "worktree"))?;
+    let named = settings.iter().rfind(|setting| setting.is("core", "worktree"))?;
     own.join(named.path()).canonicalize().ok()
 }
 
