@@ -12,6 +12,7 @@
 pub mod home;
 mod index;
 mod made;
+mod mercurial;
 mod pointers;
 mod recorded;
 mod replaced;

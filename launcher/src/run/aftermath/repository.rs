@@ -1,5 +1,6 @@
 //! What git executes of a repository that nobody had protected, and how that is put aside.
 
+use super::mercurial::is_plain_hgrc;
 use crate::enforce::aside::set_aside;
 use crate::plan::files::tidy;
 use crate::plan::namespaces::git::shape::{is_within_git, line, named_by};
@@ -214,14 +215,6 @@ fn is_own_worktree(setting: &Setting, place: &Path, tree: Option<&Path>) -> bool
 fn is_open_remote(setting: &Setting, place: &Path, may_push: Option<&dyn Fn(&Path) -> bool>) -> bool {
     let top = if place.ends_with(".git") { place.parent().unwrap_or(place) } else { place };
     path_of_remote(setting).zip(may_push).is_some_and(|(path, may_push)| may_push(&top.join(path)))
-}
-
-/// Whether hg only reads from it where other repositories are.
-fn is_plain_hgrc(text: &[u8]) -> bool {
-    // hg ends lines in other ways too, and passes over a mark of UTF-8.
-    let is_text = text.iter().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..0x7f));
-    let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    is_text && lines.all(|line| !line.starts_with(b"%") && (!line.starts_with(b"[") || line == b"[paths]"))
 }
 
 fn hooks(own: &Directory, new: New, before: Option<&Before>) -> Result<Vec<OsString>, SyscallError> {

@@ -183,35 +183,6 @@ fn a_repository_among_many_directories_is_found() {
 }
 
 #[test]
-fn what_mercurial_executes_of_a_repository_of_the_commands_own_is_put_aside() {
-    in_directories(|world| {
-        shell(world, &[], "mkdir -p a/.hg; printf '[hooks]\\npre-status = x\\n' > a/.hg/hgrc")
-            .run()
-            .success()
-            .says("hgrc");
-        assert_eq!(world.read("a/.hg/hgrc"), None);
-        assert_eq!(world.read("a/.hg/hgrc.sbx-aside").as_deref(), Some("[hooks]\npre-status = x\n"));
-        for (name, text) in [("mark", "\\357\\273\\277[hooks]\\n"), ("line", "[paths]\\nx = y\\r[hooks]\\r")]
-        {
-            let script = format!("mkdir -p {name}/.hg; printf '{text}' > {name}/.hg/hgrc");
-            shell(world, &[], &script).run().success().says("hgrc");
-        }
-        shell(world, &[], "mkdir -p shared/.hg; echo ../../a/.hg > shared/.hg/sharedpath")
-            .run()
-            .says("sharedpath");
-        // One that is recorded is protected.
-        plain(world, "mkdir -p own/.hg/store; touch own/.hg/requires");
-        shell(world, &[], "true").run().success();
-        shell(world, &["-q"], "echo x > own/.hg/hgrc; echo shared > own/.hg/requires").run();
-        assert!(!world.exists("own/.hg/hgrc") && world.read("own/.hg/requires").as_deref() == Some(""));
-        // As `hg clone` writes it.
-        let plain = "[paths]\ndefault = ../x\n";
-        shell(world, &[], &format!("mkdir -p b/.hg; printf '{plain}' > b/.hg/hgrc")).run().success().silent();
-        assert_eq!(world.read("b/.hg/hgrc").as_deref(), Some(plain));
-    });
-}
-
-#[test]
 fn what_git_itself_writes_is_left_alone() {
     in_repositories(|world| {
         plain(world, "git clone -q ../library library; echo library > .git/info/exclude");

@@ -118,3 +118,40 @@ fn mercurial_is_followed_over_a_link() {
         assert!(!world.exists("lib/foo/hgrc") && world.exists("lib/foo/hgrc.sbx-aside"));
     });
 }
+
+#[test]
+fn what_mercurial_executes_of_a_repository_of_the_commands_own_is_put_aside() {
+    in_directories(|world| {
+        shell(world, &[], "mkdir -p a/.hg; printf '[hooks]\\npre-status = x\\n' > a/.hg/hgrc")
+            .run()
+            .success()
+            .says("hgrc");
+        assert_eq!(world.read("a/.hg/hgrc"), None);
+        assert_eq!(world.read("a/.hg/hgrc.sbx-aside").as_deref(), Some("[hooks]\npre-status = x\n"));
+        for (name, text) in [("mark", "\\357\\273\\277[hooks]\\n"), ("line", "[paths]\\nx = y\\r[hooks]\\r")]
+        {
+            let script = format!("mkdir -p {name}/.hg; printf '{text}' > {name}/.hg/hgrc");
+            shell(world, &[], &script).run().success().says("hgrc");
+        }
+        shell(world, &[], "mkdir -p shared/.hg; echo ../../a/.hg > shared/.hg/sharedpath")
+            .run()
+            .says("sharedpath");
+        // One that is recorded is protected.
+        plain(world, "mkdir -p own/.hg/store; touch own/.hg/requires");
+        shell(world, &[], "true").run().success();
+        shell(world, &["-q"], "echo x > own/.hg/hgrc; echo shared > own/.hg/requires").run();
+        assert!(!world.exists("own/.hg/hgrc") && world.read("own/.hg/requires").as_deref() == Some(""));
+        // hg loads the extensions of a repository that it finds there.
+        for value in ["../x", "/x", "file:///x", "path://y", "ssh://-x/y", "https://x\\n  /y"] {
+            let write = format!("mkdir -p c/.hg; printf '[paths]\\ndefault = {value}\\n' > c/.hg/hgrc");
+            shell(world, &[], &write).run().success().says("hgrc");
+            assert!(!world.exists("c/.hg/hgrc"), "{value}");
+            plain(world, "rm -r c");
+        }
+        // As `hg clone` writes it.
+        let plain =
+            "# one\n[paths]\ndefault = https://example.org/x\ndefault:pushurl = ssh://hg@example.org/x\n";
+        shell(world, &[], &format!("mkdir -p b/.hg; printf '{plain}' > b/.hg/hgrc")).run().success().silent();
+        assert_eq!(world.read("b/.hg/hgrc").as_deref(), Some(plain));
+    });
+}
