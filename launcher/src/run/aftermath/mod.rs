@@ -244,7 +244,7 @@ impl Aftermath {
                     self.look_at_states(place, look);
                 }
             }
-            Kind::Leads(target) if !is_for_submodules(place) => match target.strip_prefix(&self.workspace) {
+            Kind::Leads(target) if !is_for_submodules(&self.root, place) => match target.strip_prefix(&self.workspace) {
                 Ok(below) => {
                     self.look(below, look);
                     let is_other = self.is_changed(place) || self.leads_elsewhere(place, &kind);

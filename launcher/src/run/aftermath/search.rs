@@ -3,6 +3,7 @@
 mod waiting;
 
 use super::LEAST;
+use crate::plan::namespaces::git::shape::is_within_git;
 use crate::sys::beneath::{Directory, Entry, LISTING};
 use crate::sys::path::says_missing;
 use std::ffi::{OsStr, OsString};
@@ -171,6 +172,7 @@ impl<F: FnMut(&Path)> Search<'_, F> {
             (self.each)(place);
         }
         found.entries().for_each(|name| (self.each)(&place.join(name)));
+        found.links.retain(|name| is_for_submodules(self.root, &place.join(name)));
         if found.links.len() > MOST_LINKS {
             self.unseen.too_many |= self.unseen.crowded.len() == MOST_CLOSED;
             self.unseen.crowded.extend((!self.unseen.too_many).then(|| place.to_path_buf()));
@@ -252,10 +254,20 @@ impl<F: FnMut(&Path)> Search<'_, F> {
     }
 }
 
-/// Whether a place is where git keeps the repositories of submodules, or one of them.
-pub fn is_for_submodules(place: &Path) -> bool {
-    let mut names = place.components().map(|part| part.as_os_str());
-    names.any(|name| name == GIT) && names.any(|name| name == MODULES)
+/// Whether a place is where git keeps the repositories of submodules, or one of them: in a directory of git's, whatever
+/// its name, and in those of linked worktrees.
+pub fn is_for_submodules(root: &Directory, place: &Path) -> bool {
+    let is_modules = |above: &&Path| above.file_name().is_some_and(|name| name == MODULES);
+    let mut all = place.ancestors().filter(is_modules).filter_map(Path::parent);
+    all.any(|own| is_within_git(own) || is_repository(root, own))
+}
+
+/// Whether git would take a directory for a repository.
+fn is_repository(root: &Directory, place: &Path) -> bool {
+    let mut found = Found::default();
+    let has =
+        |own: Directory| NEEDED.iter().filter(|name| own.has(name)).for_each(|name| found.has(name.as_ref()));
+    root.below(place).map(has).is_ok() && found.is_repository()
 }
 
 /// What is in a directory, as far as it matters.
@@ -273,9 +285,14 @@ impl Found {
         let is_link = entry == Entry::Link
             && self.links.len() <= MOST_LINKS
             && !ENTRIES.iter().any(|known| name == *known);
-        if is_link && is_for_submodules(&place.join(name)) {
+        if is_link && (name == MODULES || place.iter().any(|above| above == MODULES)) {
             self.links.push(name.to_os_string());
         }
+        self.has(name);
+    }
+
+    /// Notes a name that matters.
+    fn has(&mut self, name: &OsStr) {
         let all = ENTRIES.iter().zip(&mut self.leads).chain(NEEDED.iter().zip(&mut self.has));
         all.filter(|(known, _)| name == **known).for_each(|(_, has)| *has = true);
     }

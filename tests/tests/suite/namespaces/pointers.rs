@@ -100,24 +100,40 @@ fn a_file_leads_to_something_that_is_there() {
 #[test]
 fn no_link_stands_for_a_submodules_repository() {
     in_directories(|world| {
-        let update = "rm -rf lib; git submodule update --init";
-        for place in [".git/modules/lib", ".git/modules"] {
+        for (place, tree) in [
+            (".git/modules/lib", "."),
+            (".git/modules", "."),
+            // A git directory may have any name.
+            ("store/modules/lib", "tree"),
+            ("store/modules", "tree"),
+            ("store/worktrees/other/modules/lib", "other"),
+        ] {
             begin_anew(world);
-            let link = match place {
-                ".git/modules" => "mkdir ~/all; mv ~/evil/.git ~/all/lib; ln -s $H/all .git/modules",
-                _ => "mkdir -p .git/modules; ln -s $H/evil/.git .git/modules/lib",
+            let update = format!("cd {tree}; rm -rf lib; git submodule update --init");
+            let all = place.strip_suffix("/lib").unwrap_or(place);
+            let link = match place.ends_with("lib") {
+                false => format!("mkdir ~/all; mv ~/evil/.git ~/all/lib; ln -s $H/all {place}"),
+                true => format!("mkdir -p {all}; ln -s $H/evil/.git {place}"),
             };
             let script = format!(
-                "{}; git update-index --add --cacheinfo 160000,$(git -C ~/evil rev-parse HEAD),lib; \
-                 printf '[submodule \"lib\"]\\npath = lib\\nurl = https://127.0.0.1:9/x\\n' > .gitmodules; {link}",
+                "{}; git init -q --separate-git-dir=store tree; git -C tree commit -q --allow-empty -m x; \
+                 git -C tree worktree add -q ../other; \
+                 git -C {tree} update-index --add --cacheinfo 160000,$(git -C ~/evil rev-parse HEAD),lib; \
+                 printf '[submodule \"lib\"]\\npath = lib\\nurl = https://127.0.0.1:9/x\\n' > {tree}/.gitmodules; \
+                 {link}",
                 evil()
             );
             let out = shell(world, &[], &planted(world, &script)).run().success();
             assert!(out.err().contains(ASIDE), "{place}: {out}");
-            assert!(!executes(world, update), "{place}: {out}");
+            assert!(!executes(world, &update), "{place}: {out}");
             plain(world, &format!("rm -rf {place}; mv {place}.sbx-aside {place}"));
-            assert!(executes(world, update), "{place}");
+            assert!(executes(world, &update), "{place}");
         }
+        // In a directory of that name that is none of git's a link stays.
+        begin_anew(world);
+        let out =
+            shell(world, &[], "mkdir -p src/modules/x; ln -s .. src/modules/up; ln -s x src/modules/y").run();
+        out.success().silent();
     });
 }
 
