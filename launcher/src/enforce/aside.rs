@@ -12,9 +12,21 @@ use std::path::{Path, PathBuf};
 /// What comes after the name of something that is put aside. git takes no file of such a name for a hook.
 pub const ASIDE: &str = ".sbx-aside";
 
+/// How many bytes of a name are kept in a new one, which has to have room for more. Some file systems take no more than
+/// 143.
+const MOST_KEPT: usize = 100;
+
+/// What of a name is kept: no part of a character, which some file systems do not take.
+fn kept(name: &OsStr) -> &[u8] {
+    let name = name.as_bytes();
+    let is_within_character = |at: &usize| name.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
+    let end = (0..=MOST_KEPT).rev().find(|at| !is_within_character(at)).unwrap_or(MOST_KEPT);
+    &name[..end.min(name.len())]
+}
+
 /// Whether a name is that of something that was put aside from another.
 pub fn is_aside_of(name: &OsStr, original: &OsStr) -> bool {
-    let rest = name.as_bytes().strip_prefix(original.as_bytes());
+    let rest = name.as_bytes().strip_prefix(kept(original));
     rest.is_some_and(|rest| rest.starts_with(ASIDE.as_bytes()))
 }
 
@@ -25,7 +37,7 @@ fn names(name: &OsStr) -> impl Iterator<Item = OsString> {
     let numbered = (2..=NUMBERED).map(|number| format!("{ASIDE}-{number}"));
     let random = std::iter::repeat_with(|| memory::random_name(&format!("{ASIDE}-"))).map_while(Result::ok);
     let ends = [ASIDE.to_string()].into_iter().chain(numbered).chain(random);
-    ends.map(move |end| OsString::from_vec([name.as_bytes(), end.as_bytes()].concat()))
+    ends.map(move |end| OsString::from_vec([kept(name), end.as_bytes()].concat()))
 }
 
 /// Renames an entry. Returns its new name.
@@ -75,6 +87,23 @@ mod tests {
     use super::*;
     use crate::enforce::scratch::Scratch;
     use std::fs;
+
+    #[test]
+    fn a_long_name_is_kept_in_part() {
+        let scratch = Scratch::create(None).unwrap();
+        let directory = Directory::open(scratch.path()).unwrap();
+        for (name, expected) in [
+            ("n".repeat(255), format!("{}.sbx-aside", "n".repeat(100))),
+            // Another one.
+            (format!("{}m", "n".repeat(254)), format!("{}.sbx-aside-2", "n".repeat(100))),
+            ("\u{20ac}".repeat(85), format!("{}.sbx-aside", "\u{20ac}".repeat(33))),
+            ("n".repeat(100), format!("{}.sbx-aside-3", "n".repeat(100))),
+        ] {
+            fs::write(scratch.path().join(&name), "").unwrap();
+            assert_eq!(set_aside(&directory, name.as_ref()).unwrap(), expected.as_str());
+            assert!(is_aside_of(expected.as_ref(), name.as_ref()));
+        }
+    }
 
     #[test]
     fn a_link_to_nowhere_takes_the_place_of_what_is_put_aside() {

@@ -3,7 +3,7 @@
 
 use super::aftermath::{FSMONITOR, in_directories, looked_at, planted};
 use super::git::plain;
-use super::shell;
+use super::{names, shell};
 use sbx_tests::World;
 use std::fs;
 
@@ -134,6 +134,21 @@ fn no_link_stands_for_a_submodules_repository() {
         let out =
             shell(world, &[], "mkdir -p src/modules/x; ln -s .. src/modules/up; ln -s x src/modules/y").run();
         out.success().silent();
+    });
+}
+
+/// A name may be as long as the file system takes.
+#[test]
+fn what_is_put_aside_has_a_name_that_there_is_room_for() {
+    in_directories(|world| {
+        for length in [100, 200, 240, 255] {
+            begin_anew(world);
+            let name = "n".repeat(length);
+            let script = format!("{EVIL}; mkdir .git/modules; ln -s $H/evil/.git .git/modules/{name}");
+            let out = shell(world, &[], &planted(world, &script)).run().success();
+            let left = names(&world.path(".git/modules"));
+            assert!(left.len() == 1 && left[0] != name && left[0].contains(ASIDE), "{left:?}: {out}");
+        }
     });
 }
 
