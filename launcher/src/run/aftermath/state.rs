@@ -7,7 +7,7 @@ use super::index::is_odd;
 use super::repository::{MOST_NAMED, MOST_WORKTREES};
 use super::{Aftermath, Look};
 use crate::plan::namespaces::CONFIG;
-use crate::plan::namespaces::git::shape::{entry_of, files_of};
+use crate::plan::namespaces::git::shape::{entry_of, files_of, led_to};
 use crate::plan::namespaces::git_config::settings;
 use crate::sys::SyscallError;
 use crate::sys::beneath::{Directory, Entry, LISTING};
@@ -95,6 +95,7 @@ fn find(own: &Directory, path: &Path, since: SystemTime) -> Scan {
         }
     }
     scan.odd.sort();
+    scan.odd.dedup();
     scan
 }
 
@@ -253,11 +254,12 @@ fn are_own(own: &Directory, name: &OsStr, path: &Path) -> bool {
         Err(_) => return false,
     };
     let Some(paths) = paths(&text) else { return false };
-    let tree = tree_of(path).and_then(|tree| Directory::open(&tree).ok());
-    let is_own = |path: &&[u8]| {
-        !is_odd(path, 0)
-            && tree.as_ref().is_none_or(|tree| !leads_away(tree, Path::new(OsStr::from_bytes(path))))
-    };
+    if paths.is_empty() {
+        return true;
+    }
+    // Without the working tree, nobody can tell.
+    let Some(tree) = tree_of(path).and_then(|tree| Directory::open(&tree).ok()) else { return false };
+    let is_own = |path: &&[u8]| !is_odd(path, 0) && !leads_away(&tree, Path::new(OsStr::from_bytes(path)));
     paths.iter().all(is_own)
 }
 
@@ -279,12 +281,18 @@ fn leads_away(tree: &Directory, path: &Path) -> bool {
     }
 }
 
-/// Where the files of a git directory are.
+/// Where the files of a git directory are. That a linked worktree names a place says nothing, if nothing there leads
+/// back.
 fn tree_of(path: &Path) -> Option<PathBuf> {
-    let of_worktree = || Some(entry_of(path)?.parent()?.to_path_buf());
     let of_settings = || files_of(path, &settings(&path.join(CONFIG)).ok()?);
     let beside = || path.ends_with(".git").then(|| path.parent().map(Path::to_path_buf)).flatten();
-    of_worktree().or_else(of_settings).or_else(beside)
+    match entry_of(path) {
+        Some(entry) => {
+            let leads_back = led_to(&entry)?.canonicalize().is_ok_and(|own| own == path);
+            entry.parent().filter(|_| leads_back).map(Path::to_path_buf)
+        }
+        None => of_settings().or_else(beside),
+    }
 }
 
 #[cfg(test)]

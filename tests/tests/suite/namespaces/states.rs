@@ -54,6 +54,38 @@ fn git_copies_no_file_that_a_merge_does_not_have() {
     });
 }
 
+/// Nobody can tell whether a link is on the way to a path, where nobody knows where the working tree is.
+#[test]
+fn git_copies_no_file_of_a_working_tree_that_is_unknown() {
+    in_repositories(|world| {
+        world.write(world.outside.join("secret"), "a secret\n");
+        let outside = world.outside.display();
+        let has_secret = |tree: &Path| {
+            let look = format!("grep -rl 'a secret' --include=postimage {} || true", tree.display());
+            !plain(world, &look).is_empty()
+        };
+        let plant = |own: &str, shared: &str, tree: &str| {
+            format!(
+                "I=$(printf %040d 7); mkdir -p {shared}/rr-cache/$I; echo x > {shared}/rr-cache/$I/preimage; \
+                 ln -s {outside}/secret {tree}/away; printf '%s\\taway\\0' $I > {own}/MERGE_RR"
+            )
+        };
+        let separate = "git init -q --separate-git-dir=store sub";
+        let added = "git worktree add -q tree";
+        let in_tree = plant(".git/worktrees/tree", ".git", "tree");
+        for (script, tree) in [
+            (format!("{separate}; {}", plant("store", "store", "sub")), "sub"),
+            (format!("{added}; {in_tree}; echo $PWD/nowhere/.git > .git/worktrees/tree/gitdir"), "tree"),
+            (format!("{added}; {in_tree}; echo $PWD/.git > .git/worktrees/tree/gitdir"), "tree"),
+        ] {
+            let uses = format!("git -C {tree} commit -q --allow-empty -m y");
+            let said = is_only_without(world, &script, &uses, has_secret);
+            assert!(said.contains("MERGE_RR.sbx-aside"), "{said}");
+            plain(world, "rm -rf store sub tree .git/rr-cache .git/worktrees; git branch -q -D tree || true");
+        }
+    });
+}
+
 #[test]
 fn git_goes_over_no_link_in_a_state() {
     in_repositories(|world| {
