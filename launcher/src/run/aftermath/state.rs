@@ -26,6 +26,39 @@ const LONGEST: u64 = 1 << 20;
 const FEW: usize = 16;
 /// More links in git's own directory are only counted.
 const MOST_LINKS: usize = 4096;
+/// What git writes in its own directory, as long as it is no name of a branch that somebody made up.
+const WRITTEN: [&str; 30] = [
+    "AUTO_MERGE",
+    "BISECT_ANCESTORS_OK",
+    "BISECT_EXPECTED_REV",
+    "BISECT_FIRST_PARENT",
+    "BISECT_HEAD",
+    "BISECT_LOG",
+    "BISECT_NAMES",
+    "BISECT_RUN",
+    "BISECT_START",
+    "BISECT_TERMS",
+    "CHERRY_PICK_HEAD",
+    "COMMIT_EDITMSG",
+    "EDIT_DESCRIPTION",
+    "FETCH_HEAD",
+    "GITGUI_EDITMSG",
+    "GITGUI_MSG",
+    "MERGE_AUTOSTASH",
+    "MERGE_HEAD",
+    "MERGE_MODE",
+    "MERGE_MSG",
+    "MERGE_RR",
+    "NOTES_EDITMSG",
+    "NOTES_MERGE_PARTIAL",
+    "NOTES_MERGE_REF",
+    "NOTES_MERGE_WORKTREE",
+    "ORIG_HEAD",
+    "REBASE_HEAD",
+    "REVERT_HEAD",
+    "SQUASH_MSG",
+    "TAG_EDITMSG",
+];
 /// The conflicts of a merge: a name and a path each. git reads the files, and keeps copies of them in the second.
 const CONFLICTS: &str = "MERGE_RR";
 const RESOLUTIONS: &str = "rr-cache";
@@ -129,10 +162,15 @@ impl Scan {
         }
         self.take(place.join(RESOLUTIONS), self.in_resolutions(own));
         self.odd.extend((!are_own(own, CONFLICTS.as_ref(), path)).then(|| place.join(CONFLICTS)));
-        let (since, mut links) = (self.since, Vec::new());
+        let since = self.since;
+        // Whatever else there is, those are found that git writes by.
+        let known =
+            WRITTEN.iter().map(OsStr::new).filter(|name| is_link(own, name) && is_new(own, name, since));
+        let mut links: Vec<PathBuf> = known.map(|name| place.join(name)).collect();
         // One that cannot be listed is told of elsewhere.
         let _ = own.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
-            if entry == Entry::Link && is_pseudo(name) && is_new(own, name, since) {
+            let is_known = WRITTEN.iter().any(|known| name == *known);
+            if entry == Entry::Link && !is_known && is_pseudo(name) && is_new(own, name, since) {
                 self.has_more |= links.len() == MOST_LINKS;
                 links.extend((links.len() < MOST_LINKS).then(|| place.join(name)));
             }

@@ -86,6 +86,25 @@ fn git_copies_no_file_of_a_working_tree_that_is_unknown() {
     });
 }
 
+/// However many links there are, the names that git writes by are among those that are put aside.
+#[test]
+fn no_number_of_links_hides_those_that_git_follows() {
+    in_repositories(|world| {
+        let precious = world.home.join("precious");
+        let known = ["COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "FETCH_HEAD", "ORIG_HEAD", "TAG_EDITMSG"];
+        let links = known.map(|name| format!("ln -sf ~/precious .git/{name}")).join("; ");
+        let script = format!(
+            "{links}; python3 -c 'import itertools, os\n\
+             for name in itertools.product(\"ABCDE\", repeat=6): os.symlink(\"x\", \".git/\" + \"\".join(name))'"
+        );
+        let uses = "rm -f ~/precious; touch ~/precious; git commit -q --allow-empty -m message";
+        let said = is_only_without(world, &script, uses, |_| fs::read_to_string(&precious).unwrap() != "");
+        assert!(said.contains("there are too many"), "{said}");
+        let left = known.iter().filter(|name| world.path(".git").join(name).is_symlink());
+        assert_eq!(left.count(), 0, "{said}");
+    });
+}
+
 #[test]
 fn git_goes_over_no_link_in_a_state() {
     in_repositories(|world| {
