@@ -21,6 +21,13 @@ fn place(host: &Host) -> Option<(PathBuf, &'static str)> {
     absolute("XDG_STATE_HOME").map(|state| (state, "")).or_else(|| Some((absolute("HOME")?, ".local/state")))
 }
 
+/// The directory of all tool caches, which nobody need have made yet.
+pub fn caches(host: &Host) -> Option<PathBuf> {
+    let absolute = |name| host.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+    base.map(|base| base.join("sbx"))
+}
+
 /// Whether that directory is the user's own.
 pub fn is_own(host: &Host) -> bool {
     place(host).is_some_and(|(top, _)| is_users(&top))

@@ -4,7 +4,7 @@
 
 use crate::host::Host;
 use crate::plan::state;
-use crate::sys::path::{is_there, says_missing};
+use crate::sys::path::{is_there, says_missing, way};
 use crate::sys::within::is_below;
 use sha2::{Digest, Sha256};
 use std::cell::{OnceCell, RefCell};
@@ -37,6 +37,8 @@ pub struct Record {
     pub found: BTreeSet<PathBuf>,
     /// Repositories outside the workspace that git writes to.
     pub outside: Vec<PathBuf>,
+    /// The directory of all caches of runs, by a path that nobody has looked at.
+    pub caches: Option<PathBuf>,
 }
 
 /// The directory of all records.
@@ -62,6 +64,7 @@ impl Record {
             pointers: Vec::new(),
             found: BTreeSet::new(),
             outside: Vec::new(),
+            caches: state::caches(host),
         };
         let Some(file) = directory(host).map(|all| all.join(short_digest(workspace.as_os_str().as_bytes())))
         else {
@@ -75,6 +78,13 @@ impl Record {
         };
         let (since, repositories) = Record::parse(&text, workspace);
         Ok(Record { file: Some(file), repositories, since, looked, ..none })
+    }
+
+    /// The directories in which commands write what lasts and is in no workspace, by their real paths.
+    pub fn of_runs(&self) -> Vec<PathBuf> {
+        let kept = self.file.as_deref().and_then(Path::parent).and_then(Path::parent);
+        let caches = self.caches.as_deref().map(|caches| way(caches).real);
+        kept.map(Path::to_path_buf).into_iter().chain(caches).collect()
     }
 
     /// When the first run began, and what was found.

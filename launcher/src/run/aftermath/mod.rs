@@ -15,6 +15,7 @@ mod made;
 mod mercurial;
 mod pointers;
 mod recorded;
+mod remotes;
 mod replaced;
 mod repository;
 mod search;
@@ -32,11 +33,13 @@ use crate::sys::path::is_there;
 use crate::sys::{SyscallError, plain, process, timer};
 use crate::text::shown;
 use recorded::Looked;
+use remotes::{Followed, MOST_REMOTES};
 use replaced::Kept;
-use repository::{Before, Judged, Kind, Known, Times};
+use repository::{Before, Judged, Kind, Known, MayPush, Times};
 use sbx_client::report::{Bytes, Finding, FindingKind};
 use search::is_for_submodules;
 pub use sentence::line;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -51,7 +54,7 @@ const LEAST: usize = 8;
 const MOST_LED: usize = 16;
 
 /// A remote counts for nothing where only an old repository is asked about.
-const ANYWHERE: Option<&dyn Fn(&Path) -> bool> = Some(&|_| true);
+const ANYWHERE: Option<MayPush> = Some(&|_| true);
 
 /// What is remembered until the command has ended.
 pub struct Aftermath {
@@ -65,6 +68,8 @@ pub struct Aftermath {
     /// Repositories outside the workspace that git writes to.
     outside: Vec<PathBuf>,
     home: Option<PathBuf>,
+    /// Where runs write: found when the command has ended, for no start to wait for that.
+    runs: Vec<PathBuf>,
     had_network: bool,
     /// The repositories that are known, where nothing protects them; else those without a configuration.
     known: BTreeMap<PathBuf, Before>,
@@ -94,6 +99,7 @@ struct Look {
     indexes: Looked,
     /// How many files and links led to what is looked at.
     led: usize,
+    followed: Followed,
 }
 
 impl Look {
@@ -119,6 +125,7 @@ impl Aftermath {
             pointers: pointers::known(&root, &workspace, &record),
             outside: record.outside.clone(),
             home: plan.home.clone(),
+            runs: Vec::new(),
             had_network: plan.network.leads_out(),
             absent: absent(&workspace),
             since: timer::file_time(),
@@ -130,13 +137,15 @@ impl Aftermath {
     }
 
     /// After it has ended, with all that it started.
-    pub fn after(self) -> Outcome {
+    pub fn after(mut self) -> Outcome {
+        self.runs = self.record.of_runs();
         let mut look = Look {
             outcome: Told::new(),
             seen: Seen::default(),
             found: Unprotected::default(),
             indexes: Looked { left: index::MOST_READ, has_new: false, has_unseen: false },
             led: 0,
+            followed: Followed::default(),
         };
         let began = timer::file_time();
         look.outcome.findings.extend(self.kept.iter().filter_map(Kept::finding));
@@ -204,6 +213,7 @@ impl Aftermath {
             missing: Vec::new(),
             outside: Vec::new(),
             home: self.home.clone(),
+            runs: self.runs.clone(),
             had_network: self.had_network,
             known: self.known.clone(),
             pointers: BTreeMap::new(),
@@ -242,9 +252,12 @@ impl Aftermath {
                 if !is_worktree {
                     self.look_at_indexes(place, look);
                     self.look_at_states(place, look);
+                    self.look_at_remotes(place, look);
                 }
             }
-            Kind::Leads(target) if !is_for_submodules(&self.root, place) => match target.strip_prefix(&self.workspace) {
+            Kind::Leads(target) if !is_for_submodules(&self.root, place) => match target
+                .strip_prefix(&self.workspace)
+            {
                 Ok(below) => {
                     self.look(below, look);
                     let is_other = self.is_changed(place) || self.leads_elsewhere(place, &kind);
@@ -279,8 +292,11 @@ impl Aftermath {
             false => {
                 let was_absent = self.absent.contains(&place);
                 let (before, had_network) = (self.known.get(&path), self.had_network);
-                let may_push = |path: &Path| self.may_push(path);
-                let may_push: Option<&dyn Fn(&Path) -> bool> = Some(&may_push);
+                let left = Cell::new(MOST_REMOTES);
+                let may_push = |address: &[u8]| {
+                    left.replace(left.get().saturating_sub(1)) > 0 && self.may_push(address, &look.followed)
+                };
+                let may_push: Option<MayPush<'_>> = Some(&may_push);
                 let known = Known { before, was_absent, tree: None, had_network, may_push };
                 let judged = repository::judge(&self.root, place, self.times(&path), known);
                 self.conclude(place, judged, look);

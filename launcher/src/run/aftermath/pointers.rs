@@ -1,15 +1,12 @@
-//! What leads to a repository: a `.git` or `.hg` that is a file or a link, and a remote that is a path.
+//! What leads to a repository: a `.git` or `.hg` that is a file or a link.
 
 use super::repository::{self, Kind};
 use super::{Aftermath, Look};
 use crate::plan::namespaces::Record;
 use crate::plan::namespaces::git::shape::{common_of, knows};
 use crate::sys::beneath::Directory;
-use crate::sys::path;
-use crate::sys::within::is_within;
 use sbx_client::report::{Finding, FindingKind};
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 impl Aftermath {
@@ -22,12 +19,6 @@ impl Aftermath {
         self.pointers.get(place).is_some_and(|before| before != now)
     }
 
-    /// Whether a path is where `sbx` keeps what lasts. Commands write in their homes there, where nobody looks.
-    pub(super) fn is_of_runs(&self, path: &Path) -> bool {
-        let kept = self.record.file.as_deref().and_then(Path::parent).and_then(Path::parent);
-        kept.is_some_and(|kept| is_within(path, kept))
-    }
-
     /// Whether a `.git` leads to a repository that does not name it, and would have git execute something there: what
     /// that repository's configuration, or the user's, names from the top of each working tree.
     pub(super) fn borrows(&self, entry: &Path, target: &Path) -> bool {
@@ -35,20 +26,6 @@ impl Aftermath {
         let common = common_of(target).unwrap_or_else(|| target.to_path_buf());
         !knows(target, entry, top)
             && (self.is_protected(&common) || !self.led_to(&common, Some(top)).is_empty())
-    }
-
-    /// Whether git may push to a path from the workspace: a command decided where it leads, but not what is executed
-    /// there.
-    pub(super) fn may_push(&self, path: &Path) -> bool {
-        let path = path::way(&self.workspace.join(path)).real;
-        // git looks for a repository by more than one name (enter_repo in its path.c).
-        let with_end = path
-            .with_file_name([path.file_name().unwrap_or_default(), OsStr::new(".git")].join(OsStr::new("")));
-        let is_open = |path: &Path| match path.strip_prefix(&self.workspace) {
-            Ok(place) => !self.acts(place),
-            Err(_) => !self.is_of_runs(path) && !path.starts_with("/proc"),
-        };
-        [path.join(".git"), path, with_end.join(".git"), with_end].iter().all(|path| is_open(path))
     }
 
     /// Puts a file or link aside that leads to a repository which nobody can look after, if it is new there, or leads

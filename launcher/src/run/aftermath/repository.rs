@@ -8,7 +8,7 @@ use crate::plan::namespaces::git::{OF_MERCURIAL, SHARED};
 use crate::plan::namespaces::git_config::LONGEST;
 use crate::plan::namespaces::{CONFIG, HOOKS, Repository, Setting};
 use crate::supervise::handlers::git_config::harmless::{self, Harm};
-use crate::supervise::handlers::git_config::sift::{Sifted, is_of_partial_clone, path_of_remote, sift};
+use crate::supervise::handlers::git_config::sift::{Sifted, address_here, is_of_partial_clone, sift};
 use crate::sys::SyscallError;
 use crate::sys::beneath::{self, Ages, Directory};
 use crate::sys::file::{self, Identity};
@@ -59,6 +59,9 @@ impl Before {
     }
 }
 
+/// Whether git may push to an address on this machine: it runs the hooks of a repository there.
+pub type MayPush<'a> = &'a dyn Fn(&[u8]) -> bool;
+
 /// What is known of a repository.
 #[derive(Clone, Copy, Default)]
 pub struct Known<'a> {
@@ -70,8 +73,8 @@ pub struct Known<'a> {
     pub tree: Option<&'a Path>,
     /// Whether the run had a network, and could send by itself what git outside may be made to send.
     pub had_network: bool,
-    /// Whether git may push to a path: it runs the hooks of a repository there.
-    pub may_push: Option<&'a dyn Fn(&Path) -> bool>,
+    /// Where it may push to.
+    pub may_push: Option<MayPush<'a>>,
 }
 
 /// Since when something is new.
@@ -149,7 +152,9 @@ pub fn judge(
             (Ok(Some(text)), None) => sift(&text, |setting| {
                 is_own_worktree(setting, place, tree)
                     || had_network && is_of_partial_clone(setting)
-                    || is_open_remote(setting, place, may_push)
+                    || address_here(setting)
+                        .zip(may_push)
+                        .is_some_and(|(address, may_push)| may_push(address))
             })
             .unwrap_or_else(|_| unreadable(name)),
             // A link, or no file.
@@ -209,12 +214,6 @@ fn is_own_worktree(setting: &Setting, place: &Path, tree: Option<&Path>) -> bool
         && is_within_git(place.parent().unwrap_or(place))
         && top.is_some_and(|top| named.starts_with(Path::new("/").join(top)))
         && !is_within_git(&named)
-}
-
-/// Whether a remote is a path that git may push to. One that is not absolute begins where the working tree does.
-fn is_open_remote(setting: &Setting, place: &Path, may_push: Option<&dyn Fn(&Path) -> bool>) -> bool {
-    let top = if place.ends_with(".git") { place.parent().unwrap_or(place) } else { place };
-    path_of_remote(setting).zip(may_push).is_some_and(|(path, may_push)| may_push(&top.join(path)))
 }
 
 fn hooks(own: &Directory, new: New, before: Option<&Before>) -> Result<Vec<OsString>, SyscallError> {

@@ -18,6 +18,7 @@ mod pointers;
 mod processes;
 mod protected;
 mod readers;
+mod remotes;
 mod renamed;
 mod separate;
 mod services;

@@ -10,22 +10,22 @@ use std::fs;
 const ASIDE: &str = "sbx-aside";
 
 /// `$H`: where the run's own home is outside. In it, a repository whose configuration and hook git would execute.
-const EVIL: &str = "H=$(sed -n \"s,^[^/]* \\(/[^ ]*/sbx/homes/[^ ]*\\) $HOME .*,\\1,p\" /proc/self/mountinfo); \
+pub const EVIL: &str = "H=$(sed -n \"s,^[^/]* \\(/[^ ]*/sbx/homes/[^ ]*\\) $HOME .*,\\1,p\" /proc/self/mountinfo); \
     test -n \"$H\"; rm -rf ~/evil ~/all; git init -q ~/evil; GIT=$HOME/evil/.git; echo x > ~/evil/x; git -C ~/evil add x; \
     git -C ~/evil commit -qm x; printf '#!/bin/sh\\nPLANTED\\n' > $GIT/hooks/post-checkout; \
     cp $GIT/hooks/post-checkout $GIT/hooks/pre-receive; chmod +x $GIT/hooks/*";
 
-fn evil() -> String {
+pub fn evil() -> String {
     format!("set -e; {EVIL}; {FSMONITOR}")
 }
 
 /// Whether somebody who acts outside executes something.
-fn executes(world: &World, script: &str) -> bool {
+pub fn executes(world: &World, script: &str) -> bool {
     plain(world, &format!("({script}) >/dev/null 2>&1 || true"));
     fs::remove_file(world.outside.join("ran")).is_ok()
 }
 
-fn begin_anew(world: &World) {
+pub fn begin_anew(world: &World) {
     plain(world, "rm -rf ./* .git*; git init -q .; echo x > x; git add x; git commit -qm x");
 }
 
@@ -157,7 +157,20 @@ fn what_is_put_aside_has_a_name_that_there_is_room_for() {
 fn a_new_repository_pushes_nowhere_that_has_hooks() {
     in_directories(|world| {
         let push = "cd c && git push origin HEAD:refs/heads/new";
-        for url in ["$H/evil", "file://$H/evil/.git", "./way", "../bare"] {
+        for url in [
+            "$H/evil",
+            "file://$H/evil/.git",
+            "./way",
+            "../bare",
+            "$PWD/../bare",
+            // git expands the first, decodes the second, and finds `//localhost/...` by the third.
+            "\"~/${H#$HOME/}/evil\"",
+            "file://${H/local/loc%61l}/evil",
+            "file://localhost$H/evil",
+            // git tries more names, and follows files that lead to repositories.
+            "$PWD/../led",
+            "$PWD/../ending",
+        ] {
             begin_anew(world);
             plain(world, "git init -q --bare bare");
             let hook = planted(world, "printf '#!/bin/sh\\nPLANTED\\n' > bare/hooks/pre-receive");
@@ -168,7 +181,7 @@ fn a_new_repository_pushes_nowhere_that_has_hooks() {
             shell(world, &[], "true").run().success();
             let script = format!(
                 "{}; git init -q c; cd c; echo y > y; git add y; git commit -qm y; ln -s $H/evil way; \
-                 git remote add origin {url}",
+                 echo \"gitdir: $H/evil/.git\" > ../led; ln -s $H/evil ../ending.git; git remote add origin {url}",
                 evil()
             );
             let out = shell(world, &[], &planted(world, &script)).run().success();

@@ -59,7 +59,7 @@ pub fn check(present: &[u8], new: &[u8]) -> Result<(), Harm> {
         return Err(changed.map_or(Harm::Unreadable, |setting| Harm::Variable(setting.key.clone())));
     }
     let known: HashSet<&Setting> = present.iter().collect();
-    let remotes: Vec<&[u8]> = before.iter().filter_map(remote).collect();
+    let remotes: HashSet<&[u8]> = before.iter().filter_map(remote).collect();
     let mut fresh = new.iter().filter(|setting| may_vary(setting) && !known.contains(setting));
     match fresh.find(|setting| !is_harmless(setting, &remotes)) {
         Some(setting) => Err(Harm::Variable(setting.key.clone())),
@@ -98,7 +98,7 @@ fn is_switch(setting: &Setting) -> bool {
     }
 }
 
-pub(super) fn is_harmless(setting: &Setting, remotes: &[&[u8]]) -> bool {
+pub(super) fn is_harmless(setting: &Setting, remotes: &HashSet<&[u8]>) -> bool {
     let Some((section, subsection, name)) = setting.parts().filter(|_| is_written_plainly(setting)) else {
         return false;
     };
@@ -106,7 +106,7 @@ pub(super) fn is_harmless(setting: &Setting, remotes: &[&[u8]]) -> bool {
     match (section, name) {
         _ if is_switch(setting) => value.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-'),
         (b"user", _) => true,
-        (b"branch", b"remote" | b"pushremote") => value == b"." || remotes.contains(&value),
+        (b"branch", b"remote" | b"pushremote") => value == b"." || remotes.contains(value),
         (b"branch", b"merge") => value.starts_with(b"refs/"),
         (b"pull", _) | (b"branch", b"rebase") => {
             is_yes_or_no(value) || [&b"merges"[..], b"interactive", b"only"].contains(&value)

@@ -4,7 +4,7 @@ use super::harmless::{Harm, is_harmless, is_plain_url, is_written_plainly, may_v
 use crate::plan::namespaces::{Setting, Settings};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// What somebody else's configuration comes down to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -17,17 +17,18 @@ pub struct Sifted {
 
 /// Takes the harmless variables of a configuration that nobody has looked at: those that git itself writes for a new
 /// repository, and those that may be changed in any. `holds` is asked about variables that lead somewhere.
-pub fn sift(text: &[u8], holds: impl Fn(&Setting) -> bool) -> Result<Sifted, Harm> {
+pub fn sift(text: &[u8], mut holds: impl FnMut(&Setting) -> bool) -> Result<Sifted, Harm> {
     if text.contains(&0) {
         return Err(Harm::Unreadable);
     }
     let settings = Settings::of(text).collect::<Result<Vec<Setting>, _>>()?;
-    let is_new = |setting: &Setting| is_of_new_repository(setting) || holds(setting);
-    let remotes: Vec<&[u8]> = settings.iter().filter(|setting| is_new(setting)).filter_map(remote).collect();
+    let known: Vec<(&Setting, bool)> =
+        settings.iter().map(|setting| (setting, is_of_new_repository(setting) || holds(setting))).collect();
+    let remotes =
+        known.iter().filter(|(_, is_new)| *is_new).filter_map(|(setting, _)| remote(setting)).collect();
     let (mut sifted, mut section) = (Sifted::default(), None);
-    for setting in &settings {
-        let varies = may_vary(setting) && is_harmless(setting, &remotes);
-        let is_kept = varies || is_new(setting);
+    for (setting, is_new) in known {
+        let is_kept = is_new || may_vary(setting) && is_harmless(setting, &remotes);
         if !is_kept || !is_written_plainly(setting) {
             sifted.harmful.push(setting.key.clone());
             continue;
@@ -87,10 +88,23 @@ pub fn is_of_partial_clone(setting: &Setting) -> bool {
     }
 }
 
-/// The path that a remote is, if it is one on this machine: git runs the hooks of a repository there (githooks(5)).
-pub fn path_of_remote(setting: &Setting) -> Option<PathBuf> {
+/// The address of a remote, if it is one on this machine: git runs the hooks of a repository there (githooks(5)).
+pub fn address_here(setting: &Setting) -> Option<&[u8]> {
     let url = setting.value.as_deref().filter(|_| remote(setting).is_some())?;
-    local(url).filter(|_| is_plain_url(url)).map(|path| PathBuf::from(OsStr::from_bytes(path)))
+    Some(url).filter(|url| is_plain_url(url) && local(url).is_some())
+}
+
+/// The path in such an address, as it stands there.
+pub fn path_in(address: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(local(address).unwrap_or(address)))
+}
+
+/// The same if git finds it there, wherever it is called: it decodes `%` in an address of `file:`, takes what stands
+/// before the path there for a part of it, expands `~`, and begins with a relative path where it is.
+pub fn plain_path(address: &[u8]) -> Option<&Path> {
+    let path = path_in(address);
+    let is_decoded = path.as_os_str().len() < address.len() && address.contains(&b'%');
+    (path.is_absolute() && !is_decoded && address.len() < libc::PATH_MAX as usize).then_some(path)
 }
 
 /// The path in an address without a host.
@@ -132,6 +146,18 @@ mod tests {
         assert_eq!(sifted(kept), (kept.to_string(), Vec::new()));
         assert_eq!(sift(b"[core", |_| true), Err(Harm::Unreadable));
         assert_eq!(sift(b"[user]\n\tname = \0", |_| true), Err(Harm::Unreadable));
+    }
+
+    #[test]
+    fn a_path_is_plain_where_git_finds_it_as_it_stands() {
+        for (address, path) in [("/a/b", "/a/b"), ("/a%20b", "/a%20b"), ("file:///a b", "/a b")] {
+            assert_eq!(plain_path(address.as_bytes()), Some(Path::new(path)));
+        }
+        for address in
+            ["a", "../a", "~/a", "~a/b", "file://host/a", "file:///a%20b", "file://%2fa", "file://~/a"]
+        {
+            assert_eq!(plain_path(address.as_bytes()), None, "{address}");
+        }
     }
 
     #[test]

@@ -1,0 +1,153 @@
+//! Remotes on this machine: git runs the hooks of a repository that it pushes to (githooks(5)). In the homes and caches
+//! of runs commands write what they like, and nobody looks.
+
+use super::repository::MOST_WORKTREES;
+use super::told::Seen;
+use super::{Aftermath, Look};
+use crate::plan::namespaces::CONFIG;
+use crate::plan::namespaces::git::shape::{entry_of, files_of, named_by};
+use crate::plan::namespaces::git_config::{LONGEST, parse, read};
+use crate::supervise::handlers::git_config::sift::{address_here, path_in, plain_path};
+use crate::sys::beneath::Directory;
+use crate::sys::path::{Way, way};
+use crate::sys::within::{is_below, is_within};
+use sbx_client::report::{Finding, FindingKind};
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// More in one configuration are not followed: each takes its time.
+pub const MOST_REMOTES: usize = 16;
+/// Maximum number of addresses of new configurations that one look follows, and of paths of all of them.
+const MOST_ADDRESSES: usize = 256;
+const MOST_PATHS: usize = 4096;
+
+/// What git appends to the path of a repository (enter_repo in its path.c).
+const ENDS: [&str; 4] = ["/.git", "", ".git/.git", ".git"];
+
+/// Where remotes lead, as far as a look has followed them.
+#[derive(Default)]
+pub struct Followed {
+    /// Whether git may push to an address.
+    answers: RefCell<HashMap<Vec<u8>, bool>>,
+    paths: Seen,
+    count: usize,
+}
+
+impl Followed {
+    /// The answer for an address, which is asked for once. To more than are followed git may not push.
+    fn ask(&self, address: &[u8], answer: impl FnOnce() -> bool) -> bool {
+        let known = self.answers.borrow().get(address).copied();
+        known.unwrap_or_else(|| {
+            if self.answers.borrow().len() >= MOST_ADDRESSES {
+                return false;
+            }
+            let answer = answer();
+            self.answers.borrow_mut().insert(address.to_vec(), answer);
+            answer
+        })
+    }
+}
+
+impl Aftermath {
+    /// Whether git may push from a new repository to an address on this machine: a command decided where it leads, but
+    /// not what is executed there.
+    pub(super) fn may_push(&self, address: &[u8], followed: &Followed) -> bool {
+        let is_open = |path: &Path| {
+            ways(path).all(|(way, led)| [Some(way), led].iter().flatten().all(|way| self.is_open(way)))
+        };
+        plain_path(address).is_some_and(|path| followed.ask(address, || is_open(path)))
+    }
+
+    fn is_open(&self, way: &Way) -> bool {
+        let acts = || way.real.strip_prefix(&self.workspace).is_ok_and(|place| self.acts(place));
+        !self.passes_runs(way) && !way.passes(Path::new("/proc")) && !acts()
+    }
+
+    /// Whether a path is where `sbx` keeps what lasts, or a cache. Commands write there, and nobody looks.
+    pub(super) fn is_of_runs(&self, path: &Path) -> bool {
+        self.runs.iter().any(|runs| is_within(path, runs))
+    }
+
+    fn passes_runs(&self, way: &Way) -> bool {
+        way.directories.iter().chain([&way.real]).any(|path| self.is_of_runs(path))
+    }
+
+    /// Puts aside what leads a remote of any repository to where runs write: the configuration may be as it was when a
+    /// command puts a link at the path.
+    pub(super) fn look_at_remotes(&self, place: &Path, look: &mut Look) {
+        let read = |own: Directory| own.read(CONFIG.as_ref(), LONGEST);
+        let Ok(Some(text)) = self.root.below(place).and_then(read) else { return };
+        let settings = parse(&text);
+        let paths: Vec<&Path> =
+            settings.iter().filter_map(address_here).take(MOST_REMOTES).map(path_in).collect();
+        if paths.is_empty() {
+            return;
+        }
+        let own = self.workspace.join(place);
+        let beside = || if own.ends_with(".git") { own.parent() } else { None }.unwrap_or(&own).to_path_buf();
+        let mut tops = vec![files_of(&own, &settings).unwrap_or_else(beside)];
+        if paths.iter().any(|path| path.is_relative()) {
+            let worktrees = own.join("worktrees").read_dir().into_iter().flatten().flatten();
+            let entries = worktrees.take(MOST_WORKTREES).filter_map(|worktree| entry_of(&worktree.path()));
+            tops.extend(entries.filter_map(|entry| Some(entry.parent()?.to_path_buf())));
+        }
+        let all: BTreeSet<PathBuf> =
+            tops.iter().flat_map(|top| paths.iter().map(|path| top.join(path))).collect();
+        for path in all {
+            self.follow(&path, look);
+        }
+    }
+
+    fn follow(&self, path: &Path, look: &mut Look) {
+        if !look.followed.paths.insert(path) {
+            return;
+        }
+        look.followed.count += 1;
+        if look.followed.count > MOST_PATHS {
+            let sentence = "cannot tell where all remotes lead that are paths: there are too many";
+            return look
+                .outcome
+                .failures
+                .extend((look.followed.count == MOST_PATHS + 1).then(|| sentence.to_string()));
+        }
+        let leading: BTreeSet<PathBuf> =
+            ways(path).filter_map(|(way, led)| self.leading(&way, led)).collect();
+        for entry in leading {
+            let Ok(place) = entry.strip_prefix(&self.workspace) else { continue };
+            let aside = look.put_aside(&self.root, place, &entry);
+            let put_aside = aside.iter().map(|aside| self.workspace.join(aside).as_path().into()).collect();
+            let (path, kind) = (entry.as_path().into(), FindingKind::FileMade);
+            look.outcome.findings.push(Finding { path, kind, names: Vec::new(), put_aside });
+        }
+    }
+
+    /// The link or file in the workspace that leads to where runs write.
+    fn leading(&self, way: &Way, led: Option<Way>) -> Option<PathBuf> {
+        if self.passes_runs(way) {
+            let before = way.links.iter().take_while(|link| !self.is_of_runs(link));
+            return before.filter(|link| is_below(link, &self.workspace)).last().cloned();
+        }
+        led.filter(|led| self.passes_runs(led)).map(|_| way.real.clone())
+    }
+}
+
+/// The ways to what git may find by the path of a repository, each with the one on which a file there leads.
+fn ways(path: &Path) -> impl Iterator<Item = (Way, Option<Way>)> {
+    let bytes = path.as_os_str().as_bytes();
+    let end = bytes.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+    let base = OsStr::from_bytes(&bytes[..end]).to_os_string();
+    ENDS.iter().map(move |end| {
+        let mut path: OsString = base.clone();
+        path.push(end);
+        let way = way(Path::new(&path));
+        let led = || {
+            let text = read(&way.real)?;
+            Some(self::way(&way.real.parent()?.join(named_by(&text)?)))
+        };
+        let led = led();
+        (way, led)
+    })
+}
