@@ -1,7 +1,7 @@
 //! Remotes on this machine: git runs the hooks of a repository that it pushes to (githooks(5)). In the homes and caches
 //! of runs commands write what they like, and nobody looks.
 
-use super::repository::MOST_WORKTREES;
+use super::repository::{MOST_WORKTREES, New};
 use super::told::Seen;
 use super::{Aftermath, Look};
 use crate::plan::namespaces::CONFIG;
@@ -9,12 +9,14 @@ use crate::plan::namespaces::git::shape::{entry_of, files_of, named_by};
 use crate::plan::namespaces::git_config::{LONGEST, parse, read};
 use crate::supervise::handlers::git_config::sift::{address_here, path_in, plain_path};
 use crate::sys::beneath::Directory;
+use crate::sys::file;
 use crate::sys::path::{Way, way};
 use crate::sys::within::{is_below, is_within};
 use sbx_client::report::{Finding, FindingKind};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +26,8 @@ pub const MOST_REMOTES: usize = 16;
 const MOST_ADDRESSES: usize = 256;
 const MOST_PATHS: usize = 4096;
 
+/// Where git looks for the addresses of remotes that the configuration does not have.
+const FILES: [&str; 2] = ["remotes", "branches"];
 /// What git appends to the path of a repository (enter_repo in its path.c).
 const ENDS: [&str; 4] = ["/.git", "", ".git/.git", ".git"];
 
@@ -150,4 +154,22 @@ fn ways(path: &Path) -> impl Iterator<Item = (Way, Option<Way>)> {
         let led = led();
         (way, led)
     })
+}
+
+/// The directories in which git looks for addresses, if there is something new in them: hardly anybody has them.
+pub fn files(own: &Directory, new: New) -> impl Iterator<Item = PathBuf> {
+    let has_new = move |name: &&&str| {
+        let is_new = new.is(own, OsStr::new(name));
+        let in_it = if is_new { New::All } else { new };
+        match file::identity_of(own.as_fd(), OsStr::new(name), false) {
+            // Below a file git looks for nothing.
+            Ok(found) if found.is_regular() => false,
+            Ok(_) => own
+                .below(Path::new(name))
+                .and_then(|all| all.names_like(0, |file| in_it.is(&all, file)))
+                .map_or(is_new, |(_, has_one)| has_one),
+            Err(_) => false,
+        }
+    };
+    FILES.iter().filter(has_new).map(PathBuf::from)
 }

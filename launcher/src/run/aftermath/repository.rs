@@ -1,6 +1,7 @@
 //! What git executes of a repository that nobody had protected, and how that is put aside.
 
 use super::mercurial::is_plain_hgrc;
+use super::remotes;
 use crate::enforce::aside::set_aside;
 use crate::plan::files::tidy;
 use crate::plan::namespaces::git::shape::{is_within_git, line, named_by};
@@ -90,13 +91,14 @@ pub struct Times {
 
 /// What of a repository is new.
 #[derive(Clone, Copy)]
-enum New {
+pub enum New {
     All,
     Since(SystemTime),
 }
 
 impl New {
-    fn is(self, directory: &Directory, name: &OsStr) -> bool {
+    /// Whether this entry is.
+    pub fn is(self, directory: &Directory, name: &OsStr) -> bool {
         match self {
             New::All => true,
             New::Since(since) => directory.ages(name).is_ok_and(|ages| ages.changed >= since),
@@ -179,6 +181,7 @@ pub fn judge(
         judged.whole.push(HOOKS.into());
     }
     judged.whole.extend(worktrees(&own, new));
+    judged.whole.extend(remotes::files(&own, new));
     Ok(Some(judged))
 }
 

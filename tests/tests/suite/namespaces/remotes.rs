@@ -20,6 +20,25 @@ fn leads_nowhere(world: &World, flags: &[&str], script: &str, name: &str) {
     assert!(executes(world, PUSH), "{script}");
 }
 
+/// Where a configuration has no address, git looks for one in two directories.
+#[test]
+fn no_file_names_a_remote_of_a_new_repository() {
+    in_directories(|world| {
+        for (name, write) in [
+            ("remotes", "echo \"URL: $H/evil\" > c/.git/remotes/origin"),
+            ("branches", "echo $H/evil > c/.git/branches/origin"),
+            ("remotes", "rmdir c/.git/remotes; echo \"URL: $H/evil\" > ~/origin; ln -s $H c/.git/remotes"),
+        ] {
+            begin_anew(world);
+            let script = format!("{}; {MADE}; mkdir -p c/.git/{name}; {write}", evil());
+            leads_nowhere(world, &[], &script, &format!("c/.git/{name}"));
+        }
+        // An empty one, as some versions of git make it, stays.
+        begin_anew(world);
+        shell(world, &[], &format!("{MADE}; mkdir -p c/.git/branches")).run().success().silent();
+    });
+}
+
 /// Commands write in the caches of a workspace too, and nobody looks there.
 #[test]
 fn a_new_repository_pushes_into_no_cache() {
