@@ -334,7 +334,7 @@ mod tests {
         let scratch = Scratch::create(None).unwrap();
         let homes = homes(&scratch);
         let home = scratch.path().join(DIGEST).join("home");
-        fs::set_permissions(&home, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&home, fs::Permissions::from_mode(0o0)).unwrap();
         let parts = homes.parts(&homes.all().unwrap()[0], soon());
         // Root looks into everything.
         let is_closed = fs::read_dir(&home).is_err();

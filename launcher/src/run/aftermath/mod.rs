@@ -260,6 +260,7 @@ impl Aftermath {
             {
                 Ok(below) => {
                     self.look(below, look);
+                    self.look_at_conflicts(place, below, look);
                     let is_other = self.is_changed(place) || self.leads_elsewhere(place, &kind);
                     if is_other && (self.acts(below) || self.borrows(&path, target)) {
                         self.turn_away(place, &kind, look);

@@ -100,13 +100,25 @@ impl Aftermath {
                 shown(&path)
             ));
         }
+        self.put_states_aside(&own, &path, odd, look);
+    }
+
+    /// The same of conflicts in a working tree that leads to a repository: any file `.git` makes one.
+    pub(super) fn look_at_conflicts(&self, entry: &Path, place: &Path, look: &mut Look) {
+        let Ok(own) = self.root.below(place) else { return };
+        if !are_own(&own, || self.root.place(entry.parent()?).ok()) {
+            self.put_states_aside(&own, &self.workspace.join(place), vec![CONFLICTS.into()], look);
+        }
+    }
+
+    fn put_states_aside(&self, own: &Directory, path: &Path, odd: Vec<PathBuf>, look: &mut Look) {
         let put_aside: Vec<PathBuf> =
-            odd.iter().filter_map(|name| look.put_aside(&own, name, &path.join(name))).collect();
+            odd.iter().filter_map(|name| look.put_aside(own, name, &path.join(name))).collect();
         if !odd.is_empty() {
             let named =
                 |paths: &[PathBuf]| paths.iter().take(MOST_NAMED).map(|path| path.as_path().into()).collect();
             look.outcome.findings.push(Finding {
-                path: path.as_path().into(),
+                path: path.into(),
                 kind: FindingKind::StateChanged,
                 names: named(&odd),
                 put_aside: named(&put_aside),
@@ -161,7 +173,8 @@ impl Scan {
             self.take(place.join(state), in_state(own, state, of_objects));
         }
         self.take(place.join(RESOLUTIONS), self.in_resolutions(own));
-        self.odd.extend((!are_own(own, CONFLICTS.as_ref(), path)).then(|| place.join(CONFLICTS)));
+        let are_own = are_own(own, || Directory::open(&tree_of(path)?).ok());
+        self.odd.extend((!are_own).then(|| place.join(CONFLICTS)));
         let since = self.since;
         // Whatever else there is, those are found that git writes by.
         let known =
@@ -286,8 +299,8 @@ fn is_hex(text: &[u8]) -> bool {
 }
 
 /// Whether the paths of conflicts are files of the working tree. git does not look.
-fn are_own(own: &Directory, name: &OsStr, path: &Path) -> bool {
-    let text = match own.read(name, LONGEST) {
+fn are_own(own: &Directory, tree: impl FnOnce() -> Option<Directory>) -> bool {
+    let text = match own.read(CONFLICTS.as_ref(), LONGEST) {
         Ok(text) => text.unwrap_or_default(),
         Err(_) => return false,
     };
@@ -296,7 +309,7 @@ fn are_own(own: &Directory, name: &OsStr, path: &Path) -> bool {
         return true;
     }
     // Without the working tree, nobody can tell.
-    let Some(tree) = tree_of(path).and_then(|tree| Directory::open(&tree).ok()) else { return false };
+    let Some(tree) = tree() else { return false };
     let is_own = |path: &&[u8]| !is_odd(path, 0) && !leads_away(&tree, Path::new(OsStr::from_bytes(path)));
     paths.iter().all(is_own)
 }

@@ -73,10 +73,13 @@ fn git_copies_no_file_of_a_working_tree_that_is_unknown() {
         let separate = "git init -q --separate-git-dir=store sub";
         let added = "git worktree add -q tree";
         let in_tree = plant(".git/worktrees/tree", ".git", "tree");
+        let other = plant("sub/.git", "sub/.git", "tree");
         for (script, tree) in [
             (format!("{separate}; {}", plant("store", "store", "sub")), "sub"),
             (format!("{added}; {in_tree}; echo $PWD/nowhere/.git > .git/worktrees/tree/gitdir"), "tree"),
             (format!("{added}; {in_tree}; echo $PWD/.git > .git/worktrees/tree/gitdir"), "tree"),
+            // Another one leads there as well.
+            (format!("git init -q sub; mkdir tree; echo gitdir: $PWD/sub/.git > tree/.git; {other}"), "tree"),
         ] {
             let uses = format!("git -C {tree} commit -q --allow-empty -m y");
             let said = is_only_without(world, &script, &uses, has_secret);
