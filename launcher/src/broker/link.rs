@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How much waits to be sent to a program that does not read, on a connection that may not take much memory. The kernel
 /// would hold ten times of it.
@@ -32,7 +32,8 @@ enum Way {
     Made(End),
 }
 
-/// Bytes that are looked at, and until when.
+/// Bytes that are looked at, and until when. While a connection to the host is being made nobody's time runs: a call
+/// that waits for it can say nothing yet.
 ///
 /// They are taken out of the socket first, and the host gets these very bytes. What is still in a socket may be pages
 /// that the command has mapped (sendfile(2)), and can change after it was looked at.
@@ -41,7 +42,7 @@ struct Look {
     protocols: Vec<Protocol>,
     /// At most [`said::LONGEST`].
     bytes: Vec<u8>,
-    until: Instant,
+    until: Option<Instant>,
     /// Bytes have arrived since they were last looked at.
     is_new: bool,
 }
@@ -59,6 +60,8 @@ pub struct Link {
     inside: End,
     way: Way,
     look: Option<Look>,
+    /// For how long what is looked at is waited for.
+    look_time: Duration,
     /// How a client of the proxy said whom it wants, until it is answered.
     form: Option<Form>,
     /// What is to be looked at once it is.
@@ -98,13 +101,14 @@ pub enum Step {
 }
 
 impl Link {
-    /// An accepted connection, whose first bytes are looked at until some time. `is_roomy`: it may take much memory.
+    /// An accepted connection, whose first bytes are looked at, and are waited for so long when its host is reached.
+    /// `is_roomy`: it may take much memory.
     pub fn new(
         id: u64,
         socket: OwnedFd,
         host: Host,
         port: u16,
-        look: Option<(Vec<Protocol>, Instant)>,
+        (protocols, look_time): (Vec<Protocol>, Duration),
         is_roomy: bool,
     ) -> Link {
         End::prepare(&socket);
@@ -113,7 +117,7 @@ impl Link {
         }
         // What is looked at and what is forwarded are the same bytes, urgent ones among them.
         let _ = rustix::net::sockopt::set_socket_oobinline(&socket, true);
-        let look = look.map(|(protocols, until)| Look::new(protocols, Vec::new(), until));
+        let look = (!protocols.is_empty()).then(|| Look::new(protocols, Vec::new()));
         let ends = ends_of_accepted(&socket);
         let (inside, way) = (End::new(socket), Way::Resolving);
         let (up, down) = (Flow::default(), Flow::default());
@@ -128,6 +132,7 @@ impl Link {
             inside,
             way,
             look,
+            look_time,
             form,
             looks_later,
             head,
@@ -145,10 +150,10 @@ impl Link {
         socket: OwnedFd,
         (host, port): (Host, u16),
         (form, head): (Form, Vec<u8>),
-        protocols: Vec<Protocol>,
+        (protocols, look_time): (Vec<Protocol>, Duration),
         is_roomy: bool,
     ) -> Link {
-        let new = Link::new(id, socket, host, port, None, is_roomy);
+        let new = Link::new(id, socket, host, port, (Vec::new(), look_time), is_roomy);
         // No call waits for it but those whose way to the host the supervisor has found.
         let ends = new.ends.filter(|_| form == Form::Plain);
         let looks_later = if form == Form::Request { Vec::new() } else { protocols };
@@ -165,25 +170,29 @@ impl Link {
     }
 
     /// Tells it that it is. From here on it speaks to the host, and what it says is looked at.
-    fn welcome(&mut self, poller: &mut Poller) -> Step {
+    fn welcome(&mut self) -> Step {
         let Some(form) = self.form.take() else { return Step::Waits };
         if proxy::answer(form, None).is_some_and(|text| !send_at_once(&self.inside.socket, &text)) {
             return self.broken();
         }
         let protocols = std::mem::take(&mut self.looks_later);
         if !protocols.is_empty() {
-            let until = Instant::now() + said::TIME;
-            self.look = Some(Look::new(protocols, Vec::new(), until));
-            poller.wake_at(until, Token::new(Kind::Attempt, self.id));
+            self.look = Some(Look::new(protocols, Vec::new()));
         }
         Step::Waits
     }
 
-    /// Waits for it.
-    pub fn register(&self, poller: &mut Poller) -> bool {
-        if let Some(look) = &self.look {
-            poller.wake_at(look.until, Token::new(Kind::Attempt, self.id));
+    /// From here on the time runs for what is looked at.
+    fn start_clock(&mut self, poller: &mut Poller) {
+        if let Some(look) = &mut self.look {
+            let until = Instant::now() + self.look_time;
+            look.until = Some(until);
+            poller.wake_at(until, Token::new(Kind::Attempt, self.id));
         }
+    }
+
+    /// Waits for it.
+    pub fn register(&self, poller: &Poller) -> bool {
         poller.add(&self.inside.socket, Token::new(Kind::Inside, self.id), Interest::Changes).is_ok()
     }
 
@@ -223,10 +232,9 @@ impl Link {
                     return Step::Failed(libc::ENOMEM);
                 }
                 self.way = Way::Made(End::new(socket));
-                match self.welcome(poller) {
-                    Step::Waits => Step::Opened(address),
-                    step => step,
-                }
+                let step = self.welcome();
+                self.start_clock(poller);
+                if matches!(step, Step::Waits) { Step::Opened(address) } else { step }
             }
         }
     }
@@ -263,7 +271,8 @@ impl Link {
 
     /// Time has passed.
     pub fn on_time(&mut self, poller: &mut Poller, now: Instant) -> Step {
-        if let Some(look) = self.look.as_ref().filter(|look| now >= look.until) {
+        let is_late = |look: &&Look| look.until.is_some_and(|until| now >= until);
+        if let Some(look) = self.look.as_ref().filter(is_late) {
             return Step::Mismatch(look.part().protocol(), None);
         }
         match &mut self.way {
@@ -358,9 +367,8 @@ impl Link {
         let Some(asks_again) = asks_again else { return };
         let mut behind = self.behind_hello.take().unwrap_or_default();
         if asks_again {
-            let until = Instant::now() + said::TIME;
-            self.look = Some(Look::new(Vec::new(), behind, until));
-            poller.wake_at(until, Token::new(Kind::Attempt, self.id));
+            self.look = Some(Look::new(Vec::new(), behind));
+            self.start_clock(poller);
         } else {
             self.head.append(&mut behind);
         }
@@ -392,8 +400,8 @@ fn send_head(head: &mut Vec<u8>, up: &mut Flow, outside: &mut End) -> Turn {
 
 impl Look {
     /// With what was taken already.
-    fn new(protocols: Vec<Protocol>, bytes: Vec<u8>, until: Instant) -> Look {
-        Look { protocols, bytes, until, is_new: true }
+    fn new(protocols: Vec<Protocol>, bytes: Vec<u8>) -> Look {
+        Look { protocols, bytes, until: None, is_new: true }
     }
 
     /// What the bytes that have come so far are.

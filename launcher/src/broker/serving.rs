@@ -41,7 +41,7 @@ pub(super) const MOST_ROOMY: usize = 128;
 pub struct Settings {
     /// The addresses that stand for names.
     pub names: Names,
-    /// For how long the first bytes are waited for.
+    /// For how long the first bytes are waited for when the host is reached.
     pub look_time: Duration,
     /// The limit of descriptors.
     pub descriptors: u64,

@@ -70,8 +70,7 @@ impl Loop {
         if !self.allow(&host, port) {
             return self.refuse(&socket, host.to_string(), port, libc::EACCES);
         }
-        let protocols = self.protocols(&host, port);
-        let look = (!protocols.is_empty()).then(|| (protocols, now + self.look_time));
+        let look = (self.protocols(&host, port), self.look_time);
         let id = self.id();
         let link = Link::new(id, socket, host, port, look, self.is_roomy());
         self.begin(id, link, now);
@@ -91,7 +90,8 @@ impl Loop {
             return turn_away(&socket, form);
         }
         let id = self.id();
-        let link = Link::of_client(id, socket, (host, port), (form, head), protocols, self.is_roomy());
+        let look = (protocols, self.look_time);
+        let link = Link::of_client(id, socket, (host, port), (form, head), look, self.is_roomy());
         self.begin(id, link, now);
     }
 
@@ -118,7 +118,7 @@ impl Loop {
 
     /// A connection that may be made.
     fn begin(&mut self, id: u64, link: Link, now: Instant) {
-        if !link.register(&mut self.poller) {
+        if !link.register(&self.poller) {
             link.reset();
             return self.ended(id, link, libc::ENOMEM);
         }

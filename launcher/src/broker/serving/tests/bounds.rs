@@ -69,6 +69,38 @@ fn what_is_said_has_to_match() {
     assert!(is_reset(&mut stream));
 }
 
+/// A program whose connect(2) waits until its host is reached can say nothing before.
+#[test]
+fn bytes_are_waited_for_when_the_host_is_reached() {
+    let port = echo();
+    let rules = [format!("*.here.test:{port}/tls"), format!("127.0.0.1:{port}")];
+    let broker = Made::new(&rules, &[Door::Rule(port), Door::Proxy]).start();
+    // By its address, and by the proxy.
+    for door in [0, 1] {
+        let name = format!("late{door}.here.test");
+        let mut stream = match door {
+            0 => broker.connect(&name, 0),
+            _ => broker.connect_to(Ipv4Addr::LOCALHOST, 1),
+        };
+        if door == 1 {
+            let head = format!("CONNECT {name}:{port} HTTP/1.1\r\n\r\n");
+            stream.write_all(head.as_bytes()).unwrap();
+        }
+        let told = broker.next();
+        assert!(matches!(told, Event::Opened { .. }), "{told:?}");
+        let told = broker.next();
+        assert!(matches!(told, Event::Mismatch { said: None, .. }), "{told:?}");
+        let told = broker.next();
+        assert!(matches!(told, Event::Closed { .. }), "{told:?}");
+    }
+    let mut stream = broker.connect("late2.here.test", 0);
+    let hello = hellos::record(&hellos::hello(&hellos::server_name(b"late2.here.test")));
+    stream.write_all(&hello).unwrap();
+    let mut back = vec![0; hello.len()];
+    stream.read_exact(&mut back).unwrap();
+    assert_eq!(back, hello);
+}
+
 #[test]
 fn one_of_several_protocols_will_do() {
     let port = echo();

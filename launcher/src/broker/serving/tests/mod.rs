@@ -17,6 +17,9 @@ use std::thread::{self, JoinHandle};
 /// In place of 198.18.0.0/15: of loopback every address is local, as in the run's network all are.
 const RANGE: &str = "127.18.0.0/15";
 
+/// For how long the first bytes are waited for.
+const LOOK_TIME: Duration = Duration::from_millis(300);
+
 /// A broker in a thread, with a nameserver that says 127.0.0.1 for each name of `here`, and 10.0.0.1 for others.
 struct Broker {
     supervisor: Option<OwnedFd>,
@@ -65,7 +68,7 @@ impl Made {
         resolver.servers = vec![nameserver()];
         let setup = Setup { rules, resolver, watches: self.watches, tells: true };
         let names = Names::from(Range::parse(RANGE).unwrap());
-        let look_time = Duration::from_millis(300);
+        let look_time = LOOK_TIME;
         let descriptors = self.descriptors;
         let settings = Settings { names, look_time, descriptors, reaches_loopback: true };
         // Made by the thread itself, as it holds pointers of epoll's.
@@ -90,7 +93,7 @@ pub fn one_port(host: &str) -> (TcpListener, UdpSocket) {
     (0..100).find_map(|_| pair()).unwrap()
 }
 
-/// A server of DNS that answers in order: nothing for AAAA.
+/// A server of DNS that answers in order: nothing for AAAA. A name with `late` takes longer than bytes are waited for.
 fn nameserver() -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
@@ -101,6 +104,7 @@ fn nameserver() -> SocketAddr {
             let question = packet.questions.first().unwrap().clone();
             let name = question.qname.to_string();
             if question.qtype == TYPE::A.into() {
+                thread::sleep(LOOK_TIME * if name.contains("late") { 3 } else { 0 });
                 let address =
                     if name.contains("here") { Ipv4Addr::LOCALHOST } else { Ipv4Addr::new(10, 0, 0, 1) };
                 let data = RData::A(A { address: address.to_bits() });
