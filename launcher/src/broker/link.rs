@@ -252,14 +252,18 @@ impl Link {
         };
         end.readable |= ready.read;
         end.writable |= ready.write;
+        end.ended |= ready.ended;
         if token.kind == Kind::Inside
             && let Some(look) = &mut self.look
         {
             look.is_new |= ready.read;
         }
-        // Where there is nothing more to be read, the error shows nowhere else.
-        let is_read = if token.kind == Kind::Inside { self.up.ended } else { self.down.ended };
-        let is_broken = ready.error && (is_read || self.counts().is_none());
+        // Where nothing is read, the error shows nowhere else.
+        let is_read = match token.kind {
+            Kind::Inside => !self.up.ended && self.behind_hello.is_none(),
+            _ => !self.down.ended,
+        };
+        let is_broken = ready.error && (!is_read || self.counts().is_none());
         if is_broken { self.broken() } else { Step::Waits }
     }
 
@@ -292,7 +296,10 @@ impl Link {
         pipes: &mut Pipes,
         poller: &mut Poller,
     ) -> Step {
-        self.look_at_answer(poller);
+        match self.look_at_answer(poller) {
+            Step::Waits => {}
+            step => return step,
+        }
         match self.look(rules, buffer) {
             Step::Waits => {}
             step => return step,
@@ -350,21 +357,28 @@ impl Link {
     }
 
     /// Looks at the first bytes of the server's, where what the client says next depends on them.
-    fn look_at_answer(&mut self, poller: &mut Poller) {
-        let Way::Made(outside) = &self.way else { return };
-        if self.behind_hello.is_none() {
-            return;
-        }
+    fn look_at_answer(&mut self, poller: &mut Poller) -> Step {
+        let (Way::Made(outside), Some(behind)) = (&self.way, &self.behind_hello) else { return Step::Waits };
+        let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let mut answer = [0; 64];
-        let asks_again =
-            match rustix::net::recv(&outside.socket, &mut answer, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-                Ok((0, _)) => Some(false),
-                Ok((count, _)) => tls::asks_again(answer.get(..count).unwrap_or_default()),
-                Err(Errno::AGAIN | Errno::INTR) => None,
-                // The flow meets the same error.
-                Err(_) => Some(false),
-            };
-        let Some(asks_again) = asks_again else { return };
+        let asks_again = match rustix::net::recv(&outside.socket, &mut answer, peek) {
+            Ok((0, _)) => Some(false),
+            Ok((count, _)) => tls::asks_again(answer.get(..count).unwrap_or_default()),
+            Err(Errno::AGAIN | Errno::INTR) => None,
+            // The kernel tells it once: the flow would take what follows for an end in order.
+            Err(_) => return self.broken(),
+        };
+        let asks_again = match asks_again {
+            Some(asks_again) => asks_again,
+            None if !self.inside.ended => return Step::Waits,
+            // A client that says no more says nothing wrong. What it has said before its end cannot be let through, and
+            // is of no use: without a word after the answer no handshake comes to its end.
+            None => match rustix::net::recv(&self.inside.socket, &mut [0], peek) {
+                Ok((0, _)) if behind.is_empty() => false,
+                Err(Errno::INTR) => return Step::Again,
+                _ => return self.broken(),
+            },
+        };
         let mut behind = self.behind_hello.take().unwrap_or_default();
         if asks_again {
             self.look = Some(Look::new(Vec::new(), behind));
@@ -372,6 +386,7 @@ impl Link {
         } else {
             self.head.append(&mut behind);
         }
+        Step::Waits
     }
 
     /// Lets it go on although its first bytes do not match.

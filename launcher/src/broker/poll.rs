@@ -86,6 +86,8 @@ pub struct Ready {
     pub read: bool,
     /// Writing would not wait.
     pub write: bool,
+    /// The other end sends no more. There may be something to be read in front.
+    pub ended: bool,
     /// There is an error.
     pub error: bool,
 }
@@ -212,6 +214,7 @@ fn read(event: &epoll::Event) -> Option<(Token, Ready)> {
     let ready = Ready {
         read: gone || ended || flags.contains(EventFlags::IN),
         write: gone || flags.contains(EventFlags::OUT),
+        ended,
         error,
     };
     Token::unpack(data.u64()).map(|token| (token, ready))

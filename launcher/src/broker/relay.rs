@@ -22,12 +22,14 @@ pub struct End {
     pub readable: bool,
     /// Writing may not wait.
     pub writable: bool,
+    /// Its other end sends no more than there is to be read.
+    pub ended: bool,
 }
 
 impl End {
     /// Of a new socket.
     pub fn new(socket: OwnedFd) -> End {
-        End { socket, readable: true, writable: true }
+        End { socket, readable: true, writable: true, ended: false }
     }
 
     /// Options of both sockets of a connection: nothing is held back, and a side that is gone without a word is

@@ -164,6 +164,63 @@ fn half_an_end_is_passed_on_and_so_is_a_reset() {
     assert!(told.recv_timeout(Duration::from_secs(10)).unwrap());
 }
 
+/// What follows a ClientHello waits for the server's answer. An end does not.
+#[test]
+fn an_end_is_passed_on_before_a_server_answers() {
+    let (tell, told) = std::sync::mpsc::channel();
+    // They answer when the client has ended, if that is in order, and then at once.
+    let waits = server(move |mut stream| {
+        let mut all = Vec::new();
+        let is_in_order = stream.read_to_end(&mut all).is_ok();
+        tell.send((all.len(), is_in_order)).unwrap();
+        let _ = stream.write_all(b"bye");
+    });
+    let answers = server(|mut stream| {
+        stream.read_exact(&mut [0; 9]).unwrap();
+        stream.write_all(b"bye").unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let breaks = server(|mut stream| {
+        stream.read_exact(&mut [0; 9]).unwrap();
+        reset(&stream.into());
+    });
+    let ports = [waits, answers, breaks];
+    let rules = ports.map(|port| format!("*.here.test:{port}/tls")).into_iter();
+    let addresses = ports.map(|port| format!("127.0.0.1:{port}"));
+    let broker = Made::new(&rules.chain(addresses).collect::<Vec<_>>(), &ports.map(Door::Rule)).start();
+    let hello = hellos::record(&hellos::hello(&hellos::server_name(b"a.here.test")));
+    let connect = |door, more: &[u8]| {
+        let mut stream = broker.connect("a.here.test", door);
+        stream.write_all(&[&hello[..], more].concat()).unwrap();
+        stream
+    };
+    let told = || told.recv_timeout(Duration::from_secs(20)).unwrap();
+    // Half an end, and the whole one.
+    let mut stream = connect(0, b"");
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    assert_eq!((all, told()), (b"bye".to_vec(), (hello.len(), true)));
+    drop(connect(0, b""));
+    assert_eq!(told(), (hello.len(), true));
+    // What cannot be let through before the answer, and a client that breaks off.
+    let mut stream = connect(0, b"more");
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert!(is_reset(&mut stream));
+    assert!(!told().1);
+    let stream = connect(0, b"");
+    let own = stream.local_addr().unwrap();
+    while !matches!(broker.next(), Event::Opened { ends: Some((near, _)), .. } if near == own) {}
+    reset(&stream.into());
+    assert!(!told().1);
+    // Nothing is lost where a server answers, and its own break is one.
+    let mut stream = connect(1, b"");
+    let mut all = [0; 3];
+    stream.read_exact(&mut all).unwrap();
+    assert_eq!(&all, b"bye");
+    assert!(is_reset(&mut connect(2, b"")));
+}
+
 #[test]
 fn who_does_not_read_is_not_read_for() {
     let (tell, told) = std::sync::mpsc::channel::<()>();
