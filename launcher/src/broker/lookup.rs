@@ -254,8 +254,9 @@ impl Lookups {
             Err(None) => lookup.is_no_name = true,
             Err(Some(errno)) => lookup.errno = Some(errno),
         }
-        // A name that does not exist has no addresses of the other kind either.
-        if lookup.queries.is_empty() || lookup.is_no_name {
+        // Even where a server knows no such name, the other answer is waited for: some say so of a name that has no
+        // address of one kind (RFC 4074, 4.2).
+        if lookup.queries.is_empty() {
             return self.finish(name, now);
         }
         if !lookup.found.is_empty() && lookup.soon.is_none() {

@@ -175,3 +175,21 @@ fn a_name_that_is_not_there_is_an_error() {
     assert_eq!(outcome(&mut lookups(&[server], 5000), "a.test"), Err(libc::ENOENT));
     assert_eq!(outcome(&mut lookups(&[server], 5000), "empty.test"), Err(libc::ENOENT));
 }
+
+/// The answer for the other kind of address may come later.
+#[test]
+fn a_server_that_denies_a_name_of_one_kind_is_not_believed() {
+    fn of_one_kind(question: &Packet<'_>, kind: TYPE) -> Vec<Vec<u8>> {
+        match question.questions[0].qtype {
+            QTYPE::TYPE(asked) if asked == kind => {
+                thread::sleep(Duration::from_millis(100));
+                vec![reply(question, "192.0.2.1", "2001:db8::1")]
+            }
+            _ => vec![refusal(question, RCODE::NameError)],
+        }
+    }
+    let (four, _) = server(|question, _| of_one_kind(question, TYPE::A));
+    assert_eq!(outcome(&mut lookups(&[four], 5000), "a.test"), is(&["192.0.2.1"]));
+    let (six, _) = server(|question, _| of_one_kind(question, TYPE::AAAA));
+    assert_eq!(outcome(&mut lookups(&[six], 5000), "a.test"), is(&["2001:db8::1"]));
+}
