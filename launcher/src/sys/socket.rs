@@ -262,6 +262,18 @@ pub fn sends(socket: &OwnedFd) -> Option<Sends> {
 /// it was on its way. Its error is left for its owner.
 pub fn is_closed(socket: &OwnedFd) -> bool {
     const TCP_CLOSE: u8 = 7;
+    tcp_state(socket) == Some(TCP_CLOSE)
+}
+
+/// Whether a TCP socket is still being connected. Where connect(2) has succeeded, the first bytes that are sent begin
+/// it (TCP_FASTOPEN_CONNECT).
+pub fn is_being_connected(socket: &OwnedFd) -> bool {
+    const TCP_SYN_SENT: u8 = 2;
+    tcp_state(socket) == Some(TCP_SYN_SENT)
+}
+
+/// The state of a TCP socket.
+fn tcp_state(socket: &OwnedFd) -> Option<u8> {
     let mut state = 0_u8;
     let mut length = 1 as libc::socklen_t;
     // SAFETY: room for the first byte of the answer, `tcpi_state`, and its length.
@@ -269,7 +281,7 @@ pub fn is_closed(socket: &OwnedFd) -> bool {
         let (value, length) = ((&raw mut state).cast(), &raw mut length);
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, value, length)
     };
-    result == 0 && state == TCP_CLOSE
+    (result == 0).then_some(state)
 }
 
 #[cfg(test)]

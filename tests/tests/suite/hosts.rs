@@ -14,6 +14,7 @@ mod broker;
 mod by_proxy;
 mod learned;
 mod ports;
+mod waiting;
 
 /// Where the internet is, and what arrived there.
 struct Internet<'w> {

@@ -250,10 +250,12 @@ impl UnderWay {
 }
 
 /// Whether a call that has connected to the broker waits until the host has answered: the socket waits, and for as long
-/// as it takes. One that was made anew finds the socket connected.
+/// as it takes. One that was made anew finds the socket connected. One that has begun nothing (TCP_FASTOPEN_CONNECT)
+/// waits for nobody.
 fn waits_for_host(socket: &OwnedFd, answer: Answer, is_again: impl Fn() -> bool) -> bool {
     let is_made = answer == Answer::Done || answer == error(libc::EISCONN) && is_again();
-    is_made && socket::waits(socket) && !socket::has_timeout(socket)
+    let is_at_broker = is_made && !socket::is_being_connected(socket);
+    is_at_broker && socket::waits(socket) && !socket::has_timeout(socket)
 }
 
 /// The end that was connected to. The socket does not know it any more when the broker has ended the connection.
