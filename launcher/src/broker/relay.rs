@@ -6,7 +6,7 @@
 
 use crate::broker::pipes::{Pipe, Pipes};
 use rustix::io::Errno;
-use rustix::net::Shutdown;
+use rustix::net::{RecvFlags, Shutdown};
 use rustix::pipe::{SpliceFlags, splice};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -32,12 +32,13 @@ impl End {
         End { socket, readable: true, writable: true, ended: false }
     }
 
-    /// Options of both sockets of a connection: nothing is held back, and a side that is gone without a word is
-    /// noticed.
+    /// Options of both sockets of a connection: nothing is held back, a side that is gone without a word is noticed,
+    /// and urgent bytes are where they were sent.
     pub fn prepare(socket: &OwnedFd) {
         use rustix::net::sockopt;
         let _ = sockopt::set_tcp_nodelay(socket, true);
         let _ = sockopt::set_socket_keepalive(socket, true);
+        let _ = sockopt::set_socket_oobinline(socket, true);
         let _ = sockopt::set_tcp_keepidle(socket, Duration::from_secs(60));
         let _ = sockopt::set_tcp_keepintvl(socket, Duration::from_secs(30));
     }
@@ -122,6 +123,8 @@ impl Flow {
             let Some(pipe) = &self.pipe else { return Turn::NoPipe };
             // The pipe is empty: it is the socket that EAGAIN is about.
             match transfer(&from.socket, &pipe.into, pipe.size) {
+                // Urgent data stops the pipe like an end. What follows it would be missing from the stream.
+                Ok(0) if !is_at_end(&from.socket) => return Turn::Broken,
                 Ok(0) => self.ended = true,
                 Ok(count) => self.held = count,
                 Err(Errno::AGAIN) => from.readable = false,
@@ -136,6 +139,13 @@ impl Flow {
             pipes.discard(pipe);
         }
     }
+}
+
+/// Whether a socket that gave nothing has nothing more to give.
+fn is_at_end(socket: &OwnedFd) -> bool {
+    let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    let found = rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut [0], peek));
+    matches!(found, Ok((0, _)))
 }
 
 fn transfer(from: &OwnedFd, to: &OwnedFd, length: usize) -> rustix::io::Result<usize> {

@@ -258,3 +258,39 @@ fn who_does_not_read_is_not_read_for() {
     stream.read_exact(&mut count).unwrap();
     assert_eq!(u64::from_be_bytes(count), sent);
 }
+
+/// What follows urgent bytes is not passed on. No side takes what it got for the whole.
+#[test]
+fn urgent_data_breaks_the_connection() {
+    let urge = |stream: &mut TcpStream, urgent: bool| {
+        stream.write_all(b"be").unwrap();
+        let flags = if urgent { rustix::net::SendFlags::OOB } else { rustix::net::SendFlags::empty() };
+        rustix::net::send(&*stream, b"!", flags).unwrap();
+        let _ = stream.write_all(b"hind");
+        let _ = stream.shutdown(Shutdown::Write);
+    };
+    let (tell, told) = std::sync::mpsc::channel();
+    let reads = server(move |mut stream| {
+        let mut all = Vec::new();
+        let is_in_order = stream.read_to_end(&mut all).is_ok();
+        tell.send((all, is_in_order)).unwrap();
+    });
+    let urges = server(move |mut stream| {
+        let mut urgent = [0];
+        stream.read_exact(&mut urgent).unwrap();
+        urge(&mut stream, urgent == *b"!");
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let rules: Vec<String> = [reads, urges].into_iter().flat_map(here).collect();
+    let broker = Made::new(&rules, &[reads, urges].map(Door::Rule)).start();
+    for urgent in [false, true] {
+        let mut stream = broker.connect("a.here.test", 0);
+        urge(&mut stream, urgent);
+        let (all, is_in_order) = told.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert!(is_in_order != urgent && (urgent || all == b"be!hind"), "{all:?}");
+        assert_eq!(is_reset(&mut stream), urgent);
+        let mut stream = broker.connect("a.here.test", 1);
+        stream.write_all(if urgent { b"!" } else { b"x" }).unwrap();
+        assert_eq!(is_reset(&mut stream), urgent);
+    }
+}
