@@ -106,6 +106,13 @@ impl Dials {
         self.state().waiting.values().any(|held| held.id == id)
     }
 
+    /// Ends the calls whose sockets were shut down meanwhile, as the kernel ends its own.
+    pub fn end_shut(&self) {
+        let mut state = self.state();
+        let shut = state.waiting.extract_if(|_, held| socket::is_shut(&held.socket));
+        shut.for_each(|(_, held)| held.answer(libc::ECONNABORTED));
+    }
+
     /// A call that waits is to end with this answer. `comes_again`: the kernel makes it anew.
     pub fn give_up(&self, id: u64, answer: Answer, comes_again: bool) {
         let mut state = self.state();
@@ -202,6 +209,20 @@ mod tests {
         dials.begin();
         dials.made(Some((ends(1), held(2))));
         assert!(!dials.holds(2) && dials.state().told.is_empty());
+    }
+
+    #[test]
+    fn a_call_whose_socket_is_shut_down_waits_no_longer() {
+        let dials = Dials::default();
+        let (shut, open) = (held(1), held(2));
+        rustix::net::shutdown(&shut.socket, rustix::net::Shutdown::Both).unwrap();
+        let copy = shut.socket.try_clone().unwrap();
+        dials.made(Some((ends(1), shut)));
+        dials.made(Some((ends(2), open)));
+        dials.end_shut();
+        assert!(!dials.holds(1) && dials.holds(2));
+        // It can be connected again.
+        assert_eq!(socket::peer_address(&copy), None);
     }
 
     #[test]

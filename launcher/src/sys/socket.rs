@@ -272,6 +272,12 @@ pub fn is_being_connected(socket: &OwnedFd) -> bool {
     tcp_state(socket) == Some(TCP_SYN_SENT)
 }
 
+/// Whether its owner has shut a TCP socket down for sending (shutdown(2)).
+pub fn is_shut(socket: &OwnedFd) -> bool {
+    // TCP_FIN_WAIT1, TCP_FIN_WAIT2, TCP_LAST_ACK and TCP_CLOSING of linux/tcp_states.h.
+    matches!(tcp_state(socket), Some(4 | 5 | 9 | 11))
+}
+
 /// The state of a TCP socket.
 fn tcp_state(socket: &OwnedFd) -> Option<u8> {
     let mut state = 0_u8;

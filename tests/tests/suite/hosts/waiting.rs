@@ -23,3 +23,31 @@ for options in ((), (30,), (30, 34)):  # TCP_FASTOPEN_CONNECT, TCP_FASTOPEN_NO_C
         }
     });
 }
+
+/// Another thread ends a connect(2) by shutdown(2), and the socket can be connected again.
+#[test]
+fn a_connection_that_is_shut_down_is_not_waited_for() {
+    in_internets(|internet| {
+        let program = r#"import errno, signal, socket, threading
+signal.alarm(60)
+s, is_over = socket.socket(), threading.Event()
+def end():
+    while not is_over.wait(0.1):
+        try: s.shutdown(socket.SHUT_RDWR)
+        except OSError: pass
+ends = threading.Thread(target=end)
+ends.start()
+try: s.connect(("silent.example", 7))
+except OSError as error: print(errno.errorcode[error.errno])
+is_over.set()
+ends.join()
+s.connect(("allowed.example", 7))
+s.sendall(b"x")
+print(s.recv(1))
+"#;
+        internet.world.write("shut.py", program);
+        let out = internet.run("$SBX --connect '*.example:7' -- /usr/bin/python3 shut.py");
+        out.success().prints("ECONNABORTED\nb'x'\n");
+        assert!(internet.saw("connection 203.0.113.10 7"));
+    });
+}

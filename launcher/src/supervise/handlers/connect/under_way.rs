@@ -220,11 +220,17 @@ impl UnderWay {
         if self.waiting.len() > FEW { SLOW_TICK } else { TICK }
     }
 
-    /// Looks at those that wait: whoever is gone, or has to see to a signal, waits no longer.
+    /// Looks at those that wait: whoever is gone, has to see to a signal, or has shut the socket down, waits no longer.
     pub fn look(&mut self, listener: BorrowedFd<'_>) -> Result<(), SyscallError> {
         if self.waiting.is_empty() || self.looked.elapsed() < self.tick() {
             return Ok(());
         }
+        // All have the same.
+        self.waiting
+            .iter()
+            .find_map(|waiting| waiting.dials.as_ref())
+            .iter()
+            .for_each(|dials| dials.end_shut());
         self.waiting.retain(|waiting| !waiting.is_over());
         for waiting in &self.waiting {
             let wish = match waiting.wish.load(Ordering::Acquire) {
