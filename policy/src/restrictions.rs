@@ -283,12 +283,6 @@ pub const RESTRICTIONS: &[Restriction] = &[
     },
     Restriction {
         call: "ioprio_set",
-        name: "process",
-        meaning: "the priority of one process with disks, but not of the first one of a pid namespace",
-        any: &[&[eq(0, 1), ne(1, 1)]],
-    },
-    Restriction {
-        call: "ioprio_set",
         name: "self",
         meaning: "the caller's own priority",
         any: &[&[eq(0, 1), eq(1, 0)]],
@@ -482,12 +476,6 @@ pub const RESTRICTIONS: &[Restriction] = &[
     },
     Restriction {
         call: "prlimit64",
-        name: "process",
-        meaning: "the limits of a process; those of the first one of a pid namespace can only be read",
-        any: &[&[ne(0, 1)], &[null(2)]],
-    },
-    Restriction {
-        call: "prlimit64",
         name: "self",
         meaning: "the caller's own limits; those of others can only be read",
         any: &[&[eq(0, 0)], &[null(2)]],
@@ -497,12 +485,6 @@ pub const RESTRICTIONS: &[Restriction] = &[
         name: "no-whiteout",
         meaning: "no device node left in place of the renamed file (RENAME_WHITEOUT)",
         any: &[&[bits(4, 4, 0)]],
-    },
-    Restriction {
-        call: "sched_setaffinity",
-        name: "process",
-        meaning: "the processors of a process, but not of the first one of a pid namespace",
-        any: &[&[ne(0, 1)]],
     },
     Restriction {
         call: "sched_setaffinity",

@@ -233,40 +233,6 @@ fn a_process_changes_the_priority_of_its_own_kind() {
 }
 
 #[test]
-fn a_process_changes_the_limits_and_processors_of_its_own_kind() {
-    promise!(namespaces);
-    need!("ionice", "prlimit", "taskset", "bash", "python3");
-    in_worlds(|world| {
-        let processors = "import os; one = {min(os.sched_getaffinity(0))}; \
-            os.sched_setaffinity(os.getpid(), one); print(os.sched_getaffinity(0) == one)";
-        let python = |program: &str| shell(world, &format!("python3 -c '{program}'")).run();
-        python(processors).success().silent().prints("True\n");
-        shell(world, "taskset -p $(taskset -p $$ | sed 's/.* //') $$ > /dev/null").run().success().silent();
-        let limits = "sleep 60 & prlimit -p $! --nofile=50; grep 'open files' /proc/$!/limits; kill $!";
-        let out = shell(world, limits).run().success().silent().out();
-        assert_eq!(out.split_whitespace().nth(3), Some("50"), "{out}");
-        let disks = "ionice -c 2 -n 6 -p $$; ionice -p $$";
-        shell(world, disks).run().success().silent().prints("best-effort: prio 6\n");
-        // The first process is the sandbox's.
-        let open_files = "import resource; resource.prlimit(1, resource.RLIMIT_NOFILE, (10, 10))";
-        python(open_files).failed().says("blocked prlimit64(1, RLIMIT_NOFILE");
-        let above = "import os; os.sched_setaffinity(1, os.sched_getaffinity(0))";
-        python(above).failed().says("blocked sched_setaffinity(1)");
-        shell(world, "ionice -c 2 -n 6 -p 1").run().failed().says("blocked ioprio_set(IOPRIO_WHO_PROCESS, 1");
-        // Elsewhere a number may be that of a process outside.
-        for script in ["taskset -p 1 $$", "prlimit -p $$ --nofile=50", "ionice -c 2 -n 6 -p $$"] {
-            let run = world.sbx(["run", "--namespaces", "none", "--", "bash", "-c", script]).run();
-            run.failed().says("Operation not permitted");
-        }
-        for flags in [&[][..], &["--namespaces", "none"]] {
-            let own = "ulimit -n 50 && ulimit -n && prlimit -n --noheadings -o SOFT";
-            let run = world.sbx(["run"]).args(flags).args(["--", "bash", "-c", own]).run().success();
-            assert_eq!(run.out().split_whitespace().collect::<Vec<_>>(), ["50", "50"]);
-        }
-    });
-}
-
-#[test]
 fn a_personality_is_another_name_or_no_randomness_but_never_executable_data() {
     need!("setarch", "gcc");
     in_worlds(|world| {
