@@ -130,8 +130,8 @@ impl Book {
         Some(Ok(Some(RData::A(A { address: address.to_bits() }))))
     }
 
-    /// Whether a resolver makes this name out of one that rules have. Then it is nobody's wish, and musl's resolver goes on
-    /// to the name itself only where there is no such one.
+    /// Whether a resolver makes this name out of one that rules have. Then it is nobody's wish, and musl's resolver goes
+    /// on to the name itself only where there is no such one.
     fn is_tried_first(&self, name: &HostName, rules: &HostRules) -> bool {
         self.search.iter().any(|domain| {
             let front = name.as_str().strip_suffix(domain.as_str()).and_then(|front| front.strip_suffix('.'));
