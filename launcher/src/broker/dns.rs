@@ -130,7 +130,7 @@ impl Book {
         Some(Ok(Some(RData::A(A { address: address.to_bits() }))))
     }
 
-    /// Whether a resolver makes this name out of one that rules have. Then it is nobody's wish, and musl's resolver goes
+    /// Whether a resolver makes this name out of one that rules have. Then it is nobody's wish, and that of musl goes
     /// on to the name itself only where there is no such one.
     fn is_tried_first(&self, name: &HostName, rules: &HostRules) -> bool {
         self.search.iter().any(|domain| {
