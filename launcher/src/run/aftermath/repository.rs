@@ -239,9 +239,9 @@ pub fn is_worktree(root: &Directory, place: &Path) -> bool {
     above.is_some_and(|name| name == "worktrees") && root.place(place).is_ok_and(|own| own.has(COMMON))
 }
 
-/// Whether this is all that a file says: git takes nothing off but the ends of lines.
+/// Whether this path is all that a file says: git takes nothing off but the ends of lines.
 fn leads_to(text: &[u8], place: &str) -> bool {
-    line(text).as_os_str() == place
+    line(text) == Path::new(place)
 }
 
 /// What of linked worktrees git would act on: another shared repository, settings of their own.

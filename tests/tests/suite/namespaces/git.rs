@@ -333,7 +333,8 @@ fn no_hooks_are_planted_in_a_workspace_that_is_a_directory_of_a_repository() {
                 plain(&world, &format!("{hook}; {setting}"));
                 let top = if setting.contains("worktree") { "../tree" } else { "." };
                 let workspace = format!("{top}/front");
-                let script = format!("cd {}; {plant}", world.path(top).display());
+                // A run begins in its workspace.
+                let script = format!("cd {}; {plant}", if confined { ".." } else { top });
                 let out = if confined {
                     shell(&world, &["--workspace", &workspace], &script).run().to_string()
                 } else {
