@@ -38,7 +38,7 @@ MUTANTS = [
      ["hosts::by_proxy::addresses_are_reached_exactly", "hosts::ports::a_port_of_this_machine_is_brought_inside"]),
     ("log-dials-loopback", "launcher/src/broker/serving.rs",
      "true => self.reaches_loopback || !reached(**address).is_loopback(),", "true => true,", ["hosts::log_mode_lets_every_host_through_and_lists_it"]),
-    ("home-below-system", "launcher/src/plan/files.rs", "None => rules = but_home(rules, inputs.host, warnings)?,",
+    ("home-below-system", "launcher/src/plan/files.rs", "None => rules = but_home(rules, inputs.host, given.masks, warnings)?,",
      "None => {}", ["denied_at_home::a_home_below_a_directory_of_the_system_is_closed_as_well"]),
     ("passwords-in-lists", "launcher/src/plan/settings_copy/secret.rs", ".chain(text.split(u8::is_ascii_whitespace))",
      "", ["lib:settings_copy::secret"]),

@@ -75,7 +75,7 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
     rules.extend(of_profile(&inputs.profile.paths, variables)?);
     match given.home {
         Some(home) => home.adapt(inputs, variables, given.listings, &mut rules),
-        None => rules = but_home(rules, inputs.host, warnings)?,
+        None => rules = but_home(rules, inputs.host, given.masks, warnings)?,
     }
     let of_flags = of_flags(inputs, variables)?;
     rules.extend(of_flags.iter().map(|(_, rule)| rule.clone()));
@@ -142,10 +142,16 @@ fn of_profile(paths: &profile::Paths, variables: &Variables<'_>) -> Result<Vec<P
 }
 
 /// The rules without the user's home directory, where a built-in one is about a directory of the system that has it:
-/// what is beside it is allowed.
-fn but_home(rules: Vec<PathRule>, host: &Host, warnings: &mut Vec<String>) -> Result<Vec<PathRule>, Refusal> {
+/// what is beside it is allowed. Where there are mounts, a directory that may be written, /dev/shm, is the run's own.
+fn but_home(
+    rules: Vec<PathRule>,
+    host: &Host,
+    masks: bool,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<PathRule>, Refusal> {
     let Some(home) = host.real_home() else { return Ok(rules) };
-    let has_it = |rule: &PathRule| rule.built_in && is_home_below(home, &rule.path);
+    let is_own = |rule: &PathRule| masks && rule.rights.changes_files();
+    let has_it = |rule: &PathRule| rule.built_in && !is_own(rule) && is_home_below(home, &rule.path);
     let (above, mut others): (Vec<_>, Vec<_>) = rules.into_iter().partition(has_it);
     let (beside, opened) = deny_expansion::without(above, &[home.to_path_buf()])?;
     warnings.extend(not_listed(&opened, "your home directory"));
