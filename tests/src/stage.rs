@@ -109,6 +109,15 @@ pub fn fresh_dir(user: &User) -> PathBuf {
     dir
 }
 
+/// A file, or a directory with all that is in it, that is removed in the end.
+pub struct Removed(pub PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        let _ = if self.0.is_dir() { fs::remove_dir_all(&self.0) } else { fs::remove_file(&self.0) };
+    }
+}
+
 /// Makes `user` the owner of `path`.
 pub fn give(path: &Path, user: &User) {
     if user.switch {

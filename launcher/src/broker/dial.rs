@@ -5,6 +5,7 @@
 
 use crate::broker::poll::{Interest, Kind, Poller, Token};
 use crate::broker::relay::End;
+use crate::hosts::HostRules;
 use crate::sys::socket::{local_address, make_room, peer_address};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
@@ -140,12 +141,17 @@ impl Dial {
     }
 }
 
+/// Whether a connection leads to another machine, or to this one by a rule that has its address.
+pub fn leads_out(rules: &HostRules, address: IpAddr, port: u16) -> bool {
+    rules.name_address(address, port) || !is_own(address)
+}
+
 /// Whether an address is this machine's. A socket of UDP tells, and sends nothing.
-pub fn is_own(address: IpAddr) -> bool {
-    let Ok(probe) = socket(address, SocketType::DGRAM) else { return false };
+fn is_own(address: IpAddr) -> bool {
     if can_be_had(address) {
         return true;
     }
+    let Ok(probe) = socket(address, SocketType::DGRAM) else { return false };
     // Where no route leads there, nobody is connected to either.
     let is_led = rustix::net::connect(&probe, &SocketAddr::new(address, 9)).is_ok();
     is_led && (local_address(&probe).is_some_and(|local| local.ip() == address) || leads_back(&probe))

@@ -107,10 +107,11 @@ impl Book {
         if name.as_str().ends_with(".ip6.arpa") {
             return Some(Err(RCODE::Refused));
         }
-        if !rules.know_name(&name) && self.is_tried_first(&name, rules) {
+        let is_known = rules.know_name(&name);
+        if !is_known && self.is_tried_first(&name, rules) {
             return Some(Err(RCODE::NameError));
         }
-        if !self.watches && !rules.know_name(&name) {
+        if !self.watches && !is_known {
             return Some(Err(self.refuse(name.as_str(), kind, teller)));
         }
         if kind != QTYPE::TYPE(TYPE::A) {

@@ -25,7 +25,7 @@ mod resolver;
 pub mod said;
 mod serving;
 
-pub use dial::is_own;
+pub use dial::leads_out;
 pub use events::{Event, LONGEST as LONGEST_EVENT, Teller};
 pub use resolver::Resolver;
 pub use serving::{Loop, Settings};

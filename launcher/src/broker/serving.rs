@@ -292,7 +292,7 @@ impl Loop {
         if address.is_loopback() || address.is_unspecified() {
             return self.reaches_loopback;
         }
-        self.rules.name_address(address, port) || !dial::is_own(address)
+        dial::leads_out(&self.rules, address, port)
     }
 
     fn dial(&mut self, id: u64, addresses: &[IpAddr], now: Instant) {

@@ -247,9 +247,7 @@ impl Stage {
             None => Err(format!("it did not end within {} seconds", PATIENCE.as_secs())),
         }
     }
-}
 
-impl Stage {
     fn clear_homes(&self) -> Option<()> {
         let homes = Homes::open(self.homes.as_deref()?).ok()??;
         let workspace = canonical(&self.directory);

@@ -312,7 +312,7 @@ impl Hosts {
     /// Whether the broker would make a connection to this address of a host that rules name.
     fn leads_out(&self, address: IpAddr, port: u16) -> bool {
         let rules = &self.plan.rules;
-        rules.allow_resolved(address, port) && (rules.name_address(address, port) || !broker::is_own(address))
+        rules.allow_resolved(address, port) && broker::leads_out(rules, address, port)
     }
 
     /// What log mode does not let through either was blocked: a refusal that the broker tells of has happened.

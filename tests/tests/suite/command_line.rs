@@ -261,14 +261,18 @@ fn a_profile_of_the_project_is_mentioned_and_not_obeyed() {
     });
 }
 
+/// Makes a repository in which commits are to be signed by a program that has no key.
+fn sign_in_vain(world: &World) {
+    let set = "git init -q && git config user.name x && git config user.email x@y && \
+               git config commit.gpgsign true && git config gpg.program /bin/false";
+    world.bare(["sh", "-c", set]).run().success();
+}
+
 #[test]
 fn who_cannot_sign_is_told_how_to_commit() {
     sbx_tests::need!("git");
     in_worlds(|world| {
-        // A program that has no key.
-        let set = "git init -q && git config user.name x && git config user.email x@y && \
-                   git config commit.gpgsign true && git config gpg.program /bin/false";
-        world.bare(["sh", "-c", set]).run().success();
+        sign_in_vain(world);
         let commit = |flags: &[&str]| {
             world
                 .sbx([&["run", "--", "git"], flags, &["commit", "-q", "--allow-empty", "-m", "x"]].concat())
@@ -288,9 +292,7 @@ fn who_cannot_sign_is_told_how_to_commit() {
 fn who_has_an_agent_is_not_told_that_there_are_no_keys() {
     sbx_tests::need!("git");
     in_worlds(|world| {
-        let set = "git init -q && git config user.name x && git config user.email x@y && \
-                   git config commit.gpgsign true && git config gpg.program /bin/false";
-        world.bare(["sh", "-c", set]).run().success();
+        sign_in_vain(world);
         let [agent, other, gpg] = ["agent", "other", "S.gpg-agent"].map(|name| world.home.join(name));
         let _servers = [&agent, &other, &gpg].map(|path| UnixListener::bind(path).unwrap());
         let told = |socket: &Path| {

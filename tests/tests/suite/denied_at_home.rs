@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use sbx_tests::stage::give;
+use sbx_tests::stage::{Removed, give};
 use sbx_tests::world::SECRET;
 use sbx_tests::{Cmd, World, as_users, kernel, promise, skip};
 
@@ -122,15 +122,6 @@ fn links_to_the_home_lead_to_it() {
         symlink("real", &local).unwrap();
         assert_eq!(sh(&world, &[], "cat ~/.note").run().success().out(), "mine\n");
     });
-}
-
-/// A directory that is removed in the end.
-struct Removed(PathBuf);
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Everybody may read /opt, and execute what is there. That is no rule about the homes of services there.

@@ -1,8 +1,9 @@
 //! What takes the place of /tmp beside a home of the run's own.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use sbx_tests::stage::Removed;
 use sbx_tests::{World, need, processes};
 
 use crate::namespaces::with_namespaces;
@@ -63,15 +64,6 @@ fn a_denial_of_tmp_holds_for_what_takes_its_place() {
             run(&[]).env("TMPDIR", &elsewhere).run().success().prints("made\n");
         }
     });
-}
-
-/// Removed with all that is in it.
-struct Removed(PathBuf);
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Shared memory is the run's own, too: what is there is out of sight, but for the workspace.

@@ -1,9 +1,10 @@
 //! `sbx why` answers what a run does.
 
 use sbx_tests::servers::{HttpServer, UnixServer};
+use sbx_tests::stage::Removed;
 use sbx_tests::{Output, User, World, in_worlds, kernel, need, promise};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const ALLOWED: i32 = 0;
 const REFUSED: i32 = 1;
@@ -226,15 +227,6 @@ fn answers_are_what_runs_do_without_landlock() {
             assert_eq!(out.code, Some(expected), "{profile} {path} {op}: {out}\n{ran}");
         }
     });
-}
-
-/// A file that is removed with the test.
-struct Removed(PathBuf);
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
 }
 
 #[test]

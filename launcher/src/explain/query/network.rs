@@ -81,11 +81,8 @@ fn to_host(about: Subject<'_>, hosts: &Hosts, destination: &Destination) -> Answ
         answer.hint = Some(to_this_machine(*port));
         return answer;
     }
-    // An address of this machine's is reached by a rule that names it; one that stands for names is none by itself.
-    let leads_out = |address| {
-        let is_named = rules.name_address(address, *port);
-        (is_named || !broker::is_own(address)) && !Range::of_names().has(address)
-    };
+    // An address that stands for names is none by itself.
+    let leads_out = |address| broker::leads_out(rules, address, *port) && !Range::of_names().has(address);
     let allowed = name.as_ref().is_some_and(|name| rules.allow_name(name, *port) && !is_local(name))
         || address.is_some_and(|address| rules.allow_address(address, *port) && leads_out(address));
     let is_about = |rule: &&HostRule| {

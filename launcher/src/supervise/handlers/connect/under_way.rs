@@ -226,11 +226,9 @@ impl UnderWay {
             return Ok(());
         }
         // All have the same.
-        self.waiting
-            .iter()
-            .find_map(|waiting| waiting.dials.as_ref())
-            .iter()
-            .for_each(|dials| dials.end_shut());
+        if let Some(dials) = self.waiting.iter().find_map(|waiting| waiting.dials.as_ref()) {
+            dials.end_shut();
+        }
         self.waiting.retain(|waiting| !waiting.is_over());
         for waiting in &self.waiting {
             let wish = match waiting.wish.load(Ordering::Acquire) {
