@@ -2,9 +2,10 @@
 # Compiles everything for arm64, including the tests, and runs clippy on it; warnings are errors. It does
 # not run the tests: `make vm-test ARCH=aarch64` does.
 #
-# Usage: scripts/check-aarch64.sh [--if-possible]
+# Usage: scripts/check-aarch64.sh [--brief]
 #
-#   --if-possible            prints a line and succeeds if a tool is missing
+#   --brief                  what is installed and nothing else, without tests; prints a line and succeeds if a tool is
+#                            missing
 #   SBX_INSTALL_PACKAGES=1   fetches missing tools with rustup and apt
 set -euo pipefail
 
@@ -18,12 +19,12 @@ may_install() { [ "${SBX_INSTALL_PACKAGES:-}" = 1 ]; }
 
 missing() {
     echo "check-aarch64: not checked, missing: $*" >&2
-    [ "$if_possible" = yes ]
+    [ "$brief" = yes ]
     exit
 }
 
-if_possible=no
-[ "${1:-}" != --if-possible ] || if_possible=yes
+brief=no
+[ "${1:-}" != --brief ] || brief=yes
 if ! has_library && may_install && command -v rustup >/dev/null; then
     timeout 300 rustup target add $target >&2 || true
 fi
@@ -40,4 +41,6 @@ fi
 has_linker || missing "$linker   (apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross)"
 
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$linker
-cargo clippy --workspace --all-targets --target $target -- -D warnings
+what=(--workspace --all-targets)
+[ "$brief" = no ] || what=(-p sbx -p sbx-client)
+cargo clippy "${what[@]}" --target $target -- -D warnings

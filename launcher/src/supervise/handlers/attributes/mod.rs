@@ -65,18 +65,16 @@ enum Outcome {
 pub struct Wanted {
     /// The change, or what becomes of the call in any case.
     change: Result<Wish, Outcome>,
-    told: Told,
+    /// Who asks. Only read for a call of which there may be something to say.
+    told: Option<Told>,
 }
 
 struct Wish {
     change: Change,
     file: File,
     place: PathBuf,
-    /// The caller finds this file at this place. A descriptor from outside may have a name that is another
-    /// file's inside.
-    is_there: bool,
-    /// It is a terminal that the run has made, in a file system of its own.
-    is_own_terminal: bool,
+    /// The path rules and the run's own mounts let the command change it.
+    may: bool,
 }
 
 enum Change {
@@ -95,10 +93,9 @@ impl Handler for Attributes {
         if !notified::changes_attributes(name) && !sets_flags(name, &call.args) {
             return None;
         }
-        let told = waiting.told();
-        let layout = self.layout.as_deref();
-        let change = wish(name, call, &told.decoded, &waiting.memory, layout);
-        Some(Wanted { change, told })
+        let change = self.wish(name, call, waiting.decoded(), &waiting.memory);
+        let is_silent = change.as_ref().is_ok_and(|wish| self.is_silent(wish, waiting.call));
+        Some(Wanted { change, told: (!is_silent).then(|| waiting.told()) })
     }
 
     /// The path rules decide in log mode too.
@@ -113,9 +110,9 @@ impl Handler for Attributes {
         if verdict == Verdict::Violation {
             return Ok(Step::Next);
         }
-        if verdict == Verdict::Logged {
-            let reason = judge.reason(call, &told);
-            judge.say(Fate::WouldBlock, call, &told, reason, DecidedBy::Filter);
+        if let (Verdict::Logged, Some(told)) = (verdict, &told) {
+            let reason = judge.reason(call, told);
+            judge.say(Fate::WouldBlock, call, told, reason, DecidedBy::Filter);
         }
         let (reason, by, errno) = match change.map_or_else(|outcome| outcome, |wish| self.change(wish)) {
             Outcome::Changed => return Ok(Step::Answer(Answer::Done)),
@@ -128,19 +125,52 @@ impl Handler for Attributes {
                 (reason, DecidedBy::Filter, EPERM)
             }
         };
-        judge.say(Fate::Blocked, call, &told, reason, by);
+        if let Some(told) = told {
+            judge.say(Fate::Blocked, call, &told, reason, by);
+        }
         Ok(Step::Answer(Answer::Error(errno)))
     }
 }
 
 impl Attributes {
+    /// The change that a call asks for, and the file.
+    fn wish(
+        &self,
+        name: &str,
+        call: &Notification,
+        decoded: &Decoded,
+        memory: &dyn Memory,
+    ) -> Result<Wish, Outcome> {
+        let failed = |error: io::Error| Outcome::Fails(error.raw_os_error().unwrap_or(libc::EIO));
+        let layout = self.layout.as_deref();
+        let change = read(name, &call.args, memory)?;
+        let (file, place) = hold(name, call, decoded).map_err(failed)?;
+        if matches!(change, Change::Mode(mode) if u64::from(mode) & SET_GROUP != 0) && !is_directory(&file) {
+            return Err(Outcome::Never);
+        }
+        // A descriptor from outside may have a name that is another file's inside.
+        let is_there = || !place.is_absolute() || caller::is_at(call.pid, &file, &place);
+        let is_own_terminal =
+            || layout.is_some_and(|layout| is_own_terminal(layout, call.pid, &file, &place));
+        let may = (writable(&self.granted, layout, &place) || is_own_terminal())
+            && is_there()
+            && !layout.is_some_and(|layout| closes(&change, &place, layout));
+        Ok(Wish { change, file, place, may })
+    }
+
+    /// Whether nothing will be said of a call, so that nobody has to know who makes it.
+    fn is_silent(&self, wish: &Wish, call: &NotifiedCall) -> bool {
+        let is_allowed = matches!(call.verdict, Verdict::Allowed | Verdict::Noted);
+        is_allowed
+            && wish.may
+            && wish.stands_for(call).is_none()
+            && !is_held(self.layout.as_deref(), &wish.place)
+    }
+
     /// Makes the change, if the command may.
     fn change(&self, wish: Wish) -> Outcome {
         let layout = self.layout.as_deref();
-        if !(writable(&self.granted, layout, &wish.place) || wish.is_own_terminal)
-            || !wish.is_there
-            || layout.is_some_and(|layout| closes(&wish, layout))
-        {
+        if !wish.may {
             return match wish.error_of_permissions() {
                 Some(errno) => Outcome::Fails(errno),
                 None => Outcome::Refused(wish.place, EPERM),
@@ -198,25 +228,6 @@ fn sets_flags(name: &str, args: &[u64; 6]) -> bool {
     name == "ioctl" && args[1] as u32 == SET_FLAGS
 }
 
-/// The change that a call asks for, and the file.
-fn wish(
-    name: &str,
-    call: &Notification,
-    decoded: &Decoded,
-    memory: &dyn Memory,
-    layout: Option<&Layout>,
-) -> Result<Wish, Outcome> {
-    let failed = |error: io::Error| Outcome::Fails(error.raw_os_error().unwrap_or(libc::EIO));
-    let change = read(name, &call.args, memory)?;
-    let (file, place) = hold(name, call, decoded).map_err(failed)?;
-    if matches!(change, Change::Mode(mode) if u64::from(mode) & SET_GROUP != 0) && !is_directory(&file) {
-        return Err(Outcome::Never);
-    }
-    let is_there = !place.is_absolute() || caller::is_at(call.pid, &file, &place);
-    let is_own_terminal = layout.is_some_and(|layout| is_own_terminal(layout, call.pid, &file, &place));
-    Ok(Wish { change, file, place, is_there, is_own_terminal })
-}
-
 /// Whether a file is on the file system of terminals that the run has for itself. The caller's terminals, which keep
 /// their names there, are on another one.
 fn is_own_terminal(layout: &Layout, thread: Pid, file: &File, place: &Path) -> bool {
@@ -239,14 +250,14 @@ fn tried_by_git(layout: &Layout, file: &File, mode: u32) -> bool {
 
 /// Whether a change would close a directory above something protected or watched: no later run could tell what is in
 /// it.
-fn closes(wish: &Wish, layout: &Layout) -> bool {
-    let is_above = || layout.watched.iter().any(|watched| watched.path().starts_with(&wish.place));
-    let mode = match &wish.change {
+fn closes(change: &Change, place: &Path, layout: &Layout) -> bool {
+    let is_above = || layout.watched.iter().any(|watched| watched.path().starts_with(place));
+    let mode = match change {
         Change::Mode(mode) => Some(*mode),
         Change::Extended(list) => list.mode_of_owner(),
         _ => None,
     };
-    mode.is_some_and(access::is_closed) && (layout.pins.contains(&wish.place) || is_above())
+    mode.is_some_and(access::is_closed) && (layout.pins.contains(place) || is_above())
 }
 
 /// Whether a mount of the run keeps a file from being changed.
