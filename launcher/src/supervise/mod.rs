@@ -9,6 +9,7 @@ mod caller;
 mod deadline;
 pub mod dials;
 pub mod dispatch;
+mod findings;
 mod finish;
 pub mod handlers;
 pub mod hosts;

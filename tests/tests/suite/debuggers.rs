@@ -50,7 +50,7 @@ fn python(world: &World, profile: &str, script: &str) -> Cmd {
 }
 
 /// Compiles outside.
-fn compile(world: &World, name: &str, text: &str, flags: &[&str]) {
+pub fn compile(world: &World, name: &str, text: &str, flags: &[&str]) {
     let source = format!("{name}.c");
     world.write(&source, text);
     world.bare([&["gcc", "-g", "-O0", "-o", name, &source], flags].concat()).run().success();

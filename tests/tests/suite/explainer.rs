@@ -1,6 +1,7 @@
 //! What a plain run names: the library that programs load, the words of a command, limits and rights.
 
 mod children;
+mod hidden;
 mod logs;
 mod remedies;
 

@@ -4,7 +4,8 @@
 //! The kernel decides about the call afterwards. A wrong guess changes nothing but a line.
 
 use crate::supervise::dispatch::{Handler, Step};
-use crate::supervise::handlers::refused_paths::{Findings, RefusedPaths};
+use crate::supervise::findings::Findings;
+use crate::supervise::handlers::refused_paths::RefusedPaths;
 use crate::supervise::judge::{Judge, Verdict};
 use crate::supervise::waiting::{NotifiedCall, Waiting};
 use crate::sys::SyscallError;

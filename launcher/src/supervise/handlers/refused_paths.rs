@@ -4,9 +4,9 @@
 //! The kernel decides about the call afterwards. A wrong guess changes nothing but a line.
 
 use crate::explain::caller;
-use crate::explain::decode::{Access, Address, PathArgument};
-use crate::explain::hint::{CHANGES, Reason};
-use crate::explain::infer::{self, Beyond, DeniedPath, Domain, InForce};
+use crate::explain::decode::Address;
+use crate::explain::hint::Reason;
+use crate::explain::infer::{self, Beyond, Domain, InForce};
 use crate::explain::servers::{self, Protocol};
 use crate::explain::unprivileged::{self, Closed};
 use crate::explain::walk::Viewer;
@@ -15,12 +15,12 @@ use crate::plan::namespaces::Layout;
 use crate::plan::notified::SOCKETS;
 use crate::plan::rules::PathRule;
 use crate::supervise::dispatch::{Flow, Handler, Step};
+use crate::supervise::findings::Findings;
 use crate::supervise::handlers::told::Shells;
 use crate::supervise::judge::{DecidedBy, Judge, Verdict};
-use crate::supervise::violation::{Fate, Violations};
+use crate::supervise::violation::Fate;
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
 use crate::sys::SyscallError;
-use crate::sys::path::is_of_process;
 use crate::sys::privilege::CapabilitySet;
 use crate::sys::process::{self, Pid};
 use crate::sys::seccomp::Answer;
@@ -53,19 +53,6 @@ pub struct RefusedPaths {
     pub outside: CapabilitySet,
 }
 
-/// What is going to be refused of a call.
-pub struct Findings {
-    path: Option<DeniedPath>,
-    beyond: Option<Beyond>,
-    /// Whether the filter refuses it, and nobody was notified.
-    by_filter: bool,
-    /// Whether it may be that the program did without: nothing shows that it missed it.
-    pub is_weak: bool,
-    /// Whether the program lists a directory that nobody named to it.
-    pub is_unasked_list: bool,
-    told: Told,
-}
-
 impl RefusedPaths {
     /// What the rules refuse of a call that is about to be made, or has failed.
     pub fn find(&self, waiting: &Waiting<'_>, has_failed: bool) -> Option<Findings> {
@@ -84,14 +71,7 @@ impl RefusedPaths {
         if has_failed && let Some(outside) = self.process_outside(&told) {
             (path, beyond) = (None, Some(Beyond::Process(outside)));
         }
-        (path.is_some() || beyond.is_some()).then_some(Findings {
-            path,
-            beyond,
-            by_filter: false,
-            is_weak: false,
-            is_unasked_list: false,
-            told,
-        })
+        (path.is_some() || beyond.is_some()).then(|| Findings::new(path, beyond, told))
     }
 
     /// The process that a caller has not found, by a file of it or by its number: its own /proc has no such number.
@@ -190,123 +170,6 @@ impl RefusedPaths {
     }
 }
 
-impl Findings {
-    /// That something else than a rule about paths refused the call.
-    pub fn of(beyond: Beyond, told: Told) -> Findings {
-        Findings {
-            path: None,
-            beyond: Some(beyond),
-            by_filter: false,
-            is_weak: false,
-            is_unasked_list: false,
-            told,
-        }
-    }
-
-    /// That the filter refused the call, and nobody was notified.
-    pub fn by_filter(told: Told) -> Findings {
-        Findings { path: None, beyond: None, by_filter: true, is_weak: false, is_unasked_list: false, told }
-    }
-
-    /// Whether the filter refused the call.
-    pub fn is_by_filter(&self) -> bool {
-        self.by_filter
-    }
-
-    /// The process that the call is about, where that is outside.
-    pub fn process(&self) -> Option<Pid> {
-        match self.beyond {
-            Some(Beyond::Process(process) | Beyond::Signal(process)) => Some(process),
-            _ => None,
-        }
-    }
-
-    /// Whether a line has told as much: the supervisor refused the call itself, or the program was refused to use what
-    /// it looks at.
-    pub fn are_known(&self, violations: &Violations) -> bool {
-        let (program, arguments) = (&*self.told.caller.name, &*self.told.decoded.text);
-        let path = self.path.as_ref().filter(|_| self.only_looks());
-        violations.has_said(arguments, program)
-            || path.is_some_and(|(path, _)| violations.has_named(path.as_os_str().as_bytes(), program))
-    }
-
-    /// Whether it adds nothing to what has been said of the process: the same reason, or one of several that it may
-    /// have done without.
-    pub fn adds_nothing(&self, judge: &Judge) -> bool {
-        let process = self.told.caller.process;
-        let known = |path: Option<&Path>, reason: &Reason| {
-            judge.violations.has_reason(path.map(|path| path.as_os_str().as_bytes()), reason, process)
-        };
-        let explainer = &judge.explainer;
-        (self.is_weak && judge.violations.has_observed(process))
-            || self
-                .path
-                .as_ref()
-                .is_some_and(|(path, access)| known(Some(path), &explainer.path_reason(path, *access)))
-            || self.beyond.as_ref().is_some_and(|beyond| {
-                let path = match beyond {
-                    Beyond::Capability(closed) => closed.path.as_deref(),
-                    _ => None,
-                };
-                known(path, &explainer.beyond_reason(beyond.clone()))
-            })
-    }
-
-    /// The file of a process of the run, which its owner or the kernel closes, that the call is about.
-    pub fn of_process(&self) -> bool {
-        self.path.as_ref().is_some_and(|(path, _)| is_of_process(path))
-    }
-
-    /// Whether the path or process is among the words of the command line: many programs look for files that they do
-    /// without.
-    pub fn is_argument(&self) -> bool {
-        let words = process::about(self.told.caller.process, "cmdline").unwrap_or_default();
-        if let Some(number) = self.process() {
-            return words.contains(&number.to_string());
-        }
-        self.given().is_some_and(|path| words.contains(&*String::from_utf8_lossy(path)))
-    }
-
-    /// Whether the file is there outside and not inside.
-    fn is_hidden(&self, paths: &RefusedPaths) -> bool {
-        let layout = paths.layout.as_deref().zip(self.path.as_ref());
-        layout.is_some_and(|(layout, (path, _))| layout.hides(path))
-    }
-
-    /// Whether it would change what a mount keeps as it is.
-    pub fn is_of_protected(&self, paths: &RefusedPaths) -> bool {
-        let layout = paths.layout.as_deref().zip(self.path.as_ref());
-        layout.is_some_and(|(layout, (path, access))| {
-            access.intersects(CHANGES) && !layout.denies(path) && layout.keeper(path).is_some()
-        })
-    }
-
-    /// Whether it is about rights that the program would have outside.
-    pub fn wants_rights(&self) -> bool {
-        self.beyond == Some(Beyond::Gain)
-    }
-
-    /// Whether the call only looks at its files, and opens none.
-    pub fn only_looks(&self) -> bool {
-        self.beyond.is_none()
-            && !self.by_filter
-            && self.told.decoded.paths.iter().all(|argument| argument.access == Access::METADATA)
-    }
-
-    /// The directory that the call lists by its full name.
-    pub fn listed(&self) -> Option<&Path> {
-        let lists =
-            |argument: &PathArgument| argument.access == Access::LIST && argument.path.starts_with(b"/");
-        let (directory, _) = self.path.as_ref()?;
-        self.told.decoded.paths.iter().all(lists).then_some(directory)
-    }
-
-    /// The path as the caller gave it.
-    pub fn given(&self) -> Option<&[u8]> {
-        self.told.decoded.paths.first().map(|argument| &*argument.path)
-    }
-}
-
 /// Names refusals as they come, or once it is known that the program has not done without.
 pub struct Refusals {
     paths: RefusedPaths,
@@ -382,12 +245,13 @@ impl Handler for Refusals {
         if findings.given().is_some_and(is_copied) {
             return None;
         }
-        findings.is_weak = findings.is_hidden(&self.paths) && !findings.is_argument();
+        findings.is_weak = findings.hidden(&self.paths).is_some() && !findings.is_argument();
         // A program that asks for less, and goes on, has done without.
         if findings.beyond == Some(Beyond::Limit(LimitKey::Memory)) {
             return Some(Seen::Refused(findings, Hold::ToTheEnd));
         }
-        let waits = findings.is_hidden(&self.paths) || !self.shells.is_one(waiting.call.notification.pid);
+        let waits =
+            findings.hidden(&self.paths).is_some() || !self.shells.is_one(waiting.call.notification.pid);
         let waits = waits && !self.at_once && self.held.len() < MOST;
         let hold = if waits { Hold::Yes } else { Hold::No };
         Some(Seen::Refused(findings, hold))

@@ -15,7 +15,8 @@ use crate::plan::calls::Calls;
 use crate::plan::limits::LimitKey;
 use crate::plan::notified;
 use crate::supervise::dispatch::{Flow, Handler, Step};
-use crate::supervise::handlers::refused_paths::{Findings, RefusedPaths};
+use crate::supervise::findings::Findings;
+use crate::supervise::handlers::refused_paths::RefusedPaths;
 use crate::supervise::judge::{Judge, PolicyProgram, Verdict, error};
 use crate::supervise::waiting::{NotifiedCall, Waiting};
 use crate::sys::SyscallError;
@@ -165,6 +166,8 @@ impl Handler for Told {
         }
         records.sort_by_key(|record| record.order);
         let last = records.last().map(|record| record.order);
+        let is_spoken =
+            |error: u32| records.iter().any(|record| record.flags & SPOKEN != 0 && record.error == error);
         let found = |record: &Record| {
             let (call, mut findings) = self.finding(waiting, record)?;
             let is_missing = matches!(record.error as i32, libc::ENOENT | libc::ENOSYS | libc::ESRCH)
@@ -176,7 +179,11 @@ impl Handler for Told {
                 let process = call.notification.pid;
                 last == Some(record.order) && !(only_looks && self.shells.is_one(process))
             };
-            let is_meant = || record.flags & SPOKEN != 0 || findings.is_argument();
+            // Who speaks of an error late has failed in other calls since.
+            let is_meant = || {
+                let is_of_user = || is_spoken(record.error) && findings.is_users_own(&self.paths);
+                record.flags & SPOKEN != 0 || findings.is_argument() || is_of_user()
+            };
             // What the kernel closes of other processes of the run, programs that list processes do without.
             if findings.of_process() && !findings.is_argument() {
                 return None;
@@ -190,6 +197,13 @@ impl Handler for Told {
         let immovable: Vec<Vec<u8>> =
             records.iter().filter_map(|record| self.immovable(waiting, record)).collect();
         let mut found: Vec<_> = records.iter().filter_map(found).collect();
+        // A directory that is opened to the command has what is in it.
+        let above: Vec<PathBuf> = found
+            .iter()
+            .filter_map(|(_, findings)| findings.hidden(&self.paths))
+            .map(Path::to_path_buf)
+            .collect();
+        found.retain(|(_, findings)| !above.iter().any(|directory| findings.is_below(directory)));
         found.retain(|(_, findings)| !immovable.iter().any(|path| findings.given() == Some(path)));
         // A program that has spoken of a protected file may go on as if that had its new content.
         if goes_on && !found.iter().any(|(_, findings)| findings.is_of_protected(&self.paths)) {

@@ -1,0 +1,152 @@
+//! What is known of a refused call before it is said.
+
+use crate::explain::decode::{Access, PathArgument};
+use crate::explain::hint::{CHANGES, Reason};
+use crate::explain::infer::{Beyond, DeniedPath};
+use crate::supervise::handlers::refused_paths::RefusedPaths;
+use crate::supervise::judge::Judge;
+use crate::supervise::violation::Violations;
+use crate::supervise::waiting::Told;
+use crate::sys::path::is_of_process;
+use crate::sys::process::{self, Pid};
+use crate::sys::within;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What is going to be refused of a call.
+pub struct Findings {
+    pub(super) path: Option<DeniedPath>,
+    pub(super) beyond: Option<Beyond>,
+    /// Whether the filter refuses it, and nobody was notified.
+    pub(super) by_filter: bool,
+    /// Whether it may be that the program did without: nothing shows that it missed it.
+    pub is_weak: bool,
+    /// Whether the program lists a directory that nobody named to it.
+    pub is_unasked_list: bool,
+    pub(super) told: Told,
+}
+
+impl Findings {
+    /// That the rules refuse this path, or something else than one about paths the call.
+    pub fn new(path: Option<DeniedPath>, beyond: Option<Beyond>, told: Told) -> Findings {
+        Findings { path, beyond, by_filter: false, is_weak: false, is_unasked_list: false, told }
+    }
+
+    /// That something else than a rule about paths refused the call.
+    pub fn of(beyond: Beyond, told: Told) -> Findings {
+        Findings::new(None, Some(beyond), told)
+    }
+
+    /// That the filter refused the call, and nobody was notified.
+    pub fn by_filter(told: Told) -> Findings {
+        Findings { by_filter: true, ..Findings::new(None, None, told) }
+    }
+
+    /// Whether the filter refused the call.
+    pub fn is_by_filter(&self) -> bool {
+        self.by_filter
+    }
+
+    /// The process that the call is about, where that is outside.
+    pub fn process(&self) -> Option<Pid> {
+        match self.beyond {
+            Some(Beyond::Process(process) | Beyond::Signal(process)) => Some(process),
+            _ => None,
+        }
+    }
+
+    /// Whether a line has told as much: the supervisor refused the call itself, or the program was refused to use what
+    /// it looks at.
+    pub fn are_known(&self, violations: &Violations) -> bool {
+        let (program, arguments) = (&*self.told.caller.name, &*self.told.decoded.text);
+        let path = self.path.as_ref().filter(|_| self.only_looks());
+        violations.has_said(arguments, program)
+            || path.is_some_and(|(path, _)| violations.has_named(path.as_os_str().as_bytes(), program))
+    }
+
+    /// Whether it adds nothing to what has been said of the process: the same reason, or one of several that it may
+    /// have done without.
+    pub fn adds_nothing(&self, judge: &Judge) -> bool {
+        let process = self.told.caller.process;
+        let known = |path: Option<&Path>, reason: &Reason| {
+            judge.violations.has_reason(path.map(|path| path.as_os_str().as_bytes()), reason, process)
+        };
+        let explainer = &judge.explainer;
+        (self.is_weak && judge.violations.has_observed(process))
+            || self
+                .path
+                .as_ref()
+                .is_some_and(|(path, access)| known(Some(path), &explainer.path_reason(path, *access)))
+            || self.beyond.as_ref().is_some_and(|beyond| {
+                let path = match beyond {
+                    Beyond::Capability(closed) => closed.path.as_deref(),
+                    _ => None,
+                };
+                known(path, &explainer.beyond_reason(beyond.clone()))
+            })
+    }
+
+    /// The file of a process of the run, which its owner or the kernel closes, that the call is about.
+    pub fn of_process(&self) -> bool {
+        self.path.as_ref().is_some_and(|(path, _)| is_of_process(path))
+    }
+
+    /// Whether the path or process is among the words of the command line: many programs look for files that they do
+    /// without.
+    pub fn is_argument(&self) -> bool {
+        let words = process::about(self.told.caller.process, "cmdline").unwrap_or_default();
+        if let Some(number) = self.process() {
+            return words.contains(&number.to_string());
+        }
+        self.given().is_some_and(|path| words.contains(&*String::from_utf8_lossy(path)))
+    }
+
+    /// Whether the user knows the file by its name, as the settings are not that programs look for on their own.
+    pub fn is_users_own(&self, paths: &RefusedPaths) -> bool {
+        self.hidden(paths).is_some_and(|path| !path.iter().any(|name| name.as_bytes().starts_with(b".")))
+    }
+
+    /// The path, if it is there outside and not inside.
+    pub fn hidden(&self, paths: &RefusedPaths) -> Option<&Path> {
+        let (path, _) = self.path.as_ref()?;
+        paths.layout.as_deref()?.hides(path).then_some(path)
+    }
+
+    /// Whether it is about something in this directory.
+    pub fn is_below(&self, directory: &Path) -> bool {
+        self.path.as_ref().is_some_and(|(path, _)| within::is_below(path, directory))
+    }
+
+    /// Whether it would change what a mount keeps as it is.
+    pub fn is_of_protected(&self, paths: &RefusedPaths) -> bool {
+        let layout = paths.layout.as_deref().zip(self.path.as_ref());
+        layout.is_some_and(|(layout, (path, access))| {
+            access.intersects(CHANGES) && !layout.denies(path) && layout.keeper(path).is_some()
+        })
+    }
+
+    /// Whether it is about rights that the program would have outside.
+    pub fn wants_rights(&self) -> bool {
+        self.beyond == Some(Beyond::Gain)
+    }
+
+    /// Whether the call only looks at its files, and opens none.
+    pub fn only_looks(&self) -> bool {
+        self.beyond.is_none()
+            && !self.by_filter
+            && self.told.decoded.paths.iter().all(|argument| argument.access == Access::METADATA)
+    }
+
+    /// The directory that the call lists by its full name.
+    pub fn listed(&self) -> Option<&Path> {
+        let lists =
+            |argument: &PathArgument| argument.access == Access::LIST && argument.path.starts_with(b"/");
+        let (directory, _) = self.path.as_ref()?;
+        self.told.decoded.paths.iter().all(lists).then_some(directory)
+    }
+
+    /// The path as the caller gave it.
+    pub fn given(&self) -> Option<&[u8]> {
+        self.told.decoded.paths.first().map(|argument| &*argument.path)
+    }
+}

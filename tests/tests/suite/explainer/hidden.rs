@@ -1,0 +1,43 @@
+//! Files that are there outside and not inside: whose refusals are told.
+
+use super::{lines, none, one};
+use crate::debuggers::compile;
+use sbx_tests::{in_worlds, need, promise};
+
+/// cargo looks at the directory of a dependency, opens its manifest, writes a cache, and says then what went wrong.
+#[test]
+fn what_is_out_of_sight_is_named_to_who_speaks_late() {
+    need!("gcc");
+    promise!(namespaces);
+    const PROGRAM: &str = r#"
+        #include <fcntl.h>
+        #include <stdio.h>
+        #include <string.h>
+        #include <sys/stat.h>
+        int main(void) {
+            struct stat found;
+            char directory[4096], file[4200];
+            if (scanf("%4095s", directory) != 1) return 0;
+            snprintf(file, sizeof file, "%s/file", directory);
+            if (stat(directory, &found) == 0 || open(file, O_RDONLY) >= 0) return 0;
+            open("cache/file", O_WRONLY | O_CREAT, 0666);
+            fprintf(stderr, "%s\n", strerror(2));
+            return 1;
+        }"#;
+    in_worlds(|world| {
+        compile(world, "program", PROGRAM, &[]);
+        for (name, is_told) in [("other", true), (".settings", false)] {
+            let directory = world.home.join(name);
+            world.write(directory.join("file"), "x\n");
+            let directory = directory.to_str().unwrap();
+            let line = format!("echo {directory} | ./program");
+            if !is_told {
+                none(&lines(world, &[], &line));
+                continue;
+            }
+            // One line for the directory and what is in it.
+            one(&lines(world, &[], &line), &["out of sight", &format!("allow it with --ro {directory}")]);
+            none(&lines(world, &["--ro", directory], &line));
+        }
+    });
+}
