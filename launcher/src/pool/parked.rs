@@ -5,7 +5,7 @@ use crate::pool::key::Key;
 use crate::pool::messages::{Answer, LONGEST, Wish};
 use crate::pool::peer::{Proof, Standing};
 use crate::request::Request;
-use crate::run::lasting::News;
+use crate::run::warm::lasting::News;
 use crate::run::warm::{self, Asked, Door, Ended, Waited};
 use crate::supervise::{Caller, Stderr};
 use crate::sys::packet::Came;

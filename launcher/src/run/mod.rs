@@ -5,15 +5,14 @@ mod arguments;
 mod case;
 mod compiling;
 mod conclusion;
+mod follow;
+mod hindsight;
 mod hosts;
-pub mod lasting;
 mod messages;
 mod provide;
 mod proxy;
 mod publish;
-mod same;
 mod signing;
-mod stands;
 mod supervised;
 pub mod warm;
 mod withheld;
@@ -35,10 +34,10 @@ use crate::supervise::violation::{Show, Violations};
 use crate::sys::ahead::Ahead;
 use crate::sys::signal::{self, Disposition};
 use crate::sys::{descriptor, privilege, process, stream};
+use follow::Voice;
 use messages::Closing;
-use provide::provide;
+use provide::{Resources, provide};
 use std::os::fd::OwnedFd;
-use supervised::Voice;
 use withheld::Withheld;
 
 /// What is done before a run that asks for `--verify`.
@@ -156,10 +155,7 @@ fn attempt(
     let Drafted { spare, draft, ahead } = Drafted::of(request, host, unavailable)?;
     let (resources, provided) = provide(&draft, host, unavailable, ahead.as_ref())?;
     let mut plan = draft.complete(provided)?;
-    if let (Some(home), Ok(layout)) = (plan.private_home.as_ref().filter(|home| home.lasts), &plan.namespaces)
-    {
-        home_places::settle(home, &resources.home, layout)?;
-    }
+    settle_home(&plan, &resources)?;
     if let Some(reporter) = &mut reporter {
         reporter.planned(&mut plan);
     }
@@ -175,6 +171,14 @@ fn attempt(
     let parts = Parts { closed, spare, cgroup_procs, listens: !plan.unconfined, ahead, later: false };
     let withheld = Withheld::of(&plan, host);
     supervised::run(plan, parts, resources, Voice { violations, closing, withheld, reporter })
+}
+
+/// Writes down what this run mounts on in a home that lasts, and removes what earlier runs mounted on.
+fn settle_home(plan: &Plan, resources: &Resources) -> Result<(), Refusal> {
+    match (plan.private_home.as_ref().filter(|home| home.lasts), &plan.namespaces) {
+        (Some(home), Ok(layout)) => Ok(home_places::settle(home, &resources.home, layout)?),
+        _ => Ok(()),
+    }
 }
 
 /// Says what there is to say before the start, but for what has been `said`. Returns who goes on saying things.

@@ -17,7 +17,7 @@ use crate::supervise::judge::Judge;
 use crate::supervise::violation::{Confidence, Fate, Kind, Violation};
 use crate::sys::process::Pid;
 use crate::text::shown;
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::RawFd;
@@ -216,67 +216,27 @@ impl Hosts {
     }
 
     fn hear(&self, event: Event, judge: &mut Judge) {
-        let mut state = self.state.borrow_mut();
         match event {
-            Event::Assigned { name, address } => {
-                if !Range::of_names().has(address.into()) {
-                    return;
-                }
-                let is_listed = self.logs && !self.plan.rules.know_name(&name);
-                let shown = name.to_string();
-                state.names.entry(address).or_insert(name);
-                let asker = state.asker();
-                drop(state);
-                if is_listed {
-                    let reason = judge.explainer.host_name_reason(&shown);
-                    self.tell(judge, &asker, Fate::WouldBlock, "dns", format!("A {shown}"), reason);
-                }
-            }
+            Event::Assigned { name, address } => self.hear_assigned(name, address, judge),
             Event::Refused { name, kind } => {
-                state.of(&name, 0, |used| used.refused += 1);
-                let asker = state.asker();
-                drop(state);
+                let asker = self.counted(&name, 0, |used| used.refused += 1).asker();
                 let reason = judge.explainer.host_name_reason(&name);
                 self.tell(judge, &asker, Fate::Blocked, "dns", format!("{kind} {name}"), reason);
             }
             Event::Opened { host, port, ends, address } => {
                 ends.into_iter().for_each(|ends| self.dials.tell(ends, 0));
-                state.of(&host, port, |used| used.connections += 1);
-                let caller = state.caller(&host, port);
-                drop(state);
+                let caller = self.counted(&host, port, |used| used.connections += 1).caller(&host, port);
                 self.list(judge, &caller, &host, address);
             }
             Event::Failed { host, port, errno, ends } => {
                 ends.into_iter().for_each(|ends| self.dials.tell(ends, as_of_connect(errno)));
-                if errno != libc::EACCES {
-                    let mut is_first = false;
-                    state.of(&host, port, |used| {
-                        used.failed += 1;
-                        is_first = used.failed == 1;
-                    });
-                    drop(state);
-                    let cause = why_not_looked_up(errno).filter(|_| is_first);
-                    return cause.into_iter().for_each(|cause| {
-                        judge
-                            .violations
-                            .line(&format!("cannot look up '{}': {cause}", shown(Path::new(&host))));
-                    });
+                match errno {
+                    libc::EACCES => self.hear_not_let_out(&host, port, judge),
+                    errno => self.hear_failed(&host, port, errno, judge),
                 }
-                state.of(&host, port, |used| used.refused += 1);
-                let caller = state.caller(&host, port);
-                drop(state);
-                // A client of the proxy names whom it likes.
-                let asked = host_of(&host, port);
-                let reason = match self.allows(&asked) {
-                    true => judge.explainer.address_of_name_reason(&host, port),
-                    false => judge.explainer.host_reason(&asked),
-                };
-                self.tell(judge, &caller, Fate::Blocked, "connection", format!("{host}:{port}"), reason);
             }
             Event::Mismatch { host, port, said, protocol } => {
-                state.of(&host, port, |used| used.refused += 1);
-                let caller = state.caller(&host, port);
-                drop(state);
+                let caller = self.counted(&host, port, |used| used.refused += 1).caller(&host, port);
                 let word = protocol.to_string().to_uppercase();
                 let reason = judge.explainer.mismatch_reason(&word, &host, port, said.is_some());
                 let said = said.map_or_else(|| "no host".to_string(), |said| format!("'{said}'"));
@@ -284,15 +244,66 @@ impl Hosts {
                 let fate = if self.logs { Fate::WouldBlock } else { Fate::Blocked };
                 self.tell(judge, &caller, fate, "connection", what, reason);
             }
-            Event::Closed { host, port, sent, received, .. } => state.of(&host, port, |used| {
-                used.sent += sent;
-                used.received += received;
-            }),
+            Event::Closed { host, port, sent, received, .. } => {
+                self.counted(&host, port, |used| {
+                    used.sent += sent;
+                    used.received += received;
+                });
+            }
             Event::Lost { count } => {
                 self.dials.release(false);
-                state.unlisted += count;
+                self.state.borrow_mut().unlisted += count;
             }
         }
+    }
+
+    /// A name has an address inside.
+    fn hear_assigned(&self, name: HostName, address: Ipv4Addr, judge: &mut Judge) {
+        if !Range::of_names().has(address.into()) {
+            return;
+        }
+        let is_listed = self.logs && !self.plan.rules.know_name(&name);
+        let shown = name.to_string();
+        let asker = {
+            let mut state = self.state.borrow_mut();
+            state.names.entry(address).or_insert(name);
+            state.asker()
+        };
+        if is_listed {
+            let reason = judge.explainer.host_name_reason(&shown);
+            self.tell(judge, &asker, Fate::WouldBlock, "dns", format!("A {shown}"), reason);
+        }
+    }
+
+    /// The broker let a connection not out: a client of the proxy names whom it likes, and a name may have an address
+    /// that no rule names.
+    fn hear_not_let_out(&self, host: &str, port: u16, judge: &mut Judge) {
+        let caller = self.counted(host, port, |used| used.refused += 1).caller(host, port);
+        let asked = host_of(host, port);
+        let reason = match self.allows(&asked) {
+            true => judge.explainer.address_of_name_reason(host, port),
+            false => judge.explainer.host_reason(&asked),
+        };
+        self.tell(judge, &caller, Fate::Blocked, "connection", format!("{host}:{port}"), reason);
+    }
+
+    /// A connection failed as it would outside. No error of connect(2) says so of a name without an address.
+    fn hear_failed(&self, host: &str, port: u16, errno: i32, judge: &Judge) {
+        let mut is_first = false;
+        self.counted(host, port, |used| {
+            used.failed += 1;
+            is_first = used.failed == 1;
+        });
+        if let Some(cause) = why_not_looked_up(errno).filter(|_| is_first) {
+            judge.violations.line(&format!("cannot look up '{}': {cause}", shown(Path::new(host))));
+        }
+    }
+
+    /// What is known, with this counted of a host.
+    fn counted(&self, host: &str, port: u16, change: impl FnOnce(&mut Used)) -> RefMut<'_, State> {
+        let mut state = self.state.borrow_mut();
+        state.of(host, port, change);
+        state
     }
 
     /// Names a connection that only log mode has let through, by its host or by the address that it has led to.

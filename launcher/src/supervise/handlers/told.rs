@@ -24,7 +24,7 @@ use crate::sys::path;
 use crate::sys::process::Pid;
 use crate::sys::seccomp::{Answer, Notification};
 use sbx_policy::tell::{GAINS, MOST, Record, SIZE, SPOKEN, TELL};
-use std::cell::OnceCell;
+use std::cell::{LazyCell, OnceCell};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -75,6 +75,62 @@ impl Told {
         let is_moving = record.error == libc::EXDEV as u32;
         let call = is_moving.then(|| NotifiedCall::new(of(waiting, record), Verdict::Allowed))?;
         self.paths.immovable(&Waiting::new(&call, waiting.listener()))
+    }
+
+    /// What the rules refuse of the calls, as far as it is what the program failed by.
+    fn found(&self, waiting: &Waiting<'_>, records: &[Record]) -> Vec<(NotifiedCall, Findings)> {
+        let mut found: Vec<_> =
+            records.iter().filter_map(|record| self.meant(waiting, record, records)).collect();
+        // A directory that is opened to the command has what is in it.
+        let above: Vec<PathBuf> = found
+            .iter()
+            .filter_map(|(_, findings)| findings.hidden(&self.paths))
+            .map(Path::to_path_buf)
+            .collect();
+        found.retain(|(_, findings)| !above.iter().any(|directory| findings.is_below(directory)));
+        let immovable: Vec<Vec<u8>> =
+            records.iter().filter_map(|record| self.immovable(waiting, record)).collect();
+        found.retain(|(_, findings)| !immovable.iter().any(|path| findings.given() == Some(path)));
+        // Whatever else it was refused is of no use to a program without the rights that it counts on.
+        if found.iter().any(|(_, findings)| findings.wants_rights()) {
+            found.retain(|(_, findings)| findings.wants_rights());
+        }
+        found
+    }
+
+    /// What the rules refuse of one of these calls, unless its program did without.
+    fn meant(
+        &self,
+        waiting: &Waiting<'_>,
+        record: &Record,
+        all: &[Record],
+    ) -> Option<(NotifiedCall, Findings)> {
+        let (call, findings) = self.finding(waiting, record)?;
+        let process = call.notification.pid;
+        let is_argument = LazyCell::new(|| findings.is_argument());
+        let is_shell = LazyCell::new(|| self.shells.is_one(process));
+        // What the kernel closes of other processes of the run, programs that list processes do without.
+        if findings.of_process() && !*is_argument {
+            return None;
+        }
+        let is_missing = matches!(record.error as i32, libc::ENOENT | libc::ENOSYS | libc::ESRCH)
+            || call.name == "sendto"
+            || findings.is_by_filter();
+        // Who speaks of an error late has failed in other calls since.
+        let is_of_user = || {
+            let is_spoken = |other: &Record| other.flags & SPOKEN != 0 && other.error == record.error;
+            all.iter().any(is_spoken) && findings.is_users_own(&self.paths)
+        };
+        let is_meant = || record.flags & SPOKEN != 0 || *is_argument || is_of_user();
+        let is_weak = is_missing && !is_meant();
+        // What a shell lists, its script says.
+        let is_unasked_list = findings.listed().is_some() && !*is_argument && !*is_shell;
+        // A shell looks for commands and files that it does without.
+        let is_last = || {
+            all.last().is_some_and(|last| last.order == record.order) && !(findings.only_looks() && *is_shell)
+        };
+        let is_said = !is_weak || is_last();
+        is_said.then_some((call, Findings { is_weak, is_unasked_list, ..findings }))
     }
 
     /// What the rules refuse of a call.
@@ -145,7 +201,7 @@ impl Handler for Told {
     type Copy = Heard;
 
     fn look(&self, waiting: &Waiting<'_>) -> Option<Self::Copy> {
-        let [option, address, count, speaks, ..] = waiting.call.notification.args;
+        let [option, _, _, speaks, ..] = waiting.call.notification.args;
         if option as u32 != TELL {
             return None;
         }
@@ -155,63 +211,16 @@ impl Handler for Told {
             0 if !self.all_are_notified => Duration::ZERO,
             _ => MOMENT,
         };
-        let mut bytes = vec![0; SIZE * MOST.min(usize::try_from(count).unwrap_or(MOST))];
-        let read = waiting.memory.read(address, &mut bytes);
-        let records = bytes[..read].chunks_exact(SIZE).filter_map(Record::read);
-        let mut records: Vec<Record> = records.filter(|record| record.number != 0).collect();
+        let records = records(waiting);
         // What a mount keeps as it is fails in one of these ways.
         let by_mount = |record: &Record| matches!(record.error as i32, libc::EROFS | libc::EBUSY);
         if goes_on && !records.iter().any(by_mount) {
             return Some(Heard::Later);
         }
-        records.sort_by_key(|record| record.order);
-        let last = records.last().map(|record| record.order);
-        let is_spoken =
-            |error: u32| records.iter().any(|record| record.flags & SPOKEN != 0 && record.error == error);
-        let found = |record: &Record| {
-            let (call, mut findings) = self.finding(waiting, record)?;
-            let is_missing = matches!(record.error as i32, libc::ENOENT | libc::ENOSYS | libc::ESRCH)
-                || call.name == "sendto"
-                || findings.is_by_filter();
-            // A shell looks for commands and files that it does without.
-            let only_looks = findings.only_looks();
-            let is_last = || {
-                let process = call.notification.pid;
-                last == Some(record.order) && !(only_looks && self.shells.is_one(process))
-            };
-            // Who speaks of an error late has failed in other calls since.
-            let is_meant = || {
-                let is_of_user = || is_spoken(record.error) && findings.is_users_own(&self.paths);
-                record.flags & SPOKEN != 0 || findings.is_argument() || is_of_user()
-            };
-            // What the kernel closes of other processes of the run, programs that list processes do without.
-            if findings.of_process() && !findings.is_argument() {
-                return None;
-            }
-            findings.is_weak = is_missing && !is_meant();
-            // What a shell lists, its script says.
-            let is_programs = || !findings.is_argument() && !self.shells.is_one(call.notification.pid);
-            findings.is_unasked_list = findings.listed().is_some() && is_programs();
-            (!findings.is_weak || is_last()).then_some((call, findings))
-        };
-        let immovable: Vec<Vec<u8>> =
-            records.iter().filter_map(|record| self.immovable(waiting, record)).collect();
-        let mut found: Vec<_> = records.iter().filter_map(found).collect();
-        // A directory that is opened to the command has what is in it.
-        let above: Vec<PathBuf> = found
-            .iter()
-            .filter_map(|(_, findings)| findings.hidden(&self.paths))
-            .map(Path::to_path_buf)
-            .collect();
-        found.retain(|(_, findings)| !above.iter().any(|directory| findings.is_below(directory)));
-        found.retain(|(_, findings)| !immovable.iter().any(|path| findings.given() == Some(path)));
+        let found = self.found(waiting, &records);
         // A program that has spoken of a protected file may go on as if that had its new content.
         if goes_on && !found.iter().any(|(_, findings)| findings.is_of_protected(&self.paths)) {
             return Some(Heard::Later);
-        }
-        // Whatever else it was refused is of no use to a program without the rights that it counts on.
-        if found.iter().any(|(_, findings)| findings.wants_rights()) {
-            found.retain(|(_, findings)| findings.wants_rights());
         }
         Some(Heard::Now(found, pause))
     }
@@ -243,6 +252,17 @@ impl Handler for Told {
     fn end(&mut self, judge: &mut Judge) {
         self.say(judge, None);
     }
+}
+
+/// What a program tells, in the order in which it happened.
+fn records(waiting: &Waiting<'_>) -> Vec<Record> {
+    let [_, address, count, ..] = waiting.call.notification.args;
+    let mut bytes = vec![0; SIZE * MOST.min(usize::try_from(count).unwrap_or(MOST))];
+    let read = waiting.memory.read(address, &mut bytes);
+    let records = bytes[..read].chunks_exact(SIZE).filter_map(Record::read);
+    let mut records: Vec<Record> = records.filter(|record| record.number != 0).collect();
+    records.sort_by_key(|record| record.order);
+    records
 }
 
 /// The call of a record, as one that its caller is about to make.

@@ -1,7 +1,7 @@
 //! What protects files in a run that waits for its command.
 
 use crate::error::{Refusal, cannot};
-use crate::run::same::{Files, Policy};
+use crate::run::warm::same::{Files, Policy};
 use crate::sys::mount;
 use crate::sys::process::Pid;
 use crate::text::shown;

@@ -1,0 +1,212 @@
+//! Watches the command until it and what it left behind have ended, and says what there is to say of that.
+
+use crate::enforce::child::Progress;
+use crate::enforce::reaper::{Afterwards, Departing};
+use crate::enforce::scratch::Scratch;
+use crate::error::{Refusal, cannot};
+use crate::plan::OnViolation;
+use crate::report::Reporter;
+use crate::run::case::Ways;
+use crate::run::conclusion::{conclude, tell_placeholders};
+use crate::run::messages::Closing;
+use crate::run::supervised::{Going, Kept, Prospect, Signals, Started};
+use crate::run::withheld::Withheld;
+use crate::run::{Stop, hosts};
+use crate::supervise::hosts::Hosts;
+use crate::supervise::judge::Judge;
+use crate::supervise::output::{Diverted, Pumps};
+use crate::supervise::published::Published;
+use crate::supervise::violation::Violations;
+use crate::supervise::{self, Caller, Ending, Task, Watch, memory};
+use crate::sys::signal::{self, Disposition};
+use crate::sys::{descriptor, privilege, seccomp};
+use std::rc::Rc;
+
+/// What says what there is to say about a run.
+pub struct Voice<'r> {
+    pub violations: Violations,
+    pub closing: Option<Closing>,
+    pub withheld: Withheld,
+    pub reporter: Option<&'r mut Reporter>,
+}
+
+impl Voice<'_> {
+    /// Whether somebody wants to know all that was written to the home.
+    pub fn asks_for_all(&self) -> bool {
+        self.closing.is_some() || self.reporter.is_some()
+    }
+}
+
+/// What of a run is still to be removed, which takes longer than to tell how it ended. Dropped, it is gone.
+#[derive(Default)]
+pub struct Left {
+    _departing: Option<Departing>,
+    _scratch: [Option<Scratch>; 2],
+    _afterwards: Afterwards,
+}
+
+/// Watches the command until it and what it left behind have ended, and says what there is to say.
+pub fn follow(
+    result: Result<Started, Stop>,
+    (Prospect { limits, case, publishing, hindsight }, going, signals): (Prospect, Going, Signals),
+    (afterwards, kept): (Afterwards, Kept),
+    (caller, left): (Option<Caller>, Option<&mut Left>),
+    Voice { violations, closing, withheld, mut reporter }: Voice<'_>,
+) -> Result<i32, Stop> {
+    let Going { pumps, diverted, terminal, started } = going;
+    let Kept { scratch, in_memory, group, proxy } = kept;
+    // Whatever there is to say is said to the caller, not to ourselves.
+    diverted.map_or(Ok(()), Diverted::restore).map_err(cannot("put standard output back"))?;
+    let Started { watch, outcome, granted, presence } = available(result, &signals)?;
+    let listener = outcome.listener.map(seccomp::own_listener);
+    let (unheard, network) = (outcome.no_listener.clone(), outcome.network);
+    let doors = outcome.doors.clone();
+    if let Some(failure) = outcome.into_failure() {
+        return Err(Refusal::from(failure).into());
+    }
+    // It takes the rights that this process is going to give up.
+    let published = publishing.map(|publishing| publishing.start(&doors)).transpose()?;
+    if let Some(reporter) = &mut reporter {
+        reporter.started(watch.command(), unheard.as_deref());
+    }
+    if let Watch::Reaper(reaper) = &watch
+        && afterwards.introduces
+    {
+        reaper.acquaint();
+    }
+    say_what_does_not_hold(&violations, unheard.as_deref(), pumps.as_ref());
+    settle_in(&violations)?;
+    let logs = case.on_violation == OnViolation::Log;
+    let hosts = case.hosts.clone().map(|hosts| hosts::start(hosts, logs, &doors, proxy)).transpose()?;
+    let ways = Ways { network, hosts: hosts.clone() };
+    let helpers = Helpers { hosts: hosts.clone(), published: published.clone() };
+    let mut calls = case.dispatcher(granted, &watch, presence, ways, violations);
+    let command = watch.command();
+    let task = Task {
+        memory: limits.watched.map(|bytes| memory::Watch::new(watch.root(), bytes)),
+        watch,
+        listener,
+        signals: signals.arriving,
+        started,
+        timeout: limits.timeout,
+        kill_after: limits.kill_after,
+        pumps,
+        group,
+        keep_background: limits.keep_background,
+        limits: limits.applied,
+        hosts,
+        published,
+        caller,
+    };
+    let mut summary = supervise::run(task, &mut calls);
+    // What is looked at meanwhile is outside, where none of the run's mounts are. A report counts what the reaper used.
+    let departing = summary.as_mut().ok().and_then(|summary| summary.departing.take());
+    let departing = departing.filter(|_| reporter.is_none());
+    calls.end();
+    let judge = &mut calls.judge;
+    helpers.end(judge);
+    let seen = hindsight.look(command, summary.as_ref().ok(), judge);
+    // A command that ended by itself has left it as it wants it.
+    let ended = summary.as_ref().is_ok_and(|summary| matches!(summary.ending, Ending::Exited(_)));
+    if let Some(terminal) = terminal.filter(|_| !ended) {
+        terminal.restore();
+    }
+    let has_table = reporter.as_ref().is_some_and(|reporter| reporter.shows());
+    let violations = &mut judge.violations;
+    if let Some(reporter) = reporter {
+        helpers.report(reporter);
+        reporter.ended(summary.as_ref().ok(), violations);
+        seen.report(reporter);
+    }
+    violations.sum_up();
+    seen.findings().for_each(|line| violations.line(&line));
+    let (scratch, afterwards) = match left {
+        // Who asks from elsewhere need not wait for that.
+        Some(left) => {
+            *left = Left { _departing: departing, _scratch: [scratch, in_memory], _afterwards: afterwards };
+            (None, Afterwards::default())
+        }
+        None => {
+            // What something is mounted on takes long to remove.
+            drop(departing);
+            (scratch, afterwards)
+        }
+    };
+    let result = summary.map_err(cannot("supervise the command")).and_then(|summary| {
+        let result = conclude(&summary, violations, scratch);
+        let ending = summary.ending;
+        let closing = closing.map(|closing| closing.line(ending));
+        let lines = seen.hints(ending).chain(withheld.lines(ending)).chain(seen.written()).chain(closing);
+        lines.for_each(|line| violations.line(&line));
+        result
+    });
+    tell_placeholders(violations, &afterwards.placeholders.end());
+    if !has_table {
+        violations.total_up();
+    }
+    violations.finish();
+    result.map_err(Stop::from)
+}
+
+/// The processes beside the supervisor that lead out of the run's network.
+struct Helpers {
+    hosts: Option<Rc<Hosts>>,
+    published: Option<Rc<Published>>,
+}
+
+impl Helpers {
+    /// Ends them, and says what they have to say.
+    fn end(&self, judge: &mut Judge) {
+        self.hosts.iter().for_each(|hosts| hosts.end(judge));
+        self.published.iter().for_each(|published| published.end(judge));
+    }
+
+    /// Records what went through them.
+    fn report(&self, reporter: &mut Reporter) {
+        self.hosts.iter().for_each(|hosts| reporter.reached(hosts));
+        self.published.iter().for_each(|published| reporter.showed(published));
+    }
+}
+
+/// What was started, unless the machine did not give it what was tried, and another attempt may do without.
+fn available(result: Result<Started, Stop>, signals: &Signals) -> Result<Started, Stop> {
+    let stop = match result {
+        Ok(Started { outcome: Progress { missing: Some((missing, why)), .. }, .. })
+        | Err(Stop::Unavailable(missing, why)) => Stop::Unavailable(missing, why),
+        Ok(Started { outcome: Progress { no_overlays: Some(why), .. }, .. }) => Stop::NoOverlays(why),
+        result => return result,
+    };
+    signals.give_back()?;
+    Err(stop)
+}
+
+/// Says what was wished for and cannot be had in this run.
+fn say_what_does_not_hold(violations: &Violations, unheard: Option<&str>, pumps: Option<&Pumps>) {
+    if let Some(why) = unheard {
+        violations.line(&format!(
+            "violations are refused, but cannot be reported: {why} (a sandbox around \
+            this one listens already)"
+        ));
+    }
+    for name in pumps.iter().flat_map(|pumps| &pumps.terminals) {
+        violations.line(&format!("{name} is a terminal; the output limit does not apply to it"));
+    }
+    for (name, kind) in pumps.iter().flat_map(|pumps| &pumps.open_behind) {
+        violations.line(&format!(
+            "{name} shares a {kind} with standard input; the output limit does not apply to what is written \
+             through standard input"
+        ));
+    }
+}
+
+/// Gives up what only starting needed, and makes sure that the command can neither hold the supervisor up nor end it.
+fn settle_in(violations: &Violations) -> Result<(), Refusal> {
+    let _ = descriptor::release_standard();
+    // The command may make itself the foreground of a terminal that stops whoever else writes to it (stty tostop).
+    signal::dispose(libc::SIGTTOU, Disposition::Ignore).map_err(cannot("ignore SIGTTOU"))?;
+    // Nor does output that a caller's limit has no room for end the supervisor, and the report with it.
+    signal::dispose(libc::SIGXFSZ, Disposition::Ignore).map_err(cannot("ignore SIGXFSZ"))?;
+    violations.never_wait();
+    // What it does on the command's behalf the kernel judges as if the command did it.
+    privilege::drop_capabilities().map_err(cannot("drop the supervisor's capabilities"))
+}
