@@ -20,7 +20,9 @@ extern "C" fn main(argc: libc::c_int, argv: *const *const libc::c_char) -> libc:
     abort_on_panic();
     // SAFETY: what the C library passes to `main`.
     let arguments = unsafe { sbx::sys::arguments(argc, argv) };
-    std::process::exit(sbx::cli::main(arguments))
+    let status = sbx::cli::main(arguments);
+    sbx::sys::signal::end();
+    std::process::exit(status)
 }
 
 /// Has every panic end the process at once, as it does in a release. Unwound, it would run destructors first, and on

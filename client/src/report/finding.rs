@@ -28,7 +28,7 @@ pub enum FindingKind {
     RepositoryMade,
     /// A repository that was there, and could be changed.
     RepositoryChanged,
-    /// A protected file that something outside replaced during the run.
+    /// A protected file that something outside replaced or changed during the run.
     FileReplaced,
     /// An index that leads git where git itself puts nothing.
     IndexChanged,

@@ -44,7 +44,7 @@ fn names(name: &OsStr) -> impl Iterator<Item = OsString> {
 pub fn set_aside(directory: &Directory, name: &OsStr) -> Result<OsString, SyscallError> {
     let is_taken = |name: &OsString| file::identity_of(directory.as_fd(), name, false).is_ok();
     let free = names(name).find(|name| !is_taken(name)).unwrap_or_default();
-    file::rename(directory.as_fd(), name, &free)?;
+    directory.change(|| file::rename(directory.as_fd(), name, &free))?;
     Ok(free)
 }
 

@@ -22,10 +22,10 @@ use crate::sys::{OfCall, SyscallError, memory, process};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -229,8 +229,12 @@ fn remove_one(path: &Path, wanted: Shape) -> bool {
             let look = |meta: Metadata| looks_like_one(&held, &meta, wanted);
             match held.symlink_metadata().and_then(look).of("stat")? {
                 None => Ok(()),
-                Some(Shape::Directory) => file::remove_directory(directory.as_fd(), name),
-                Some(_) => file::unlink(directory.as_fd(), name),
+                Some(Shape::Directory) => {
+                    let removed = directory.change(|| file::remove_directory(directory.as_fd(), name));
+                    // Somebody outside has put something there, and it is an ordinary directory from now on.
+                    removed.inspect_err(|_| drop(fs::set_permissions(&held, Permissions::from_mode(0o755))))
+                }
+                Some(_) => directory.change(|| file::unlink(directory.as_fd(), name)),
             }
         });
     let is_anothers = |failed: SyscallError| {

@@ -135,6 +135,9 @@ pub fn follow(
     let result = summary.map_err(cannot("supervise the command")).and_then(|summary| {
         let result = conclude(&summary, violations, scratch);
         let ending = summary.ending;
+        if summary.interrupted && ending == Ending::Killed(libc::SIGINT) {
+            signal::end_by(libc::SIGINT);
+        }
         let closing = closing.map(|closing| closing.line(ending));
         let lines = seen.hints(ending).chain(withheld.lines(ending)).chain(seen.written()).chain(closing);
         lines.for_each(|line| violations.line(&line));

@@ -36,6 +36,7 @@ impl Supervisor<'_> {
             limits: self.task.limits,
             killed: self.killed,
             kept_background,
+            interrupted: self.interrupted,
             failure: self.failure,
             departing: self.departing,
         })

@@ -109,6 +109,7 @@ pub fn run(task: Task, calls: &mut Dispatcher) -> Result<Summary, SyscallError> 
         ending: None,
         told: None,
         killed: None,
+        interrupted: false,
         failure: None,
         settled: false,
         finished: false,
@@ -129,6 +130,8 @@ struct Supervisor<'t> {
     /// The first signal that told the run to end, and when it came.
     told: Option<(i32, Instant)>,
     killed: Option<Killed>,
+    /// Whether somebody has pressed the interrupt key.
+    interrupted: bool,
     failure: Option<output::Failure>,
     /// Whether the memory that the start took has been given back.
     settled: bool,
@@ -211,6 +214,7 @@ impl Supervisor<'_> {
 
     fn pass_on(&mut self, arrived: Arrived) {
         self.task.watch.forward(arrived);
+        self.interrupted |= arrived.from_kernel && arrived.number == libc::SIGINT;
         if arrived.is_request() && tells_to_end(arrived.number) {
             self.told_to_end(arrived.number);
         }

@@ -63,6 +63,8 @@ pub struct Summary {
     pub limits: Vec<Applied>,
     /// Why it was killed, where a signal to `sbx` was the reason.
     pub killed: Option<Killed>,
+    /// Whether somebody has pressed the interrupt key.
+    pub interrupted: bool,
     /// Whether background processes go on, as was asked for.
     pub kept_background: bool,
     /// Why output could not be passed on, where that failed.

@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -97,6 +97,21 @@ impl Directory {
         };
         let found = Directory(found);
         Ok(found.is_own()?.then_some(found))
+    }
+
+    /// Changes entries in it. A command may have closed it: if it is the user's, it is opened to the user for that, and
+    /// stays so.
+    pub fn change<T>(&self, act: impl Fn() -> Result<T, SyscallError>) -> Result<T, SyscallError> {
+        match act() {
+            Err(failed) if failed.errno() == libc::EACCES && self.open_up().is_ok() => act(),
+            done => done,
+        }
+    }
+
+    fn open_up(&self) -> Result<(), SyscallError> {
+        let mode = Mode::from_raw_mode(rustix::fs::fstat(&self.0).of("fstat")?.st_mode);
+        let held = format!("/proc/self/fd/{}", self.0.as_raw_fd());
+        rustix::fs::chmod(held, mode | Mode::RWXU).of("chmod")
     }
 
     /// Whether it is the user's.

@@ -5,6 +5,7 @@ use crate::sys::{SyscallError, checked, descriptor, process};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 /// A set of signals.
@@ -46,6 +47,23 @@ impl Set {
         // SAFETY: a valid set; an unknown number changes nothing.
         unsafe { libc::sigdelset(&raw mut set.0, signal) };
         set
+    }
+}
+
+/// The signal that this process ends by.
+static END: AtomicI32 = AtomicI32::new(0);
+
+/// Has this process end by a signal when it has nothing more to do: a shell that waits for it goes on with its script
+/// after a status, whatever it is, and not after an interrupt.
+pub fn end_by(signal: i32) {
+    END.store(signal, Ordering::Relaxed);
+}
+
+/// Ends this process by the signal that [`end_by`] has named, if it has named one.
+pub fn end() {
+    let signal = END.load(Ordering::Relaxed);
+    if signal != 0 && dispose(signal, Disposition::Default).is_ok() && set_mask(&Set::of(&[])).is_ok() {
+        process::signal(process::id(), signal);
     }
 }
 

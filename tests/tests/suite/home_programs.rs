@@ -74,6 +74,62 @@ fn a_command_in_the_home_runs_with_what_belongs_to_it() {
     });
 }
 
+/// A JDK, or a distribution of Go: only `bin` is in PATH, and programs there need what is beside it.
+#[test]
+fn what_was_unpacked_as_a_whole_is_there_as_a_whole() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let tool = "#!/bin/sh\ncat \"$(dirname \"$0\")/../conf/settings\"\n";
+        for (name, mark) in [("jdk", "release"), ("mine", "VERSION"), ("other", "README")] {
+            program(&world, &format!("{name}/bin/{name}-tool"), tool);
+            own(&world, &format!("{name}/conf/settings"), "found\n");
+            own(&world, &format!("{name}/{mark}"), "1\n");
+        }
+        own(&world, "mine/.env", "secret");
+        let home = world.home.display();
+        let path = format!("{home}/jdk/bin:{home}/mine/bin:{home}/other/bin:/usr/bin:/bin");
+        let run = |words: [&str; 3]| world.sbx(["run", "--"]).args(words).env("PATH", &path).run();
+        run(["sh", "-c", "jdk-tool"]).success().silent().prints("found\n");
+        run(["sh", "-c", "echo x > ~/jdk/conf/settings"]).failed();
+        for name in ["mine", "other"] {
+            run(["sh", "-c", &format!("{name}-tool")]).failed().prints("");
+        }
+        assert_eq!(world.read(world.home.join("jdk/conf/settings")).as_deref(), Some("found\n"));
+    });
+}
+
+/// Where a rule opens what is around the home, the run's own home hides what is in it all the same.
+#[test]
+fn programs_of_path_are_there_in_a_home_that_a_rule_is_around() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        program(&world, "tools/tool", "#!/bin/sh\necho ran\n");
+        let path = format!("{}/tools:/usr/bin:/bin", world.home.display());
+        let around = world.home.parent().unwrap().display().to_string();
+        let run = world.sbx(["run", "--rox", &around, "--", "sh", "-c", "tool"]).env("PATH", &path).run();
+        run.success().prints("ran\n");
+    });
+}
+
+/// What git is told to pass over, an agent's `git add` would take in otherwise.
+#[test]
+fn git_passes_over_what_the_users_own_list_names() {
+    need!("git");
+    with_namespaces(|user| {
+        let world = World::new(user);
+        own(&world, ".ignored", "secret.env\n");
+        own(&world, ".gitconfig", "[core]\n\texcludesFile = ~/.ignored\n");
+        world.bare(["git", "init", "-q", "."]).run().success();
+        world.write("secret.env", "x\n");
+        world.write("file", "x\n");
+        let status = world.sbx(["run", "--", "git", "status", "--short"]);
+        status.run().success().silent().prints("?? file\n");
+        own(&world, ".ignored", "file\n");
+        let status = world.sbx(["run", "--", "git", "status", "--short"]);
+        status.run().success().silent().prints("?? secret.env\n");
+    });
+}
+
 /// node_modules/.bin of a monorepo, and environments of Python, hold links to the programs.
 #[test]
 fn a_command_is_found_by_a_link_outside_the_workspace() {

@@ -239,6 +239,26 @@ fn the_interrupt_key_reaches_only_the_command() {
     });
 }
 
+/// A shell ends its script when a program that it waits for was ended by the interrupt key, and goes on after a status.
+#[test]
+fn the_interrupt_key_ends_a_script_around_a_run() {
+    need!("bash");
+    in_worlds(|world| {
+        let (running, terminal) = shell(world);
+        let script =
+            "for i in 1 2 3; do sbx run -- sh -c 'echo up-'$i'; exec sleep 1000'; echo over-$?; done";
+        world.write("script", script);
+        terminal.types("bash script; echo all-$((40+2))\n");
+        running.wait_for("up-1\r");
+        terminal.types("\x03");
+        terminal.types("echo still-$((40+3)); exit 0\n");
+        running.wait_for("still-43");
+        let said = running.so_far();
+        assert!(!said.contains("over-130") && !said.contains("up-2"), "{said}");
+        running.wait().success();
+    });
+}
+
 /// With `stty tostop` the kernel stops every process that writes to the terminal, or changes it, from the background.
 #[test]
 fn with_pipes_the_terminal_is_not_touched() {

@@ -10,6 +10,7 @@ use crate::program::Link;
 use crate::sys::path;
 use crate::sys::within::{is_below, is_within};
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of directories of PATH that are looked through, and of links in each.
@@ -22,6 +23,10 @@ const BESIDE_BIN: [&str; 4] = ["lib", "lib64", "libexec", ENVIRONMENT];
 
 /// What makes a directory an environment of Python.
 const ENVIRONMENT: &str = "pyvenv.cfg";
+
+/// Files that say what was unpacked as a whole: a JDK, a distribution of Go. Programs there find nothing without the
+/// rest.
+const OF_INSTALLATIONS: [&str; 2] = ["release", "VERSION"];
 
 /// Rules for programs below the home, with what belongs to them.
 pub struct Programs<'a> {
@@ -53,6 +58,9 @@ impl<'a> Programs<'a> {
             if way.real.parent().is_some_and(|prefix| prefix.join(ENVIRONMENT).is_file()) {
                 self.add_beside(&way.real.join("python"), &way.links);
             }
+            if let Some(prefix) = way.real.parent().filter(|_| way.real.ends_with("bin")) {
+                self.add_installation(prefix);
+            }
             for target in targets {
                 // Of two names in one directory, each is as much at home there as the other.
                 let is_beside = target.real.parent() == Some(&*way.real);
@@ -72,6 +80,14 @@ impl<'a> Programs<'a> {
             for name in way.links.iter().chain([&link.path]) {
                 self.add_beside(name, &way.links);
             }
+        }
+    }
+
+    /// Adds all of a directory that was unpacked as a whole, beside whose programs everything else is looked for.
+    fn add_installation(&mut self, prefix: &Path) {
+        let is_whole = || OF_INSTALLATIONS.iter().any(|name| prefix.join(name).is_file());
+        if is_below(prefix, self.home) && is_whole() && !holds_hidden(prefix) {
+            self.add(prefix.to_path_buf());
         }
     }
 
@@ -110,7 +126,8 @@ impl<'a> Programs<'a> {
     }
 
     fn add(&mut self, path: PathBuf) {
-        let mut all = self.known.iter().chain(&self.added);
+        // What a rule around the home opens, the run's own home hides.
+        let mut all = self.known.iter().chain(&self.added).filter(|rule| is_within(&rule.path, self.home));
         if !all.any(|rule| rule.rights.execute && is_within(&path, &rule.path)) {
             self.added.push(PathRule {
                 path,
@@ -121,6 +138,12 @@ impl<'a> Programs<'a> {
             });
         }
     }
+}
+
+/// Whether something in a directory is hidden: a project has `.git` or `.gitignore`, and may have more.
+fn holds_hidden(directory: &Path) -> bool {
+    let mut entries = directory.read_dir().into_iter().flatten().flatten();
+    entries.any(|entry| entry.file_name().as_bytes().starts_with(b"."))
 }
 
 /// Where the symbolic links in a directory lead, by its real path.

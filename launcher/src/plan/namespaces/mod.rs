@@ -196,17 +196,23 @@ fn check_own_wishes(request: &Request, profile: &Profile, why: &str) -> Result<(
     }
 }
 
-/// A warning: the command can change the file of its own profile.
-fn own_profile_exposed(profile: &Profile, rules: &[PathRule], why: &str) -> Option<String> {
-    if profile.files.is_empty() {
-        return None;
-    }
+/// A warning: the command can change the file of its own profile, or where profiles are looked for.
+fn own_profile_exposed(
+    profile: &Profile,
+    directories: &[PathBuf],
+    rules: &[PathRule],
+    why: &str,
+) -> Option<String> {
     let roots = Roots::of(rules);
-    let file = profile.files.iter().find(|file| roots.above(file).is_some())?;
+    let is_exposed = |path: &&PathBuf| roots.above(path).is_some();
+    let places = directories.iter().flat_map(|directory| [directory.clone(), directory.join("default.json")]);
+    let places: Vec<PathBuf> = places.map(|place| deny_expansion::resolve(&place)).collect();
+    let file = profile.files.iter().find(is_exposed).map(|file| format!("its profile '{}'", shown(file)));
+    let place =
+        || places.iter().find(is_exposed).map(|place| format!("'{}', where profiles are", shown(place)));
     Some(format!(
-        "warning: the command can change its profile '{}', and with it what later runs may do, for the run \
-         has no namespaces: {why}",
-        shown(file)
+        "warning: the command can change {}, and with it what later runs may do, for the run has no namespaces: {why}",
+        file.or_else(place)?
     ))
 }
 
@@ -273,7 +279,7 @@ pub fn without(
 ) -> Result<Vec<String>, Refusal> {
     let profile = &inputs.profile;
     check_own_wishes(inputs.request, profile, why)?;
-    let exposed = || own_profile_exposed(profile, rules, why);
+    let exposed = || own_profile_exposed(profile, &inputs.host.search().dirs, rules, why);
     let warnings = [
         unprotected(profile, variables, &inputs.directory, rules, nested, why),
         // An sbx around this one has protected the profile, or said that it could not.

@@ -2,6 +2,22 @@
 
 use crate::plan::namespaces::Settings;
 use crate::plan::settings_copy::{Keep, Unreadable};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// Settings whose values are the names of files with patterns of names.
+const OF_PATTERNS: [&[u8]; 2] = [b"core.excludesfile", b"core.attributesfile"];
+
+/// The files with patterns that the settings name, as they name them.
+pub fn files(keep: Keep<'_>, text: &[u8]) -> Vec<PathBuf> {
+    let settings = Settings::of(text).map_while(Result::ok);
+    let named = settings.filter_map(|setting| {
+        let is_one = OF_PATTERNS.contains(&&*setting.key) && keep.takes(&setting.key, b"");
+        setting.value.filter(|_| is_one)
+    });
+    named.map(|value| PathBuf::from(OsString::from_vec(value.to_vec()))).collect()
+}
 
 /// What is kept, each value in quotes: all versions of git read what is in quotes in the same way. git reads nothing
 /// of a file with a mistake, so there is no copy of such a one either.

@@ -21,10 +21,10 @@ use crate::profile::{Name, Pattern, SettingsFormat};
 use crate::sys::file;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Changes when the same file may come out otherwise: copies that an older filter made are then made anew.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Longer than any file of settings.
 pub const LONGEST: u64 = 1024 * 1024;
@@ -44,6 +44,21 @@ pub fn filtered(format: SettingsFormat, keep: &[Pattern], text: &[u8]) -> Result
         SettingsFormat::Toml => toml::filtered(keep, plain_text(text)?).map(String::into_bytes),
         SettingsFormat::Yaml => yaml::filtered(keep, plain_text(text)?).map(String::into_bytes),
     }
+}
+
+/// The files that the settings of a text name, which hold nothing but patterns of names.
+pub fn files(format: SettingsFormat, keep: &[Pattern], text: &[u8]) -> Vec<PathBuf> {
+    match format {
+        SettingsFormat::Git => git::files(Keep(keep), text),
+        _ => Vec::new(),
+    }
+}
+
+/// The text of such a file, as it is, unless it may hold something else.
+pub fn of_patterns(text: &[u8]) -> Result<Vec<u8>, Unreadable> {
+    let lines = plain_text(text)?.split(['\n', '\r']);
+    let is_plain = lines.map(str::as_bytes).all(|line| !secret::may_be_key(line));
+    if is_plain { Ok(text.to_vec()) } else { Err(Unreadable) }
 }
 
 /// Whether a file may hold a credential, whatever its format is. What cannot be looked at may.

@@ -49,6 +49,11 @@ pub fn is_in(text: &[u8]) -> bool {
         || looks_random(text)
 }
 
+/// Whether a line of a list of names may be a key: a name may well speak of secrets (`secrets.yml`).
+pub fn may_be_key(line: &[u8]) -> bool {
+    line.len() > LONGEST || line.windows(ARMOUR.len()).any(|part| part == ARMOUR) || looks_random(line)
+}
+
 fn speaks_of_one(text: &[u8]) -> bool {
     let lower = text.to_ascii_lowercase();
     let has = |word: &[u8]| lower.windows(word.len()).any(|part| part == word);

@@ -6,7 +6,7 @@
 
 mod format;
 
-use super::repository::{COMMON, MOST_WORKTREES};
+use super::repository::{COMMON, MOST_WORKTREES, New, WORKTREES, is_absent_or, leads_to};
 use crate::plan::namespaces::git_config::LONGEST as LONGEST_CONFIG;
 use crate::plan::namespaces::placeholder::is_link;
 use crate::plan::namespaces::{CONFIG, Setting, Settings};
@@ -19,7 +19,6 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// What is read at most of all that one look meets, in bytes. Nothing is believed of what is left.
 pub const MOST_READ: u64 = 1 << 30;
@@ -39,7 +38,7 @@ pub struct Odd {
 /// Those of a repository and its linked worktrees.
 pub struct Indexes<'a> {
     own: &'a Directory,
-    since: SystemTime,
+    new: New,
     /// How many bytes may be read.
     left: &'a mut u64,
     hashes: OnceCell<&'static [usize]>,
@@ -47,29 +46,35 @@ pub struct Indexes<'a> {
 
 impl Indexes<'_> {
     /// Of a repository.
-    pub fn of<'a>(own: &'a Directory, since: SystemTime, left: &'a mut u64) -> Indexes<'a> {
-        Indexes { own, since, left, hashes: OnceCell::new() }
+    pub fn of<'a>(own: &'a Directory, new: New, left: &'a mut u64) -> Indexes<'a> {
+        Indexes { own, new, left, hashes: OnceCell::new() }
     }
 
     /// Looks at those that have changed, and calls `each` with the odd ones. Returns whether any has changed.
     pub fn find(&mut self, each: &mut dyn FnMut(Odd)) -> bool {
-        let mut has_new = self.look_into(self.own, Path::new(""), each);
-        let all = Path::new("worktrees");
-        let worktrees = self.own.below(all).and_then(|all| all.names_like(MOST_WORKTREES, |_| true));
-        for place in worktrees.unwrap_or_default().0.iter().map(|name| all.join(name)) {
-            if let Ok(worktree) = self.own.below(&place) {
-                has_new |= self.look_into(&worktree, &place, each);
+        let mut has_new = self.look_into(self.own, self.new, Path::new(""), each);
+        let at = Path::new(WORKTREES);
+        let Ok(all) = self.own.below(at) else { return has_new };
+        let in_all = self.new.within(self.own, at.as_os_str());
+        for name in all.names_like(MOST_WORKTREES, |_| true).unwrap_or_default().0 {
+            if let Ok(worktree) = all.below(Path::new(&name)) {
+                has_new |= self.look_into(&worktree, in_all.within(&all, &name), &at.join(&name), each);
             }
         }
         has_new
     }
 
-    fn look_into(&mut self, directory: &Directory, place: &Path, each: &mut dyn FnMut(Odd)) -> bool {
-        let since = self.since;
+    fn look_into(
+        &mut self,
+        directory: &Directory,
+        new: New,
+        place: &Path,
+        each: &mut dyn FnMut(Odd),
+    ) -> bool {
         let is_index = |name: &OsStr| name == INDEX || is_shared(name);
-        let wanted = |name: &OsStr| is_index(name) && is_new(directory, name, since);
+        let wanted = |name: &OsStr| is_index(name) && is_new(directory, name, new);
         let (names, has_more) = directory.names_like(MOST_SHARED, wanted).unwrap_or_else(|_| {
-            let unlisted = is_new(directory, INDEX.as_ref(), since).then(|| INDEX.into());
+            let unlisted = is_new(directory, INDEX.as_ref(), new).then(|| INDEX.into());
             (unlisted.into_iter().collect(), false)
         });
         if has_more && directory.may_have(INDEX.as_ref()) {
@@ -106,18 +111,21 @@ fn hashes(own: &Directory) -> &'static [usize] {
     let names_it = |setting: &&Setting| setting.parts() == Some((b"extensions", None, b"objectformat"));
     let text = own.read(CONFIG.as_ref(), LONGEST_CONFIG).ok().flatten();
     let settings = text.and_then(|text| Settings::of(&text).collect::<Result<Vec<_>, _>>().ok());
-    // Somewhere else.
-    let Some(settings) = settings.filter(|_| !own.has(COMMON)) else { return &[SHA1, SHA256] };
+    // Somewhere else, if it is not the placeholder.
+    let is_own = |text: &[u8]| leads_to(text, ".");
+    let settings = settings.filter(|_| is_absent_or(own, COMMON, is_own));
+    let Some(settings) = settings else { return &[SHA1, SHA256] };
     let last = settings.iter().rfind(names_it);
     let value = last.and_then(|setting| setting.value.as_deref());
     if value.is_some_and(|value| value.eq_ignore_ascii_case(b"sha256")) { &[SHA256] } else { &[SHA1] }
 }
 
 /// Whether one is there that has changed.
-fn is_new(directory: &Directory, name: &OsStr, since: SystemTime) -> bool {
-    match directory.ages(name) {
+fn is_new(directory: &Directory, name: &OsStr, new: New) -> bool {
+    match (new, directory.ages(name)) {
         // What a link leads to changes without it.
-        Ok(ages) => ages.changed >= since || is_link(directory.as_fd(), name),
-        Err(failed) => !says_missing(&failed.cause),
+        (New::Since(since), Ok(ages)) => ages.changed >= since || is_link(directory.as_fd(), name),
+        (New::All, Ok(_)) => true,
+        (_, Err(failed)) => !says_missing(&failed.cause),
     }
 }

@@ -7,7 +7,8 @@
 //! - An index that leads git where git puts nothing, and what git goes on with and has not the form that git gives it:
 //!   put aside.
 //! - What programs outside act on, and was not there: put aside as well.
-//! - What was protected, and is another file now: something outside replaced it, and its mount went with the old file.
+//! - What was protected, and is another file now, or has changed: something outside did that, and the command may have
+//!   had a hand in it.
 
 pub mod home;
 mod index;
@@ -30,12 +31,14 @@ use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{CONFIG, Layout, Record, Repository};
 use crate::sys::beneath::{Directory, from_root};
 use crate::sys::path::is_there;
+use crate::sys::within::is_below;
 use crate::sys::{SyscallError, plain, process, timer};
 use crate::text::shown;
+use pointers::Kind;
 use recorded::Looked;
 use remotes::{Followed, MOST_REMOTES};
 use replaced::Kept;
-use repository::{Before, Judged, Kind, Known, MayPush, Times};
+use repository::{Before, Judged, Known, MayPush, Times};
 use sbx_client::report::{Bytes, Finding, FindingKind};
 use search::is_for_submodules;
 pub use sentence::line;
@@ -68,6 +71,7 @@ pub struct Aftermath {
     /// Repositories outside the workspace that git writes to.
     outside: Vec<PathBuf>,
     home: Option<PathBuf>,
+    denied: Vec<PathBuf>,
     /// Where runs write: found when the command has ended, for no start to wait for that.
     runs: Vec<PathBuf>,
     had_network: bool,
@@ -125,6 +129,7 @@ impl Aftermath {
             pointers: pointers::known(&root, &workspace, &record),
             outside: record.outside.clone(),
             home: plan.home.clone(),
+            denied: plan.denied.clone(),
             runs: Vec::new(),
             had_network: plan.network.leads_out(),
             absent: absent(&workspace),
@@ -148,7 +153,9 @@ impl Aftermath {
             followed: Followed::default(),
         };
         let began = timer::file_time();
-        look.outcome.findings.extend(self.kept.iter().filter_map(Kept::finding));
+        let stands_in = |path: &Path| self.layout.as_ref().is_some_and(|layout| layout.stands_in(path));
+        let findings = self.kept.iter().filter_map(|kept| kept.finding(self.since, stands_in));
+        look.outcome.findings.extend(findings);
         let mut failures = Vec::new();
         look.outcome.findings.extend(made::findings(&self.missing, self.since, &mut failures));
         look.outcome.failures.extend(failures);
@@ -213,6 +220,7 @@ impl Aftermath {
             missing: Vec::new(),
             outside: Vec::new(),
             home: self.home.clone(),
+            denied: self.denied.clone(),
             runs: self.runs.clone(),
             had_network: self.had_network,
             known: self.known.clone(),
@@ -279,8 +287,11 @@ impl Aftermath {
         let path = self.workspace.join(place);
         match is_protected {
             true => {
-                let judged =
-                    self.root.below(place).map(|own| repository::judge_worktrees(&own, self.times(&path)));
+                let held = |place: &Path| self.holds(&path.join(place));
+                let judged = self
+                    .root
+                    .below(place)
+                    .map(|own| repository::judge_worktrees(&own, self.times(&path), &held));
                 self.conclude(place, judged.map(Some), look);
                 // Hooks of linked worktrees that the command has added.
                 let names = if self.has_new_worktrees(place) { self.led_to(&path, None) } else { Vec::new() };
@@ -341,7 +352,8 @@ impl Aftermath {
     fn is_of_protected(&self, target: &Path, tree: Option<&Path>) -> bool {
         let Some(common) = target.ancestors().find(|above| self.is_protected(above)) else { return false };
         let times = Times { began: self.record.began, since: self.since };
-        let of_worktrees = Directory::open(common).map(|own| repository::judge_worktrees(&own, times));
+        let held = |place: &Path| self.holds(&common.join(place));
+        let of_worktrees = Directory::open(common).map(|own| repository::judge_worktrees(&own, times, &held));
         let own = Directory::open(Path::new("/"))
             .and_then(|root| {
                 repository::judge(
@@ -365,10 +377,12 @@ impl Aftermath {
 
     /// Whether mounts held a repository, or the file that leads to one, during this run.
     fn is_protected(&self, path: &Path) -> bool {
-        let parts = [path.to_path_buf(), path.join(CONFIG), path.join("hgrc")];
-        let holds =
-            |layout: &Rc<Layout>| parts.iter().any(|part| layout.shields(part) || layout.stands_in(part));
-        self.layout.as_ref().is_some_and(holds)
+        [path.to_path_buf(), path.join(CONFIG), path.join("hgrc")].iter().any(|part| self.holds(part))
+    }
+
+    /// Whether a mount held what is at a path, or kept it from being made.
+    fn holds(&self, path: &Path) -> bool {
+        self.layout.as_ref().is_some_and(|layout| layout.shields(path) || layout.stands_in(path))
     }
 
     /// Acts on what was found of a repository.
@@ -429,10 +443,15 @@ fn absent(workspace: &Path) -> Vec<&'static Path> {
     missing.map(|(place, _)| Path::new(place)).collect()
 }
 
-/// The repositories that are known, as far as no mount holds their configurations.
+/// The repositories that are known, as far as no mount holds their configurations. The workspace's own may be elsewhere
+/// in it: its `.git` may be a link.
 fn known(workspace: &Path, record: &Record, layout: Option<&Layout>) -> BTreeMap<PathBuf, Before> {
-    let own = || [workspace.join(".git"), workspace.to_path_buf()];
-    let all = || own().into_iter().chain(record.repositories.iter().cloned()).collect();
+    let own = || {
+        let git = workspace.join(".git");
+        let led = git.canonicalize().ok().filter(|led| *led != git && is_below(led, workspace));
+        [Some(git), led, Some(workspace.to_path_buf())].into_iter().flatten()
+    };
+    let all = || own().chain(record.repositories.iter().cloned()).collect();
     let all = layout.map_or_else(all, |layout| layout.lacking.clone());
     all.into_iter().filter_map(|path| Some((path.clone(), Before::of(&path)?))).collect()
 }

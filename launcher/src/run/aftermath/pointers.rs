@@ -1,17 +1,20 @@
 //! What leads to a repository: a `.git` or `.hg` that is a file or a link.
 
-use super::repository::{self, Kind};
 use super::{Aftermath, Look};
 use crate::plan::namespaces::Record;
-use crate::plan::namespaces::git::shape::{common_of, knows};
+use crate::plan::namespaces::git::shape::{common_of, knows, named_by};
+use crate::plan::namespaces::git_config::LONGEST;
 use crate::sys::beneath::Directory;
+use crate::sys::path::{real_for_all, says_missing};
+use crate::sys::{SyscallError, file};
 use sbx_client::report::{Finding, FindingKind};
 use std::collections::BTreeMap;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 impl Aftermath {
     pub(super) fn kind(&self, place: &Path) -> Kind {
-        repository::kind(&self.root, &self.workspace, place)
+        kind(&self.root, &self.workspace, place)
     }
 
     /// Whether a file that is as it was leads elsewhere: a command has changed what is on the way.
@@ -52,8 +55,58 @@ impl Aftermath {
     }
 }
 
+/// What a `.git` or `.hg` is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A file or link that leads to one, by its real path.
+    Leads(PathBuf),
+    /// One that leads where nobody can tell, or where nothing is yet.
+    Unclear,
+    /// Nothing that a program would follow.
+    Nothing,
+}
+
+/// Tells what an entry is, whose directory's real path is given.
+fn kind(root: &Directory, workspace: &Path, place: &Path) -> Kind {
+    let Some(name) = place.file_name() else { return Kind::Directory };
+    let above = place.parent().unwrap_or(Path::new(""));
+    let Ok(directory) = root.place(above) else { return Kind::Unclear };
+    let from = &workspace.join(above);
+    let led = |path: &Path| real_for_all(path).map_or(Kind::Unclear, Kind::Leads);
+    match file::identity_of(directory.as_fd(), name, false) {
+        Ok(identity) if identity.is_directory() => Kind::Directory,
+        Ok(identity) if identity.is_link() => match led(&workspace.join(place)) {
+            // git takes the path in a file from where the link is.
+            Kind::Leads(real) if real.is_file() => {
+                pointed(Directory::open(real.parent().unwrap_or(&real)), &real, from, led)
+            }
+            kind => kind,
+        },
+        Ok(_) => pointed(Ok(directory), place, from, led),
+        Err(failed) if says_missing(&failed.cause) => Kind::Nothing,
+        Err(_) => Kind::Unclear,
+    }
+}
+
+/// Where the text of a file leads, from a directory.
+fn pointed(
+    directory: Result<Directory, SyscallError>,
+    file: &Path,
+    from: &Path,
+    led: impl Fn(&Path) -> Kind,
+) -> Kind {
+    let name = file.file_name().unwrap_or_default();
+    match directory.and_then(|directory| directory.read(name, LONGEST)) {
+        Ok(Some(text)) => named_by(&text).map_or(Kind::Nothing, |named| led(&from.join(named))),
+        Ok(None) => Kind::Nothing,
+        Err(_) => Kind::Unclear,
+    }
+}
+
 /// The recorded files that lead to repositories, and where they lead.
 pub fn known(root: &Directory, workspace: &Path, record: &Record) -> BTreeMap<PathBuf, Kind> {
     let places = record.pointers.iter().filter_map(|path| path.strip_prefix(workspace).ok());
-    places.map(|place| (place.to_path_buf(), repository::kind(root, workspace, place))).collect()
+    places.map(|place| (place.to_path_buf(), kind(root, workspace, place))).collect()
 }

@@ -1,6 +1,7 @@
 //! The repositories that are recorded, and what a look has seen of them.
 
 use super::index::Indexes;
+use super::repository::New;
 use super::told::RECORDED;
 use super::{Aftermath, Look};
 use crate::plan::namespaces::Record;
@@ -66,8 +67,8 @@ impl Aftermath {
                 return;
             }
         };
-        let (since, mut left) = (self.index_since(&path), look.indexes.left);
-        let has_new = Indexes::of(&own, since, &mut left)
+        let (new, mut left) = (self.new_of_git(&path, &own), look.indexes.left);
+        let has_new = Indexes::of(&own, new, &mut left)
             .find(&mut |odd| self.put_index_aside(&place.join(odd.place), &odd.entries, look));
         look.indexes.left = left;
         look.indexes.has_new |= has_new && self.is_known(&path);
@@ -82,12 +83,16 @@ impl Aftermath {
         look.outcome.findings.push(Finding { path, kind: FindingKind::IndexChanged, names, put_aside });
     }
 
-    /// Since when an index may have been changed, and nobody has looked: the run before may have been killed.
-    pub(super) fn index_since(&self, path: &Path) -> SystemTime {
-        match self.record.looked.filter(|_| self.is_known(path)) {
+    /// What of git's own files in a repository may have been changed, and nobody has looked: the run before may have
+    /// been killed.
+    pub(super) fn new_of_git(&self, path: &Path, own: &Directory) -> New {
+        if self.known.get(path).is_some_and(|before| !before.is_it(own)) {
+            return New::All;
+        }
+        New::Since(match self.record.looked.filter(|_| self.is_known(path)) {
             Some(looked) => looked.min(self.since),
             None => self.times(path).since,
-        }
+        })
     }
 
     /// Whether every look sees a repository: a recorded one, or that of the workspace.

@@ -1,16 +1,22 @@
-//! Protected files that are others when the run has ended. A mount goes with its file: between the moment when
-//! something outside replaces the file and the moment when the new one is protected, the command could write to it.
+//! Protected files that are others when the run has ended, or have changed. A mount goes with its file: between the
+//! moment when something outside replaces the file and the moment when the new one is protected, the command could write
+//! to it. And it holds only who comes by its path: another run, which has no such mount, may hand over a directory.
 
+use super::repository::MOST_NAMED;
 use crate::plan::namespaces::git_config;
 use crate::plan::namespaces::{CONFIG, Layout};
 use crate::supervise::handlers::git_config::harmless::{self, Harm};
-use crate::sys::beneath::Directory;
+use crate::sys::beneath::{self, Directory};
 use crate::sys::path::is_there;
-use sbx_client::report::{Finding, FindingKind};
+use sbx_client::report::{Bytes, Finding, FindingKind};
+use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+/// How many entries of one protected directory are looked at.
+const MOST_LOOKED_AT: usize = 512;
 
 /// Something protected, as it was at the start.
 pub struct Kept {
@@ -40,24 +46,61 @@ fn identity(meta: &Metadata) -> Identity {
 }
 
 impl Kept {
-    /// What to say of it at the end.
-    pub fn finding(&self) -> Option<Finding> {
+    /// What to say of it at the end. `since` is the start, and `is_ours` tells what stands there for the run only.
+    pub fn finding(&self, since: SystemTime, is_ours: impl Fn(&Path) -> bool) -> Option<Finding> {
         let meta = self.path.symlink_metadata().ok()?;
-        // A configuration is compared in any case.
-        if identity(&meta) == self.identity && self.text.is_none() {
-            return None;
-        }
         let mut names = Vec::new();
-        if let Some(before) = &self.text {
-            match harmless::check(before, &read(&self.path)?) {
+        match &self.text {
+            // A configuration is compared in any case.
+            Some(before) => match harmless::check(before, &read(&self.path)?) {
                 Ok(()) => return None,
                 Err(Harm::Variable(key)) => names.push(key[..].into()),
                 Err(Harm::Unreadable) => {}
+            },
+            None if identity(&meta) != self.identity => {}
+            None if meta.is_dir() => {
+                names = changed_in(&self.path, since, is_ours);
+                if names.is_empty() {
+                    return None;
+                }
             }
+            None if is_since(&meta, since) => {}
+            None => return None,
         }
         let kind = FindingKind::FileReplaced;
         Some(Finding { path: self.path.as_path().into(), kind, names, put_aside: Vec::new() })
     }
+}
+
+fn is_since(meta: &Metadata, since: SystemTime) -> bool {
+    let nanoseconds = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
+    beneath::at(meta.ctime(), nanoseconds) >= since
+}
+
+/// What has changed in a directory: a mount does not hold it for who got the directory from another run. git takes no
+/// sample for a hook.
+fn changed_in(directory: &Path, since: SystemTime, is_ours: impl Fn(&Path) -> bool) -> Vec<Bytes> {
+    let mut left = MOST_LOOKED_AT;
+    let mut all = vec![directory.to_path_buf()];
+    let mut changed = BTreeSet::new();
+    while let Some(directory) = all.pop() {
+        for entry in directory.read_dir().into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|end| end == "sample") || is_ours(&path) {
+                continue;
+            }
+            let Some(rest) = left.checked_sub(1) else { break };
+            left = rest;
+            let Ok(meta) = entry.metadata() else { continue };
+            if meta.is_dir() {
+                all.push(path);
+            } else if is_since(&meta, since) {
+                changed.insert(path);
+            }
+        }
+    }
+    let below = changed.iter().filter_map(|path| path.strip_prefix(directory).ok());
+    below.take(MOST_NAMED).map(Into::into).collect()
 }
 
 /// A configuration of now; empty if it cannot be read as one.

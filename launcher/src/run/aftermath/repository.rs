@@ -4,7 +4,7 @@ use super::mercurial::is_plain_hgrc;
 use super::remotes;
 use crate::enforce::aside::set_aside;
 use crate::plan::files::tidy;
-use crate::plan::namespaces::git::shape::{is_within_git, line, named_by};
+use crate::plan::namespaces::git::shape::{is_within_git, line};
 use crate::plan::namespaces::git::{OF_MERCURIAL, SHARED};
 use crate::plan::namespaces::git_config::LONGEST;
 use crate::plan::namespaces::{CONFIG, HOOKS, Repository, Setting};
@@ -13,10 +13,10 @@ use crate::supervise::handlers::git_config::sift::{Sifted, address_here, is_of_p
 use crate::sys::SyscallError;
 use crate::sys::beneath::{self, Ages, Directory};
 use crate::sys::file::{self, Identity};
-use crate::sys::path::{real_for_all, says_missing};
+use crate::sys::path::says_missing;
 use crate::sys::within::is_below;
 use sbx_client::report::Bytes;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
 use std::os::fd::AsFd;
@@ -28,6 +28,8 @@ use std::time::SystemTime;
 pub const MOST_NAMED: usize = 8;
 pub const COMMON: &str = "commondir";
 const OF_WORKTREE: &str = "config.worktree";
+/// Where a repository keeps what it knows of its linked worktrees.
+pub const WORKTREES: &str = "worktrees";
 /// Variables that are not named, and hooks that are not put aside one by one, are more.
 const MOST_VARIABLES: usize = 64;
 const MOST_HOOKS: usize = 256;
@@ -41,7 +43,9 @@ pub struct Before {
     config: Option<Vec<u8>>,
     /// Whether git took it for a repository.
     was_one: bool,
+    own: Option<Identity>,
     hooks: Option<Identity>,
+    worktrees: BTreeMap<OsString, Identity>,
 }
 
 impl Before {
@@ -51,13 +55,31 @@ impl Before {
         let config = own.read(CONFIG.as_ref(), LONGEST).ok()?;
         let was_one = own.has("HEAD");
         let is_one = config.is_some() || was_one || path.ends_with(".git");
-        let hooks = file::identity_of(own.as_fd(), HOOKS.as_ref(), false).ok();
-        is_one.then_some(Before { config, was_one, hooks })
+        is_one.then(|| Before {
+            config,
+            was_one,
+            own: file::identity(own.as_fd()).ok(),
+            hooks: file::identity_of(own.as_fd(), HOOKS.as_ref(), false).ok(),
+            worktrees: identities(&own).unwrap_or_default(),
+        })
+    }
+
+    /// Whether this directory is the one of then.
+    pub fn is_it(&self, now: &Directory) -> bool {
+        self.own.is_some_and(|own| file::identity(now.as_fd()).is_ok_and(|now| own.is(now)))
     }
 
     fn is_whole(&self) -> bool {
         self.config.is_some() || self.was_one
     }
+}
+
+/// The directories of a repository's linked worktrees.
+fn identities(own: &Directory) -> Result<BTreeMap<OsString, Identity>, SyscallError> {
+    let all = own.below(Path::new(WORKTREES))?;
+    let (names, _) = all.names_like(MOST_WORKTREES, |_| true)?;
+    let known = |name: OsString| file::identity_of(all.as_fd(), &name, false).ok().map(|found| (name, found));
+    Ok(names.into_iter().filter_map(known).collect())
 }
 
 /// Whether git may push to an address on this machine: it runs the hooks of a repository there.
@@ -104,6 +126,12 @@ impl New {
             New::Since(since) => directory.ages(name).is_ok_and(|ages| ages.changed >= since),
         }
     }
+
+    /// What is new in a directory of this name in that one. A directory that was moved here brings along what is older:
+    /// the kernel gives only itself a new time.
+    pub fn within(self, directory: &Directory, name: &OsStr) -> New {
+        if self.is(directory, name) { New::All } else { self }
+    }
 }
 
 /// A repository with what git would act on.
@@ -137,8 +165,9 @@ pub fn judge(
         was_absent || [".", "objects"].iter().any(|name| born(name).is_some_and(|born| born >= began));
     // It may have become one by what it got, or by its name: a clone of somebody else's brings all parts but a `.git`.
     let was_whole = before.is_some_and(Before::is_whole);
+    let is_other = || before.is_some_and(|before| !before.is_it(&own));
     let is_joined = || !was_whole && own.ages(OsStr::new("")).is_ok_and(|ages| ages.changed >= since);
-    let new = if is_made || is_joined() { New::All } else { New::Since(since) };
+    let new = if is_made || is_other() || is_joined() { New::All } else { New::Since(since) };
     let mut judged = Judged { is_made, ..Judged::default() };
     let fresh = |name: &str| new.is(&own, name.as_ref());
     // By what is there and not by its name: a `.git` may lead to a directory of any name.
@@ -180,7 +209,12 @@ pub fn judge(
         judged.hooks.clear();
         judged.whole.push(HOOKS.into());
     }
-    judged.whole.extend(worktrees(&own, new));
+    let stayed = |name: &OsStr| {
+        let then = before.and_then(|before| before.worktrees.get(name));
+        let now = || file::identity_of(own.as_fd(), Path::new(WORKTREES).join(name).as_os_str(), false).ok();
+        then.is_some_and(|then| now().is_some_and(|now| then.is(now)))
+    };
+    judged.whole.extend(worktrees(&own, new, &stayed));
     judged.whole.extend(remotes::files(&own, new));
     Ok(Some(judged))
 }
@@ -201,7 +235,7 @@ fn unreadable(name: &str) -> Sifted {
 }
 
 /// Whether a file is missing, or its text is of some kind. What cannot be read is not.
-fn is_absent_or(directory: &Directory, name: &str, kind: impl FnOnce(&[u8]) -> bool) -> bool {
+pub fn is_absent_or(directory: &Directory, name: &str, kind: impl FnOnce(&[u8]) -> bool) -> bool {
     directory.read(name.as_ref(), LONGEST).is_ok_and(|text| text.is_none_or(|text| kind(&text)))
 }
 
@@ -236,29 +270,34 @@ fn hooks(own: &Directory, new: New, before: Option<&Before>) -> Result<Vec<OsStr
 /// Whether a directory is where git keeps what it knows of a linked worktree.
 pub fn is_worktree(root: &Directory, place: &Path) -> bool {
     let above = place.parent().and_then(Path::file_name);
-    above.is_some_and(|name| name == "worktrees") && root.place(place).is_ok_and(|own| own.has(COMMON))
+    above.is_some_and(|name| name == WORKTREES) && root.place(place).is_ok_and(|own| own.has(COMMON))
 }
 
 /// Whether this path is all that a file says: git takes nothing off but the ends of lines.
-fn leads_to(text: &[u8], place: &str) -> bool {
+pub fn leads_to(text: &[u8], place: &str) -> bool {
     line(text) == Path::new(place)
 }
 
-/// What of linked worktrees git would act on: another shared repository, settings of their own.
-fn worktrees(own: &Directory, new: New) -> Vec<PathBuf> {
-    let all = Path::new("worktrees");
-    let names = match own.below(all).and_then(|all| all.names_like(MOST_WORKTREES, |_| true)) {
-        Ok((names, false)) => names,
+/// What of linked worktrees git would act on: another shared repository, settings of their own. Of those that `stayed`
+/// where they were, the time of each file says whether it is new.
+fn worktrees(own: &Directory, new: New, stayed: &dyn Fn(&OsStr) -> bool) -> Vec<PathBuf> {
+    let at = Path::new(WORKTREES);
+    let listed = own.below(at).and_then(|all| Ok((all.names_like(MOST_WORKTREES, |_| true)?, all)));
+    let (names, all) = match listed {
+        Ok(((names, false), all)) => (names, all),
         Err(failed) if failed.errno() == libc::ENOENT => return Vec::new(),
-        _ => return if new.is(own, all.as_os_str()) { vec![all.to_path_buf()] } else { Vec::new() },
+        _ => return if new.is(own, at.as_os_str()) { vec![at.to_path_buf()] } else { Vec::new() },
     };
+    let in_all = new.within(own, at.as_os_str());
     let mut harmful = Vec::new();
-    for place in names.iter().map(|name| all.join(name)) {
+    for name in names {
+        let place = at.join(&name);
         let Ok(worktree) = own.below(&place) else {
             // A link, or closed.
             harmful.extend(new.is(own, place.as_os_str()).then_some(place));
             continue;
         };
+        let new = if stayed(&name) { new } else { in_all.within(&all, &name) };
         let plain = |text: &[u8]| sift(text, |_| false).is_ok_and(|sifted| sifted.harmful.is_empty());
         if new.is(&worktree, COMMON.as_ref())
             && !is_absent_or(&worktree, COMMON, |text| leads_to(text, "../..") || leads_to(text, "."))
@@ -272,9 +311,10 @@ fn worktrees(own: &Directory, new: New) -> Vec<PathBuf> {
     harmful
 }
 
-/// The linked worktrees that a protected repository has got.
-pub fn judge_worktrees(own: &Directory, Times { began, .. }: Times) -> Judged {
-    Judged { is_made: true, whole: worktrees(own, New::Since(began)), ..Judged::default() }
+/// The linked worktrees that a protected repository has got. Mounts held those that were there.
+pub fn judge_worktrees(own: &Directory, Times { began, .. }: Times, held: &dyn Fn(&Path) -> bool) -> Judged {
+    let stayed = |name: &OsStr| held(&Path::new(WORKTREES).join(name).join(OF_WORKTREE));
+    Judged { is_made: true, whole: worktrees(own, New::Since(began), &stayed), ..Judged::default() }
 }
 
 /// What hooks and configuration of a repository lead to, as far as that may have been changed and is not `held`:
@@ -316,64 +356,11 @@ fn is_as_in_tree(own: &Path, path: &Path) -> bool {
     let Some(tree) = own.parent().filter(|_| own.ends_with(".git")) else { return false };
     let top = path.ancestors().skip(1).find(|above| above.join(".git").is_file());
     let below = top.filter(|top| *top != tree).and_then(|top| path.strip_prefix(top).ok());
-    let read =
-        |path: &Path| Directory::open(above_of(path))?.read(path.file_name().unwrap_or_default(), LONGEST);
+    let read = |path: &Path| {
+        Directory::open(path.parent().unwrap_or(path))?.read(path.file_name().unwrap_or_default(), LONGEST)
+    };
     let same = |below| Some(read(path).ok()?? == read(&tree.join(below)).ok()??);
     below.and_then(same).unwrap_or(false)
-}
-
-/// What a `.git` or `.hg` is.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A directory.
-    Directory,
-    /// A file or link that leads to one, by its real path.
-    Leads(PathBuf),
-    /// One that leads where nobody can tell, or where nothing is yet.
-    Unclear,
-    /// Nothing that a program would follow.
-    Nothing,
-}
-
-/// Tells what an entry is, whose directory's real path is given.
-pub fn kind(root: &Directory, workspace: &Path, place: &Path) -> Kind {
-    let Some(name) = place.file_name() else { return Kind::Directory };
-    let above = place.parent().unwrap_or(Path::new(""));
-    let Ok(directory) = root.place(above) else { return Kind::Unclear };
-    let from = &workspace.join(above);
-    let led = |path: &Path| real_for_all(path).map_or(Kind::Unclear, Kind::Leads);
-    match file::identity_of(directory.as_fd(), name, false) {
-        Ok(identity) if identity.is_directory() => Kind::Directory,
-        Ok(identity) if identity.is_link() => match led(&workspace.join(place)) {
-            // git takes the path in a file from where the link is.
-            Kind::Leads(real) if real.is_file() => {
-                pointed(Directory::open(above_of(&real)), &real, from, led)
-            }
-            kind => kind,
-        },
-        Ok(_) => pointed(Ok(directory), place, from, led),
-        Err(failed) if says_missing(&failed.cause) => Kind::Nothing,
-        Err(_) => Kind::Unclear,
-    }
-}
-
-fn above_of(path: &Path) -> &Path {
-    path.parent().unwrap_or(path)
-}
-
-/// Where the text of a file leads, from a directory.
-fn pointed(
-    directory: Result<Directory, SyscallError>,
-    file: &Path,
-    from: &Path,
-    led: impl Fn(&Path) -> Kind,
-) -> Kind {
-    let name = file.file_name().unwrap_or_default();
-    match directory.and_then(|directory| directory.read(name, LONGEST)) {
-        Ok(Some(text)) => named_by(&text).map_or(Kind::Nothing, |named| led(&from.join(named))),
-        Ok(None) => Kind::Nothing,
-        Err(_) => Kind::Unclear,
-    }
 }
 
 /// When an entry came to be and was last changed.
@@ -400,7 +387,7 @@ impl Judged {
         let own = root.below(place)?;
         let mut aside = Vec::new();
         let mut rename = |name: &Path| {
-            let directory = own.below(name.parent().unwrap_or(Path::new("")))?;
+            let directory = own.place(name.parent().unwrap_or(Path::new("")))?;
             let free = set_aside(&directory, name.file_name().unwrap_or_default())?;
             aside.push(name.with_file_name(free));
             Ok::<(), SyscallError>(())

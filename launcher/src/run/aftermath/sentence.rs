@@ -49,8 +49,8 @@ pub fn line(finding: &Finding) -> String {
         FindingKind::FileReplaced => {
             let names = if names.is_empty() { names } else { format!(" ({names})") };
             format!(
-                "something outside replaced '{path}' during the run, and the command may have written to it before it \
-                 was protected again: look at it{names}"
+                "something outside replaced or changed '{path}' during the run, and the command may have had a hand in \
+                 it: look at it{names}"
             )
         }
         _ if aside.is_empty() => format!(

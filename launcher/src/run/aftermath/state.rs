@@ -4,7 +4,7 @@
 //! write another file. So each file has to have the form that git gives it, whatever it says.
 
 use super::index::is_odd;
-use super::repository::{MOST_NAMED, MOST_WORKTREES};
+use super::repository::{MOST_NAMED, MOST_WORKTREES, New, WORKTREES};
 use super::{Aftermath, Look};
 use crate::plan::namespaces::CONFIG;
 use crate::plan::namespaces::git::shape::{entry_of, files_of, led_to};
@@ -12,13 +12,13 @@ use crate::plan::namespaces::git_config::settings;
 use crate::sys::SyscallError;
 use crate::sys::beneath::{Directory, Entry, LISTING};
 use crate::sys::file::{self, Identity};
+use crate::sys::within::is_within;
 use crate::text::shown;
 use sbx_client::report::{Finding, FindingKind};
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// Longer files than git writes there.
 const LONGEST: u64 = 1 << 20;
@@ -93,7 +93,8 @@ impl Aftermath {
         // One that cannot be opened is told of elsewhere.
         let Ok(own) = self.root.below(place) else { return };
         let path = self.workspace.join(place);
-        let Scan { odd, has_more, .. } = find(&own, &path, self.index_since(&path));
+        let Scan { odd, has_more, .. } =
+            find(&own, &path, self.new_of_git(&path, &own), &|path| self.shows(path));
         if has_more {
             look.outcome.failures.push(format!(
                 "cannot put aside all links that git would follow in '{}': there are too many",
@@ -106,9 +107,19 @@ impl Aftermath {
     /// The same of conflicts in a working tree that leads to a repository: any file `.git` makes one.
     pub(super) fn look_at_conflicts(&self, entry: &Path, place: &Path, look: &mut Look) {
         let Ok(own) = self.root.below(place) else { return };
-        if !are_own(&own, || self.root.place(entry.parent()?).ok()) {
+        let tree = entry.parent().map(|tree| self.workspace.join(tree));
+        if !are_own(&own, New::All, tree, &|path| self.shows(path)) {
             self.put_states_aside(&own, &self.workspace.join(place), vec![CONFLICTS.into()], look);
         }
+    }
+
+    /// Whether the command could read a file of a working tree.
+    fn shows(&self, path: &Path) -> bool {
+        let is_denied = || {
+            self.denied.iter().any(|denied| is_within(path, denied))
+                || self.layout.as_ref().is_some_and(|layout| layout.denies(path))
+        };
+        is_within(path, &self.workspace) && !is_denied()
     }
 
     fn put_states_aside(&self, own: &Directory, path: &Path, odd: Vec<PathBuf>, look: &mut Look) {
@@ -128,15 +139,18 @@ impl Aftermath {
 }
 
 /// What git never writes of the states of a repository and its linked worktrees, by paths from there. Links count that
-/// are new `since` a time.
-fn find(own: &Directory, path: &Path, since: SystemTime) -> Scan {
-    let mut scan = Scan { since, odd: Vec::new(), has_more: false };
-    scan.look_into(own, Path::new(""), path);
-    let all = Path::new("worktrees");
-    let worktrees = own.below(all).and_then(|all| all.names_like(MOST_WORKTREES, |_| true));
-    for place in worktrees.map(|(names, _)| names).unwrap_or_default().iter().map(|name| all.join(name)) {
-        if let Ok(worktree) = own.below(&place) {
-            scan.look_into(&worktree, &place, &path.join(&place));
+/// are new.
+fn find<'s>(own: &Directory, path: &Path, new: New, shows: &'s dyn Fn(&Path) -> bool) -> Scan<'s> {
+    let mut scan = Scan { shows, odd: Vec::new(), has_more: false };
+    scan.look_into(own, new, Path::new(""), path);
+    let at = Path::new(WORKTREES);
+    if let Ok(all) = own.below(at) {
+        let in_all = new.within(own, at.as_os_str());
+        for name in all.names_like(MOST_WORKTREES, |_| true).unwrap_or_default().0 {
+            if let Ok(worktree) = all.below(Path::new(&name)) {
+                let place = at.join(&name);
+                scan.look_into(&worktree, in_all.within(&all, &name), &place, &path.join(&place));
+            }
         }
     }
     scan.odd.sort();
@@ -145,8 +159,9 @@ fn find(own: &Directory, path: &Path, since: SystemTime) -> Scan {
 }
 
 /// A look under way.
-struct Scan {
-    since: SystemTime,
+struct Scan<'s> {
+    /// Whether the command could read a file.
+    shows: &'s dyn Fn(&Path) -> bool,
     odd: Vec<PathBuf>,
     /// Whether there are more links.
     has_more: bool,
@@ -166,24 +181,22 @@ impl Strays {
     }
 }
 
-impl Scan {
+impl Scan<'_> {
     /// A directory of git's, its place in the repository and its path.
-    fn look_into(&mut self, own: &Directory, place: &Path, path: &Path) {
+    fn look_into(&mut self, own: &Directory, new: New, place: &Path, path: &Path) {
         for (state, of_objects) in STATES {
             self.take(place.join(state), in_state(own, state, of_objects));
         }
-        self.take(place.join(RESOLUTIONS), self.in_resolutions(own));
-        let are_own = are_own(own, || Directory::open(&tree_of(path)?).ok());
+        self.take(place.join(RESOLUTIONS), in_resolutions(own, new));
+        let are_own = are_own(own, new, tree_of(path), self.shows);
         self.odd.extend((!are_own).then(|| place.join(CONFLICTS)));
-        let since = self.since;
         // Whatever else there is, those are found that git writes by.
-        let known =
-            WRITTEN.iter().map(OsStr::new).filter(|name| is_link(own, name) && is_new(own, name, since));
+        let known = WRITTEN.iter().map(OsStr::new).filter(|name| is_link(own, name) && new.is(own, name));
         let mut links: Vec<PathBuf> = known.map(|name| place.join(name)).collect();
         // One that cannot be listed is told of elsewhere.
         let _ = own.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
             let is_known = WRITTEN.iter().any(|known| name == *known);
-            if entry == Entry::Link && !is_known && is_pseudo(name) && is_new(own, name, since) {
+            if entry == Entry::Link && !is_known && is_pseudo(name) && new.is(own, name) {
                 self.has_more |= links.len() == MOST_LINKS;
                 links.extend((links.len() < MOST_LINKS).then(|| place.join(name)));
             }
@@ -198,34 +211,28 @@ impl Scan {
             None => {}
         }
     }
-
-    /// git writes what it compares into files there.
-    fn in_resolutions(&self, own: &Directory) -> Option<Strays> {
-        let name = OsStr::new(RESOLUTIONS);
-        let all = match opened(own, name)? {
-            Ok(all) => all,
-            Err(_) => {
-                return is_new(own, name, self.since)
-                    .then_some(Strays { are_many: true, ..Strays::default() });
-            }
-        };
-        let mut odd = Strays::default();
-        let listed = all.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
-            // A file says nothing.
-            if entry == Entry::Other && identity(&all, name).is_none_or(Identity::is_regular) {
-                return;
-            }
-            if !odd.are_many && is_new(&all, name, self.since) {
-                in_resolution(&all, name, &mut odd);
-            }
-        });
-        odd.are_many |= listed.is_err();
-        Some(odd)
-    }
 }
 
-fn is_new(directory: &Directory, name: &OsStr, since: SystemTime) -> bool {
-    directory.ages(name).is_ok_and(|ages| ages.changed >= since)
+/// git writes what it compares into files there.
+fn in_resolutions(own: &Directory, new: New) -> Option<Strays> {
+    let name = OsStr::new(RESOLUTIONS);
+    let all = match opened(own, name)? {
+        Ok(all) => all,
+        Err(_) => return new.is(own, name).then_some(Strays { are_many: true, ..Strays::default() }),
+    };
+    let new = new.within(own, name);
+    let mut odd = Strays::default();
+    let listed = all.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
+        // A file says nothing.
+        if entry == Entry::Other && identity(&all, name).is_none_or(Identity::is_regular) {
+            return;
+        }
+        if !odd.are_many && new.is(&all, name) {
+            in_resolution(&all, name, &mut odd);
+        }
+    });
+    odd.are_many |= listed.is_err();
+    Some(odd)
 }
 
 fn in_resolution(all: &Directory, name: &OsStr, odd: &mut Strays) {
@@ -298,8 +305,9 @@ fn is_hex(text: &[u8]) -> bool {
     text.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace())
 }
 
-/// Whether the paths of conflicts are files of the working tree. git does not look.
-fn are_own(own: &Directory, tree: impl FnOnce() -> Option<Directory>) -> bool {
+/// Whether the paths of conflicts are files of the working tree. git does not look. What the command could not read, it
+/// cannot have merged: a new list would have git copy that to where the command reads it.
+fn are_own(own: &Directory, new: New, tree: Option<PathBuf>, shows: &dyn Fn(&Path) -> bool) -> bool {
     let text = match own.read(CONFLICTS.as_ref(), LONGEST) {
         Ok(text) => text.unwrap_or_default(),
         Err(_) => return false,
@@ -309,9 +317,13 @@ fn are_own(own: &Directory, tree: impl FnOnce() -> Option<Directory>) -> bool {
         return true;
     }
     // Without the working tree, nobody can tell.
-    let Some(tree) = tree() else { return false };
-    let is_own = |path: &&[u8]| !is_odd(path, 0) && !leads_away(&tree, Path::new(OsStr::from_bytes(path)));
-    paths.iter().all(is_own)
+    let Some(tree) = tree else { return false };
+    let Ok(held) = Directory::open(&tree) else { return false };
+    let is_new = new.is(own, CONFLICTS.as_ref());
+    paths.iter().map(|path| Path::new(OsStr::from_bytes(path))).all(|path| {
+        let is_shown = || !is_new || shows(&tree.join(path));
+        !is_odd(path.as_os_str().as_bytes(), 0) && !leads_away(&held, path) && is_shown()
+    })
 }
 
 /// The paths in a list of conflicts: `ID`, a tab, a path and a zero each; `None` if it is none.

@@ -36,7 +36,7 @@ fn no_mode_makes_a_repository_pass_for_a_placeholder() {
         );
         assert!(ran.exists());
         fs::remove_file(&ran).unwrap();
-        for mode in ["1000", "1555", "1500", "1001", "000", "1100"] {
+        for mode in ["1000", "1755", "1555", "1500", "1001", "000", "1100"] {
             for then in [FSMONITOR, HOOK] {
                 // By a run without namespaces, say.
                 plain(world, &format!("chmod {mode} .git"));

@@ -115,6 +115,8 @@ fn what_git_writes_is_left_alone() {
             "git worktree add -q other; cd other; echo y > y; git add y; git commit -qm y",
             "git init -q --object-format=sha256 made; cd made; echo z > z; git add z; git commit -qm z; \
              git worktree add -q ../tree; cd ../tree; echo w > w; git add w; git commit -qm w",
+            // It is protected by now.
+            "cd tree; echo v > v; git add v; git commit -qm v; cd ../made; echo v > v; git add v",
             "git switch -q topic; git merge -q main || git add -A; git status",
         ] {
             let out = shell(world, &[], &format!("set -e; {many}; {script} || true")).run();

@@ -12,6 +12,7 @@ mod hostile;
 mod indexes;
 mod links;
 mod mounted;
+mod moved;
 mod odd_repositories;
 mod placeholders;
 mod pointers;

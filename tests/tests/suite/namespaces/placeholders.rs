@@ -1,5 +1,6 @@
 //! Placeholders keep names from being made: they stand in the workspace during a run, and never afterwards.
 
+use super::git::plain;
 use super::{names, shell, user_of, with_namespaces};
 use sbx_tests::{User, World, need, processes};
 use std::fs;
@@ -131,12 +132,14 @@ fn other_files_stay() {
         fs::set_permissions(world.path(".zed"), fs::Permissions::from_mode(0o755)).unwrap();
         // A placeholder that somebody has written to belongs to them.
         let other = stage(user);
-        let running = shell(&other, FLAGS, "echo ready; until [ -e go ]; do sleep 0.02; done").start();
+        let inside = "echo ready; until [ -e go ]; do sleep 0.02; done; cat .zed/mine; echo x > .zed/mine; echo x > .zed/x";
+        let running = shell(&other, FLAGS, inside).start();
         running.wait_for("ready");
-        fs::set_permissions(other.path(".zed"), fs::Permissions::from_mode(0o755)).unwrap();
-        other.write(".zed/mine", "mine\n");
+        // As git does that changes to a branch with such a file, or an editor.
+        plain(&other, "mkdir -p .zed; echo mine > .zed/mine");
         other.write("go", "");
-        running.wait().success();
+        running.wait().failed().prints("ready\nmine\n");
+        assert_eq!(names(&other.path(".zed")), ["mine"]);
         assert_eq!(names(&other.workspace), [".zed", "go"]);
         assert_eq!(other.read(".zed/mine").unwrap(), "mine\n");
     });

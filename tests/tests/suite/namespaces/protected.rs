@@ -117,7 +117,7 @@ fn denied_files_are_out_of_reach() {
 #[test]
 fn a_denied_directory_is_not_recognised_by_its_mode() {
     staged(|world| {
-        for mode in ["1555", "1111", "1000", "1444"] {
+        for mode in ["1755", "1555", "1111", "1000", "1444"] {
             shell(world, &["-q"], "mkdir held; echo held > held/file").run().success();
             // An earlier command.
             shell(world, &["-q"], &format!("chmod {mode} held")).run().success();

@@ -300,5 +300,13 @@ fn a_command_cannot_write_the_profile_of_its_own_run() {
         let flags = ["-p", "./own.json", "--namespaces", "none"];
         shell(world, &flags, "echo x > own.json").run().success().says("can change its profile");
         assert_eq!(world.read("own.json").as_deref(), Some("x\n"));
+        // So is a directory of profiles that is in the workspace.
+        world.write("dot/profiles/x.json", "{}\n");
+        let profiles = world.home.join(".config/sbx/profiles");
+        world.make_dir(profiles.parent().unwrap());
+        symlink(world.path("dot/profiles"), &profiles).unwrap();
+        let out =
+            shell(world, &["--namespaces", "none"], "echo x > dot/profiles/default.json").run().success();
+        out.says("dot/profiles', where profiles are");
     });
 }

@@ -54,6 +54,41 @@ fn git_copies_no_file_that_a_merge_does_not_have() {
     });
 }
 
+/// What a command may not read, it can have git copy to where it may, by a conflict that there is not.
+#[test]
+fn git_copies_no_file_that_the_command_may_not_read() {
+    in_repositories(|world| {
+        let has_secret = |tree: &Path| {
+            let look = format!("grep -rl 'a secret' --include=postimage {}/.git || true", tree.display());
+            !plain(world, &look).is_empty()
+        };
+        // In a working tree outside, which a linked worktree as the workspace does not show.
+        let main = world.home.join("main");
+        plain(
+            world,
+            "mkdir ~/main; cd ~/main; git init -q .; echo .env > .gitignore; git add .; git commit -qm 1",
+        );
+        world.write(main.join(".env"), "a secret\n");
+        plain(world, "cd ~/main; git worktree add -q ~/linked 2>/dev/null; sleep 0.1");
+        let plant = "I=$(printf %040d 7); G=$(git rev-parse --path-format=absolute --git-common-dir); \
+                     mkdir -p $G/rr-cache/$I; echo x > $G/rr-cache/$I/preimage; printf '%s\\t.env\\0' $I > $G/MERGE_RR";
+        let uses = "echo y >> ~/main/y; cd ~/main; git add y; git commit -qm y";
+        plain(world, &format!("cd ~/linked; {plant}; {uses}"));
+        assert!(has_secret(&main));
+        plain(world, "rm -rf ~/main/.git/rr-cache ~/main/.git/MERGE_RR");
+        let out = shell(world, &["--cwd", "../linked", "--workspace", "../linked"], plant).run().success();
+        plain(world, uses);
+        assert!(!has_secret(&main), "{out}");
+        assert!(out.err().contains("MERGE_RR"), "{out}");
+        // In the workspace, by a flag.
+        world.write(".env", "a secret\n");
+        let out = shell(world, &["--deny", ".env"], plant).run().success();
+        plain(world, "echo y >> file; git commit -qam y");
+        assert!(!has_secret(&world.workspace), "{out}");
+        assert!(out.err().contains("put aside there as MERGE_RR.sbx-aside"), "{out}");
+    });
+}
+
 /// Nobody can tell whether a link is on the way to a path, where nobody knows where the working tree is.
 #[test]
 fn git_copies_no_file_of_a_working_tree_that_is_unknown() {
