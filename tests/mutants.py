@@ -881,7 +881,7 @@ MUTANTS = [
     ("record-unreadable", "launcher/src/plan/namespaces/record.rs",
      "            Err(error) => return Err(error),\n", "            Err(_) => return Ok(none),\n", ["namespaces::aftermath::", "lib:record"]),
     ("replaced-unnamed", "launcher/src/run/aftermath/mod.rs",
-     "        look.outcome.findings.extend(findings);\n", "        let _ = findings;\n", ["namespaces::aftermath::"]),
+     "        self.look_at_kept(&mut look);\n", "", ["namespaces::aftermath::"]),
     ("watched-names", "launcher/src/sys/new_names.rs",
      "libc::fcntl(held.as_raw_fd(), libc::F_NOTIFY, what)", "libc::fcntl(held.as_raw_fd(), libc::F_GETFD, what)",
      ["namespaces::protected::"]),

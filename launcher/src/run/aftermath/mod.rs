@@ -153,9 +153,7 @@ impl Aftermath {
             followed: Followed::default(),
         };
         let began = timer::file_time();
-        let stands_in = |path: &Path| self.layout.as_ref().is_some_and(|layout| layout.stands_in(path));
-        let findings = self.kept.iter().filter_map(|kept| kept.finding(self.since, stands_in));
-        look.outcome.findings.extend(findings);
+        self.look_at_kept(&mut look);
         let mut failures = Vec::new();
         look.outcome.findings.extend(made::findings(&self.missing, self.since, &mut failures));
         look.outcome.failures.extend(failures);

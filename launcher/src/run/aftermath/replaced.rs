@@ -3,14 +3,17 @@
 //! to it. And it holds only who comes by its path: another run, which has no such mount, may hand over a directory.
 
 use super::repository::MOST_NAMED;
+use super::{Aftermath, Look};
 use crate::plan::namespaces::git_config;
-use crate::plan::namespaces::{CONFIG, Layout};
+use crate::plan::namespaces::{CONFIG, HOOKS, Layout};
 use crate::supervise::handlers::git_config::harmless::{self, Harm};
 use crate::sys::beneath::{self, Directory};
 use crate::sys::path::is_there;
 use sbx_client::report::{Bytes, Finding, FindingKind};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -24,6 +27,31 @@ pub struct Kept {
     identity: Identity,
     /// Of a configuration of git's, which git may replace.
     text: Option<Vec<u8>>,
+}
+
+impl Aftermath {
+    /// Looks at what mounts held. A hook that came meanwhile is put aside: git would execute it without asking. Nobody
+    /// can tell whether the user made it.
+    pub(super) fn look_at_kept(&self, look: &mut Look) {
+        let stands_in = |path: &Path| self.layout.as_ref().is_some_and(|layout| layout.stands_in(path));
+        for kept in &self.kept {
+            let Some(mut finding) = kept.finding(self.since, stands_in) else { continue };
+            if kept.path.ends_with(HOOKS)
+                && let Ok(hooks) = Directory::open(&kept.path)
+            {
+                let came = |name: &&OsStr| {
+                    let ages = hooks.ages(name);
+                    ages.is_ok_and(|ages| ages.born.unwrap_or(ages.changed) >= self.since)
+                };
+                let names = finding.names.iter().map(|name| OsStr::from_bytes(&name.0)).filter(came);
+                let aside =
+                    names.filter_map(|name| look.put_aside(&hooks, name.as_ref(), &kept.path.join(name)));
+                finding.put_aside = aside.map(|aside| aside.as_path().into()).collect();
+            }
+            finding.names.truncate(MOST_NAMED);
+            look.outcome.findings.push(finding);
+        }
+    }
 }
 
 /// What mounts hold in a run.
@@ -47,7 +75,7 @@ fn identity(meta: &Metadata) -> Identity {
 
 impl Kept {
     /// What to say of it at the end. `since` is the start, and `is_ours` tells what stands there for the run only.
-    pub fn finding(&self, since: SystemTime, is_ours: impl Fn(&Path) -> bool) -> Option<Finding> {
+    fn finding(&self, since: SystemTime, is_ours: impl Fn(&Path) -> bool) -> Option<Finding> {
         let meta = self.path.symlink_metadata().ok()?;
         let mut names = Vec::new();
         match &self.text {
@@ -100,7 +128,7 @@ fn changed_in(directory: &Path, since: SystemTime, is_ours: impl Fn(&Path) -> bo
         }
     }
     let below = changed.iter().filter_map(|path| path.strip_prefix(directory).ok());
-    below.take(MOST_NAMED).map(Into::into).collect()
+    below.map(Into::into).collect()
 }
 
 /// A configuration of now; empty if it cannot be read as one.

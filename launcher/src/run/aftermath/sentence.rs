@@ -48,9 +48,10 @@ pub fn line(finding: &Finding) -> String {
         }
         FindingKind::FileReplaced => {
             let names = if names.is_empty() { names } else { format!(" ({names})") };
+            let aside = if aside.is_empty() { aside } else { format!("; put aside there as {aside}") };
             format!(
                 "something outside replaced or changed '{path}' during the run, and the command may have had a hand in \
-                 it: look at it{names}"
+                 it: look at it{names}{aside}"
             )
         }
         _ if aside.is_empty() => format!(

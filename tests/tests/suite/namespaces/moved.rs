@@ -95,7 +95,7 @@ fn a_directory_in_the_place_of_a_repository_is_another_one() {
 
 /// A directory that another run had open before it was protected, or that protects nothing.
 #[test]
-fn what_changes_behind_a_mount_is_named() {
+fn what_changes_behind_a_mount_is_named_and_a_new_hook_is_put_aside() {
     need!("git", "bash", "python3");
     in_namespaces(|world| {
         let giving = "import os, socket, time\n\
@@ -118,7 +118,7 @@ fn what_changes_behind_a_mount_is_named() {
         gives.wait().success();
         world.write("go", "");
         let out = takes.wait().success();
-        assert!(world.exists(".git/hooks/pre-commit"), "{out}");
+        assert!(!world.exists(".git/hooks/pre-commit"), "{out}");
         let line = format!("'{}' during the run", world.path(".git/hooks").display());
         assert!(
             out.err().contains("something outside replaced or changed") && out.err().contains(&line),
@@ -128,6 +128,7 @@ fn what_changes_behind_a_mount_is_named() {
         let finding = &report["findings"][0];
         assert_eq!(finding["kind"], "file-replaced", "{report}");
         assert_eq!(finding["names"], serde_json::json!(["pre-commit"]), "{report}");
+        assert_eq!(finding["put_aside"], serde_json::json!(["pre-commit.sbx-aside"]), "{report}");
         // What was there, nobody is told of.
         let out = shell(world, &[], "git status >/dev/null").run().success();
         assert_eq!(out.own_lines(), [""; 0], "{out}");
