@@ -4,8 +4,8 @@
 //! descriptors, no link in it is followed, and nothing that is there is opened: a copy is a new file that takes the
 //! place of whatever has its name. What a command put in the way stays, and that copy is not made.
 //!
-//! Files of patterns that copied settings name (`core.excludesFile`) are copied as they are: without them git would take
-//! what they name, secrets too, for files of the project.
+//! Files of patterns that copied settings name (`core.excludesFile`) are copied as they are: without them git would
+//! take what they name, secrets too, for files of the project.
 //!
 //! A file is read only after it has changed. What it was when it was copied is written down outside of the private
 //! home, so a start at which nothing has changed takes one read, and one look at each file.
@@ -222,7 +222,8 @@ impl<'a> Source<'a> {
         let copied = settings_copy::filtered(*format, keep, text).map_err(|_| {
             let format = format.word();
             format!(
-                "the private home has an empty copy of '{path}', which cannot be read as a file of the format '{format}'"
+                "the private home has an empty copy of '{path}', which cannot be read as a file of the format \
+                 '{format}'"
             )
         })?;
         let files = settings_copy::files(*format, keep, text);

@@ -11,8 +11,9 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The mode of a placeholder directory: nobody else sets the sticky bit (S_ISVTX) on a directory that only its owner can
-/// write to. The user can, so that git and editors outside can bring along what belongs there: inside, a mount is over it.
+/// The mode of a placeholder directory: nobody else sets the sticky bit (S_ISVTX) on a directory that only its owner
+/// can write to. The user can, so that git and editors outside can bring along what belongs there: inside, a mount is
+/// over it.
 pub const MODE: u32 = 0o1755;
 /// The mode of a placeholder file.
 pub const FILE_MODE: u32 = 0o444;

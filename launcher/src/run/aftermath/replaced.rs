@@ -1,6 +1,7 @@
 //! Protected files that are others when the run has ended, or have changed. A mount goes with its file: between the
-//! moment when something outside replaces the file and the moment when the new one is protected, the command could write
-//! to it. And it holds only who comes by its path: another run, which has no such mount, may hand over a directory.
+//! moment when something outside replaces the file and the moment when the new one is protected, the command could
+//! write to it. And it holds only who comes by its path: another run, which has no such mount, may hand over a
+//! directory.
 
 use super::repository::MOST_NAMED;
 use super::{Aftermath, Look};
