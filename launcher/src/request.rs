@@ -15,7 +15,7 @@ pub struct PortPair {
 }
 
 /// What is asked of one run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// Name or file of the profile.
     pub profile: Option<OsString>,

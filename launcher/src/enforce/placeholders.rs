@@ -22,10 +22,10 @@ use crate::sys::{OfCall, SyscallError, memory, process};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -231,8 +231,13 @@ fn remove_one(path: &Path, wanted: Shape) -> bool {
                 None => Ok(()),
                 Some(Shape::Directory) => {
                     let removed = directory.change(|| file::remove_directory(directory.as_fd(), name));
-                    // Somebody outside has put something there, and it is an ordinary directory from now on.
-                    removed.inspect_err(|_| drop(fs::set_permissions(&held, Permissions::from_mode(0o755))))
+                    removed.inspect_err(|failed| {
+                        // Somebody outside has put something there, and it is an ordinary directory from now on.
+                        if failed.errno() == libc::ENOTEMPTY {
+                            let _ =
+                                directory.below(Path::new(name)).and_then(|own| own.change_mode(MODE, 0o755));
+                        }
+                    })
                 }
                 Some(_) => directory.change(|| file::unlink(directory.as_fd(), name)),
             }

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 /// Who made a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Its name, as in `/proc/PID/comm`. May hold anything.
+    /// The name of its process, as in `/proc/PID/comm`: threads have names of their own, which say little. May hold
+    /// anything.
     pub name: Vec<u8>,
     /// The process, not the thread.
     pub process: Pid,
@@ -35,7 +36,10 @@ pub fn caller(thread: Pid) -> Caller {
         |name: &[u8]| std::str::from_utf8(field(name)?).ok()?.split_whitespace().last()?.parse().ok();
     let process = number(b"Tgid:\t").unwrap_or(thread);
     let inside = (number(b"NStgid:\t").unwrap_or(process), number(b"NSpid:\t").unwrap_or(thread));
-    Caller { name: field(b"Name:\t").unwrap_or(b"?").to_vec(), process, inside }
+    let of_process = (process != thread).then(|| fs::read(format!("/proc/{process}/comm")).ok()).flatten();
+    let of_process = of_process.map(|name| name.strip_suffix(b"\n").unwrap_or(&name).to_vec());
+    let name = of_process.unwrap_or_else(|| field(b"Name:\t").unwrap_or(b"?").to_vec());
+    Caller { name, process, inside }
 }
 
 /// Whether a thread has any capability in its user namespace.

@@ -109,9 +109,23 @@ impl Directory {
     }
 
     fn open_up(&self) -> Result<(), SyscallError> {
-        let mode = Mode::from_raw_mode(rustix::fs::fstat(&self.0).of("fstat")?.st_mode);
-        let held = format!("/proc/self/fd/{}", self.0.as_raw_fd());
-        rustix::fs::chmod(held, mode | Mode::RWXU).of("chmod")
+        self.mode().and_then(|mode| self.set_mode(mode | Mode::RWXU))
+    }
+
+    /// Gives it another mode, if it has this one.
+    pub fn change_mode(&self, from: u32, to: u32) -> Result<(), SyscallError> {
+        match self.mode()? == Mode::from_bits_retain(from) {
+            true => self.set_mode(Mode::from_bits_retain(to)),
+            false => Ok(()),
+        }
+    }
+
+    fn mode(&self) -> Result<Mode, SyscallError> {
+        rustix::fs::fstat(&self.0).of("fstat").map(|stat| Mode::from_raw_mode(stat.st_mode))
+    }
+
+    fn set_mode(&self, mode: Mode) -> Result<(), SyscallError> {
+        rustix::fs::chmod(format!("/proc/self/fd/{}", self.0.as_raw_fd()), mode).of("chmod")
     }
 
     /// Whether it is the user's.

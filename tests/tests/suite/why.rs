@@ -248,6 +248,7 @@ fn a_path_needs_no_flag() {
         }
         world.sbx(["why", "--op", "w"]).run().refused(125, &["PATH"]);
         world.sbx(["why", "--call", "read", "x"]).run().refused(125, &["--call"]);
+        world.sbx(["why", "--host-port", "5432"]).run().refused(125, &["no question", "--connect"]);
     });
 }
 

@@ -19,10 +19,17 @@ use sbx_policy::calls::{Call, nearest};
 use std::fmt::Write;
 use std::net::IpAddr;
 
+const NO_QUESTION: &str = "cannot ask the policy: there is no question; name a path, or give --call, --connect, --bind \
+                           or --unix; try 'sbx why --help'";
+
 /// Answers.
 pub fn run(flags: Why) -> Result<i32, Refusal> {
     let json = flags.json;
-    let Some(question) = question(&flags) else { return inside::describe(json) };
+    let question = match question(&flags) {
+        Some(question) => question,
+        None if flags.policy.0 == Request::default() => return inside::describe(json),
+        None => return Err(Refusal::new(NO_QUESTION)),
+    };
     // What binds this process already is not known by its profile; a guess would be no answer.
     if flags.policy.0.profile.is_none() && seccomp::is_confined() {
         return inside::try_it(&question, json);

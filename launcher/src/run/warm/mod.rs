@@ -2,7 +2,7 @@
 //! waits at a barrier of its own ([`crate::enforce::start_barrier`]) to execute it.
 //!
 //! When a command comes, its plan is made by the code that makes every plan, and has to be the one of the run that
-//! waits ([`same`]). Where nothing has changed that the run's own plan was made from, it is that one
+//! waits (`same`). Where nothing has changed that the run's own plan was made from, it is that one
 //! ([`lasting`]). Whatever depends on the command or on the moment is made then: the checks of the program,
 //! the environment, the report, the limits of time, the looking about in the workspace.
 

@@ -64,3 +64,19 @@ fn the_last_refusals_count_however_much_was_not_found() {
         none(&python(world, &format!("{many}fails(open, KEPT)\n{many}sys.exit(0)")));
     });
 }
+
+/// A thread may have a name of its own (those of Java have), which says nothing to whoever reads the line.
+#[test]
+fn a_thread_is_named_by_its_process() {
+    need!("python3");
+    in_worlds(|world| {
+        let script = "import ctypes, threading\n\
+            def look():\n    \
+                ctypes.CDLL(None).prctl(15, b'worker', 0, 0, 0)\n    \
+                ctypes.CDLL(None).syscall(ADD_KEY, 0, 0, 0, 0, 0)\n\
+            thread = threading.Thread(target=look); thread.start(); thread.join()";
+        let script = script.replace("ADD_KEY", &libc::SYS_add_key.to_string());
+        let out = world.sbx(["run", "--", "python3", "-c", &script]).run();
+        assert!(out.err().contains("blocked add_key") && out.err().contains("in python3["), "{out}");
+    });
+}

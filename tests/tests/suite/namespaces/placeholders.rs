@@ -142,6 +142,7 @@ fn other_files_stay() {
         assert_eq!(names(&other.path(".zed")), ["mine"]);
         assert_eq!(names(&other.workspace), [".zed", "go"]);
         assert_eq!(other.read(".zed/mine").unwrap(), "mine\n");
+        assert_eq!(fs::metadata(other.path(".zed")).unwrap().permissions().mode() & 0o7777, 0o755);
     });
 }
 
