@@ -227,6 +227,10 @@ pub const RESTRICTIONS: &[Restriction] = &[
             ne(1, 0x4008_7602), // FS_IOC_SETVERSION
             ne(1, 0x4008_6604), // EXT4_IOC_SETVERSION
             ne(1, 0x6609),      // EXT4_IOC_MIGRATE
+            ne(1, 0xc028_660f), // EXT4_IOC_MOVE_EXT: exchanges contents, and no time of the file tells of it
+            ne(1, 0xc0c0_586d), // XFS_IOC_SWAPEXT
+            ne(1, 0x4028_5881), // XFS_IOC_EXCHANGE_RANGE
+            ne(1, 0xc020_f509), // F2FS_IOC_MOVE_RANGE
             ne(1, 0x4080_6685), // FS_IOC_ENABLE_VERITY: makes the contents read-only for ever
             ne(1, 0x800c_6613), // FS_IOC_SET_ENCRYPTION_POLICY
             ne(1, 0xc050_6617), // FS_IOC_ADD_ENCRYPTION_KEY

@@ -73,9 +73,7 @@ fn confine(rules: &Rules, verbose: bool) {
     // Most programs are short, and stack that is not touched costs nothing.
     install::<SHORT>(rules, already_bound, verbose)
         .or_else(|TooLong| long(rules, already_bound, verbose))
-        .unwrap_or_else(|TooLong| {
-            refuse(&|out| out(b"cannot build the filter: more rules than a seccomp program holds"))
-        });
+        .unwrap_or_else(|TooLong| refuse(&|out| out(b"cannot build the filter: too many rules")));
 }
 
 const SHORT: usize = 640;

@@ -41,7 +41,7 @@ extern "C" fn constructor(_argc: c_int, _argv: Entries, envp: Entries) {
 #[cfg(feature = "library")]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    write(2, b"libsandbox.so: internal error; the program was not started\n");
+    write(2, b"libsandbox.so: internal error; nothing was started\n");
     exit(125)
 }
 

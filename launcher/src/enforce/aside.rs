@@ -30,6 +30,11 @@ pub fn is_aside_of(name: &OsStr, original: &OsStr) -> bool {
     rest.is_some_and(|rest| rest.starts_with(ASIDE.as_bytes()))
 }
 
+/// Whether a name is that of something that was put aside.
+pub fn is_aside(name: &OsStr) -> bool {
+    name.as_bytes().windows(ASIDE.len()).any(|part| part == ASIDE.as_bytes())
+}
+
 /// The names for what is put aside from a name, in the order in which they are tried. After some numbers come names
 /// that no command can have taken beforehand.
 fn names(name: &OsStr) -> impl Iterator<Item = OsString> {

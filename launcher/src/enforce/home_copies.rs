@@ -12,11 +12,12 @@
 
 use crate::plan::files::inside;
 use crate::plan::listings::Listings;
+use crate::plan::namespaces::record::Workspaces;
 use crate::plan::settings_copy::{self, LONGEST, VERSION};
 use crate::profile::{Given, SettingsCopy, Variable, Variables};
 use crate::sys::beneath::Directory;
 use crate::sys::within::is_within;
-use crate::sys::{SyscallError, file, memory, plain, process};
+use crate::sys::{SyscallError, file, memory, path, plain, process};
 use crate::text::shown;
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
@@ -65,6 +66,8 @@ pub struct All<'a> {
     pub real_home: &'a Path,
     /// What is not there.
     pub listings: &'a Listings,
+    /// Where commands have written links.
+    pub workspaces: &'a Workspaces<'a>,
 }
 
 /// Copies what has changed. `stamps` is the file that says what the copies were made of; no command can reach it.
@@ -188,7 +191,7 @@ impl<'a> Source<'a> {
         home: &Directory,
         warnings: &mut Vec<String>,
     ) -> (Option<String>, Vec<String>) {
-        match self.text(all.variables) {
+        match self.text(all) {
             Ok(Some((text, stamp))) => {
                 let (text, named) = match self.copied(&text, all) {
                     Ok(copied) => copied,
@@ -236,9 +239,16 @@ impl<'a> Source<'a> {
     }
 
     /// The text, and the stamp of the file that was read. What is no file any more has none.
-    fn text(&self, variables: &Variables<'_>) -> Result<Option<(Vec<u8>, String)>, String> {
-        let real = inside(&self.path, variables)
-            .map_err(|_| "a link in the workspace leads out of it".to_string())?;
+    fn text(&self, all: &All<'_>) -> Result<Option<(Vec<u8>, String)>, String> {
+        let leads_out = || "a link in the workspace leads out of it".to_string();
+        let real = inside(&self.path, all.variables).map_err(|_| leads_out())?;
+        // Settings are protected in other workspaces, and what they name is not.
+        if self.copy.is_none() {
+            let way = path::way(&self.path);
+            if way.real != real || all.workspaces.lead_out(&way.links, &real) {
+                return Err(leads_out());
+            }
+        }
         // Whoever may write where the links were has no second chance to change one.
         let file = match file::open_without_links(&real) {
             Ok(file) => File::from(file),

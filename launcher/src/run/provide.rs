@@ -8,6 +8,7 @@ use crate::enforce::scratch::{self, Scratch};
 use crate::error::{Refusal, cannot};
 use crate::host::Host;
 use crate::plan::home::PrivateHome;
+use crate::plan::namespaces::record::Workspaces;
 use crate::plan::namespaces::renewed::SHARED_MEMORY;
 use crate::plan::namespaces::{Record, Unavailable};
 use crate::plan::{CacheOf, Draft, HomeOf, Needs, Provided};
@@ -89,7 +90,8 @@ pub fn refresh_copies(draft: &Draft<'_>, provided: &mut Provided) {
     if let Some(home) = &provided.home {
         let _mask = process::without_umask();
         let (copies, variables, listings) = draft.copies();
-        let all = home_copies::All { copies, variables: &variables, real_home: &home.at, listings };
+        let (real_home, workspaces) = (&*home.at, &Workspaces::of(draft.host()));
+        let all = home_copies::All { copies, variables: &variables, real_home, listings, workspaces };
         let said = home_copies::refresh(all, &home.directory, &home.directory.with_file_name(home::STAMPS));
         provided.warnings.extend(said);
     }

@@ -128,6 +128,12 @@ impl Directory {
         rustix::fs::chmod(format!("/proc/self/fd/{}", self.0.as_raw_fd()), mode).of("chmod")
     }
 
+    /// Whether its files are in memory (tmpfs(5), ramfs). It may be that nobody can tell.
+    pub fn is_in_memory(&self) -> bool {
+        const KINDS: [i64; 2] = [0x0102_1994, 0x8584_58f6];
+        rustix::fs::fstatfs(&self.0).is_ok_and(|found| KINDS.contains(&found.f_type))
+    }
+
     /// Whether it is the user's.
     pub fn is_own(&self) -> Result<bool, SyscallError> {
         Ok(rustix::fs::fstat(&self.0).of("fstat")?.st_uid == process::user())

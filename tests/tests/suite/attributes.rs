@@ -259,7 +259,7 @@ fn files_open_for_reading_are_not_changed() {
         0x5000_943f,
         0x4020_bc10,
     ];
-    const FILES: [u32; 20] = [
+    const FILES: [u32; 24] = [
         0x4080_6685,
         0x800c_6613,
         0xc050_6617,
@@ -276,6 +276,10 @@ fn files_open_for_reading_are_not_changed() {
         0x4004_7211,
         0x4008_8302,
         0x6609,
+        0xc028_660f,
+        0xc0c0_586d,
+        0x4028_5881,
+        0xc020_f509,
         0x4008_7602,
         0x8008_bc40,
         0x4028_9702,

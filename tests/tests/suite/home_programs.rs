@@ -84,14 +84,23 @@ fn what_was_unpacked_as_a_whole_is_there_as_a_whole() {
             program(&world, &format!("{name}/bin/{name}-tool"), tool);
             own(&world, &format!("{name}/conf/settings"), "found\n");
             own(&world, &format!("{name}/{mark}"), "1\n");
+            own(&world, &format!("{name}/lib/part"), "1\n");
+            own(&world, &format!("{name}/pkg/tool/part"), "1\n");
         }
+        // A command of another run has made what says so.
+        program(&world, "work/bin/work-tool", tool);
+        own(&world, "work/conf/settings", "found\n");
+        let work = world.home.join("work").display().to_string();
+        let words =
+            ["run", "--workspace", &work, "--cwd", &work, "--", "sh", "-ec", "echo 1 > release; mkdir lib"];
+        world.sbx(words).run().success();
         own(&world, "mine/.env", "secret");
         let home = world.home.display();
-        let path = format!("{home}/jdk/bin:{home}/mine/bin:{home}/other/bin:/usr/bin:/bin");
+        let path = format!("{home}/jdk/bin:{home}/mine/bin:{home}/other/bin:{home}/work/bin:/usr/bin:/bin");
         let run = |words: [&str; 3]| world.sbx(["run", "--"]).args(words).env("PATH", &path).run();
         run(["sh", "-c", "jdk-tool"]).success().silent().prints("found\n");
         run(["sh", "-c", "echo x > ~/jdk/conf/settings"]).failed();
-        for name in ["mine", "other"] {
+        for name in ["mine", "other", "work"] {
             run(["sh", "-c", &format!("{name}-tool")]).failed().prints("");
         }
         assert_eq!(world.read(world.home.join("jdk/conf/settings")).as_deref(), Some("found\n"));
@@ -124,6 +133,16 @@ fn git_passes_over_what_the_users_own_list_names() {
         world.write("file", "x\n");
         let status = world.sbx(["run", "--", "git", "status", "--short"]);
         status.run().success().silent().prints("?? file\n");
+        // A command in another workspace, where the list is, leads it elsewhere.
+        own(&world, ".netrc", "machine example login me\n");
+        own(&world, "dot/ignored", "x\n");
+        own(&world, ".gitconfig", "[core]\n\texcludesFile = ~/dot/ignored\n");
+        let dot = world.home.join("dot").display().to_string();
+        let words = ["run", "--workspace", &dot, "--cwd", &dot, "--", "ln", "-sf", "../.netrc", "ignored"];
+        world.sbx(words).run().success();
+        let out = world.sbx(["run", "--", "sh", "-c", "cat ~/dot/ignored; cat ~/.netrc"]).run();
+        assert!(!out.out().contains("login me"), "{out}");
+        own(&world, ".gitconfig", "[core]\n\texcludesFile = ~/.ignored\n");
         own(&world, ".ignored", "file\n");
         let status = world.sbx(["run", "--", "git", "status", "--short"]);
         status.run().success().silent().prints("?? secret.env\n");

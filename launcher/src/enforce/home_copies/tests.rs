@@ -1,5 +1,6 @@
 use super::*;
 use crate::enforce::scratch::Scratch;
+use crate::host::Host;
 use crate::profile::{Location, Origin, Pattern, SettingsFormat};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -26,7 +27,10 @@ impl Homes {
         let variables = Variables { home: Some(&home), workspace: Some(&workspace), ..Variables::default() };
         let copies: Vec<_> = paths.iter().map(|path| copy(path, keep)).collect();
         let listings = Listings::below([home.clone()]);
-        let all = All { copies: &copies, variables: &variables, real_home: &home, listings: &listings };
+        let host = Host::of_this_process();
+        let workspaces = &Workspaces::of(&host);
+        let all =
+            All { copies: &copies, variables: &variables, real_home: &home, listings: &listings, workspaces };
         refresh(all, &self.at("private"), &self.at("stamps"))
     }
 

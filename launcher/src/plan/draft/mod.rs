@@ -4,6 +4,7 @@
 mod completion;
 
 use crate::error::Refusal;
+use crate::host::Host;
 use crate::host::landlock::Version;
 use crate::plan::by_proxy;
 use crate::plan::calls::{Calls, calls_of_run};
@@ -128,6 +129,11 @@ impl<'a> Draft<'a> {
             record: self.recorded().and_then(|workspace| record::file_of(workspace, self.inputs.host)),
             proxy: self.network.proxy().is_some(),
         }
+    }
+
+    /// The host that it is for.
+    pub fn host(&self) -> &Host {
+        self.inputs.host
     }
 
     /// The files of settings that are copied into a home of the run's own, what their variables stand for, and what is

@@ -24,9 +24,9 @@ const BESIDE_BIN: [&str; 4] = ["lib", "lib64", "libexec", ENVIRONMENT];
 /// What makes a directory an environment of Python.
 const ENVIRONMENT: &str = "pyvenv.cfg";
 
-/// Files that say what was unpacked as a whole: a JDK, a distribution of Go. Programs there find nothing without the
-/// rest.
-const OF_INSTALLATIONS: [&str; 2] = ["release", "VERSION"];
+/// What says that a directory was unpacked as a whole, a file and a directory: a JDK, a distribution of Go. Programs
+/// there find nothing without the rest.
+const OF_INSTALLATIONS: [(&str, &str); 2] = [("release", "lib"), ("VERSION", "pkg/tool")];
 
 /// Rules for programs below the home, with what belongs to them.
 pub struct Programs<'a> {
@@ -83,10 +83,13 @@ impl<'a> Programs<'a> {
         }
     }
 
-    /// Adds all of a directory that was unpacked as a whole, beside whose programs everything else is looked for.
+    /// Adds all of a directory that was unpacked as a whole, beside whose programs everything else is looked for. In a
+    /// workspace a command may have made what says so.
     fn add_installation(&mut self, prefix: &Path) {
-        let is_whole = || OF_INSTALLATIONS.iter().any(|name| prefix.join(name).is_file());
-        if is_below(prefix, self.home) && is_whole() && !holds_hidden(prefix) {
+        let has = |(file, part): &(&str, &str)| prefix.join(file).is_file() && prefix.join(part).is_dir();
+        let is_planted = || self.others.holding(&prefix.join("bin")).is_some();
+        let is_whole = || OF_INSTALLATIONS.iter().any(has) && !holds_hidden(prefix);
+        if is_below(prefix, self.home) && is_whole() && !is_planted() {
             self.add(prefix.to_path_buf());
         }
     }
@@ -100,8 +103,7 @@ impl<'a> Programs<'a> {
     /// Whether one of these links is in a workspace of other runs, and leads out of it. A link inside of one opens
     /// nothing that a command there could not have copied.
     fn leads_out(&self, links: &[PathBuf], to: &Path) -> bool {
-        let mut holding = links.iter().filter_map(|link| self.others.holding(link));
-        holding.any(|workspace| !is_within(to, &workspace))
+        self.others.lead_out(links, to)
     }
 
     /// Adds a program; false if that is none, or not to be trusted.

@@ -5,7 +5,7 @@
 use crate::host::Host;
 use crate::plan::state;
 use crate::sys::path::{is_there, says_missing, way};
-use crate::sys::within::is_below;
+use crate::sys::within::{is_below, is_within};
 use sha2::{Digest, Sha256};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -129,6 +129,12 @@ impl Workspaces<'_> {
     /// Those of this user's runs.
     pub fn of(host: &Host) -> Workspaces<'_> {
         Workspaces { host, records: OnceCell::new(), known: RefCell::default() }
+    }
+
+    /// Whether one of these links is in a workspace, and leads out of it.
+    pub fn lead_out(&self, links: &[PathBuf], to: &Path) -> bool {
+        let mut holding = links.iter().filter_map(|link| self.holding(link));
+        holding.any(|workspace| !is_within(to, &workspace))
     }
 
     /// The innermost one that has something of this name in it.

@@ -86,7 +86,8 @@ impl Aftermath {
     /// What of git's own files in a repository may have been changed, and nobody has looked: the run before may have
     /// been killed.
     pub(super) fn new_of_git(&self, path: &Path, own: &Directory) -> New {
-        if self.known.get(path).is_some_and(|before| !before.is_it(own)) {
+        // In memory, what is written through a mapping changes no time.
+        if self.known.get(path).is_some_and(|before| !before.is_it(own)) || own.is_in_memory() {
             return New::All;
         }
         New::Since(match self.record.looked.filter(|_| self.is_known(path)) {

@@ -5,22 +5,27 @@
 
 use super::repository::MOST_NAMED;
 use super::{Aftermath, Look};
+use crate::enforce::aside::is_aside;
 use crate::plan::namespaces::git_config;
+use crate::plan::namespaces::placeholder::{Placeholder, Shape, is_free};
 use crate::plan::namespaces::{CONFIG, HOOKS, Layout};
 use crate::supervise::handlers::git_config::harmless::{self, Harm};
 use crate::sys::beneath::{self, Directory};
+use crate::sys::file;
 use crate::sys::path::is_there;
 use sbx_client::report::{Bytes, Finding, FindingKind};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs::Metadata;
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// How many entries of one protected directory are looked at.
 const MOST_LOOKED_AT: usize = 512;
+/// More hooks that came are put aside with their directory.
+const MOST_CAME: usize = 256;
 
 /// Something protected, as it was at the start.
 pub struct Kept {
@@ -28,6 +33,8 @@ pub struct Kept {
     identity: Identity,
     /// Of a configuration of git's, which git may replace.
     text: Option<Vec<u8>>,
+    /// What is in a directory of hooks.
+    hooks: Option<BTreeSet<OsString>>,
 }
 
 impl Aftermath {
@@ -37,20 +44,26 @@ impl Aftermath {
         let stands_in = |path: &Path| self.layout.as_ref().is_some_and(|layout| layout.stands_in(path));
         for kept in &self.kept {
             let Some(mut finding) = kept.finding(self.since, stands_in) else { continue };
-            if kept.path.ends_with(HOOKS)
-                && let Ok(hooks) = Directory::open(&kept.path)
-            {
-                let came = |name: &&OsStr| {
-                    let ages = hooks.ages(name);
-                    ages.is_ok_and(|ages| ages.born.unwrap_or(ages.changed) >= self.since)
-                };
-                let names = finding.names.iter().map(|name| OsStr::from_bytes(&name.0)).filter(came);
-                let aside =
-                    names.filter_map(|name| look.put_aside(&hooks, name.as_ref(), &kept.path.join(name)));
-                finding.put_aside = aside.map(|aside| aside.as_path().into()).collect();
-            }
+            let aside = kept.put_hooks_aside(look);
+            finding.put_aside = aside.iter().take(MOST_NAMED).map(|aside| aside.as_path().into()).collect();
             finding.names.truncate(MOST_NAMED);
             look.outcome.findings.push(finding);
+        }
+        self.look_at_placeholders(look);
+    }
+
+    /// Names the directories that were to keep a name from being made, and that have something in them.
+    fn look_at_placeholders(&self, look: &mut Look) {
+        let all = self.layout.iter().flat_map(|layout| &layout.placeholders);
+        for Placeholder { path, shape } in all.filter(|one| one.shape == Shape::Directory) {
+            let is_written = path.symlink_metadata().is_ok_and(|meta| {
+                let made = meta.created().ok();
+                meta.is_dir() && made.is_none_or(|made| meta.modified().is_ok_and(|written| written > made))
+            });
+            if is_written && !is_free(path, *shape) {
+                let (path, kind) = (path.as_path().into(), FindingKind::FileMade);
+                look.outcome.findings.push(Finding { path, kind, names: Vec::new(), put_aside: Vec::new() });
+            }
         }
     }
 }
@@ -62,9 +75,20 @@ pub fn before(layout: &Layout) -> Vec<Kept> {
         let meta = path.symlink_metadata().ok()?;
         let of_git = layout.configs.iter().any(|own| path.parent() == Some(own)) && path.ends_with(CONFIG);
         let text = of_git.then(|| git_config::read(path)).flatten();
-        Some(Kept { path: path.clone(), identity: identity(&meta), text })
+        let hooks = (path.ends_with(HOOKS) && meta.is_dir()).then(|| hooks(path));
+        Some(Kept { path: path.clone(), identity: identity(&meta), text, hooks })
     };
     files.filter_map(kept).collect()
+}
+
+/// What is in a directory of hooks. git takes no sample for one.
+fn hooks(directory: &Path) -> BTreeSet<OsString> {
+    let names = directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.filter(|name| !is_sample(Path::new(name))).collect()
+}
+
+fn is_sample(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "sample")
 }
 
 /// Device and inode, and the time of birth where the file system knows it: an inode's number is used again.
@@ -89,7 +113,7 @@ impl Kept {
             None if identity(&meta) != self.identity => {}
             None if meta.is_dir() => {
                 names = changed_in(&self.path, since, is_ours);
-                if names.is_empty() {
+                if names.is_empty() && self.came().is_empty() {
                     return None;
                 }
             }
@@ -101,13 +125,37 @@ impl Kept {
     }
 }
 
+impl Kept {
+    /// Puts aside the hooks that came, or, where these are many, the directory. Returns the new names.
+    fn put_hooks_aside(&self, look: &mut Look) -> Vec<PathBuf> {
+        let came = self.came();
+        let (above, name) = (self.path.parent(), self.path.file_name().unwrap_or_default());
+        if came.len() <= MOST_CAME {
+            let Ok(hooks) = Directory::open(&self.path) else { return Vec::new() };
+            let put = |name: &OsString| look.put_aside(&hooks, name.as_ref(), &self.path.join(name));
+            return came.iter().filter_map(put).collect();
+        }
+        let Some(above) = above.and_then(|above| Directory::open(above).ok()) else { return Vec::new() };
+        let aside = look.put_aside(&above, name.as_ref(), &self.path);
+        // Without one, git could not change the configuration in later runs.
+        let _ = file::make_directory(above.as_fd(), name, 0o755);
+        aside.into_iter().collect()
+    }
+
+    /// The hooks that were not there at the start. What was put aside is none.
+    fn came(&self) -> Vec<OsString> {
+        let Some(before) = &self.hooks else { return Vec::new() };
+        let now = hooks(&self.path);
+        now.into_iter().filter(|name| !before.contains(name) && !is_aside(name)).collect()
+    }
+}
+
 fn is_since(meta: &Metadata, since: SystemTime) -> bool {
     let nanoseconds = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
     beneath::at(meta.ctime(), nanoseconds) >= since
 }
 
-/// What has changed in a directory: a mount does not hold it for who got the directory from another run. git takes no
-/// sample for a hook.
+/// What has changed in a directory: a mount does not hold it for who got the directory from another run.
 fn changed_in(directory: &Path, since: SystemTime, is_ours: impl Fn(&Path) -> bool) -> Vec<Bytes> {
     let mut left = MOST_LOOKED_AT;
     let mut all = vec![directory.to_path_buf()];
@@ -115,7 +163,7 @@ fn changed_in(directory: &Path, since: SystemTime, is_ours: impl Fn(&Path) -> bo
     while let Some(directory) = all.pop() {
         for entry in directory.read_dir().into_iter().flatten().flatten() {
             let path = entry.path();
-            if path.extension().is_some_and(|end| end == "sample") || is_ours(&path) {
+            if is_sample(&path) || is_ours(&path) {
                 continue;
             }
             let Some(rest) = left.checked_sub(1) else { break };

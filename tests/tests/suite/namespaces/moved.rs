@@ -7,6 +7,7 @@ use super::{in_namespaces, names, shell};
 use sbx_tests::{World, as_users, need};
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 
 /// Writes an index with one repository in it: its commit, its path, the file.
 const INDEX: &str = "import struct, hashlib, sys\n\
@@ -98,19 +99,23 @@ fn a_directory_in_the_place_of_a_repository_is_another_one() {
 fn what_changes_behind_a_mount_is_named_and_a_new_hook_is_put_aside() {
     need!("git", "bash", "python3");
     in_namespaces(|world| {
+        // The one that is moved there is older than the run.
+        world.write("prep/post-merge", "");
         let giving = "import os, socket, time\n\
             os.system('git init -q .')\n\
             print('made', flush=True)\n\
             while not os.path.exists('s'): time.sleep(0.02)\n\
             s = socket.socket(socket.AF_UNIX); s.connect('s')\n\
-            socket.send_fds(s, [b'x'], [os.open('.git/hooks', os.O_RDONLY)])\n";
+            both = [os.open(name, os.O_RDONLY) for name in ('.git/hooks', 'prep')]\n\
+            socket.send_fds(s, [b'x'], both)\n";
         let taking = "import os, socket, time\n\
             s = socket.socket(socket.AF_UNIX); s.bind('s.'); s.listen(1); os.rename('s.', 's')\n\
-            hooks = socket.recv_fds(s.accept()[0], 10, 1)[1][0]\n\
+            hooks, prep = socket.recv_fds(s.accept()[0], 10, 2)[1]\n\
             print('taken', flush=True)\n\
             while not os.path.exists('go'): time.sleep(0.02)\n\
             hook = os.open('pre-commit', os.O_CREAT | os.O_WRONLY, 0o755, dir_fd=hooks)\n\
-            os.write(hook, b'#!/bin/sh\\n')\n";
+            os.write(hook, b'#!/bin/sh\\n')\n\
+            os.rename('post-merge', 'post-merge', src_dir_fd=prep, dst_dir_fd=hooks)\n";
         let gives = world.sbx(["run", "--", "python3", "-c", giving]).start();
         gives.wait_for("made");
         let takes = world.sbx(["run", "--report", "report.json", "--", "python3", "-c", taking]).start();
@@ -127,11 +132,35 @@ fn what_changes_behind_a_mount_is_named_and_a_new_hook_is_put_aside() {
         let report: Value = serde_json::from_str(&world.read("report.json").unwrap()).unwrap();
         let finding = &report["findings"][0];
         assert_eq!(finding["kind"], "file-replaced", "{report}");
-        assert_eq!(finding["names"], serde_json::json!(["pre-commit"]), "{report}");
-        assert_eq!(finding["put_aside"], serde_json::json!(["pre-commit.sbx-aside"]), "{report}");
+        assert_eq!(finding["names"], serde_json::json!(["post-merge", "pre-commit"]), "{report}");
+        let aside = serde_json::json!(["post-merge.sbx-aside", "pre-commit.sbx-aside"]);
+        assert_eq!(finding["put_aside"], aside, "{report}");
         // What was there, nobody is told of.
         let out = shell(world, &[], "git status >/dev/null").run().success();
         assert_eq!(out.own_lines(), [""; 0], "{out}");
+    });
+}
+
+/// In memory a write through a mapping changes no time of a file.
+#[test]
+fn an_index_in_memory_is_always_looked_at() {
+    need!("git", "bash", "python3");
+    in_namespaces(|world| {
+        let place = Path::new("/dev/shm").join(format!("sbx-index-{}-{}", std::process::id(), world.user.id));
+        world.make_dir(&place);
+        let at = place.to_str().unwrap();
+        let run =
+            |words: [&str; 3]| world.sbx(["run", "--workspace", at, "--cwd", at, "--"]).args(words).run();
+        let made = "git init -q .; mkdir -p Agit/hooks; echo x > Agit/hooks/pre-commit; git add Agit";
+        run(["bash", "-ec", made]).success();
+        let script = "import hashlib, mmap\n\
+            file = open('.git/index', 'r+b')\n\
+            text = mmap.mmap(file.fileno(), 0)\n\
+            new = text[:-20].replace(b'Agit', b'.git')\n\
+            text[:] = new + hashlib.sha1(new).digest()\n";
+        let out = run(["python3", "-c", script]);
+        fs::remove_dir_all(&place).unwrap();
+        assert!(out.success().err().contains("put aside as 'index.sbx-aside'"));
     });
 }
 
