@@ -113,7 +113,7 @@ fn what_git_executes_stays_protected() {
         // git replaces its configuration where no other run is; those that wait are none. A command that starts cold
         // does so as well, and runs that waited are of before that.
         let warm = || {
-            std::thread::sleep(std::time::Duration::from_millis(500));
+            std::thread::sleep(std::time::Duration::from_secs(1));
             pool.cmd(&["-v"], "git config user.name warm").run()
         };
         pool.within(warm).success();
