@@ -113,7 +113,9 @@ impl Kept {
             None if identity(&meta) != self.identity => {}
             None if meta.is_dir() => {
                 names = changed_in(&self.path, since, is_ours);
-                if names.is_empty() && self.came().is_empty() {
+                // What comes changes the directory too.
+                let has_new = || is_since(&meta, since) && !self.came().is_empty();
+                if names.is_empty() && !has_new() {
                     return None;
                 }
             }
